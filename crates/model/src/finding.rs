@@ -1,0 +1,47 @@
+//! A judgement in plain words, with the evidence that it rests on.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How much a finding weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Good to know; the figures stand.
+    Note,
+    /// The figures may not mean what they seem to.
+    Warning,
+    /// The figures are wrong, or the disk is.
+    Failure,
+}
+
+/// A judgement on a record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// Stable name, such as `served-from-cache`.
+    pub code: String,
+    /// Its weight.
+    pub severity: Severity,
+    /// One or two sentences a database administrator understands, with the figures.
+    pub claim: String,
+    /// What was observed; never empty.
+    pub evidence: Vec<Evidence>,
+    /// What to do about it.
+    pub remedy: String,
+    /// A command that shows the same thing, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reproduce: Option<String>,
+}
+
+/// One observation that a finding rests on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Evidence {
+    /// Where in the record it stands, as a JSON pointer: `/measurements/2/device/accounted`.
+    pub path: String,
+    /// The value seen.
+    pub observed: f64,
+    /// The value it was held against.
+    pub threshold: f64,
+    /// Unit of both; `1` for a ratio.
+    pub unit: String,
+}

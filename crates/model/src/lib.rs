@@ -1,0 +1,14 @@
+//! The nouns of diskproof: what is asked (`Plan`), what it is asked of (`TargetIdentity`), what was seen (`Measurement`),
+//! and what is told about it (`Record`). No I/O, no threads, no clock, no command line.
+#![forbid(unsafe_code)]
+
+pub mod finding;
+pub mod histogram;
+pub mod measurement;
+pub mod plan;
+pub mod progress;
+pub mod record;
+pub mod series;
+pub mod summary;
+pub mod target;
+pub mod units;

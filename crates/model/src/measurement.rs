@@ -1,0 +1,266 @@
+//! What the engine saw while it ran one workload on one target: counts, distributions and counters, without judgement.
+
+use crate::histogram::LatencyHistogram;
+use crate::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
+use crate::series::TimeSeries;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Kinds of operation that are told apart in every measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OpKind {
+    /// A read.
+    Read,
+    /// A write.
+    Write,
+    /// An fsync or fdatasync.
+    Sync,
+    /// A write and the sync that made it durable, from before the write to the return of the sync. Only where every write is synced.
+    Commit,
+}
+
+impl OpKind {
+    /// The word used in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Sync => "sync",
+            Self::Commit => "commit",
+        }
+    }
+}
+
+/// One workload on one target, as it went.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measurement {
+    /// Index into the plan's targets.
+    pub target: usize,
+    /// What was asked.
+    pub workload: Workload,
+    /// The span that was really used: first byte and length.
+    pub span_start_bytes: u64,
+    /// Length of the span that was really used.
+    pub span_bytes: u64,
+    /// What carried it.
+    pub engine: EngineUse,
+    /// How the page cache was treated.
+    pub cache: CacheUse,
+    /// Start of the measured time, nanoseconds after the start of the run.
+    pub start_ns: u64,
+    /// Measured time in nanoseconds: from the end of the warm-up to the last completion, the final sync included.
+    pub wall_ns: u64,
+    /// CPU time of the whole process over warm-up and measured time, scaled to the measured time.
+    pub cpu: CpuTime,
+    /// Per kind of operation; only kinds that occurred.
+    pub ops: BTreeMap<OpKind, OpMeasurement>,
+    /// Bytes that this program asked of the target from the snapshot of the counters before to the one after, warm-up included.
+    pub asked: ByteCount,
+    /// What the devices and other processes did in the same time.
+    pub device: DeviceUse,
+    /// Requests in flight, averaged over the measured time (sum of latencies over wall time), all workers.
+    pub achieved_depth: f64,
+    /// Time between the end of one request and the start of the next at depth 1 that no latency covers, in nanoseconds per operation.
+    pub dead_time_ns: Option<f64>,
+    /// How many read blocks were looked at, and how many of them held nothing but zeros.
+    pub zero_blocks: ZeroSample,
+    /// Unwritten bytes (holes, preallocated extents) in the span before the workload began; `None` where it cannot be known.
+    pub unwritten_bytes: Option<u64>,
+    /// Open loop only: operations that could not start at their intended time because all slots were in flight.
+    pub missed_starts: Option<u64>,
+    /// Whether io_uring completes this target's I/O inline, or hands it to worker threads.
+    pub punted: Option<bool>,
+    /// Blocks whose content was not what had been written; at most the first 100 offsets.
+    pub verify: Option<VerifyResult>,
+    /// Why it ended.
+    pub stopped: StopReason,
+}
+
+/// One kind of operation of a measurement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpMeasurement {
+    /// Operations that succeeded within the measured time.
+    pub count: u64,
+    /// Bytes they moved.
+    pub bytes: u64,
+    /// Failed operations by errno name (`EIO`), or `EOF` where a read found the end too early.
+    pub errors: BTreeMap<String, u64>,
+    /// Transfers that moved less than asked and were continued.
+    pub short: u64,
+    /// From before the submission to the reaping.
+    pub latency: LatencyHistogram,
+    /// From the intended start (open loop only).
+    pub latency_intended: Option<LatencyHistogram>,
+    /// Over time, finest cells kept.
+    pub series: TimeSeries,
+}
+
+impl Default for OpMeasurement {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            bytes: 0,
+            errors: BTreeMap::new(),
+            short: 0,
+            latency: LatencyHistogram::new(),
+            latency_intended: None,
+            series: TimeSeries::new(SERIES_INTERVAL_NS),
+        }
+    }
+}
+
+/// Finest cell of a series: 10 ms, so that even a two-second workload gives statistics 200 of them.
+pub const SERIES_INTERVAL_NS: u64 = 10_000_000;
+/// Cells that a series holds before neighbours are merged: 82 s at the finest.
+pub const SERIES_CELLS_MAX: usize = 8192;
+
+/// CPU time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CpuTime {
+    /// In user mode, nanoseconds.
+    pub user_ns: u64,
+    /// In the kernel, nanoseconds.
+    pub system_ns: u64,
+}
+
+/// What carried the operations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EngineUse {
+    /// What was asked for.
+    pub asked: EngineChoice,
+    /// What ran.
+    pub used: EngineKind,
+    /// Interfaces that were tried before and refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<Fallback>,
+    /// Features that were on: `fixed-buffers`, `fixed-files`, `defer-taskrun` …
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<String>,
+}
+
+/// An interface that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Fallback {
+    /// What was tried.
+    pub from: EngineKind,
+    /// Why it did not serve, with the errno.
+    pub why: String,
+}
+
+/// How the page cache was treated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CacheUse {
+    /// What was asked for.
+    pub asked: CachePolicy,
+    /// What was done.
+    pub used: CachePolicy,
+    /// Why they differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// Bytes by direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ByteCount {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+}
+
+impl ByteCount {
+    /// Both directions.
+    pub fn total(self) -> u64 {
+        self.read_bytes + self.write_bytes
+    }
+}
+
+/// What the kernel's counters say of the disks at the bottom of the stack over one measurement.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceUse {
+    /// Kernel names of the disks counted.
+    pub disks: Vec<String>,
+    /// Bytes that the disks read.
+    pub read_bytes: u64,
+    /// Bytes that the disks wrote.
+    pub write_bytes: u64,
+    /// Read requests that the disks completed.
+    pub read_ops: u64,
+    /// Write requests that the disks completed.
+    pub write_ops: u64,
+    /// Flushes that the disks completed, where the kernel counts them.
+    pub flush_ops: Option<u64>,
+    /// Bytes moved by the disks over bytes asked by us, both directions; `None` when it cannot be known, see `unresolved`.
+    pub accounted: Option<f64>,
+    /// Why the disks could not be found or counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unresolved: Option<String>,
+    /// Other processes that read from or wrote to storage meanwhile (any disk), the busiest first, at most ten.
+    pub others: Vec<OtherProcess>,
+    /// Processes whose I/O the kernel would not show us (other users', without root).
+    pub others_hidden: u32,
+}
+
+/// A process that used storage while we measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OtherProcess {
+    /// Process id.
+    pub pid: u32,
+    /// Its short name (comm).
+    pub name: String,
+    /// Bytes it made storage read.
+    pub read_bytes: u64,
+    /// Bytes it made storage write.
+    pub write_bytes: u64,
+}
+
+/// A look at the content of read blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ZeroSample {
+    /// Blocks looked at.
+    pub sampled: u64,
+    /// Blocks that held nothing but zeros.
+    pub zero: u64,
+}
+
+/// The outcome of reading back what was written.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct VerifyResult {
+    /// Blocks checked.
+    pub blocks: u64,
+    /// Blocks that were wrong.
+    pub bad_blocks: u64,
+    /// Where, and what was wrong; the first 100.
+    pub bad: Vec<BadBlock>,
+}
+
+/// A block with the wrong content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BadBlock {
+    /// Offset in the target.
+    pub offset_bytes: u64,
+    /// What was wrong with it.
+    pub why: String,
+}
+
+/// Why a workload ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopReason {
+    /// The precision asked for was reached.
+    Precision,
+    /// Its time was over.
+    Time,
+    /// Its bytes were moved.
+    Bytes,
+    /// Its operations were done.
+    Ops,
+    /// The user ended it.
+    Interrupted,
+    /// The target failed too often.
+    Errors,
+    /// The target does not answer.
+    Stalled,
+}

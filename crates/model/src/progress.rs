@@ -1,0 +1,48 @@
+//! What the engine tells while it works, and what it may be told in return.
+
+use crate::series::TimeSeries;
+
+/// The state of the workload that is running.
+#[derive(Debug, Clone)]
+pub struct Progress<'a> {
+    /// Name of the workload, or of the step before it (`layout`).
+    pub name: &'a str,
+    /// Which part of the work is under way.
+    pub phase: Phase,
+    /// Time since the start of this phase, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Share of the phase done, 0 to 1, by whichever limit is nearest; `None` when it has none.
+    pub done: Option<f64>,
+    /// Measured operations of all kinds so far (syncs apart), all workers, finest cells.
+    pub series: &'a TimeSeries,
+}
+
+/// Parts of the work on one workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// The scratch file gets its content; not measured.
+    Layout,
+    /// The queue fills and caches settle; not measured.
+    Warmup,
+    /// Measured.
+    Measure,
+    /// What was written is read back and checked.
+    Verify,
+}
+
+/// What the watcher wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// Go on.
+    Continue,
+    /// This workload is known well enough: end it as done.
+    Enough,
+    /// End everything now; what was measured counts as partial.
+    Interrupt,
+}
+
+/// Somebody who watches a run: shows progress, judges precision, hears Ctrl-C. Called a few times a second, never from the hot loop.
+pub trait Watch {
+    /// Sees the progress and says how to go on.
+    fn tick(&mut self, progress: &Progress<'_>) -> Control;
+}

@@ -1,0 +1,252 @@
+//! The one result of every run: what was asked, of what, what was seen, what it means. Printed, saved and compared by others.
+//! Its JSON form is the published contract `schema/record.v1.schema.json`.
+
+use crate::finding::Finding;
+use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, OpKind, StopReason, VerifyResult, ZeroSample};
+use crate::plan::{Access, BlockShare, CachePolicy, EngineKind, Plan, SyncPolicy};
+use crate::series::TimeSeries;
+use crate::target::{HostFacts, TargetIdentity};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of the record's shape.
+pub const RECORD_SCHEMA: &str = "diskproof.record/1";
+
+/// Everything about one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// Always [`RECORD_SCHEMA`].
+    pub schema: String,
+    /// The program that made it.
+    pub tool: Tool,
+    /// Version of the measuring method; only equal ones compare.
+    pub method: u32,
+    /// Unique among all runs on all machines.
+    pub run_id: String,
+    /// Start in UTC, RFC 3339.
+    pub started: String,
+    /// Whether the run ended before its plan did.
+    pub partial: bool,
+    /// Why it ended early, in a sentence with what to do; `None` when it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<String>,
+    /// The user's own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The machine.
+    pub host: HostFacts,
+    /// The clock that timed it.
+    pub clock: ClockFacts,
+    /// What was asked.
+    pub plan: Plan,
+    /// Of what.
+    pub targets: Vec<TargetIdentity>,
+    /// What was seen, in the order of the plan.
+    pub measurements: Vec<MeasurementRecord>,
+    /// What it means, heaviest first.
+    pub findings: Vec<Finding>,
+    /// Settings that follow from the figures.
+    pub advice: Vec<Advice>,
+    /// Thresholds that the user set, and how they came out.
+    pub expectations: Vec<Expectation>,
+}
+
+/// A program and its version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {
+    /// `diskproof`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// The clock, measured before it was trusted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClockFacts {
+    /// Where time came from: `CLOCK_MONOTONIC`, `TSC` …
+    pub source: String,
+    /// Smallest step seen, in nanoseconds.
+    pub resolution_ns: u64,
+    /// Cost of one reading, in nanoseconds.
+    pub cost_ns: f64,
+}
+
+/// One measurement with its derived figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MeasurementRecord {
+    /// Index into `targets`.
+    pub target: usize,
+    /// The workload as it really ran.
+    pub workload: WorkloadRecord,
+    /// Start of the measured time, nanoseconds after the start of the run.
+    pub start_ns: u64,
+    /// Measured time in nanoseconds.
+    pub wall_ns: u64,
+    /// Prefix of the measured time that the estimates leave out because the rate had not settled, in nanoseconds.
+    pub settling_ns: u64,
+    /// Whether the rate settled at all within the measured time; `null` when there was too little to tell.
+    pub settled: Option<bool>,
+    /// CPU time of this program in the measured time.
+    pub cpu: CpuTime,
+    /// Per kind of operation.
+    pub ops: BTreeMap<OpKind, OpRecord>,
+    /// Bytes that this program asked of the target, warm-up included; `device` is held against it.
+    pub asked: ByteCount,
+    /// What the disks and the other processes did.
+    pub device: DeviceUse,
+    /// How the page cache was treated.
+    pub cache: CacheUse,
+    /// What carried the operations.
+    pub engine: EngineUse,
+    /// Requests in flight, averaged over the measured time.
+    pub achieved_depth: f64,
+    /// Time per operation that no latency covers (depth 1 only), in nanoseconds.
+    pub dead_time_ns: Option<f64>,
+    /// A look at the content of the blocks read.
+    pub zero_blocks: ZeroSample,
+    /// Unwritten bytes in the span before the workload began.
+    pub unwritten_bytes: Option<u64>,
+    /// Open loop: operations that could not start when they should have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed_starts: Option<u64>,
+    /// Whether io_uring handed this target's I/O to worker threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub punted: Option<bool>,
+    /// The outcome of reading back what was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify: Option<VerifyResult>,
+    /// Why it ended.
+    pub stopped: StopReason,
+    /// A one-line command of a well-known tool that shows the same figure.
+    pub reproduce: String,
+}
+
+/// The headline facts of a workload as it really ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkloadRecord {
+    /// Its name.
+    pub name: String,
+    /// Share of reads in permille.
+    pub read_permille: u16,
+    /// Where the operations went.
+    pub access: Access,
+    /// Bytes per operation.
+    pub block_bytes: u32,
+    /// Other block sizes, by weight.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub block_mix: Vec<BlockShare>,
+    /// Requests in flight per worker, as asked.
+    pub depth: u32,
+    /// Workers.
+    pub workers: u32,
+    /// The engine that ran.
+    pub engine: EngineKind,
+    /// The cache mode that held.
+    pub cache: CachePolicy,
+    /// How writes were made durable.
+    pub sync: SyncPolicy,
+    /// Offered load in operations per second; `null` in a closed loop.
+    pub rate: Option<f64>,
+    /// First byte of the span.
+    pub span_start_bytes: u64,
+    /// Length of the span.
+    pub span_bytes: u64,
+}
+
+/// One kind of operation of a measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OpRecord {
+    /// Operations that succeeded.
+    pub count: u64,
+    /// Bytes they moved.
+    pub bytes: u64,
+    /// Failed operations by errno name.
+    pub errors: BTreeMap<String, u64>,
+    /// Transfers that moved less than asked and were continued.
+    pub short: u64,
+    /// Operations per second.
+    pub iops: Estimate,
+    /// Bytes per second.
+    pub throughput: Estimate,
+    /// Latency from before the submission to the reaping.
+    pub latency: LatencySummary,
+    /// Latency from the intended start (open loop only).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_intended: Option<LatencySummary>,
+    /// Events over time, in cells of at least 100 ms.
+    pub series: TimeSeries,
+}
+
+/// A value with its uncertainty. There is no bare mean anywhere.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// Independent batches behind it.
+    pub n: u64,
+    /// The value.
+    pub value: f64,
+    /// Half-width of the 95 % interval, same unit; `null` when there was too little to tell.
+    pub half_width_95: Option<f64>,
+    /// `1/s` or `B/s`.
+    pub unit: String,
+}
+
+impl Estimate {
+    /// Half-width over value; `None` when unknown or the value is zero.
+    pub fn relative_half_width(&self) -> Option<f64> {
+        self.half_width_95.filter(|_| self.value > 0.0).map(|h| h / self.value)
+    }
+}
+
+/// A latency distribution in short, with the whole of it beside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencySummary {
+    /// Always `ns`.
+    pub unit: String,
+    /// Mean.
+    pub mean: f64,
+    /// Shortest.
+    pub min: u64,
+    /// Median; like every percentile `null` when fewer than ten samples lie beyond it.
+    pub p50: Option<u64>,
+    /// 90 %.
+    pub p90: Option<u64>,
+    /// 99 %.
+    pub p99: Option<u64>,
+    /// 99.9 %.
+    #[serde(rename = "p99.9")]
+    pub p99_9: Option<u64>,
+    /// 99.99 %.
+    #[serde(rename = "p99.99")]
+    pub p99_99: Option<u64>,
+    /// Longest.
+    pub max: u64,
+    /// The whole distribution: HdrHistogram V2, deflated, base64.
+    pub hdr: String,
+}
+
+/// A setting that follows from the figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Advice {
+    /// Its name in postgresql.conf.
+    pub setting: String,
+    /// The value to set; `null` where only a range is honest, or where it should be left alone.
+    pub value: Option<String>,
+    /// The range that the figures allow.
+    pub range: Option<[f64; 2]>,
+    /// Why, with the figures.
+    pub why: String,
+    /// The workloads that it comes from.
+    pub from: Vec<String>,
+}
+
+/// A threshold that the user set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Expectation {
+    /// As given: `random-read-d32.iops>=5000`.
+    pub expression: String,
+    /// What was measured; `null` when that figure was not measured.
+    pub observed: Option<f64>,
+    /// Whether it was met.
+    pub met: bool,
+}

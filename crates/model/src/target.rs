@@ -1,0 +1,204 @@
+//! What is measured: a path, the filesystem it lies on, and the layers of block devices below, down to the disks.
+//! Filled by the crate `target` from sysfs, mountinfo and statx; every field that could not be learnt is `None`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a path is, as far as measuring goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TargetKind {
+    /// A directory: a scratch file of our own inside it is measured.
+    Directory,
+    /// An existing regular file.
+    File,
+    /// A block device node.
+    BlockDevice,
+}
+
+/// Who the target is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TargetIdentity {
+    /// Absolute path, symlinks resolved.
+    pub path: String,
+    /// What it is.
+    pub kind: TargetKind,
+    /// Bytes: of the file, of the device, or of the directory's filesystem.
+    pub size_bytes: u64,
+    /// Bytes that an unprivileged user may still write on the filesystem; `None` on a device.
+    pub free_bytes: Option<u64>,
+    /// `major:minor` of the block device itself, or of the device that the filesystem reports (st_dev).
+    pub device: String,
+    /// Inode number of the path.
+    pub inode: u64,
+    /// The filesystem that holds the directory or file; for a device, `None`.
+    pub filesystem: Option<Filesystem>,
+    /// Block devices from the one directly below the file down to the disks; parents before children.
+    pub layers: Vec<Layer>,
+    /// Why the layers could not be followed down to disks (overlayfs, NFS, ZFS, FUSE, tmpfs …); `None` when they could.
+    pub unresolved: Option<String>,
+}
+
+impl TargetIdentity {
+    /// The layers at the bottom, whose counters say what the hardware did.
+    pub fn disks(&self) -> impl Iterator<Item = &Layer> {
+        self.layers.iter().filter(|l| l.below.is_empty())
+    }
+}
+
+/// A mounted filesystem, as /proc/self/mountinfo tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Filesystem {
+    /// Type, such as `ext4`.
+    pub kind: String,
+    /// Where it is mounted.
+    pub mount_point: String,
+    /// What is mounted, such as `/dev/sda1`.
+    pub source: String,
+    /// Mount and superblock options, in the kernel's words.
+    pub options: Vec<String>,
+    /// Size of the filesystem in bytes.
+    pub size_bytes: u64,
+    /// Free bytes, as an unprivileged user sees them.
+    pub free_bytes: u64,
+}
+
+/// One block device of the stack.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Layer {
+    /// Kernel name, such as `nvme0n1p2`.
+    pub name: String,
+    /// What kind of device.
+    pub kind: LayerKind,
+    /// `major:minor`.
+    pub device: String,
+    /// Kernel names of the devices right below; empty at the bottom.
+    pub below: Vec<String>,
+    /// Size in bytes.
+    pub size_bytes: u64,
+    /// Smallest addressable unit in bytes.
+    pub logical_block_bytes: Option<u32>,
+    /// Unit that the medium writes without read-modify-write, in bytes.
+    pub physical_block_bytes: Option<u32>,
+    /// Model as the device reports it.
+    pub model: Option<String>,
+    /// Vendor as the device reports it.
+    pub vendor: Option<String>,
+    /// Serial number.
+    pub serial: Option<String>,
+    /// Firmware revision.
+    pub firmware: Option<String>,
+    /// Whether the kernel takes it for a rotating disk. Virtio says yes for everything.
+    pub rotational: Option<bool>,
+    /// Active I/O scheduler.
+    pub scheduler: Option<String>,
+    /// Requests that the queue holds.
+    pub queue_requests: Option<u32>,
+    /// Largest request that the kernel sends, in bytes.
+    pub request_bytes_max: Option<u64>,
+    /// Read-ahead in bytes.
+    pub read_ahead_bytes: Option<u64>,
+    /// The kernel's view of the write cache: `write back` needs flushes, `write through` does not.
+    pub write_cache: Option<WriteCache>,
+    /// How it is attached.
+    pub link: Option<Link>,
+    /// For a loop device: the file behind it.
+    pub backing_file: Option<String>,
+    /// For a loop device: whether it passes the host's page cache by.
+    pub backing_direct: Option<bool>,
+    /// Whether the kernel accepts discard.
+    pub discard: Option<bool>,
+    /// Whether the device refuses writes.
+    pub read_only: bool,
+}
+
+/// Kind of a block device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LayerKind {
+    /// A whole disk, real or virtual.
+    Disk,
+    /// A partition.
+    Partition,
+    /// Device mapper: LVM, LUKS, multipath, cache …
+    DeviceMapper,
+    /// Linux software RAID.
+    Md,
+    /// A loop device.
+    Loop,
+    /// Compressed RAM.
+    Zram,
+    /// A disk in RAM (brd).
+    RamDisk,
+    /// A network block device (nbd, rbd, drbd).
+    Network,
+}
+
+/// The kernel's view of a write cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteCache {
+    /// Volatile: data is safe only after a flush.
+    WriteBack,
+    /// None, or a protected one.
+    WriteThrough,
+}
+
+/// How a disk is attached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Link {
+    /// `PCIe`, `SATA`, `SAS`, `USB`, `virtio` …
+    pub bus: String,
+    /// Negotiated speed in the bus's words, such as `16.0 GT/s PCIe x4` or `6.0 Gbps`.
+    pub speed: Option<String>,
+    /// The fastest that the device could, in the same words.
+    pub speed_max: Option<String>,
+    /// What the negotiated link can carry at the most, in bytes per second, after line coding.
+    pub bytes_per_second_max: Option<u64>,
+}
+
+/// Facts about the machine that the run took place on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HostFacts {
+    /// Host name.
+    pub name: String,
+    /// Kernel release, such as `6.18.0`.
+    pub kernel: String,
+    /// Distribution, such as `Debian GNU/Linux 12 (bookworm)`.
+    pub os: Option<String>,
+    /// CPU model.
+    pub cpu: Option<String>,
+    /// CPUs that this process may use.
+    pub cpus: u32,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// The hypervisor (`kvm`, `vmware`, `xen`, `microsoft` … or `unknown`) when the machine is virtual.
+    pub hypervisor: Option<String>,
+    /// The container runtime, when this process runs in one.
+    pub container: Option<String>,
+    /// Load average over one minute, as the kernel prints it.
+    pub load_average: Option<String>,
+    /// CPU frequency governor.
+    pub governor: Option<String>,
+    /// Effective user id of the process.
+    pub uid: u32,
+}
+
+/// Why a target was not opened: every reason at once, and what the user can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What was asked, such as `write a scratch file in /mnt/data`.
+    pub asked: String,
+    /// Every reason found, each a clause with its facts.
+    pub reasons: Vec<String>,
+    /// What the user can do about it.
+    pub remedy: String,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "refused to {}: {}. {}", self.asked, self.reasons.join("; "), self.remedy)
+    }
+}
+
+impl std::error::Error for Refusal {}

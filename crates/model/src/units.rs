@@ -1,0 +1,176 @@
+//! Sizes, rates and times: read from the user, and printed the same way everywhere.
+//! Throughput in MB/s (10⁶), sizes in KiB/MiB/GiB, latency in ns/µs/ms/s; the unit always stands beside the number.
+
+/// A quantity that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is not {what}")]
+pub struct UnitError {
+    text: String,
+    what: &'static str,
+}
+
+const SIZE: &str =
+    "a size; write bytes with k, M, G or T (steps of 1024), kB/MB/GB/TB (steps of 1000) or KiB/MiB/GiB/TiB, such as 8k, 100MB or 4GiB";
+const DURATION: &str = "a duration; write a number with ms, s, m or h, such as 500ms, 30s or 2m";
+
+/// Reads a size in bytes: `8k` = 8 KiB = 8192, `8kB` = 8000, `1.5G`, `4096`.
+pub fn parse_size(text: &str) -> Result<u64, UnitError> {
+    let error = || UnitError { text: text.to_owned(), what: SIZE };
+    let (number, unit) = split(text).ok_or_else(error)?;
+    let (letter, rest) = match unit.chars().next() {
+        None => ('b', ""),
+        Some(c) => (c.to_ascii_lowercase(), &unit[c.len_utf8()..]),
+    };
+    let power = match letter {
+        'b' => 0,
+        'k' => 1,
+        'm' => 2,
+        'g' => 3,
+        't' => 4,
+        _ => return Err(error()),
+    };
+    let step: f64 = match (power, rest) {
+        (0, "") | (1.., "" | "iB" | "ib" | "i") => 1024.0,
+        (1.., "B" | "b") => 1000.0,
+        _ => return Err(error()),
+    };
+    let bytes = number * step.powi(power);
+    if bytes.fract() != 0.0 || bytes >= u64::MAX as f64 { Err(error()) } else { Ok(bytes as u64) }
+}
+
+/// Reads a duration in nanoseconds: `500ms`, `30s`, `2m`, `1h`, `1.5s`; a bare number is seconds.
+pub fn parse_duration(text: &str) -> Result<u64, UnitError> {
+    let error = || UnitError { text: text.to_owned(), what: DURATION };
+    let (number, unit) = split(text).ok_or_else(error)?;
+    let ns = match unit {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" | "" => 1e9,
+        "m" | "min" => 60e9,
+        "h" => 3600e9,
+        _ => return Err(error()),
+    } * number;
+    if ns >= u64::MAX as f64 { Err(error()) } else { Ok(ns.round() as u64) }
+}
+
+fn split(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..end].parse().ok()?;
+    (number.is_finite() && number >= 0.0).then(|| (number, text[end..].trim_start()))
+}
+
+/// Prints bytes in binary units: `512 B`, `8 KiB`, `1.5 GiB`.
+pub fn format_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let digits = if unit == 0 || value.fract() < 0.05 || value >= 99.95 { 0 } else { 1 };
+    format!("{value:.digits$} {}", UNITS[unit])
+}
+
+/// Prints a rate in MB/s (10⁶ bytes), three significant digits or whole numbers: `0.52 MB/s`, `61.3 MB/s`, `1234 MB/s`.
+pub fn format_throughput(bytes_per_second: f64) -> String {
+    format!("{} MB/s", significant(bytes_per_second / 1e6))
+}
+
+/// Prints operations per second without a unit: `82.7`, `1234`, `998k` only from a million on (`1.28M`).
+pub fn format_rate(per_second: f64) -> String {
+    if per_second >= 999_500.0 { format!("{}M", significant(per_second / 1e6)) } else { significant(per_second) }
+}
+
+/// Prints a latency with its unit: `850 ns`, `61.3 µs`, `8.21 ms`, `1.50 s`.
+pub fn format_latency(ns: u64) -> String {
+    let value = ns as f64;
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..999_500 => format!("{} µs", significant(value / 1e3)),
+        999_500..999_500_000 => format!("{} ms", significant(value / 1e6)),
+        _ => format!("{} s", significant(value / 1e9)),
+    }
+}
+
+/// Prints a duration for people: `350 ms`, `8.0 s`, `1 min 15 s`, `2 h 5 min`.
+pub fn format_duration(ns: u64) -> String {
+    let seconds = ns as f64 / 1e9;
+    match seconds {
+        s if s < 0.9995 => format!("{:.0} ms", s * 1e3),
+        s if s < 9.95 => format!("{s:.1} s"),
+        s if s < 59.5 => format!("{s:.0} s"),
+        s if s < 3599.5 => format!("{} min {} s", (s.round() as u64) / 60, (s.round() as u64) % 60),
+        s => format!("{} h {} min", (s.round() as u64) / 3600, (s.round() as u64) % 3600 / 60),
+    }
+}
+
+/// Three significant digits below 1000, whole numbers above.
+fn significant(value: f64) -> String {
+    let digits = match value.abs() {
+        0.0 => 0,
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn sizes_read_as_fio_users_expect() {
+        let cases = [("4096", 4096), ("8k", 8192), ("8K", 8192), ("8KiB", 8192), ("8kB", 8000), ("1M", 1 << 20), ("1MB", 1_000_000)];
+        for (text, bytes) in cases.into_iter().chain([("1.5GiB", 3 << 29), ("2T", 2 << 40), ("512B", 512), ("10 GB", 10_000_000_000)]) {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "k", "8x", "-1", "8kk", "1e400", "0.3", "99999999T", "8 kB s", "inf", "NaN"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_read() {
+        let cases =
+            [("500ms", 500_000_000), ("30s", 30_000_000_000), ("30", 30_000_000_000), ("2m", 120_000_000_000), ("1.5s", 1_500_000_000)];
+        for (text, ns) in cases {
+            assert_eq!(parse_duration(text), Ok(ns), "{text}");
+        }
+        for text in ["", "s", "5 days", "-3s"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn quantities_print_with_their_unit() {
+        assert_eq!(format_bytes(8192), "8 KiB");
+        assert_eq!(format_bytes(3 << 29), "1.5 GiB");
+        assert_eq!(format_bytes(512), "512 B");
+        assert_eq!(format_throughput(523_000.0), "0.52 MB/s");
+        assert_eq!(format_throughput(1.2344e9), "1234 MB/s");
+        assert_eq!(format_latency(999), "999 ns");
+        assert_eq!(format_latency(61_320), "61.3 µs");
+        assert_eq!(format_latency(999_700), "1.00 ms");
+        assert_eq!(format_latency(1_503_000_000), "1.50 s");
+        assert_eq!(format_rate(1_283_000.0), "1.28M");
+        assert_eq!(format_duration(75_000_000_000), "1 min 15 s");
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_never_panics(text in "\\PC*") {
+            let _ = (parse_size(&text), parse_duration(&text));
+        }
+
+        #[test]
+        fn whole_sizes_round_trip(n in 1u64..1023, power in 0u32..5) {
+            let bytes = n << (10 * power);
+            prop_assert_eq!(parse_size(&format_bytes(bytes)), Ok(bytes));
+        }
+    }
+}
