@@ -2,7 +2,9 @@
 
 use crate::histogram::LatencyHistogram;
 use crate::measurement::OpKind;
-use crate::record::{LatencySummary, MeasurementRecord, OpRecord};
+use crate::plan::{Layout, Plan, Workload};
+use crate::record::{LatencySummary, MeasurementRecord, OpRecord, Record};
+use std::collections::BTreeMap;
 
 impl LatencySummary {
     /// The short form of a distribution.
@@ -33,6 +35,15 @@ impl MeasurementRecord {
         self.ops.values().flat_map(|op| op.errors.values()).sum()
     }
 
+    /// Failed operations of all kinds by errno name.
+    pub fn errors_by_name(&self) -> BTreeMap<&str, u64> {
+        let mut sum = BTreeMap::new();
+        for (name, n) in self.ops.values().flat_map(|op| &op.errors) {
+            *sum.entry(name.as_str()).or_insert(0) += n;
+        }
+        sum
+    }
+
     /// The kinds that a reader looks at: commits where every write is synced, else reads and writes.
     pub fn headline_ops(&self) -> Vec<(OpKind, &OpRecord)> {
         if let Some(commit) = self.ops.get(&OpKind::Commit) {
@@ -45,5 +56,27 @@ impl MeasurementRecord {
     pub fn precision(&self) -> Option<f64> {
         let widths: Option<Vec<f64>> = self.headline_ops().iter().map(|(_, op)| op.iops.relative_half_width()).collect();
         widths?.into_iter().reduce(f64::max)
+    }
+}
+
+impl Record {
+    /// Time from the start of the run to the end of its last measurement, in nanoseconds.
+    pub fn elapsed_ns(&self) -> u64 {
+        self.measurements.iter().map(|m| m.start_ns + m.wall_ns).max().unwrap_or(0)
+    }
+
+    /// The smallest and the largest share of the bytes asked of a target that its disks' own counters saw; `None` when no measurement knows.
+    pub fn accounted_range(&self, target: usize) -> Option<(f64, f64)> {
+        let shares = self.measurements.iter().filter(|m| m.target == target).filter_map(|m| m.device.accounted);
+        shares.map(|share| (share, share)).reduce(|(low, high), (share, _)| (low.min(share), high.max(share)))
+    }
+}
+
+impl Plan {
+    /// The most bytes that the plan writes to a target that is a directory: what its workloads may write, and the part of the scratch file
+    /// that none of them fills, which is filled before the first read. `None` when a writing workload has no byte limit.
+    pub fn scratch_write_bytes_max(&self) -> Option<u64> {
+        let laid_out: u64 = self.workloads.iter().filter(|w| w.layout == Layout::Provides).filter_map(Workload::write_bytes_max).sum();
+        Some(self.write_bytes_max()? + self.scratch_bytes.unwrap_or(0).saturating_sub(laid_out))
     }
 }

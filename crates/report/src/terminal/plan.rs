@@ -1,0 +1,154 @@
+//! The pages before a run: what will be done, how long it may take, how much it may write. Knows nothing of how it will be done.
+
+use super::record::{asked_text, write_skipped};
+use super::subject::fact;
+use super::words;
+use crate::page::{Columns, Ink, Lean, Page};
+use crate::style::Style;
+use crate::text::{glue, list};
+use diskproof_model::plan::{CachePolicy, Plan, Workload};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::{format_bytes, format_duration};
+use std::io::{self, Write};
+
+const COLUMNS: usize = 7;
+const HEADING: [&str; COLUMNS] = ["workload", "block", "depth", "access", "time", "moves", "writes"];
+/// What stands where there is no limit.
+const NO_LIMIT: &str = "no limit";
+
+/// Writes the plan: what it costs, then its workloads in order, then what is left out.
+pub fn write_plan(plan: &Plan, identities: &[TargetIdentity], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let page = &mut Page::new(style, out);
+    page.text(Ink::Strong, &format!("plan: {} · seed {} · nothing has been written", asked_text(plan), plan.seed))?;
+    page.blank()?;
+    for identity in identities {
+        fact(page, "target", &target_text(identity))?;
+    }
+    fact(page, "time", &time_text(plan, identities))?;
+    for identity in identities {
+        fact(page, "writes", &writes_text(plan, identity))?;
+        if let Some(text) = space_text(plan, identity) {
+            fact(page, "space", &text)?;
+        }
+    }
+    write_skipped(page, plan)?;
+    page.blank()?;
+    write_workloads(page, &plan.workloads)
+}
+
+/// What it will cost, in one line: shown before the first write.
+pub fn budget_line(plan: &Plan, identities: &[TargetIdentity]) -> String {
+    let writes: Vec<String> = identities.iter().map(|identity| writes_text(plan, identity)).collect();
+    let line = format!("takes {}; {}", time_text(plan, identities), writes.join("; "));
+    crate::text::clean(&line.replace('\u{a0}', " "))
+}
+
+/// The longest time; the filling of a scratch file, whose speed is not known yet, is not in it.
+fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
+    let each = if identities.len() > 1 { " per target" } else { "" };
+    plan.time_ns_max()
+        .map_or(format!("as long as it needs{each}: a workload has no time limit"), |ns| format!("about {}{each}", format_duration(ns)))
+}
+
+/// What will be written to a target, and what becomes of it.
+fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
+    let path = &identity.path;
+    let limit = |bytes: Option<u64>| {
+        bytes.map_or("writes without a limit".to_owned(), |bytes| format!("writes at most {}", glue(&format_bytes(bytes))))
+    };
+    if identity.kind == TargetKind::Directory {
+        let scratch = plan.scratch_bytes.map_or(String::new(), |bytes| format!(" of {}", glue(&format_bytes(bytes))));
+        let place = place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
+        return format!("{} into a scratch file{scratch} in {path}{place} that is gone afterwards", limit(plan.scratch_write_bytes_max()));
+    }
+    let writes = plan.workloads.iter().any(Workload::writes);
+    match (identity.kind, writes) {
+        (_, false) => format!("writes nothing to {path}"),
+        (TargetKind::BlockDevice, true) => format!("{} to the device {path}, whose content is lost", limit(plan.write_bytes_max())),
+        (_, true) => format!("{} into the file {path}, whose content is lost", limit(plan.write_bytes_max())),
+    }
+}
+
+/// The filesystem and its free space.
+fn place_text(identity: &TargetIdentity) -> Option<String> {
+    let kind = identity.filesystem.as_ref().map(|filesystem| filesystem.kind.clone());
+    let free = free_bytes(identity).map(|bytes| glue(&format!("{} free", format_bytes(bytes))));
+    let facts: Vec<String> = kind.into_iter().chain(free).collect();
+    (!facts.is_empty()).then(|| facts.join(", "))
+}
+
+fn free_bytes(identity: &TargetIdentity) -> Option<u64> {
+    identity.free_bytes.or_else(|| identity.filesystem.as_ref().map(|filesystem| filesystem.free_bytes))
+}
+
+/// What the scratch file leaves while it is there.
+fn space_text(plan: &Plan, identity: &TargetIdentity) -> Option<String> {
+    let (scratch, free) = (plan.scratch_bytes?, free_bytes(identity)?);
+    let left = glue(&format_bytes(free.saturating_sub(scratch)));
+    (identity.kind == TargetKind::Directory).then(|| format!("{left} of {} free stay free meanwhile", glue(&format_bytes(free))))
+}
+
+fn target_text(identity: &TargetIdentity) -> String {
+    format!("{} ({}, {})", identity.path, words::target_kind(identity.kind), glue(&format_bytes(identity.size_bytes)))
+}
+
+/// The workloads in order, as a table, or as running text where that does not fit.
+fn write_workloads(page: &mut Page<'_>, workloads: &[Workload]) -> io::Result<()> {
+    let heading: Vec<String> = HEADING.map(str::to_owned).to_vec();
+    let rows: Vec<Vec<String>> = workloads.iter().map(workload_row).collect();
+    let leans = [Lean::Left, Lean::Right, Lean::Right, Lean::Left, Lean::Right, Lean::Right, Lean::Right];
+    let columns = Columns::fit(&leans, rows.iter().chain([&heading]));
+    if page.has_room_for(columns.total()) {
+        page.unbroken(Ink::Faint, &columns.line(&heading))?;
+        rows.iter().try_for_each(|row| page.unbroken(Ink::Plain, &columns.line(row)))?;
+    } else {
+        for row in &rows {
+            let facts = row.iter().zip(HEADING).skip(1).map(|(cell, name)| format!("{name} {cell}"));
+            page.entry((Ink::Strong, &row[0]), 4, (Ink::Plain, &list(facts)))?;
+        }
+    }
+    write_ends(page, workloads)
+}
+
+fn workload_row(workload: &Workload) -> Vec<String> {
+    let time = workload.stop.time_ns.map_or(NO_LIMIT.to_owned(), |ns| format_duration(ns + workload.warmup_ns));
+    let moves = match (workload.stop.bytes, workload.stop.ops) {
+        (Some(bytes), _) => format_bytes(bytes),
+        (None, Some(ops)) => format!("{ops} ops"),
+        (None, None) => NO_LIMIT.to_owned(),
+    };
+    let writes =
+        if workload.writes() { workload.write_bytes_max().map_or(NO_LIMIT.to_owned(), format_bytes) } else { "nothing".to_owned() };
+    vec![
+        workload.name.clone(),
+        words::block(workload.block_bytes, &workload.block_mix),
+        words::depth(workload.depth, workload.workers),
+        access_text(workload),
+        time,
+        moves,
+        writes,
+    ]
+}
+
+/// Where operations go and which they are.
+fn access_text(workload: &Workload) -> String {
+    let what = words::mix(workload.read_permille).unwrap_or_else(|| if workload.reads() { "reads" } else { "writes" }.to_owned());
+    let mut facts = vec![format!("{} {what}", words::access(&workload.access))];
+    facts.extend(words::sync(workload.sync));
+    facts.extend(words::offered(workload.rate));
+    if workload.cache != CachePolicy::Direct {
+        facts.push(workload.cache.as_str().to_owned());
+    }
+    facts.join(", ")
+}
+
+/// What ends a workload before its limits: precision, which most share.
+fn write_ends(page: &mut Page<'_>, workloads: &[Workload]) -> io::Result<()> {
+    let mut text = "Times, bytes moved and bytes written are limits.".to_owned();
+    let precisions: Vec<f64> = workloads.iter().filter_map(|w| w.stop.precision).collect();
+    if let Some(widest) = precisions.iter().copied().reduce(f64::max) {
+        let who = if precisions.len() == workloads.len() { "A workload" } else { "A workload with a precision" };
+        text.push_str(&format!(" {who} ends earlier once its rate is known to {}.", glue(&format!("± {}", words::percent(widest)))));
+    }
+    page.text(Ink::Faint, &text)
+}

@@ -1,0 +1,137 @@
+//! How the model's enums and numbers are said in words. Knows nothing of pages.
+
+use crate::text::list;
+use diskproof_model::plan::{Access, BlockShare, Distribution, SyncCall, SyncPolicy};
+use diskproof_model::target::{Layer, LayerKind, TargetKind, WriteCache};
+use diskproof_model::units::{format_bytes, format_rate};
+
+/// A kind of block device.
+pub(super) fn layer_kind(kind: LayerKind) -> &'static str {
+    match kind {
+        LayerKind::Disk => "disk",
+        LayerKind::Partition => "partition",
+        LayerKind::DeviceMapper => "device mapper",
+        LayerKind::Md => "software RAID",
+        LayerKind::Loop => "loop device",
+        LayerKind::Zram => "compressed RAM",
+        LayerKind::RamDisk => "RAM disk",
+        LayerKind::Network => "network block device",
+    }
+}
+
+/// A kind of target.
+pub(super) fn target_kind(kind: TargetKind) -> &'static str {
+    match kind {
+        TargetKind::Directory => "directory",
+        TargetKind::File => "file",
+        TargetKind::BlockDevice => "block device",
+    }
+}
+
+/// The write cache, in the kernel's words; that it is not known matters.
+pub(super) fn write_cache(cache: Option<WriteCache>) -> &'static str {
+    match cache {
+        Some(WriteCache::WriteBack) => "write back",
+        Some(WriteCache::WriteThrough) => "write through",
+        None => "unknown",
+    }
+}
+
+/// What the kernel says of rotation. Virtio says yes for everything, so there it says nothing.
+pub(super) fn rotation(layer: &Layer) -> Option<&'static str> {
+    let is_virtio = layer.link.as_ref().is_some_and(|link| link.bus.eq_ignore_ascii_case("virtio"));
+    match layer.rotational? {
+        true if is_virtio => None,
+        true => Some("rotating"),
+        false => Some("not rotating"),
+    }
+}
+
+/// Where operations go.
+pub(super) fn access(access: &Access) -> String {
+    match access {
+        Access::Sequential => "sequential".to_owned(),
+        Access::Backward => "backward".to_owned(),
+        Access::Stride { stride_bytes } => format!("every {}", format_bytes(*stride_bytes)),
+        Access::Random { distribution: Distribution::Uniform } => "random".to_owned(),
+        Access::Random { distribution: Distribution::Zipf { theta } } => format!("random (Zipf {theta})"),
+        Access::Random { distribution: Distribution::HotCold { access_percent, size_percent } } => {
+            format!("random ({access_percent} % in {size_percent} %)")
+        }
+        Access::Zoned { zones } => {
+            let shares: Vec<String> = zones.iter().map(|z| format!("{} % in {} %", z.access_percent, z.size_percent)).collect();
+            format!("random (zones: {})", shares.join(", "))
+        }
+    }
+}
+
+/// Block size, or sizes.
+pub(super) fn block(block_bytes: u32, mix: &[BlockShare]) -> String {
+    if mix.is_empty() {
+        return format_bytes(u64::from(block_bytes));
+    }
+    let total: u64 = mix.iter().map(|share| u64::from(share.weight)).sum();
+    let percent = |weight: u32| 100.0 * f64::from(weight) / total.max(1) as f64;
+    list(mix.iter().map(|share| format!("{:.0} % {}", percent(share.weight), format_bytes(u64::from(share.block_bytes)))))
+}
+
+/// Requests in flight.
+pub(super) fn depth(depth: u32, workers: u32) -> String {
+    if workers == 1 { depth.to_string() } else { format!("{depth} × {workers}") }
+}
+
+/// How writes are made durable, as a condition of the figure; nothing to say where they are not.
+pub(super) fn sync(policy: SyncPolicy) -> Option<String> {
+    match policy {
+        SyncPolicy::None => None,
+        SyncPolicy::AtEnd => Some("synced at the end".to_owned()),
+        SyncPolicy::Every { writes: 1, call } => Some(format!("each write + {}", call_name(call))),
+        SyncPolicy::Every { writes, call } => Some(format!("{} every {writes} writes", call_name(call))),
+    }
+}
+
+fn call_name(call: SyncCall) -> &'static str {
+    match call {
+        SyncCall::Fsync => "fsync",
+        SyncCall::Fdatasync => "fdatasync",
+    }
+}
+
+/// Share of reads, where both are done.
+pub(super) fn mix(read_permille: u16) -> Option<String> {
+    (1..1000).contains(&read_permille).then(|| format!("{} reads", percent(f64::from(read_permille) / 1000.0)))
+}
+
+/// Offered load, where there is one.
+pub(super) fn offered(rate: Option<f64>) -> Option<String> {
+    rate.map(|rate| format!("offered {}/s", format_rate(rate)))
+}
+
+/// A share as percent, at most two digits of it after the point's left: `0.4 %`, `12 %`, `<0.1 %`.
+pub(super) fn percent(share: f64) -> String {
+    match share * 100.0 {
+        p if p > 0.0 && p < 0.05 => "<0.1 %".to_owned(),
+        p if p < 9.95 && (p * 10.0).round() % 10.0 != 0.0 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_print_short() {
+        let cases = [(0.0, "0 %"), (0.0001, "<0.1 %"), (0.012, "1.2 %"), (0.02, "2 %"), (0.123, "12 %"), (0.0999, "10 %"), (1.5, "150 %")];
+        for (share, text) in cases {
+            assert_eq!(percent(share), text);
+        }
+    }
+
+    #[test]
+    fn a_mix_of_blocks_names_every_size() {
+        let mix = [BlockShare { block_bytes: 4096, weight: 3 }, BlockShare { block_bytes: 65536, weight: 1 }];
+        assert_eq!(block(65536, &mix).replace('\u{a0}', " "), "75 % 4 KiB, 25 % 64 KiB");
+        assert_eq!(block(8192, &[]), "8 KiB");
+    }
+}
