@@ -1,1 +1,28 @@
-//! Under construction.
+//! The only crate that opens anything under test: probe (read-only), admit (every reason for a refusal at once), open (identity re-checked),
+//! and the kernel's own counters to hold the figures against. It knows nothing of workloads, statistics or printing.
+//!
+//! Writing is possible to one thing only: an unlinked scratch file that this crate has made itself. There is no way to a writable
+//! [`OpenTarget`] of a device or of an existing file.
+
+mod admit;
+mod counters;
+mod disk;
+mod errno;
+mod extents;
+mod host;
+mod kernel;
+mod layers;
+mod link;
+mod mounts;
+mod open;
+mod probe;
+mod processes;
+mod scratch;
+mod signals;
+mod sysroot;
+
+pub use admit::{Admission, Intent, READ_BYTES_MIN, admit, scratch_bytes_max};
+pub use counters::Snapshot;
+pub use host::host_facts;
+pub use open::{Access, OpenError, OpenTarget};
+pub use probe::{ProbeError, probe};

@@ -1,0 +1,361 @@
+//! The gate: an identity and an intent become an [`Admission`], or a [`Refusal`] with every reason found. Opens nothing; knows nothing of
+//! workloads.
+
+use crate::errno;
+use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
+use diskproof_model::units::format_bytes;
+use rustix::fs::{Access as Permission, StatVfsMountFlags, access, statvfs};
+use std::path::Path;
+
+/// The smallest file, device or scratch file that is measured: below one MiB a single large request covers all of it.
+pub const READ_BYTES_MIN: u64 = 1 << 20;
+/// Free space that a scratch file leaves on the filesystem, whatever its size: room for the database's next WAL segments and its log.
+const FREE_BYTES_KEPT: u64 = 2 << 30;
+/// And the share of the filesystem that stays free: one in this many bytes, since most filesystems slow down above 90 %.
+const FREE_SHARE_KEPT: u64 = 10;
+/// Filesystems in memory.
+pub(crate) const MEMORY_FILESYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
+/// Filesystems that are windows into the kernel, with nothing stored behind them.
+const KERNEL_FILESYSTEMS: [&str; 20] = [
+    "proc",
+    "sysfs",
+    "cgroup",
+    "cgroup2",
+    "debugfs",
+    "tracefs",
+    "securityfs",
+    "devpts",
+    "mqueue",
+    "bpf",
+    "pstore",
+    "configfs",
+    "fusectl",
+    "binfmt_misc",
+    "selinuxfs",
+    "efivarfs",
+    "autofs",
+    "nsfs",
+    "rpc_pipefs",
+    "resctrl",
+];
+
+/// What a caller wants of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intent {
+    /// Read an existing file or a block device.
+    Read,
+    /// Write and read a scratch file of our own in a directory.
+    Scratch {
+        /// The most it may grow to, in bytes.
+        size_bytes: u64,
+    },
+}
+
+/// Leave to write one scratch file. Only [`admit`] can make one: the field is private to this file.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    size_bytes: u64,
+}
+
+impl Permit {
+    /// The most that the scratch file may grow to.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+}
+
+/// What was granted.
+#[derive(Debug)]
+pub(crate) enum Grant {
+    Read,
+    Scratch(Permit),
+}
+
+/// Leave to open one target once, for one intent.
+#[derive(Debug)]
+pub struct Admission {
+    identity: TargetIdentity,
+    grant: Grant,
+}
+
+impl Admission {
+    /// Who was admitted.
+    pub fn identity(&self) -> &TargetIdentity {
+        &self.identity
+    }
+
+    pub(crate) fn into_parts(self) -> (TargetIdentity, Grant) {
+        (self.identity, self.grant)
+    }
+}
+
+/// Lets a target in, or says everything that speaks against it. Reads metadata only.
+pub fn admit(identity: TargetIdentity, intent: Intent) -> Result<Admission, Refusal> {
+    let mut doubts = Doubts::default();
+    let (asked, grant) = match intent {
+        Intent::Read => {
+            judge_read(&identity, &mut doubts);
+            (format!("read {}", identity.path), Grant::Read)
+        }
+        Intent::Scratch { size_bytes } => {
+            judge_scratch(&identity, size_bytes, &mut doubts);
+            let asked = format!("write a scratch file of {} in {}", format_bytes(size_bytes), identity.path);
+            (asked, Grant::Scratch(Permit { size_bytes }))
+        }
+    };
+    if doubts.reasons.is_empty() {
+        return Ok(Admission { identity, grant });
+    }
+    Err(Refusal { asked, reasons: doubts.reasons, remedy: doubts.remedies.join(" ") })
+}
+
+/// The largest scratch file that leaves 10 % of the filesystem and 2 GiB free, in whole MiB; 0 when there is no room, or no directory.
+pub fn scratch_bytes_max(identity: &TargetIdentity) -> u64 {
+    let (TargetKind::Directory, Some(filesystem)) = (identity.kind, &identity.filesystem) else { return 0 };
+    let room = filesystem.free_bytes.saturating_sub(bytes_kept_free(filesystem.size_bytes));
+    room - room % READ_BYTES_MIN
+}
+
+fn bytes_kept_free(filesystem_bytes: u64) -> u64 {
+    FREE_BYTES_KEPT.max(filesystem_bytes / FREE_SHARE_KEPT)
+}
+
+/// Reasons for a refusal, and what can be done about each.
+#[derive(Default)]
+struct Doubts {
+    reasons: Vec<String>,
+    remedies: Vec<String>,
+}
+
+impl Doubts {
+    fn add(&mut self, reason: impl Into<String>, remedy: impl Into<String>) {
+        self.reasons.push(reason.into());
+        let remedy = remedy.into();
+        if !self.remedies.contains(&remedy) {
+            self.remedies.push(remedy);
+        }
+    }
+}
+
+fn judge_read(identity: &TargetIdentity, doubts: &mut Doubts) {
+    let size = format_bytes(identity.size_bytes);
+    match identity.kind {
+        TargetKind::Directory => doubts.add("it is a directory", "Name a regular file or a block device to be read."),
+        TargetKind::File if identity.size_bytes < READ_BYTES_MIN => {
+            doubts.add(format!("the file is too small: {size}, and at least 1 MiB is needed"), "Name a larger file, or a directory.");
+        }
+        TargetKind::BlockDevice if identity.size_bytes == 0 => {
+            doubts.add("the device has a size of 0: no medium, or not set up", "Insert the medium, or name another device.");
+        }
+        TargetKind::BlockDevice if identity.size_bytes < READ_BYTES_MIN => {
+            doubts.add(format!("the device is too small: {size}, and at least 1 MiB is needed"), "Name a larger device.");
+        }
+        TargetKind::File | TargetKind::BlockDevice => {}
+    }
+    if let Err(errno) = access(&identity.path, Permission::READ_OK) {
+        let remedy = match identity.kind {
+            TargetKind::BlockDevice => "Run as root or as a member of the device's group (often `disk`), or name a directory on it.",
+            _ => "Run as a user who may read it, or name a directory in which you may write.",
+        };
+        doubts.add(format!("this user may not read it ({})", errno::name(errno)), remedy);
+    }
+}
+
+fn judge_scratch(identity: &TargetIdentity, size_bytes: u64, doubts: &mut Doubts) {
+    if identity.kind != TargetKind::Directory {
+        doubts.add(
+            "it is not a directory, and what exists is never written to",
+            "Name a directory: a scratch file of our own is made in it.",
+        );
+        return;
+    }
+    if size_bytes < READ_BYTES_MIN {
+        doubts.add(format!("a scratch file of {} is too small, and at least 1 MiB is needed", format_bytes(size_bytes)), "Ask for more.");
+    }
+    judge_filesystem(identity, size_bytes, doubts);
+    if let Err(errno) = access(&identity.path, Permission::WRITE_OK | Permission::EXEC_OK)
+        && errno != rustix::io::Errno::ROFS
+    {
+        let reason = format!("this user may not create files in it ({})", errno::name(errno));
+        doubts.add(reason, "Name a directory in which you may write, or run as its owner.");
+    }
+    judge_postgres(Path::new(&identity.path), doubts);
+}
+
+fn judge_filesystem(identity: &TargetIdentity, size_bytes: u64, doubts: &mut Doubts) {
+    let Some(filesystem) = &identity.filesystem else {
+        doubts.add("its filesystem could not be told", "Make sure that /proc is mounted.");
+        return;
+    };
+    let kind = filesystem.kind.as_str();
+    if MEMORY_FILESYSTEMS.contains(&kind) {
+        doubts.add(format!("{kind} lives in memory: there is no disk to measure"), "Name a directory on a disk.");
+        return;
+    }
+    if KERNEL_FILESYSTEMS.contains(&kind) {
+        doubts.add(format!("{kind} is a window into the kernel: there is no disk to measure"), "Name a directory on a disk.");
+        return;
+    }
+    let flagged = statvfs(&identity.path).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY));
+    if flagged || filesystem.options.iter().any(|option| option == "ro") {
+        let reason = format!("the filesystem at {} is mounted read-only", filesystem.mount_point);
+        doubts.add(reason, "Name a directory on a writable filesystem, or an existing file or the device to be read.");
+    }
+    if size_bytes > scratch_bytes_max(identity) {
+        let kept = format_bytes(bytes_kept_free(filesystem.size_bytes));
+        let free = format_bytes(filesystem.free_bytes);
+        let reason = format!("not enough free space: {free} are free, and {kept} (10 % of the filesystem, at least 2 GiB) must stay free");
+        let remedy = match scratch_bytes_max(identity) {
+            0 => "Free some space, or name an existing file or the device to be read.".to_owned(),
+            max => format!("Ask for at most {}, or free some space.", format_bytes(max)),
+        };
+        doubts.add(reason, remedy);
+    }
+}
+
+/// A server that finds a file that it did not make may refuse to start, and a full pg_wal stops it: keep out.
+fn judge_postgres(directory: &Path, doubts: &mut Doubts) {
+    const BESIDE: &str = "Name a directory beside it on the same filesystem.";
+    if let Some(data) = directory.ancestors().find(|ancestor| is_postgres_data(ancestor)) {
+        doubts.add(format!("{} is a PostgreSQL data directory", data.display()), BESIDE);
+    }
+    let names = directory.ancestors().filter_map(|ancestor| Some((ancestor, ancestor.file_name()?.to_str()?)));
+    if let Some((tablespace, _)) = names.into_iter().find(|(_, name)| is_tablespace_name(name)) {
+        doubts.add(format!("{} belongs to a PostgreSQL tablespace", tablespace.display()), BESIDE);
+    }
+    if holds_wal_segments(directory) {
+        doubts.add("it holds files named like PostgreSQL's WAL segments", BESIDE);
+    }
+}
+
+fn is_postgres_data(directory: &Path) -> bool {
+    directory.join("PG_VERSION").exists() && directory.join("global/pg_control").exists()
+}
+
+/// `PG_16_202307071`: the server's own directory within a tablespace, reached by a symlink from the data directory.
+fn is_tablespace_name(name: &str) -> bool {
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    name.strip_prefix("PG_").and_then(|rest| rest.split_once('_')).is_some_and(|(version, catalog)| digits(version) && digits(catalog))
+}
+
+/// pg_wal can be a symlink to anywhere; its segments are named by 24 hexadecimal digits.
+fn holds_wal_segments(directory: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(directory) else { return false };
+    entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(is_wal_segment_name))
+}
+
+fn is_wal_segment_name(name: &str) -> bool {
+    name.len() == 24 && name.bytes().all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::target::Filesystem;
+
+    const GIB: u64 = 1 << 30;
+
+    fn directory(path: &Path, kind: &str, size_bytes: u64, free_bytes: u64) -> TargetIdentity {
+        TargetIdentity {
+            path: path.to_str().unwrap().to_owned(),
+            kind: TargetKind::Directory,
+            size_bytes,
+            free_bytes: Some(free_bytes),
+            device: "0:1".into(),
+            inode: 1,
+            filesystem: Some(Filesystem {
+                kind: kind.into(),
+                mount_point: "/".into(),
+                source: "none".into(),
+                options: vec!["rw".into()],
+                size_bytes,
+                free_bytes,
+            }),
+            layers: Vec::new(),
+            unresolved: None,
+        }
+    }
+
+    fn reasons(identity: TargetIdentity, intent: Intent) -> Vec<String> {
+        admit(identity, intent).err().map(|refusal| refusal.reasons).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_tenth_and_two_gib_stay_free() {
+        let at = Path::new("/var/tmp");
+        assert_eq!(scratch_bytes_max(&directory(at, "ext4", 100 * GIB, 50 * GIB)), 40 * GIB);
+        assert_eq!(scratch_bytes_max(&directory(at, "ext4", 10 * GIB, 5 * GIB)), 3 * GIB);
+        assert_eq!(scratch_bytes_max(&directory(at, "ext4", 10 * GIB, 2 * GIB)), 0);
+        assert_eq!(scratch_bytes_max(&directory(at, "ext4", 10 * GIB, 3 * GIB + 7)), GIB);
+        assert!(reasons(directory(at, "ext4", 10 * GIB, 5 * GIB), Intent::Scratch { size_bytes: 3 * GIB }).is_empty());
+        let over = reasons(directory(at, "ext4", 10 * GIB, 5 * GIB), Intent::Scratch { size_bytes: 3 * GIB + 1 });
+        assert!(over[0].contains("not enough free space"), "{over:?}");
+    }
+
+    #[test]
+    fn all_reasons_come_at_once() {
+        let mut identity = directory(Path::new("/nonexistent"), "ext4", 10 * GIB, GIB);
+        identity.filesystem.as_mut().unwrap().options = vec!["rw".into(), "ro".into()];
+        let found = reasons(identity, Intent::Scratch { size_bytes: 0 });
+        for part in ["too small", "mounted read-only", "may not create files in it (ENOENT)"] {
+            assert!(found.iter().any(|reason| reason.contains(part)), "{part}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn memory_and_kernel_filesystems_are_refused() {
+        for kind in ["tmpfs", "ramfs", "proc", "cgroup2"] {
+            let found = reasons(directory(Path::new("/var/tmp"), kind, 100 * GIB, 90 * GIB), Intent::Scratch { size_bytes: GIB });
+            assert!(found.len() == 1 && found[0].contains("no disk to measure"), "{found:?}");
+        }
+        for kind in ["overlay", "nfs4", "fuse.sshfs"] {
+            assert!(reasons(directory(Path::new("/var/tmp"), kind, 100 * GIB, 90 * GIB), Intent::Scratch { size_bytes: GIB }).is_empty());
+        }
+    }
+
+    #[test]
+    fn what_exists_is_never_written_to() {
+        for kind in [TargetKind::File, TargetKind::BlockDevice] {
+            let identity = TargetIdentity { kind, ..directory(Path::new("/var/tmp"), "ext4", 100 * GIB, 90 * GIB) };
+            assert!(reasons(identity, Intent::Scratch { size_bytes: GIB })[0].contains("not a directory"));
+        }
+    }
+
+    #[test]
+    fn postgres_directories_are_refused() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let base = place.path().join("data/base/16384");
+        for made in ["data/base/16384", "data/global", "moved_wal", "space/PG_16_202307071/5", "beside"] {
+            std::fs::create_dir_all(place.path().join(made)).unwrap();
+        }
+        let try_at = |at: &Path| reasons(directory(at, "ext4", 100 * GIB, 90 * GIB), Intent::Scratch { size_bytes: GIB });
+        std::fs::write(place.path().join("data/PG_VERSION"), "16\n").unwrap();
+        assert!(try_at(&base).is_empty(), "PG_VERSION alone stands in each database's own directory too");
+        std::fs::write(place.path().join("data/global/pg_control"), "").unwrap();
+        assert!(try_at(&base)[0].contains("data is a PostgreSQL data directory"));
+        std::fs::write(place.path().join("moved_wal/0000000100000000000000A1"), "").unwrap();
+        assert!(try_at(&place.path().join("moved_wal"))[0].contains("WAL segments"));
+        assert!(try_at(&place.path().join("space/PG_16_202307071/5"))[0].contains("tablespace"));
+        assert!(try_at(&place.path().join("beside")).is_empty());
+    }
+
+    #[test]
+    fn small_and_empty_targets_are_not_read() {
+        let place = tempfile::tempdir().unwrap();
+        let sized = |kind, size_bytes| TargetIdentity { kind, size_bytes, ..directory(place.path(), "ext4", GIB, GIB) };
+        assert!(reasons(sized(TargetKind::File, 0), Intent::Read)[0].contains("too small"));
+        assert!(reasons(sized(TargetKind::File, READ_BYTES_MIN - 1), Intent::Read)[0].contains("too small"));
+        assert!(reasons(sized(TargetKind::BlockDevice, 0), Intent::Read)[0].contains("size of 0"));
+        assert!(reasons(sized(TargetKind::Directory, GIB), Intent::Read)[0].contains("directory"));
+        assert!(reasons(sized(TargetKind::File, READ_BYTES_MIN), Intent::Read).is_empty());
+    }
+
+    #[test]
+    fn wal_names_are_told_from_others() {
+        assert!(is_wal_segment_name("000000010000000000000001"));
+        for name in ["00000001000000000000000", "00000001.history", "00000001000000000000000g", "000000010000000000000001.partial"] {
+            assert!(!is_wal_segment_name(name), "{name}");
+        }
+        assert!(is_tablespace_name("PG_9.6_201608131") && !is_tablespace_name("PG_VERSION") && !is_tablespace_name("PG__"));
+    }
+}

@@ -1,0 +1,187 @@
+//! The stack of block devices below a filesystem or a device, down to the disks, followed through sysfs. Opens no device.
+
+use crate::admit::MEMORY_FILESYSTEMS;
+use crate::disk::{describe, kind_of};
+use crate::mounts::{Mount, holding};
+use crate::open::device;
+use crate::sysroot::{SysRoot, list, read_text};
+use diskproof_model::target::{Layer, LayerKind};
+use rustix::fs::{FileType, Stat, stat};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// The layers, parents before children, and why they end before the disks, if they do.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Stack {
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) unresolved: Option<String>,
+}
+
+/// Layers below a block device (`major:minor`).
+pub(crate) fn below_device(root: &SysRoot, mounts: &[Mount], device: &str) -> Stack {
+    let mut walk = Walk::new(root, mounts);
+    walk.visit(device);
+    walk.finish()
+}
+
+/// Layers below the filesystem that holds `path`, whose `st_dev` is `device`.
+pub(crate) fn below_path(root: &SysRoot, mounts: &[Mount], device: &str, path: &Path) -> Stack {
+    let mut walk = Walk::new(root, mounts);
+    for device in walk.devices_of_path(device, path) {
+        walk.visit(&device);
+    }
+    walk.finish()
+}
+
+struct Walk<'a> {
+    root: &'a SysRoot,
+    mounts: &'a [Mount],
+    /// Devices visited, and paths of files behind loop devices and overlays: both end circles.
+    devices: HashSet<String>,
+    paths: HashSet<PathBuf>,
+    /// Children before parents.
+    layers: Vec<Layer>,
+    unresolved: Vec<String>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(root: &'a SysRoot, mounts: &'a [Mount]) -> Self {
+        Self { root, mounts, devices: HashSet::new(), paths: HashSet::new(), layers: Vec::new(), unresolved: Vec::new() }
+    }
+
+    fn finish(mut self) -> Stack {
+        self.layers.reverse();
+        self.unresolved.dedup();
+        Stack { layers: self.layers, unresolved: (!self.unresolved.is_empty()).then(|| self.unresolved.join("; ")) }
+    }
+
+    fn give_up(&mut self, reason: String) -> Vec<String> {
+        self.unresolved.push(reason);
+        Vec::new()
+    }
+
+    /// Adds a device and all below it; its kernel name, when sysfs knows it.
+    fn visit(&mut self, device: &str) -> Option<String> {
+        let Some(at) = self.root.block_device(device) else {
+            self.give_up(format!("sysfs does not show the block device {device}"));
+            return None;
+        };
+        let name = at.file_name()?.to_str()?.to_owned();
+        if !self.devices.insert(device.to_owned()) {
+            return Some(name);
+        }
+        let devices = self.devices_below(&at, &name);
+        // The last first: the list is turned round at the end.
+        let mut below: Vec<String> = devices.iter().rev().filter_map(|device| self.visit(device)).collect();
+        below.reverse();
+        self.layers.push(describe(self.root, &at, &name, device, below));
+        Some(name)
+    }
+
+    /// `major:minor` of the devices right below the one whose directory is `at`.
+    fn devices_below(&mut self, at: &Path, name: &str) -> Vec<String> {
+        match kind_of(at, name) {
+            LayerKind::Partition => at.parent().and_then(|disk| read_text(&disk.join("dev"))).into_iter().collect(),
+            LayerKind::Loop => match read_text(&at.join("loop/backing_file")) {
+                Some(file) => self.devices_behind_loop(name, Path::new(&file)),
+                None => Vec::new(),
+            },
+            // Device mapper and MD tell by `slaves`; so do bcache and multipath disks. Real disks have none.
+            _ => list(&at.join("slaves")).iter().filter_map(|slave| read_text(&at.join("slaves").join(slave).join("dev"))).collect(),
+        }
+    }
+
+    fn devices_behind_loop(&mut self, name: &str, file: &Path) -> Vec<String> {
+        let Ok(stat) = stat(file) else {
+            return self.give_up(format!("the file behind {name} ({}) cannot be looked at from here", file.display()));
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::BlockDevice => vec![device(stat.st_rdev)],
+            _ => self.devices_of_path(&device(stat.st_dev), file),
+        }
+    }
+
+    /// Block devices that carry the filesystem which holds `path`.
+    fn devices_of_path(&mut self, device: &str, path: &Path) -> Vec<String> {
+        // Major 0 is for filesystems without one block device of their own (Documentation/admin-guide/devices.txt).
+        if !device.starts_with("0:") {
+            return vec![device.to_owned()];
+        }
+        if !self.paths.insert(path.to_owned()) {
+            return self.give_up(format!("{} leads back to itself", path.display()));
+        }
+        let mounts = self.mounts;
+        let Some(mount) = holding(mounts, device, path) else {
+            return self.give_up(format!("no mount is known that holds {}", path.display()));
+        };
+        match mount.kind.as_str() {
+            "btrfs" => self.devices_of_btrfs(mount),
+            "overlay" => self.devices_of_overlay(mount, path),
+            kind => match self.device_of_source(&mount.source) {
+                Some(device) => vec![device],
+                None => self.give_up(why_unresolved(kind, &mount.source)),
+            },
+        }
+    }
+
+    /// All member devices, as /sys/fs/btrfs/UUID/devices lists them; the mount's source is only one of them.
+    fn devices_of_btrfs(&mut self, mount: &Mount) -> Vec<String> {
+        let Some(source) = self.device_of_source(&mount.source) else {
+            return self.give_up(format!("btrfs: its device {} cannot be looked at from here", mount.source));
+        };
+        let filesystems = self.root.sys.join("fs/btrfs");
+        for uuid in list(&filesystems) {
+            let members = filesystems.join(uuid).join("devices");
+            let devices: Vec<String> = list(&members).iter().filter_map(|name| read_text(&members.join(name).join("dev"))).collect();
+            if devices.contains(&source) {
+                return devices;
+            }
+        }
+        vec![source]
+    }
+
+    /// The upper directory takes all writes, so a directory is measured on its disk. A file may still lie in a lower one.
+    fn devices_of_overlay(&mut self, mount: &Mount, path: &Path) -> Vec<String> {
+        const HIDDEN: &str = "overlayfs: the upper directory's disk cannot be told from inside";
+        let Some(upper) = mount.option("upperdir").map(Path::new) else {
+            return self.give_up("overlayfs: it has no upper directory, and which lower one holds the data cannot be told".into());
+        };
+        let Ok(stat_upper) = stat(upper) else { return self.give_up(HIDDEN.into()) };
+        let is_file = stat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        if is_file && !mount.inside(path).is_some_and(|inside| upper.join(inside).exists()) {
+            return self.give_up("overlayfs: the file lies in a lower directory, whose disk cannot be told".into());
+        }
+        // Within a container the path may exist by chance: the overlay itself would then be its own upper directory.
+        if device(stat_upper.st_dev) == mount.device {
+            return self.give_up(HIDDEN.into());
+        }
+        self.devices_of_path(&device(stat_upper.st_dev), upper)
+    }
+
+    /// `major:minor` of a mount's source, when it is a block device: by its node, else by its name in sysfs (containers lack the nodes).
+    fn device_of_source(&self, source: &str) -> Option<String> {
+        let is_block = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
+        if let Ok(stat) = stat(source) {
+            return is_block(&stat).then(|| device(stat.st_rdev));
+        }
+        let name = source.strip_prefix("/dev/")?;
+        read_text(&self.root.sys.join("class/block").join(name.replace('/', "!")).join("dev"))
+    }
+}
+
+/// Plain words for filesystems that have no disk, or hide it.
+fn why_unresolved(kind: &str, source: &str) -> String {
+    match kind {
+        memory if MEMORY_FILESYSTEMS.contains(&memory) => format!("{memory}: it lives in memory"),
+        "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "9p" | "virtiofs" | "glusterfs" | "lustre" | "afs" => {
+            format!("{kind}: the disks are on the other side ({source}), and their counters with them")
+        }
+        "zfs" => {
+            "zfs: which disks the pool uses is not told, and its own cache (ARC) may answer, before OpenZFS 2.3 under O_DIRECT too".into()
+        }
+        fuse if fuse.starts_with("fuse") => {
+            format!("{fuse}: a program ({source}) serves this filesystem, and where it keeps the data is not told")
+        }
+        other => format!("{other}: its source ({source}) is not a block device"),
+    }
+}

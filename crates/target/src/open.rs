@@ -1,0 +1,505 @@
+//! Admission → open target: the identity is checked again on the descriptor itself, and from then on everything goes through that
+//! descriptor. Knows nothing of workloads; the engine does its own I/O on [`OpenTarget::fd`].
+
+use crate::admit::{Admission, Grant, Permit};
+use crate::{errno, extents, kernel, scratch};
+use diskproof_model::measurement::CacheUse;
+use diskproof_model::plan::CachePolicy;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use rustix::fs::{
+    Advice, AtFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, fdatasync, fstat, ftruncate, major,
+    minor, open, seek, statx,
+};
+use rustix::io::{Errno, pread, pwrite};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// `STATX_DIOALIGN` (Linux 6.1, statx(2)): not yet named by the wrapper.
+const STATX_DIOALIGN: u32 = 0x2000;
+/// Alignment on a filesystem that does not tell: the page, which every known filesystem takes.
+const ALIGNMENT_DEFAULT: u32 = 4096;
+/// The smallest sector that Linux knows.
+const ALIGNMENT_MIN: u32 = 512;
+/// Memory alignment of our own probing block; the engine's buffers have the same.
+const MEMORY_ALIGNMENT: usize = 4096;
+
+/// Why a target could not be opened or prepared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// EPERM on opening: no matter of file permissions.
+    #[error(
+        "{path}: the kernel or the hypervisor forbids opening it (EPERM), even to root; `diskproof info {path}` still shows who it is, and \
+         a directory or file on it can be measured"
+    )]
+    Forbidden {
+        /// What was to be opened.
+        path: String,
+    },
+    /// EACCES.
+    #[error("{path}: no permission to {doing} (EACCES); run as a user who may, or name another target")]
+    NotPermitted {
+        /// What was to be opened.
+        path: String,
+        /// What was tried.
+        doing: &'static str,
+    },
+    /// It is not what it was when it was looked at.
+    #[error("{path}: {what} since it was looked at; nothing was done to it: run again once nobody changes it")]
+    Changed {
+        /// What was opened.
+        path: String,
+        /// What changed.
+        what: String,
+    },
+    /// ENOSPC.
+    #[error("{path}: the filesystem is full (ENOSPC) while trying to {doing}; free some space or inodes, or ask for a smaller --size")]
+    NoSpace {
+        /// Where.
+        path: String,
+        /// What was tried.
+        doing: &'static str,
+    },
+    /// EDQUOT.
+    #[error("{path}: this user's disk quota is used up (EDQUOT) while trying to {doing}; have it raised, or ask for a smaller --size")]
+    QuotaUsedUp {
+        /// Where.
+        path: String,
+        /// What was tried.
+        doing: &'static str,
+    },
+    /// EROFS.
+    #[error(
+        "{path}: the filesystem is read-only (EROFS), so nothing can {doing}; if it should be writable, the kernel may have stopped writes \
+         after an error: see dmesg"
+    )]
+    ReadOnly {
+        /// Where.
+        path: String,
+        /// What was tried.
+        doing: &'static str,
+    },
+    /// Only a scratch file can be cut.
+    #[error("{path}: only a scratch file can be cut, and this one is open for reading; name a directory")]
+    NotScratch {
+        /// What was to be cut.
+        path: String,
+    },
+    /// Any other answer of the kernel.
+    #[error("{path}: cannot {doing}: {errno}; dmesg may tell more")]
+    System {
+        /// Where.
+        path: String,
+        /// What was tried.
+        doing: &'static str,
+        /// Name of the error number, such as `EIO`.
+        errno: String,
+    },
+}
+
+impl OpenError {
+    pub(crate) fn from_errno(path: &str, doing: &'static str, errno: Errno) -> Self {
+        let path = path.to_owned();
+        match errno {
+            Errno::ACCESS => Self::NotPermitted { path, doing },
+            Errno::NOSPC => Self::NoSpace { path, doing },
+            Errno::DQUOT => Self::QuotaUsedUp { path, doing },
+            Errno::ROFS => Self::ReadOnly { path, doing },
+            other => Self::System { path, doing, errno: errno::name(other) },
+        }
+    }
+}
+
+/// How a target is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// For reading.
+    Read,
+    /// For reading and writing; only ever a scratch file.
+    Write,
+}
+
+/// What the descriptor stands for. The permit of a scratch file stays with it: without one there is no writing.
+#[derive(Debug)]
+enum Content {
+    Existing,
+    Scratch { _permit: Permit, written_bytes: u64, capacity_bytes: u64 },
+}
+
+/// What direct I/O needs on this target.
+#[derive(Debug, Clone, Copy)]
+struct DirectNeeds {
+    alignment_bytes: u32,
+    /// The kernel itself says that this file has no direct I/O, although it would take the flag (ext4 with data=journal, fsverity, …).
+    support: DirectSupport,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DirectSupport {
+    Possible,
+    Denied,
+}
+
+/// An open target: one descriptor, checked to be who was admitted. Dropping a scratch file's target gives its space back.
+#[derive(Debug)]
+pub struct OpenTarget {
+    fd: OwnedFd,
+    identity: TargetIdentity,
+    content: Content,
+    direct: DirectNeeds,
+}
+
+impl OpenTarget {
+    /// Opens what was admitted: an existing file or device for reading, or a new nameless scratch file in the directory.
+    pub fn open(admission: Admission) -> Result<Self, OpenError> {
+        let (identity, grant) = admission.into_parts();
+        let (fd, content) = match grant {
+            Grant::Read => (open_existing(&identity)?, Content::Existing),
+            Grant::Scratch(permit) => {
+                let directory = open_directory(&identity)?;
+                let fd = scratch::create(directory.as_fd(), &identity.path, &permit)?;
+                let capacity_bytes = permit.size_bytes();
+                (fd, Content::Scratch { _permit: permit, written_bytes: 0, capacity_bytes })
+            }
+        };
+        let direct = direct_needs(fd.as_fd(), &identity);
+        Ok(Self { fd, identity, content, direct })
+    }
+
+    /// The descriptor, for the engine's I/O.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Who it is; for a scratch file, who its directory is.
+    pub fn identity(&self) -> &TargetIdentity {
+        &self.identity
+    }
+
+    /// How it is open.
+    pub fn access(&self) -> Access {
+        match self.content {
+            Content::Existing => Access::Read,
+            Content::Scratch { .. } => Access::Write,
+        }
+    }
+
+    /// Whether writes are possible.
+    pub fn is_writable(&self) -> bool {
+        self.access() == Access::Write
+    }
+
+    /// Whether it is a scratch file of our own.
+    pub fn is_scratch(&self) -> bool {
+        matches!(self.content, Content::Scratch { .. })
+    }
+
+    /// What offsets and lengths of direct I/O must be multiples of, in bytes: as the kernel says (STATX_DIOALIGN, Linux 6.1), else the
+    /// device's logical block, else 4096; never below 512. Memory must always be aligned to 4096, which satisfies every device.
+    pub fn alignment_bytes(&self) -> u32 {
+        self.direct.alignment_bytes
+    }
+
+    /// Bytes that reads may cover, from offset 0: the size of the file or device; of a scratch file, what has been written.
+    pub fn usable_bytes(&self) -> u64 {
+        match self.content {
+            Content::Existing => self.identity.size_bytes,
+            Content::Scratch { written_bytes, .. } => written_bytes,
+        }
+    }
+
+    /// Bytes that writes may cover, from offset 0: the scratch size as admitted; 0 when read-only.
+    pub fn capacity_bytes(&self) -> u64 {
+        match self.content {
+            Content::Existing => 0,
+            Content::Scratch { capacity_bytes, .. } => capacity_bytes,
+        }
+    }
+
+    /// Notes that everything below `bytes` has been written. Never lowers the mark, never passes the capacity; without effect on what is
+    /// open for reading.
+    pub fn mark_written(&mut self, bytes: u64) {
+        if let Content::Scratch { written_bytes, capacity_bytes, .. } = &mut self.content {
+            *written_bytes = (*written_bytes).max(bytes.min(*capacity_bytes));
+        }
+    }
+
+    /// Cuts a scratch file to what was written and makes that its capacity: for when the time for laying it out was over.
+    pub fn trim_to_written(&mut self) -> Result<(), OpenError> {
+        let Content::Scratch { written_bytes, capacity_bytes, .. } = &mut self.content else {
+            return Err(OpenError::NotScratch { path: self.identity.path.clone() });
+        };
+        ftruncate(&self.fd, *written_bytes).map_err(|e| OpenError::from_errno(&self.identity.path, "cut the scratch file", e))?;
+        *capacity_bytes = *written_bytes;
+        Ok(())
+    }
+
+    /// Bytes in the range that were never written (holes, preallocated extents, what lies beyond the end); `None` for block devices and
+    /// where the filesystem does not tell. Writes dirty pages of the range back first, so that delayed allocation cannot hide data.
+    pub fn unwritten_bytes(&self, start: u64, length: u64) -> Option<u64> {
+        if self.identity.kind == TargetKind::BlockDevice {
+            return None;
+        }
+        if self.is_writable() {
+            fdatasync(&self.fd).ok()?;
+        }
+        extents::unwritten_bytes(self.fd(), start, length)
+    }
+
+    /// Tells the kernel to expect random access: no read-ahead. Advice only.
+    pub fn advise_random(&self) {
+        let _ = fadvise(&self.fd, 0, None, Advice::Random);
+    }
+
+    /// Tells the kernel to expect sequential access: double read-ahead. Advice only.
+    pub fn advise_sequential(&self) {
+        let _ = fadvise(&self.fd, 0, None, Advice::Sequential);
+    }
+
+    /// Asks the kernel to drop the target's clean pages from the page cache. Dirty ones stay: sync first. Advice only.
+    pub fn drop_cache(&self) {
+        let _ = fadvise(&self.fd, 0, None, Advice::DontNeed);
+    }
+
+    /// Sets how the page cache is treated from now on; the answer says what was really done. Direct: O_DIRECT, proven by one direct request;
+    /// where the filesystem refuses it or only pretends, buffered. Buffered: dirty pages written back, the target's pages dropped. Cached:
+    /// neither. Access times are left alone where the kernel allows (O_NOATIME, owner or root).
+    ///
+    /// Must not be called while requests are in flight.
+    pub fn set_cache(&mut self, policy: CachePolicy) -> Result<CacheUse, OpenError> {
+        let why = match policy {
+            CachePolicy::Direct => self.try_direct()?,
+            CachePolicy::Buffered | CachePolicy::Cached => self.set_direct(OFlags::empty())?,
+        };
+        let used = if why.is_some() { CachePolicy::Buffered } else { policy };
+        // Pages left dirty by a buffered workload would be written back in the middle of a direct one. An existing file's pages belong to
+        // others: those are dropped only where buffered figures would be false otherwise.
+        if used == CachePolicy::Buffered || (used == CachePolicy::Direct && self.is_writable()) {
+            self.write_back()?;
+            self.drop_cache();
+        }
+        Ok(CacheUse { asked: policy, used, why })
+    }
+
+    /// `None` when direct I/O works, else why it does not; then O_DIRECT is off again.
+    fn try_direct(&self) -> Result<Option<String>, OpenError> {
+        let who = match &self.identity.filesystem {
+            Some(filesystem) => format!("the filesystem ({})", filesystem.kind),
+            None => "the device".to_owned(),
+        };
+        if self.direct.support == DirectSupport::Denied {
+            self.set_direct(OFlags::empty())?;
+            return Ok(Some(format!(
+                "{who} has no direct I/O for this file, and would use the page cache under O_DIRECT (STATX_DIOALIGN is 0)"
+            )));
+        }
+        let refused = match self.set_direct(OFlags::DIRECT)? {
+            Some(errno) => Some(format!("{who} refuses O_DIRECT: {errno}")),
+            None => match self.probe_direct()? {
+                DirectProbe::Works => None,
+                DirectProbe::Refused(errno) => Some(format!(
+                    "{who} takes O_DIRECT but refuses a request of {} bytes: {}",
+                    self.direct.alignment_bytes,
+                    errno::name(errno)
+                )),
+                DirectProbe::Pretended => Some(format!("{who} takes O_DIRECT, but carried a direct write through the page cache")),
+            },
+        };
+        if refused.is_some() {
+            self.set_direct(OFlags::empty())?;
+        }
+        Ok(refused)
+    }
+
+    /// Sets O_DIRECT or clears it, and O_NOATIME where allowed. `Some(errno name)` when O_DIRECT is refused.
+    fn set_direct(&self, wanted: OFlags) -> Result<Option<String>, OpenError> {
+        let failed = |e| OpenError::from_errno(&self.identity.path, "set its file flags", e);
+        let others = fcntl_getfl(&self.fd).map_err(failed)?.difference(OFlags::DIRECT | OFlags::NOATIME);
+        // EPERM: only the owner and root may leave access times alone (open(2)).
+        let result = match fcntl_setfl(&self.fd, others | wanted | OFlags::NOATIME) {
+            Err(Errno::PERM) => fcntl_setfl(&self.fd, others | wanted),
+            result => result,
+        };
+        match result {
+            Ok(()) => Ok(None),
+            Err(e @ (Errno::INVAL | Errno::OPNOTSUPP)) if wanted.contains(OFlags::DIRECT) => Ok(Some(errno::name(e))),
+            Err(e) => Err(failed(e)),
+        }
+    }
+
+    /// One direct request at offset 0. Errors that speak of the disk (EIO …) are left for the run to count.
+    fn probe_direct(&self) -> Result<DirectProbe, OpenError> {
+        let mut block = AlignedBlock::random(self.direct.alignment_bytes as usize);
+        let length = block.bytes().len() as u64;
+        let standing = self.usable_bytes().min(length);
+        if standing > 0 {
+            let result = pread(&self.fd, block.bytes(), 0);
+            if let Some(refused) = refusal(result) {
+                return Ok(refused);
+            }
+            // Without the whole of what stands there it cannot be written back below.
+            if result.is_err() || result.is_ok_and(|read| (read as u64) < standing) {
+                return Ok(DirectProbe::Works);
+            }
+        }
+        if !self.is_scratch() {
+            return Ok(DirectProbe::Works);
+        }
+        // What stands there is written back unchanged; an empty file gets random bytes, and is emptied again.
+        let result = pwrite(&self.fd, block.bytes(), 0);
+        let cached = result.is_ok() && kernel::cached_pages(self.fd(), 0, length).is_some_and(|pages| pages > 0);
+        if standing < length {
+            ftruncate(&self.fd, standing).map_err(|e| OpenError::from_errno(&self.identity.path, "empty the scratch file", e))?;
+        }
+        if let Err(e @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) = result {
+            return Err(OpenError::from_errno(&self.identity.path, "write the first block of the scratch file", e));
+        }
+        Ok(match (refusal(result), cached) {
+            (Some(refused), _) => refused,
+            (None, true) => DirectProbe::Pretended,
+            (None, false) => DirectProbe::Works,
+        })
+    }
+
+    fn write_back(&self) -> Result<(), OpenError> {
+        if !self.is_writable() {
+            return Ok(());
+        }
+        fdatasync(&self.fd).map_err(|e| OpenError::from_errno(&self.identity.path, "write the scratch file back (fdatasync)", e))
+    }
+}
+
+/// What one direct request showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DirectProbe {
+    Works,
+    Refused(Errno),
+    /// Accepted, but the page cache held the block afterwards: btrfs with data checksums since Linux 6.15.
+    Pretended,
+}
+
+/// Whether a result says that direct I/O as such is refused.
+fn refusal(result: Result<usize, Errno>) -> Option<DirectProbe> {
+    match result {
+        Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS)) => Some(DirectProbe::Refused(errno)),
+        _ => None,
+    }
+}
+
+/// A block at an address that suits direct I/O.
+struct AlignedBlock {
+    memory: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl AlignedBlock {
+    fn random(length: usize) -> Self {
+        let mut memory = vec![0; length + MEMORY_ALIGNMENT];
+        let start = memory.as_ptr().align_offset(MEMORY_ALIGNMENT);
+        for eight in memory[start..start + length].chunks_mut(8) {
+            let random = scratch::random_u64().to_ne_bytes();
+            eight.copy_from_slice(&random[..eight.len()]);
+        }
+        Self { memory, start, length }
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.start + self.length]
+    }
+}
+
+fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
+    // NOFOLLOW: the path had its symlinks resolved, so one that is there now is new. NONBLOCK: a FIFO put in its place must not hang us.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let fd = open(&identity.path, flags, Mode::empty()).map_err(|e| open_failed(identity, e))?;
+    let stat = fstat(&fd).map_err(|e| OpenError::from_errno(&identity.path, "look at it", e))?;
+    let changed = |what: String| Err(OpenError::Changed { path: identity.path.clone(), what });
+    let same = match (identity.kind, FileType::from_raw_mode(stat.st_mode)) {
+        (TargetKind::File, FileType::RegularFile) => device(stat.st_dev) == identity.device && stat.st_ino == identity.inode,
+        (TargetKind::BlockDevice, FileType::BlockDevice) => device(stat.st_rdev) == identity.device,
+        _ => false,
+    };
+    if !same {
+        return changed("something else took its place".into());
+    }
+    let size = match identity.kind {
+        TargetKind::BlockDevice => seek(&fd, SeekFrom::End(0)).map_err(|e| OpenError::from_errno(&identity.path, "learn its size", e))?,
+        _ => stat.st_size.unsigned_abs(),
+    };
+    // A file that has grown is a live table or log: the bytes that were there are still there.
+    let grown_file = identity.kind == TargetKind::File && size > identity.size_bytes;
+    if size != identity.size_bytes && !grown_file {
+        return changed(format!("its size went from {} to {size} bytes", identity.size_bytes));
+    }
+    let blocking = fcntl_getfl(&fd).and_then(|flags| fcntl_setfl(&fd, flags.difference(OFlags::NONBLOCK)));
+    blocking.map_err(|e| OpenError::from_errno(&identity.path, "set its file flags", e))?;
+    Ok(fd)
+}
+
+fn open_directory(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = open(&identity.path, flags, Mode::empty()).map_err(|e| open_failed(identity, e))?;
+    let stat = fstat(&fd).map_err(|e| OpenError::from_errno(&identity.path, "look at it", e))?;
+    if device(stat.st_dev) != identity.device || stat.st_ino != identity.inode {
+        return Err(OpenError::Changed { path: identity.path.clone(), what: "something else took its place".into() });
+    }
+    Ok(fd)
+}
+
+fn open_failed(identity: &TargetIdentity, errno: Errno) -> OpenError {
+    match errno {
+        Errno::PERM => OpenError::Forbidden { path: identity.path.clone() },
+        Errno::NOENT | Errno::NOTDIR => OpenError::Changed { path: identity.path.clone(), what: "it vanished".into() },
+        Errno::LOOP => OpenError::Changed { path: identity.path.clone(), what: "a symlink took its place".into() },
+        other => OpenError::from_errno(&identity.path, "open it", other),
+    }
+}
+
+/// `major:minor`.
+pub(crate) fn device(number: u64) -> String {
+    format!("{}:{}", major(number), minor(number))
+}
+
+fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
+    let told = statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::from_bits_retain(STATX_DIOALIGN))
+        .ok()
+        .filter(|answer| answer.stx_mask & STATX_DIOALIGN != 0)
+        .map(|answer| answer.stx_dio_offset_align);
+    let assumed = match identity.kind {
+        TargetKind::BlockDevice => identity.layers.first().and_then(|layer| layer.logical_block_bytes).unwrap_or(ALIGNMENT_DEFAULT),
+        _ => ALIGNMENT_DEFAULT,
+    };
+    let support = if told == Some(0) { DirectSupport::Denied } else { DirectSupport::Possible };
+    let alignment_bytes = told.filter(|bytes| *bytes > 0).unwrap_or(assumed).max(ALIGNMENT_MIN);
+    DirectNeeds { alignment_bytes, support }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_errno_gets_its_own_remedy() {
+        let text = |errno| OpenError::from_errno("/data", "create a scratch file in it", errno).to_string();
+        let cases =
+            [(Errno::NOSPC, "free some space"), (Errno::DQUOT, "quota"), (Errno::ROFS, "read-only"), (Errno::ACCESS, "no permission")];
+        for (errno, part) in cases.into_iter().chain([(Errno::IO, "EIO")]) {
+            let text = text(errno);
+            assert!(text.starts_with("/data: ") && text.contains(part) && text.contains(&errno::name(errno)), "{text}");
+        }
+    }
+
+    #[test]
+    fn probing_blocks_are_aligned_and_random() {
+        for length in [512, 4096, 65536] {
+            let mut block = AlignedBlock::random(length);
+            assert_eq!((block.bytes().as_ptr() as usize % MEMORY_ALIGNMENT, block.bytes().len()), (0, length));
+            assert!(block.bytes().iter().any(|byte| *byte != 0));
+        }
+    }
+
+    #[test]
+    fn a_target_can_be_shared_by_threads() {
+        fn shared<T: Send + Sync>() {}
+        shared::<OpenTarget>();
+    }
+}
