@@ -37,7 +37,7 @@ pub(super) fn write_figures(page: &mut Page<'_>, measurements: &[&MeasurementRec
             if is_table { page.unbroken(Ink::Plain, &columns.line(row))? } else { write_stacked(page, row)? }
         }
         if rows.is_empty() {
-            page.text(Ink::Alarm, "  no operation succeeded")?;
+            page.entry((Ink::Plain, ""), 2, (Ink::Alarm, "nothing was measured"))?;
         }
     }
     notes.write(page)
@@ -58,12 +58,12 @@ fn conditions(workload: &WorkloadRecord) -> String {
         span.push_str(&format!(" from {}", format_bytes(workload.span_start_bytes)));
     }
     let mut facts = vec![words::block(workload.block_bytes, &workload.block_mix)];
+    facts.extend(words::mix(workload.read_permille));
     facts.extend(words::sync(workload.sync));
     facts.push(format!("depth {}", words::depth(workload.depth, workload.workers)));
     facts.push(span);
-    facts.extend(words::mix(workload.read_permille));
     facts.extend(words::offered(workload.rate));
-    facts.extend([workload.cache.as_str().to_owned(), workload.engine.as_str().to_owned()]);
+    facts.push(workload.cache.as_str().to_owned());
     list(facts)
 }
 
@@ -71,8 +71,7 @@ fn conditions(workload: &WorkloadRecord) -> String {
 fn figure_rows(measurement: &MeasurementRecord, notes: &Notes) -> Vec<Vec<String>> {
     let marks = notes.marks(measurement);
     let mut cpu = words::percent(measurement.cpu_share());
-    let rows = measurement.headline_ops().into_iter().filter(|(_, op)| op.count > 0);
-    rows.map(|(kind, op)| figure_row(kind, op, &marks, std::mem::take(&mut cpu))).collect()
+    measurement.headline_ops().into_iter().map(|(kind, op)| figure_row(kind, op, &marks, std::mem::take(&mut cpu))).collect()
 }
 
 fn figure_row(kind: OpKind, op: &OpRecord, marks: &str, cpu: String) -> Vec<String> {
@@ -88,7 +87,7 @@ fn figure_row(kind: OpKind, op: &OpRecord, marks: &str, cpu: String) -> Vec<Stri
     let percentile = |ns: Option<u64>| ns.map_or(UNKNOWN.to_owned(), format_latency);
     let mut row = vec![name.to_owned(), format!("{}{marks}", format_rate(op.iops.value)), format!("± {precision}"), throughput];
     row.extend([latency.p50, latency.p99, latency.p99_9].map(percentile));
-    row.extend([format_latency(latency.max), cpu]);
+    row.extend([percentile((op.count > 0).then_some(latency.max)), cpu]);
     row
 }
 
@@ -199,12 +198,12 @@ fn remarks(measurement: &MeasurementRecord) -> Vec<(char, String)> {
 /// What the table's signs mean; only those that occur, the first always.
 fn legend(measurements: &[&MeasurementRecord]) -> String {
     let ops: Vec<&OpRecord> = measurements.iter().flat_map(|m| m.headline_ops()).map(|(_, op)| op).collect();
-    let mut legend = "± is half the width of the 95 % confidence interval of the rate.".to_owned();
+    let mut legend = "± is half the width of the 95 % confidence interval of the rate. CPU 100 % is one processor.".to_owned();
     if ops.iter().any(|op| op.iops.relative_half_width().is_none()) {
-        legend.push_str(" ± ?: measured for too short a time to tell.");
+        legend.push_str(" ±\u{a0}? means measured for too short a time to tell.");
     }
     if ops.iter().map(|op| shown_latency(op)).any(|l| [l.p50, l.p99, l.p99_9].contains(&None)) {
-        legend.push_str(" –: fewer than ten samples lie beyond, so the percentile would be a guess.");
+        legend.push_str(" –\u{a0}means fewer than ten samples lie beyond: the percentile would be a guess.");
     }
     if ops.iter().any(|op| op.latency_intended.is_some()) {
         legend.push_str(" Latencies under an offered load count from the intended start.");

@@ -93,7 +93,10 @@ fn layer_facts(layer: &Layer) -> Vec<Fact> {
     facts.extend([
         ("logical block", layer.logical_block_bytes.map(|b| format_bytes(u64::from(b)))),
         ("physical block", layer.physical_block_bytes.map(|b| format_bytes(u64::from(b)))),
-        ("rotating", layer.rotational.map(|_| words::rotation(layer).unwrap_or("the kernel says so of every virtio disk").to_owned())),
+        (
+            "medium",
+            layer.rotational.map(|_| words::rotation(layer).unwrap_or("unknown: the kernel calls every virtio disk rotating").to_owned()),
+        ),
         ("write cache", write_cache_text(layer)),
         ("scheduler", layer.scheduler.clone()),
         ("queue", layer.queue_requests.map(|n| format!("{n} requests"))),

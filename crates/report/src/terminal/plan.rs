@@ -5,14 +5,14 @@ use super::subject::fact;
 use super::words;
 use crate::page::{Columns, Ink, Lean, Page};
 use crate::style::Style;
-use crate::text::{glue, list};
+use crate::text::{clean, glue, list, wrap};
 use diskproof_model::plan::{CachePolicy, Plan, Workload};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_duration};
 use std::io::{self, Write};
 
-const COLUMNS: usize = 7;
-const HEADING: [&str; COLUMNS] = ["workload", "block", "depth", "access", "time", "moves", "writes"];
+const COLUMNS: usize = 6;
+const HEADING: [&str; COLUMNS] = ["workload", "block", "depth", "access", "time", "bytes"];
 /// What stands where there is no limit.
 const NO_LIMIT: &str = "no limit";
 
@@ -24,9 +24,8 @@ pub fn write_plan(plan: &Plan, identities: &[TargetIdentity], style: &Style, out
     for identity in identities {
         fact(page, "target", &target_text(identity))?;
     }
-    fact(page, "time", &time_text(plan, identities))?;
+    fact(page, "budget", &budget_text(plan, identities))?;
     for identity in identities {
-        fact(page, "writes", &writes_text(plan, identity))?;
         if let Some(text) = space_text(plan, identity) {
             fact(page, "space", &text)?;
         }
@@ -38,9 +37,12 @@ pub fn write_plan(plan: &Plan, identities: &[TargetIdentity], style: &Style, out
 
 /// What it will cost, in one line: shown before the first write.
 pub fn budget_line(plan: &Plan, identities: &[TargetIdentity]) -> String {
+    wrap(&clean(&budget_text(plan, identities)), usize::MAX, usize::MAX).concat()
+}
+
+fn budget_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
     let writes: Vec<String> = identities.iter().map(|identity| writes_text(plan, identity)).collect();
-    let line = format!("takes {}; {}", time_text(plan, identities), writes.join("; "));
-    crate::text::clean(&line.replace('\u{a0}', " "))
+    format!("takes {}; {}", time_text(plan, identities), writes.join("; "))
 }
 
 /// The longest time; the filling of a scratch file, whose speed is not known yet, is not in it.
@@ -85,7 +87,7 @@ fn free_bytes(identity: &TargetIdentity) -> Option<u64> {
 fn space_text(plan: &Plan, identity: &TargetIdentity) -> Option<String> {
     let (scratch, free) = (plan.scratch_bytes?, free_bytes(identity)?);
     let left = glue(&format_bytes(free.saturating_sub(scratch)));
-    (identity.kind == TargetKind::Directory).then(|| format!("{left} of {} free stay free meanwhile", glue(&format_bytes(free))))
+    (identity.kind == TargetKind::Directory).then(|| format!("{left} of the {} free stay free meanwhile", glue(&format_bytes(free))))
 }
 
 fn target_text(identity: &TargetIdentity) -> String {
@@ -96,7 +98,7 @@ fn target_text(identity: &TargetIdentity) -> String {
 fn write_workloads(page: &mut Page<'_>, workloads: &[Workload]) -> io::Result<()> {
     let heading: Vec<String> = HEADING.map(str::to_owned).to_vec();
     let rows: Vec<Vec<String>> = workloads.iter().map(workload_row).collect();
-    let leans = [Lean::Left, Lean::Right, Lean::Right, Lean::Left, Lean::Right, Lean::Right, Lean::Right];
+    let leans = [Lean::Left, Lean::Right, Lean::Right, Lean::Left, Lean::Right, Lean::Right];
     let columns = Columns::fit(&leans, rows.iter().chain([&heading]));
     if page.has_room_for(columns.total()) {
         page.unbroken(Ink::Faint, &columns.line(&heading))?;
@@ -112,29 +114,25 @@ fn write_workloads(page: &mut Page<'_>, workloads: &[Workload]) -> io::Result<()
 
 fn workload_row(workload: &Workload) -> Vec<String> {
     let time = workload.stop.time_ns.map_or(NO_LIMIT.to_owned(), |ns| format_duration(ns + workload.warmup_ns));
-    let moves = match (workload.stop.bytes, workload.stop.ops) {
+    let bytes = match (workload.stop.bytes, workload.stop.ops) {
         (Some(bytes), _) => format_bytes(bytes),
         (None, Some(ops)) => format!("{ops} ops"),
         (None, None) => NO_LIMIT.to_owned(),
     };
-    let writes =
-        if workload.writes() { workload.write_bytes_max().map_or(NO_LIMIT.to_owned(), format_bytes) } else { "nothing".to_owned() };
     vec![
         workload.name.clone(),
         words::block(workload.block_bytes, &workload.block_mix),
         words::depth(workload.depth, workload.workers),
         access_text(workload),
         time,
-        moves,
-        writes,
+        bytes,
     ]
 }
 
 /// Where operations go and which they are.
 fn access_text(workload: &Workload) -> String {
-    let what = words::mix(workload.read_permille).unwrap_or_else(|| if workload.reads() { "reads" } else { "writes" }.to_owned());
-    let mut facts = vec![format!("{} {what}", words::access(&workload.access))];
-    facts.extend(words::sync(workload.sync));
+    let operation = words::operation(workload.read_permille, workload.sync);
+    let mut facts = vec![format!("{} {operation}", words::access(&workload.access))];
     facts.extend(words::offered(workload.rate));
     if workload.cache != CachePolicy::Direct {
         facts.push(workload.cache.as_str().to_owned());
@@ -144,11 +142,14 @@ fn access_text(workload: &Workload) -> String {
 
 /// What ends a workload before its limits: precision, which most share.
 fn write_ends(page: &mut Page<'_>, workloads: &[Workload]) -> io::Result<()> {
-    let mut text = "Times, bytes moved and bytes written are limits.".to_owned();
+    let mut text = "Times (with warm-up) and bytes are limits.".to_owned();
     let precisions: Vec<f64> = workloads.iter().filter_map(|w| w.stop.precision).collect();
-    if let Some(widest) = precisions.iter().copied().reduce(f64::max) {
-        let who = if precisions.len() == workloads.len() { "A workload" } else { "A workload with a precision" };
-        text.push_str(&format!(" {who} ends earlier once its rate is known to {}.", glue(&format!("± {}", words::percent(widest)))));
+    let (finest, widest) = (precisions.iter().copied().reduce(f64::min), precisions.iter().copied().reduce(f64::max));
+    if let (Some(finest), Some(widest)) = (finest, widest) {
+        let who = if precisions.len() == workloads.len() { "A workload ends" } else { "Some workloads end" };
+        let range =
+            if finest == widest { words::percent(widest) } else { format!("{} to {}", words::percent(finest), words::percent(widest)) };
+        text.push_str(&format!(" {who} earlier once the rate is known to {}.", glue(&format!("± {range}"))));
     }
     page.text(Ink::Faint, &text)
 }

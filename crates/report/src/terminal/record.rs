@@ -5,10 +5,12 @@ use super::subject::{INDENT, fact, host_text, write_target};
 use crate::page::{Ink, Page};
 use crate::style::Style;
 use crate::text::{glue, list};
-use diskproof_model::finding::{Finding, Severity};
-use diskproof_model::plan::{Origin, Plan};
+use diskproof_model::finding::Severity;
+use diskproof_model::plan::{EngineKind, Origin, Plan};
 use diskproof_model::record::{Advice, Expectation, MeasurementRecord, Record};
 use diskproof_model::units::{format_duration, format_latency, format_rate, format_throughput};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 /// Writes the whole result of a run.
@@ -20,11 +22,12 @@ pub fn write_record(record: &Record, style: &Style, out: &mut dyn Write) -> io::
         write_subject(page, record, index)?;
     }
     write_expectations(page, &record.expectations)?;
-    write_findings(page, &record.findings)?;
+    write_findings(page, record)?;
     write_advice(page, &record.advice)?;
     page.blank()?;
     let run = format!("run {} · method {} · seed {}", record.run_id, record.method, record.plan.seed);
-    page.text(Ink::Faint, &format!("{run} · every figure's own command: --commands · all data: --json"))
+    page.text(Ink::Faint, &run)?;
+    page.text(Ink::Faint, "every figure's own command: --commands · all data: --json")
 }
 
 /// Who measured what, when; loud where the run is not whole.
@@ -62,12 +65,16 @@ fn start_text(started: &str) -> String {
 /// One target: what it is, its figures, and what is missing among them.
 fn write_subject(page: &mut Page<'_>, record: &Record, index: usize) -> io::Result<()> {
     let measurements: Vec<&MeasurementRecord> = record.measurements.iter().filter(|m| m.target == index).collect();
-    if index > 0 {
+    if record.targets.len() > 1 {
         page.blank()?;
     }
     if let Some(target) = record.targets.get(index) {
+        if record.targets.len() > 1 {
+            page.text(Ink::Strong, &format!("target {} of {}: {}", index + 1, record.targets.len(), target.path))?;
+        }
         write_target(page, target, &record.plan)?;
     }
+    write_engines(page, &measurements)?;
     write_proof(page, record, index, &measurements)?;
     write_gaps(page, &record.plan, &measurements)?;
     if measurements.is_empty() {
@@ -77,26 +84,34 @@ fn write_subject(page: &mut Page<'_>, record: &Record, index: usize) -> io::Resu
     write_figures(page, &measurements)
 }
 
-/// Whether the figures came from the disk, by the disk's own counters.
-fn write_proof(page: &mut Page<'_>, record: &Record, index: usize, measurements: &[&MeasurementRecord]) -> io::Result<()> {
-    let mut why: Vec<&str> = Vec::new();
-    for device in measurements.iter().map(|m| &m.device).filter(|device| device.accounted.is_none()) {
-        let reason = device.unresolved.as_deref().unwrap_or("its counters could not be read");
-        if !why.contains(&reason) {
-            why.push(reason);
+/// The kernel interfaces that carried the operations; the most used one without a list of its workloads.
+fn write_engines(page: &mut Page<'_>, measurements: &[&MeasurementRecord]) -> io::Result<()> {
+    let mut engines: Vec<(EngineKind, Vec<&str>)> = Vec::new();
+    for workload in measurements.iter().map(|m| &m.workload) {
+        match engines.iter_mut().find(|(engine, _)| *engine == workload.engine) {
+            Some((_, names)) => names.push(&workload.name),
+            None => engines.push((workload.engine, vec![&workload.name])),
         }
     }
-    let unknown = (!why.is_empty()).then(|| format!("unknown what the disk did: {}", why.join("; ")));
+    engines.sort_by_key(|(_, names)| Reverse(names.len()));
+    let texts = engines.iter().enumerate().map(|(index, (engine, names))| match index {
+        0 => engine.as_str().to_owned(),
+        _ => format!("{} for {}", engine.as_str(), list(names)),
+    });
+    let text = texts.collect::<Vec<_>>().join("; ");
+    if text.is_empty() { Ok(()) } else { fact(page, "engine", &text) }
+}
+
+/// Whether the figures came from the disk, by the disk's own counters.
+fn write_proof(page: &mut Page<'_>, record: &Record, index: usize, measurements: &[&MeasurementRecord]) -> io::Result<()> {
+    let devices = || measurements.iter().map(|m| &m.device);
+    let why: BTreeSet<&str> = devices().filter(|d| d.accounted.is_none()).filter_map(|d| d.unresolved.as_deref()).collect();
+    let unknown = (!why.is_empty()).then(|| format!("unknown what the disk did: {}", Vec::from_iter(why).join("; ")));
     let known = record.accounted_range(index).map(|(low, high)| {
-        let disks = measurements.iter().flat_map(|m| &m.device.disks).fold(Vec::new(), |mut names: Vec<&str>, name| {
-            if !names.contains(&name.as_str()) {
-                names.push(name);
-            }
-            names
-        });
-        let (low, high) = (format!("{:.1} %", low * 100.0), format!("{:.1} %", high * 100.0));
-        let share = if low == high { glue(&low) } else { format!("{} to {}", glue(&low), glue(&high)) };
-        format!("the kernel's counters of {} saw {share} of the bytes asked for", disks.join(", "))
+        let disks: BTreeSet<&str> = devices().flat_map(|device| &device.disks).map(String::as_str).collect();
+        let (low, high) = (glue(&format!("{:.1} %", low * 100.0)), glue(&format!("{:.1} %", high * 100.0)));
+        let share = if low == high { low } else { format!("{low} to {high}") };
+        format!("the kernel's counters of {} saw {share} of the bytes asked", Vec::from_iter(disks).join(", "))
     });
     match (known, unknown) {
         (None, None) => Ok(()),
@@ -158,13 +173,14 @@ fn observed_text(expression: &str, value: f64) -> String {
 }
 
 /// What it means.
-fn write_findings(page: &mut Page<'_>, findings: &[Finding]) -> io::Result<()> {
+fn write_findings(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
     page.blank()?;
-    if findings.is_empty() {
-        return page.entry((Ink::Strong, "findings"), 10, (Ink::Plain, "none: nothing was seen that puts these figures in doubt"));
+    if record.findings.is_empty() {
+        let none = if record.partial { "none in what was measured" } else { "none: nothing was seen that puts these figures in doubt" };
+        return page.entry((Ink::Strong, "findings"), 10, (Ink::Plain, none));
     }
     page.text(Ink::Strong, "findings")?;
-    for finding in findings {
+    for finding in &record.findings {
         let (label, ink) = match finding.severity {
             Severity::Failure => ("  failure", Ink::Alarm),
             Severity::Warning => ("  warning", Ink::Caution),

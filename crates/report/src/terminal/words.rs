@@ -80,13 +80,23 @@ pub(super) fn depth(depth: u32, workers: u32) -> String {
     if workers == 1 { depth.to_string() } else { format!("{depth} × {workers}") }
 }
 
-/// How writes are made durable, as a condition of the figure; nothing to say where they are not.
+/// How writes are made durable; nothing to say where they are not.
 pub(super) fn sync(policy: SyncPolicy) -> Option<String> {
     match policy {
         SyncPolicy::None => None,
-        SyncPolicy::AtEnd => Some("synced at the end".to_owned()),
-        SyncPolicy::Every { writes: 1, call } => Some(format!("each write + {}", call_name(call))),
+        SyncPolicy::AtEnd => Some("final sync".to_owned()),
+        SyncPolicy::Every { writes: 1, call } => Some(format!("write+{}", call_name(call))),
         SyncPolicy::Every { writes, call } => Some(format!("{} every {writes} writes", call_name(call))),
+    }
+}
+
+/// Which operations there are, and what makes them durable: `write, final sync`, `50 % reads`, `write+fdatasync`.
+pub(super) fn operation(read_permille: u16, policy: SyncPolicy) -> String {
+    let kind = mix(read_permille).unwrap_or_else(|| if read_permille == 0 { "write" } else { "read" }.to_owned());
+    match (sync(policy), policy) {
+        (Some(sync), SyncPolicy::Every { writes: 1, .. }) if read_permille == 0 => sync,
+        (Some(sync), _) => format!("{kind}, {sync}"),
+        (None, _) => kind,
     }
 }
 
@@ -107,7 +117,7 @@ pub(super) fn offered(rate: Option<f64>) -> Option<String> {
     rate.map(|rate| format!("offered {}/s", format_rate(rate)))
 }
 
-/// A share as percent, at most two digits of it after the point's left: `0.4 %`, `12 %`, `<0.1 %`.
+/// A share as percent, two digits below 10 %: `0.4 %`, `12 %`, `<0.1 %`.
 pub(super) fn percent(share: f64) -> String {
     match share * 100.0 {
         p if p > 0.0 && p < 0.05 => "<0.1 %".to_owned(),
@@ -125,6 +135,21 @@ mod tests {
         let cases = [(0.0, "0 %"), (0.0001, "<0.1 %"), (0.012, "1.2 %"), (0.02, "2 %"), (0.123, "12 %"), (0.0999, "10 %"), (1.5, "150 %")];
         for (share, text) in cases {
             assert_eq!(percent(share), text);
+        }
+    }
+
+    #[test]
+    fn operations_say_how_they_become_durable() {
+        let every = |writes| SyncPolicy::Every { writes, call: SyncCall::Fsync };
+        let cases = [
+            (1000, SyncPolicy::None, "read"),
+            (0, SyncPolicy::AtEnd, "write, final sync"),
+            (0, every(1), "write+fsync"),
+            (700, every(1), "70 % reads, write+fsync"),
+            (0, every(9), "write, fsync every 9 writes"),
+        ];
+        for (read_permille, policy, text) in cases {
+            assert_eq!(operation(read_permille, policy), text);
         }
     }
 

@@ -1,0 +1,215 @@
+//! Every page of every fixture: exact at 80 columns, within its width at all others, without colour and control characters where it must be.
+
+mod fixture;
+
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::Plan;
+use diskproof_model::record::Record;
+use diskproof_model::target::{HostFacts, TargetIdentity};
+use diskproof_report::style::{Color, Style};
+use diskproof_report::{json, terminal};
+use std::io::{self, Write};
+use std::sync::LazyLock;
+use unicode_width::UnicodeWidthStr;
+
+const PLAIN_80: Style = Style { width: 80, color: Color::Plain };
+
+fn written(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
+    let mut out = Vec::new();
+    write(&mut out).expect("memory takes everything");
+    String::from_utf8(out).expect("pages are UTF-8")
+}
+
+fn record_page(record: &Record, style: &Style) -> String {
+    written(|out| terminal::write_record(record, style, out))
+}
+
+/// Built once: their histograms take time.
+static RECORDS: LazyLock<[(&str, Record); 6]> = LazyLock::new(|| {
+    [
+        ("healthy", fixture::healthy()),
+        ("read_only", fixture::read_only()),
+        ("partial", fixture::partial()),
+        ("every_severity", fixture::every_severity()),
+        ("two_targets", fixture::two_targets()),
+        ("hostile", fixture::hostile()),
+    ]
+});
+
+/// Every page that wraps its lines.
+fn wrapped_pages(style: &Style) -> Vec<String> {
+    let mut pages = Vec::new();
+    for (_, record) in &*RECORDS {
+        pages.push(record_page(record, style));
+        pages.push(written(|out| terminal::write_plan(&record.plan, &record.targets, style, out)));
+        pages.extend(record.targets.iter().map(|target| written(|out| terminal::write_identity(&record.host, target, style, out))));
+    }
+    pages
+}
+
+#[test]
+fn result_pages() {
+    for (name, record) in &*RECORDS {
+        insta::assert_snapshot!(*name, record_page(record, &PLAIN_80));
+    }
+}
+
+#[test]
+fn result_page_on_a_narrow_terminal() {
+    insta::assert_snapshot!(record_page(&fixture::healthy(), &Style { width: 60, color: Color::Plain }));
+}
+
+#[test]
+fn result_page_on_a_wide_terminal() {
+    insta::assert_snapshot!(record_page(&fixture::two_targets(), &Style { width: 200, color: Color::Plain }));
+}
+
+#[test]
+fn under_an_offered_load_latency_counts_from_the_intended_start() {
+    let mut record = fixture::healthy();
+    record.measurements.drain(..2);
+    record.measurements.truncate(1);
+    record.measurements[0].workload.rate = Some(8000.0);
+    record.measurements[0].missed_starts = Some(17);
+    let read = record.measurements[0].ops.get_mut(&OpKind::Read).unwrap();
+    let mut intended = read.latency.clone();
+    (intended.p50, intended.max) = (Some(7_770_000), 8_880_000_000);
+    read.latency_intended = Some(intended);
+    let page = record_page(&record, &PLAIN_80);
+    for text in ["offered 8000/s", "7.77 ms", "8.88 s", "17 requests could not start", "count from the intended"] {
+        assert!(page.contains(text), "{text} is missing:\n{page}");
+    }
+}
+
+#[test]
+fn an_operation_that_never_succeeded_shows_no_latency() {
+    let mut record = fixture::healthy();
+    let write = record.measurements[0].ops.get_mut(&OpKind::Write).unwrap();
+    (write.count, write.bytes, write.iops.value, write.iops.half_width_95, write.throughput.value) = (0, 0, 0.0, None, 0.0);
+    (write.latency.p50, write.latency.p99, write.latency.p99_9, write.latency.max) = (None, None, None, 0);
+    write.errors.insert("ENOSPC".to_owned(), 4);
+    let page = record_page(&record, &PLAIN_80);
+    let row = page.lines().find(|line| line.contains("writes/s")).unwrap();
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["writes/s", "0!", "±", "?", "0", "–", "–", "–", "–", "4.6", "%"]);
+    assert!(page.contains("!  sequential-write: 4 operations failed (4 × ENOSPC)"), "{page}");
+}
+
+#[test]
+fn result_page_in_colour() {
+    let page = record_page(&fixture::partial(), &Style { width: 80, color: Color::Ansi });
+    assert_eq!(without_sequences(&page), record_page(&fixture::partial(), &PLAIN_80), "colour only adds sequences");
+    insta::assert_snapshot!(page.replace('\u{1b}', "^["));
+}
+
+#[test]
+fn identity_pages() {
+    let page = |host: &HostFacts, target: &TargetIdentity| written(|out| terminal::write_identity(host, target, &PLAIN_80, out));
+    insta::assert_snapshot!("identity_directory", page(&fixture::host(), &fixture::directory()));
+    insta::assert_snapshot!("identity_device", page(&fixture::host(), &fixture::device()));
+}
+
+#[test]
+fn plan_pages() {
+    let page = |plan: &Plan, target: TargetIdentity| written(|out| terminal::write_plan(plan, &[target], &PLAIN_80, out));
+    insta::assert_snapshot!("plan_directory", page(&fixture::plan(), fixture::directory()));
+    insta::assert_snapshot!("plan_device", page(&fixture::read_only_plan(), fixture::device()));
+}
+
+#[test]
+fn budget_says_time_bytes_and_place() {
+    let budget = terminal::budget_line(&fixture::plan(), &[fixture::directory()]);
+    assert_eq!(
+        budget,
+        "takes about 58 s; writes at most 16 GiB into a scratch file of 4 GiB in /var/lib/postgresql (ext4, 80 GiB free) that is gone afterwards"
+    );
+    let reading = terminal::budget_line(&fixture::read_only_plan(), &[fixture::device()]);
+    assert_eq!(reading, "takes about 22 s; writes nothing to /dev/nvme1n1");
+}
+
+#[test]
+fn a_scratch_file_that_no_workload_fills_counts_as_written() {
+    let mut plan = fixture::plan();
+    plan.workloads.retain(|w| !w.writes());
+    let budget = terminal::budget_line(&plan, &[fixture::directory()]);
+    assert!(budget.contains("writes at most 4 GiB into a scratch file of 4 GiB"), "{budget}");
+}
+
+#[test]
+fn a_plan_without_limits_says_so() {
+    let mut plan = fixture::plan();
+    plan.workloads.iter_mut().for_each(|w| (w.stop.bytes, w.stop.time_ns) = (None, None));
+    let budget = terminal::budget_line(&plan, &[fixture::directory()]);
+    assert!(budget.starts_with("takes as long as it needs: a workload has no time limit; writes without a limit into"), "{budget}");
+}
+
+#[test]
+fn commands_are_one_line_each_and_never_wrapped() {
+    let page = written(|out| terminal::write_commands(&fixture::every_severity(), &PLAIN_80, out));
+    insta::assert_snapshot!(page);
+    for (_, record) in &*RECORDS {
+        let page = written(|out| terminal::write_commands(record, &PLAIN_80, out));
+        let commands = record.measurements.len() + record.findings.iter().filter(|f| f.reproduce.is_some()).count();
+        assert_eq!(page.lines().count(), 2 * commands, "{page}");
+        assert!(page.lines().step_by(2).all(|line| line.starts_with("# ")), "{page}");
+    }
+}
+
+#[test]
+fn no_line_exceeds_the_width() {
+    for width in (60..=200).chain([0, 20]) {
+        for page in wrapped_pages(&Style { width, color: Color::Plain }) {
+            for line in page.lines() {
+                assert!(line.width() <= width.max(60), "{} columns where {width} are allowed:\n{line}", line.width());
+                assert_eq!(line.trim_end(), line, "spaces at the end");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_hostile_reaches_the_terminal() {
+    for page in wrapped_pages(&PLAIN_80) {
+        assert!(page.chars().all(is_harmless), "{page:?}");
+    }
+    let coloured = wrapped_pages(&Style { width: 80, color: Color::Ansi });
+    assert!(coloured.iter().all(|page| without_sequences(page).chars().all(is_harmless)));
+    let hostile = fixture::hostile();
+    let commands = written(|out| terminal::write_commands(&hostile, &PLAIN_80, out));
+    let document = written(|out| json::write_record(&hostile, out));
+    let budget = terminal::budget_line(&hostile.plan, &hostile.targets);
+    assert!([commands, document].iter().all(|text| text.chars().all(is_harmless)));
+    assert!(budget.chars().all(|c| c != '\n' && is_harmless(c)), "{budget}");
+}
+
+fn is_harmless(c: char) -> bool {
+    c == '\n' || !(c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+}
+
+/// The page without the sequences that the printer itself may use: select graphic rendition, nothing else.
+fn without_sequences(page: &str) -> String {
+    let mut parts = page.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |mut text, part| {
+        let (codes, rest) = part.split_once('m').expect("every sequence ends with m");
+        assert!(codes.chars().all(|c| c.is_ascii_digit() || c == ';'), "{codes:?}");
+        text.push_str(rest);
+        text
+    })
+}
+
+#[test]
+fn json_reads_back_as_the_same_record() {
+    for (name, record) in &*RECORDS {
+        let text = written(|out| json::write_record(record, out));
+        assert!(text.ends_with("}\n") && !text.ends_with("\n\n"), "{name}");
+        assert_eq!(&serde_json::from_str::<Record>(&text).unwrap(), record, "{name}");
+    }
+}
+
+#[test]
+fn json_of_an_identity_holds_host_and_target() {
+    let text = written(|out| json::write_identity(&fixture::host(), &fixture::device(), out));
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(serde_json::from_value::<HostFacts>(document["host"].clone()).unwrap(), fixture::host());
+    assert_eq!(serde_json::from_value::<TargetIdentity>(document["target"].clone()).unwrap(), fixture::device());
+}
