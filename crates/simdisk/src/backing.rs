@@ -1,0 +1,205 @@
+//! The bytes of a simulated disk: a sparse file in memory or on disk, and before it the volatile write cache.
+//! Must not know when requests end, nor FUSE.
+
+use crate::models::write_cache::{SECTOR_BYTES, WriteCache};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::RwLock;
+
+const SECTOR: usize = SECTOR_BYTES as usize;
+
+/// Where a disk keeps its content.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Medium {
+    /// A sparse file in memory, gone with the disk. Unwritten bytes are zero and take no room.
+    #[default]
+    Memory,
+    /// This file, made if missing, set to the disk's size. It is never synced: it outlives a killed server, not a crash of the machine.
+    File(PathBuf),
+}
+
+/// The content of one disk.
+#[derive(Debug)]
+pub struct Backing {
+    file: File,
+    size_bytes: u64,
+    write_cache: WriteCache,
+    volatile: RwLock<Volatile>,
+}
+
+/// Sectors that a power cut would lose.
+#[derive(Debug, Default)]
+struct Volatile {
+    sectors: HashMap<u64, Box<[u8; SECTOR]>>,
+    writes: u64,
+}
+
+impl Medium {
+    fn open(&self, size_bytes: u64) -> io::Result<File> {
+        let file = match self {
+            Self::Memory => File::from(rustix::fs::memfd_create("simdisk", rustix::fs::MemfdFlags::CLOEXEC)?),
+            Self::File(path) => File::options().read(true).write(true).create(true).truncate(false).open(path)?,
+        };
+        file.set_len(size_bytes)?;
+        Ok(file)
+    }
+}
+
+impl Backing {
+    /// Opens the medium and sets its size.
+    pub fn open(medium: &Medium, size_bytes: u64, write_cache: WriteCache) -> io::Result<Self> {
+        Ok(Self { file: medium.open(size_bytes)?, size_bytes, write_cache, volatile: RwLock::default() })
+    }
+
+    /// The disk's size.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Reads into `buffer`, all of it inside the disk.
+    pub fn read_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
+        if self.write_cache.is_durable() {
+            return self.file.read_exact_at(buffer, offset_bytes);
+        }
+        // Locked over both reads: a flush in between would move sectors from one to the other.
+        let volatile = self.volatile.read().expect("no holder of the lock panics");
+        self.file.read_exact_at(buffer, offset_bytes)?;
+        for (sector, within, range) in sectors(offset_bytes, buffer.len()) {
+            if let Some(content) = volatile.sectors.get(&sector) {
+                let length = range.len();
+                buffer[range].copy_from_slice(&content[within..within + length]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes `data`, all of it inside the disk.
+    pub fn write_at(&self, data: &[u8], offset_bytes: u64) -> io::Result<()> {
+        if self.write_cache.is_durable() {
+            return self.file.write_all_at(data, offset_bytes);
+        }
+        let mut volatile = self.volatile.write().expect("no holder of the lock panics");
+        volatile.writes += 1;
+        let sequence = volatile.writes;
+        for (sector, within, range) in sectors(offset_bytes, data.len()) {
+            let mut content = match volatile.sectors.remove(&sector) {
+                Some(content) => content,
+                None => self.load(sector)?,
+            };
+            content[within..within + range.len()].copy_from_slice(&data[range]);
+            if self.write_cache.destages(sector, sequence) {
+                self.store(sector, &content)?;
+            } else {
+                volatile.sectors.insert(sector, content);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes everything written durable, unless the disk lies.
+    pub fn flush(&self) -> io::Result<()> {
+        if self.write_cache.is_durable() || !self.write_cache.obeys_flush() {
+            return Ok(());
+        }
+        let mut volatile = self.volatile.write().expect("no holder of the lock panics");
+        for (sector, content) in std::mem::take(&mut volatile.sectors) {
+            self.store(sector, &content)?;
+        }
+        Ok(())
+    }
+
+    fn load(&self, sector: u64) -> io::Result<Box<[u8; SECTOR]>> {
+        let mut content = Box::new([0; SECTOR]);
+        let length = self.sector_length(sector);
+        self.file.read_exact_at(&mut content[..length], sector * SECTOR_BYTES)?;
+        Ok(content)
+    }
+
+    fn store(&self, sector: u64, content: &[u8; SECTOR]) -> io::Result<()> {
+        self.file.write_all_at(&content[..self.sector_length(sector)], sector * SECTOR_BYTES)
+    }
+
+    /// Bytes of a sector inside the disk; the last one may be cut.
+    fn sector_length(&self, sector: u64) -> usize {
+        (self.size_bytes - sector * SECTOR_BYTES).min(SECTOR_BYTES) as usize
+    }
+}
+
+/// The sectors under a span: number, first byte within it, and the range in the caller's buffer.
+fn sectors(offset_bytes: u64, length: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let position = offset_bytes + at as u64;
+        let within = (position % SECTOR_BYTES) as usize;
+        let step = (SECTOR - within).min(length - at);
+        let item = (position / SECTOR_BYTES, within, at..at + step);
+        at += step;
+        (step > 0).then_some(item)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the disk says, and what would be left after a power cut.
+    fn both(backing: &Backing, offset: u64, length: usize) -> (Vec<u8>, Vec<u8>) {
+        let (mut seen, mut durable) = (vec![0; length], vec![0; length]);
+        backing.read_at(&mut seen, offset).unwrap();
+        backing.file.read_exact_at(&mut durable, offset).unwrap();
+        (seen, durable)
+    }
+
+    fn backing(write_cache: WriteCache) -> Backing {
+        Backing::open(&Medium::Memory, 10_000, write_cache).unwrap()
+    }
+
+    #[test]
+    fn a_durable_disk_keeps_every_write() {
+        let backing = backing(WriteCache::Durable);
+        backing.write_at(b"abc", 511).unwrap();
+        assert_eq!(both(&backing, 511, 3), (b"abc".to_vec(), b"abc".to_vec()));
+    }
+
+    #[test]
+    fn an_honest_cache_keeps_what_was_flushed() {
+        let backing = backing(WriteCache::Honest { destaged_per_mille: 0 });
+        backing.write_at(b"abc", 511).unwrap();
+        assert_eq!(both(&backing, 511, 3), (b"abc".to_vec(), vec![0; 3]));
+        backing.flush().unwrap();
+        backing.write_at(b"X", 512).unwrap();
+        assert_eq!(both(&backing, 511, 3), (b"aXc".to_vec(), b"abc".to_vec()));
+    }
+
+    #[test]
+    fn a_lying_cache_keeps_nothing_but_shows_everything() {
+        let backing = backing(WriteCache::Lying { destaged_per_mille: 0 });
+        backing.write_at(&[7; 5000], 3000).unwrap();
+        backing.flush().unwrap();
+        assert_eq!(both(&backing, 3000, 5000), (vec![7; 5000], vec![0; 5000]));
+    }
+
+    #[test]
+    fn a_partly_destaging_cache_keeps_some_sectors_whole_and_never_an_older_one_over_a_newer() {
+        let backing = backing(WriteCache::Honest { destaged_per_mille: 500 });
+        backing.write_at(&[1; 10_000], 0).unwrap();
+        let (_, durable) = both(&backing, 0, 10_000);
+        let kept: Vec<bool> = durable.chunks(SECTOR).map(|s| s.iter().all(|b| *b == 1)).collect();
+        assert!(kept.contains(&true) && kept.contains(&false));
+        assert!(durable.chunks(SECTOR).all(|s| s.iter().all(|b| *b == s[0])), "sectors are whole");
+        backing.write_at(&[2; 10_000], 0).unwrap();
+        backing.flush().unwrap();
+        assert_eq!(both(&backing, 0, 10_000), (vec![2; 10_000], vec![2; 10_000]));
+    }
+
+    #[test]
+    fn the_cut_last_sector_works() {
+        let backing = backing(WriteCache::Honest { destaged_per_mille: 0 });
+        backing.write_at(&[9; 4], 9_996).unwrap();
+        backing.flush().unwrap();
+        assert_eq!(both(&backing, 9_995, 5), (vec![0, 9, 9, 9, 9], vec![0, 9, 9, 9, 9]));
+    }
+}

@@ -1,0 +1,290 @@
+//! `SimDisk`: a model served as one regular file over FUSE, by threads of this process.
+//! Must not know how a model decides, nor how the protocol is laid out.
+
+use crate::backing::{Backing, Medium};
+use crate::fuse::connection::{Channel, Connection, Root, ServeError};
+use crate::fuse::wire::{self, Attributes, Body, IN_HEADER_BYTES, InHeader, TRANSFER_BYTES, Transfer, init_flag, opcode, open_flag};
+use crate::models::direct::DirectAccess;
+use crate::models::faults::Faults;
+use crate::models::{Machine, Model, Operation, Request};
+use crate::schedule::Schedule;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// Threads that read requests. Copying is all they do, so that more than a few only take turns.
+const READERS: usize = 3;
+/// Buffers kept for the next reads.
+const SPARE_BUFFERS: usize = 64;
+
+/// What the disk has seen since it was switched on. The kernel splits larger transfers into requests of at most 1 MiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// Read requests.
+    pub reads: u64,
+    /// Write requests.
+    pub writes: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Bytes delivered.
+    pub read_bytes: u64,
+    /// Bytes taken.
+    pub written_bytes: u64,
+    /// Requests answered with an error by the model (they count as reads or writes too).
+    pub errors: u64,
+    /// The most requests under way at once.
+    pub depth_max: u64,
+}
+
+/// A simulated disk at work. Dropping it unmounts (lazily), ends the threads, and fails whatever is still under way.
+#[derive(Debug)]
+pub struct SimDisk {
+    connection: Connection,
+    server: Arc<Server>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Server {
+    backing: Backing,
+    direct: DirectAccess,
+    faults: Mutex<Faults>,
+    schedule: Schedule<Pending>,
+    counters: Counters,
+    spare: Mutex<Vec<Vec<u8>>>,
+}
+
+#[derive(Default)]
+struct Counters {
+    reads: AtomicU64,
+    writes: AtomicU64,
+    flushes: AtomicU64,
+    read_bytes: AtomicU64,
+    written_bytes: AtomicU64,
+    errors: AtomicU64,
+}
+
+struct Pending {
+    channel: Arc<Channel>,
+    unique: u64,
+    answer: Answer,
+}
+
+enum Answer {
+    Data { buffer: Vec<u8>, length: usize },
+    Written(u32),
+    Flushed,
+    Error(i32),
+}
+
+impl SimDisk {
+    /// Serves `model` as the regular file `mount_point` (made when missing) of `size_bytes`, kept in memory.
+    pub fn serve(model: Model, size_bytes: u64, mount_point: &Path) -> Result<Self, ServeError> {
+        Self::serve_on(model, size_bytes, mount_point, &Medium::Memory)
+    }
+
+    /// As `serve`, kept on `medium`.
+    pub fn serve_on(model: Model, size_bytes: u64, mount_point: &Path, medium: &Medium) -> Result<Self, ServeError> {
+        let path = match medium {
+            Medium::Memory => PathBuf::from("memory"),
+            Medium::File(path) => path.clone(),
+        };
+        let backing = Backing::open(medium, size_bytes, model.write_cache).map_err(|source| ServeError::Backing { path, source })?;
+        let server = Arc::new(Server {
+            backing,
+            direct: model.direct,
+            faults: Mutex::new(Faults::new(model.faults.clone())),
+            schedule: Schedule::new(Box::new(Machine::start(&model, size_bytes))),
+            counters: Counters::default(),
+            spare: Mutex::default(),
+        });
+        let connection = Connection::mount(mount_point, Root::RegularFile)?;
+        let channels = connection.channels(READERS)?;
+        // Made before the threads, so that a failure in between unmounts and ends those already started.
+        let mut disk = Self { connection, server, threads: Vec::new() };
+        for channel in channels {
+            let server = disk.server.clone();
+            disk.start("simdisk-read", move || server.serve(&channel))?;
+        }
+        let server = disk.server.clone();
+        disk.start("simdisk-timer", move || server.schedule.run_timer(|pending| server.send(pending)))?;
+        Ok(disk)
+    }
+
+    /// The file that is the disk.
+    pub fn path(&self) -> &Path {
+        self.connection.path()
+    }
+
+    /// What the disk has seen so far.
+    pub fn stats(&self) -> Stats {
+        let counters = &self.server.counters;
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Stats {
+            reads: get(&counters.reads),
+            writes: get(&counters.writes),
+            flushes: get(&counters.flushes),
+            read_bytes: get(&counters.read_bytes),
+            written_bytes: get(&counters.written_bytes),
+            errors: get(&counters.errors),
+            depth_max: self.server.schedule.waiting_max() as u64,
+        }
+    }
+
+    fn start(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), ServeError> {
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|source| ServeError::Server { source })?;
+        self.threads.push(thread);
+        Ok(())
+    }
+}
+
+impl Drop for SimDisk {
+    fn drop(&mut self) {
+        self.connection.stop();
+        self.server.schedule.stop();
+        for thread in self.threads.drain(..) {
+            // A server thread that panicked has printed why; the mount ends all the same.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("backing", &self.backing).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    fn serve(&self, channel: &Arc<Channel>) {
+        let mut buffer = Channel::buffer();
+        while let Some(length) = channel.receive(&mut buffer) {
+            let arrival_ns = self.schedule.now_ns();
+            let header = InHeader::read(&buffer[..length]);
+            let body = &buffer[IN_HEADER_BYTES.min(length)..length];
+            match header.opcode {
+                opcode::READ | opcode::WRITE | opcode::FSYNC => self.transfer(channel, &header, body, arrival_ns),
+                opcode::FORGET | opcode::BATCH_FORGET | opcode::INTERRUPT => {}
+                _ => match self.describe(&header, body) {
+                    Ok(reply) => channel.reply(header.unique, Ok(&reply.0)),
+                    Err(errno) => channel.reply(header.unique, Err(errno)),
+                },
+            }
+        }
+    }
+
+    /// Everything that moves no data.
+    fn describe(&self, header: &InHeader, body: &[u8]) -> Result<Body, i32> {
+        let attributes = Attributes { node: 1, size_bytes: self.backing.size_bytes(), mode: Root::RegularFile.mode(), links: 1 };
+        match header.opcode {
+            opcode::INIT => {
+                let wanted = init_flag::ASYNC_READ
+                    | init_flag::BIG_WRITES
+                    | init_flag::ASYNC_DIO
+                    | init_flag::WRITEBACK_CACHE
+                    | init_flag::MAX_PAGES;
+                Ok(Body::default().init(wire::u32_at(body, 12) & wanted))
+            }
+            opcode::GETATTR => Ok(Body::default().attr_out(&attributes)),
+            // A disk has one size.
+            opcode::SETATTR if wire::u32_at(body, 0) & wire::SETATTR_SIZE != 0 && wire::u64_at(body, 16) != attributes.size_bytes => {
+                Err(libc::EPERM)
+            }
+            opcode::SETATTR => Ok(Body::default().attr_out(&attributes)),
+            opcode::OPEN => self.open(wire::u32_at(body, 0)),
+            opcode::STATFS => Ok(Body::default().statfs_out(attributes.size_bytes / 4096, 0)),
+            opcode::RELEASE | opcode::DESTROY => Ok(Body::default()),
+            _ => Err(libc::ENOSYS),
+        }
+    }
+
+    fn open(&self, open_flags: u32) -> Result<Body, i32> {
+        let direct = wire::is_direct(open_flags);
+        if direct && self.direct.refuses_open() {
+            return Err(libc::EINVAL);
+        }
+        // Without O_DIRECT the kernel's page cache stands before the disk, as it does for any file.
+        let flags = if direct { open_flag::DIRECT_IO | open_flag::PARALLEL_DIRECT_WRITES } else { open_flag::KEEP_CACHE };
+        Ok(Body::default().open_out(0, flags))
+    }
+
+    fn transfer(&self, channel: &Arc<Channel>, header: &InHeader, body: &[u8], arrival_ns: u64) {
+        let (operation, transfer) = match header.opcode {
+            opcode::READ => (Operation::Read, Transfer::read(body)),
+            opcode::WRITE => (Operation::Write, Transfer::read(body)),
+            _ => (Operation::Flush, Transfer { offset_bytes: 0, length_bytes: 0, open_flags: 0 }),
+        };
+        if transfer.is_direct() && self.direct.refuses_transfer() {
+            return channel.reply(header.unique, Err(libc::EINVAL));
+        }
+        let left_bytes = self.backing.size_bytes().saturating_sub(transfer.offset_bytes);
+        let length_bytes = u64::from(transfer.length_bytes).min(left_bytes);
+        let request =
+            Request { ticket: header.unique, arrival_ns, operation, offset_bytes: transfer.offset_bytes, length_bytes, extra_ns: 0 };
+        let answer = self.perform(&request, body.get(TRANSFER_BYTES..).unwrap_or_default()).unwrap_or_else(|errno| {
+            self.counters.errors.fetch_add(1, Ordering::Relaxed);
+            Answer::Error(errno)
+        });
+        let pending = Pending { channel: channel.clone(), unique: header.unique, answer };
+        self.schedule.submit(request, pending, |pending| self.send(pending));
+    }
+
+    /// Does the work at once; only the answer waits.
+    fn perform(&self, request: &Request, data: &[u8]) -> Result<Answer, i32> {
+        let counters = &self.counters;
+        let requests = match request.operation {
+            Operation::Read => &counters.reads,
+            Operation::Write => &counters.writes,
+            Operation::Flush => &counters.flushes,
+        };
+        requests.fetch_add(1, Ordering::Relaxed);
+        let errno = |e: std::io::Error| e.raw_os_error().unwrap_or(libc::EIO);
+        if request.operation == Operation::Write && request.length_bytes == 0 {
+            return Err(libc::ENOSPC);
+        }
+        let length = self.faults.lock().expect("no holder of the lock panics").judge(request.operation, &request.span())? as usize;
+        match request.operation {
+            Operation::Read => {
+                let mut buffer = self.take_buffer(length);
+                self.backing.read_at(&mut buffer[..length], request.offset_bytes).map_err(errno)?;
+                counters.read_bytes.fetch_add(length as u64, Ordering::Relaxed);
+                Ok(Answer::Data { buffer, length })
+            }
+            Operation::Write => {
+                self.backing.write_at(data.get(..length).ok_or(libc::EIO)?, request.offset_bytes).map_err(errno)?;
+                counters.written_bytes.fetch_add(length as u64, Ordering::Relaxed);
+                Ok(Answer::Written(length as u32))
+            }
+            Operation::Flush => self.backing.flush().map(|()| Answer::Flushed).map_err(errno),
+        }
+    }
+
+    fn send(&self, pending: Pending) {
+        let Pending { channel, unique, answer } = pending;
+        match answer {
+            Answer::Data { buffer, length } => {
+                channel.reply(unique, Ok(&buffer[..length]));
+                self.keep_buffer(buffer);
+            }
+            Answer::Written(bytes) => channel.reply(unique, Ok(&Body::default().u32(bytes).u32(0).0)),
+            Answer::Flushed => channel.reply(unique, Ok(&[])),
+            Answer::Error(errno) => channel.reply(unique, Err(errno)),
+        }
+    }
+
+    /// A buffer of at least `length`; used again, because fresh memory of 1 MiB costs more than the copy.
+    fn take_buffer(&self, length: usize) -> Vec<u8> {
+        let mut buffer = self.spare.lock().expect("no holder of the lock panics").pop().unwrap_or_default();
+        if buffer.len() < length {
+            buffer.resize(length, 0);
+        }
+        buffer
+    }
+
+    fn keep_buffer(&self, buffer: Vec<u8>) {
+        let mut spare = self.spare.lock().expect("no holder of the lock panics");
+        if spare.len() < SPARE_BUFFERS {
+            spare.push(buffer);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! A mounted FUSE connection: opens `/dev/fuse`, mounts, hands cloned channels to server threads, ends them, unmounts.
+//! Must not know what is served.
+#![allow(unsafe_code)]
+
+use super::wire::{IN_HEADER_BYTES, TRANSFER_BYTES, TRANSFER_MAX_BYTES};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use std::ffi::CString;
+use std::io::IoSlice;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why a simulated disk or directory could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The FUSE device cannot be opened.
+    #[error("cannot open /dev/fuse: {source}; load the module fuse and run as root")]
+    Device {
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// The mount point cannot be made or used.
+    #[error("cannot use {path} as mount point: {source}; name a file (for a directory server: a directory) that can be created or exists")]
+    MountPoint {
+        /// The mount point.
+        path: PathBuf,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// mount(2) failed.
+    #[error("cannot mount on {path}: {source}; run as root, outside a container without CAP_SYS_ADMIN")]
+    Mount {
+        /// The mount point.
+        path: PathBuf,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// The store behind the disk cannot be made.
+    #[error("cannot keep the disk's content in {path}: {source}; free memory, or name another backing file")]
+    Backing {
+        /// The backing file, or `memory`.
+        path: PathBuf,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// A server thread could not be started.
+    #[error("cannot start a server: {source}; too many threads or open files")]
+    Server {
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+}
+
+/// What the mount point is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Root {
+    /// A regular file is the whole file system.
+    RegularFile,
+    /// A directory with files.
+    Directory,
+}
+
+impl Root {
+    /// Type and permissions of the root node.
+    pub fn mode(self) -> u32 {
+        match self {
+            Self::RegularFile => libc::S_IFREG | 0o600,
+            Self::Directory => libc::S_IFDIR | 0o700,
+        }
+    }
+}
+
+/// One channel to the kernel: requests are read from it, and answered on the same one (each clone has its own queue).
+#[derive(Debug)]
+pub struct Channel {
+    device: OwnedFd,
+    stop: Arc<OwnedFd>,
+}
+
+/// The mount. Dropping it detaches the mount; the channels end at `stop`.
+#[derive(Debug)]
+pub struct Connection {
+    path: PathBuf,
+    first: Arc<Channel>,
+}
+
+impl Connection {
+    /// Mounts on `path` (made when missing). `/dev/fuse` is opened here; the first channel must be read before anyone uses the mount.
+    pub fn mount(path: &Path, root: Root) -> Result<Self, ServeError> {
+        let path = prepare(path, root)?;
+        let device = open_device().map_err(|e| ServeError::Device { source: e.into() })?;
+        let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| ServeError::Server { source: e.into() })?;
+        let options =
+            format!("fd={},rootmode={:o},user_id=0,group_id=0,allow_other,max_read={TRANSFER_MAX_BYTES}", device.as_raw_fd(), root.mode());
+        let options = CString::new(options).expect("the options hold no NUL");
+        mount("simdisk", &path, "fuse.simdisk", MountFlags::NODEV | MountFlags::NOSUID, options.as_c_str())
+            .map_err(|e| ServeError::Mount { path: path.clone(), source: e.into() })?;
+        Ok(Self { path, first: Arc::new(Channel { device, stop: Arc::new(stop) }) })
+    }
+
+    /// Where it is mounted, in full.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// `count` channels (at least one), so that as many threads read requests at once without sharing a queue.
+    pub fn channels(&self, count: usize) -> Result<Vec<Arc<Channel>>, ServeError> {
+        let mut channels = vec![self.first.clone()];
+        for _ in 1..count {
+            let clone = self.first.clone_device().map_err(|e| ServeError::Server { source: e.into() })?;
+            channels.push(Arc::new(Channel { device: clone, stop: self.first.stop.clone() }));
+        }
+        Ok(channels)
+    }
+
+    /// Unmounts (lazily, so that files still open elsewhere do not hinder it) and tells every thread in `receive` to end.
+    /// Dirty pages are written back through the running threads before this returns, if nobody holds the file open.
+    pub fn stop(&self) {
+        // An error means that it was already unmounted by hand: nothing is left to do.
+        let _ = unmount(&self.path, UnmountFlags::DETACH);
+        let _ = rustix::io::write(&*self.first.stop, &1u64.to_ne_bytes());
+    }
+}
+
+impl Channel {
+    /// A buffer that holds the largest request.
+    pub fn buffer() -> Vec<u8> {
+        vec![0; TRANSFER_MAX_BYTES + IN_HEADER_BYTES + TRANSFER_BYTES + 4096]
+    }
+
+    /// Waits for the next request; its length in `buffer`, or `None` when the mount is gone or `Connection::stop` was called.
+    pub fn receive(&self, buffer: &mut [u8]) -> Option<usize> {
+        loop {
+            match rustix::io::read(&self.device, &mut *buffer) {
+                Ok(length) => return Some(length),
+                // Not blocking in read(2): a mount kept alive by an open file would never wake us.
+                Err(Errno::AGAIN) => {
+                    let mut waits = [PollFd::new(&self.device, PollFlags::IN), PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN)];
+                    match poll(&mut waits, None) {
+                        Ok(_) if !waits[1].revents().is_empty() => return None,
+                        Ok(_) | Err(Errno::INTR) => {}
+                        Err(_) => return None,
+                    }
+                }
+                // ENOENT: the caller was interrupted before we took the request (fuse_dev_do_read).
+                Err(Errno::INTR | Errno::NOENT) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Answers a request. A failure means that the caller or the mount is gone, which nobody needs to hear.
+    pub fn reply(&self, unique: u64, answer: Result<&[u8], i32>) {
+        let (errno, data) = match answer {
+            Ok(data) => (0, data),
+            Err(errno) => (-errno, &[][..]),
+        };
+        let mut header = [0; 16];
+        header[..4].copy_from_slice(&((16 + data.len()) as u32).to_ne_bytes());
+        header[4..8].copy_from_slice(&errno.to_ne_bytes());
+        header[8..].copy_from_slice(&unique.to_ne_bytes());
+        let _ = rustix::io::writev(&self.device, &[IoSlice::new(&header), IoSlice::new(data)]);
+    }
+
+    fn clone_device(&self) -> rustix::io::Result<OwnedFd> {
+        /// `_IOR(229, 0, uint32_t)` of linux/fuse.h.
+        const FUSE_DEV_IOC_CLONE: libc::c_ulong = 0x8004_e500;
+        let device = open_device()?;
+        let original = self.device.as_raw_fd() as u32;
+        // SAFETY: the ioctl reads one u32 from the pointer, which lives over the call; both descriptors are open.
+        let result = unsafe { libc::ioctl(device.as_raw_fd(), FUSE_DEV_IOC_CLONE as _, &raw const original) };
+        if result < 0 { Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)) } else { Ok(device) }
+    }
+}
+
+fn open_device() -> rustix::io::Result<OwnedFd> {
+    rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())
+}
+
+/// Makes the mount point, after clearing away a dead mount that a killed server left on it.
+fn prepare(path: &Path, root: Root) -> Result<PathBuf, ServeError> {
+    let error = |source| ServeError::MountPoint { path: path.to_owned(), source };
+    if std::fs::metadata(path).is_err_and(|e| e.raw_os_error() == Some(libc::ENOTCONN)) {
+        unmount(path, UnmountFlags::DETACH).map_err(|e| error(e.into()))?;
+    }
+    match root {
+        Root::RegularFile => drop(std::fs::OpenOptions::new().append(true).create(true).open(path).map_err(error)?),
+        Root::Directory => std::fs::create_dir_all(path).map_err(error)?,
+    }
+    path.canonicalize().map_err(error)
+}

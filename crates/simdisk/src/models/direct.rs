@@ -1,0 +1,26 @@
+//! Whether O_DIRECT is possible, and where it is refused. Must not know timing.
+
+/// How O_DIRECT is treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DirectAccess {
+    /// As on a disk.
+    #[default]
+    Accepted,
+    /// `open(2)` says EINVAL, and so does every transfer after F_SETFL. As on the other file systems that refuse it, a file named
+    /// with O_CREAT has been made by then.
+    RefusedAtOpen,
+    /// `open(2)` succeeds and the first transfer says EINVAL, as on some network file systems.
+    RefusedAtTransfer,
+}
+
+impl DirectAccess {
+    /// Whether an open with O_DIRECT is refused.
+    pub fn refuses_open(self) -> bool {
+        self == Self::RefusedAtOpen
+    }
+
+    /// Whether a transfer on a file with O_DIRECT is refused.
+    pub fn refuses_transfer(self) -> bool {
+        self != Self::Accepted
+    }
+}

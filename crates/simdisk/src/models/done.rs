@@ -1,0 +1,26 @@
+//! Requests whose end is already known, in order of ending. Must not know why they end then.
+
+use super::Completion;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The completions still to come.
+#[derive(Debug, Clone, Default)]
+pub struct DoneQueue(BinaryHeap<Reverse<Completion>>);
+
+impl DoneQueue {
+    /// A request will end.
+    pub fn push(&mut self, completion: Completion) {
+        self.0.push(Reverse(completion));
+    }
+
+    /// The next one that ended at or before `now_ns`.
+    pub fn take(&mut self, now_ns: u64) -> Option<Completion> {
+        if self.next_ns()? <= now_ns { self.0.pop().map(|c| c.0) } else { None }
+    }
+
+    /// When the next one ends.
+    pub fn next_ns(&self) -> Option<u64> {
+        self.0.peek().map(|c| c.0.at_ns)
+    }
+}

@@ -1,0 +1,197 @@
+//! A disk without moving parts: latency on parallel channels, limits of rate, an optional cliff and optional credits.
+//! Must not know the order in which a host would like to be served: first come, first served.
+
+use super::cliff::{Cliff, CliffEdge};
+use super::credits::{CreditBucket, Credits};
+use super::done::DoneQueue;
+use super::pacing::Pacing;
+use super::{Completion, Operation, Request, Timing, transfer_ns};
+
+/// The numbers of a flash disk or volume. All zero or `None` means no limit. A request ends when a channel has spent the latency
+/// on it *and* the limit of operations has let it pass (both at once, as in a throttled volume), and then its bytes have passed the
+/// one pipe.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Flash {
+    /// Time of one read on its channel.
+    pub read_latency_ns: u64,
+    /// Time of one write on its channel.
+    pub write_latency_ns: u64,
+    /// Time of one flush on its channel.
+    pub flush_latency_ns: u64,
+    /// Requests worked on at once; `None` is any number.
+    pub channels: Option<u32>,
+    /// Reads and writes per second, one after the other.
+    pub iops: Option<u64>,
+    /// Reads and writes per second, with a burst.
+    pub credits: Option<Credits>,
+    /// Bytes per second read.
+    pub read_bytes_per_s: Option<u64>,
+    /// Bytes per second written.
+    pub write_bytes_per_s: Option<u64>,
+    /// Where writes become slow.
+    pub cliff: Option<Cliff>,
+}
+
+/// A flash disk at work.
+#[derive(Debug, Clone)]
+pub struct FlashMachine {
+    flash: Flash,
+    channel_free_ns: Vec<u64>,
+    pacing: Option<Pacing>,
+    credits: Option<CreditBucket>,
+    cliff: Option<CliffEdge>,
+    pipe_free_ns: u64,
+    done: DoneQueue,
+}
+
+impl Flash {
+    /// The disk at virtual time 0.
+    pub fn start(&self) -> FlashMachine {
+        FlashMachine {
+            channel_free_ns: vec![0; self.channels.unwrap_or(0) as usize],
+            pacing: self.iops.map(Pacing::new),
+            credits: self.credits.map(CreditBucket::new),
+            cliff: self.cliff.map(CliffEdge::new),
+            pipe_free_ns: 0,
+            done: DoneQueue::default(),
+            flash: self.clone(),
+        }
+    }
+
+    fn latency_ns(&self, operation: Operation) -> u64 {
+        match operation {
+            Operation::Read => self.read_latency_ns,
+            Operation::Write => self.write_latency_ns,
+            Operation::Flush => self.flush_latency_ns,
+        }
+    }
+}
+
+impl FlashMachine {
+    fn end_ns(&mut self, request: &Request) -> u64 {
+        let mut end_ns = self.channel_end_ns(request);
+        if request.operation == Operation::Flush {
+            return end_ns;
+        }
+        if let Some(pacing) = &mut self.pacing {
+            end_ns = end_ns.max(pacing.pass(request.arrival_ns));
+        }
+        if let Some(credits) = &mut self.credits {
+            end_ns = end_ns.max(credits.pass(request.arrival_ns));
+        }
+        let pipe_ns = self.pipe_ns(request);
+        if pipe_ns == 0 {
+            return end_ns;
+        }
+        self.pipe_free_ns = self.pipe_free_ns.max(end_ns) + pipe_ns;
+        self.pipe_free_ns
+    }
+
+    fn channel_end_ns(&mut self, request: &Request) -> u64 {
+        let service_ns = self.flash.latency_ns(request.operation) + request.extra_ns;
+        match self.channel_free_ns.iter_mut().min() {
+            None => request.arrival_ns + service_ns,
+            Some(free_ns) => {
+                *free_ns = request.arrival_ns.max(*free_ns) + service_ns;
+                *free_ns
+            }
+        }
+    }
+
+    fn pipe_ns(&mut self, request: &Request) -> u64 {
+        if request.operation == Operation::Read {
+            return self.flash.read_bytes_per_s.map_or(0, |rate| transfer_ns(request.length_bytes, rate));
+        }
+        let fast = self.flash.write_bytes_per_s;
+        match &mut self.cliff {
+            Some(edge) => edge.write_ns(request.length_bytes, fast),
+            None => fast.map_or(0, |rate| transfer_ns(request.length_bytes, rate)),
+        }
+    }
+}
+
+impl Timing for FlashMachine {
+    fn submit(&mut self, request: Request) {
+        let at_ns = self.end_ns(&request);
+        self.done.push(Completion { at_ns, ticket: request.ticket });
+    }
+
+    fn take_done(&mut self, now_ns: u64) -> Option<Completion> {
+        self.done.take(now_ns)
+    }
+
+    fn next_ns(&self) -> Option<u64> {
+        self.done.next_ns()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::drive::{FLUSH, closed_loop, read, total_ns, write};
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn iops_are_exact_at_any_depth() {
+        for depth in [1, 8, 32] {
+            let mut disk = Flash { iops: Some(2000), ..Flash::default() }.start();
+            assert_eq!(total_ns(&mut disk, depth, &[read(0, 4096); 2000]), SECOND, "depth {depth}");
+        }
+    }
+
+    #[test]
+    fn latency_fills_the_channels_and_no_more() {
+        let four = Flash { read_latency_ns: 500_000, channels: Some(4), ..Flash::default() };
+        assert_eq!(total_ns(&mut four.start(), 16, &[read(0, 4096); 8000]), SECOND);
+        assert_eq!(total_ns(&mut four.start(), 1, &[read(0, 4096); 2000]), SECOND);
+        let any = Flash { channels: None, ..four };
+        assert_eq!(total_ns(&mut any.start(), 16, &[read(0, 4096); 32_000]), SECOND);
+    }
+
+    #[test]
+    fn latency_is_that_of_the_operation() {
+        let mut disk = Flash { read_latency_ns: 1, write_latency_ns: 20, flush_latency_ns: 300, ..Flash::default() }.start();
+        let times = closed_loop(&mut disk, 1, &[read(0, 512), write(0, 512), FLUSH]);
+        assert_eq!(times, vec![(0, 1), (1, 21), (21, 321)]);
+    }
+
+    #[test]
+    fn bandwidth_is_exact_and_shared() {
+        let disk = Flash { read_bytes_per_s: Some(100_000_000), write_bytes_per_s: Some(50_000_000), ..Flash::default() };
+        for depth in [1, 8] {
+            assert_eq!(total_ns(&mut disk.start(), depth, &[read(0, 1_000_000); 100]), SECOND);
+            assert_eq!(total_ns(&mut disk.start(), depth, &[write(0, 1_000_000); 50]), SECOND);
+        }
+        assert_eq!(total_ns(&mut disk.start(), 2, &[read(0, 1_000_000), write(0, 1_000_000)]), 30_000_000);
+    }
+
+    #[test]
+    fn latency_and_bandwidth_add_for_one_and_overlap_for_many() {
+        let disk = Flash { read_latency_ns: 1_000_000, channels: Some(8), read_bytes_per_s: Some(100_000_000), ..Flash::default() };
+        assert_eq!(total_ns(&mut disk.start(), 1, &[read(0, 100_000); 10]), 20_000_000);
+        assert_eq!(total_ns(&mut disk.start(), 8, &[read(0, 100_000); 1000]), 1_000_000 + SECOND);
+    }
+
+    #[test]
+    fn a_throttle_hides_behind_a_longer_latency() {
+        let mut disk = Flash { read_latency_ns: 500_000, iops: Some(3000), ..Flash::default() }.start();
+        assert_eq!(total_ns(&mut disk, 1, &[read(0, 4096); 2000]), SECOND);
+    }
+
+    #[test]
+    fn flushes_are_not_throttled_as_operations() {
+        let mut disk = Flash { flush_latency_ns: 10, iops: Some(1), ..Flash::default() }.start();
+        assert_eq!(total_ns(&mut disk, 1, &[FLUSH; 5]), 50);
+    }
+
+    #[test]
+    fn lost_time_keeps_the_channel_busy() {
+        let mut disk = Flash { channels: Some(1), ..Flash::default() }.start();
+        for ticket in 0..2 {
+            disk.submit(Request { ticket, arrival_ns: 0, operation: Operation::Read, offset_bytes: 0, length_bytes: 1, extra_ns: 7 });
+        }
+        assert_eq!(disk.take_done(14), Some(Completion { at_ns: 7, ticket: 0 }));
+        assert_eq!(disk.take_done(14), Some(Completion { at_ns: 14, ticket: 1 }));
+    }
+}

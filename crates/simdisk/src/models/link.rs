@@ -1,0 +1,79 @@
+//! A link between disk and host that is slower than the disk may be: the curve's flat top. Must not know the mechanism behind.
+
+use super::done::DoneQueue;
+use super::{Completion, Operation, Request, Timing, transfer_ns};
+use std::collections::HashMap;
+
+/// A disk behind a link. The link passes bytes on while the disk still delivers (cut-through), one request at a time.
+pub struct Linked {
+    disk: Box<dyn Timing>,
+    bytes_per_s: u64,
+    under_way: HashMap<u64, Request>,
+    free_ns: u64,
+    done: DoneQueue,
+}
+
+impl Linked {
+    /// `disk` behind a link of `bytes_per_s`.
+    pub fn new(disk: Box<dyn Timing>, bytes_per_s: u64) -> Self {
+        Self { disk, bytes_per_s, under_way: HashMap::new(), free_ns: 0, done: DoneQueue::default() }
+    }
+
+    fn pass(&mut self, completion: Completion) {
+        let request = self.under_way.remove(&completion.ticket).expect("the disk ends only what was submitted");
+        let mut at_ns = completion.at_ns;
+        if request.operation != Operation::Flush {
+            let link_ns = self.free_ns.max(request.arrival_ns) + transfer_ns(request.length_bytes, self.bytes_per_s);
+            at_ns = at_ns.max(link_ns);
+            self.free_ns = at_ns;
+        }
+        self.done.push(Completion { at_ns, ticket: request.ticket });
+    }
+}
+
+impl Timing for Linked {
+    fn submit(&mut self, request: Request) {
+        self.under_way.insert(request.ticket, request);
+        self.disk.submit(request);
+    }
+
+    fn take_done(&mut self, now_ns: u64) -> Option<Completion> {
+        while let Some(completion) = self.disk.take_done(now_ns) {
+            self.pass(completion);
+        }
+        self.done.take(now_ns)
+    }
+
+    fn next_ns(&self) -> Option<u64> {
+        [self.disk.next_ns(), self.done.next_ns()].into_iter().flatten().min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::drive::{read, total_ns};
+    use super::super::flash::Flash;
+    use super::*;
+
+    fn linked(disk_bytes_per_s: u64) -> Linked {
+        let disk = Flash { read_bytes_per_s: Some(disk_bytes_per_s), ..Flash::default() };
+        Linked::new(Box::new(disk.start()), 100_000_000)
+    }
+
+    #[test]
+    fn the_slower_of_disk_and_link_decides() {
+        for depth in [1, 4] {
+            let fast = total_ns(&mut linked(400_000_000), depth, &[read(0, 1_000_000); 100]);
+            assert_eq!(fast, 1_000_000_000, "depth {depth}");
+            let slow = total_ns(&mut linked(50_000_000), depth, &[read(0, 1_000_000); 50]);
+            assert_eq!(slow, 1_000_000_000, "depth {depth}");
+        }
+    }
+
+    #[test]
+    fn small_requests_wait_for_the_disk_only() {
+        let disk = Flash { read_latency_ns: 1_000_000, ..Flash::default() };
+        let mut linked = Linked::new(Box::new(disk.start()), 100_000_000);
+        assert_eq!(total_ns(&mut linked, 1, &[read(0, 4096); 10]), 10_000_000);
+    }
+}

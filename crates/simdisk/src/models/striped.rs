@@ -1,0 +1,124 @@
+//! RAID-0: equal disks, a chunk on each in turn. A request ends when its last part does. Must not know what the members are.
+
+use super::done::DoneQueue;
+use super::{Completion, Operation, Request, Timing};
+use std::collections::HashMap;
+
+/// A striped set at work.
+pub struct Striped {
+    chunk_bytes: u64,
+    members: Vec<Box<dyn Timing>>,
+    /// Ticket → parts still under way, latest end so far.
+    under_way: HashMap<u64, (usize, u64)>,
+    done: DoneQueue,
+}
+
+impl Striped {
+    /// A set of `members` (at least one).
+    pub fn new(chunk_bytes: u64, members: Vec<Box<dyn Timing>>) -> Self {
+        Self { chunk_bytes: chunk_bytes.max(1), members, under_way: HashMap::new(), done: DoneQueue::default() }
+    }
+
+    /// Per member the offset and length of its part, which is always contiguous; length 0 is none.
+    fn parts(&self, request: &Request) -> Vec<(u64, u64)> {
+        let count = self.members.len() as u64;
+        let mut parts = vec![(0, 0); self.members.len()];
+        let span = request.span();
+        let mut at = span.start;
+        while at < span.end {
+            let chunk = at / self.chunk_bytes;
+            let end = ((chunk + 1) * self.chunk_bytes).min(span.end);
+            let (offset, length) = &mut parts[(chunk % count) as usize];
+            if *length == 0 {
+                *offset = chunk / count * self.chunk_bytes + at % self.chunk_bytes;
+            }
+            *length += end - at;
+            at = end;
+        }
+        parts
+    }
+
+    fn collect(&mut self, now_ns: u64) {
+        for member in &mut self.members {
+            while let Some(part) = member.take_done(now_ns) {
+                let (left, end_ns) = self.under_way.get_mut(&part.ticket).expect("a member ends only what was submitted");
+                *left -= 1;
+                *end_ns = part.at_ns.max(*end_ns);
+                if *left == 0 {
+                    self.done.push(Completion { at_ns: *end_ns, ticket: part.ticket });
+                    self.under_way.remove(&part.ticket);
+                }
+            }
+        }
+    }
+}
+
+impl Timing for Striped {
+    fn submit(&mut self, request: Request) {
+        let everywhere = request.operation == Operation::Flush || request.length_bytes == 0;
+        let parts = self.parts(&request);
+        let mut submitted = 0;
+        for (member, (offset_bytes, length_bytes)) in self.members.iter_mut().zip(parts) {
+            if everywhere || length_bytes > 0 {
+                member.submit(Request { offset_bytes, length_bytes, ..request });
+                submitted += 1;
+            }
+        }
+        self.under_way.insert(request.ticket, (submitted, request.arrival_ns));
+    }
+
+    fn take_done(&mut self, now_ns: u64) -> Option<Completion> {
+        self.collect(now_ns);
+        self.done.take(now_ns)
+    }
+
+    fn next_ns(&self) -> Option<u64> {
+        self.members.iter().map(|m| m.next_ns()).chain([self.done.next_ns()]).flatten().min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::drive::{FLUSH, read, total_ns};
+    use super::super::flash::Flash;
+    use super::*;
+
+    fn pair() -> Striped {
+        let member = Flash {
+            read_latency_ns: 1_000_000,
+            flush_latency_ns: 5,
+            channels: Some(1),
+            read_bytes_per_s: Some(100_000_000),
+            ..Flash::default()
+        };
+        Striped::new(64 << 10, vec![Box::new(member.start()), Box::new(member.start())])
+    }
+
+    #[test]
+    fn a_large_request_is_shared_and_a_small_one_is_not() {
+        let half_ns = 1_000_000 + super::super::transfer_ns(512 << 10, 100_000_000);
+        assert_eq!(total_ns(&mut pair(), 1, &[read(0, 1 << 20)]), half_ns);
+        let small_ns = 1_000_000 + super::super::transfer_ns(4096, 100_000_000);
+        assert_eq!(total_ns(&mut pair(), 1, &[read(0, 4096)]), small_ns);
+        assert_eq!(total_ns(&mut pair(), 2, &[read(0, 4096), read(64 << 10, 4096)]), small_ns, "two members at once");
+        assert!(total_ns(&mut pair(), 2, &[read(0, 4096), read(128 << 10, 4096)]) > 2_000_000, "one member twice");
+    }
+
+    #[test]
+    fn parts_are_contiguous_on_their_member() {
+        let request = Request {
+            ticket: 0,
+            arrival_ns: 0,
+            operation: Operation::Read,
+            offset_bytes: (64 << 10) + 1000,
+            length_bytes: 192 << 10,
+            extra_ns: 0,
+        };
+        assert_eq!(pair().parts(&request), vec![(64 << 10, (64 << 10) + 1000), (1000, (64 << 10) - 1000 + (64 << 10))]);
+    }
+
+    #[test]
+    fn a_flush_reaches_every_member() {
+        assert_eq!(total_ns(&mut pair(), 1, &[FLUSH]), 5);
+    }
+}

@@ -1,0 +1,1 @@
+//! Reads a model from text. Must not know how it is served.

@@ -1,0 +1,59 @@
+//! What the end-to-end tests share: whether they can run, a directory of their own, aligned memory.
+// Each test binary uses a part of it.
+#![allow(dead_code, unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Says on stderr why a test cannot run here; false where it can.
+pub fn missing(test: &str) -> bool {
+    let reason = if !rustix::process::geteuid().is_root() {
+        "root"
+    } else if !Path::new("/dev/fuse").exists() {
+        "/dev/fuse"
+    } else if !Path::new("/dev/loop-control").exists() {
+        "/dev/loop-control"
+    } else {
+        return false;
+    };
+    eprintln!("SKIPPED: {test}: {reason}");
+    true
+}
+
+/// A directory for mount points and files. Make it first, so that it is dropped last.
+pub struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+/// Memory at a page boundary, as O_DIRECT wants it.
+pub struct AlignedBuffer {
+    memory: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl AlignedBuffer {
+    pub fn new(length: usize) -> Self {
+        let memory = vec![0; length + 4096];
+        let start = memory.as_ptr().align_offset(4096);
+        Self { memory, start, length }
+    }
+
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.start + self.length]
+    }
+}
+
+pub fn open_direct(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).custom_flags(libc::O_DIRECT).open(path)
+}
