@@ -1,1 +1,24 @@
-//! Under construction.
+//! The I/O engine: runs a workload on open targets and measures it. What diskproof is really for.
+//!
+//! Knows the plan's nouns (crate `model`) and open targets (crate `target`); judges nothing, prints nothing, reads no argument.
+//! `unsafe` lives in `clock`-free corners only: the buffers, and the backends that speak to the kernel.
+
+mod backend;
+mod buffers;
+pub mod clock;
+#[cfg(test)]
+mod fixtures;
+mod pacer;
+pub mod pattern;
+pub mod random;
+mod run;
+mod select;
+mod simulate;
+mod slots;
+mod spawn;
+mod tally;
+mod usage;
+mod worker;
+
+pub use run::{RunError, Session};
+pub use simulate::{FakeDisk, simulate};

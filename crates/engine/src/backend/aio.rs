@@ -1,0 +1,182 @@
+//! Linux native AIO by raw system calls (io_setup(2), io_submit(2), io_getevents(2)). Asynchronous only with O_DIRECT.
+#![allow(unsafe_code)]
+
+use super::{Backend, LOOK_UP_NS, Op, Patience, Request, sync::sync, sync::write_back};
+use crate::buffers::Buffers;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+const IOCB_CMD_PREAD: u16 = 0;
+const IOCB_CMD_PWRITE: u16 = 1;
+
+/// `struct iocb` of linux/aio_abi.h, little endian.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Iocb {
+    data: u64,
+    key: u32,
+    rw_flags: i32,
+    opcode: u16,
+    reqprio: i16,
+    fd: u32,
+    buf: u64,
+    nbytes: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    resfd: u32,
+}
+
+/// `struct io_event` of linux/aio_abi.h.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Event {
+    data: u64,
+    obj: u64,
+    res: i64,
+    res2: i64,
+}
+
+/// Linux AIO.
+#[derive(Debug)]
+pub struct AioBackend {
+    fd: OwnedFd,
+    context: u64,
+    buffers: Buffers,
+    /// One control block per slot; its address must stay while in flight, so the vector never grows.
+    iocbs: Vec<Iocb>,
+    queued: Vec<*mut Iocb>,
+    events: Vec<Event>,
+    ready: usize,
+    /// Done without the kernel's queue: sync_file_range has no AIO form, and some filesystems refuse AIO's fsync.
+    at_once: Vec<(u32, i32)>,
+    in_flight: usize,
+}
+
+impl AioBackend {
+    /// For up to `depth` requests in flight.
+    pub fn new(fd: OwnedFd, buffers: Buffers, depth: u32) -> io::Result<Self> {
+        let mut context: u64 = 0;
+        // SAFETY: io_setup writes the context id to the address given.
+        if unsafe { libc::syscall(libc::SYS_io_setup, depth as libc::c_long, &raw mut context) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let depth = depth as usize;
+        Ok(Self {
+            fd,
+            context,
+            buffers,
+            iocbs: vec![Iocb::default(); depth],
+            queued: Vec::with_capacity(depth),
+            events: vec![Event::default(); depth],
+            ready: 0,
+            at_once: Vec::with_capacity(depth),
+            in_flight: 0,
+        })
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        let mut first = 0;
+        while first < self.queued.len() {
+            let rest = &mut self.queued[first..];
+            // SAFETY: the pointers lead to control blocks inside `iocbs`, which neither moves nor changes while they are in flight.
+            let taken = unsafe { libc::syscall(libc::SYS_io_submit, self.context, rest.len() as libc::c_long, rest.as_mut_ptr()) };
+            if taken > 0 {
+                first += taken as usize;
+                self.in_flight += taken as usize;
+                continue;
+            }
+            let errno = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+            if errno == libc::EAGAIN && self.in_flight > 0 {
+                break;
+            }
+            if errno != libc::EINTR && errno != libc::EAGAIN {
+                // The kernel refused the first one: that is this request's result.
+                // SAFETY: the pointer leads to a live control block, as above.
+                let slot = unsafe { (*rest[0]).data } as u32;
+                self.at_once.push((slot, -errno));
+                first += 1;
+            }
+        }
+        self.queued.drain(..first);
+        Ok(())
+    }
+}
+
+impl Backend for AioBackend {
+    fn enqueue(&mut self, source: &mut impl FnMut(&mut Buffers) -> Option<Request>) -> io::Result<()> {
+        while let Some(request) = source(&mut self.buffers) {
+            let fd = self.fd.as_raw_fd();
+            let opcode = match request.op {
+                Op::Read => IOCB_CMD_PREAD,
+                Op::Write => IOCB_CMD_PWRITE,
+                Op::Sync(call) => {
+                    self.at_once.push((request.slot, sync(fd, call)));
+                    continue;
+                }
+                Op::WriteBack => {
+                    self.at_once.push((request.slot, write_back(fd, request.offset, request.len)));
+                    continue;
+                }
+            };
+            let iocb = &mut self.iocbs[request.slot as usize];
+            *iocb = Iocb {
+                data: u64::from(request.slot),
+                opcode,
+                fd: fd as u32,
+                buf: self.buffers.slot(request.buffer as usize) as u64 + u64::from(request.skip),
+                nbytes: u64::from(request.len),
+                offset: request.offset as i64,
+                ..Iocb::default()
+            };
+            self.queued.push(iocb);
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, patience: Patience) -> io::Result<()> {
+        self.submit()?;
+        if self.in_flight == 0 {
+            return Ok(());
+        }
+        let wait_ns = match patience {
+            _ if !self.at_once.is_empty() => 0,
+            Patience::Completion => LOOK_UP_NS,
+            Patience::AtMost(ns) => ns.min(LOOK_UP_NS),
+            Patience::Poll => 0,
+        };
+        let timeout = libc::timespec { tv_sec: 0, tv_nsec: wait_ns.min(999_999_999) as i64 };
+        let (least, most) = (libc::c_long::from(wait_ns > 0), self.events.len() as libc::c_long);
+        // SAFETY: the events array has room for `most` entries; the timeout outlives the call.
+        let got = unsafe { libc::syscall(libc::SYS_io_getevents, self.context, least, most, self.events.as_mut_ptr(), &raw const timeout) };
+        if got < 0 {
+            let error = io::Error::last_os_error();
+            return if error.raw_os_error() == Some(libc::EINTR) { Ok(()) } else { Err(error) };
+        }
+        self.ready = got as usize;
+        self.in_flight -= self.ready;
+        Ok(())
+    }
+
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        self.events[..self.ready].iter().for_each(|event| sink(event.data as u32, event.res as i32));
+        self.ready = 0;
+        self.at_once.drain(..).for_each(|(slot, result)| sink(slot, result));
+    }
+
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    fn drop_cache(&mut self) {
+        // SAFETY: takes a file descriptor and numbers; advice cannot harm.
+        unsafe { libc::posix_fadvise(self.fd.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    }
+}
+
+impl Drop for AioBackend {
+    fn drop(&mut self) {
+        // SAFETY: ends the context made in `new`; the kernel waits for what is in flight, so the buffers are unused afterwards.
+        unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
+    }
+}

@@ -1,0 +1,79 @@
+//! How requests reach the kernel. Every backend has the same three verbs, made for batches: take requests until there are no more, wait, hand
+//! back what is done. A backend knows no time, no statistics and no pattern.
+
+pub mod aio;
+pub mod mmap;
+pub mod null;
+pub mod sync;
+pub mod uring;
+
+use crate::buffers::Buffers;
+use diskproof_model::plan::SyncCall;
+use std::io;
+
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// Reads into the buffer.
+    Read,
+    /// Writes from the buffer.
+    Write,
+    /// Makes all earlier writes durable.
+    Sync(SyncCall),
+    /// Makes the bytes of the request reach the device, without a flush of its cache: sync_file_range(2). Buffered writes end with it.
+    WriteBack,
+}
+
+/// One request. The buffer's index is also the index of its registration.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// Comes back with the completion.
+    pub slot: u32,
+    /// Which buffer.
+    pub buffer: u32,
+    /// What to do.
+    pub op: Op,
+    /// First byte in the target.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u32,
+    /// Bytes of the buffer that an earlier, short transfer has done already.
+    pub skip: u32,
+}
+
+/// How long to wait for a completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Until one is there; looks up at least every [`LOOK_UP_NS`].
+    Completion,
+    /// Until one is there or this many nanoseconds have passed.
+    AtMost(u64),
+    /// Not at all.
+    Poll,
+}
+
+/// A blocked worker looks up this often, so that a stalled device cannot hold up the end of a run.
+pub const LOOK_UP_NS: u64 = 200_000_000;
+
+/// A way to the kernel.
+pub trait Backend {
+    /// Takes requests from `source` until it gives none, and starts them now or at the next [`Backend::wait`].
+    fn enqueue(&mut self, source: &mut impl FnMut(&mut Buffers) -> Option<Request>) -> io::Result<()>;
+
+    /// Starts what was taken and waits for completions.
+    fn wait(&mut self, patience: Patience) -> io::Result<()>;
+
+    /// Hands over all completions that are there: slot, and bytes or a negative errno.
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32));
+
+    /// The memory that requests go through.
+    fn buffers(&self) -> &Buffers;
+
+    /// Empties the page cache of the target, for buffered runs: what is mapped is unmapped first.
+    fn drop_cache(&mut self) {}
+}
+
+/// The outcome of a system call as a completion carries it.
+fn outcome(returned: isize) -> i32 {
+    if returned < 0 { -io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) } else { returned.min(i32::MAX as isize) as i32 }
+}

@@ -1,0 +1,85 @@
+//! pread/pwrite: one request at a time, done before `enqueue` returns. Depth comes from more threads.
+#![allow(unsafe_code)]
+
+use super::{Backend, Op, Patience, Request, outcome};
+use crate::buffers::Buffers;
+use diskproof_model::plan::SyncCall;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+/// One blocking request at a time.
+#[derive(Debug)]
+pub struct SyncBackend {
+    fd: OwnedFd,
+    buffers: Buffers,
+    done: Option<(u32, i32)>,
+}
+
+impl SyncBackend {
+    /// On an open file.
+    pub fn new(fd: OwnedFd, buffers: Buffers) -> Self {
+        Self { fd, buffers, done: None }
+    }
+}
+
+/// Makes writes durable; 0 or a negative errno.
+pub fn sync(fd: RawFd, call: SyncCall) -> i32 {
+    // SAFETY: both calls only take a file descriptor.
+    outcome(unsafe {
+        match call {
+            SyncCall::Fsync => libc::fsync(fd),
+            SyncCall::Fdatasync => libc::fdatasync(fd),
+        }
+    } as isize)
+}
+
+/// Makes a range reach the device; 0 or a negative errno.
+pub fn write_back(fd: RawFd, offset: u64, len: u32) -> i32 {
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    // SAFETY: takes a file descriptor and numbers.
+    outcome(unsafe { libc::sync_file_range(fd, offset as i64, i64::from(len), flags) } as isize)
+}
+
+impl Backend for SyncBackend {
+    #[inline(always)]
+    fn enqueue(&mut self, source: &mut impl FnMut(&mut Buffers) -> Option<Request>) -> io::Result<()> {
+        if self.done.is_some() {
+            return Ok(());
+        }
+        let Some(request) = source(&mut self.buffers) else { return Ok(()) };
+        let fd = self.fd.as_raw_fd();
+        // SAFETY: the buffer belongs to this backend, is at least skip + len long and stays where it is during the call.
+        let at = unsafe { self.buffers.slot(request.buffer as usize).add(request.skip as usize) };
+        let result = match request.op {
+            // SAFETY: as above; the call writes at most `len` bytes to `at`.
+            Op::Read => outcome(unsafe { libc::pread(fd, at.cast(), request.len as usize, request.offset as i64) }),
+            // SAFETY: as above; the call reads at most `len` bytes from `at`.
+            Op::Write => outcome(unsafe { libc::pwrite(fd, at.cast(), request.len as usize, request.offset as i64) }),
+            Op::Sync(call) => sync(fd, call),
+            Op::WriteBack => write_back(fd, request.offset, request.len),
+        };
+        self.done = Some((request.slot, result));
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn wait(&mut self, _patience: Patience) -> io::Result<()> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        if let Some((slot, result)) = self.done.take() {
+            sink(slot, result);
+        }
+    }
+
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    fn drop_cache(&mut self) {
+        // SAFETY: takes a file descriptor and numbers; advice cannot harm.
+        unsafe { libc::posix_fadvise(self.fd.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    }
+}

@@ -1,0 +1,120 @@
+//! The memory that I/O goes through: one aligned block per slot, filled with incompressible data.
+//! Knows nothing of who reads into it.
+#![allow(unsafe_code)]
+
+use crate::random::Random;
+use std::io;
+use std::ptr::NonNull;
+
+/// Alignment of every slot: a page, which satisfies direct I/O on every device and filesystem.
+pub const ALIGNMENT_BYTES: usize = 4096;
+
+/// Distance between the stamps that make each written block unique: the smallest unit at which deduplication works in practice.
+const STAMP_BYTES: usize = 4096;
+
+/// `slots` blocks of equal size, page-aligned, mapped in one piece.
+#[derive(Debug)]
+pub struct Buffers {
+    base: NonNull<u8>,
+    slot_bytes: usize,
+    slots: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone; it is only moved to the worker thread that uses it.
+unsafe impl Send for Buffers {}
+
+impl Buffers {
+    /// Maps the memory. Every page is touched so that no page fault falls into a measurement.
+    pub fn new(slots: usize, block_bytes: usize) -> io::Result<Self> {
+        let slot_bytes = block_bytes.max(1).next_multiple_of(ALIGNMENT_BYTES);
+        let length = slots.max(1).checked_mul(slot_bytes).ok_or(io::ErrorKind::OutOfMemory)?;
+        let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE);
+        // SAFETY: a new anonymous mapping; no existing memory is affected.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), length, prot, flags, -1, 0) };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { base, slot_bytes, slots: slots.max(1) })
+    }
+
+    /// Fills every slot with random bytes, which neither filesystem nor drive can compress.
+    pub fn fill_random(&mut self, random: &mut Random) {
+        // SAFETY: the mapping is slots × slot_bytes long, page-aligned, and `self` is borrowed mutably; no I/O is in flight yet.
+        let words = unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().cast::<u64>(), self.slots * self.slot_bytes / 8) };
+        words.iter_mut().for_each(|word| *word = random.bits());
+    }
+
+    /// Start of a slot.
+    #[inline(always)]
+    pub fn slot(&self, slot: usize) -> *mut u8 {
+        debug_assert!(slot < self.slots);
+        // SAFETY: `slot` is below `slots` by the free list's construction, so the address stays inside the mapping.
+        unsafe { self.base.as_ptr().add(slot * self.slot_bytes) }
+    }
+
+    /// Makes the first `len` bytes of a slot differ from everything written before, so that deduplication finds nothing.
+    #[inline(always)]
+    pub fn stamp(&mut self, slot: usize, len: usize, unique: u64) {
+        let base = self.slot(slot);
+        for at in (0..len).step_by(STAMP_BYTES) {
+            // SAFETY: `at` is below `len` ≤ slot_bytes, aligned to 4096; the slot is not in flight when it is prepared.
+            unsafe { base.add(at).cast::<u64>().write(unique ^ (at as u64) << 32) };
+        }
+    }
+
+    /// Whether the first `len` bytes of a slot are all zero. Stops at the first word that is not.
+    pub fn is_zero(&self, slot: usize, len: usize) -> bool {
+        // SAFETY: inside the mapping; the slot is free, so that no I/O writes to it meanwhile.
+        let words = unsafe { std::slice::from_raw_parts(self.slot(slot).cast::<u64>(), len.min(self.slot_bytes) / 8) };
+        words.iter().all(|word| *word == 0)
+    }
+
+    /// The first `len` bytes of a slot that is not in flight.
+    #[cfg(test)]
+    fn bytes(&self, slot: usize, len: usize) -> &[u8] {
+        // SAFETY: inside the mapping; the caller only looks at slots that are free.
+        unsafe { std::slice::from_raw_parts(self.slot(slot), len.min(self.slot_bytes)) }
+    }
+
+    /// The slots as the kernel takes them for registration.
+    pub fn iovecs(&self) -> Vec<libc::iovec> {
+        (0..self.slots).map(|slot| libc::iovec { iov_base: self.slot(slot).cast(), iov_len: self.slot_bytes }).collect()
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made in `new` with this length and is used by nobody any more: backends end their I/O before they drop.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.slots * self.slot_bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_aligned_and_apart() {
+        let buffers = Buffers::new(3, 5000).unwrap();
+        assert_eq!(buffers.slot_bytes, 8192);
+        assert_eq!(buffers.slot(2) as usize - buffers.slot(0) as usize, 2 * 8192);
+        assert_eq!(buffers.slot(1) as usize % ALIGNMENT_BYTES, 0);
+        assert!(buffers.is_zero(2, 5000));
+    }
+
+    #[test]
+    fn random_fill_is_not_compressible_and_stamps_differ() {
+        let mut buffers = Buffers::new(2, 8192).unwrap();
+        buffers.fill_random(&mut Random::new(1, 1));
+        let mut counts = [0u32; 256];
+        buffers.bytes(0, 8192).iter().for_each(|b| counts[*b as usize] += 1);
+        assert!(counts.iter().all(|n| (5..80).contains(n)), "bytes are not spread evenly");
+        let before = buffers.bytes(0, 8192).to_vec();
+        buffers.stamp(0, 8192, 77);
+        let after = buffers.bytes(0, 8192);
+        assert_ne!(before[..8], after[..8]);
+        assert_ne!(before[4096..4104], after[4096..4104]);
+        assert!(!buffers.is_zero(0, 8192));
+    }
+}

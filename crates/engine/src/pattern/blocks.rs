@@ -1,0 +1,52 @@
+//! How long each operation is.
+
+use crate::random::Random;
+use diskproof_model::plan::Workload;
+
+/// One size, or sizes drawn by weight.
+#[derive(Debug, Clone)]
+pub struct Blocks {
+    /// (upper end of the weights so far, bytes); one entry means no draw.
+    sizes: Vec<(u64, u32)>,
+    total: u64,
+    only: u32,
+}
+
+impl Blocks {
+    /// The sizes of a workload.
+    pub fn new(workload: &Workload) -> Self {
+        let mut total = 0;
+        let weighted = workload.block_mix.iter().filter(|share| share.weight > 0);
+        let mut sizes: Vec<(u64, u32)> = weighted
+            .map(|share| {
+                total += u64::from(share.weight);
+                (total, share.block_bytes)
+            })
+            .collect();
+        if sizes.is_empty() {
+            sizes.push((1, workload.block_bytes));
+        }
+        let only = if sizes.len() == 1 { sizes[0].1 } else { 0 };
+        Self { sizes, total, only }
+    }
+
+    /// Smallest size.
+    pub fn smallest(&self) -> u32 {
+        self.sizes.iter().map(|s| s.1).min().unwrap_or(1)
+    }
+
+    /// Largest size.
+    pub fn largest(&self) -> u32 {
+        self.sizes.iter().map(|s| s.1).max().unwrap_or(1)
+    }
+
+    /// The next size.
+    #[inline(always)]
+    pub fn draw(&self, random: &mut Random) -> u32 {
+        if self.only != 0 {
+            return self.only;
+        }
+        let drawn = random.below(self.total);
+        self.sizes.iter().find(|(end, _)| drawn < *end).map_or(self.sizes[0].1, |s| s.1)
+    }
+}

@@ -1,0 +1,126 @@
+//! Where the next operation goes, and whether it reads or writes: pure, reproducible, without allocation after its making.
+//! Knows nothing of files, time or results.
+
+mod blocks;
+mod walk;
+mod zipf;
+
+use crate::random::Random;
+use blocks::Blocks;
+use diskproof_model::plan::{Access, Workload};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use walk::Walk;
+
+/// Reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the target.
+    Read,
+    /// To the target.
+    Write,
+}
+
+/// One operation to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// Which way.
+    pub direction: Direction,
+    /// First byte in the target.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u32,
+}
+
+/// A contiguous part of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// First byte.
+    pub start: u64,
+    /// Bytes.
+    pub length: u64,
+}
+
+impl Extent {
+    /// The part of a worker: ordered walks are shared out so that workers do not repeat each other; random ones use all of it.
+    pub fn share(self, access: &Access, worker: u64, workers: u64, block_bytes: u64) -> Self {
+        if matches!(access, Access::Random { .. } | Access::Zoned { .. }) || workers <= 1 {
+            return self;
+        }
+        let blocks = self.length / block_bytes;
+        let (first, end) = (blocks * worker / workers, blocks * (worker + 1) / workers);
+        Self { start: self.start + first * block_bytes, length: (end - first) * block_bytes }
+    }
+}
+
+/// Positions that several threads share, reads and writes apart.
+#[derive(Debug, Clone, Default)]
+pub struct Cursors {
+    reads: Arc<AtomicU64>,
+    writes: Arc<AtomicU64>,
+}
+
+/// An endless series of steps inside one extent.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    reads: Walk,
+    writes: Walk,
+    blocks: Blocks,
+    /// A step reads when 64 random bits, taken as a fraction, lie below this one.
+    read_below: u64,
+    mix: Mix,
+    random: Random,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mix {
+    Reads,
+    Writes,
+    Both,
+}
+
+impl Pattern {
+    /// The steps of `workload` inside `extent`, which must hold at least one block. `stream` tells workers and targets apart.
+    pub fn new(workload: &Workload, extent: Extent, seed: u64, stream: u64) -> Self {
+        let blocks = Blocks::new(workload);
+        let walk = || Walk::new(&workload.access, extent, blocks.smallest(), blocks.largest());
+        let mix = match workload.read_permille {
+            1000.. => Mix::Reads,
+            0 => Mix::Writes,
+            _ => Mix::Both,
+        };
+        let read_below = ((u128::from(workload.read_permille.min(1000)) << 64) / 1000).min(u128::from(u64::MAX)) as u64;
+        Self { reads: walk(), writes: walk(), blocks, read_below, mix, random: Random::new(seed, stream) }
+    }
+
+    /// Takes ordered steps from cursors that other threads take from as well: together they walk as one worker would.
+    pub fn together(mut self, cursors: &Cursors, extent: Extent) -> Self {
+        if let (Walk::Sequential { .. }, len) = (&self.reads, u64::from(self.blocks.largest()))
+            && self.blocks.smallest() == self.blocks.largest()
+        {
+            let blocks = extent.length / len;
+            self.reads = Walk::Together { start: extent.start, blocks, len, next: Arc::clone(&cursors.reads) };
+            self.writes = Walk::Together { start: extent.start, blocks, len, next: Arc::clone(&cursors.writes) };
+        }
+        self
+    }
+
+    /// The next step. Named apart from `Iterator::next`, because it never ends.
+    #[inline(always)]
+    pub fn step(&mut self) -> Step {
+        let len = self.blocks.draw(&mut self.random);
+        let reads = match self.mix {
+            Mix::Reads => true,
+            Mix::Writes => false,
+            Mix::Both => self.random.bits() < self.read_below,
+        };
+        if reads {
+            Step { direction: Direction::Read, offset: self.reads.next(len, &mut self.random), len }
+        } else {
+            Step { direction: Direction::Write, offset: self.writes.next(len, &mut self.random), len }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

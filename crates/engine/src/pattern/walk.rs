@@ -1,0 +1,128 @@
+//! How offsets follow each other inside an extent.
+
+use super::Extent;
+use super::zipf::Zipf;
+use crate::random::Random;
+use diskproof_model::plan::{Access, Distribution, Zone};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A way through an extent.
+#[derive(Debug, Clone)]
+pub enum Walk {
+    /// Upwards; wraps.
+    Sequential { start: u64, end: u64, at: u64 },
+    /// Upwards, block by block, with other threads; wraps.
+    Together { start: u64, blocks: u64, len: u64, next: Arc<AtomicU64> },
+    /// Downwards; wraps.
+    Backward { start: u64, end: u64, at: u64 },
+    /// Upwards in steps; each lap begins one block further on.
+    Stride { start: u64, end: u64, at: u64, lap: u64, stride: u64, align: u64 },
+    /// Every aligned block alike.
+    Uniform { start: u64, blocks: u64, align: u64 },
+    /// A zone is drawn by its share, then a block in it.
+    Zones { zones: Vec<ZoneBlocks>, align: u64 },
+    /// A popularity rank is drawn, and scattered over the extent.
+    Zipf { start: u64, align: u64, zipf: Zipf },
+}
+
+/// A zone in blocks.
+#[derive(Debug, Clone, Copy)]
+pub struct ZoneBlocks {
+    /// Upper end of the shares so far, as a fraction of 2⁶⁴.
+    below: u64,
+    start: u64,
+    blocks: u64,
+}
+
+impl Walk {
+    /// The way that `access` names. Offsets are aligned to the smallest block; the largest fits everywhere.
+    pub fn new(access: &Access, extent: Extent, smallest: u32, largest: u32) -> Self {
+        let (start, end) = (extent.start, extent.start + extent.length);
+        let (align, largest) = (u64::from(smallest), u64::from(largest));
+        let blocks = blocks_in(extent.length, align, largest);
+        match access {
+            Access::Sequential => Self::Sequential { start, end, at: start },
+            Access::Backward => Self::Backward { start, end: start + extent.length / align * align, at: end - extent.length % align },
+            Access::Stride { stride_bytes } => {
+                let stride = (*stride_bytes).max(align).next_multiple_of(align);
+                Self::Stride { start, end, at: start, lap: 0, stride, align }
+            }
+            Access::Random { distribution: Distribution::Uniform } => Self::Uniform { start, blocks, align },
+            Access::Random { distribution: Distribution::Zipf { theta } } => Self::Zipf { start, align, zipf: Zipf::new(blocks, *theta) },
+            Access::Random { distribution: Distribution::HotCold { access_percent, size_percent } } => {
+                let hot = Zone { access_percent: *access_percent, size_percent: *size_percent };
+                let cold = Zone { access_percent: 100.0 - access_percent, size_percent: 100.0 - size_percent };
+                Self::zones(&[hot, cold], extent, align, largest)
+            }
+            Access::Zoned { zones } => Self::zones(zones, extent, align, largest),
+        }
+    }
+
+    fn zones(zones: &[Zone], extent: Extent, align: u64, largest: u64) -> Self {
+        let total_access: f64 = zones.iter().map(|z| z.access_percent).sum();
+        let total_size: f64 = zones.iter().map(|z| z.size_percent).sum();
+        let (mut access, mut size) = (0.0, 0.0);
+        let edge = |share: f64| (extent.length as f64 * share / total_size) as u64 / align * align;
+        let mut built: Vec<ZoneBlocks> = zones
+            .iter()
+            .map(|zone| {
+                let first = edge(size);
+                access += zone.access_percent;
+                size += zone.size_percent;
+                let length = edge(size).max(first) - first;
+                let below = (access / total_access * u64::MAX as f64) as u64;
+                ZoneBlocks { below, start: extent.start + first, blocks: blocks_in(length, align, largest) }
+            })
+            .collect();
+        if let Some(last) = built.last_mut() {
+            last.below = u64::MAX;
+        }
+        Self::Zones { zones: built, align }
+    }
+
+    /// The next offset for an operation of `len` bytes.
+    #[inline(always)]
+    pub fn next(&mut self, len: u32, random: &mut Random) -> u64 {
+        let len = u64::from(len);
+        match self {
+            Self::Sequential { start, end, at } => {
+                if *at + len > *end {
+                    *at = *start;
+                }
+                let offset = *at;
+                *at += len;
+                offset
+            }
+            Self::Uniform { start, blocks, align } => *start + random.below(*blocks) * *align,
+            Self::Together { start, blocks, len, next } => *start + next.fetch_add(1, Ordering::Relaxed) % *blocks * *len,
+            Self::Backward { start, end, at } => {
+                if *at < *start + len {
+                    *at = *end;
+                }
+                *at -= len;
+                *at
+            }
+            Self::Stride { start, end, at, lap, stride, align } => {
+                if *at + len > *end {
+                    *lap = (*lap + *align) % *stride;
+                    *at = if *start + *lap + len > *end { *start } else { *start + *lap };
+                }
+                let offset = *at;
+                *at += *stride;
+                offset
+            }
+            Self::Zones { zones, align } => {
+                let drawn = random.bits();
+                let zone = zones.iter().find(|z| drawn <= z.below).copied().unwrap_or(zones[0]);
+                zone.start + random.below(zone.blocks) * *align
+            }
+            Self::Zipf { start, align, zipf } => *start + zipf.block(random) * *align,
+        }
+    }
+}
+
+/// Aligned starts in `length` bytes from which the largest block still fits; at least one.
+fn blocks_in(length: u64, align: u64, largest: u64) -> u64 {
+    (length.saturating_sub(largest) / align) + 1
+}

@@ -1,0 +1,117 @@
+//! Which kernel interface carries a workload: the one asked for, or the best that works here, tried with a real request.
+#![allow(unsafe_code)]
+
+use crate::backend::aio::AioBackend;
+use crate::backend::uring::{RingShape, UringBackend};
+use crate::backend::{Backend, Op, Patience, Request};
+use crate::buffers::Buffers;
+use crate::run::RunError;
+use diskproof_model::measurement::Fallback;
+use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
+use diskproof_target::OpenTarget;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// The interface chosen, and those refused before it.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// What will run.
+    pub kind: EngineKind,
+    /// What was tried first.
+    pub fallbacks: Vec<Fallback>,
+    /// Whether io_uring hands this target's I/O to kernel worker threads; `None` where io_uring is not used or it cannot be known.
+    pub punted: Option<bool>,
+}
+
+/// Chooses for one workload on one target.
+pub fn select(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> Result<Selection, RunError> {
+    let candidates: &[EngineKind] = match workload.engine {
+        EngineChoice::Fixed(kind) => &[kind],
+        // pread at depth 1 costs a quarter of a round through a ring.
+        EngineChoice::Auto if workload.depth == 1 => &[EngineKind::Sync],
+        EngineChoice::Auto if cache == CachePolicy::Direct => &[EngineKind::Uring, EngineKind::Aio, EngineKind::Sync],
+        // Buffered Linux AIO blocks in the submission: no depth at all.
+        EngineChoice::Auto => &[EngineKind::Uring, EngineKind::Sync],
+    };
+    let mut fallbacks = Vec::new();
+    for &kind in candidates {
+        match try_out(kind, workload, cache, target) {
+            Ok(()) => {
+                let punted = if kind == EngineKind::Uring { punted(workload, target) } else { None };
+                return Ok(Selection { kind, fallbacks, punted });
+            }
+            Err(error) if candidates.len() > 1 => fallbacks.push(Fallback { from: kind, why: explain(kind, &error) }),
+            Err(error) => return Err(RunError::Engine { kind, path: target.identity().path.clone(), why: explain(kind, &error) }),
+        }
+    }
+    let tried: Vec<String> = fallbacks.into_iter().map(|f| f.why).collect();
+    Err(RunError::Engine { kind: EngineKind::Sync, path: target.identity().path.clone(), why: tried.join("; ") })
+}
+
+fn explain(kind: EngineKind, error: &io::Error) -> String {
+    let (name, setup) = match kind {
+        EngineKind::Uring => ("io_uring", "io_uring_setup"),
+        EngineKind::Aio => ("Linux AIO", "io_setup"),
+        _ => (kind.as_str(), "a read"),
+    };
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            format!("{name} is blocked here ({error}): a container's seccomp profile or kernel.io_uring_disabled")
+        }
+        Some(libc::ENOSYS) => format!("this kernel has no {name} ({error})"),
+        Some(libc::EAGAIN) if kind == EngineKind::Aio => format!("no AIO contexts are left ({error}): see fs.aio-max-nr"),
+        _ => format!("{name} does not work on this target ({setup}: {error})"),
+    }
+}
+
+/// Sets the interface up and, where there is data to read, reads one block through it.
+fn try_out(kind: EngineKind, workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> io::Result<()> {
+    let fd = || target.fd().try_clone_to_owned();
+    let block = workload.block_bytes;
+    let readable = workload.reads() && target.usable_bytes() >= u64::from(block);
+    match kind {
+        EngineKind::Uring => {
+            let shape = RingShape { depth: 1, write_buffer_shift: 0, cache };
+            read_one(UringBackend::new(fd()?, Buffers::new(1, block as usize)?, shape)?, block, readable)
+        }
+        EngineKind::Aio => read_one(AioBackend::new(fd()?, Buffers::new(1, block as usize)?, 1)?, block, readable),
+        EngineKind::Sync | EngineKind::Mmap | EngineKind::Null => Ok(()),
+    }
+}
+
+fn read_one(mut backend: impl Backend, len: u32, readable: bool) -> io::Result<()> {
+    if !readable {
+        return Ok(());
+    }
+    let mut request = Some(Request { slot: 0, buffer: 0, op: Op::Read, offset: 0, len, skip: 0 });
+    backend.enqueue(&mut |_| request.take())?;
+    let mut outcome = None;
+    while outcome.is_none() {
+        backend.wait(Patience::Completion)?;
+        backend.reap(&mut |_, result| outcome = Some(result));
+    }
+    match outcome {
+        // An I/O error is the disk's, not the interface's: the run will count it.
+        Some(result) if result < 0 && -result != libc::EIO => Err(io::Error::from_raw_os_error(-result)),
+        _ => Ok(()),
+    }
+}
+
+/// io_uring first tries each request without blocking; a file that does not take RWF_NOWAIT has every request handed to a worker thread.
+fn punted(workload: &Workload, target: &OpenTarget) -> Option<bool> {
+    if target.usable_bytes() < u64::from(workload.block_bytes) {
+        return None;
+    }
+    let buffers = Buffers::new(1, workload.block_bytes as usize).ok()?;
+    let vector = libc::iovec { iov_base: buffers.slot(0).cast(), iov_len: workload.block_bytes as usize };
+    // SAFETY: one vector that covers the buffer, which lives until after the call.
+    let got = unsafe { libc::preadv2(target.fd().as_raw_fd(), &raw const vector, 1, 0, libc::RWF_NOWAIT) };
+    if got >= 0 {
+        return Some(false);
+    }
+    match io::Error::last_os_error().raw_os_error() {
+        Some(libc::EOPNOTSUPP) => Some(true),
+        Some(libc::EAGAIN) => Some(false),
+        _ => None,
+    }
+}

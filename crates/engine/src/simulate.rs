@@ -1,0 +1,132 @@
+//! The whole measuring path in virtual time: the same worker, a fake clock, and a disk that answers after a fixed time. Exact, so that records
+//! and reports can be tested to the last digit.
+
+use crate::backend::{Backend, LOOK_UP_NS, Patience, Request};
+use crate::buffers::Buffers;
+use crate::clock::{Clock, FakeClock};
+use crate::pacer::Pacer;
+use crate::pattern::{Extent, Pattern};
+use crate::random::Random;
+use crate::run::{Closing, after_write_of, allowance_of, assemble, schedule_of};
+use crate::worker::{Feed, State, Worker};
+use diskproof_model::measurement::SERIES_INTERVAL_NS;
+use diskproof_model::measurement::{CacheUse, CpuTime, DeviceUse, EngineUse, Measurement};
+use diskproof_model::plan::{EngineChoice, EngineKind, Workload};
+use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::series::TimeSeries;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// A disk that serves `channels` requests at a time.
+#[derive(Debug, Clone, Copy)]
+pub struct FakeDisk {
+    /// Time for one request once it is served.
+    pub service_ns: u64,
+    /// Random extra time, uniform from 0 to this.
+    pub jitter_ns: u64,
+    /// Requests served at the same time.
+    pub channels: usize,
+    /// Its size.
+    pub size_bytes: u64,
+}
+
+struct FakeBackend {
+    disk: FakeDisk,
+    clock: FakeClock,
+    buffers: Buffers,
+    random: Random,
+    free_at_ns: Vec<u64>,
+    /// (done at, slot, result), soonest last.
+    in_flight: Vec<(u64, u32, i32)>,
+}
+
+impl Backend for FakeBackend {
+    fn enqueue(&mut self, source: &mut impl FnMut(&mut Buffers) -> Option<Request>) -> io::Result<()> {
+        while let Some(request) = source(&mut self.buffers) {
+            let extra = if self.disk.jitter_ns == 0 { 0 } else { self.random.below(self.disk.jitter_ns) };
+            let Some(channel) = self.free_at_ns.iter_mut().min() else { return Ok(()) };
+            *channel = (*channel).max(self.clock.now()) + self.disk.service_ns + extra;
+            self.in_flight.push((*channel, request.slot, request.len as i32));
+        }
+        self.in_flight.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(())
+    }
+
+    fn wait(&mut self, patience: Patience) -> io::Result<()> {
+        let Some((soonest, ..)) = self.in_flight.last() else { return Ok(()) };
+        let latest = match patience {
+            Patience::Completion => self.clock.now() + LOOK_UP_NS,
+            Patience::AtMost(ns) => self.clock.now() + ns,
+            Patience::Poll => self.clock.now() + 1,
+        };
+        self.clock.move_to((*soonest).min(latest));
+        Ok(())
+    }
+
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        while let Some((done_ns, slot, result)) = self.in_flight.last().copied()
+            && done_ns <= self.clock.now()
+        {
+            self.in_flight.pop();
+            sink(slot, result);
+        }
+    }
+
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+}
+
+/// Runs one workload with one worker on `disk` in virtual time. `watch` is asked every 50 virtual milliseconds, as in a real run.
+pub fn simulate(workload: &Workload, disk: FakeDisk, seed: u64, watch: &mut dyn Watch) -> io::Result<Measurement> {
+    let clock = FakeClock::default();
+    let slots = workload.depth * if workload.reads() && workload.writes() { 2 } else { 1 };
+    let mut buffers = Buffers::new(slots as usize, workload.block_bytes as usize)?;
+    buffers.fill_random(&mut Random::new(seed, 0));
+    let (free_at_ns, random) = (vec![0; disk.channels], Random::new(seed, 99));
+    let backend = FakeBackend { disk, clock: clock.clone(), buffers, random, free_at_ns, in_flight: Vec::new() };
+    let extent = Extent { start: workload.span.start_bytes, length: workload.span.length_bytes.unwrap_or(disk.size_bytes) };
+    let pattern = Pattern::new(workload, extent, seed, 0);
+    let schedule = schedule_of(workload, 0);
+    let (stop, published) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS))));
+    let shift = slots - workload.depth;
+    let feed =
+        Feed::new(pattern, workload.depth, workload.block_bytes, after_write_of(workload, workload.cache), allowance_of(workload, 0, 1))
+            .paced(workload.rate.map(|rate| Pacer::new(0, rate)))
+            .with_buffers(shift, seed);
+    let mut worker = Worker::new(backend, clock.clone(), feed, schedule, Arc::clone(&stop), Arc::clone(&published));
+    let (mut told, mut next_tick) = (Control::Continue, 0);
+    while worker.advance()? == State::Running {
+        if clock.now() < next_tick || told != Control::Continue {
+            continue;
+        }
+        next_tick = clock.now() + 50_000_000;
+        let series = published.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let phase = if clock.now() < schedule.measure_ns { Phase::Warmup } else { Phase::Measure };
+        told = watch.tick(&Progress { name: &workload.name, phase, elapsed_ns: clock.now(), done: None, series: &series });
+        stop.store(told != Control::Continue, Ordering::Relaxed);
+    }
+    let closing = Closing {
+        target: 0,
+        workload: workload.clone(),
+        extent,
+        engine: EngineUse {
+            asked: EngineChoice::Fixed(EngineKind::Null),
+            used: EngineKind::Null,
+            fallbacks: Vec::new(),
+            features: Vec::new(),
+        },
+        cache: CacheUse { asked: workload.cache, used: workload.cache, why: None },
+        measure_ns: schedule.measure_ns,
+        origin_ns: 0,
+        cpu: CpuTime::default(),
+        device: DeviceUse { unresolved: Some("a simulated disk has no counters".to_owned()), ..DeviceUse::default() },
+        final_sync: None,
+        punted: None,
+        unwritten_bytes: Some(0),
+        told,
+        verify: None,
+    };
+    Ok(assemble(closing, vec![worker.finish()]))
+}

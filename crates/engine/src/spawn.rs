@@ -1,0 +1,144 @@
+//! Threads: each makes its own backend (a ring belongs to the thread that made it), reports ready, waits for the common start, and works.
+
+use crate::backend::Backend;
+use crate::backend::aio::AioBackend;
+use crate::backend::mmap::{MmapBackend, Protection};
+use crate::backend::null::NullBackend;
+use crate::backend::sync::SyncBackend;
+use crate::backend::uring::{RingShape, UringBackend};
+use crate::buffers::Buffers;
+use crate::clock::{Clock, MonotonicClock};
+use crate::pacer::Pacer;
+use crate::pattern::{Extent, Pattern};
+use crate::random::Random;
+use crate::worker::{AfterWrite, Allowance, Caching, Feed, Schedule, State, Worker, Yield};
+use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
+use diskproof_model::series::TimeSeries;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex};
+
+/// What one thread is told before it starts.
+pub struct Orders {
+    /// Index of the target; comes back with the results.
+    pub target: usize,
+    /// The workload, shared by all.
+    pub workload: Arc<Workload>,
+    /// Which interface.
+    pub kind: EngineKind,
+    /// How the page cache is treated.
+    pub cache: CachePolicy,
+    /// The part of the target that its steps cover.
+    pub pattern: Pattern,
+    /// End of the span in the target: what a mapping must reach.
+    pub extent: Extent,
+    /// Requests in flight in this thread.
+    pub depth: u32,
+    /// This thread's share of the limits.
+    pub allowance: Allowance,
+    /// What follows each write.
+    pub after_write: AfterWrite,
+    /// The schedule of an open loop; its start is set at the common start.
+    pub pacer: Option<Pacer>,
+    /// Seed of its data.
+    pub seed: u64,
+    /// Number of the thread among all.
+    pub stream: u64,
+    /// Told to end.
+    pub stop: Arc<AtomicBool>,
+    /// Where it publishes its counts.
+    pub published: Arc<Mutex<TimeSeries>>,
+}
+
+/// What a thread says.
+pub enum Report {
+    /// It has its backend and waits for the start; the features that are on.
+    Ready(Vec<String>),
+    /// It is done.
+    Done(usize, Box<Yield>),
+    /// It could not go on.
+    Failed(usize, io::Error),
+}
+
+/// When all start.
+#[derive(Debug, Clone, Copy)]
+pub struct Start {
+    /// On the monotonic clock.
+    pub at_ns: u64,
+    /// When they measure and end.
+    pub schedule: Schedule,
+}
+
+/// Starts one thread on `fd`, a duplicate, so that a thread stuck in the kernel keeps the file open.
+pub fn spawn(orders: Orders, fd: OwnedFd, start: Receiver<Start>, reports: Sender<Report>) -> io::Result<()> {
+    let name = format!("diskproof-{}", orders.stream);
+    std::thread::Builder::new().name(name).stack_size(256 << 10).spawn(move || {
+        let target = orders.target;
+        let report = match work(orders, fd, &start, &reports) {
+            Ok(done) => Report::Done(target, Box::new(done)),
+            Err(error) => Report::Failed(target, error),
+        };
+        // Nobody listens any more when the run was given up.
+        let _ = reports.send(report);
+    })?;
+    Ok(())
+}
+
+/// Reads and writes of a mix go through different buffers: what was read, which may be zeros, is never written.
+fn write_buffer_shift(workload: &Workload, depth: u32) -> u32 {
+    if workload.reads() && workload.writes() { depth } else { 0 }
+}
+
+fn work(orders: Orders, fd: OwnedFd, start: &Receiver<Start>, reports: &Sender<Report>) -> io::Result<Yield> {
+    let shift = write_buffer_shift(&orders.workload, orders.depth);
+    let largest = orders.workload.block_mix.iter().map(|share| share.block_bytes).fold(orders.workload.block_bytes, u32::max);
+    let mut buffers = Buffers::new((orders.depth + shift) as usize, largest as usize)?;
+    buffers.fill_random(&mut Random::new(orders.seed, !orders.stream));
+    match orders.kind {
+        EngineKind::Uring => {
+            let shape = RingShape { depth: orders.depth, write_buffer_shift: shift, cache: orders.cache };
+            let backend = UringBackend::new(fd, buffers, shape)?;
+            let features = backend.features().to_vec();
+            drive(orders, backend, features, start, reports)
+        }
+        EngineKind::Aio => {
+            let backend = AioBackend::new(fd, buffers, orders.depth)?;
+            drive(orders, backend, Vec::new(), start, reports)
+        }
+        EngineKind::Sync => drive(orders, SyncBackend::new(fd, buffers), Vec::new(), start, reports),
+        EngineKind::Mmap => {
+            let protection = if orders.workload.writes() { Protection::ReadWrite } else { Protection::Read };
+            let backend = MmapBackend::new(fd, buffers, orders.extent.start + orders.extent.length, protection)?;
+            drive(orders, backend, Vec::new(), start, reports)
+        }
+        EngineKind::Null => {
+            let depth = orders.depth as usize;
+            drive(orders, NullBackend::new(buffers, depth), Vec::new(), start, reports)
+        }
+    }
+}
+
+fn drive<B: Backend>(
+    orders: Orders,
+    backend: B,
+    features: Vec<String>,
+    start: &Receiver<Start>,
+    reports: &Sender<Report>,
+) -> io::Result<Yield> {
+    let gone = |_| io::Error::other("the run was given up before it began");
+    reports.send(Report::Ready(features)).map_err(|_| io::Error::other("the run was given up before it began"))?;
+    let start = start.recv().map_err(gone)?;
+    let shift = write_buffer_shift(&orders.workload, orders.depth);
+    let largest = orders.workload.block_mix.iter().map(|share| share.block_bytes).fold(orders.workload.block_bytes, u32::max);
+    let caching = if orders.cache == CachePolicy::Buffered { Caching::Dropped } else { Caching::LeftAlone };
+    let feed = Feed::new(orders.pattern, orders.depth, largest, orders.after_write, orders.allowance)
+        .paced(orders.pacer.map(|pacer| pacer.starting_at(start.at_ns)))
+        .with_buffers(shift, orders.seed ^ (orders.stream << 48));
+    let clock = MonotonicClock;
+    clock.wait_until(start.at_ns);
+    let mut worker = Worker::new(backend, clock, feed, start.schedule, orders.stop, orders.published).caching(caching);
+    while worker.advance()? == State::Running {}
+    Ok(worker.finish())
+}

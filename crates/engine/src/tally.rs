@@ -1,0 +1,225 @@
+//! What a worker counts: per kind of operation a histogram, a series, errors. Knows nothing of requests.
+
+use crate::worker::publish;
+use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, SERIES_CELLS_MAX};
+use diskproof_model::series::{Cell, TimeSeries};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+/// Stands in the place of an errno where a read found the end of the file inside the span.
+pub const END_OF_FILE: i32 = -1;
+
+/// Whether intended starts are counted apart from real ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intended {
+    /// Open loop.
+    Kept,
+    /// Closed loop.
+    SameAsStart,
+}
+
+#[derive(Debug)]
+struct Lane {
+    cell: Cell,
+    op: OpMeasurement,
+}
+
+/// The counts of one worker.
+#[derive(Debug)]
+pub struct Tally {
+    /// By [`OpKind`] in its order: read, write, sync, commit.
+    lanes: [Lane; 4],
+    measure_ns: u64,
+    measuring: bool,
+    series_closed: bool,
+    cell_start_ns: u64,
+    last_ns: u64,
+    asked: ByteCount,
+    errnos: BTreeMap<(OpKind, i32), u64>,
+    failures_in_row: u32,
+    last_errno: i32,
+    last_read: Option<(u32, u32)>,
+}
+
+const KINDS: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Commit];
+
+/// Errors after which going on is pointless: full, quota, read-only, gone.
+const HOPELESS: [i32; 6] = [libc::ENOSPC, libc::EDQUOT, libc::EROFS, libc::ENODEV, libc::ENXIO, libc::EBADF];
+
+impl Tally {
+    /// Nothing counted yet; what completes before `measure_ns` is warm-up.
+    pub fn new(measure_ns: u64, intended: Intended) -> Self {
+        let lane = || {
+            let latency_intended = (intended == Intended::Kept).then(LatencyHistogram::new);
+            Lane { cell: Cell::default(), op: OpMeasurement { latency_intended, ..OpMeasurement::default() } }
+        };
+        Self {
+            lanes: std::array::from_fn(|_| lane()),
+            measure_ns,
+            measuring: false,
+            series_closed: false,
+            cell_start_ns: 0,
+            last_ns: 0,
+            asked: ByteCount::default(),
+            errnos: BTreeMap::new(),
+            failures_in_row: 0,
+            last_errno: 0,
+            last_read: None,
+        }
+    }
+
+    /// Counts one operation that is done: `latency_ns` from its start, which was `waited_ns` after its intended one.
+    #[inline(always)]
+    pub fn record(&mut self, kind: OpKind, bytes: u64, latency_ns: u64, waited_ns: u64, now: u64) {
+        let lane = &mut self.lanes[kind as usize];
+        lane.cell.ops += 1;
+        lane.cell.bytes += bytes;
+        lane.cell.latency_max_ns = lane.cell.latency_max_ns.max(latency_ns);
+        lane.op.latency.record(latency_ns);
+        if let Some(intended) = &mut lane.op.latency_intended {
+            intended.record(latency_ns + waited_ns);
+        }
+        self.last_ns = now;
+        self.failures_in_row = 0;
+    }
+
+    /// Counts a failure.
+    #[cold]
+    pub fn fail(&mut self, kind: OpKind, errno: i32, now: u64) {
+        self.lanes[kind as usize].cell.errors += 1;
+        *self.errnos.entry((kind, errno)).or_default() += 1;
+        self.failures_in_row += 1;
+        self.last_errno = errno;
+        self.last_ns = now;
+    }
+
+    /// Counts a short transfer.
+    pub fn count_short(&mut self, kind: OpKind) {
+        self.lanes[kind as usize].op.short += 1;
+    }
+
+    /// Remembers where the newest data lies.
+    #[inline(always)]
+    pub fn note_read(&mut self, slot: u32, len: u32) {
+        self.last_read = Some((slot, len));
+    }
+
+    /// Slot and length of the newest data, once.
+    pub fn take_last_read(&mut self) -> Option<(u32, u32)> {
+        self.last_read.take()
+    }
+
+    /// The errno after which it makes no sense to go on.
+    pub fn hopeless(&self, failures_max: u32) -> Option<i32> {
+        let at_once = self.failures_in_row > 0 && HOPELESS.contains(&self.last_errno);
+        (at_once || self.failures_in_row >= failures_max).then_some(self.last_errno)
+    }
+
+    /// When the last operation was done.
+    pub fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
+    /// Ends the cell that began last; `now` begins the next. The first roll after the warm-up forgets the warm-up.
+    pub fn roll(&mut self, now: u64, published: &Mutex<TimeSeries>) {
+        let mut total = Cell::default();
+        for (lane, kind) in self.lanes.iter_mut().zip(KINDS) {
+            let cell = std::mem::take(&mut lane.cell);
+            match kind {
+                OpKind::Read => self.asked.read_bytes += cell.bytes,
+                OpKind::Write => self.asked.write_bytes += cell.bytes,
+                OpKind::Sync | OpKind::Commit => {}
+            }
+            if !self.measuring {
+                continue;
+            }
+            lane.op.count += cell.ops;
+            lane.op.bytes += cell.bytes;
+            if !self.series_closed && cell != Cell::default() {
+                lane.op.series.add(self.cell_start_ns - self.measure_ns, &cell, SERIES_CELLS_MAX);
+            }
+            if matches!(kind, OpKind::Read | OpKind::Write) {
+                total.merge(&cell);
+            }
+        }
+        if self.measuring && !self.series_closed {
+            publish(published, self.cell_start_ns - self.measure_ns, &total);
+        }
+        if !self.measuring && now >= self.measure_ns {
+            self.measuring = true;
+            self.forget_latencies();
+        }
+        self.cell_start_ns = now;
+    }
+
+    fn forget_latencies(&mut self) {
+        self.errnos.clear();
+        for lane in &mut self.lanes {
+            if lane.op.latency.count() > 0 {
+                lane.op.latency.clear();
+                lane.op.latency_intended.iter_mut().for_each(LatencyHistogram::clear);
+            }
+            lane.op.short = 0;
+        }
+    }
+
+    /// The series ends at `now`: its last cells are filled up with nothing, and what completes later is not added.
+    pub fn close_series(&mut self, now: u64) {
+        if !self.measuring {
+            return;
+        }
+        self.series_closed = true;
+        let length_ns = now.saturating_sub(self.measure_ns);
+        for lane in &mut self.lanes {
+            if length_ns > 0 && !lane.op.series.cells.is_empty() {
+                lane.op.series.add(length_ns - 1, &Cell::default(), SERIES_CELLS_MAX);
+            }
+        }
+    }
+
+    /// Everything counted; kinds that never occurred are left out. Only after a last [`Tally::roll`].
+    pub fn finish(self) -> (BTreeMap<OpKind, OpMeasurement>, ByteCount) {
+        let errnos = self.errnos;
+        let ops = self.lanes.into_iter().zip(KINDS).filter_map(|(lane, kind)| {
+            let mut op = lane.op;
+            op.errors = errnos.iter().filter(|((k, _), _)| *k == kind).map(|((_, errno), n)| (errno_name(*errno), *n)).collect();
+            (op.count > 0 || !op.errors.is_empty()).then_some((kind, op))
+        });
+        (ops.collect(), self.asked)
+    }
+}
+
+/// `EIO` for 5, and so on; a number for the unknown.
+pub fn errno_name(errno: i32) -> String {
+    let name = match errno {
+        END_OF_FILE => "EOF",
+        libc::EPERM => "EPERM",
+        libc::EIO => "EIO",
+        libc::ENXIO => "ENXIO",
+        libc::EBADF => "EBADF",
+        libc::EAGAIN => "EAGAIN",
+        libc::ENOMEM => "ENOMEM",
+        libc::EACCES => "EACCES",
+        libc::EFAULT => "EFAULT",
+        libc::EBUSY => "EBUSY",
+        libc::ENODEV => "ENODEV",
+        libc::EINVAL => "EINVAL",
+        libc::EFBIG => "EFBIG",
+        libc::ENOSPC => "ENOSPC",
+        libc::EROFS => "EROFS",
+        libc::ENOTCONN => "ENOTCONN",
+        libc::ETIMEDOUT => "ETIMEDOUT",
+        libc::EOPNOTSUPP => "EOPNOTSUPP",
+        libc::EDQUOT => "EDQUOT",
+        libc::EREMOTEIO => "EREMOTEIO",
+        libc::EILSEQ => "EILSEQ",
+        libc::ENODATA => "ENODATA",
+        libc::EBADMSG => "EBADMSG",
+        libc::EUCLEAN => "EUCLEAN",
+        libc::ESTALE => "ESTALE",
+        libc::ECANCELED => "ECANCELED",
+        other => return format!("errno {other}"),
+    };
+    name.to_owned()
+}

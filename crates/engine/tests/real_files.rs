@@ -1,0 +1,253 @@
+//! Every interface on a real scratch file: counts, bytes, spans and limits must be exact; speed is nobody's business here.
+#![allow(clippy::unwrap_used)] // a failed step fails the test
+
+use diskproof_engine::Session;
+use diskproof_model::measurement::{Measurement, OpKind, StopReason};
+use diskproof_model::plan::{
+    Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Stop, SyncCall, SyncPolicy, Verify, Workload,
+};
+use diskproof_model::progress::{Control, Progress, Watch};
+use diskproof_target::{Intent, OpenTarget, admit, probe};
+
+struct Patient;
+
+impl Watch for Patient {
+    fn tick(&mut self, _: &Progress<'_>) -> Control {
+        Control::Continue
+    }
+}
+
+/// Ends everything at the n-th look.
+struct Impatient(u32, Control);
+
+impl Watch for Impatient {
+    fn tick(&mut self, _: &Progress<'_>) -> Control {
+        self.0 = self.0.saturating_sub(1);
+        if self.0 == 0 { self.1 } else { Control::Continue }
+    }
+}
+
+const MIB: u64 = 1 << 20;
+
+fn workload(engine: EngineKind) -> Workload {
+    Workload {
+        name: "test".to_owned(),
+        read_permille: 1000,
+        access: Access::Random { distribution: Distribution::Uniform },
+        block_bytes: 8192,
+        block_mix: Vec::new(),
+        depth: 4,
+        workers: 1,
+        span: Span::default(),
+        stop: Stop { ops: Some(500), ..Stop::default() },
+        warmup_ns: 0,
+        rate: None,
+        sync: SyncPolicy::None,
+        cache: CachePolicy::Direct,
+        engine: EngineChoice::Fixed(engine),
+        layout: Layout::Needed,
+        verify: Verify::Off,
+    }
+}
+
+fn scratch(size_bytes: u64) -> (tempfile::TempDir, OpenTarget) {
+    // Not /tmp, which may be a tmpfs: the target directory of the build is on a disk.
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let admission = admit(probe(dir.path()).unwrap(), Intent::Scratch { size_bytes }).unwrap();
+    (dir, OpenTarget::open(admission).unwrap())
+}
+
+fn run(workload: &Workload, target: &mut OpenTarget) -> Measurement {
+    let measured = Session::new(7).run(workload, std::slice::from_mut(target), &mut Patient);
+    measured.unwrap_or_else(|e| panic!("{e}")).remove(0)
+}
+
+const ENGINES: [EngineKind; 5] = [EngineKind::Uring, EngineKind::Aio, EngineKind::Sync, EngineKind::Mmap, EngineKind::Null];
+
+#[test]
+fn every_engine_does_exactly_what_was_asked() {
+    let (dir, mut target) = scratch(8 * MIB);
+    for engine in ENGINES {
+        for read_permille in [1000, 0, 500] {
+            for (depth, workers) in [(1, 1), (4, 1), (3, 2)] {
+                let asked = Workload { read_permille, depth, workers, ..workload(engine) };
+                let seen = run(&asked, &mut target);
+                let count = |kind| seen.ops.get(&kind).map_or(0, |op| op.count);
+                let context = format!("{engine:?} {read_permille} {depth}x{workers}");
+                assert_eq!(count(OpKind::Read) + count(OpKind::Write), 500, "{context}");
+                assert_eq!(seen.asked.total(), 500 * 8192, "{context}");
+                assert_eq!(count(OpKind::Read) > 0, read_permille > 0, "{context}");
+                assert_eq!(count(OpKind::Write) > 0, read_permille < 1000, "{context}");
+                for op in seen.ops.values() {
+                    assert!(op.errors.is_empty() && op.short == 0, "{context}: {:?}", op.errors);
+                    assert_eq!(op.latency.count(), op.count, "{context}");
+                    assert_eq!(op.series.total().ops, op.count, "{context}");
+                }
+                assert_eq!(seen.stopped, StopReason::Ops, "{context}");
+                assert_eq!(seen.engine.used, engine);
+                assert!(
+                    seen.zero_blocks.zero == 0 || engine == EngineKind::Null,
+                    "{context}: read zeros from a scratch file of random data"
+                );
+            }
+        }
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the scratch file has no name");
+}
+
+#[test]
+fn the_first_pass_lays_the_file_out_without_holes() {
+    for engine in [EngineKind::Uring, EngineKind::Aio, EngineKind::Sync] {
+        let (_dir, mut target) = scratch(16 * MIB);
+        let stop = Stop { bytes: Some(16 * MIB), ..Stop::default() };
+        let layout = Workload {
+            read_permille: 0,
+            access: Access::Sequential,
+            block_bytes: MIB as u32,
+            stop,
+            layout: Layout::Provides,
+            sync: SyncPolicy::AtEnd,
+            ..workload(engine)
+        };
+        let seen = run(&layout, &mut target);
+        assert_eq!(seen.ops[&OpKind::Write].bytes, 16 * MIB);
+        assert_eq!(seen.ops[&OpKind::Sync].count, 1);
+        assert_eq!(target.usable_bytes(), 16 * MIB);
+        assert_eq!(target.unwritten_bytes(0, 16 * MIB), Some(0), "{engine:?}");
+    }
+}
+
+#[test]
+fn reading_finds_a_written_file_even_when_nobody_laid_it_out() {
+    let (_dir, mut target) = scratch(4 * MIB);
+    let seen = run(&workload(EngineKind::Sync), &mut target);
+    assert_eq!((seen.unwritten_bytes, seen.span_bytes), (Some(0), 4 * MIB));
+    assert!(seen.zero_blocks.zero == 0);
+}
+
+#[test]
+fn commits_are_a_write_and_a_sync_each() {
+    let (_dir, mut target) = scratch(4 * MIB);
+    let commits = Workload {
+        read_permille: 0,
+        access: Access::Sequential,
+        depth: 1,
+        sync: SyncPolicy::Every { writes: 1, call: SyncCall::Fdatasync },
+        stop: Stop { ops: Some(20), ..Stop::default() },
+        ..workload(EngineKind::Sync)
+    };
+    for engine in [EngineKind::Sync, EngineKind::Uring, EngineKind::Aio] {
+        let seen = run(&Workload { engine: EngineChoice::Fixed(engine), ..commits.clone() }, &mut target);
+        let [write, sync, commit] = [OpKind::Write, OpKind::Sync, OpKind::Commit].map(|kind| &seen.ops[&kind]);
+        assert_eq!([write.count, sync.count, commit.count], [20, 20, 20], "{engine:?}");
+        assert!(commit.latency.mean_ns() >= sync.latency.mean_ns());
+        assert_eq!(commit.latency.sum_ns(), write.latency.sum_ns() + sync.latency.sum_ns(), "{engine:?}");
+    }
+    let every_third = Workload { sync: SyncPolicy::Every { writes: 3, call: SyncCall::Fsync }, ..commits };
+    let seen = run(&every_third, &mut target);
+    assert_eq!((seen.ops[&OpKind::Write].count, seen.ops[&OpKind::Sync].count), (20, 6));
+    assert!(!seen.ops.contains_key(&OpKind::Commit));
+}
+
+#[test]
+fn a_span_is_kept_and_mixed_blocks_keep_their_sizes() {
+    let (_dir, mut target) = scratch(4 * MIB);
+    run(&workload(EngineKind::Sync), &mut target);
+    let span = Span { start_bytes: MIB, length_bytes: Some(MIB) };
+    let mixed = Workload {
+        span,
+        block_mix: vec![BlockShare { block_bytes: 4096, weight: 1 }, BlockShare { block_bytes: 16384, weight: 1 }],
+        ..workload(EngineKind::Uring)
+    };
+    let seen = run(&mixed, &mut target);
+    assert_eq!((seen.span_start_bytes, seen.span_bytes), (MIB, MIB));
+    let read = &seen.ops[&OpKind::Read];
+    let large = (read.bytes - read.count * 4096) / (16384 - 4096);
+    assert_eq!(read.bytes, read.count * 4096 + large * (16384 - 4096));
+    assert!((200..300).contains(&large), "{large}");
+}
+
+#[test]
+fn the_watcher_ends_a_workload_either_way() {
+    let (_dir, mut target) = scratch(4 * MIB);
+    let endless = Workload { stop: Stop::default(), ..workload(EngineKind::Uring) };
+    for (control, reason) in [(Control::Enough, StopReason::Precision), (Control::Interrupt, StopReason::Interrupted)] {
+        let seen = Session::new(1).run(&endless, std::slice::from_mut(&mut target), &mut Impatient(8, control)).unwrap().remove(0);
+        assert_eq!(seen.stopped, reason);
+        assert!(seen.ops[&OpKind::Read].count > 0);
+    }
+}
+
+#[test]
+fn an_open_loop_keeps_its_rate_and_counts_from_the_intended_start() {
+    let (_dir, mut target) = scratch(4 * MIB);
+    for engine in [EngineKind::Uring, EngineKind::Sync, EngineKind::Aio] {
+        let stop = Stop { time_ns: Some(400_000_000), ..Stop::default() };
+        let paced = Workload { rate: Some(500.0), stop, ..workload(engine) };
+        let seen = run(&paced, &mut target);
+        let read = &seen.ops[&OpKind::Read];
+        // Never more than the schedule allows; fewer only when the target stalls.
+        assert!(read.count <= 201, "{engine:?}: {}", read.count);
+        let intended = read.latency_intended.as_ref().unwrap();
+        assert_eq!(intended.count(), read.count);
+        assert!(intended.sum_ns() >= read.latency.sum_ns(), "{engine:?}");
+        assert!(seen.missed_starts.is_some());
+    }
+}
+
+#[test]
+fn buffered_io_reaches_the_disk_and_is_read_back_from_it() {
+    let (_dir, mut target) = scratch(4 * MIB);
+    for engine in [EngineKind::Uring, EngineKind::Sync] {
+        let buffered = Workload { cache: CachePolicy::Buffered, read_permille: 0, ..workload(engine) };
+        let seen = run(&buffered, &mut target);
+        assert_eq!(seen.cache.used, CachePolicy::Buffered);
+        assert_eq!(seen.ops[&OpKind::Write].count, 500);
+        if let Some(accounted) = seen.device.accounted {
+            assert!(accounted >= 0.99, "{engine:?}: the disks saw {accounted} of what was written");
+        }
+    }
+}
+
+#[test]
+fn a_reader_of_a_device_file_that_ends_early_counts_it() {
+    // A file that shrinks under our hands: the span was taken before.
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = dir.path().join("data");
+    std::fs::write(&path, vec![1u8; 4 * MIB as usize]).unwrap();
+    let mut target = OpenTarget::open(admit(probe(&path).unwrap(), Intent::Read).unwrap()).unwrap();
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(MIB).unwrap();
+    let seen = run(&workload(EngineKind::Sync), &mut target);
+    let read = &seen.ops[&OpKind::Read];
+    assert_eq!(read.count + read.errors["EOF"], 500);
+    let mapped = run(&workload(EngineKind::Mmap), &mut target);
+    assert!(mapped.ops[&OpKind::Read].errors["EIO"] > 0, "beyond the end a mapping gives SIGBUS; it must be an error instead");
+}
+
+#[test]
+fn a_read_only_target_is_never_written() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = dir.path().join("data");
+    std::fs::write(&path, vec![1u8; 4 * MIB as usize]).unwrap();
+    let mut target = OpenTarget::open(admit(probe(&path).unwrap(), Intent::Read).unwrap()).unwrap();
+    let writing = Workload { read_permille: 500, ..workload(EngineKind::Sync) };
+    let error = Session::new(1).run(&writing, std::slice::from_mut(&mut target), &mut Patient).unwrap_err();
+    assert!(error.to_string().contains("open for reading only"), "{error}");
+}
+
+#[test]
+fn unaligned_direct_blocks_are_refused_with_the_unit() {
+    let (_dir, mut target) = scratch(4 * MIB);
+    let odd = Workload { block_bytes: 1000, ..workload(EngineKind::Sync) };
+    let error = Session::new(1).run(&odd, std::slice::from_mut(&mut target), &mut Patient).unwrap_err();
+    assert!(error.to_string().contains("not a multiple of"), "{error}");
+}
+
+#[test]
+fn many_workers_and_deep_queues_work() {
+    let (_dir, mut target) = scratch(8 * MIB);
+    let wide = Workload { workers: 64, depth: 8, stop: Stop { ops: Some(6400), ..Stop::default() }, ..workload(EngineKind::Uring) };
+    assert_eq!(run(&wide, &mut target).ops[&OpKind::Read].count, 6400);
+    let deep = Workload { depth: 1024, stop: Stop { ops: Some(4096), ..Stop::default() }, ..workload(EngineKind::Uring) };
+    assert_eq!(run(&deep, &mut target).ops[&OpKind::Read].count, 4096);
+}

@@ -1,0 +1,79 @@
+//! The measuring path under a fake clock: every figure is known in advance.
+#![allow(clippy::unwrap_used)] // a failed step fails the test
+
+use diskproof_engine::{FakeDisk, simulate};
+use diskproof_model::measurement::{OpKind, StopReason};
+use diskproof_model::plan::*;
+use diskproof_model::progress::{Control, Progress, Watch};
+
+struct Patient;
+
+impl Watch for Patient {
+    fn tick(&mut self, _: &Progress<'_>) -> Control {
+        Control::Continue
+    }
+}
+
+fn workload(depth: u32, seconds: u64) -> Workload {
+    Workload {
+        name: "virtual".to_owned(),
+        read_permille: 1000,
+        access: Access::Random { distribution: Distribution::Uniform },
+        block_bytes: 8192,
+        block_mix: Vec::new(),
+        depth,
+        workers: 1,
+        span: Span::default(),
+        stop: Stop { time_ns: Some(seconds * 1_000_000_000), ..Stop::default() },
+        warmup_ns: 100_000_000,
+        rate: None,
+        sync: SyncPolicy::None,
+        cache: CachePolicy::Direct,
+        engine: EngineChoice::Auto,
+        layout: Layout::Needed,
+        verify: Verify::Off,
+    }
+}
+
+const DISK: FakeDisk = FakeDisk { service_ns: 500_000, jitter_ns: 0, channels: 4, size_bytes: 1 << 30 };
+
+#[test]
+fn rate_latency_and_depth_are_exact() {
+    let seen = simulate(&workload(16, 2), DISK, 1, &mut Patient).unwrap();
+    let read = &seen.ops[&OpKind::Read];
+    // 4 channels of 500 µs: 8000/s; 16 in flight: 2 ms each. What is in flight at the end is drained and counted.
+    assert_eq!(read.series.total().ops, 16_000);
+    assert_eq!(read.count, 16_000 + 16);
+    assert_eq!((read.latency.min_ns(), read.latency.max_ns()), (2_000_000, 2_000_000));
+    assert_eq!(seen.stopped, StopReason::Time);
+    assert!((seen.achieved_depth - 16.0).abs() < 0.1, "{}", seen.achieved_depth);
+    assert_eq!(seen.asked.read_bytes, (read.count + 4 * 199) * 8192, "warm-up included, up to its last instant");
+}
+
+#[test]
+fn depth_one_has_no_dead_time() {
+    let seen = simulate(&workload(1, 1), FakeDisk { channels: 1, ..DISK }, 1, &mut Patient).unwrap();
+    assert_eq!(seen.ops[&OpKind::Read].latency.max_ns(), 500_000);
+    assert!(seen.dead_time_ns.unwrap() < 1.0, "{:?}", seen.dead_time_ns);
+}
+
+#[test]
+fn a_stall_shows_in_full_from_the_intended_start() {
+    // One slow service of 1.5 s among fast ones, 100 per second offered: everything that should have started meanwhile waited.
+    let paced = Workload { rate: Some(100.0), warmup_ns: 0, ..workload(1, 10) };
+    let stalling = FakeDisk { service_ns: 1_500_000_000, channels: 1, jitter_ns: 0, size_bytes: 1 << 30 };
+    let seen = simulate(&paced, stalling, 1, &mut Patient).unwrap();
+    let read = &seen.ops[&OpKind::Read];
+    assert_eq!(read.latency.max_ns(), 1_500_000_000, "the closed view: each takes 1.5 s");
+    let intended = read.latency_intended.as_ref().unwrap();
+    assert!(intended.max_ns() > 8_000_000_000, "the users' view: {}", intended.max_ns());
+    assert!(seen.missed_starts.unwrap() >= 5);
+}
+
+#[test]
+fn equal_seeds_give_equal_measurements() {
+    let jitter = FakeDisk { jitter_ns: 400_000, ..DISK };
+    let once = simulate(&workload(8, 1), jitter, 42, &mut Patient).unwrap();
+    assert_eq!(once, simulate(&workload(8, 1), jitter, 42, &mut Patient).unwrap());
+    assert_ne!(once, simulate(&workload(8, 1), jitter, 43, &mut Patient).unwrap());
+}
