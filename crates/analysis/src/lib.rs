@@ -1,1 +1,5 @@
-//! Under construction.
+//! Measurements in, judgements out: estimates with their uncertainty, findings with their evidence, settings with their reason.
+//! Pure: no I/O, no clock, no environment; knows only the nouns of `model`.
+#![forbid(unsafe_code)]
+
+pub mod estimate;
