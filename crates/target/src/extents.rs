@@ -1,7 +1,7 @@
 //! Which bytes of a file have never been written: holes, and extents that are allocated but unwritten. Reading them costs no disk access,
 //! so a figure that includes them is wrong. Knows nothing of who asks.
 
-use crate::kernel::{self, Extent};
+use crate::fiemap::{Extent, fiemap};
 use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
@@ -28,7 +28,7 @@ pub(crate) fn unwritten_bytes(fd: BorrowedFd<'_>, start: u64, length: u64) -> Op
 fn written_by_fiemap(fd: BorrowedFd<'_>, start: u64, end: u64) -> Option<u64> {
     let (mut at, mut written) = (start, 0);
     while at < end {
-        let extents = kernel::fiemap(fd, at, end - at).ok()?;
+        let extents = fiemap(fd, at, end - at).ok()?;
         let Some(last) = extents.last().copied() else { break };
         written += extents.iter().map(|extent| written_in(extent, at, end)).sum::<u64>();
         let next = last.logical.saturating_add(last.length);

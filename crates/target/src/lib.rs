@@ -9,8 +9,10 @@ mod counters;
 mod disk;
 mod errno;
 mod extents;
+#[cfg(test)]
+mod fake_sysfs;
+mod fiemap;
 mod host;
-mod kernel;
 mod layers;
 mod link;
 mod mounts;

@@ -2,7 +2,7 @@
 //! descriptor. Knows nothing of workloads; the engine does its own I/O on [`OpenTarget::fd`].
 
 use crate::admit::{Admission, Grant, Permit};
-use crate::{errno, extents, kernel, scratch};
+use crate::{errno, extents, scratch};
 use diskproof_model::measurement::CacheUse;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -260,7 +260,7 @@ impl OpenTarget {
     }
 
     /// Sets how the page cache is treated from now on; the answer says what was really done. Direct: O_DIRECT, proven by one direct request;
-    /// where the filesystem refuses it or only pretends, buffered. Buffered: dirty pages written back, the target's pages dropped. Cached:
+    /// where the filesystem refuses it or would only pretend, buffered. Buffered: dirty pages written back, the target's pages dropped. Cached:
     /// neither. Access times are left alone where the kernel allows (O_NOATIME, owner or root).
     ///
     /// Must not be called while requests are in flight.
@@ -293,15 +293,10 @@ impl OpenTarget {
         }
         let refused = match self.set_direct(OFlags::DIRECT)? {
             Some(errno) => Some(format!("{who} refuses O_DIRECT: {errno}")),
-            None => match self.probe_direct()? {
-                DirectProbe::Works => None,
-                DirectProbe::Refused(errno) => Some(format!(
-                    "{who} takes O_DIRECT but refuses a request of {} bytes: {}",
-                    self.direct.alignment_bytes,
-                    errno::name(errno)
-                )),
-                DirectProbe::Pretended => Some(format!("{who} takes O_DIRECT, but carried a direct write through the page cache")),
-            },
+            None => self.probe_direct()?.map(|errno| {
+                let bytes = self.direct.alignment_bytes;
+                format!("{who} takes O_DIRECT, but refuses a request of {bytes} bytes: {}", errno::name(errno))
+            }),
         };
         if refused.is_some() {
             self.set_direct(OFlags::empty())?;
@@ -325,38 +320,25 @@ impl OpenTarget {
         }
     }
 
-    /// One direct request at offset 0. Errors that speak of the disk (EIO …) are left for the run to count.
-    fn probe_direct(&self) -> Result<DirectProbe, OpenError> {
+    /// One direct request at offset 0; the error when it says that direct I/O as such is refused. Errors that speak of the disk (EIO …)
+    /// are left for the run to count.
+    fn probe_direct(&self) -> Result<Option<Errno>, OpenError> {
         let mut block = AlignedBlock::random(self.direct.alignment_bytes as usize);
-        let length = block.bytes().len() as u64;
-        let standing = self.usable_bytes().min(length);
-        if standing > 0 {
-            let result = pread(&self.fd, block.bytes(), 0);
-            if let Some(refused) = refusal(result) {
-                return Ok(refused);
+        let result = if self.usable_bytes() > 0 {
+            pread(&self.fd, block.bytes(), 0)
+        } else {
+            // Empty: it must be a scratch file. Random bytes, so that no layer below can shorten them; then it is emptied again.
+            let result = pwrite(&self.fd, block.bytes(), 0);
+            ftruncate(&self.fd, 0).map_err(|e| OpenError::from_errno(&self.identity.path, "empty the scratch file", e))?;
+            result
+        };
+        match result {
+            Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS)) => Ok(Some(errno)),
+            Err(e @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) => {
+                Err(OpenError::from_errno(&self.identity.path, "write the first block of the scratch file", e))
             }
-            // Without the whole of what stands there it cannot be written back below.
-            if result.is_err() || result.is_ok_and(|read| (read as u64) < standing) {
-                return Ok(DirectProbe::Works);
-            }
+            _ => Ok(None),
         }
-        if !self.is_scratch() {
-            return Ok(DirectProbe::Works);
-        }
-        // What stands there is written back unchanged; an empty file gets random bytes, and is emptied again.
-        let result = pwrite(&self.fd, block.bytes(), 0);
-        let cached = result.is_ok() && kernel::cached_pages(self.fd(), 0, length).is_some_and(|pages| pages > 0);
-        if standing < length {
-            ftruncate(&self.fd, standing).map_err(|e| OpenError::from_errno(&self.identity.path, "empty the scratch file", e))?;
-        }
-        if let Err(e @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) = result {
-            return Err(OpenError::from_errno(&self.identity.path, "write the first block of the scratch file", e));
-        }
-        Ok(match (refusal(result), cached) {
-            (Some(refused), _) => refused,
-            (None, true) => DirectProbe::Pretended,
-            (None, false) => DirectProbe::Works,
-        })
     }
 
     fn write_back(&self) -> Result<(), OpenError> {
@@ -364,23 +346,6 @@ impl OpenTarget {
             return Ok(());
         }
         fdatasync(&self.fd).map_err(|e| OpenError::from_errno(&self.identity.path, "write the scratch file back (fdatasync)", e))
-    }
-}
-
-/// What one direct request showed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DirectProbe {
-    Works,
-    Refused(Errno),
-    /// Accepted, but the page cache held the block afterwards: btrfs with data checksums since Linux 6.15.
-    Pretended,
-}
-
-/// Whether a result says that direct I/O as such is refused.
-fn refusal(result: Result<usize, Errno>) -> Option<DirectProbe> {
-    match result {
-        Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS)) => Some(DirectProbe::Refused(errno)),
-        _ => None,
     }
 }
 

@@ -8,13 +8,13 @@ use crate::{disk, errno, layers};
 use diskproof_model::target::{Filesystem, TargetIdentity, TargetKind};
 use rustix::fs::{FileType, Stat, lstat, stat, statvfs};
 use rustix::io::Errno;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Why a path could not be looked at, or is nothing that can be measured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
     /// ENOENT.
-    #[error("{path}: {component} does not exist (ENOENT); check the spelling, or create it first")]
+    #[error("{path}: '{component}' does not exist (ENOENT); check the spelling, or create it first")]
     Missing {
         /// What was asked for.
         path: String,
@@ -159,13 +159,12 @@ fn describe_kind(kind: FileType) -> &'static str {
 fn explain(path: &Path, errno: Errno) -> ProbeError {
     let asked = path.display().to_string();
     // From the root to the whole, the first part that cannot be followed.
-    let mut parts: Vec<PathBuf> = path.ancestors().filter(|part| !part.as_os_str().is_empty()).map(Path::to_owned).collect();
-    parts.reverse();
-    let blamed = parts.iter().find(|part| stat(part.as_path()).is_err()).unwrap_or(&parts[parts.len().saturating_sub(1)]);
+    let parts: Vec<&Path> = path.ancestors().filter(|part| !part.as_os_str().is_empty()).collect();
+    let blamed = parts.into_iter().rev().find(|part| stat(*part).is_err()).unwrap_or(path);
     let component = blamed.display().to_string();
     let parent = blamed.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or(".".into(), |parent| parent.display().to_string());
     match errno {
-        Errno::NOENT if lstat(blamed.as_path()).is_ok() => {
+        Errno::NOENT if lstat(blamed).is_ok() => {
             let points_to = std::fs::read_link(blamed).map(|to| to.display().to_string()).unwrap_or_default();
             ProbeError::Dangling { path: asked, link: component, points_to }
         }

@@ -1,4 +1,4 @@
-//! The two system calls that no safe wrapper offers: FIEMAP and cachestat(2). Raw answers only; extents.rs and open.rs judge them.
+//! FIEMAP, the one kernel interface of this crate that no safe wrapper offers. Raw answers only; extents.rs judges them.
 #![allow(unsafe_code)]
 
 use rustix::io::Errno;
@@ -10,8 +10,6 @@ const FS_IOC_FIEMAP: u64 = 0xC020_660B;
 const FIEMAP_FLAG_SYNC: u32 = 1;
 /// Extents fetched per call: 128 × 56 bytes stay on the stack.
 const EXTENTS: usize = 128;
-/// `cachestat`, Linux 6.5; the same number on every architecture that Rust's standard library supports.
-const SYS_CACHESTAT: libc::c_long = 451;
 
 /// One extent as `struct fiemap_extent` (linux/fiemap.h) has it.
 #[repr(C)]
@@ -56,34 +54,13 @@ pub(crate) fn fiemap(fd: BorrowedFd<'_>, start: u64, length: u64) -> Result<Vec<
     Ok(map.extents[..(map.mapped_extents as usize).min(EXTENTS)].to_vec())
 }
 
-/// Pages of the range that the page cache holds; `None` where the kernel has no cachestat (before 6.5) or forbids it.
-pub(crate) fn cached_pages(fd: BorrowedFd<'_>, start: u64, length: u64) -> Option<u64> {
-    let range = [start, length];
-    let mut answer = [0u64; 5];
-    // SAFETY: both arrays have the layout of struct cachestat_range (two u64) and struct cachestat (five u64, nr_cache first), and live
-    // through the call; the kernel only writes the second.
-    let result = unsafe { libc::syscall(SYS_CACHESTAT, fd.as_raw_fd(), range.as_ptr(), answer.as_mut_ptr(), 0u32) };
-    (result == 0).then_some(answer[0])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::AsFd;
 
     #[test]
     fn structures_have_the_kernels_size() {
         assert_eq!(size_of::<Extent>(), 56);
         assert_eq!(std::mem::offset_of!(Fiemap, extents), 32);
-    }
-
-    #[test]
-    fn written_pages_are_seen_in_the_cache() {
-        let file = tempfile::tempfile().unwrap();
-        std::os::unix::fs::FileExt::write_all_at(&file, &[7; 8192], 0).unwrap();
-        match cached_pages(file.as_fd(), 0, 8192) {
-            Some(pages) => assert!(pages > 0),
-            None => eprintln!("SKIPPED: written_pages_are_seen_in_the_cache: cachestat(2), Linux 6.5"),
-        }
     }
 }

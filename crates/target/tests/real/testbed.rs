@@ -1,0 +1,131 @@
+//! Loop devices, mounts and zram for tests: made by the system's own tools, taken down when dropped, on failure too.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Runs a program; its output, or a panic with what it said.
+pub fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap_or_else(|e| panic!("{program}: {e}"));
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Whether a test can run here; prints the line that counts as a skip when it cannot.
+pub fn can_run(test: &str, programs: &[&str]) -> bool {
+    let found = |program: &&&str| ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].iter().any(|at| Path::new(at).join(program).exists());
+    let missing = if !rustix::process::geteuid().is_root() {
+        Some("root".to_owned())
+    } else if !Path::new("/dev/loop-control").exists() && programs.contains(&"losetup") {
+        Some("loop devices".to_owned())
+    } else {
+        programs.iter().find(|program| !found(program)).map(|program| (*program).to_owned())
+    };
+    if let Some(missing) = &missing {
+        eprintln!("SKIPPED: {test}: {missing}");
+    }
+    missing.is_none()
+}
+
+/// A directory on the machine's own disk.
+pub fn place() -> TempDir {
+    tempfile::Builder::new().prefix("target-test-").tempdir_in("/var/tmp").unwrap()
+}
+
+/// A loop device over a file or a device.
+pub struct Loop {
+    pub node: PathBuf,
+}
+
+impl Loop {
+    /// Over a new sparse file of this size.
+    pub fn sparse(file: &Path, size_bytes: u64, options: &[&str]) -> Self {
+        std::fs::File::create(file).unwrap().set_len(size_bytes).unwrap();
+        Self::over(file, options)
+    }
+
+    pub fn over(file: &Path, options: &[&str]) -> Self {
+        let mut arguments = vec!["--find", "--show"];
+        arguments.extend(options);
+        arguments.push(file.to_str().unwrap());
+        Self { node: run("losetup", &arguments).into() }
+    }
+
+    pub fn name(&self) -> &str {
+        self.node.file_name().unwrap().to_str().unwrap()
+    }
+
+    /// The node of a partition.
+    pub fn partition(&self, number: u32) -> PathBuf {
+        format!("{}p{number}", self.node.display()).into()
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("--detach").arg(&self.node).status();
+    }
+}
+
+/// A mounted filesystem.
+pub struct Mount {
+    pub point: PathBuf,
+}
+
+impl Mount {
+    pub fn new(kind: &str, source: &str, point: &Path, options: &str) -> Self {
+        std::fs::create_dir_all(point).unwrap();
+        run("mount", &["-t", kind, "-o", options, source, point.to_str().unwrap()]);
+        Self { point: point.to_owned() }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.point).status();
+    }
+}
+
+/// A filesystem of the given kind on a loop device over a sparse file; fields are dropped in this order.
+pub struct Disk {
+    pub mount: Mount,
+    pub device: Loop,
+    _place: TempDir,
+}
+
+impl Disk {
+    pub fn new(kind: &str, size_bytes: u64, options: &str) -> Self {
+        let place = place();
+        let device = Loop::sparse(&place.path().join("image"), size_bytes, &["--direct-io=on"]);
+        run(&format!("mkfs.{kind}"), &[if kind == "ext4" { "-q" } else { "-f" }, device.node.to_str().unwrap()]);
+        let mount = Mount::new(kind, device.node.to_str().unwrap(), &place.path().join("mnt"), options);
+        Self { mount, device, _place: place }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.mount.point
+    }
+}
+
+/// A zram device.
+pub struct Zram {
+    pub node: PathBuf,
+    number: String,
+}
+
+impl Zram {
+    /// `None` where the kernel has no zram.
+    pub fn new(size_bytes: u64) -> Option<Self> {
+        let number = std::fs::read_to_string("/sys/class/zram-control/hot_add").ok()?.trim().to_owned();
+        let zram = Self { node: format!("/dev/zram{number}").into(), number };
+        std::fs::write(format!("/sys/block/zram{}/disksize", zram.number), size_bytes.to_string()).unwrap();
+        Some(zram)
+    }
+}
+
+impl Drop for Zram {
+    fn drop(&mut self) {
+        let _ = std::fs::write(format!("/sys/block/zram{}/reset", self.number), "1");
+        let _ = std::fs::write("/sys/class/zram-control/hot_remove", &self.number);
+    }
+}
