@@ -13,6 +13,8 @@ pub const READ_BYTES_MIN: u64 = 1 << 20;
 const FREE_BYTES_KEPT: u64 = 2 << 30;
 /// And the share of the filesystem that stays free: one in this many bytes, since most filesystems slow down above 90 %.
 const FREE_SHARE_KEPT: u64 = 10;
+/// Directory entries looked at for WAL segments: nearly all entries of a pg_wal are some, and a directory of millions must not take seconds.
+const ENTRIES_LOOKED_AT: usize = 10_000;
 /// Filesystems in memory.
 pub(crate) const MEMORY_FILESYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
 /// Filesystems that are windows into the kernel, with nothing stored behind them.
@@ -241,7 +243,7 @@ fn is_tablespace_name(name: &str) -> bool {
 /// pg_wal can be a symlink to anywhere; its segments are named by 24 hexadecimal digits.
 fn holds_wal_segments(directory: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(directory) else { return false };
-    entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(is_wal_segment_name))
+    entries.flatten().take(ENTRIES_LOOKED_AT).any(|entry| entry.file_name().to_str().is_some_and(is_wal_segment_name))
 }
 
 fn is_wal_segment_name(name: &str) -> bool {

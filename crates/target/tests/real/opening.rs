@@ -151,6 +151,21 @@ fn direct_is_proven_or_its_lack_is_said() {
 }
 
 #[test]
+fn a_filesystem_that_refuses_direct_is_read_buffered() {
+    // A large regular file on sysfs, which has no direct I/O; Linux 5.4 and later, when built with type information.
+    let file = Path::new("/sys/kernel/btf/vmlinux");
+    if !file.exists() {
+        eprintln!("SKIPPED: a_filesystem_that_refuses_direct_is_read_buffered: {}", file.display());
+        return;
+    }
+    let why = Some("the filesystem (sysfs) refuses O_DIRECT: EINVAL".to_owned());
+    let mut target = reader(file);
+    assert_eq!(target.set_cache(CachePolicy::Direct).unwrap(), CacheUse { asked: CachePolicy::Direct, used: CachePolicy::Buffered, why });
+    assert_eq!(target.alignment_bytes(), 4096, "a filesystem that does not tell");
+    assert!(rustix::io::pread(target.fd(), &mut [0; 512], 0).is_ok());
+}
+
+#[test]
 fn buffered_drops_the_cache_and_cached_keeps_it() {
     if !can_run("buffered_drops_the_cache_and_cached_keeps_it", &["losetup", "mkfs.ext4", "fincore"]) {
         return;
