@@ -20,5 +20,6 @@ mod tally;
 mod usage;
 mod worker;
 
+pub use clock::measure as measure_clock;
 pub use run::{RunError, Session};
 pub use simulate::{FakeDisk, simulate};

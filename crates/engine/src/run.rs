@@ -564,6 +564,7 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
     let (mut asked, mut zero_blocks, mut late) = (ByteCount::default(), ZeroSample::default(), 0);
     let (mut stop_ns, mut last_ns) = (measure_ns, measure_ns);
     let stopped = stop_reason(&workload, closing.told, &yields);
+    let used_up = yields.iter().any(|y| y.ending == Ending::Allowance);
     for part in yields {
         part.ops.into_iter().for_each(|(kind, op)| merge_op(ops.entry(kind).or_default(), op));
         asked.read_bytes += part.asked.read_bytes;
@@ -574,10 +575,11 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
         (stop_ns, last_ns) = (stop_ns.max(part.stop_ns), last_ns.max(part.last_ns));
     }
     let busy_ns: u128 = ops.iter().filter(|(kind, _)| **kind != OpKind::Commit).map(|(_, op)| op.latency.sum_ns()).sum();
-    let flow_ns = stop_ns.max(last_ns) - measure_ns;
-    let done: u64 = ops.iter().filter(|(kind, _)| **kind != OpKind::Commit).map(|(_, op)| op.count).sum();
+    // What is in flight when the time is over is waited for, but that wait is not part of the flow.
+    let flow_ns = if used_up { stop_ns.max(last_ns) } else { stop_ns } - measure_ns;
+    let done: u64 = ops.iter().filter(|(kind, _)| **kind != OpKind::Commit).map(|(_, op)| op.latency.count()).sum();
     let alone = workload.depth * workload.workers == 1 && workload.rate.is_none() && done > 0;
-    let dead_time_ns = alone.then(|| (flow_ns as f64 - busy_ns as f64).max(0.0) / done as f64);
+    let dead_time_ns = alone.then(|| ((last_ns - measure_ns) as f64 - busy_ns as f64).max(0.0) / done as f64);
     let wall_ns = flow_ns + closing.final_sync.map_or(0, |(ns, _)| ns);
     if let Some((ns, errno)) = closing.final_sync {
         add_final_sync(&mut ops, flow_ns, ns, errno);

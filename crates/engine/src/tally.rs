@@ -131,12 +131,12 @@ impl Tally {
                 OpKind::Write => self.asked.write_bytes += cell.bytes,
                 OpKind::Sync | OpKind::Commit => {}
             }
-            if !self.measuring {
+            if !self.measuring || self.series_closed {
                 continue;
             }
             lane.op.count += cell.ops;
             lane.op.bytes += cell.bytes;
-            if !self.series_closed && cell != Cell::default() {
+            if cell != Cell::default() {
                 lane.op.series.add(self.cell_start_ns - self.measure_ns, &cell, SERIES_CELLS_MAX);
             }
             if matches!(kind, OpKind::Read | OpKind::Write) {

@@ -43,11 +43,12 @@ fn rate_latency_and_depth_are_exact() {
     let read = &seen.ops[&OpKind::Read];
     // 4 channels of 500 µs: 8000/s; 16 in flight: 2 ms each. What is in flight at the end is drained and counted.
     assert_eq!(read.series.total().ops, 16_000);
-    assert_eq!(read.count, 16_000 + 16);
+    assert_eq!((read.count, read.latency.count()), (16_000, 16_000 + 16));
+    assert_eq!(seen.wall_ns, 2_000_000_000);
     assert_eq!((read.latency.min_ns(), read.latency.max_ns()), (2_000_000, 2_000_000));
     assert_eq!(seen.stopped, StopReason::Time);
     assert!((seen.achieved_depth - 16.0).abs() < 0.1, "{}", seen.achieved_depth);
-    assert_eq!(seen.asked.read_bytes, (read.count + 4 * 199) * 8192, "warm-up included, up to its last instant");
+    assert_eq!(seen.asked.read_bytes, (16_016 + 4 * 199) * 8192, "the drain and the warm-up, up to its last instant, included");
 }
 
 #[test]

@@ -50,7 +50,8 @@ pub struct Measurement {
     pub cache: CacheUse,
     /// Start of the measured time, nanoseconds after the start of the run.
     pub start_ns: u64,
-    /// Measured time in nanoseconds: from the end of the warm-up to the last completion, the final sync included.
+    /// Measured time in nanoseconds: from the end of the warm-up until no more requests were started (time, precision) or the last one was done
+    /// (bytes, operations); a final sync included.
     pub wall_ns: u64,
     /// CPU time of the whole process over warm-up and measured time, scaled to the measured time.
     pub cpu: CpuTime,
@@ -68,7 +69,7 @@ pub struct Measurement {
     pub zero_blocks: ZeroSample,
     /// Unwritten bytes (holes, preallocated extents) in the span before the workload began; `None` where it cannot be known.
     pub unwritten_bytes: Option<u64>,
-    /// Open loop only: operations that could not start at their intended time because all slots were in flight.
+    /// Open loop only: operations that started more than 1 ms after their intended time.
     pub missed_starts: Option<u64>,
     /// Whether io_uring completes this target's I/O inline, or hands it to worker threads.
     pub punted: Option<bool>,
@@ -89,7 +90,8 @@ pub struct OpMeasurement {
     pub errors: BTreeMap<String, u64>,
     /// Transfers that moved less than asked and were continued.
     pub short: u64,
-    /// From before the submission to the reaping.
+    /// From before the submission to the reaping. Requests in flight when the time is over are waited for and counted here alone, so that a stall
+    /// at the end is not lost.
     pub latency: LatencyHistogram,
     /// From the intended start (open loop only).
     pub latency_intended: Option<LatencyHistogram>,
