@@ -178,11 +178,8 @@ impl Server {
         let attributes = Attributes { node: 1, size_bytes: self.backing.size_bytes(), mode: Root::RegularFile.mode(), links: 1 };
         match header.opcode {
             opcode::INIT => {
-                let wanted = init_flag::ASYNC_READ
-                    | init_flag::BIG_WRITES
-                    | init_flag::ASYNC_DIO
-                    | init_flag::WRITEBACK_CACHE
-                    | init_flag::MAX_PAGES;
+                // No WRITEBACK_CACHE: with it the kernel trusts only its own idea of a file's size, which is 0 for a root it never made.
+                let wanted = init_flag::ASYNC_READ | init_flag::BIG_WRITES | init_flag::ASYNC_DIO | init_flag::MAX_PAGES;
                 Ok(Body::default().init(wire::u32_at(body, 12) & wanted))
             }
             opcode::GETATTR => Ok(Body::default().attr_out(&attributes)),
@@ -203,7 +200,7 @@ impl Server {
         if direct && self.direct.refuses_open() {
             return Err(libc::EINVAL);
         }
-        // Without O_DIRECT the kernel's page cache stands before the disk, as it does for any file.
+        // Without O_DIRECT the kernel's page cache answers reads, as it does for any file, but writes go through it at once.
         let flags = if direct { open_flag::DIRECT_IO | open_flag::PARALLEL_DIRECT_WRITES } else { open_flag::KEEP_CACHE };
         Ok(Body::default().open_out(0, flags))
     }

@@ -1,2 +1,46 @@
-//! x
-fn main() {}
+//! The program `simdisk`: one simulated disk in a process of its own, until SIGTERM or SIGINT. `kill -9` is the power cut.
+//! Must not know anything the library does not.
+
+mod arguments;
+mod signals;
+
+use arguments::{Arguments, USAGE};
+use diskproof_simdisk::SimDisk;
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|a| a == "--help" || a == "-h") {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    match Arguments::parse(&arguments) {
+        Ok(arguments) => match run(arguments) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("simdisk: {error}");
+                ExitCode::from(4)
+            }
+        },
+        Err(error) => {
+            eprintln!("simdisk: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Serves until told to end. `ready PATH` on stdout says that the disk is there; its statistics go to stderr at the end.
+fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
+    // Before any thread starts: threads inherit the mask.
+    let ends = signals::Ends::block()?;
+    let disk = SimDisk::serve_on(arguments.model, arguments.size_bytes, &arguments.mount_point, &arguments.medium)?;
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "ready {}", disk.path().display())?;
+    stdout.flush()?;
+    ends.wait()?;
+    let stats = disk.stats();
+    drop(disk);
+    eprintln!("{stats:?}");
+    Ok(())
+}

@@ -1,1 +1,348 @@
-//! Reads a model from text. Must not know how it is served.
+//! Reads a model from text: `NAME`, `key=value,…`, or both, as `momentus-7200.4,stall=5s+1500ms`. Must not know how it is served.
+
+use crate::gallery;
+use crate::models::cliff::Cliff;
+use crate::models::credits::Credits;
+use crate::models::direct::DirectAccess;
+use crate::models::faults::{Direction, Fault};
+use crate::models::flash::Flash;
+use crate::models::geometry::Geometry;
+use crate::models::ragged::Ragged;
+use crate::models::rotating::Rotating;
+use crate::models::slow::SlowRange;
+use crate::models::stall::Stall;
+use crate::models::write_cache::WriteCache;
+use crate::models::{Mechanism, Model};
+use diskproof_model::units::{parse_duration, parse_size};
+use std::ops::Range;
+
+/// Every key, for people.
+pub const HELP: &str = "\
+Keys (SIZE as 4GiB or 100MB, bandwidths per second; TIME as 500us or 2s):
+ without moving parts
+  iops=N  channels=N  latency=TIME  read-latency=TIME  write-latency=TIME  flush=TIME
+  bandwidth=SIZE  read-bandwidth=SIZE  write-bandwidth=SIZE
+  cliff=SIZE@SIZE         written bytes before it @ bandwidth behind it
+  credits=N@N/N           operations saved @ burst IOPS / baseline IOPS
+ rotating (rpm first)
+  rpm=N  seek=TIME/TIME/TIME (track/average/full)  rate=SIZE/SIZE (outer/inner)
+  zones=N  queue=N  buffer=SIZE  overhead=TIME
+ any
+  stripe=N/SIZE           RAID-0 of N disks as described so far / chunk
+  link=SIZE               bandwidth between disk and host
+  ragged=SIZE+TIME        width of a cell + the most it loses per MiB
+  stall=TIME+TIME         time after the first request + how long
+  slow=FROM-TO+TIME       bytes + time lost
+  eio=FROM-TO  eio-read=FROM-TO  eio-write=FROM-TO  eio-after=SIZE  enospc-after=SIZE
+  short=FROM-TO/SIZE  short-read=FROM-TO/SIZE  short-write=FROM-TO/SIZE
+  cache=durable | honest | lying | honest/N% | lying/N% (share of sectors destaged at once)
+  direct=accepted | refused-at-open | refused-at-transfer";
+
+/// Why a text is no model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    /// Neither a named disk nor `key=value`.
+    #[error("there is no disk named '{name}'; the names are {}", names())]
+    UnknownName {
+        /// What was written.
+        name: String,
+    },
+    /// No such key.
+    #[error("there is no key '{key}'\n{HELP}")]
+    UnknownKey {
+        /// What was written.
+        key: String,
+    },
+    /// The key has no such value.
+    #[error("'{value}' is no value for '{key}'\n{HELP}")]
+    Value {
+        /// The key.
+        key: String,
+        /// What was written.
+        value: String,
+    },
+    /// A key of rotating disks on another, or the other way round.
+    #[error("'{key}' does not suit this kind of disk; begin a rotating disk with rpm=, and stripe= only when the disk is complete")]
+    Mechanism {
+        /// The key.
+        key: String,
+    },
+}
+
+/// Reads a model. The empty text is the unthrottled disk.
+pub fn parse(text: &str) -> Result<Model, SpecError> {
+    let mut model = Model::default();
+    for (index, part) in text.split(',').map(str::trim).filter(|p| !p.is_empty()).enumerate() {
+        match part.split_once('=') {
+            Some((key, value)) => set(&mut model, key, value)?,
+            None if index == 0 => {
+                let named = gallery::named(part).ok_or_else(|| SpecError::UnknownName { name: part.to_owned() })?;
+                model = named.model();
+            }
+            None => return Err(SpecError::UnknownKey { key: part.to_owned() }),
+        }
+    }
+    if text.contains('=') {
+        model.name = text.to_owned();
+    }
+    Ok(model)
+}
+
+fn names() -> String {
+    gallery::GALLERY.map(|named| named.name).join(", ")
+}
+
+fn set(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
+    let outcome = match key {
+        "iops" | "channels" | "latency" | "read-latency" | "write-latency" | "flush" | "bandwidth" | "read-bandwidth"
+        | "write-bandwidth" | "cliff" | "credits" => match &mut model.mechanism {
+            Mechanism::Flash(flash) => set_flash(flash, key, value),
+            _ => return Err(SpecError::Mechanism { key: key.to_owned() }),
+        },
+        "rpm" if matches!(&model.mechanism, Mechanism::Flash(flash) if *flash == Flash::default()) => {
+            integer(value).map(|rpm| model.mechanism = Mechanism::Rotating(plain_rotating(rpm)))
+        }
+        "rpm" | "seek" | "rate" | "zones" | "queue" | "buffer" | "overhead" => match &mut model.mechanism {
+            Mechanism::Rotating(disk) => set_rotating(disk, key, value),
+            _ => return Err(SpecError::Mechanism { key: key.to_owned() }),
+        },
+        "eio" | "eio-read" | "eio-write" | "eio-after" | "enospc-after" | "short" | "short-read" | "short-write" => {
+            fault(key, value).map(|fault| model.faults.push(fault))
+        }
+        "stripe" | "link" | "ragged" | "stall" | "slow" | "cache" | "direct" => set_any(model, key, value),
+        _ => return Err(SpecError::UnknownKey { key: key.to_owned() }),
+    };
+    outcome.ok_or_else(|| SpecError::Value { key: key.to_owned(), value: value.to_owned() })
+}
+
+fn set_flash(flash: &mut Flash, key: &str, value: &str) -> Option<()> {
+    match key {
+        "iops" => flash.iops = Some(positive(value)?),
+        "channels" => flash.channels = Some(u32::try_from(positive(value)?).ok()?),
+        "latency" => {
+            flash.read_latency_ns = time(value)?;
+            flash.write_latency_ns = flash.read_latency_ns;
+        }
+        "read-latency" => flash.read_latency_ns = time(value)?,
+        "write-latency" => flash.write_latency_ns = time(value)?,
+        "flush" => flash.flush_latency_ns = time(value)?,
+        "bandwidth" => {
+            flash.read_bytes_per_s = Some(rate(value)?);
+            flash.write_bytes_per_s = flash.read_bytes_per_s;
+        }
+        "read-bandwidth" => flash.read_bytes_per_s = Some(rate(value)?),
+        "write-bandwidth" => flash.write_bytes_per_s = Some(rate(value)?),
+        "cliff" => {
+            let (after, then) = value.split_once('@')?;
+            flash.cliff = Some(Cliff { after_bytes: size(after)?, bytes_per_s: rate(then)? });
+        }
+        _ => {
+            let (operations, rates) = value.split_once('@')?;
+            let (burst, baseline) = rates.split_once('/')?;
+            flash.credits =
+                Some(Credits { operations: positive(operations)?, burst_iops: positive(burst)?, baseline_iops: positive(baseline)? });
+        }
+    }
+    Some(())
+}
+
+/// A disk with round numbers, until they are set.
+fn plain_rotating(rpm: u32) -> Rotating {
+    let geometry = Geometry {
+        rpm,
+        outer_bytes_per_s: 100_000_000,
+        inner_bytes_per_s: 50_000_000,
+        zones: 16,
+        seek_track_ns: 1_000_000,
+        seek_average_ns: 10_000_000,
+        seek_full_ns: 20_000_000,
+    };
+    Rotating { geometry, overhead_ns: 0, queue_depth: 32, buffer_bytes: 8 << 20 }
+}
+
+fn set_rotating(disk: &mut Rotating, key: &str, value: &str) -> Option<()> {
+    let geometry = &mut disk.geometry;
+    match key {
+        "rpm" => geometry.rpm = integer(value)?,
+        "seek" => {
+            let times: Vec<u64> = value.split('/').map(time).collect::<Option<_>>()?;
+            let [track, average, full] = times[..] else { return None };
+            if !(track <= average && average <= full) {
+                return None;
+            }
+            (geometry.seek_track_ns, geometry.seek_average_ns, geometry.seek_full_ns) = (track, average, full);
+        }
+        "rate" => {
+            let (outer, inner) = value.split_once('/')?;
+            (geometry.outer_bytes_per_s, geometry.inner_bytes_per_s) = (rate(outer)?, rate(inner)?);
+        }
+        "zones" => geometry.zones = integer(value)?,
+        "queue" => disk.queue_depth = integer(value)?,
+        "buffer" => disk.buffer_bytes = size(value)?,
+        _ => disk.overhead_ns = time(value)?,
+    }
+    Some(())
+}
+
+fn set_any(model: &mut Model, key: &str, value: &str) -> Option<()> {
+    match key {
+        "stripe" => {
+            let (count, chunk) = value.split_once('/')?;
+            let count: u32 = integer(count)?;
+            let members = vec![model.mechanism.clone(); count as usize];
+            model.mechanism = Mechanism::Striped { chunk_bytes: size(chunk).filter(|s| *s > 0)?, members };
+        }
+        "link" => model.link_bytes_per_s = Some(rate(value)?),
+        "ragged" => {
+            let (cell, per_mib) = value.split_once('+')?;
+            let cell_bytes = size(cell).filter(|s| *s > 0)?;
+            model.ragged = Some(Ragged { cell_bytes, extra_ps_per_byte: time(per_mib)?.checked_mul(1000)? >> 20 });
+        }
+        "stall" => {
+            let (after, length) = value.split_once('+')?;
+            model.stalls.push(Stall { after_ns: time(after)?, length_ns: time(length)? });
+        }
+        "slow" => {
+            let (bytes, extra) = value.split_once('+')?;
+            model.slow.push(SlowRange { span: span(bytes)?, extra_ns: time(extra)? });
+        }
+        "cache" => model.write_cache = write_cache(value)?,
+        _ => {
+            model.direct = match value {
+                "accepted" => DirectAccess::Accepted,
+                "refused-at-open" => DirectAccess::RefusedAtOpen,
+                "refused-at-transfer" => DirectAccess::RefusedAtTransfer,
+                _ => return None,
+            }
+        }
+    }
+    Some(())
+}
+
+fn fault(key: &str, value: &str) -> Option<Fault> {
+    let direction = match key {
+        "eio-read" | "short-read" => Direction::Read,
+        "eio-write" | "short-write" => Direction::Write,
+        _ => Direction::Both,
+    };
+    match key {
+        "eio-after" => Some(Fault::EioAfter { bytes: size(value)? }),
+        "enospc-after" => Some(Fault::EnospcAfter { bytes: size(value)? }),
+        "short" | "short-read" | "short-write" => {
+            let (bytes, max) = value.split_once('/')?;
+            Some(Fault::Short { span: span(bytes)?, direction, max_bytes: size(max)? })
+        }
+        _ => Some(Fault::Broken { span: span(value)?, direction }),
+    }
+}
+
+fn write_cache(value: &str) -> Option<WriteCache> {
+    let (kind, share) = value.split_once('/').unwrap_or((value, "0%"));
+    let percent: u32 = share.strip_suffix('%')?.parse().ok().filter(|p| *p <= 100)?;
+    let destaged_per_mille = percent * 10;
+    match kind {
+        "durable" if value == kind => Some(WriteCache::Durable),
+        "honest" => Some(WriteCache::Honest { destaged_per_mille }),
+        "lying" => Some(WriteCache::Lying { destaged_per_mille }),
+        _ => None,
+    }
+}
+
+fn size(text: &str) -> Option<u64> {
+    parse_size(text).ok()
+}
+
+fn rate(text: &str) -> Option<u64> {
+    size(text).filter(|rate| *rate > 0)
+}
+
+fn time(text: &str) -> Option<u64> {
+    parse_duration(text).ok()
+}
+
+fn positive(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|n| *n > 0)
+}
+
+fn integer(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|n| *n > 0)
+}
+
+fn span(text: &str) -> Option<Range<u64>> {
+    let (from, to) = text.split_once('-')?;
+    let span = size(from)?..size(to)?;
+    (!span.is_empty()).then_some(span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_make_a_flash_disk() {
+        let model = parse("latency=500us,channels=4,iops=2000,bandwidth=100MB,cliff=2GiB@50MB,credits=10@20/3").unwrap();
+        let expected = Flash {
+            read_latency_ns: 500_000,
+            write_latency_ns: 500_000,
+            channels: Some(4),
+            iops: Some(2000),
+            read_bytes_per_s: Some(100_000_000),
+            write_bytes_per_s: Some(100_000_000),
+            cliff: Some(Cliff { after_bytes: 2 << 30, bytes_per_s: 50_000_000 }),
+            credits: Some(Credits { operations: 10, burst_iops: 20, baseline_iops: 3 }),
+            ..Flash::default()
+        };
+        assert_eq!(model.mechanism, Mechanism::Flash(expected));
+    }
+
+    #[test]
+    fn a_named_disk_can_be_changed() {
+        let model = parse("momentus-7200.4,stall=5s+1500ms,link=78MB,cache=lying/30%,direct=refused-at-open,overhead=1ms").unwrap();
+        assert_eq!(model.stalls, [Stall { after_ns: 5_000_000_000, length_ns: 1_500_000_000 }]);
+        assert_eq!(model.link_bytes_per_s, Some(78_000_000));
+        assert_eq!(model.write_cache, WriteCache::Lying { destaged_per_mille: 300 });
+        assert_eq!(model.direct, DirectAccess::RefusedAtOpen);
+        assert!(matches!(model.mechanism, Mechanism::Rotating(disk) if disk.overhead_ns == 1_000_000 && disk.geometry.rpm == 7200));
+    }
+
+    #[test]
+    fn faults_are_collected() {
+        let model = parse("eio=1MiB-2MiB,eio-read=0-512,eio-after=1GB,enospc-after=2GB,short-write=0-1k/512,slow=4k-8k+2ms").unwrap();
+        assert_eq!(
+            model.faults,
+            [
+                Fault::Broken { span: 1 << 20..2 << 20, direction: Direction::Both },
+                Fault::Broken { span: 0..512, direction: Direction::Read },
+                Fault::EioAfter { bytes: 1_000_000_000 },
+                Fault::EnospcAfter { bytes: 2_000_000_000 },
+                Fault::Short { span: 0..1024, direction: Direction::Write, max_bytes: 512 },
+            ]
+        );
+        assert_eq!(model.slow, [SlowRange { span: 4096..8192, extra_ns: 2_000_000 }]);
+    }
+
+    #[test]
+    fn wrong_texts_are_refused_with_their_reason() {
+        assert!(matches!(parse("nosuch"), Err(SpecError::UnknownName { .. })));
+        assert!(matches!(parse("colour=red"), Err(SpecError::UnknownKey { .. })));
+        for bad in ["iops=0", "iops=fast", "seek=1ms/2ms", "eio=5-5", "cache=durable/3%", "cache=honest/101%", "rate=1MB", "stall=5s"] {
+            let text = if bad.starts_with("seek") || bad.starts_with("rate") { format!("rpm=7200,{bad}") } else { bad.to_owned() };
+            assert!(matches!(parse(&text), Err(SpecError::Value { .. })), "{bad}: {:?}", parse(&text));
+        }
+        assert!(matches!(parse("seek=1ms/2ms/3ms"), Err(SpecError::Mechanism { .. })));
+        assert!(matches!(parse("rpm=7200,iops=5"), Err(SpecError::Mechanism { .. })));
+        assert!(matches!(parse("iops=5,rpm=7200"), Err(SpecError::Mechanism { .. })));
+        assert!(parse("nosuch").unwrap_err().to_string().contains("momentus-7200.4"));
+    }
+
+    #[test]
+    fn every_key_of_the_help_is_known() {
+        let keys = HELP.split_whitespace().filter_map(|word| word.split_once('=')).map(|(key, _)| key);
+        let mut count = 0;
+        for key in keys {
+            assert!(!matches!(parse(&format!("{key}=?")), Err(SpecError::UnknownKey { .. })), "{key}");
+            count += 1;
+        }
+        assert!(count > 30, "{count}");
+    }
+}

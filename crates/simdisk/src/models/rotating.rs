@@ -31,6 +31,9 @@ struct Stream {
 /// A request waiting longer than this goes first, however far away: nearest first alone would let it wait for ever beside a stream.
 const OVERDUE_NS: u64 = 1_000_000_000;
 
+/// The two ways to the same place on the same track differ by the rounding of the angle.
+const ROUNDING_NS: u64 = 1_000;
+
 /// A rotating disk at work.
 pub struct RotatingMachine {
     disk: Rotating,
@@ -82,7 +85,7 @@ impl RotatingMachine {
             next_bytes,
             head_ns: self.reach_ns(request, ready_ns) + self.surface.pass_ns(request.offset_bytes, request.length_bytes) + request.extra_ns,
         };
-        let followed = self.follow(request, start_ns).filter(|stream| stream.head_ns <= reached.head_ns);
+        let followed = self.follow(request, start_ns).filter(|stream| stream.head_ns <= reached.head_ns + ROUNDING_NS);
         let stream = followed.unwrap_or(reached);
         (stream.head_ns.max(ready_ns + request.extra_ns), Some(stream))
     }

@@ -1,0 +1,92 @@
+//! The command line of `simdisk`. Must not open anything.
+
+use diskproof_model::units::parse_size;
+use diskproof_simdisk::{Medium, Model, gallery, spec};
+use std::path::PathBuf;
+
+/// What `--help` prints.
+pub const USAGE: &str = "\
+simdisk --model NAME|key=value,… [--size 4GiB] --mount FILE [--backing FILE]
+Serves a simulated disk over FUSE as the regular file FILE, until SIGTERM or SIGINT. Prints 'ready FILE' when it is there.
+kill -9 is a power cut: with --backing and cache=honest or lying, the backing file then holds what survived.
+A named disk has its own size unless --size says otherwise. 'simdisk --model help' lists names and keys.";
+
+/// What is to be served.
+#[derive(Debug, PartialEq)]
+pub struct Arguments {
+    pub model: Model,
+    pub size_bytes: u64,
+    pub mount_point: PathBuf,
+    pub medium: Medium,
+}
+
+impl Arguments {
+    /// Reads the arguments after the program's name; the error says what is wrong.
+    pub fn parse(arguments: &[String]) -> Result<Self, String> {
+        let (mut model, mut size, mut mount, mut backing) = (None, None, None, None);
+        for pair in arguments.chunks(2) {
+            let [key, value] = pair else { return Err(format!("'{}' needs a value\n{USAGE}", pair[0])) };
+            let slot = match key.as_str() {
+                "--model" => &mut model,
+                "--size" => &mut size,
+                "--mount" => &mut mount,
+                "--backing" => &mut backing,
+                _ => return Err(format!("unknown argument '{key}'\n{USAGE}")),
+            };
+            *slot = Some(value.as_str());
+        }
+        let model = model.ok_or_else(|| format!("--model is missing\n{USAGE}"))?;
+        if model == "help" {
+            return Err(help());
+        }
+        let natural_bytes = model.split(',').next().and_then(gallery::named).map(|named| named.size_bytes);
+        let size_bytes = match size {
+            Some(text) => parse_size(text).map_err(|e| e.to_string())?,
+            None => natural_bytes.ok_or_else(|| format!("--size is missing\n{USAGE}"))?,
+        };
+        Ok(Self {
+            model: spec::parse(model).map_err(|e| e.to_string())?,
+            size_bytes,
+            mount_point: mount.ok_or_else(|| format!("--mount is missing\n{USAGE}"))?.into(),
+            medium: backing.map_or(Medium::Memory, |path| Medium::File(path.into())),
+        })
+    }
+}
+
+fn help() -> String {
+    let names: Vec<String> = gallery::GALLERY.iter().map(|n| format!("  {:24}{}", n.name, n.about)).collect();
+    format!("the disks are\n{}\n{}", names.join("\n"), spec::HELP)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Arguments, String> {
+        Arguments::parse(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_named_disk_brings_its_size() {
+        let arguments = parse("--model momentus-7200.4 --mount m").unwrap();
+        assert_eq!((arguments.size_bytes, arguments.medium), (320_000_000_000, Medium::Memory));
+        let arguments = parse("--model iops=5 --size 4GiB --mount m --backing b").unwrap();
+        assert_eq!((arguments.size_bytes, arguments.medium), (4 << 30, Medium::File("b".into())));
+    }
+
+    #[test]
+    fn what_is_missing_or_unknown_is_named() {
+        for (line, word) in [
+            ("--mount m", "--model is missing"),
+            ("--model iops=5 --mount m", "--size is missing"),
+            ("--model ssd-sata", "--mount is missing"),
+            ("--model ssd-sata --mount", "'--mount' needs a value"),
+            ("--speed 5", "unknown argument '--speed'"),
+            ("--model ssd-sata --mount m --size x", "'x' is not a size"),
+            ("--model help", "laptop-5400"),
+        ] {
+            let error = parse(line).unwrap_err();
+            assert!(error.contains(word), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `LoopDevice` on files and on simulated disks, with a real file system on top.
+
+// As in any test, also in the functions that tests share.
+#![allow(clippy::unwrap_used)]
+
+mod root;
+
+use diskproof_simdisk::{Direct, LoopDevice, LoopError, Model, SimDisk};
+use root::{AlignedBuffer, Scratch, open_direct};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+
+const SIZE: u64 = 64 << 20;
+
+fn image(scratch: &Scratch) -> std::path::PathBuf {
+    let path = scratch.path("image");
+    File::create(&path).unwrap().set_len(SIZE).unwrap();
+    path
+}
+
+fn sysfs(device: &Path, attribute: &str) -> Option<String> {
+    let node = device.file_name()?;
+    Some(std::fs::read_to_string(Path::new("/sys/block").join(node).join(attribute)).ok()?.trim().to_owned())
+}
+
+#[test]
+fn attaches_with_the_sector_size_and_detaches_when_dropped() {
+    if root::missing("attaches_with_the_sector_size_and_detaches_when_dropped") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let image = image(&scratch);
+    for sector_bytes in [512, 4096] {
+        let device = LoopDevice::attach(&image, Direct::Off, sector_bytes).unwrap();
+        let path = device.path().to_owned();
+        assert_eq!(sysfs(&path, "queue/logical_block_size"), Some(sector_bytes.to_string()));
+        assert_eq!(sysfs(&path, "size"), Some((SIZE / 512).to_string()));
+        assert_eq!(sysfs(&path, "loop/backing_file"), Some(image.display().to_string()));
+        drop(device);
+        // Another test may have got the same number since.
+        assert_ne!(sysfs(&path, "loop/backing_file"), Some(image.display().to_string()));
+    }
+}
+
+#[test]
+fn no_file_descriptor_of_ours_shows_on_the_device() {
+    if root::missing("no_file_descriptor_of_ours_shows_on_the_device") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let device = LoopDevice::attach(&image(&scratch), Direct::Off, 512).unwrap();
+    let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten().filter_map(|fd| std::fs::read_link(fd.path()).ok());
+    assert!(!open.into_iter().any(|target| target == device.path()));
+}
+
+#[test]
+fn the_simulated_disk_sees_transfers_and_flushes_of_the_block_device() {
+    if root::missing("the_simulated_disk_sees_transfers_and_flushes_of_the_block_device") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let disk = SimDisk::serve(Model::default(), SIZE, &scratch.path("disk")).unwrap();
+    let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
+    let before = disk.stats();
+    let file = open_direct(device.path()).unwrap();
+    let mut buffer = AlignedBuffer::new(4096);
+    buffer.bytes_mut().fill(3);
+    file.write_all_at(buffer.bytes_mut(), 8192).unwrap();
+    file.sync_data().unwrap();
+    file.read_exact_at(buffer.bytes_mut(), 8192).unwrap();
+    let after = disk.stats();
+    assert_eq!((after.writes - before.writes, after.flushes - before.flushes, after.reads - before.reads), (1, 1, 1));
+    assert!(buffer.bytes_mut().iter().all(|b| *b == 3));
+}
+
+#[test]
+fn ext4_lives_on_it() {
+    if root::missing("ext4_lives_on_it") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let disk = SimDisk::serve(Model::default(), SIZE, &scratch.path("disk")).unwrap();
+    let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
+    let mkfs = Command::new("mkfs.ext4").arg("-q").arg(device.path()).output();
+    let Ok(mkfs) = mkfs else {
+        eprintln!("SKIPPED: ext4_lives_on_it: mkfs.ext4");
+        return;
+    };
+    assert!(mkfs.status.success(), "{}", String::from_utf8_lossy(&mkfs.stderr));
+    let mount_point = scratch.path("mnt");
+    std::fs::create_dir(&mount_point).unwrap();
+    let flags = rustix::mount::MountFlags::empty();
+    rustix::mount::mount(device.path(), &mount_point, "ext4", flags, None).unwrap();
+    let written = std::fs::write(mount_point.join("file"), vec![5; 1 << 20]);
+    let read = std::fs::read(mount_point.join("file"));
+    rustix::mount::unmount(&mount_point, rustix::mount::UnmountFlags::empty()).unwrap();
+    written.unwrap();
+    assert_eq!(read.unwrap(), vec![5; 1 << 20]);
+}
+
+#[test]
+fn a_disk_dropped_under_its_loop_device_does_not_hang() {
+    if root::missing("a_disk_dropped_under_its_loop_device_does_not_hang") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let disk = SimDisk::serve(Model::default(), SIZE, &scratch.path("disk")).unwrap();
+    let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
+    let file = File::options().read(true).write(true).open(device.path()).unwrap();
+    file.write_all_at(&[1; 100_000], 0).unwrap();
+    drop(disk);
+    assert!(file.sync_all().is_err(), "what was still in the cache is lost, and says so");
+    drop(file);
+    drop(device);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    if root::missing("a_missing_file_is_named") {
+        return;
+    }
+    let error = LoopDevice::attach(Path::new("/nonexistent/image"), Direct::On, 512).unwrap_err();
+    assert!(matches!(error, LoopError::File { .. }) && error.to_string().contains("/nonexistent/image"), "{error}");
+    let scratch = Scratch::new();
+    let error = LoopDevice::attach(&image(&scratch), Direct::Off, 777).unwrap_err();
+    assert!(matches!(error, LoopError::Configure { sector_bytes: 777, .. }), "{error}");
+}

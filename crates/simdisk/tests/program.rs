@@ -1,0 +1,114 @@
+//! The program `simdisk`: it starts, ends on SIGTERM, and loses on `kill -9` exactly what a power cut would.
+
+// As in any test, also in the functions that tests share.
+#![allow(clippy::unwrap_used)]
+
+mod root;
+
+use root::{AlignedBuffer, Scratch, open_direct};
+use rustix::mount::{UnmountFlags, unmount};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// Blocks of 4 KiB that are written and flushed, and as many written only.
+const BLOCKS: u64 = 64;
+
+/// A running `simdisk`; killed and unmounted when dropped, also by a failed test.
+struct Running {
+    child: Child,
+    mount_point: PathBuf,
+}
+
+impl Running {
+    fn start(scratch: &Scratch, model: &str) -> Self {
+        let mount_point = scratch.path("disk");
+        let child = Command::new(env!("CARGO_BIN_EXE_simdisk"))
+            .args(["--size", "8MiB", "--model", model, "--mount"])
+            .arg(&mount_point)
+            .arg("--backing")
+            .arg(scratch.path("image"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut running = Self { child, mount_point };
+        let mut line = String::new();
+        BufReader::new(running.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("ready /"), "{line}");
+        running
+    }
+
+    fn power_cut(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Already ended or unmounted is as good.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = unmount(&self.mount_point, UnmountFlags::DETACH);
+    }
+}
+
+/// Writes ones and flushes, writes twos elsewhere without a flush, cuts the power; how many ones and twos survived.
+fn survivors(model: &str) -> (usize, usize) {
+    let scratch = Scratch::new();
+    let disk = Running::start(&scratch, model);
+    let file = open_direct(&disk.mount_point).unwrap();
+    let mut buffer = AlignedBuffer::new(4096);
+    for n in 0..BLOCKS {
+        buffer.bytes_mut().fill(1);
+        file.write_all_at(buffer.bytes_mut(), n * 4096).unwrap();
+    }
+    file.sync_data().unwrap();
+    for n in 0..BLOCKS {
+        buffer.bytes_mut().fill(2);
+        file.write_all_at(buffer.bytes_mut(), (BLOCKS + n) * 4096).unwrap();
+    }
+    drop(file);
+    disk.power_cut();
+    let image = std::fs::read(scratch.path("image")).unwrap();
+    let count = |value| image.chunks(512).filter(|sector| sector.iter().all(|b| *b == value)).count();
+    (count(1), count(2))
+}
+
+#[test]
+fn a_power_cut_takes_what_the_cache_held() {
+    if root::missing("a_power_cut_takes_what_the_cache_held") {
+        return;
+    }
+    let all = BLOCKS as usize * 8;
+    assert_eq!(survivors("cache=durable"), (all, all));
+    assert_eq!(survivors("cache=honest"), (all, 0));
+    assert_eq!(survivors("cache=lying"), (0, 0));
+    let (flushed, unflushed) = survivors("cache=honest/50%");
+    assert_eq!(flushed, all);
+    assert!((all / 4..all * 3 / 4).contains(&unflushed), "{unflushed}");
+    let (flushed, _) = survivors("cache=lying/50%");
+    assert!((all / 4..all * 3 / 4).contains(&flushed), "{flushed}");
+}
+
+#[test]
+fn it_ends_on_sigterm_and_comes_back_over_a_dead_mount() {
+    if root::missing("it_ends_on_sigterm_and_comes_back_over_a_dead_mount") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let mut first = Running::start(&scratch, "unthrottled");
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    let mut second = Running::start(&scratch, "unthrottled");
+    assert_eq!(second.mount_point.metadata().unwrap().len(), 8 << 20);
+    kill_process(Pid::from_child(&second.child), Signal::TERM).unwrap();
+    assert!(second.child.wait().unwrap().success());
+    let mut statistics = String::new();
+    second.child.stderr.take().unwrap().read_to_string(&mut statistics).unwrap();
+    assert!(statistics.starts_with("Stats { reads: 0"), "{statistics}");
+    assert_eq!(second.mount_point.metadata().unwrap().len(), 0, "unmounted");
+}
