@@ -10,7 +10,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// Cells per batch of the warm-up statistic: the 5 of MSER-5.
 const WARMUP_BATCH_CELLS: usize = 5;
 /// Fewest batches that say anything about a warm-up, and fewest that an interval may rest on.
-const BATCHES_MIN: usize = 10;
+pub(crate) const BATCHES_MIN: usize = 10;
 /// Fewest batches that may be left as the steady tail: the variance of fewer is small by chance too often (Hoad, Robinson & Davies 2010).
 const TAIL_BATCHES_MIN: usize = 5;
 /// Batches to begin with. More than this gains 2 % of width and costs protection against slow swings.

@@ -3,3 +3,11 @@
 #![forbid(unsafe_code)]
 
 pub mod estimate;
+pub mod expect;
+pub mod judge;
+pub mod postgres;
+pub mod reproduce;
+pub mod rules;
+
+#[cfg(test)]
+mod healthy;

@@ -1,0 +1,301 @@
+//! Thresholds that a user sets on the command line: `random-read-d32.iops>=5000`. Read, and held against a record.
+//! Knows the words of records, not which workloads a command runs.
+
+use diskproof_model::measurement::OpKind;
+use diskproof_model::record::{Expectation, LatencySummary, MeasurementRecord, OpRecord, Record};
+use diskproof_model::units;
+use std::str::FromStr;
+
+/// Metrics in the order in which they are listed; of two that end alike the longer comes first.
+const METRICS: [(&str, Metric); 10] = [
+    ("iops", Metric::Iops),
+    ("throughput", Metric::Throughput),
+    ("mean", Metric::Mean),
+    ("p50", Metric::P50),
+    ("p90", Metric::P90),
+    ("p99.99", Metric::P99_99),
+    ("p99.9", Metric::P99_9),
+    ("p99", Metric::P99),
+    ("max", Metric::Max),
+    ("cpu", Metric::Cpu),
+];
+const OPS: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Commit];
+
+/// A figure of a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// Operations per second.
+    Iops,
+    /// Bytes per second.
+    Throughput,
+    /// Mean latency in nanoseconds.
+    Mean,
+    /// Median latency in nanoseconds.
+    P50,
+    /// 90 % of the latencies, in nanoseconds.
+    P90,
+    /// 99 % of the latencies, in nanoseconds.
+    P99,
+    /// 99.9 % of the latencies, in nanoseconds.
+    P99_9,
+    /// 99.99 % of the latencies, in nanoseconds.
+    P99_99,
+    /// Longest latency in nanoseconds.
+    Max,
+    /// CPU time of this program, in percent of one CPU.
+    Cpu,
+}
+
+/// How a figure shall relate to its threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    /// `>=`
+    AtLeast,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Above,
+    /// `<`
+    Below,
+}
+
+impl Relation {
+    fn holds(self, observed: f64, threshold: f64) -> bool {
+        match self {
+            Self::AtLeast => observed >= threshold,
+            Self::AtMost => observed <= threshold,
+            Self::Above => observed > threshold,
+            Self::Below => observed < threshold,
+        }
+    }
+
+    /// The one of two figures that is less likely to meet the threshold.
+    fn worse(self, a: f64, b: f64) -> f64 {
+        match self {
+            Self::AtLeast | Self::Above => a.min(b),
+            Self::AtMost | Self::Below => a.max(b),
+        }
+    }
+}
+
+/// A threshold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expected {
+    /// As given.
+    pub expression: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// The kind of operation, where it was named.
+    pub op: Option<OpKind>,
+    /// The figure.
+    pub metric: Metric,
+    /// How it shall relate to the threshold.
+    pub relation: Relation,
+    /// The threshold, in the unit of the metric.
+    pub threshold: f64,
+}
+
+/// A threshold that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExpectError {
+    /// No comparison.
+    #[error("'{0}' compares nothing; write WORKLOAD.METRIC>=VALUE with >=, <=, > or <, such as random-read-d32.iops>=5000")]
+    Relation(String),
+    /// No known metric.
+    #[error(
+        "'{0}' names no metric; write WORKLOAD.METRIC or WORKLOAD.read.METRIC with one of iops, throughput, mean, p50, p90, p99, p99.9, p99.99, max, cpu"
+    )]
+    Metric(String),
+    /// CPU time of one kind of operation.
+    #[error("'{0}': cpu belongs to the whole workload; leave out read, write, sync or commit")]
+    CpuOfOp(String),
+    /// A value that does not fit the metric.
+    #[error("'{value}' is not {what}")]
+    Value {
+        /// As given.
+        value: String,
+        /// What it should have been, with an example.
+        what: &'static str,
+    },
+}
+
+impl FromStr for Expected {
+    type Err = ExpectError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let text = text.trim();
+        let (figure, relation, value) = split(text).ok_or_else(|| ExpectError::Relation(text.to_owned()))?;
+        let metric = METRICS.iter().find_map(|(name, metric)| Some((figure.strip_suffix(name)?.strip_suffix('.')?, *metric)));
+        let (place, metric) = metric.ok_or_else(|| ExpectError::Metric(figure.to_owned()))?;
+        let op = OPS.into_iter().find_map(|op| Some((place.strip_suffix(op.as_str())?.strip_suffix('.')?, op)));
+        let (workload, op) = op.map_or((place, None), |(workload, op)| (workload, Some(op)));
+        if workload.is_empty() {
+            return Err(ExpectError::Metric(figure.to_owned()));
+        }
+        if metric == Metric::Cpu && op.is_some() {
+            return Err(ExpectError::CpuOfOp(figure.to_owned()));
+        }
+        let threshold = threshold(metric, value)?;
+        Ok(Self { expression: text.to_owned(), workload: workload.to_owned(), op, metric, relation, threshold })
+    }
+}
+
+/// Splits at the comparison.
+fn split(text: &str) -> Option<(&str, Relation, &str)> {
+    let at = text.find(['<', '>'])?;
+    let (figure, rest) = text.split_at(at);
+    let (relation, value) = if let Some(value) = rest.strip_prefix(">=") {
+        (Relation::AtLeast, value)
+    } else if let Some(value) = rest.strip_prefix("<=") {
+        (Relation::AtMost, value)
+    } else if let Some(value) = rest.strip_prefix('>') {
+        (Relation::Above, value)
+    } else {
+        (Relation::Below, &rest[1..])
+    };
+    Some((figure.trim(), relation, value.trim()))
+}
+
+fn threshold(metric: Metric, value: &str) -> Result<f64, ExpectError> {
+    let (threshold, what) = match metric {
+        Metric::Iops => (number(value), "a number of operations per second; write it plainly, such as 5000"),
+        Metric::Throughput => {
+            let bytes = value.strip_suffix("/s").and_then(|size| units::parse_size(size).ok());
+            (bytes.map(|b| b as f64), "a throughput; write it per second, such as 200MB/s or 1.5GiB/s")
+        }
+        Metric::Cpu => (value.strip_suffix('%').and_then(number), "a share of one CPU; write it in percent, such as 50%"),
+        _ => {
+            // A bare number would be seconds, which nobody means for a latency.
+            let ns = Some(value).filter(|v| v.ends_with(char::is_alphabetic)).and_then(|v| units::parse_duration(v).ok());
+            (ns.map(|ns| ns as f64), "a latency; write it with ns, us, ms or s, such as 200us or 5ms")
+        }
+    };
+    threshold.ok_or(ExpectError::Value { value: value.to_owned(), what })
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.trim().parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0)
+}
+
+impl Expected {
+    /// Holds the threshold against a record. A figure that was not measured is not met; where several targets ran the workload, the worst
+    /// of them counts. The observed figure is in the unit of the metric.
+    pub fn evaluate(&self, record: &Record) -> Expectation {
+        let runs = record.measurements.iter().filter(|m| m.workload.name == self.workload);
+        let figures: Option<Vec<f64>> = runs.map(|m| self.observe(m)).collect();
+        let observed = figures.and_then(|figures| figures.into_iter().reduce(|a, b| self.relation.worse(a, b)));
+        let met = observed.is_some_and(|observed| self.relation.holds(observed, self.threshold));
+        Expectation { expression: self.expression.clone(), observed, met }
+    }
+
+    fn observe(&self, m: &MeasurementRecord) -> Option<f64> {
+        if self.metric == Metric::Cpu {
+            return Some(m.cpu_share() * 100.0);
+        }
+        let ops: Vec<&OpRecord> = match self.op {
+            Some(op) => m.ops.get(&op).into_iter().collect(),
+            None => m.headline_ops().into_iter().map(|(_, op)| op).collect(),
+        };
+        match self.metric {
+            _ if ops.is_empty() => None,
+            Metric::Iops => Some(ops.iter().map(|op| op.iops.value).sum()),
+            Metric::Throughput => Some(ops.iter().map(|op| op.throughput.value).sum()),
+            // Reads and writes of a mix have no common latency.
+            _ => ops.first().filter(|op| ops.len() == 1 && op.count > 0).and_then(|op| self.latency(&op.latency)),
+        }
+    }
+
+    fn latency(&self, latency: &LatencySummary) -> Option<f64> {
+        let ns = match self.metric {
+            Metric::Mean => return Some(latency.mean),
+            Metric::P50 => latency.p50,
+            Metric::P90 => latency.p90,
+            Metric::P99 => latency.p99,
+            Metric::P99_9 => latency.p99_9,
+            Metric::P99_99 => latency.p99_99,
+            Metric::Max => Some(latency.max),
+            Metric::Iops | Metric::Throughput | Metric::Cpu => None,
+        };
+        ns.map(|ns| ns as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::healthy;
+    use proptest::prelude::*;
+
+    fn expected(text: &str) -> Expected {
+        text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
+    }
+
+    #[test]
+    fn expressions_are_held_against_the_record() {
+        let record = healthy::record();
+        let cases = [
+            ("random-read-d32.iops>=5000", Some(10_000.0), true),
+            ("random-read-d32.iops>10000.5", Some(10_000.0), false),
+            ("random-read-d32.read.iops >= 10000", Some(10_000.0), true),
+            ("sequential-read.throughput>=200MB/s", Some(400.0 * 1048576.0), true),
+            ("sequential-read.throughput>=1.5GiB/s", Some(400.0 * 1048576.0), false),
+            ("mixed-random.iops>=10000", Some(10_000.0), true),
+            ("mixed-random.read.iops>1000", Some(5_000.0), true),
+            ("mixed-random.p99<=1s", None, false),
+            ("random-read-d1.mean<=500us", Some(500_000.0), true),
+            ("random-read-d1.max<500us", Some(500_000.0), false),
+            ("commit-fdatasync.sync.mean<=1.9ms", Some(1_900_000.0), true),
+            ("commit-fdatasync.mean<=1.9ms", Some(2_000_000.0), false),
+            ("commit-fdatasync.p99.99<=5ms", None, false),
+            ("random-read-d1.cpu<=50%", Some(6.0), true),
+            ("no-such.iops>=0", None, false),
+        ];
+        for (text, observed, met) in cases {
+            let outcome = expected(text).evaluate(&record);
+            assert_eq!((outcome.observed, outcome.met), (observed, met), "{text}");
+        }
+    }
+
+    #[test]
+    fn percentiles_with_a_dot_are_told_apart() {
+        let metric = |text: &str| expected(text).metric;
+        assert_eq!(metric("a.p99<5ms"), Metric::P99);
+        assert_eq!(metric("a.p99.9<5ms"), Metric::P99_9);
+        assert_eq!(metric("a.p99.99<5ms"), Metric::P99_99);
+        assert_eq!(expected("a.b.commit.p99.9<5ms").workload, "a.b");
+    }
+
+    #[test]
+    fn the_worst_of_several_targets_counts() {
+        let mut run = healthy::run();
+        let mut slow = run.1[3].clone();
+        slow.target = 1;
+        slow.ops.values_mut().for_each(|op| op.series.cells.iter_mut().for_each(|c| c.ops /= 2));
+        run.1.push(slow);
+        run.0.targets.push(healthy::target());
+        let outcome = expected("random-read-d32.iops>=9000").evaluate(&healthy::judge(run));
+        assert_eq!((outcome.observed, outcome.met), (Some(5000.0), false));
+    }
+
+    #[test]
+    fn errors_say_what_is_possible() {
+        let error = |text: &str| text.parse::<Expected>().unwrap_err().to_string();
+        assert!(error("random-read-d32.iops=5000").contains(">=, <=, > or <"));
+        assert!(error("random-read-d32.speed>5").contains("p99.99"));
+        assert!(error("iops>5").contains("WORKLOAD.METRIC"));
+        assert!(error("a.iops>=8k").contains("such as 5000"));
+        assert!(error("a.throughput>=200").contains("200MB/s"));
+        assert!(error("a.p99<=5").contains("5ms"));
+        assert!(error("a.read.cpu<=5%").contains("whole workload"));
+        assert!(error("a.cpu<=5").contains("50%"));
+        assert!(error("a.iops>=NaN").contains("such as 5000"));
+    }
+
+    proptest! {
+        #[test]
+        fn reading_never_panics(text in "\\PC*") {
+            let _ = text.parse::<Expected>();
+            let _ = format!("a.p99.9<{text}").parse::<Expected>();
+        }
+    }
+}

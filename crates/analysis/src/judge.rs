@@ -1,0 +1,185 @@
+//! Facts and measurements in, the record out: estimates, latencies in short, commands, findings, advice, expectations.
+//! Puts the parts of this crate together; holds no threshold of its own.
+
+use crate::estimate::{self, Settling};
+use crate::expect::Expected;
+use crate::{postgres, reproduce, rules};
+use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
+use diskproof_model::plan::{METHOD_VERSION, Plan};
+use diskproof_model::record::{ClockFacts, LatencySummary, MeasurementRecord, OpRecord, RECORD_SCHEMA, Record, Tool, WorkloadRecord};
+use diskproof_model::series::TimeSeries;
+use diskproof_model::target::{HostFacts, TargetIdentity};
+
+/// Shortest cell of a series in a record: finer ones serve the estimates only.
+const SERIES_INTERVAL_NS_MIN: u64 = 100_000_000;
+/// Most cells of a series in a record: two minutes at the finest, and as many points as a chart can show.
+const SERIES_CELLS_MAX: usize = 1200;
+
+/// Everything about a run that is not a measurement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunFacts {
+    /// The program.
+    pub tool: Tool,
+    /// Unique among all runs on all machines.
+    pub run_id: String,
+    /// Start in UTC, RFC 3339.
+    pub started: String,
+    /// Whether the run ended before its plan did.
+    pub partial: bool,
+    /// Why it ended early, in a sentence with what to do.
+    pub ended_early: Option<String>,
+    /// The user's own words.
+    pub note: Option<String>,
+    /// The machine.
+    pub host: HostFacts,
+    /// The clock that timed it.
+    pub clock: ClockFacts,
+    /// What was asked.
+    pub plan: Plan,
+    /// Of what.
+    pub targets: Vec<TargetIdentity>,
+}
+
+/// The record of a run: what was seen, and what it means.
+pub fn judge(facts: RunFacts, measurements: &[Measurement], expected: &[Expected]) -> Record {
+    let measurements = measurements.iter().map(|m| measurement_record(m, &facts.targets)).collect();
+    let mut record = Record {
+        schema: RECORD_SCHEMA.to_owned(),
+        tool: facts.tool,
+        method: METHOD_VERSION,
+        run_id: facts.run_id,
+        started: facts.started,
+        partial: facts.partial,
+        ended_early: facts.ended_early,
+        note: facts.note,
+        host: facts.host,
+        clock: facts.clock,
+        plan: facts.plan,
+        targets: facts.targets,
+        measurements,
+        findings: Vec::new(),
+        advice: Vec::new(),
+        expectations: Vec::new(),
+    };
+    record.findings = rules::findings(&record);
+    record.advice = postgres::advice(&record);
+    record.expectations = expected.iter().map(|e| e.evaluate(&record)).collect();
+    record
+}
+
+fn measurement_record(m: &Measurement, targets: &[TargetIdentity]) -> MeasurementRecord {
+    let settling = common_settling(m);
+    let workload = workload_record(m);
+    let reproduce = targets.get(m.target).map_or_else(String::new, |target| reproduce::command(&workload, target, &m.workload));
+    MeasurementRecord {
+        target: m.target,
+        workload,
+        start_ns: m.start_ns,
+        wall_ns: m.wall_ns,
+        settling_ns: settling.settling_ns,
+        settled: settling.settled,
+        cpu: m.cpu,
+        ops: m.ops.iter().map(|(kind, op)| (*kind, op_record(op, m.wall_ns, settling))).collect(),
+        asked: m.asked,
+        device: m.device.clone(),
+        cache: m.cache.clone(),
+        engine: m.engine.clone(),
+        achieved_depth: m.achieved_depth,
+        dead_time_ns: m.dead_time_ns,
+        zero_blocks: m.zero_blocks,
+        unwritten_bytes: m.unwritten_bytes,
+        missed_starts: m.missed_starts,
+        punted: m.punted,
+        verify: m.verify.clone(),
+        stopped: m.stopped,
+        reproduce,
+    }
+}
+
+/// Where the workload as a whole settles: reads and writes of a mix share a disk, so they share the cut.
+fn common_settling(m: &Measurement) -> Settling {
+    let headline = if m.ops.contains_key(&OpKind::Commit) { &[OpKind::Commit][..] } else { &[OpKind::Read, OpKind::Write] };
+    let mut all: Option<TimeSeries> = None;
+    for op in headline.iter().filter_map(|kind| m.ops.get(kind)) {
+        match &mut all {
+            Some(all) => all.merge(&op.series),
+            None => all = Some(op.series.clone()),
+        }
+    }
+    all.map_or(Settling { settling_ns: 0, settled: None }, |series| estimate::settling(&series, m.wall_ns))
+}
+
+fn op_record(op: &OpMeasurement, wall_ns: u64, settling: Settling) -> OpRecord {
+    let rate = estimate::rate_after(&op.series, wall_ns, settling);
+    OpRecord {
+        count: op.count,
+        bytes: op.bytes,
+        errors: op.errors.clone(),
+        short: op.short,
+        iops: rate.ops,
+        throughput: rate.bytes,
+        latency: LatencySummary::of(&op.latency),
+        latency_intended: op.latency_intended.as_ref().map(LatencySummary::of),
+        series: op.series.thinned(SERIES_INTERVAL_NS_MIN, SERIES_CELLS_MAX),
+    }
+}
+
+fn workload_record(m: &Measurement) -> WorkloadRecord {
+    let w = &m.workload;
+    WorkloadRecord {
+        name: w.name.clone(),
+        read_permille: w.read_permille,
+        access: w.access.clone(),
+        block_bytes: w.block_bytes,
+        block_mix: w.block_mix.clone(),
+        depth: w.depth,
+        workers: w.workers,
+        engine: m.engine.used,
+        cache: m.cache.used,
+        sync: w.sync,
+        rate: w.rate,
+        span_start_bytes: m.span_start_bytes,
+        span_bytes: m.span_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::healthy;
+    use diskproof_model::measurement::OpKind;
+    use diskproof_model::series::Cell;
+
+    #[test]
+    fn a_healthy_run_has_figures_and_no_findings() {
+        let record = healthy::record();
+        assert_eq!(record.findings, []);
+        let m = record.measurements.iter().find(|m| m.workload.name == "random-read-d32").unwrap();
+        let read = &m.ops[&OpKind::Read];
+        assert!((read.iops.value - 10_000.0).abs() < 100.0 && m.settled == Some(true), "{:?}", read.iops);
+        assert!((read.throughput.value / read.iops.value - 8192.0).abs() < 1.0);
+        assert!(read.latency.p50.is_some_and(|ns| (3_200_000..3_205_000).contains(&ns)));
+        assert!(m.reproduce.starts_with("fio "));
+    }
+
+    #[test]
+    fn series_are_thinned_for_the_record() {
+        let mut run = healthy::run();
+        let op = run.1[0].ops.values_mut().next().unwrap();
+        op.series.cells = vec![Cell { ops: 1, ..Cell::default() }; 8192];
+        let record = healthy::judge(run);
+        let series = &record.measurements[0].ops.values().next().unwrap().series;
+        assert_eq!((series.interval_ns, series.cells.len(), series.total().ops), (100_000_000, 820, 8192));
+    }
+
+    #[test]
+    fn reads_and_writes_of_a_mix_share_the_settling_time() {
+        let mut run = healthy::run();
+        let index = run.1.iter().position(|m| m.workload.name == "mixed-random").unwrap();
+        for op in run.1[index].ops.values_mut() {
+            op.series.cells[..40].iter_mut().for_each(|c| *c = Cell { ops: c.ops / 10, bytes: c.bytes / 10, ..*c });
+        }
+        let m = &healthy::judge(run).measurements[index];
+        assert!((400_000_000..700_000_000).contains(&m.settling_ns), "{}", m.settling_ns);
+        assert!(m.ops.values().all(|op| (op.iops.value - 5000.0).abs() < 100.0));
+    }
+}

@@ -1,0 +1,182 @@
+//! Settings of PostgreSQL, as far as they follow from the figures of `check`; where they do not, that they are better left alone.
+//! Knows the names of `check`'s workloads and the documented relations, nothing of a server.
+
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::{CachePolicy, EngineKind};
+use diskproof_model::record::{Advice, MeasurementRecord, OpRecord, Record};
+use diskproof_model::units::{format_latency, format_rate};
+
+/// Bytes of a page (BLCKSZ), unless the server was built otherwise.
+const PAGE_BYTES: u32 = 8192;
+/// Cache hit rates that the range of random_page_cost spans. PostgreSQL's default of 4.0 stands for 40 × the cost of a sequential page
+/// and 90 % found in the cache (documentation of random_page_cost).
+const HIT_RATES: [f64; 3] = [0.95, 0.90, 0.80];
+/// Largest value of commit_delay in microseconds (documentation of commit_delay).
+const COMMIT_DELAY_MAX_US: f64 = 100_000.0;
+/// Shorter than this, a delay is lost in the scheduling of processes.
+const COMMIT_DELAY_USEFUL_US: f64 = 10.0;
+/// Findings after which a figure must not become a setting.
+const MISLEADING: [&str; 4] = ["served-from-cache", "unwritten-blocks", "not-direct", "io-errors"];
+
+/// The advice that a record allows. With several targets none: a server has one setting, and which disk is its is not known.
+pub fn advice(record: &Record) -> Vec<Advice> {
+    if record.targets.len() != 1 {
+        return Vec::new();
+    }
+    let mut advice: Vec<Advice> =
+        [random_page_cost, effective_io_concurrency, commit_delay].into_iter().filter_map(|f| f(record)).collect();
+    if !advice.is_empty() {
+        advice.push(leave_alone(
+            "full_page_writes",
+            "Leave it on: no measurement shows that a disk never tears a page when the power fails.".to_owned(),
+            &[],
+        ));
+    }
+    advice
+}
+
+fn random_page_cost(record: &Record) -> Option<Advice> {
+    let from = ["random-read-d1", "sequential-read"];
+    let (random, sequential) = (op(record, from[0], OpKind::Read)?, op(record, from[1], OpKind::Read)?);
+    if let Some(reason) = unfit(record, &from) {
+        return Some(leave_alone("random_page_cost", reason, &from));
+    }
+    let page = measured(record, from[0])?.1.workload.block_bytes == PAGE_BYTES;
+    if !page || random.count == 0 || sequential.throughput.value <= 0.0 {
+        return None;
+    }
+    let sequential_ns = f64::from(PAGE_BYTES) * 1e9 / sequential.throughput.value;
+    let ratio = random.latency.mean / sequential_ns;
+    // Below 1 a random page would be cheaper than a sequential one; the documentation advises against it.
+    let cost = |hit_rate: f64| (ratio * (1.0 - hit_rate) * 10.0).round().max(10.0) / 10.0;
+    let costs: Vec<String> = HIT_RATES.iter().map(|h| format!("{:.1} at {:.0} %", cost(*h), h * 100.0)).collect();
+    Some(Advice {
+        setting: "random_page_cost".to_owned(),
+        value: None,
+        range: Some([cost(HIT_RATES[0]), cost(HIT_RATES[2])]),
+        why: format!(
+            "A random 8 kB page takes {}, a sequential one {}: {ratio:.0} times as long. What of that a query pays depends on the share \
+             of pages found in the cache: {}.",
+            format_latency(random.latency.mean as u64),
+            format_latency(sequential_ns as u64),
+            costs.join(", ")
+        ),
+        from: from.map(str::to_owned).to_vec(),
+    })
+}
+
+fn effective_io_concurrency(record: &Record) -> Option<Advice> {
+    let from = ["random-read-d1", "random-read-d32"];
+    let (one, many) = (op(record, from[0], OpKind::Read)?, op(record, from[1], OpKind::Read)?);
+    if let Some(reason) = unfit(record, &from) {
+        return Some(leave_alone("effective_io_concurrency", reason, &from));
+    }
+    if one.iops.value <= 0.0 {
+        return None;
+    }
+    let why = format!(
+        "Keep the default (16 since PostgreSQL 18). 32 reads in flight give {:.1} times the IOPS of one ({} against {}), so prefetching {}; \
+         two depths do not show where the gain ends.",
+        many.iops.value / one.iops.value,
+        format_rate(many.iops.value),
+        format_rate(one.iops.value),
+        if many.iops.value >= 2.0 * one.iops.value { "pays" } else { "gains little" },
+    );
+    Some(leave_alone("effective_io_concurrency", why, &from))
+}
+
+/// Half the time of a flush after one 8 kB write (documentation of commit_delay); helps only sessions that commit at the same time.
+fn commit_delay(record: &Record) -> Option<Advice> {
+    let from = ["commit-fdatasync"];
+    let commit = op(record, from[0], OpKind::Commit).filter(|op| op.count > 0)?;
+    if let Some(reason) = unfit(record, &from) {
+        return Some(leave_alone("commit_delay", reason, &from));
+    }
+    let mean = format_latency(commit.latency.mean as u64);
+    let delay_us = (commit.latency.mean / 2000.0).min(COMMIT_DELAY_MAX_US).round();
+    let why = if delay_us < COMMIT_DELAY_USEFUL_US {
+        format!("A durable 8 kB write takes {mean}: too short for waiting to gain anything.")
+    } else {
+        format!(
+            "A durable 8 kB write takes {mean}. Leave it at 0; only where many sessions commit at once and wait for the disk, try half of \
+             that, {delay_us:.0} (microseconds), and keep it if throughput rises."
+        )
+    };
+    let range = (delay_us >= COMMIT_DELAY_USEFUL_US).then_some([0.0, delay_us]);
+    Some(Advice { setting: "commit_delay".to_owned(), value: Some("0".to_owned()), range, why, from: from.map(str::to_owned).to_vec() })
+}
+
+fn leave_alone(setting: &str, why: String, from: &[&str]) -> Advice {
+    Advice { setting: setting.to_owned(), value: None, range: None, why, from: from.iter().map(|f| (*f).to_owned()).collect() }
+}
+
+fn measured<'a>(record: &'a Record, workload: &str) -> Option<(usize, &'a MeasurementRecord)> {
+    record.measurements.iter().enumerate().find(|(_, m)| m.workload.name == workload && m.workload.engine != EngineKind::Null)
+}
+
+fn op<'a>(record: &'a Record, workload: &str, kind: OpKind) -> Option<&'a OpRecord> {
+    measured(record, workload)?.1.ops.get(&kind)
+}
+
+/// Why the figures of these workloads must not become a setting.
+fn unfit(record: &Record, workloads: &[&str]) -> Option<String> {
+    let reason = |workload: &&str| {
+        let (index, m) = measured(record, workload)?;
+        let place = format!("/measurements/{index}/");
+        let findings = record.findings.iter().filter(|f| MISLEADING.contains(&f.code.as_str()));
+        let code = findings.into_iter().find(|f| f.evidence.iter().any(|e| e.path.starts_with(&place))).map(|f| f.code.as_str());
+        let code = code.or_else(|| (m.workload.cache != CachePolicy::Direct).then_some("page cache"));
+        code.map(|code| format!("Leave it as it is: the figure of {workload} is not the disk's ({code})."))
+    };
+    workloads.iter().find_map(reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::healthy;
+
+    fn find(record: &Record, setting: &str) -> Advice {
+        record.advice.iter().find(|a| a.setting == setting).cloned().unwrap_or_else(|| panic!("no {setting}: {:?}", record.advice))
+    }
+
+    #[test]
+    fn random_page_cost_is_a_range_over_hit_rates() {
+        // 500 µs a page at random, 8192 / (400 MiB/s) = 19.5 µs in sequence: a ratio of 25.6.
+        let advice = find(&healthy::record(), "random_page_cost");
+        assert_eq!((advice.value, advice.range), (None, Some([1.3, 5.1])));
+        assert!(advice.why.contains("26 times as long") && advice.why.contains("1.3 at 95 %, 2.6 at 90 %, 5.1 at 80 %"), "{}", advice.why);
+    }
+
+    #[test]
+    fn commit_delay_stays_zero_and_names_the_experiment() {
+        let advice = find(&healthy::record(), "commit_delay");
+        assert_eq!((advice.value.as_deref(), advice.range), (Some("0"), Some([0.0, 1000.0])));
+        assert!(advice.why.contains("takes 2.00 ms") && advice.why.contains("1000 (microseconds)"), "{}", advice.why);
+    }
+
+    #[test]
+    fn two_depths_do_not_make_a_concurrency() {
+        let advice = find(&healthy::record(), "effective_io_concurrency");
+        assert_eq!((advice.value, advice.range), (None, None));
+        assert!(advice.why.contains("5.0 times the IOPS of one (10000 against 2000)"), "{}", advice.why);
+    }
+
+    #[test]
+    fn figures_of_a_cache_give_no_setting() {
+        let cached = healthy::spoilt("sequential-read", |m| m.device.read_bytes = 0);
+        let advice = find(&cached, "random_page_cost");
+        assert_eq!((advice.value, advice.range), (None, None));
+        assert!(advice.why.contains("sequential-read is not the disk's (served-from-cache)"), "{}", advice.why);
+        assert!(find(&cached, "commit_delay").range.is_some());
+        let buffered = healthy::all_spoilt(|m| (m.cache.asked, m.cache.used) = (CachePolicy::Buffered, CachePolicy::Buffered));
+        assert!(buffered.advice.iter().all(|a| a.range.is_none() && a.value.is_none()), "{:?}", buffered.advice);
+    }
+
+    #[test]
+    fn nothing_to_say_without_the_workloads() {
+        let mut run = healthy::run();
+        run.1.truncate(1);
+        assert_eq!(healthy::judge(run).advice, []);
+    }
+}

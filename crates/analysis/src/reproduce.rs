@@ -1,0 +1,392 @@
+//! For each figure one line of fio, 3.33 or later, that shows it again with the same block size, depth, span and cache mode.
+//! Only writes the line; never runs it. Option names and meanings are those of fio's HOWTO.
+
+use diskproof_model::plan::{Access, CachePolicy, Distribution, EngineKind, Layout, SyncCall, SyncPolicy, Workload, Zone};
+use diskproof_model::record::WorkloadRecord;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+
+/// Name of the file that fio makes in a directory when several of its jobs must share one.
+const SHARED_FILE: &str = "diskproof-fio.tmp";
+/// A shell takes this for a comment; one that does not hands fio a job file that is not there, and fio stops before it writes.
+const DESTROYS: &str = "# overwrites what the target holds";
+
+/// The line that repeats `workload` on `target`; `asked` tells when it ends and how long it warms up.
+pub fn command(workload: &WorkloadRecord, target: &TargetIdentity, asked: &Workload) -> String {
+    let mut words = vec!["fio".to_owned(), quote(&format!("--name={}", workload.name))];
+    words.extend(place(workload, target, asked.layout).iter().map(|word| quote(word)));
+    words.push(format!("--rw={}", direction(workload)));
+    words.extend(blocks(workload));
+    words.extend(queue(workload));
+    words.extend(cache(workload));
+    words.extend(offsets(workload));
+    words.extend(durability(workload.sync));
+    words.extend(offered(workload));
+    words.extend(ending(workload, asked));
+    words.push("--group_reporting".to_owned());
+    if writes(workload) && target.kind != TargetKind::Directory {
+        words.push(DESTROYS.to_owned());
+    }
+    words.join(" ")
+}
+
+fn writes(w: &WorkloadRecord) -> bool {
+    w.read_permille < 1000
+}
+
+/// Interfaces that hold one request per thread need as many jobs as requests shall be in flight.
+fn jobs(w: &WorkloadRecord) -> u32 {
+    if is_blocking(w.engine) { w.workers * w.depth } else { w.workers }
+}
+
+fn is_blocking(engine: EngineKind) -> bool {
+    matches!(engine, EngineKind::Sync | EngineKind::Mmap)
+}
+
+/// The file or device, or the directory in which fio lays out a file of its own and takes it away again.
+fn place(w: &WorkloadRecord, target: &TargetIdentity, layout: Layout) -> Vec<String> {
+    // fio takes a colon for the border between two names.
+    let path = target.path.replace('\\', "\\\\").replace(':', "\\:");
+    if target.kind != TargetKind::Directory {
+        let file = format!("--filename={path}");
+        return if writes(w) { vec![file] } else { vec![file, "--readonly".to_owned()] };
+    }
+    let mut words = vec![format!("--directory={path}")];
+    if jobs(w) > 1 {
+        // Otherwise each job would lay out a file of the full size.
+        words.push(format!("--filename={SHARED_FILE}"));
+    }
+    if writes(w) && layout == Layout::Needed {
+        // Lays the file out first, as reads do by themselves: growing a file is another workload.
+        words.push("--overwrite=1".to_owned());
+    }
+    words.push("--unlink=1".to_owned());
+    words
+}
+
+/// fio adds the modifier after `:` to where the last operation ended, not to where it began.
+fn direction(w: &WorkloadRecord) -> String {
+    let random = matches!(w.access, Access::Random { .. } | Access::Zoned { .. });
+    let kind = match (random, w.read_permille) {
+        (false, 1000..) => "read",
+        (false, 0) => "write",
+        (false, _) => "rw",
+        (true, 1000..) => "randread",
+        (true, 0) => "randwrite",
+        (true, _) => "randrw",
+    };
+    let block = i128::from(w.block_bytes);
+    let modifier = match w.access {
+        Access::Backward => -2 * block,
+        Access::Stride { stride_bytes } => i128::from(stride_bytes) - block,
+        _ => 0,
+    };
+    if modifier == 0 { kind.to_owned() } else { format!("{kind}:{modifier}") }
+}
+
+fn blocks(w: &WorkloadRecord) -> Vec<String> {
+    let mut words = Vec::new();
+    if (1..1000).contains(&w.read_permille) {
+        words.push(format!("--rwmixread={}", (w.read_permille + 5) / 10));
+    }
+    if w.block_mix.is_empty() {
+        words.push(format!("--bs={}", w.block_bytes));
+    } else {
+        let weights: Vec<f64> = w.block_mix.iter().map(|share| f64::from(share.weight)).collect();
+        let shares = w.block_mix.iter().zip(percents(&weights));
+        let shares: Vec<String> = shares.map(|(share, percent)| format!("{}/{percent}", share.block_bytes)).collect();
+        words.push(format!("--bssplit={}", shares.join(":")));
+    }
+    words
+}
+
+fn queue(w: &WorkloadRecord) -> Vec<String> {
+    let engine = match w.engine {
+        EngineKind::Uring => "io_uring",
+        EngineKind::Aio => "libaio",
+        EngineKind::Sync => "psync",
+        EngineKind::Mmap => "mmap",
+        EngineKind::Null => "null",
+    };
+    let mut words = vec![format!("--ioengine={engine}")];
+    words.push(format!("--iodepth={}", if is_blocking(w.engine) { 1 } else { w.depth }));
+    words.push(format!("--numjobs={}", jobs(w)));
+    if jobs(w) > 1 {
+        words.push("--thread".to_owned());
+    }
+    words
+}
+
+fn cache(w: &WorkloadRecord) -> Vec<String> {
+    let words: &[&str] = match w.cache {
+        CachePolicy::Direct => &["--direct=1"],
+        CachePolicy::Buffered if writes(w) && w.sync == SyncPolicy::None => &["--direct=0", "--invalidate=1", "--end_fsync=1"],
+        CachePolicy::Buffered => &["--direct=0", "--invalidate=1"],
+        CachePolicy::Cached => &["--direct=0", "--invalidate=0"],
+    };
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn offsets(w: &WorkloadRecord) -> Vec<String> {
+    let mut words = Vec::new();
+    if w.span_start_bytes > 0 {
+        words.push(format!("--offset={}", w.span_start_bytes));
+    }
+    words.push(format!("--size={}", w.span_bytes));
+    match &w.access {
+        Access::Sequential | Access::Backward | Access::Stride { .. } => return words,
+        Access::Random { distribution: Distribution::Uniform } => {}
+        Access::Random { distribution: Distribution::Zipf { theta } } => words.push(format!("--random_distribution=zipf:{theta}")),
+        Access::Random { distribution: Distribution::HotCold { access_percent, size_percent } } => {
+            let cold = Zone { access_percent: 100.0 - access_percent, size_percent: 100.0 - size_percent };
+            words.push(zoned(&[Zone { access_percent: *access_percent, size_percent: *size_percent }, cold]));
+        }
+        Access::Zoned { zones } => words.push(zoned(zones)),
+    }
+    words.extend(["--norandommap".to_owned(), "--randrepeat=0".to_owned()]);
+    words
+}
+
+fn zoned(zones: &[Zone]) -> String {
+    let accesses = percents(&zones.iter().map(|z| z.access_percent).collect::<Vec<_>>());
+    let sizes = percents(&zones.iter().map(|z| z.size_percent).collect::<Vec<_>>());
+    let zones: Vec<String> = accesses.iter().zip(sizes).map(|(access, size)| format!("{access}/{size}")).collect();
+    format!("--random_distribution=zoned:{}", zones.join(":"))
+}
+
+/// Whole percents, which is all that fio takes, that add up to 100: cumulative shares are rounded, so that no error piles up. None is zero,
+/// which fio would take for nothing at all; the largest gives way.
+fn percents(weights: &[f64]) -> Vec<u32> {
+    let total: f64 = weights.iter().sum();
+    let (mut sum, mut before) = (0.0, 0);
+    let rounded = weights.iter().map(|weight| {
+        sum += weight;
+        let here = (sum / total * 100.0).round() as u32;
+        let share = here.saturating_sub(before);
+        before = here;
+        share.max(1)
+    });
+    let mut percents: Vec<u32> = rounded.collect();
+    let excess = percents.iter().sum::<u32>().saturating_sub(100);
+    if let Some(largest) = percents.iter_mut().max() {
+        *largest = largest.saturating_sub(excess).max(1);
+    }
+    percents
+}
+
+fn durability(sync: SyncPolicy) -> Vec<String> {
+    match sync {
+        SyncPolicy::None => Vec::new(),
+        SyncPolicy::AtEnd => vec!["--end_fsync=1".to_owned()],
+        SyncPolicy::Every { writes, call: SyncCall::Fsync } => vec![format!("--fsync={writes}")],
+        SyncPolicy::Every { writes, call: SyncCall::Fdatasync } => vec![format!("--fdatasync={writes}")],
+    }
+}
+
+/// fio's rates are per job and per direction.
+fn offered(w: &WorkloadRecord) -> Vec<String> {
+    let Some(rate) = w.rate else { return Vec::new() };
+    let share = |permille: u16| (rate / f64::from(jobs(w)) * f64::from(permille) / 1000.0).round().max(1.0) as u64;
+    let reads = w.read_permille.min(1000);
+    let rates = match reads {
+        0 | 1000 => share(1000).to_string(),
+        _ => format!("{},{}", share(reads), share(1000 - reads)),
+    };
+    vec![format!("--rate_iops={rates}"), "--rate_process=linear".to_owned()]
+}
+
+/// fio's limits are per job.
+fn ending(w: &WorkloadRecord, asked: &Workload) -> Vec<String> {
+    let each = |all: u64| all.div_ceil(u64::from(jobs(w).max(1)));
+    let mut words = Vec::new();
+    words.extend(asked.stop.bytes.map(|bytes| format!("--io_size={}", each(bytes))));
+    words.extend(asked.stop.ops.map(|ops| format!("--number_ios={}", each(ops))));
+    if let Some(time_ns) = asked.stop.time_ns {
+        words.push(format!("--runtime={}", time(time_ns)));
+        if asked.stop.bytes.is_none() && asked.stop.ops.is_none() {
+            words.push("--time_based".to_owned());
+        }
+    }
+    if asked.warmup_ns > 0 {
+        words.push(format!("--ramp_time={}", time(asked.warmup_ns)));
+    }
+    words
+}
+
+fn time(ns: u64) -> String {
+    match ns.div_ceil(1_000_000) {
+        ms if ms % 1000 == 0 => format!("{}s", ms / 1000),
+        ms => format!("{ms}ms"),
+    }
+}
+
+/// Quotes a word for a POSIX shell where it needs that.
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=/.:,+@%".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::healthy;
+    use diskproof_model::plan::BlockShare;
+    use std::process::{Command, Output};
+
+    fn case(name: &str) -> (WorkloadRecord, TargetIdentity, Workload) {
+        let record = healthy::record();
+        let index = record.measurements.iter().position(|m| m.workload.name == name).unwrap();
+        (record.measurements[index].workload.clone(), record.targets[0].clone(), record.plan.workloads[index].clone())
+    }
+
+    fn line(name: &str, spoil: impl Fn(&mut WorkloadRecord, &mut TargetIdentity, &mut Workload)) -> String {
+        let (mut workload, mut target, mut asked) = case(name);
+        spoil(&mut workload, &mut target, &mut asked);
+        command(&workload, &target, &asked)
+    }
+
+    fn fio_is_missing(test: &str) -> bool {
+        let missing = Command::new("fio").arg("--version").output().is_err();
+        if missing {
+            eprintln!("SKIPPED: {test}: fio is not installed");
+        }
+        missing
+    }
+
+    /// Runs a line as a user would paste it.
+    fn paste(line: &str) -> Output {
+        Command::new("sh").arg("-c").arg(line).output().expect("sh runs")
+    }
+
+    #[test]
+    fn the_lines_of_check_read_as_a_person_would_write_them() {
+        assert_eq!(
+            line("random-read-d32", |_, _, _| {}),
+            "fio --name=random-read-d32 --directory=/data --unlink=1 --rw=randread --bs=8192 --ioengine=io_uring --iodepth=32 --numjobs=1 \
+             --direct=1 --size=4294967296 --norandommap --randrepeat=0 --runtime=8s --time_based --ramp_time=500ms --group_reporting"
+        );
+        assert_eq!(
+            line("commit-fdatasync", |_, _, asked| asked.warmup_ns = 0),
+            "fio --name=commit-fdatasync --directory=/data --overwrite=1 --unlink=1 --rw=write --bs=8192 --ioengine=psync --iodepth=1 \
+             --numjobs=1 --direct=1 --size=4294967296 --fdatasync=1 --runtime=8s --time_based --group_reporting"
+        );
+    }
+
+    #[test]
+    fn devices_are_read_only_unless_the_workload_wrote() {
+        let device = |_: &mut WorkloadRecord, target: &mut TargetIdentity, _: &mut Workload| {
+            target.kind = TargetKind::BlockDevice;
+            target.path = "/dev/disk/by-path/pci-0000:00:1f.2".to_owned();
+        };
+        let read = line("random-read-d1", device);
+        assert!(read.contains(r"'--filename=/dev/disk/by-path/pci-0000\:00\:1f.2' --readonly"), "{read}");
+        let write = line("random-write-d32", device);
+        assert!(!write.contains("--readonly") && write.ends_with(DESTROYS), "{write}");
+    }
+
+    #[test]
+    fn patterns_speak_the_modifiers_of_fio() {
+        let access = |access: Access| line("sequential-read", |w, _, _| w.access = access.clone());
+        assert!(access(Access::Backward).contains("--rw=read:-2097152 "));
+        assert!(access(Access::Stride { stride_bytes: 4 << 20 }).contains("--rw=read:3145728 "));
+        assert!(access(Access::Stride { stride_bytes: 1 << 20 }).contains("--rw=read "));
+        let hot = Distribution::HotCold { access_percent: 90.0, size_percent: 10.0 };
+        assert!(access(Access::Random { distribution: hot }).contains("--random_distribution=zoned:90/10:10/90 "));
+        let zipf = Distribution::Zipf { theta: 1.1 };
+        assert!(access(Access::Random { distribution: zipf }).contains("--random_distribution=zipf:1.1 "));
+        let thirds = vec![Zone { access_percent: 100.0 / 3.0, size_percent: 100.0 / 3.0 }; 3];
+        assert_eq!(percents(&[0.2, 59.8, 40.0]), [1, 59, 40]);
+        assert!(access(Access::Zoned { zones: thirds }).contains("zoned:33/33:34/34:33/33 "));
+    }
+
+    #[test]
+    fn limits_and_rates_are_shared_among_jobs() {
+        let text = line("mixed-random", |w, _, asked| {
+            (w.workers, w.rate) = (4, Some(1000.0));
+            asked.stop.bytes = Some(8 << 20);
+        });
+        assert!(text.contains(" --rate_iops=125,125 --rate_process=linear --io_size=2097152 --runtime=8s --ramp_time=500ms "), "{text}");
+        assert!(text.contains("--filename=diskproof-fio.tmp") && text.contains("--numjobs=4 --thread"), "{text}");
+    }
+
+    #[test]
+    fn odd_paths_survive_the_shell() {
+        assert_eq!(quote("/data/it's $HOME `x` \n;"), "'/data/it'\\''s $HOME `x` \n;'");
+        assert_eq!(quote("/data/plain-1.0"), "/data/plain-1.0");
+    }
+
+    #[test]
+    fn fio_understands_every_line() {
+        if fio_is_missing("fio_understands_every_line") {
+            return;
+        }
+        let accesses = [
+            Access::Sequential,
+            Access::Backward,
+            Access::Stride { stride_bytes: 1 << 16 },
+            Access::Random { distribution: Distribution::Uniform },
+            Access::Random { distribution: Distribution::Zipf { theta: 1.1 } },
+            Access::Random { distribution: Distribution::HotCold { access_percent: 90.0, size_percent: 10.5 } },
+            Access::Zoned {
+                zones: vec![Zone { access_percent: 33.3, size_percent: 20.0 }, Zone { access_percent: 66.7, size_percent: 80.0 }],
+            },
+        ];
+        let syncs = [
+            SyncPolicy::None,
+            SyncPolicy::AtEnd,
+            SyncPolicy::Every { writes: 1, call: SyncCall::Fdatasync },
+            SyncPolicy::Every { writes: 4, call: SyncCall::Fsync },
+        ];
+        let engines = [EngineKind::Uring, EngineKind::Aio, EngineKind::Sync, EngineKind::Mmap, EngineKind::Null];
+        let caches = [CachePolicy::Direct, CachePolicy::Buffered, CachePolicy::Cached];
+        let kinds = [TargetKind::Directory, TargetKind::File];
+        for i in 0..20 {
+            let text = line("mixed-random", |w, target, asked| {
+                w.read_permille = [1000, 0, 500, 333][i % 4];
+                w.access = accesses[i % 7].clone();
+                w.sync = if w.read_permille == 1000 { SyncPolicy::None } else { syncs[i / 2 % 4] };
+                w.engine = engines[i % 5];
+                w.cache = if w.engine == EngineKind::Mmap { CachePolicy::Buffered } else { caches[i % 3] };
+                w.rate = [None, Some(0.5), Some(1e5)][i / 3 % 3];
+                w.workers = [1, 4][i / 5 % 2];
+                w.span_start_bytes = [0, 1 << 20][i / 7 % 2];
+                let share = |block_bytes, weight| BlockShare { block_bytes, weight };
+                w.block_mix = if i % 11 == 0 { vec![share(4096, 1), share(8192, 2)] } else { Vec::new() };
+                target.kind = kinds[i / 4 % 2];
+                target.path = ["/tmp", "/tmp/it's: a $HOME\\file"][i / 4 % 2].to_owned();
+                asked.stop.bytes = (i % 3 == 0).then_some(1 << 20);
+                asked.stop.ops = (i % 3 == 1).then_some(1000);
+            });
+            let output = paste(&text.replacen("fio ", "fio --parse-only ", 1));
+            assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+
+    #[test]
+    fn fio_does_what_the_line_means() {
+        if fio_is_missing("fio_does_what_the_line_means") {
+            return;
+        }
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("it's: a disk");
+        std::fs::write(&path, vec![1u8; 128 << 10]).unwrap();
+        let log = directory.path().join("log");
+        let offsets = |access: Access| {
+            let text = line("random-read-d1", |w, target, asked| {
+                (w.access, w.span_bytes, w.cache) = (access.clone(), 64 << 10, CachePolicy::Buffered);
+                w.span_start_bytes = 32 << 10;
+                (target.kind, target.path) = (TargetKind::File, path.to_str().unwrap().to_owned());
+                (asked.stop.time_ns, asked.stop.ops, asked.warmup_ns) = (None, Some(5), 0);
+            });
+            let _ = std::fs::remove_file(&log);
+            let output = paste(&format!("{text} --write_iolog={}", log.display()));
+            assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+            let log = std::fs::read_to_string(&log).unwrap();
+            let reads = log.lines().filter(|l| l.contains(" read "));
+            reads.map(|l| l.split(' ').rev().nth(1).unwrap().parse::<u64>().unwrap() / 8192).collect::<Vec<_>>()
+        };
+        assert_eq!(offsets(Access::Sequential), [4, 5, 6, 7, 8]);
+        assert_eq!(offsets(Access::Stride { stride_bytes: 2 * 8192 }), [4, 6, 8, 10]);
+        let backward = offsets(Access::Backward);
+        assert!(backward.windows(2).all(|w| w[1] + 1 == w[0] || w[0] == 4) && backward.iter().all(|b| (4..12).contains(b)), "{backward:?}");
+    }
+}

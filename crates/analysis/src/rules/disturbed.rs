@@ -1,0 +1,195 @@
+//! `disturbed`: others used the disk meanwhile. Journals, copy-on-write and redundancy write more than was asked without anybody's help, so
+//! bytes written count only where a process is seen that wrote them; bytes read count by themselves.
+
+use super::{Measured, Rule, evidence, heaviest, percent, real, scope};
+use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::measurement::OtherProcess;
+use diskproof_model::plan::CachePolicy;
+use diskproof_model::record::Record;
+use diskproof_model::target::{LayerKind, TargetIdentity};
+use diskproof_model::units::format_bytes;
+use std::collections::BTreeMap;
+
+pub(super) const RULE: Rule =
+    Rule { code: "disturbed", meaning: "Other processes used the disk while it was measured, so it had less to give than it can.", check };
+
+/// Least share of the bytes asked for that counts as a disturbance.
+const SHARE_MIN: f64 = 0.05;
+/// From this share on the figures may be wrong by more than their error bars.
+const SHARE_WARNING: f64 = 0.1;
+/// Fewer bytes than this are the background of any machine.
+const EXCESS_BYTES_MIN: u64 = 1 << 20;
+/// Filesystems that write whole trees anew, and read them for that.
+const COPY_ON_WRITE: [&str; 4] = ["btrfs", "zfs", "bcachefs", "nilfs2"];
+/// Kernel threads that move other processes' data, ours among it.
+const KERNEL_WORKERS: [&str; 12] =
+    ["jbd2/", "kworker/", "xfs", "btrfs-", "loop", "flush-", "dmcrypt", "kcryptd", "md", "txg_sync", "z_", "iou-wrk-"];
+/// Processes that are named; the busiest.
+const NAMED_MAX: usize = 3;
+
+struct Hit {
+    index: usize,
+    excess: u64,
+    share: f64,
+    evidence: Evidence,
+}
+
+fn check(record: &Record) -> Option<Finding> {
+    let hits: Vec<Hit> = real(record).filter_map(|measured| hit(measured, record.targets.get(measured.1.target)?)).collect();
+    let worst = hits.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
+    let severity = |hit: &Hit| if hit.share >= SHARE_WARNING { Severity::Warning } else { Severity::Note };
+    Some(Finding {
+        code: RULE.code.to_owned(),
+        severity: heaviest(hits.iter().map(severity)),
+        claim: format!(
+            "Others used the disk during {}: in {} it moved {} more than was asked for ({}). {}",
+            scope(record, hits.iter().map(|h| h.index)),
+            record.measurements[worst.index].workload.name,
+            format_bytes(worst.excess),
+            percent(worst.share),
+            culprits(record, &hits)
+        ),
+        evidence: hits.iter().map(|h| h.evidence.clone()).collect(),
+        remedy: "Stop what else uses the disk, or measure at a quieter time; the figures say what was left, not what the disk can do."
+            .to_owned(),
+        reproduce: None,
+    })
+}
+
+fn hit((index, m): Measured, target: &TargetIdentity) -> Option<Hit> {
+    if m.device.unresolved.is_some() || m.device.accounted.is_none() {
+        return None;
+    }
+    let asked = m.asked.total();
+    let named = |bytes: fn(&OtherProcess) -> u64| m.device.others.iter().filter(|p| !is_kernel_worker(&p.name)).map(bytes).sum::<u64>();
+    let reads = m.device.read_bytes.saturating_sub(m.asked.read_bytes);
+    let writes = m.device.write_bytes.saturating_sub(m.asked.write_bytes);
+    let is_real = |excess: u64| excess >= EXCESS_BYTES_MIN && excess as f64 >= SHARE_MIN * asked as f64;
+    // What a process did counts as far as the disk shows it on top of ours; it did most of its work elsewhere if the disk shows less than half.
+    let shown = |excess: u64, named: u64| if excess >= named / 2 { excess.min(named) } else { 0 };
+    let read_by_others = if reads_only_what_is_asked(m, target) { reads } else { shown(reads, named(|p| p.read_bytes)) };
+    let written_by_others =
+        if m.asked.write_bytes == 0 && !multiplies_writes(target) { writes } else { shown(writes, named(|p| p.write_bytes)) };
+    let (place, did, ours, excess) = if read_by_others >= written_by_others {
+        ("device/read_bytes", m.device.read_bytes, m.asked.read_bytes, read_by_others)
+    } else {
+        ("device/write_bytes", m.device.write_bytes, m.asked.write_bytes, written_by_others)
+    };
+    let allowed = ours as f64 + (SHARE_MIN * asked as f64).max(EXCESS_BYTES_MIN as f64);
+    is_real(excess).then(|| Hit {
+        index,
+        excess,
+        share: excess as f64 / asked.max(1) as f64,
+        evidence: evidence(index, place, did as f64, allowed, "B"),
+    })
+}
+
+/// Whether every read at the disks is either ours or somebody else's: no read-ahead, no small block rounded up to a large one, no old data
+/// read because new data changes its parity or its tree.
+fn reads_only_what_is_asked(m: &diskproof_model::record::MeasurementRecord, target: &TargetIdentity) -> bool {
+    let rounds_up = |block: Option<u32>| block.is_some_and(|b| m.workload.block_bytes < b);
+    let rounded = target.layers.iter().any(|l| rounds_up(l.logical_block_bytes) || rounds_up(l.physical_block_bytes));
+    let buffered = m.workload.cache != CachePolicy::Direct || target.layers.iter().any(|l| l.backing_direct == Some(false));
+    let rewrites = m.asked.write_bytes > 0 && multiplies_writes(target);
+    !rounded && !buffered && !rewrites
+}
+
+/// Whether one byte written may become several at the disks.
+fn multiplies_writes(target: &TargetIdentity) -> bool {
+    let copy_on_write = target.filesystem.as_ref().is_some_and(|f| COPY_ON_WRITE.contains(&f.kind.as_str()));
+    copy_on_write || target.layers.iter().any(|l| l.kind == LayerKind::Md)
+}
+
+/// A name of the table, with nothing or a number or the rest of a kernel thread's name behind it.
+fn is_kernel_worker(name: &str) -> bool {
+    let continues = |rest: &str| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || "/-_".contains(c));
+    KERNEL_WORKERS.iter().any(|start| name.strip_prefix(start).is_some_and(|rest| start.ends_with(['/', '-', '_']) || continues(rest)))
+}
+
+/// Who did it, as far as the kernel shows.
+fn culprits(record: &Record, hits: &[Hit]) -> String {
+    let mut processes: BTreeMap<(u32, &str), (u64, u64)> = BTreeMap::new();
+    for other in hits.iter().flat_map(|h| &record.measurements[h.index].device.others).filter(|p| !is_kernel_worker(&p.name)) {
+        let sum = processes.entry((other.pid, &other.name)).or_default();
+        sum.0 += other.read_bytes;
+        sum.1 += other.write_bytes;
+    }
+    let mut processes: Vec<_> = processes.into_iter().filter(|(_, (read, written))| read + written >= EXCESS_BYTES_MIN).collect();
+    processes.sort_by_key(|(_, (read, written))| std::cmp::Reverse(read + written));
+    let names: Vec<String> = processes.iter().take(NAMED_MAX).map(|((pid, name), bytes)| describe(*pid, name, *bytes)).collect();
+    let hidden = hits.iter().map(|h| record.measurements[h.index].device.others_hidden).max().unwrap_or(0);
+    match (names.is_empty(), hidden) {
+        (false, _) => format!("Busiest meanwhile: {}.", names.join(", ")),
+        (true, 0) => "No process shows it: perhaps the kernel itself (RAID resync, trim, swap).".to_owned(),
+        (true, n) => format!("Who it was is hidden among {n} processes of other users; run as root to see them."),
+    }
+}
+
+fn describe(pid: u32, name: &str, (read, written): (u64, u64)) -> String {
+    let parts = [("read", read), ("wrote", written)];
+    let parts: Vec<String> = parts.iter().filter(|p| p.1 > 0).map(|(verb, bytes)| format!("{verb} {}", format_bytes(*bytes))).collect();
+    format!("{name} (pid {pid}) {}", parts.join(" and "))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::healthy;
+    use diskproof_model::measurement::Measurement;
+
+    fn process(name: &str, read_bytes: u64, write_bytes: u64) -> OtherProcess {
+        OtherProcess { pid: 812, name: name.to_owned(), read_bytes, write_bytes }
+    }
+
+    pub(in crate::rules) fn spoilt() -> Record {
+        let mut run = healthy::run();
+        // 80 MiB asked for; somebody reads 16 MiB.
+        run.1[2].device.read_bytes += 16 << 20;
+        run.1[2].device.others = vec![process("pg_dump", 16 << 20, 0), process("systemd", 4096, 0)];
+        // Somebody writes during our writes.
+        run.1[4].device.write_bytes += 100 << 20;
+        run.1[4].device.others = vec![process("pg_dump", 0, 100 << 20)];
+        healthy::judge(run)
+    }
+
+    #[test]
+    fn others_are_named_with_what_they_did() {
+        let finding = check(&spoilt()).unwrap();
+        assert_eq!((finding.severity, finding.evidence.len()), (Severity::Warning, 2));
+        assert!(finding.claim.contains("pg_dump (pid 812) read 16 MiB and wrote 100 MiB."), "{}", finding.claim);
+        assert!(!finding.claim.contains("systemd"), "{}", finding.claim);
+    }
+
+    #[test]
+    fn hidden_processes_are_a_matter_of_rights() {
+        let record = healthy::spoilt("random-read-d1", |m| {
+            m.device.read_bytes += 8 << 20;
+            m.device.others_hidden = 40;
+        });
+        assert!(check(&record).unwrap().claim.contains("hidden among 40 processes of other users; run as root"));
+    }
+
+    #[test]
+    fn journals_redundancy_read_ahead_and_other_disks_are_nobodys_fault() {
+        let spoil: [fn(&mut Measurement); 4] = [
+            // A journal and a mirror.
+            |m| m.device.write_bytes = m.asked.write_bytes * 4 + if m.asked.write_bytes > 0 { 1 << 30 } else { 0 },
+            // Read-ahead.
+            |m| (m.cache.used, m.device.read_bytes) = (CachePolicy::Buffered, m.asked.read_bytes * 2),
+            // A busy process on another disk.
+            |m| m.device.others = vec![process("pg_dump", 1 << 40, 1 << 30)],
+            // Our own data, written by the kernel for us; and little.
+            |m| {
+                m.device.write_bytes += if m.asked.write_bytes > 0 { 1 << 30 } else { 1 << 19 };
+                m.device.others =
+                    vec![process("jbd2/sda1-8", 0, 1 << 30), process("kworker/u4:1", 0, 1 << 30), process("loop0", 0, 1 << 30)];
+            },
+        ];
+        for (i, spoil) in spoil.into_iter().enumerate() {
+            assert_eq!(check(&healthy::all_spoilt(spoil)), None, "{i}");
+        }
+        assert!(
+            !is_kernel_worker("mdadm") && is_kernel_worker("md0_raid5") && !is_kernel_worker("xfsdump") && is_kernel_worker("xfs-conv/sda")
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! `imprecise`: a figure is known less well than it should be, or its rate never settled.
+
+use super::{Measured, Rule, evidence, heaviest, percent, real, scope};
+use crate::estimate::BATCHES_MIN;
+use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::measurement::SERIES_INTERVAL_NS;
+use diskproof_model::record::{OpRecord, Record};
+use diskproof_model::units::format_duration;
+
+pub(super) const RULE: Rule = Rule {
+    code: "imprecise",
+    meaning: "The rate varied or drifted so much, or was measured so briefly, that the figure is known only roughly.",
+    check,
+};
+
+/// Relative half-width up to which a figure needs no comment: half of what tells two disks apart in practice.
+const WIDTH_NOTE: f64 = 0.05;
+/// Relative half-width beyond which a figure is a rough one.
+const WIDTH_WARNING: f64 = 0.1;
+/// Shortest measured time that an interval can be computed for.
+const WALL_NS_MIN: u64 = BATCHES_MIN as u64 * SERIES_INTERVAL_NS;
+/// Longest time that is suggested; what needs more does not get precise by waiting.
+const SUGGESTED_NS_MAX: f64 = 3600e9;
+
+struct Hit {
+    index: usize,
+    severity: Severity,
+    /// Relative half-width; infinite where there was too little to tell.
+    width: f64,
+    evidence: Evidence,
+}
+
+fn check(record: &Record) -> Option<Finding> {
+    let hits: Vec<Hit> = real(record).filter_map(hit).collect();
+    let worst = hits.iter().max_by(|a, b| a.width.total_cmp(&b.width))?;
+    let unsettled: Vec<usize> = hits.iter().map(|h| h.index).filter(|i| record.measurements[*i].settled == Some(false)).collect();
+    let mut claims = Vec::new();
+    if worst.width > WIDTH_NOTE {
+        let rough = hits.iter().filter(|h| h.width > WIDTH_NOTE).map(|h| h.index);
+        let name = &record.measurements[worst.index].workload.name;
+        let width = if worst.width.is_finite() {
+            format!("to ±{} in {name}", percent(worst.width))
+        } else {
+            format!("too short to tell in {name}")
+        };
+        claims.push(format!("The rate is known only roughly in {}: {width}.", scope(record, rough)));
+    }
+    if !unsettled.is_empty() {
+        claims.push(format!("It was still changing at the end of {}.", scope(record, unsettled.iter().copied())));
+    }
+    Some(Finding {
+        code: RULE.code.to_owned(),
+        severity: heaviest(hits.iter().map(|h| h.severity)),
+        claim: claims.join(" "),
+        evidence: hits.iter().map(|h| h.evidence.clone()).collect(),
+        remedy: remedy(record, worst, &unsettled),
+        reproduce: None,
+    })
+}
+
+fn hit((index, m): Measured) -> Option<Hit> {
+    let ops = m.headline_ops().into_iter().filter(|(_, op)| op.count > 0);
+    let width = |op: &OpRecord| op.iops.relative_half_width().unwrap_or(f64::INFINITY);
+    let (kind, op) = ops.max_by(|a, b| width(a.1).total_cmp(&width(b.1)))?;
+    let (severity, evidence) = match (op.iops.half_width_95, width(op)) {
+        (Some(half_width), relative) if relative > WIDTH_NOTE => {
+            let place = format!("ops/{}/iops/half_width_95", kind.as_str());
+            let severity = if relative > WIDTH_WARNING { Severity::Warning } else { Severity::Note };
+            (severity, evidence(index, &place, half_width, WIDTH_NOTE * op.iops.value, "1/s"))
+        }
+        (None, _) => (Severity::Note, evidence(index, "wall_ns", m.wall_ns as f64, WALL_NS_MIN as f64, "ns")),
+        _ if m.settled == Some(false) => (Severity::Note, evidence(index, "settled", 0.0, 1.0, "settled")),
+        _ => return None,
+    };
+    Some(Hit { index, severity, width: width(op), evidence })
+}
+
+/// Time needed grows with the square of the precision wanted.
+fn remedy(record: &Record, worst: &Hit, unsettled: &[usize]) -> String {
+    let m = &record.measurements[worst.index];
+    if !unsettled.is_empty() {
+        return "Measure longer (--time) until the rate has settled: a cache or a burst credit may have run out, or others used the disk."
+            .to_owned();
+    }
+    if !worst.width.is_finite() {
+        return "Measure longer (--time 10s).".to_owned();
+    }
+    let needed_ns = m.wall_ns as f64 * (worst.width / WIDTH_NOTE).powi(2);
+    if needed_ns > SUGGESTED_NS_MAX {
+        return "Find out what makes the rate vary (other users, the disk's own housekeeping): measuring longer will hardly help."
+            .to_owned();
+    }
+    let (needed, had) = (format_duration(needed_ns as u64), format_duration(m.wall_ns));
+    format!("To know {} to ±5 % takes about {needed} instead of {had} (--time), if the disk goes on as it did.", m.workload.name)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::healthy;
+    use diskproof_model::measurement::Measurement;
+
+    /// Stalls of a tenth of a second at uneven intervals.
+    fn stutter(m: &mut Measurement) {
+        for op in m.ops.values_mut() {
+            for (i, cell) in op.series.cells.iter_mut().enumerate() {
+                let stalled = (i / 10 * 7919) % 10 < 3;
+                cell.ops = if stalled { 0 } else { cell.ops };
+            }
+        }
+    }
+
+    pub(in crate::rules) fn spoilt() -> Record {
+        let mut run = healthy::run();
+        stutter(&mut run.1[3]);
+        run.1[2].wall_ns = 50_000_000;
+        for (i, cell) in run.1[0].ops.values_mut().flat_map(|op| op.series.cells.iter_mut().enumerate()) {
+            cell.ops = 100 - i as u64 / 10;
+        }
+        healthy::judge(run)
+    }
+
+    #[test]
+    fn rough_short_and_drifting_figures_are_told_together() {
+        let finding = check(&spoilt()).unwrap();
+        assert_eq!(finding.evidence.len(), 3);
+        assert!(finding.claim.contains("too short to tell in random-read-d1"), "{}", finding.claim);
+        assert!(finding.claim.contains("still changing at the end of 1 of 8 workloads (sequential-write)"), "{}", finding.claim);
+    }
+
+    #[test]
+    fn a_rough_figure_says_how_long_it_takes() {
+        let finding = check(&healthy::spoilt("random-read-d32", stutter)).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(finding.claim.contains("in 1 of 8 workloads (random-read-d32): to ±"), "{}", finding.claim);
+        assert!(
+            finding.remedy.contains("random-read-d32 to ±5 % takes about") && finding.remedy.contains("instead of 5.0 s"),
+            "{}",
+            finding.remedy
+        );
+    }
+
+    #[test]
+    fn silent_where_nothing_was_measured() {
+        assert_eq!(check(&healthy::spoilt("random-read-d32", |m| m.ops.clear())), None);
+    }
+}

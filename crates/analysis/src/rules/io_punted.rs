@@ -1,0 +1,53 @@
+//! `io-punted`: io_uring handed the I/O of this target to kernel worker threads.
+
+use super::{Measured, Rule, evidence, real, scope};
+use diskproof_model::finding::{Finding, Severity};
+use diskproof_model::plan::EngineKind;
+use diskproof_model::record::Record;
+
+pub(super) const RULE: Rule = Rule {
+    code: "io-punted",
+    meaning: "io_uring could not submit without blocking on this target, so kernel threads did, at a higher cost per operation.",
+    check,
+};
+
+fn check(record: &Record) -> Option<Finding> {
+    let hits: Vec<Measured> = real(record).filter(|(_, m)| m.workload.engine == EngineKind::Uring && m.punted == Some(true)).collect();
+    if hits.is_empty() {
+        return None;
+    }
+    Some(Finding {
+        code: RULE.code.to_owned(),
+        severity: Severity::Note,
+        claim: format!(
+            "io_uring hands this target's I/O to kernel threads, in {}. That costs CPU time and some latency; on a fast disk, IOPS too.",
+            scope(record, hits.iter().map(|h| h.0))
+        ),
+        evidence: hits.iter().map(|(index, _)| evidence(*index, "punted", 1.0, 0.0, "punted")).collect(),
+        remedy: "Compare with --engine aio, which submits by itself.".to_owned(),
+        reproduce: None,
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::healthy;
+
+    pub(in crate::rules) fn spoilt() -> Record {
+        healthy::all_spoilt(|m| m.punted = Some(true))
+    }
+
+    #[test]
+    fn only_what_io_uring_carried_is_told() {
+        let finding = check(&spoilt()).unwrap();
+        assert_eq!((finding.severity, finding.evidence.len()), (Severity::Note, 6));
+        assert!(!finding.claim.contains("random-read-d1,") && finding.remedy.contains("--engine aio"), "{finding:?}");
+    }
+
+    #[test]
+    fn inline_and_unknown_are_no_finding() {
+        assert_eq!(check(&healthy::all_spoilt(|m| m.punted = None)), None);
+        assert_eq!(check(&healthy::record()), None);
+    }
+}

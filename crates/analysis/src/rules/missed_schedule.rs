@@ -1,0 +1,60 @@
+//! `missed-schedule`: in an open loop, operations could not start when they should have.
+
+use super::{Rule, evidence, percent, real, scope};
+use diskproof_model::finding::{Finding, Severity};
+use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::units::format_rate;
+
+pub(super) const RULE: Rule = Rule {
+    code: "missed-schedule",
+    meaning: "The offered load could not be started on time, so the figures show less load than was asked for.",
+    check,
+};
+
+/// Share of late starts that a queue may have now and then.
+const MISSED_MAX: f64 = 0.01;
+
+fn check(record: &Record) -> Option<Finding> {
+    let missed = |m: &MeasurementRecord| m.missed_starts.unwrap_or(0) as f64;
+    let done = |m: &MeasurementRecord| m.headline_ops().iter().map(|(_, op)| op.count).sum::<u64>() as f64;
+    let hits: Vec<_> = real(record).filter(|(_, m)| m.workload.rate.is_some() && missed(m) > MISSED_MAX * done(m)).collect();
+    let share = |m: &MeasurementRecord| missed(m) / (done(m) + missed(m));
+    let (_, worst) = hits.iter().max_by(|a, b| share(a.1).total_cmp(&share(b.1)))?;
+    Some(Finding {
+        code: RULE.code.to_owned(),
+        severity: Severity::Warning,
+        claim: format!(
+            "The schedule was missed in {}: at {} operations per second, {} of the starts of {} were late, because every slot was still busy.",
+            scope(record, hits.iter().map(|h| h.0)),
+            format_rate(worst.workload.rate.unwrap_or(0.0)),
+            percent(share(worst)),
+            worst.workload.name,
+        ),
+        evidence: hits.iter().map(|(index, m)| evidence(*index, "missed_starts", missed(m), MISSED_MAX * done(m), "1")).collect(),
+        remedy: "Offer less (--rate), or allow more requests in flight (--depth, --jobs); judge by the latency from the intended start."
+            .to_owned(),
+        reproduce: None,
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::healthy;
+
+    pub(in crate::rules) fn spoilt() -> Record {
+        healthy::spoilt("random-read-d32", |m| (m.workload.rate, m.missed_starts) = (Some(12_000.0), Some(10_000)))
+    }
+
+    #[test]
+    fn late_starts_are_told() {
+        let claim = check(&spoilt()).unwrap().claim;
+        assert!(claim.contains("at 12000 operations per second, 17 % of the starts of random-read-d32"), "{claim}");
+    }
+
+    #[test]
+    fn a_few_late_starts_and_closed_loops_are_fine() {
+        assert_eq!(check(&healthy::spoilt("random-read-d32", |m| (m.workload.rate, m.missed_starts) = (Some(1e4), Some(500)))), None);
+        assert_eq!(check(&healthy::spoilt("random-read-d32", |m| m.missed_starts = Some(10_000))), None);
+    }
+}

@@ -1,0 +1,169 @@
+//! Findings: one file per rule, one registry. A rule looks at a whole record and says at most one thing about it, however many workloads it
+//! concerns: a page with the same warning eight times is not read.
+//! Rules know the record only; how a finding is printed is not theirs.
+
+use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::plan::EngineKind;
+use diskproof_model::record::{MeasurementRecord, Record};
+
+mod cpu_limited;
+mod depth_not_held;
+mod disturbed;
+mod engine_fallback;
+mod imprecise;
+mod io_errors;
+mod io_punted;
+mod missed_schedule;
+mod not_direct;
+mod served_from_cache;
+mod unwritten_blocks;
+mod virtual_disk;
+
+/// A rule that may find something.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// Stable code of its finding.
+    pub code: &'static str,
+    /// What the finding means, for the reference: one sentence.
+    pub meaning: &'static str,
+    /// Looks at a record.
+    pub check: fn(&Record) -> Option<Finding>,
+}
+
+/// Every rule; among findings of equal weight this is the order in which they are told.
+pub const RULES: &[Rule] = &[
+    io_errors::RULE,
+    served_from_cache::RULE,
+    unwritten_blocks::RULE,
+    not_direct::RULE,
+    disturbed::RULE,
+    cpu_limited::RULE,
+    missed_schedule::RULE,
+    imprecise::RULE,
+    depth_not_held::RULE,
+    io_punted::RULE,
+    engine_fallback::RULE,
+    virtual_disk::RULE,
+];
+
+/// All findings on a record, heaviest first.
+pub fn findings(record: &Record) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = RULES.iter().filter_map(|rule| (rule.check)(record)).collect();
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings
+}
+
+/// A measurement and its place in the record.
+type Measured<'a> = (usize, &'a MeasurementRecord);
+
+/// Every measurement that did real I/O.
+fn real(record: &Record) -> impl Iterator<Item = Measured<'_>> {
+    record.measurements.iter().enumerate().filter(|(_, m)| m.workload.engine != EngineKind::Null)
+}
+
+/// An observation at `/measurements/INDEX/PLACE`.
+fn evidence(index: usize, place: &str, observed: f64, threshold: f64, unit: &str) -> Evidence {
+    Evidence { path: format!("/measurements/{index}/{place}"), observed, threshold, unit: unit.to_owned() }
+}
+
+/// The workloads that a finding concerns: `all 8 workloads`, `2 of 8 workloads (random-read-d1, random-read-d32)`.
+fn scope(record: &Record, indices: impl IntoIterator<Item = usize>) -> String {
+    let mut indices: Vec<usize> = indices.into_iter().collect();
+    indices.dedup();
+    let names: Vec<&str> = indices.iter().map(|i| record.measurements[*i].workload.name.as_str()).collect();
+    match (names.len(), record.measurements.len()) {
+        (1, 1) => names[0].to_owned(),
+        (hit, all) if hit == all => format!("all {all} workloads"),
+        (hit, all) => format!("{hit} of {all} workloads ({})", names.join(", ")),
+    }
+}
+
+/// A share in percent: `0.4 %`, `12 %`; never `100 %` for less than all.
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        p if p >= 99.0 && share < 1.0 => "99 %".to_owned(),
+        p if p < 9.95 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
+    }
+}
+
+fn heaviest(severities: impl IntoIterator<Item = Severity>) -> Severity {
+    severities.into_iter().max().unwrap_or(Severity::Note)
+}
+
+/// Requests that this workload wants in flight.
+fn wanted_depth(m: &MeasurementRecord) -> f64 {
+    f64::from(m.workload.depth) * f64::from(m.workload.workers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::healthy;
+
+    /// For every rule a record on which it fires.
+    const FIRES: &[fn() -> Record] = &[
+        io_errors::tests::spoilt,
+        served_from_cache::tests::spoilt,
+        unwritten_blocks::tests::spoilt,
+        not_direct::tests::spoilt,
+        disturbed::tests::spoilt,
+        cpu_limited::tests::spoilt,
+        missed_schedule::tests::spoilt,
+        imprecise::tests::spoilt,
+        depth_not_held::tests::spoilt,
+        io_punted::tests::spoilt,
+        engine_fallback::tests::spoilt,
+        virtual_disk::tests::spoilt,
+    ];
+
+    #[test]
+    fn codes_are_unique_and_documented() {
+        for (i, rule) in RULES.iter().enumerate() {
+            assert!(RULES[..i].iter().all(|other| other.code != rule.code), "{}", rule.code);
+            assert!(rule.code.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", rule.code);
+            assert!(rule.meaning.len() > 30 && rule.meaning.ends_with('.'), "{}: {}", rule.code, rule.meaning);
+        }
+        assert_eq!(RULES.len(), FIRES.len());
+    }
+
+    #[test]
+    fn every_finding_is_backed_by_the_record() {
+        for (rule, spoilt) in RULES.iter().zip(FIRES) {
+            let record = spoilt();
+            let finding = (rule.check)(&record).unwrap_or_else(|| panic!("{} does not fire on its own case", rule.code));
+            assert_eq!(finding.code, rule.code);
+            assert!(!finding.evidence.is_empty() && !finding.claim.is_empty() && !finding.remedy.is_empty(), "{finding:?}");
+            let document = serde_json::to_value(&record).unwrap();
+            for evidence in &finding.evidence {
+                let seen =
+                    document.pointer(&evidence.path).unwrap_or_else(|| panic!("{}: {} is not in the record", rule.code, evidence.path));
+                if let Some(number) = seen.as_f64() {
+                    assert_eq!(number, evidence.observed, "{}: {}", rule.code, evidence.path);
+                }
+                assert!(evidence.observed.is_finite() && evidence.threshold.is_finite(), "{}: JSON has no infinity", rule.code);
+            }
+        }
+    }
+
+    #[test]
+    fn the_heaviest_comes_first() {
+        let mut run = healthy::run();
+        run.1[0].punted = Some(true);
+        run.1[1].device.read_bytes = 0;
+        let codes: Vec<_> = healthy::judge(run).findings.into_iter().map(|f| f.code).collect();
+        assert_eq!(codes, ["served-from-cache", "io-punted"]);
+    }
+
+    #[test]
+    fn scopes_name_the_workloads() {
+        let record = healthy::record();
+        assert_eq!(scope(&record, 0..8), "all 8 workloads");
+        assert_eq!(scope(&record, [2, 2, 3]), "2 of 8 workloads (random-read-d1, random-read-d32)");
+    }
+
+    #[test]
+    fn less_than_all_is_not_called_all() {
+        assert_eq!((percent(0.9999), percent(1.0), percent(0.004)), ("99 %".to_owned(), "100 %".to_owned(), "0.4 %".to_owned()));
+    }
+}

@@ -1,0 +1,106 @@
+//! `unwritten-blocks`: blocks were read that nobody ever wrote; they cost no access to the medium.
+
+use super::{Measured, Rule, evidence, heaviest, percent, real, scope};
+use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::record::Record;
+use diskproof_model::target::TargetKind;
+use diskproof_model::units::format_bytes;
+
+pub(super) const RULE: Rule = Rule {
+    code: "unwritten-blocks",
+    meaning: "Blocks were read that hold nothing (holes, discarded or never written); such reads are answered without the medium and look too fast.",
+    check,
+};
+
+/// Share of the span that may be holes: the metadata of a sparse image, not more.
+const UNWRITTEN_MAX: f64 = 0.01;
+/// From this share on most of the figure is not the medium's.
+const UNWRITTEN_FAILURE: f64 = 0.5;
+/// Fewer blocks than this are too few to judge their content.
+const SAMPLED_MIN: u64 = 20;
+/// Share of the blocks that may hold nothing but zeros: databases keep some empty pages.
+const ZERO_MAX: f64 = 0.1;
+
+struct Hit {
+    index: usize,
+    severity: Severity,
+    words: String,
+    evidence: Evidence,
+}
+
+fn check(record: &Record) -> Option<Finding> {
+    let hits: Vec<Hit> = real(record).filter(|(_, m)| m.workload.read_permille > 0).filter_map(hit).collect();
+    let worst = hits.iter().reduce(|a, b| if b.severity > a.severity { b } else { a })?;
+    let device = record.targets.get(record.measurements[worst.index].target).is_some_and(|t| t.kind == TargetKind::BlockDevice);
+    let remedy = if device {
+        "Measure a device whose span has been written once from end to end, or a part that holds data."
+    } else {
+        "Measure a directory, where diskproof writes its own file first, or a file that was copied rather than truncated to its size."
+    };
+    Some(Finding {
+        code: RULE.code.to_owned(),
+        severity: heaviest(hits.iter().map(|h| h.severity)),
+        claim: format!(
+            "Empty blocks were read in {}: {} Such reads may be answered without the medium.",
+            scope(record, hits.iter().map(|h| h.index)),
+            worst.words
+        ),
+        evidence: hits.iter().map(|h| h.evidence.clone()).collect(),
+        remedy: remedy.to_owned(),
+        reproduce: None,
+    })
+}
+
+fn hit((index, m): Measured) -> Option<Hit> {
+    let unwritten = m.unwritten_bytes.unwrap_or(0);
+    let (span, zero) = (m.workload.span_bytes, m.zero_blocks);
+    if unwritten as f64 > UNWRITTEN_MAX * span as f64 {
+        let share = unwritten as f64 / span.max(1) as f64;
+        return Some(Hit {
+            index,
+            severity: if share >= UNWRITTEN_FAILURE { Severity::Failure } else { Severity::Warning },
+            words: format!("{} of {} ({}) were never written.", format_bytes(unwritten), format_bytes(span), percent(share)),
+            evidence: evidence(index, "unwritten_bytes", unwritten as f64, UNWRITTEN_MAX * span as f64, "B"),
+        });
+    }
+    (zero.sampled >= SAMPLED_MIN && zero.zero as f64 >= ZERO_MAX * zero.sampled as f64).then(|| Hit {
+        index,
+        severity: Severity::Warning,
+        words: format!("{} of {} blocks looked at hold only zeros: never written, discarded, or really zero.", zero.zero, zero.sampled),
+        evidence: evidence(index, "zero_blocks/zero", zero.zero as f64, ZERO_MAX * zero.sampled as f64, "1"),
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::healthy;
+    use diskproof_model::measurement::ZeroSample;
+
+    pub(in crate::rules) fn spoilt() -> Record {
+        let mut run = healthy::run();
+        run.1[3].unwritten_bytes = Some(healthy::SPAN_BYTES / 20);
+        run.1[2].zero_blocks = ZeroSample { sampled: 100, zero: 90 };
+        healthy::judge(run)
+    }
+
+    #[test]
+    fn holes_and_zeros_are_told() {
+        let finding = check(&spoilt()).unwrap();
+        assert_eq!((finding.severity, finding.evidence.len()), (Severity::Warning, 2));
+        assert!(finding.claim.contains("90 of 100 blocks"), "{}", finding.claim);
+        let holes = healthy::spoilt("random-read-d1", |m| m.unwritten_bytes = Some(healthy::SPAN_BYTES));
+        let finding = check(&holes).unwrap();
+        assert_eq!(finding.severity, Severity::Failure);
+        assert!(finding.claim.contains("4 GiB of 4 GiB (100 %) were never written"), "{}", finding.claim);
+    }
+
+    #[test]
+    fn silent_on_writers_few_samples_and_a_few_zeros() {
+        let write = healthy::spoilt("sequential-write", |m| m.unwritten_bytes = Some(healthy::SPAN_BYTES));
+        assert_eq!(check(&write), None);
+        for zeros in [ZeroSample { sampled: 19, zero: 19 }, ZeroSample { sampled: 1000, zero: 99 }] {
+            assert_eq!(check(&healthy::all_spoilt(|m| m.zero_blocks = zeros)), None);
+        }
+    }
+}
