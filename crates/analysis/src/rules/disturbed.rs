@@ -42,7 +42,7 @@ fn check(record: &Record) -> Option<Finding> {
         code: RULE.code.to_owned(),
         severity: heaviest(hits.iter().map(severity)),
         claim: format!(
-            "Others used the disk during {}: in {} it moved {} more than was asked for ({}). {}",
+            "Others used the disk during {}: in {} the disk moved {} more than was asked for ({}). {}",
             scope(record, hits.iter().map(|h| h.index)),
             record.measurements[worst.index].workload.name,
             format_bytes(worst.excess),
