@@ -21,8 +21,8 @@ const CORRELATION_MAX: f64 = 0.8;
 const DRIFT_MIN: f64 = 0.01;
 /// Batches of the test whether a tail still begins off its level: a first fifth of four, a last half of ten.
 const LEVEL_BATCHES: usize = 20;
-/// Standard errors that make a step. Above the 3.5 that 1 % of independent runs exceed where the step looks largest (Hawkins 1977), as
-/// correlated noise wanders.
+/// Standard errors that make a step. More than the two or three of an ordinary test, as the place where the step looks largest is chosen
+/// from the data (Hawkins 1977) and correlated noise wanders; at 4 fewer than 3 % of the steady runs in the tests count as unsettled.
 const STEP_ERRORS: f64 = 4.0;
 /// Steps in which the cut moves on while the tail begins off.
 const CUT_STEPS: usize = 20;
