@@ -1,0 +1,162 @@
+//! The command line: what may be written, and what each word means. Checks form only; whether it makes sense for a target is the commands' business.
+
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use diskproof_analysis::expect::Expected;
+use diskproof_model::plan::{EngineChoice, EngineKind};
+use diskproof_model::units::{parse_duration, parse_size};
+use std::path::PathBuf;
+
+/// Measures what a disk really does for a database, proves the figure, says what it means and what to do about it.
+#[derive(Debug, Parser)]
+#[command(name = "diskproof", version, max_term_width = 100, arg_required_else_help = true, disable_help_subcommand = true)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Measure everything that matters about a disk in about a minute
+    #[command(after_help = CHECK_HELP)]
+    Check(Box<Check>),
+    /// Show what a disk is: identity, layers, queue settings, link, write cache; measures nothing
+    Info(Info),
+}
+
+const CHECK_HELP: &str = "\
+A directory is measured through a scratch file without a name inside it, which vanishes even on kill -9. A regular file or a block device is \
+only read. Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
+
+Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety, 4 the run failed or the disk gave errors, 130 Ctrl-C.
+
+Examples:
+  diskproof check                                   the disk under the current directory
+  diskproof check /var/lib/postgresql --quick       the same in 20 s
+  sudo diskproof check /dev/sdb                     reads only
+  diskproof check . --expect 'commit-fdatasync.p99<=5ms' --json -o today.json";
+
+/// Flags of every verb that measures.
+#[derive(Debug, clap::Args)]
+pub struct Measuring {
+    /// Save the record; the format follows the extension: .json (repeatable)
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub outputs: Vec<PathBuf>,
+    /// Print the record as JSON on stdout, and nothing else
+    #[arg(long)]
+    pub json: bool,
+    /// No progress and no notes on stderr
+    #[arg(long)]
+    pub quiet: bool,
+    /// Print the well-known tool's command for each figure after the result
+    #[arg(long)]
+    pub commands: bool,
+    /// Colour the result
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorWhen,
+    /// Show the plan, its time and the bytes it would write; open nothing for writing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Seed of every random choice; the same seed gives the same offsets
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Your own words, kept in the record
+    #[arg(long, value_name = "TEXT")]
+    pub note: Option<String>,
+    /// Kernel interface: auto takes the best that works here and says which
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub engine: EngineName,
+    /// Size of the scratch file
+    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    pub size: Option<u64>,
+    /// Time for the whole run
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub time: Option<u64>,
+    /// Exit with 1 unless this holds, such as 'random-read-d32.iops>=5000' (repeatable)
+    #[arg(long = "expect", value_name = "CONDITION", action = ArgAction::Append)]
+    pub expected: Vec<Expected>,
+}
+
+/// `diskproof check`
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    /// Directory, regular file or block device
+    #[arg(default_value = ".")]
+    pub target: PathBuf,
+    /// At most 20 seconds
+    #[arg(long, conflicts_with_all = ["thorough", "time"])]
+    pub quick: bool,
+    /// Up to 5 minutes
+    #[arg(long, conflicts_with = "time")]
+    pub thorough: bool,
+    /// Write nothing but the scratch file's content: leave the writing workloads out
+    #[arg(long)]
+    pub read_only: bool,
+    /// Flags of every measuring verb.
+    #[command(flatten)]
+    pub measuring: Measuring,
+}
+
+/// `diskproof info`
+#[derive(Debug, clap::Args)]
+pub struct Info {
+    /// Directory, regular file or block device
+    #[arg(default_value = ".")]
+    pub target: PathBuf,
+    /// Print it as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Colour the result
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorWhen,
+}
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ColorWhen {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Names of the kernel interfaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EngineName {
+    /// The best that works here, per workload
+    Auto,
+    /// io_uring
+    Uring,
+    /// Linux native AIO
+    Aio,
+    /// pread/pwrite, a thread per request in flight
+    Sync,
+    /// A shared memory mapping
+    Mmap,
+}
+
+impl From<EngineName> for EngineChoice {
+    fn from(name: EngineName) -> Self {
+        match name {
+            EngineName::Auto => Self::Auto,
+            EngineName::Uring => Self::Fixed(EngineKind::Uring),
+            EngineName::Aio => Self::Fixed(EngineKind::Aio),
+            EngineName::Sync => Self::Fixed(EngineKind::Sync),
+            EngineName::Mmap => Self::Fixed(EngineKind::Mmap),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+}

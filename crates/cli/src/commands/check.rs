@@ -1,0 +1,190 @@
+//! `diskproof check`: the eight workloads that matter to a database, in an order that lets one serve the next.
+
+use crate::args::{Check, Measuring};
+use crate::execute::{LayoutLimits, Outcome, Run, execute, random_seed};
+use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::output::{Savings, Voice, deliver, style, to_stdout};
+use anyhow::Context as _;
+use diskproof_model::plan::{
+    Access, CachePolicy, Distribution, Layout, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Span, Stop, SyncCall, SyncPolicy, Verify, Workload,
+};
+use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
+use diskproof_model::units::format_bytes;
+use diskproof_report::terminal;
+use diskproof_target::{probe, scratch_bytes_max};
+
+/// PostgreSQL's page.
+const PAGE_BYTES: u32 = 8192;
+/// What sequential scans, bulk loads and backups amount to at the disk.
+const LARGE_BYTES: u32 = 1 << 20;
+const LARGE_DEPTH: u32 = 8;
+/// Enough to keep an SSD's channels busy, and what the PostgreSQL cookbook uses.
+const QUEUE_DEPTH: u32 = 32;
+/// Relative half-width at which a workload is known well enough.
+const PRECISION: f64 = 0.02;
+/// Drives have up to 1 GiB of cache of their own; less than this would measure it.
+const SCRATCH_BYTES_MIN: u64 = 1 << 30;
+/// Less than this cannot tell a disk from its cache at all.
+const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
+/// Commits are slow; a limit that only a disk in RAM reaches.
+const COMMIT_BYTES_MAX: u64 = 1 << 30;
+
+/// How long and how large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pace {
+    time_ns: u64,
+    scratch_bytes: u64,
+}
+
+const SECOND: u64 = 1_000_000_000;
+const QUICK: Pace = Pace { time_ns: 17 * SECOND, scratch_bytes: 1 << 30 };
+const NORMAL: Pace = Pace { time_ns: 58 * SECOND, scratch_bytes: 4 << 30 };
+const THOROUGH: Pace = Pace { time_ns: 285 * SECOND, scratch_bytes: 16 << 30 };
+
+/// Measures.
+pub fn check(check: &Check) -> anyhow::Result<Exit> {
+    let measuring = &check.measuring;
+    let interrupt = Interrupt::listen().context("signals cannot be caught")?;
+    let identity = probe(&check.target).map_err(Failure::Probe)?;
+    let plan = plan(check, &identity)?;
+    let identities = vec![identity];
+    if measuring.dry_run {
+        to_stdout(|out| terminal::write_plan(&plan, &identities, &style(measuring.color), out))?;
+        return Ok(Exit::Done);
+    }
+    let savings = Savings::prepare(&measuring.outputs)?;
+    let voice = Voice::of(measuring);
+    voice.say(&terminal::budget_line(&plan, &identities));
+    let limits = LayoutLimits { bytes_min: SCRATCH_BYTES_MIN, time_ns: pace(check).time_ns / 9 };
+    let note = measuring.note.clone();
+    let outcome = execute(Run { plan, identities, layout: limits, expected: &measuring.expected, note, voice }, &interrupt)?;
+    deliver(&outcome.record, savings, measuring)?;
+    conclude(outcome, &interrupt)
+}
+
+/// The exit code of a run that has been printed.
+fn conclude(outcome: Outcome, interrupt: &Interrupt) -> anyhow::Result<Exit> {
+    if let Some(failure) = outcome.failure {
+        return Err(failure.into());
+    }
+    let record = outcome.record;
+    Ok(match interrupt.signal() {
+        Some(signal) if record.partial => Exit::Signal(signal),
+        _ if record.partial || record.measurements.iter().any(|m| m.errors_total() > 0) => Exit::Failed,
+        _ if record.expectations.iter().any(|e| !e.met) => Exit::ThresholdMissed,
+        _ => Exit::Done,
+    })
+}
+
+fn pace(check: &Check) -> Pace {
+    match check.measuring.time {
+        Some(time_ns) => Pace { time_ns: time_ns.max(8 * SECOND / 10), scratch_bytes: if time_ns > 30 * SECOND { NORMAL } else { QUICK }.scratch_bytes },
+        None if check.quick => QUICK,
+        None if check.thorough => THOROUGH,
+        None => NORMAL,
+    }
+}
+
+fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
+    let (pace, measuring) = (pace(check), &check.measuring);
+    let scratch_bytes = match identity.kind {
+        TargetKind::Directory => Some(scratch_size(measuring, pace, identity)?),
+        TargetKind::File | TargetKind::BlockDevice if measuring.size.is_some() => {
+            let path = &identity.path;
+            return Err(Failure::Usage(format!("--size is the size of the scratch file in a directory; {path} is measured as it is, without one")));
+        }
+        TargetKind::File | TargetKind::BlockDevice => None,
+    };
+    let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
+    for workload in eight(measuring, pace.time_ns, scratch_bytes) {
+        let why = match scratch_bytes {
+            None if workload.writes() => Some("the target is only read; give a directory on it to measure writes"),
+            Some(_) if workload.writes() && check.read_only => Some("--read-only"),
+            _ => None,
+        };
+        match why {
+            Some(why) => skipped.push(Skipped { workload: workload.name, why: why.to_owned() }),
+            None => workloads.push(workload),
+        }
+    }
+    Ok(Plan {
+        schema: PLAN_SCHEMA.to_owned(),
+        method: METHOD_VERSION,
+        seed: measuring.seed.unwrap_or_else(random_seed),
+        targets: vec![identity.path.clone()],
+        scratch_bytes,
+        workloads,
+        skipped,
+        origin: Origin::Native { verb: "check".to_owned(), argv: std::env::args().collect() },
+    })
+}
+
+/// As large as the pace wants and the free space allows, in whole large blocks.
+fn scratch_size(measuring: &Measuring, pace: Pace, identity: &TargetIdentity) -> Result<u64, Failure> {
+    let room = scratch_bytes_max(identity);
+    let wanted = measuring.size.unwrap_or(pace.scratch_bytes);
+    if let Some(size) = measuring.size
+        && size < u64::from(LARGE_BYTES * LARGE_DEPTH)
+    {
+        let least = format_bytes(u64::from(LARGE_BYTES * LARGE_DEPTH));
+        return Err(Failure::Usage(format!("--size {}: too small to measure anything; use at least {least}", format_bytes(size))));
+    }
+    // With --size the gate judges the user's own number, and says why not.
+    let size = if measuring.size.is_some() { wanted } else { wanted.min(room) };
+    if measuring.size.is_none() && identity.filesystem.is_some() && (1..SCRATCH_BYTES_LEAST).contains(&size) {
+        return Err(Failure::Refused(Refusal {
+            asked: format!("write a scratch file in {}", identity.path),
+            reasons: vec![format!("only {} could be written without filling the disk, too little to tell a disk from its cache", format_bytes(size))],
+            remedy: "Free some space, or set --size yourself".to_owned(),
+        }));
+    }
+    Ok(size / u64::from(LARGE_BYTES) * u64::from(LARGE_BYTES))
+}
+
+/// The workloads with their shares of the time. The first lays the file out; reads come before the writes that would disturb them.
+fn eight(measuring: &Measuring, time_ns: u64, scratch_bytes: Option<u64>) -> Vec<Workload> {
+    let scratch = scratch_bytes.unwrap_or(u64::MAX);
+    let random = Access::Random { distribution: Distribution::Uniform };
+    let commit = SyncPolicy::Every { writes: 1, call: SyncCall::Fdatasync };
+    let base = |name: &str, read_permille, access, depth, share: u64, bytes: Option<u64>| {
+        // Time is shared out in 58ths; every workload but the first gives a little of its own to its warm-up.
+        let all = time_ns / 58 * share;
+        let warmup_ns = if share == 9 { 0 } else { (all / 20).min(SECOND) };
+        let stop = Stop { precision: Some(PRECISION), time_ns: Some(all - warmup_ns), bytes, ops: None };
+        Workload {
+            name: name.to_owned(),
+            read_permille,
+            access,
+            block_bytes: PAGE_BYTES,
+            block_mix: Vec::new(),
+            depth,
+            workers: 1,
+            span: Span::default(),
+            stop,
+            warmup_ns,
+            rate: None,
+            sync: SyncPolicy::None,
+            cache: CachePolicy::Direct,
+            engine: measuring.engine.into(),
+            layout: Layout::Needed,
+            verify: Verify::Off,
+        }
+    };
+    let large = |workload: Workload| Workload { block_bytes: LARGE_BYTES, ..workload };
+    let writes = |bytes: u64| scratch_bytes.map(|_| bytes);
+    vec![
+        Workload {
+            layout: Layout::Provides,
+            sync: SyncPolicy::AtEnd,
+            ..large(base("sequential-write", 0, Access::Sequential, LARGE_DEPTH, 9, writes(scratch.saturating_mul(2))))
+        },
+        large(base("sequential-read", 1000, Access::Sequential, LARGE_DEPTH, 7, None)),
+        base("random-read-d1", 1000, random.clone(), 1, 7, None),
+        base("random-read-d32", 1000, random.clone(), QUEUE_DEPTH, 7, None),
+        Workload { sync: commit, ..base("commit-fdatasync", 0, Access::Sequential, 1, 7, writes(COMMIT_BYTES_MAX.min(scratch))) },
+        base("mixed-sequential", 500, Access::Sequential, QUEUE_DEPTH, 7, writes(scratch.saturating_mul(2))),
+        base("mixed-random", 500, random.clone(), QUEUE_DEPTH, 7, writes(scratch)),
+        base("random-write-d32", 0, random, QUEUE_DEPTH, 7, writes(scratch)),
+    ]
+}

@@ -1,0 +1,175 @@
+//! From a plan to a record: gate, run, judge. The same for every verb that measures.
+
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::live::Live;
+use crate::output::Voice;
+use diskproof_analysis::expect::Expected;
+use diskproof_analysis::judge::{RunFacts, judge};
+use diskproof_engine::{RunError, Session, measure_clock};
+use diskproof_model::measurement::{Measurement, StopReason};
+use diskproof_model::plan::{Layout, Plan, Workload};
+use diskproof_model::progress::Control;
+use diskproof_model::record::{Record, Tool};
+use diskproof_model::target::TargetIdentity;
+use diskproof_target::{Intent, OpenTarget, admit, host_facts};
+
+/// What the run needs besides the plan.
+pub struct Run<'a> {
+    /// What to do.
+    pub plan: Plan,
+    /// The targets, probed.
+    pub identities: Vec<TargetIdentity>,
+    /// How far and how long the scratch file is laid out when the workload that does so ran out of time.
+    pub layout: LayoutLimits,
+    /// Thresholds.
+    pub expected: &'a [Expected],
+    /// The user's words.
+    pub note: Option<String>,
+    /// Where progress goes.
+    pub voice: Voice,
+}
+
+/// Limits of laying out a scratch file beside the measured workloads.
+#[derive(Debug, Clone, Copy)]
+pub struct LayoutLimits {
+    /// A smaller file would sit in small caches.
+    pub bytes_min: u64,
+    /// But no longer than this.
+    pub time_ns: u64,
+}
+
+/// What came of a run.
+pub struct Outcome {
+    /// The record; partial when the run ended early.
+    pub record: Record,
+    /// Why it ended early, if by an error.
+    pub failure: Option<Failure>,
+}
+
+/// Runs the plan. An error before the first workload is an `Err`; a later one is part of the outcome, with everything measured before.
+pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> {
+    let Run { plan, identities, layout, expected, note, voice } = run;
+    let mut targets = open_targets(&plan, &identities)?;
+    let (clock, host, started) = (measure_clock(), host_facts(), timestamp());
+    let run_id = run_id();
+    let mut live = Live::new(&plan, voice, interrupt.clone());
+    let session = Session::new(plan.seed);
+    let mut work = Work { session, plan: &plan, layout, targets: &mut targets, measurements: Vec::new() };
+    let ended = work.all(&mut live);
+    live.finish();
+    let measurements = work.measurements;
+    let ended_early = match &ended {
+        Ok(None) => None,
+        Ok(Some(why)) => Some(why.clone()),
+        Err(error) => Some(error.to_string()),
+    };
+    let tool = Tool { name: "diskproof".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+    let partial = ended_early.is_some();
+    let facts = RunFacts { tool, run_id, started, partial, ended_early, note, host, clock, plan: plan.clone(), targets: identities };
+    Ok(Outcome { record: judge(facts, &measurements, expected), failure: ended.err().map(Failure::Run) })
+}
+
+fn open_targets(plan: &Plan, identities: &[TargetIdentity]) -> Result<Vec<OpenTarget>, Failure> {
+    let open = |identity: &TargetIdentity| {
+        let intent = match plan.scratch_bytes {
+            Some(size_bytes) if identity.kind == diskproof_model::target::TargetKind::Directory => Intent::Scratch { size_bytes },
+            _ => Intent::Read,
+        };
+        Ok(OpenTarget::open(admit(identity.clone(), intent)?)?)
+    };
+    identities.iter().map(open).collect()
+}
+
+struct Work<'a> {
+    session: Session,
+    plan: &'a Plan,
+    layout: LayoutLimits,
+    targets: &'a mut [OpenTarget],
+    measurements: Vec<Measurement>,
+}
+
+impl Work<'_> {
+    /// All workloads. `Some` sentence when the rest makes no sense any more.
+    fn all(&mut self, live: &mut Live) -> Result<Option<String>, RunError> {
+        for (index, workload) in self.plan.workloads.iter().enumerate() {
+            live.begin(index);
+            if workload.layout == Layout::Needed && self.lay_out(live)? == Control::Interrupt {
+                return Ok(Some(INTERRUPTED.to_owned()));
+            }
+            let measured = self.session.run(workload, self.targets, live)?;
+            live.end(&measured);
+            let ended = self.ended_early(workload, &measured);
+            self.measurements.extend(measured);
+            if ended.is_some() {
+                return Ok(ended);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Before the first workload that needs content: what the layout workload could not write in its time is written now, up to the least size
+    /// that makes sense; then the file is as large as what it holds.
+    fn lay_out(&mut self, live: &mut Live) -> Result<Control, RunError> {
+        for target in self.targets.iter_mut().filter(|t| t.is_scratch() && t.usable_bytes() < t.capacity_bytes()) {
+            let untouched = target.usable_bytes() == 0;
+            let wanted = if untouched { target.capacity_bytes() } else { self.layout.bytes_min.min(target.capacity_bytes()) };
+            if self.session.lay_out(target, wanted, Some(self.layout.time_ns), live)? == Control::Interrupt {
+                return Ok(Control::Interrupt);
+            }
+            target.trim_to_written()?;
+        }
+        Ok(Control::Continue)
+    }
+
+    fn ended_early(&self, workload: &Workload, measured: &[Measurement]) -> Option<String> {
+        measured.iter().find_map(|m| match m.stopped {
+            StopReason::Interrupted => Some(INTERRUPTED.to_owned()),
+            StopReason::Errors => {
+                let errors: Vec<String> = m.ops.values().flat_map(|op| op.errors.iter()).map(|(errno, n)| format!("{n} × {errno}")).collect();
+                let path = self.targets.get(m.target).map_or("", |t| t.identity().path.as_str());
+                let name = &workload.name;
+                Some(format!("{path} failed too often while '{name}' ran ({}); {}", errors.join(", "), remedy(m)))
+            }
+            _ => None,
+        })
+    }
+}
+
+const INTERRUPTED: &str = "interrupted by the user; what was measured before stands";
+
+fn remedy(measurement: &Measurement) -> &'static str {
+    let seen = |errno: &str| measurement.ops.values().any(|op| op.errors.contains_key(errno));
+    if seen("ENOSPC") || seen("EDQUOT") {
+        "the disk or the quota is full: free space, or use a smaller --size"
+    } else if seen("EIO") {
+        "the disk or the path to it is failing: see the kernel log (dmesg) and smartctl -a, and save the data"
+    } else {
+        "see the kernel log (dmesg)"
+    }
+}
+
+fn timestamp() -> String {
+    jiff::Timestamp::now().round(jiff::Unit::Second).map_or_else(|_| jiff::Timestamp::now().to_string(), |t| t.to_string())
+}
+
+/// 128 random bits in hex: unique among all runs on all machines.
+fn run_id() -> String {
+    random_bytes::<16>().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A seed nobody chose.
+pub fn random_seed() -> u64 {
+    // Below 2⁵³, so that readers of JSON in every language keep it exact.
+    u64::from_le_bytes(random_bytes::<8>()) >> 11
+}
+
+fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    if rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()).is_err() {
+        // Before Linux 3.17, or blocked: the clock and the process id still tell runs apart.
+        let now = jiff::Timestamp::now().as_nanosecond() as u64 ^ u64::from(std::process::id()) << 32;
+        bytes.iter_mut().zip(now.to_le_bytes().into_iter().cycle()).for_each(|(byte, value)| *byte = value);
+    }
+    bytes
+}

@@ -1,0 +1,133 @@
+//! What the user sees while it runs, on stderr: one moving line on a terminal, a plain line per workload elsewhere, nothing with --quiet.
+//! Also hears Ctrl-C, and ends a workload once it is known well enough.
+
+use crate::interrupt::Interrupt;
+use crate::output::{Voice, complain};
+use diskproof_analysis::estimate;
+use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_model::plan::{Layout, Plan};
+use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::units::{format_duration, format_rate, format_throughput};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::time::{Duration, Instant};
+
+/// Judging the precision takes a millisecond on a long series: often enough, and far from the workers' time.
+const JUDGE_EVERY: Duration = Duration::from_millis(250);
+/// A workload is not ended before this share of its time, however steady it is: tails need samples.
+const SHARE_MIN: f64 = 0.25;
+
+/// The watcher of a run.
+pub struct Live {
+    plan: Plan,
+    interrupt: Interrupt,
+    voice: Voice,
+    bar: Option<ProgressBar>,
+    current: usize,
+    judged: Instant,
+}
+
+impl Live {
+    /// Nothing is shown before [`Live::begin`].
+    pub fn new(plan: &Plan, voice: Voice, interrupt: Interrupt) -> Self {
+        let bar = (voice == Voice::Terminal).then(|| {
+            let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr_with_hz(10));
+            let style = ProgressStyle::with_template("{prefix} {bar:16} {wide_msg}").map(|s| s.progress_chars("##-"));
+            if let Ok(style) = style {
+                bar.set_style(style);
+            }
+            bar
+        });
+        Self { plan: plan.clone(), interrupt, voice, bar, current: 0, judged: Instant::now() }
+    }
+
+    /// The workload with this index is next.
+    pub fn begin(&mut self, index: usize) {
+        self.current = index;
+        if let Some(bar) = &self.bar {
+            bar.set_prefix(format!("{}/{} {:<18}", index + 1, self.plan.workloads.len(), self.plan.workloads[index].name));
+            bar.set_position(0);
+        }
+    }
+
+    /// The current workload is over.
+    pub fn end(&mut self, measured: &[Measurement]) {
+        if self.voice != Voice::Lines {
+            return;
+        }
+        for measurement in measured {
+            let kinds = [OpKind::Commit, OpKind::Read, OpKind::Write];
+            let shown: Vec<String> = kinds
+                .into_iter()
+                .filter(|kind| *kind != OpKind::Write || !measurement.ops.contains_key(&OpKind::Commit))
+                .filter_map(|kind| {
+                    let op = measurement.ops.get(&kind)?;
+                    let rate = estimate::rate(&op.series, measurement.wall_ns);
+                    Some(format!("{} {}s/s, {}", format_rate(rate.ops.value), kind.as_str(), format_throughput(rate.bytes.value)))
+                })
+                .collect();
+            let (step, all) = (self.current + 1, self.plan.workloads.len());
+            let left = match self.left_ns(1.0) {
+                Some(left) if left > 0 => format!("; at most {} left", format_duration(left)),
+                _ => String::new(),
+            };
+            complain(&format!("{step}/{all} {}: {}{left}", measurement.workload.name, shown.join("; ")));
+        }
+    }
+
+    /// The run is over: the moving line goes away.
+    pub fn finish(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// The most time left when `done` of the current workload is over.
+    fn left_ns(&self, done: f64) -> Option<u64> {
+        let times: Option<Vec<u64>> = self.plan.workloads[self.current..].iter().map(|w| w.stop.time_ns.map(|t| t + w.warmup_ns)).collect();
+        let times = times?;
+        let current = times.first().copied().unwrap_or(0) as f64 * (1.0 - done.clamp(0.0, 1.0));
+        Some(current as u64 + times.iter().skip(1).sum::<u64>())
+    }
+
+    fn show(&self, progress: &Progress<'_>) {
+        let Some(bar) = &self.bar else { return };
+        let done = progress.done.unwrap_or(0.0);
+        bar.set_position((done * 1000.0) as u64);
+        // The last second, so that the reading lives.
+        let recent: Vec<_> = progress.series.cells.iter().rev().skip(1).take(100).collect();
+        let seconds = (recent.len().max(1) as u64 * progress.series.interval_ns) as f64 / 1e9;
+        let ops = recent.iter().map(|cell| cell.ops).sum::<u64>() as f64 / seconds;
+        let bytes = recent.iter().map(|cell| cell.bytes).sum::<u64>() as f64 / seconds;
+        let what = match progress.phase {
+            Phase::Layout => "laying out ",
+            Phase::Warmup => "warming up ",
+            Phase::Measure => "",
+            Phase::Verify => "checking ",
+        };
+        let left = self.left_ns(done).map_or(String::new(), |left| format!(", {} left", format_duration(left)));
+        bar.set_message(format!("{what}{}/s, {}{left}", format_rate(ops), format_throughput(bytes)));
+    }
+
+    fn known_well_enough(&mut self, progress: &Progress<'_>) -> bool {
+        let workload = &self.plan.workloads[self.current];
+        let Some(goal) = workload.stop.precision else { return false };
+        if progress.phase != Phase::Measure || self.judged.elapsed() < JUDGE_EVERY {
+            return false;
+        }
+        self.judged = Instant::now();
+        let share = workload.stop.time_ns.map_or(1.0, |time| progress.elapsed_ns as f64 / time.max(1) as f64);
+        // A layout that ends before the file is full would leave the rest to an unmeasured fill.
+        let laid_out = workload.layout == Layout::Needed || progress.series.total().bytes >= self.plan.scratch_bytes.unwrap_or(0);
+        share >= SHARE_MIN && laid_out && estimate::precise_enough(progress.series, goal)
+    }
+}
+
+impl Watch for Live {
+    fn tick(&mut self, progress: &Progress<'_>) -> Control {
+        if self.interrupt.signal().is_some() {
+            return Control::Interrupt;
+        }
+        self.show(progress);
+        if self.known_well_enough(progress) { Control::Enough } else { Control::Continue }
+    }
+}
