@@ -11,6 +11,7 @@ mod fuse;
 pub mod gallery;
 mod loop_device;
 pub mod models;
+mod precedence;
 mod schedule;
 pub mod spec;
 

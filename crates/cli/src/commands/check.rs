@@ -147,10 +147,10 @@ fn eight(measuring: &Measuring, time_ns: u64, scratch_bytes: Option<u64>) -> Vec
     let scratch = scratch_bytes.unwrap_or(u64::MAX);
     let random = Access::Random { distribution: Distribution::Uniform };
     let commit = SyncPolicy::Every { writes: 1, call: SyncCall::Fdatasync };
-    let base = |name: &str, read_permille, access, depth, share: u64, bytes: Option<u64>| {
-        // Time is shared out in 58ths; every workload but the first gives a little of its own to its warm-up.
+    let base = |name: &str, layout, read_permille, access, depth, share: u64, bytes: Option<u64>| {
+        // Time is shared out in 58ths; every workload but the first, which lays the file out, gives a little of its own to its warm-up.
         let all = time_ns / 58 * share;
-        let warmup_ns = if share == 9 { 0 } else { (all / 20).min(SECOND) };
+        let warmup_ns = if layout == Layout::Provides { 0 } else { (all / 20).min(SECOND) };
         let stop = Stop { precision: Some(PRECISION), time_ns: Some(all - warmup_ns), bytes, ops: None };
         Workload {
             name: name.to_owned(),
@@ -167,24 +167,24 @@ fn eight(measuring: &Measuring, time_ns: u64, scratch_bytes: Option<u64>) -> Vec
             sync: SyncPolicy::None,
             cache: CachePolicy::Direct,
             engine: measuring.engine.into(),
-            layout: Layout::Needed,
+            layout,
             verify: Verify::Off,
         }
     };
+    let needed = Layout::Needed;
     let large = |workload: Workload| Workload { block_bytes: LARGE_BYTES, ..workload };
     let writes = |bytes: u64| scratch_bytes.map(|_| bytes);
     vec![
         Workload {
-            layout: Layout::Provides,
             sync: SyncPolicy::AtEnd,
-            ..large(base("sequential-write", 0, Access::Sequential, LARGE_DEPTH, 9, writes(scratch.saturating_mul(2))))
+            ..large(base("sequential-write", Layout::Provides, 0, Access::Sequential, LARGE_DEPTH, 9, writes(scratch.saturating_mul(2))))
         },
-        large(base("sequential-read", 1000, Access::Sequential, LARGE_DEPTH, 7, None)),
-        base("random-read-d1", 1000, random.clone(), 1, 7, None),
-        base("random-read-d32", 1000, random.clone(), QUEUE_DEPTH, 7, None),
-        Workload { sync: commit, ..base("commit-fdatasync", 0, Access::Sequential, 1, 7, writes(COMMIT_BYTES_MAX.min(scratch))) },
-        base("mixed-sequential", 500, Access::Sequential, QUEUE_DEPTH, 7, writes(scratch.saturating_mul(2))),
-        base("mixed-random", 500, random.clone(), QUEUE_DEPTH, 7, writes(scratch)),
-        base("random-write-d32", 0, random, QUEUE_DEPTH, 7, writes(scratch)),
+        large(base("sequential-read", needed, 1000, Access::Sequential, LARGE_DEPTH, 7, None)),
+        base("random-read-d1", needed, 1000, random.clone(), 1, 7, None),
+        base("random-read-d32", needed, 1000, random.clone(), QUEUE_DEPTH, 7, None),
+        Workload { sync: commit, ..base("commit-fdatasync", needed, 0, Access::Sequential, 1, 7, writes(COMMIT_BYTES_MAX.min(scratch))) },
+        base("mixed-sequential", needed, 500, Access::Sequential, QUEUE_DEPTH, 7, writes(scratch.saturating_mul(2))),
+        base("mixed-random", needed, 500, random.clone(), QUEUE_DEPTH, 7, writes(scratch)),
+        base("random-write-d32", needed, 0, random, QUEUE_DEPTH, 7, writes(scratch)),
     ]
 }
