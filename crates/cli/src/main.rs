@@ -1,46 +1,8 @@
-//! The program: reads the command line, runs one verb, turns errors into sentences and exit codes.
+//! The program `diskproof`; all of it is in the library beside.
+#![forbid(unsafe_code)]
 
-mod args;
-mod commands;
-mod execute;
-mod failure;
-mod interrupt;
-mod live;
-mod output;
-
-use args::{Args, Verb};
-use clap::Parser as _;
-use failure::{Exit, Failure};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
-        Ok(args) => args,
-        Err(error) => return usage(&error),
-    };
-    let done = match &args.verb {
-        Verb::Check(check) => commands::check::check(check),
-        Verb::Info(info) => commands::info::info(info),
-    };
-    match done {
-        Ok(exit) => exit.into(),
-        Err(error) => report(&error),
-    }
-}
-
-/// clap's own help and usage errors: help goes to stdout and is no error.
-fn usage(error: &clap::Error) -> ExitCode {
-    // A closed stdout or stderr leaves nobody to tell.
-    let _ = error.print();
-    if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
-}
-
-fn report(error: &anyhow::Error) -> ExitCode {
-    if output::is_broken_pipe(error) {
-        // `| head` has seen enough.
-        return Exit::Done.into();
-    }
-    let exit = error.downcast_ref::<Failure>().map_or(Exit::Failed, Failure::exit);
-    output::complain(&format!("error: {error:#}"));
-    exit.into()
+    diskproof::main()
 }

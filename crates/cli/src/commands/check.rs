@@ -86,7 +86,8 @@ fn pace(check: &Check) -> Pace {
     }
 }
 
-fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
+/// What `check` does on this target.
+pub fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let (pace, measuring) = (pace(check), &check.measuring);
     let scratch_bytes = match identity.kind {
         TargetKind::Directory => Some(scratch_size(measuring, pace, identity)?),
