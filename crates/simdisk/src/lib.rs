@@ -14,6 +14,7 @@ pub mod models;
 mod precedence;
 mod schedule;
 pub mod spec;
+pub mod testbed;
 
 pub use backing::Medium;
 pub use directory::SimDirectory;

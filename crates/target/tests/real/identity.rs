@@ -1,7 +1,7 @@
 //! Who is who, on real loop devices, partitions, filesystems, overlays and special files.
 
-use crate::testbed::{Disk, Loop, Mount, Zram, can_run, place, run};
 use diskproof_model::target::{LayerKind, TargetIdentity, TargetKind};
+use diskproof_simdisk::testbed::{Disk, Loop, Mount, Zram, can_run, place, run};
 use diskproof_target::{Intent, OpenError, OpenTarget, ProbeError, admit, probe};
 use std::os::unix::fs::symlink;
 use std::path::Path;

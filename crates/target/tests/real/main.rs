@@ -4,4 +4,3 @@
 
 mod identity;
 mod opening;
-mod testbed;

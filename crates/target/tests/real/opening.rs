@@ -1,8 +1,8 @@
 //! Admission, opening, scratch files, cache policies and counters on real filesystems and devices.
 
-use crate::testbed::{Disk, Loop, Mount, can_run, place, run};
 use diskproof_model::measurement::{ByteCount, CacheUse};
 use diskproof_model::plan::CachePolicy;
+use diskproof_simdisk::testbed::{Disk, Loop, Mount, can_run, place, run};
 use diskproof_target::{Access, Intent, OpenError, OpenTarget, Snapshot, admit, host_facts, probe, scratch_bytes_max};
 use std::path::Path;
 

@@ -1,8 +1,10 @@
-//! Loop devices, mounts and zram for tests: made by the system's own tools, taken down when dropped, on failure too.
+//! Loop devices, mounts, zram and small filesystems for tests: made by the system's own tools, taken down when dropped, on failure too.
+//! Must not know what is measured on them. Here a failed step fails the test that took it, so that this file panics where others return errors.
+#![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tempfile::TempDir;
+pub use tempfile::TempDir;
 
 /// Runs a program; its output, or a panic with what it said.
 pub fn run(program: &str, arguments: &[&str]) -> String {
@@ -11,13 +13,17 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Whether a test can run here; prints the line that counts as a skip when it cannot.
+/// Whether a test can run here: as root, with these programs, and with loop devices or FUSE where `losetup` or `fusermount3` is among them.
+/// Prints the line that counts as a skip when it cannot.
 pub fn can_run(test: &str, programs: &[&str]) -> bool {
     let found = |program: &&&str| ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].iter().any(|at| Path::new(at).join(program).exists());
+    let lacks = |program: &str, node: &str| programs.contains(&program) && !Path::new(node).exists();
     let missing = if !rustix::process::geteuid().is_root() {
         Some("root".to_owned())
-    } else if !Path::new("/dev/loop-control").exists() && programs.contains(&"losetup") {
+    } else if lacks("losetup", "/dev/loop-control") {
         Some("loop devices".to_owned())
+    } else if lacks("fusermount3", "/dev/fuse") {
+        Some("/dev/fuse".to_owned())
     } else {
         programs.iter().find(|program| !found(program)).map(|program| (*program).to_owned())
     };
@@ -27,13 +33,17 @@ pub fn can_run(test: &str, programs: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// A directory on the machine's own disk.
+/// A directory on the machine's own disk, open to every user.
 pub fn place() -> TempDir {
-    tempfile::Builder::new().prefix("target-test-").tempdir_in("/var/tmp").unwrap()
+    let place = tempfile::Builder::new().prefix("diskproof-test-").tempdir_in("/var/tmp").unwrap();
+    run("chmod", &["755", place.path().to_str().unwrap()]);
+    place
 }
 
-/// A loop device over a file or a device.
+/// A loop device over a file or a device, attached by `losetup`.
+#[derive(Debug)]
 pub struct Loop {
+    /// `/dev/loopN`.
     pub node: PathBuf,
 }
 
@@ -44,6 +54,7 @@ impl Loop {
         Self::over(file, options)
     }
 
+    /// Over what exists; `options` are losetup's.
     pub fn over(file: &Path, options: &[&str]) -> Self {
         let mut arguments = vec!["--find", "--show"];
         arguments.extend(options);
@@ -51,6 +62,7 @@ impl Loop {
         Self { node: run("losetup", &arguments).into() }
     }
 
+    /// Kernel name: `loopN`.
     pub fn name(&self) -> &str {
         self.node.file_name().unwrap().to_str().unwrap()
     }
@@ -68,11 +80,14 @@ impl Drop for Loop {
 }
 
 /// A mounted filesystem.
+#[derive(Debug)]
 pub struct Mount {
+    /// Where.
     pub point: PathBuf,
 }
 
 impl Mount {
+    /// `mount -t kind -o options source point`; the directory is made when missing.
     pub fn new(kind: &str, source: &str, point: &Path, options: &str) -> Self {
         std::fs::create_dir_all(point).unwrap();
         run("mount", &["-t", kind, "-o", options, source, point.to_str().unwrap()]);
@@ -87,13 +102,17 @@ impl Drop for Mount {
 }
 
 /// A filesystem of the given kind on a loop device over a sparse file; fields are dropped in this order.
+#[derive(Debug)]
 pub struct Disk {
+    /// The mount.
     pub mount: Mount,
+    /// What is mounted.
     pub device: Loop,
     _place: TempDir,
 }
 
 impl Disk {
+    /// `kind` is `ext4`, `xfs` or `btrfs`; `options` are mount's.
     pub fn new(kind: &str, size_bytes: u64, options: &str) -> Self {
         let place = place();
         let device = Loop::sparse(&place.path().join("image"), size_bytes, &["--direct-io=on"]);
@@ -102,13 +121,16 @@ impl Disk {
         Self { mount, device, _place: place }
     }
 
+    /// Root of the filesystem.
     pub fn path(&self) -> &Path {
         &self.mount.point
     }
 }
 
 /// A zram device.
+#[derive(Debug)]
 pub struct Zram {
+    /// `/dev/zramN`.
     pub node: PathBuf,
     number: String,
 }
