@@ -126,7 +126,8 @@ impl Work<'_> {
         measured.iter().find_map(|m| match m.stopped {
             StopReason::Interrupted => Some(INTERRUPTED.to_owned()),
             StopReason::Errors => {
-                let errors: Vec<String> = m.ops.values().flat_map(|op| op.errors.iter()).map(|(errno, n)| format!("{n} × {errno}")).collect();
+                let errors: Vec<String> =
+                    m.ops.values().flat_map(|op| op.errors.iter()).map(|(errno, n)| format!("{n} × {errno}")).collect();
                 let path = self.targets.get(m.target).map_or("", |t| t.identity().path.as_str());
                 let name = &workload.name;
                 Some(format!("{path} failed too often while '{name}' ran ({}); {}", errors.join(", "), remedy(m)))

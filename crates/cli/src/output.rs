@@ -89,7 +89,10 @@ impl Savings {
         let mut savings = Self { files: Vec::new() };
         for path in paths {
             if path.extension().is_none_or(|extension| extension != "json") {
-                return Err(Failure::Usage(format!("-o {}: the format follows the extension, and this one is unknown; use .json", path.display())));
+                return Err(Failure::Usage(format!(
+                    "-o {}: the format follows the extension, and this one is unknown; use .json",
+                    path.display()
+                )));
             }
             if path.is_dir() {
                 return Err(Failure::Usage(format!("-o {}: is a directory; name a file", path.display())));
@@ -97,7 +100,11 @@ impl Savings {
             let unfinished = neighbour(path);
             let file = File::options().write(true).create_new(true).open(&unfinished).map_err(|error| {
                 let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                Failure::Usage(format!("-o {}: no file can be made in {}: {error}; name a folder that you may write to", path.display(), folder.display()))
+                Failure::Usage(format!(
+                    "-o {}: no file can be made in {}: {error}; name a folder that you may write to",
+                    path.display(),
+                    folder.display()
+                ))
             })?;
             savings.files.push(Saving { path: path.clone(), unfinished, file });
         }

@@ -7,7 +7,8 @@ use crate::interrupt::Interrupt;
 use crate::output::{Savings, Voice, deliver, style, to_stdout};
 use anyhow::Context as _;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, Layout, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Span, Stop, SyncCall, SyncPolicy, Verify, Workload,
+    Access, CachePolicy, Distribution, Layout, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Span, Stop, SyncCall, SyncPolicy,
+    Verify, Workload,
 };
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
@@ -79,7 +80,9 @@ fn conclude(outcome: Outcome, interrupt: &Interrupt) -> anyhow::Result<Exit> {
 
 fn pace(check: &Check) -> Pace {
     match check.measuring.time {
-        Some(time_ns) => Pace { time_ns: time_ns.max(8 * SECOND / 10), scratch_bytes: if time_ns > 30 * SECOND { NORMAL } else { QUICK }.scratch_bytes },
+        Some(time_ns) => {
+            Pace { time_ns: time_ns.max(8 * SECOND / 10), scratch_bytes: if time_ns > 30 * SECOND { NORMAL } else { QUICK }.scratch_bytes }
+        }
         None if check.quick => QUICK,
         None if check.thorough => THOROUGH,
         None => NORMAL,
@@ -93,7 +96,9 @@ pub fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
         TargetKind::Directory => Some(scratch_size(measuring, pace, identity)?),
         TargetKind::File | TargetKind::BlockDevice if measuring.size.is_some() => {
             let path = &identity.path;
-            return Err(Failure::Usage(format!("--size is the size of the scratch file in a directory; {path} is measured as it is, without one")));
+            return Err(Failure::Usage(format!(
+                "--size is the size of the scratch file in a directory; {path} is measured as it is, without one"
+            )));
         }
         TargetKind::File | TargetKind::BlockDevice => None,
     };
@@ -136,7 +141,10 @@ fn scratch_size(measuring: &Measuring, pace: Pace, identity: &TargetIdentity) ->
     if measuring.size.is_none() && identity.filesystem.is_some() && (1..SCRATCH_BYTES_LEAST).contains(&size) {
         return Err(Failure::Refused(Refusal {
             asked: format!("write a scratch file in {}", identity.path),
-            reasons: vec![format!("only {} could be written without filling the disk, too little to tell a disk from its cache", format_bytes(size))],
+            reasons: vec![format!(
+                "only {} could be written without filling the disk, too little to tell a disk from its cache",
+                format_bytes(size)
+            )],
             remedy: "Free some space, or set --size yourself".to_owned(),
         }));
     }
