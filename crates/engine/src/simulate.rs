@@ -91,10 +91,9 @@ pub fn simulate(workload: &Workload, disk: FakeDisk, seed: u64, watch: &mut dyn 
     let schedule = schedule_of(workload, 0);
     let (stop, published) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS))));
     let shift = slots - workload.depth;
-    let feed =
-        Feed::new(pattern, workload.depth, workload.block_bytes, after_write_of(workload, workload.cache), allowance_of(workload, 0, 1))
-            .paced(workload.rate.map(|rate| Pacer::new(0, rate)))
-            .with_buffers(shift, seed);
+    let feed = Feed::new(pattern, workload.depth, after_write_of(workload, workload.cache), allowance_of(workload, 0, 1))
+        .paced(workload.rate.map(|rate| Pacer::new(0, rate)))
+        .with_buffers(shift, seed);
     let mut worker = Worker::new(backend, clock.clone(), feed, schedule, Arc::clone(&stop), Arc::clone(&published));
     let (mut told, mut next_tick) = (Control::Continue, 0);
     while worker.advance()? == State::Running {

@@ -13,37 +13,44 @@ pub enum Stage {
     Sync,
 }
 
-/// One request and its past.
+/// One request and its past: what every completion needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
-    /// What it is doing.
-    pub stage: Stage,
     /// Before the submission.
     pub start_ns: u64,
-    /// When it should have started (open loop); else `start_ns`.
-    pub intended_ns: u64,
-    /// Before the submission of the sync that follows a write.
-    pub sync_start_ns: u64,
     /// First byte of the transfer.
     pub offset: u64,
     /// Bytes of the transfer.
     pub len: u32,
-    /// Bytes done by short transfers.
-    pub moved: u32,
+    /// Bytes that are still to be moved.
+    pub left: u32,
+    /// What it is doing.
+    pub stage: Stage,
+}
+
+/// What only some workloads need of a slot: kept apart, so that the others do not move it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Timing {
+    /// How long after its intended start the operation started (open loop).
+    pub waited_ns: u64,
+    /// Before the submission of the sync that follows a write.
+    pub sync_start_ns: u64,
 }
 
 /// All slots of a worker; the one freed last is used next, while it is in the CPU's cache.
 #[derive(Debug)]
 pub struct Slots {
     slots: Vec<Slot>,
+    timings: Vec<Timing>,
     free: Vec<u32>,
 }
 
 impl Slots {
     /// `depth` free slots.
     pub fn new(depth: u32) -> Self {
-        let idle = Slot { stage: Stage::Sync, start_ns: 0, intended_ns: 0, sync_start_ns: 0, offset: 0, len: 0, moved: 0 };
-        Self { slots: vec![idle; depth as usize], free: (0..depth).rev().collect() }
+        let idle = Slot { start_ns: 0, offset: 0, len: 0, left: 0, stage: Stage::Sync };
+        let timings = vec![Timing::default(); depth as usize];
+        Self { slots: vec![idle; depth as usize], timings, free: (0..depth).rev().collect() }
     }
 
     /// A free slot, if there is one; it stays free until [`Slots::take`].
@@ -64,6 +71,12 @@ impl Slots {
     #[inline(always)]
     pub fn get(&mut self, index: u32) -> &mut Slot {
         &mut self.slots[index as usize]
+    }
+
+    /// The timing of the slot with this number.
+    #[inline(always)]
+    pub fn timing(&mut self, index: u32) -> &mut Timing {
+        &mut self.timings[index as usize]
     }
 
     /// Frees a slot.

@@ -131,9 +131,8 @@ fn drive<B: Backend>(
     reports.send(Report::Ready(features)).map_err(|_| io::Error::other("the run was given up before it began"))?;
     let start = start.recv().map_err(gone)?;
     let shift = write_buffer_shift(&orders.workload, orders.depth);
-    let largest = orders.workload.block_mix.iter().map(|share| share.block_bytes).fold(orders.workload.block_bytes, u32::max);
     let caching = if orders.cache == CachePolicy::Buffered { Caching::Dropped } else { Caching::LeftAlone };
-    let feed = Feed::new(orders.pattern, orders.depth, largest, orders.after_write, orders.allowance)
+    let feed = Feed::new(orders.pattern, orders.depth, orders.after_write, orders.allowance)
         .paced(orders.pacer.map(|pacer| pacer.starting_at(start.at_ns)))
         .with_buffers(shift, orders.seed ^ (orders.stream << 48));
     let clock = MonotonicClock;

@@ -22,6 +22,9 @@ pub enum Intended {
 #[derive(Debug)]
 struct Lane {
     cell: Cell,
+    /// Totals of the latencies in the cell, which the histogram gets when the cell is over.
+    latency_sum_ns: u64,
+    latency_min_ns: u64,
     op: OpMeasurement,
 }
 
@@ -52,7 +55,12 @@ impl Tally {
     pub fn new(measure_ns: u64, intended: Intended) -> Self {
         let lane = || {
             let latency_intended = (intended == Intended::Kept).then(LatencyHistogram::new);
-            Lane { cell: Cell::default(), op: OpMeasurement { latency_intended, ..OpMeasurement::default() } }
+            Lane {
+                cell: Cell::default(),
+                latency_sum_ns: 0,
+                latency_min_ns: u64::MAX,
+                op: OpMeasurement { latency_intended, ..OpMeasurement::default() },
+            }
         };
         Self {
             lanes: std::array::from_fn(|_| lane()),
@@ -69,19 +77,26 @@ impl Tally {
         }
     }
 
-    /// Counts one operation that is done: `latency_ns` from its start, which was `waited_ns` after its intended one.
+    /// Counts one operation that is done.
     #[inline(always)]
-    pub fn record(&mut self, kind: OpKind, bytes: u64, latency_ns: u64, waited_ns: u64, now: u64) {
+    pub fn record(&mut self, kind: OpKind, bytes: u32, latency_ns: u64, now: u64) {
         let lane = &mut self.lanes[kind as usize];
         lane.cell.ops += 1;
-        lane.cell.bytes += bytes;
+        lane.cell.bytes += u64::from(bytes);
         lane.cell.latency_max_ns = lane.cell.latency_max_ns.max(latency_ns);
-        lane.op.latency.record(latency_ns);
-        if let Some(intended) = &mut lane.op.latency_intended {
-            intended.record(latency_ns + waited_ns);
-        }
+        lane.latency_min_ns = lane.latency_min_ns.min(latency_ns);
+        lane.latency_sum_ns += latency_ns;
+        lane.op.latency.bump(latency_ns);
         self.last_ns = now;
         self.failures_in_row = 0;
+    }
+
+    /// Counts the same operation from its intended start, `waited_ns` before its real one. Nothing in a closed loop.
+    #[inline(always)]
+    pub fn record_waited(&mut self, kind: OpKind, latency_ns: u64, waited_ns: u64) {
+        if let Some(intended) = &mut self.lanes[kind as usize].op.latency_intended {
+            intended.record(latency_ns + waited_ns);
+        }
     }
 
     /// Counts a failure.
@@ -126,6 +141,8 @@ impl Tally {
         let mut total = Cell::default();
         for (lane, kind) in self.lanes.iter_mut().zip(KINDS) {
             let cell = std::mem::take(&mut lane.cell);
+            lane.op.latency.add_totals(cell.ops, std::mem::take(&mut lane.latency_sum_ns), lane.latency_min_ns, cell.latency_max_ns);
+            lane.latency_min_ns = u64::MAX;
             match kind {
                 OpKind::Read => self.asked.read_bytes += cell.bytes,
                 OpKind::Write => self.asked.write_bytes += cell.bytes,

@@ -7,7 +7,7 @@ use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::pacer::Pacer;
 use crate::pattern::{Direction, Pattern};
-use crate::slots::{Slot, Slots, Stage};
+use crate::slots::{Slot, Slots, Stage, Timing};
 use crate::tally::Tally;
 use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, ZeroSample};
 use diskproof_model::plan::SyncCall;
@@ -58,43 +58,57 @@ pub struct Allowance {
 /// Makes requests out of steps.
 #[derive(Debug)]
 pub struct Feed {
-    pattern: Pattern,
+    /// Steps that may still start; the bytes are looked at only where steps differ in length.
+    left: u64,
     slots: Slots,
+    pattern: Pattern,
     /// Follow-ups of requests whose slots are still taken: the rest of a short transfer, the sync after a write.
     again: Vec<Request>,
-    allowance: Allowance,
-    block_bytes: u64,
-    ended: bool,
-    pacer: Option<Pacer>,
-    after_write: AfterWrite,
-    writes_unsynced: u32,
     write_buffer_shift: u32,
     unique: u64,
+    after_write: AfterWrite,
+    extras: Option<Box<Extras>>,
+}
+
+/// What most workloads lack, out of the way of those.
+#[derive(Debug)]
+struct Extras {
+    pacer: Option<Pacer>,
     late: u64,
+    /// Sync after so many writes.
+    sync_every: Option<(u32, SyncCall)>,
+    writes_unsynced: u32,
+    /// Bytes left, where blocks differ in length, and the longest block.
+    bytes_left: Option<(u64, u64)>,
 }
 
 impl Feed {
-    /// The steps of `pattern` through `depth` slots. `block_bytes` is the longest step; `unique` begins the numbers that make written blocks unique.
-    pub fn new(pattern: Pattern, depth: u32, block_bytes: u32, after_write: AfterWrite, allowance: Allowance) -> Self {
+    /// The steps of `pattern` through `depth` slots.
+    pub fn new(pattern: Pattern, depth: u32, after_write: AfterWrite, allowance: Allowance) -> Self {
+        let (shortest, longest) = pattern.block_range();
+        let bytes_left = (shortest != longest).then_some((allowance.bytes, u64::from(longest)));
+        let left = allowance.ops.min(if bytes_left.is_some() { u64::MAX } else { allowance.bytes / u64::from(longest) });
+        let sync_every = if let AfterWrite::SyncEvery(writes, call) = after_write { Some((writes, call)) } else { None };
+        let extras = (bytes_left.is_some() || sync_every.is_some())
+            .then(|| Box::new(Extras { pacer: None, late: 0, sync_every, writes_unsynced: 0, bytes_left }));
         Self {
-            pattern,
+            left,
             slots: Slots::new(depth),
+            pattern,
             again: Vec::with_capacity(depth as usize),
-            allowance,
-            block_bytes: u64::from(block_bytes),
-            ended: false,
-            pacer: None,
-            after_write,
-            writes_unsynced: 0,
             write_buffer_shift: 0,
             unique: 0,
-            late: 0,
+            after_write,
+            extras,
         }
     }
 
     /// Starts steps at the pacer's times.
     pub fn paced(mut self, pacer: Option<Pacer>) -> Self {
-        self.pacer = pacer;
+        if pacer.is_some() {
+            let new = || Box::new(Extras { pacer: None, late: 0, sync_every: None, writes_unsynced: 0, bytes_left: None });
+            self.extras.get_or_insert_with(new).pacer = pacer;
+        }
         self
     }
 
@@ -105,40 +119,34 @@ impl Feed {
         self
     }
 
+    fn pacer(&self) -> Option<&Pacer> {
+        self.extras.as_ref().and_then(|extras| extras.pacer.as_ref())
+    }
+
+    fn ended(&self) -> bool {
+        self.left == 0
+    }
+
     #[inline(always)]
     fn next(&mut self, now: u64, buffers: &mut Buffers) -> Option<Request> {
-        if let Some(request) = self.again.pop() {
-            return Some(request);
+        if !self.again.is_empty() {
+            return self.again.pop();
         }
         let index = self.slots.peek()?;
-        if self.ended {
+        if self.left == 0 {
             return None;
         }
-        if let AfterWrite::SyncEvery(writes, call) = self.after_write
-            && self.writes_unsynced >= writes
-        {
-            self.writes_unsynced = 0;
-            let stage = Stage::Sync;
-            self.slots.take(Slot { stage, start_ns: now, intended_ns: now, sync_start_ns: now, offset: 0, len: 0, moved: 0 });
-            return Some(Request { slot: index, buffer: index, op: Op::Sync(call), offset: 0, len: 0, skip: 0 });
-        }
-        if self.allowance.ops == 0 || self.allowance.bytes < self.block_bytes {
-            self.ended = true;
-            return None;
-        }
-        let intended_ns = match &self.pacer {
-            None => now,
-            Some(pacer) => {
-                let due = pacer.take_due(now)?;
-                self.late += u64::from(now - due > LATE_NS);
-                due
+        if self.extras.is_some() {
+            match self.consult(now, index) {
+                Consent::Step => {}
+                Consent::Instead(request) => return Some(request),
+                Consent::NotNow => return None,
             }
-        };
+        }
         let step = self.pattern.step();
-        self.allowance.ops -= 1;
-        self.allowance.bytes -= u64::from(step.len);
+        self.left -= 1;
         let stage = Stage::Transfer(step.direction);
-        self.slots.take(Slot { stage, start_ns: now, intended_ns, sync_start_ns: 0, offset: step.offset, len: step.len, moved: 0 });
+        self.slots.take(Slot { start_ns: now, offset: step.offset, len: step.len, left: step.len, stage });
         let (op, buffer) = match step.direction {
             Direction::Read => (Op::Read, index),
             Direction::Write => {
@@ -151,15 +159,71 @@ impl Feed {
         Some(Request { slot: index, buffer, op, offset: step.offset, len: step.len, skip: 0 })
     }
 
+    /// What the extras say to a step in slot `index`.
+    fn consult(&mut self, now: u64, index: u32) -> Consent {
+        let Some(extras) = &mut self.extras else { return Consent::Step };
+        if let Some((writes, call)) = extras.sync_every
+            && extras.writes_unsynced >= writes
+        {
+            extras.writes_unsynced = 0;
+            self.slots.take(Slot { start_ns: now, offset: 0, len: 0, left: 0, stage: Stage::Sync });
+            *self.slots.timing(index) = Timing { waited_ns: 0, sync_start_ns: now };
+            return Consent::Instead(Request { slot: index, buffer: index, op: Op::Sync(call), offset: 0, len: 0, skip: 0 });
+        }
+        if let Some((bytes, longest)) = &mut extras.bytes_left {
+            if *bytes < *longest {
+                self.left = 0;
+                return Consent::NotNow;
+            }
+            // The step may be shorter: what it leaves over is given back when it is done.
+            *bytes -= *longest;
+        }
+        if let Some(pacer) = &extras.pacer {
+            let Some(due) = pacer.take_due(now) else {
+                extras.bytes_left.iter_mut().for_each(|(bytes, longest)| *bytes += *longest);
+                return Consent::NotNow;
+            };
+            extras.late += u64::from(now - due > LATE_NS);
+            self.slots.timing(index).waited_ns = now - due;
+        }
+        Consent::Step
+    }
+
+    /// A step of `len` bytes is done: the difference to the longest may be used again.
+    #[inline(always)]
+    fn give_back(&mut self, len: u32) {
+        if let Some(extras) = &mut self.extras
+            && let Some((bytes, longest)) = &mut extras.bytes_left
+        {
+            *bytes += *longest - u64::from(len);
+        }
+    }
+
+    fn count_unsynced(&mut self) {
+        if let Some(extras) = &mut self.extras {
+            extras.writes_unsynced += 1;
+        }
+    }
+
     fn patience(&self, now: u64) -> Patience {
-        match &self.pacer {
-            Some(pacer) if !self.ended && self.slots.peek().is_some() => match pacer.next_due_ns().saturating_sub(now) {
+        match self.pacer() {
+            Some(pacer) if !self.ended() && self.slots.peek().is_some() => match pacer.next_due_ns().saturating_sub(now) {
                 0..POLL_NS => Patience::Poll,
                 wait => Patience::AtMost(wait - POLL_NS / 2),
             },
             _ => Patience::Completion,
         }
     }
+}
+
+/// Whether a step may start.
+enum Consent {
+    /// Now.
+    Step,
+    /// This first.
+    Instead(Request),
+    /// Later, or never.
+    NotNow,
 }
 
 /// Whether a worker has more to do.
@@ -230,7 +294,7 @@ pub enum Caching {
 impl<B: Backend, C: Clock> Worker<B, C> {
     /// A worker that has not begun.
     pub fn new(backend: B, clock: C, feed: Feed, schedule: Schedule, stop: Arc<AtomicBool>, published: Arc<Mutex<TimeSeries>>) -> Self {
-        let intended = if feed.pacer.is_some() { crate::tally::Intended::Kept } else { crate::tally::Intended::SameAsStart };
+        let intended = if feed.pacer().is_some() { crate::tally::Intended::Kept } else { crate::tally::Intended::SameAsStart };
         Self {
             backend,
             clock,
@@ -259,16 +323,16 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             let feed = &mut self.feed;
             self.backend.enqueue(&mut |buffers| feed.next(now, buffers))?;
             if self.feed.slots.in_flight() == 0 {
-                if self.feed.ended {
+                if self.feed.ended() {
                     self.end(Ending::Allowance, now);
                     return Ok(State::Done);
                 }
                 // An open loop with nothing due: idle, but not past the end of the cell.
-                let due = self.feed.pacer.as_ref().map_or(now, Pacer::next_due_ns);
+                let due = self.feed.pacer().map_or(now, Pacer::next_due_ns);
                 self.clock.wait_until(due.min(self.cell_end_ns.max(now)));
                 now = self.clock.now();
             } else {
-                let patience = self.feed.patience(now);
+                let patience = if self.feed.extras.is_some() { self.feed.patience(now) } else { Patience::Completion };
                 self.backend.wait(patience)?;
                 now = self.clock.now();
             }
@@ -321,7 +385,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     }
 
     fn end(&mut self, ending: Ending, now: u64) {
-        self.feed.ended = true;
+        self.feed.left = 0;
         if self.ending.is_none() {
             self.ending = Some((ending, now));
             // What is drained after an end that cuts the flow short still counts, but not towards the rate.
@@ -338,8 +402,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.tally.roll(now, &self.published);
         let last_ns = self.tally.last_ns().max(self.schedule.measure_ns);
         let stop_ns = stop_ns.max(self.schedule.measure_ns);
+        let late = self.feed.extras.as_ref().map_or(0, |extras| extras.late);
         let (ops, asked) = self.tally.finish();
-        Yield { ops, asked, stop_ns, last_ns, zero_blocks: self.zero_blocks, late: self.feed.late, ending }
+        Yield { ops, asked, stop_ns, last_ns, zero_blocks: self.zero_blocks, late, ending }
     }
 }
 
@@ -348,85 +413,90 @@ impl Tally {
     #[inline(always)]
     fn complete(&mut self, feed: &mut Feed, index: u32, result: i32, now: u64) {
         let slot = feed.slots.get(index);
-        if result < 0 {
-            let kind = kind_of(slot.stage);
-            feed.slots.free(index);
-            self.fail(kind, -result, now);
+        let (stage, len, latency_ns) = (slot.stage, slot.len, now - slot.start_ns);
+        if result != slot.left as i32 && !matches!((stage, result), (Stage::Sync | Stage::WriteBack, 0)) {
+            self.fall_short(feed, index, result, now);
             return;
         }
-        match slot.stage {
-            Stage::Transfer(direction) => {
-                let moved = result as u32;
-                if slot.moved + moved < slot.len {
-                    self.shorten(feed, index, moved, now);
-                    return;
-                }
-                if direction == Direction::Write && feed.after_write != AfterWrite::Nothing {
-                    self.follow_write(feed, index, now);
-                    return;
-                }
-                self.record(kind_of(slot.stage), u64::from(slot.len), now - slot.start_ns, slot.start_ns - slot.intended_ns, now);
-                if direction == Direction::Read {
-                    self.note_read(index, slot.len);
-                }
+        match stage {
+            Stage::Transfer(Direction::Read) => {
+                self.record(OpKind::Read, len, latency_ns, now);
+                self.note_read(index, len);
             }
-            Stage::WriteBack => {
-                self.record(OpKind::Write, u64::from(slot.len), now - slot.start_ns, slot.start_ns - slot.intended_ns, now);
+            Stage::Transfer(Direction::Write) if feed.after_write == AfterWrite::Nothing => {
+                self.record(OpKind::Write, len, latency_ns, now)
             }
-            Stage::Sync => {
-                self.record(OpKind::Sync, 0, now - slot.sync_start_ns, 0, now);
-                if slot.len > 0 {
-                    let waited = slot.start_ns - slot.intended_ns;
-                    self.record(OpKind::Commit, u64::from(slot.len), now - slot.start_ns, waited, now);
-                }
+            _ => {
+                self.complete_durable(feed, index, now);
+                return;
             }
+        }
+        if feed.extras.is_some() {
+            self.record_waited(kind_of(stage), latency_ns, feed.slots.timing(index).waited_ns);
+            feed.give_back(len);
         }
         feed.slots.free(index);
     }
 
-    /// A transfer moved less than asked: the rest follows in the same slot, with the same start.
+    /// A write that is followed by something, or what followed it.
+    fn complete_durable(&mut self, feed: &mut Feed, index: u32, now: u64) {
+        let Slot { start_ns, offset, len, stage, .. } = *feed.slots.get(index);
+        let Timing { waited_ns, sync_start_ns } = *feed.slots.timing(index);
+        let follow = match (stage, feed.after_write) {
+            (Stage::Transfer(_), AfterWrite::WriteBack) => Some((Stage::WriteBack, Op::WriteBack)),
+            (Stage::Transfer(_), after) => {
+                self.record(OpKind::Write, len, now - start_ns, now);
+                self.record_waited(OpKind::Write, now - start_ns, waited_ns);
+                feed.count_unsynced();
+                if let AfterWrite::Sync(call) = after { Some((Stage::Sync, Op::Sync(call))) } else { None }
+            }
+            (Stage::WriteBack, _) => {
+                self.record(OpKind::Write, len, now - start_ns, now);
+                self.record_waited(OpKind::Write, now - start_ns, waited_ns);
+                None
+            }
+            (Stage::Sync, _) => {
+                self.record(OpKind::Sync, 0, now - sync_start_ns, now);
+                if len > 0 {
+                    self.record(OpKind::Commit, len, now - start_ns, now);
+                    self.record_waited(OpKind::Commit, now - start_ns, waited_ns);
+                }
+                None
+            }
+        };
+        let Some((stage, op)) = follow else {
+            if len > 0 {
+                feed.give_back(len);
+            }
+            feed.slots.free(index);
+            return;
+        };
+        let slot = feed.slots.get(index);
+        (slot.stage, slot.left) = (stage, 0);
+        feed.slots.timing(index).sync_start_ns = now;
+        feed.again.push(Request { slot: index, buffer: index, op, offset, len, skip: 0 });
+    }
+
+    /// An error, the end of the file, or a transfer that moved less than asked: then the rest follows in the same slot, with the same start.
     #[cold]
-    fn shorten(&mut self, feed: &mut Feed, index: u32, moved: u32, now: u64) {
+    fn fall_short(&mut self, feed: &mut Feed, index: u32, result: i32, now: u64) {
         let shift = feed.write_buffer_shift;
         let slot = feed.slots.get(index);
         let kind = kind_of(slot.stage);
-        if moved == 0 {
+        if result <= 0 {
+            let errno = if result == 0 { crate::tally::END_OF_FILE } else { -result };
+            let len = slot.len;
+            feed.give_back(len);
             feed.slots.free(index);
-            self.fail(kind, crate::tally::END_OF_FILE, now);
+            self.fail(kind, errno, now);
             return;
         }
-        slot.moved += moved;
+        slot.left = slot.left.saturating_sub(result as u32);
+        let done = slot.len - slot.left;
         let (op, buffer) = if kind == OpKind::Read { (Op::Read, index) } else { (Op::Write, index + shift) };
-        let rest =
-            Request { slot: index, buffer, op, offset: slot.offset + u64::from(slot.moved), len: slot.len - slot.moved, skip: slot.moved };
+        let rest = Request { slot: index, buffer, op, offset: slot.offset + u64::from(done), len: slot.left, skip: done };
         self.count_short(kind);
         feed.again.push(rest);
-    }
-
-    /// A write is done: what makes it reach the device, or durable, follows.
-    #[inline(always)]
-    fn follow_write(&mut self, feed: &mut Feed, index: u32, now: u64) {
-        let slot = feed.slots.get(index);
-        let op = match feed.after_write {
-            AfterWrite::WriteBack => {
-                slot.stage = Stage::WriteBack;
-                Op::WriteBack
-            }
-            AfterWrite::Sync(call) => {
-                self.record(OpKind::Write, u64::from(slot.len), now - slot.start_ns, slot.start_ns - slot.intended_ns, now);
-                slot.stage = Stage::Sync;
-                slot.sync_start_ns = now;
-                Op::Sync(call)
-            }
-            AfterWrite::Nothing | AfterWrite::SyncEvery(..) => {
-                self.record(OpKind::Write, u64::from(slot.len), now - slot.start_ns, slot.start_ns - slot.intended_ns, now);
-                feed.writes_unsynced += 1;
-                feed.slots.free(index);
-                return;
-            }
-        };
-        let (offset, len) = (slot.offset, slot.len);
-        feed.again.push(Request { slot: index, buffer: index, op, offset, len, skip: 0 });
     }
 }
 

@@ -105,6 +105,11 @@ impl Pattern {
         self
     }
 
+    /// Bytes of the shortest and of the longest step.
+    pub fn block_range(&self) -> (u32, u32) {
+        (self.blocks.smallest(), self.blocks.largest())
+    }
+
     /// The next step. Named apart from `Iterator::next`, because it never ends.
     #[inline(always)]
     pub fn step(&mut self) -> Step {

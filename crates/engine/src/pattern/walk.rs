@@ -64,10 +64,12 @@ impl Walk {
         let total_size: f64 = zones.iter().map(|z| z.size_percent).sum();
         let (mut access, mut size) = (0.0, 0.0);
         let edge = |share: f64| (extent.length as f64 * share / total_size) as u64 / align * align;
+        // A zone too small for a block, or at the very end, still begins where one fits.
+        let last_start = extent.length.saturating_sub(largest) / align * align;
         let mut built: Vec<ZoneBlocks> = zones
             .iter()
             .map(|zone| {
-                let first = edge(size);
+                let first = edge(size).min(last_start);
                 access += zone.access_percent;
                 size += zone.size_percent;
                 let length = edge(size).max(first) - first;
