@@ -7,7 +7,6 @@ use crate::fuse::wire::{self, Attributes, Body, IN_HEADER_BYTES, InHeader, TRANS
 use crate::models::direct::DirectAccess;
 use crate::models::faults::Faults;
 use crate::models::{Machine, Model, Operation, Request};
-use crate::precedence::take_precedence;
 use crate::schedule::Schedule;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -158,7 +157,6 @@ impl std::fmt::Debug for Server {
 
 impl Server {
     fn serve(&self, channel: &Arc<Channel>) {
-        if std::env::var("RTR").is_ok() { take_precedence(); }
         let mut buffer = Channel::buffer();
         while let Some(length) = channel.receive(&mut buffer) {
             let arrival_ns = self.schedule.now_ns();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// The last stretch of a sleep is spent awake, because a thread on a virtual machine comes back late by about as much.
 const SPIN_MAX_NS: u64 = 50_000;
 /// And it is no more than this share of the sleep, because the program under test needs the processors too.
-const SPIN_SHARE: u64 = 10;
+const SPIN_SHARE: u64 = 2;
 
 /// Answers of type `A` waiting for their time.
 pub struct Schedule<A> {
@@ -61,7 +61,7 @@ impl<A: Send> Schedule<A> {
 
     /// The timer thread: sends each answer in time, until `stop`.
     pub fn run_timer(&self, mut send: impl FnMut(A)) {
-        if std::env::var("RTT").is_ok() { take_precedence(); }
+        take_precedence();
         // Sleeps end up to 50 µs late by default (prctl(2), PR_SET_TIMERSLACK). A refusal only costs precision.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut state = self.lock();
@@ -77,7 +77,7 @@ impl<A: Send> Schedule<A> {
             let next_ns = state.timing.next_ns().unwrap_or(u64::MAX);
             let left_ns = next_ns.saturating_sub(now_ns).min(3_600_000_000_000);
             state.wakes_ns = next_ns;
-            let sleep = Duration::from_nanos(left_ns - SPIN_MAX_NS.min(left_ns / std::env::var("SHARE").unwrap().parse::<u64>().unwrap()));
+            let sleep = Duration::from_nanos(left_ns - SPIN_MAX_NS.min(left_ns / SPIN_SHARE));
             let (woken, outcome) = self.changed.wait_timeout(state, sleep).expect("no holder of the lock panics");
             state = woken;
             state.wakes_ns = 0;

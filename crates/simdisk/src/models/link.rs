@@ -4,6 +4,9 @@ use super::done::DoneQueue;
 use super::{Completion, Operation, Request, Timing, transfer_ns};
 use std::collections::HashMap;
 
+/// What the buffers at both ends keep under way: a host that pauses for less between two requests loses nothing of the link's rate.
+const BUFFERED_NS: u64 = 1_000_000;
+
 /// A disk behind a link. The link passes bytes on while the disk still delivers (cut-through), one request at a time.
 pub struct Linked {
     disk: Box<dyn Timing>,
@@ -23,7 +26,8 @@ impl Linked {
         let request = self.under_way.remove(&completion.ticket).expect("the disk ends only what was submitted");
         let mut at_ns = completion.at_ns;
         if request.operation != Operation::Flush {
-            let link_ns = self.free_ns.max(request.arrival_ns) + transfer_ns(request.length_bytes, self.bytes_per_s);
+            let link_ns =
+                self.free_ns.max(request.arrival_ns.saturating_sub(BUFFERED_NS)) + transfer_ns(request.length_bytes, self.bytes_per_s);
             at_ns = at_ns.max(link_ns);
             self.free_ns = at_ns;
         }
@@ -68,6 +72,29 @@ mod tests {
             let slow = total_ns(&mut linked(50_000_000), depth, &[read(0, 1_000_000); 50]);
             assert_eq!(slow, 1_000_000_000, "depth {depth}");
         }
+    }
+
+    #[test]
+    fn short_pauses_of_the_host_cost_nothing_and_long_ones_are_not_caught_up() {
+        let ends_ns = |pause_ns: u64| {
+            let mut linked = linked(1_000_000_000);
+            (0..100).fold(0, |now_ns, ticket| {
+                let request = Request {
+                    ticket,
+                    arrival_ns: now_ns + pause_ns,
+                    operation: Operation::Read,
+                    offset_bytes: 0,
+                    length_bytes: 1_000_000,
+                    extra_ns: 0,
+                };
+                linked.submit(request);
+                // The disk behind has ended by then; the link ends later.
+                assert_eq!(linked.take_done(now_ns + pause_ns), None);
+                linked.take_done(u64::MAX).map_or(0, |c| c.at_ns)
+            })
+        };
+        assert_eq!(ends_ns(500_000), 1_000_000_000);
+        assert_eq!(ends_ns(5_000_000), 100 * (5_000_000 - BUFFERED_NS + 10_000_000));
     }
 
     #[test]
