@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Measures what a disk really does for a database, proves the figure, says what it means and what to do about it.
 #[derive(Debug, Parser)]
-#[command(name = "diskproof", version, max_term_width = 100, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(name = "diskproof", version, max_term_width = 80, arg_required_else_help = true, disable_help_subcommand = true)]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -70,7 +70,7 @@ pub struct Measuring {
     /// Size of the scratch file
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub size: Option<u64>,
-    /// Time for the whole run
+    /// Time for the whole run, at least 1s
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time: Option<u64>,
     /// Exit with 1 unless this holds, such as 'random-read-d32.iops>=5000' (repeatable)
@@ -115,7 +115,7 @@ pub struct Info {
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ColorWhen {
-    /// On a terminal, unless NO_COLOR is set.
+    /// On a terminal, unless NO_COLOR is set or TERM is dumb.
     Auto,
     /// Always.
     Always,

@@ -7,12 +7,13 @@ use crate::output::Voice;
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::{RunError, Session, measure_clock};
-use diskproof_model::measurement::{Measurement, StopReason};
-use diskproof_model::plan::{Layout, Plan, Workload};
+use diskproof_model::measurement::{Measurement, OpKind, StopReason};
+use diskproof_model::plan::{Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::record::{Record, Tool};
-use diskproof_model::target::TargetIdentity;
-use diskproof_target::{Intent, OpenTarget, admit, host_facts};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_report::terminal::budget_line;
+use diskproof_target::{Admission, Intent, OpenTarget, admit, host_facts};
 
 /// What the run needs besides the plan.
 pub struct Run<'a> {
@@ -50,7 +51,9 @@ pub struct Outcome {
 /// Runs the plan. An error before the first workload is an `Err`; a later one is part of the outcome, with everything measured before.
 pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> {
     let Run { plan, identities, layout, expected, note, voice } = run;
-    let mut targets = open_targets(&plan, &identities)?;
+    let admissions = vet(&plan, &identities, expected)?;
+    let mut targets = admissions.into_iter().map(OpenTarget::open).collect::<Result<Vec<_>, _>>()?;
+    voice.say(&budget_line(&plan, &identities));
     let (clock, host, started) = (measure_clock(), host_facts(), timestamp());
     let run_id = run_id();
     let mut live = Live::new(&plan, voice, interrupt.clone());
@@ -70,15 +73,37 @@ pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> 
     Ok(Outcome { record: judge(facts, &measurements, expected), failure: ended.err().map(Failure::Run) })
 }
 
-fn open_targets(plan: &Plan, identities: &[TargetIdentity]) -> Result<Vec<OpenTarget>, Failure> {
-    let open = |identity: &TargetIdentity| {
+/// Everything that can be said against a plan before it begins: thresholds that it cannot answer, targets that the gate refuses. Opens nothing.
+pub fn vet(plan: &Plan, identities: &[TargetIdentity], expected: &[Expected]) -> Result<Vec<Admission>, Failure> {
+    expected.iter().try_for_each(|expected| answerable(plan, expected))?;
+    let enter = |identity: &TargetIdentity| {
         let intent = match plan.scratch_bytes {
-            Some(size_bytes) if identity.kind == diskproof_model::target::TargetKind::Directory => Intent::Scratch { size_bytes },
+            Some(size_bytes) if identity.kind == TargetKind::Directory => Intent::Scratch { size_bytes },
             _ => Intent::Read,
         };
-        Ok(OpenTarget::open(admit(identity.clone(), intent)?)?)
+        Ok(admit(identity.clone(), intent)?)
     };
-    identities.iter().map(open).collect()
+    identities.iter().map(enter).collect()
+}
+
+/// A misspelt workload would be found missing only after the run.
+fn answerable(plan: &Plan, expected: &Expected) -> Result<(), Failure> {
+    let wrong = |why: String| Err(Failure::Usage(format!("--expect '{}': {why}", expected.expression)));
+    if let Some(skipped) = plan.skipped.iter().find(|skipped| skipped.workload == expected.workload) {
+        return wrong(format!("{} is not measured here: {}", skipped.workload, skipped.why));
+    }
+    let Some(workload) = plan.workloads.iter().find(|workload| workload.name == expected.workload) else {
+        let names: Vec<&str> = plan.workloads.iter().map(|workload| workload.name.as_str()).collect();
+        return wrong(format!("there is no workload '{}'; there are {}", expected.workload, names.join(", ")));
+    };
+    let done = match expected.op {
+        None => true,
+        Some(OpKind::Read) => workload.reads(),
+        Some(OpKind::Write) => workload.writes(),
+        Some(OpKind::Sync) => workload.sync != SyncPolicy::None,
+        Some(OpKind::Commit) => matches!(workload.sync, SyncPolicy::Every { writes: 0 | 1, .. }),
+    };
+    if done { Ok(()) } else { wrong(format!("{} has no such operations", workload.name)) }
 }
 
 struct Work<'a> {
@@ -157,6 +182,11 @@ fn timestamp() -> String {
 /// 128 random bits in hex: unique among all runs on all machines.
 fn run_id() -> String {
     random_bytes::<16>().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The command line as given; what is no UTF-8 with replacement characters, since records hold text only.
+pub fn command_line() -> Vec<String> {
+    std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
 /// A seed nobody chose.

@@ -3,7 +3,9 @@
 use crate::args::{ColorWhen, Measuring};
 use crate::failure::Failure;
 use anyhow::Context as _;
+use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
+use diskproof_model::target::TargetIdentity;
 use diskproof_report::style::{Color, Style};
 use diskproof_report::{json, terminal};
 use std::fs::File;
@@ -52,12 +54,11 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// Width and colours for stdout.
 pub fn style(color: ColorWhen) -> Style {
     let stdout = io::stdout();
-    let on_terminal = stdout.is_terminal();
-    let width = if on_terminal { rustix::termios::tcgetwinsize(&stdout).map_or(80, |size| usize::from(size.ws_col)) } else { 80 };
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let width = if stdout.is_terminal() { rustix::termios::tcgetwinsize(&stdout).map_or(80, |size| usize::from(size.ws_col)) } else { 80 };
     let color = match color {
         ColorWhen::Always => Color::Ansi,
-        ColorWhen::Auto if on_terminal && !no_color => Color::Ansi,
+        // NO_COLOR, CLICOLOR, CLICOLOR_FORCE and TERM, as clap's own pages treat them.
+        ColorWhen::Auto if anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never => Color::Ansi,
         ColorWhen::Auto | ColorWhen::Never => Color::Plain,
     };
     Style { width: if width == 0 { 80 } else { width }, color }
@@ -69,82 +70,70 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow
     write(&mut out).and_then(|()| out.flush()).context("stdout: the result could not be written")
 }
 
-/// The files that a record will be saved to; made before the run, so that a full disk or a wrong path is known at once and not after it.
+/// The files that a record will be saved to; tried out before the run, so that a wrong path is known at once and not after it.
 #[derive(Debug)]
-pub struct Savings {
-    files: Vec<Saving>,
+pub struct Savings<'a> {
+    paths: &'a [PathBuf],
 }
 
-/// A file under way: its content goes to a neighbour first, so that an older record is never lost to a failed write.
-#[derive(Debug)]
-struct Saving {
-    path: PathBuf,
-    unfinished: PathBuf,
-    file: File,
-}
-
-impl Savings {
-    /// Makes a neighbour of each file.
-    pub fn prepare(paths: &[PathBuf]) -> Result<Self, Failure> {
-        let mut savings = Self { files: Vec::new() };
+impl<'a> Savings<'a> {
+    /// Makes a file beside each, and takes it away again: a run that is killed leaves nothing.
+    pub fn prepare(paths: &'a [PathBuf]) -> Result<Self, Failure> {
         for path in paths {
+            let name = path.display();
             if path.extension().is_none_or(|extension| extension != "json") {
-                return Err(Failure::Usage(format!(
-                    "-o {}: the format follows the extension, and this one is unknown; use .json",
-                    path.display()
-                )));
+                return Err(Failure::Usage(format!("-o {name}: the format follows the extension, and this one is unknown; use .json")));
             }
             if path.is_dir() {
-                return Err(Failure::Usage(format!("-o {}: is a directory; name a file", path.display())));
+                return Err(Failure::Usage(format!("-o {name}: is a directory; name a file")));
             }
-            let unfinished = neighbour(path);
-            let file = File::options().write(true).create_new(true).open(&unfinished).map_err(|error| {
-                let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                Failure::Usage(format!(
-                    "-o {}: no file can be made in {}: {error}; name a folder that you may write to",
-                    path.display(),
-                    folder.display()
-                ))
+            let tried = create_neighbour(path).and_then(|(neighbour, _)| std::fs::remove_file(neighbour));
+            tried.map_err(|error| {
+                let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).display();
+                Failure::Usage(format!("-o {name}: no file can be made in {folder}: {error}; name a folder that you may write to"))
             })?;
-            savings.files.push(Saving { path: path.clone(), unfinished, file });
         }
-        Ok(savings)
+        Ok(Self { paths })
     }
 
-    /// Saves the record to all files.
-    pub fn save(mut self, record: &Record) -> anyhow::Result<()> {
-        for saving in std::mem::take(&mut self.files) {
-            let mut out = BufWriter::new(&saving.file);
-            let written = json::write_record(record, &mut out).and_then(|()| out.flush()).and_then(|()| saving.file.sync_all());
-            drop(out);
-            let kept = written.and_then(|()| std::fs::rename(&saving.unfinished, &saving.path));
-            if kept.is_err() {
-                let _ = std::fs::remove_file(&saving.unfinished);
-            }
-            kept.with_context(|| format!("-o {}: the record could not be saved", saving.path.display()))?;
-        }
-        Ok(())
+    /// Saves the record to all files. One that fails does not keep the others from being saved.
+    pub fn save(&self, record: &Record) -> anyhow::Result<()> {
+        let save = |path: &PathBuf| save(record, path).with_context(|| format!("-o {}: the record could not be saved", path.display()));
+        self.paths.iter().map(save).fold(Ok(()), anyhow::Result::and)
     }
 }
 
-impl Drop for Savings {
-    fn drop(&mut self) {
-        // A run that failed before there was a record leaves nothing behind.
-        for saving in &self.files {
-            let _ = std::fs::remove_file(&saving.unfinished);
-        }
+/// Under another name first, so that a file of this name is whole at every moment.
+fn save(record: &Record, path: &Path) -> io::Result<()> {
+    let (neighbour, file) = create_neighbour(path)?;
+    let mut out = BufWriter::new(&file);
+    let written = json::write_record(record, &mut out).and_then(|()| out.flush()).and_then(|()| file.sync_all());
+    let kept = written.and_then(|()| std::fs::rename(&neighbour, path));
+    if kept.is_err() {
+        let _ = std::fs::remove_file(&neighbour);
     }
+    kept
 }
 
-fn neighbour(path: &Path) -> PathBuf {
+fn create_neighbour(path: &Path) -> io::Result<(PathBuf, File)> {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(format!(".{}.unfinished", std::process::id()));
-    path.with_file_name(name)
+    let neighbour = path.with_file_name(name);
+    let file = File::options().write(true).create_new(true).open(&neighbour)?;
+    Ok((neighbour, file))
+}
+
+/// Prints a plan that is not carried out.
+pub fn show_plan(plan: &Plan, targets: &[TargetIdentity], measuring: &Measuring) -> anyhow::Result<()> {
+    unless_unread(to_stdout(|out| match measuring.json {
+        true => json::write_plan(plan, targets, out),
+        false => terminal::write_plan(plan, targets, &style(measuring.color), out),
+    }))
 }
 
 /// Prints and saves what came of a run.
-pub fn deliver(record: &Record, savings: Savings, measuring: &Measuring) -> anyhow::Result<()> {
+pub fn deliver(record: &Record, savings: &Savings<'_>, measuring: &Measuring) -> anyhow::Result<()> {
     // Saved first: a reader that goes away (`| head`) must not cost the record.
     let saved = savings.save(record);
     let printed = to_stdout(|out| {
@@ -159,5 +148,10 @@ pub fn deliver(record: &Record, savings: Savings, measuring: &Measuring) -> anyh
         }
         Ok(())
     });
-    saved.and(printed)
+    saved.and(unless_unread(printed))
+}
+
+/// A reader that goes away (`| head`) has seen enough: how the run went still decides the exit code.
+fn unless_unread(printed: anyhow::Result<()>) -> anyhow::Result<()> {
+    printed.or_else(|error| if is_broken_pipe(&error) { Ok(()) } else { Err(error) })
 }

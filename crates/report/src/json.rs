@@ -1,6 +1,7 @@
 //! JSON documents: pretty-printed, one trailing newline, nothing else on the stream. The shapes are the model's.
 
 use crate::text::is_hidden;
+use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::target::{HostFacts, TargetIdentity};
 use std::io::{self, Write};
@@ -13,6 +14,12 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 /// Writes what is known of a machine and a target: an object with `host` and `target`, each as inside a record.
 pub fn write_identity(host: &HostFacts, identity: &TargetIdentity, out: &mut dyn Write) -> io::Result<()> {
     let document = serde_json::json!({ "host": host, "target": identity });
+    write_document(&serde_json::to_string_pretty(&document)?, out)
+}
+
+/// Writes a plan that has not been carried out: an object with `plan` and `targets`, each as inside a record.
+pub fn write_plan(plan: &Plan, targets: &[TargetIdentity], out: &mut dyn Write) -> io::Result<()> {
+    let document = serde_json::json!({ "plan": plan, "targets": targets });
     write_document(&serde_json::to_string_pretty(&document)?, out)
 }
 

@@ -11,6 +11,7 @@ use std::path::Path;
 pub const READ_BYTES_MIN: u64 = 1 << 20;
 /// Free space that a scratch file leaves on the filesystem, whatever its size: room for the database's next WAL segments and its log.
 const FREE_BYTES_KEPT: u64 = 2 << 30;
+const GIB: u64 = 1 << 30;
 /// And the share of the filesystem that stays free: one in this many bytes, since most filesystems slow down above 90 %.
 const FREE_SHARE_KEPT: u64 = 10;
 /// Directory entries looked at for WAL segments: nearly all entries of a pg_wal are some, and a directory of millions must not take seconds.
@@ -209,7 +210,8 @@ fn judge_filesystem(identity: &TargetIdentity, size_bytes: u64, doubts: &mut Dou
         let reason = format!("not enough free space: {free} are free, and {kept} (10 % of the filesystem, at least 2 GiB) must stay free");
         let remedy = match scratch_bytes_max(identity) {
             0 => "Free some space, or name an existing file or the device to be read.".to_owned(),
-            max => format!("Ask for at most {}, or free some space.", format_bytes(max)),
+            // Rounded down, so that asking for just that is granted.
+            max => format!("Ask for at most {}, or free some space.", format_bytes(if max >= GIB { max - max % GIB } else { max })),
         };
         doubts.add(reason, remedy);
     }

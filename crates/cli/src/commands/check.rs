@@ -1,18 +1,17 @@
 //! `diskproof check`: the eight workloads that matter to a database, in an order that lets one serve the next.
 
 use crate::args::{Check, Measuring};
-use crate::execute::{LayoutLimits, Outcome, Run, execute, random_seed};
+use crate::execute::{LayoutLimits, Outcome, Run, command_line, execute, random_seed, vet};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
-use crate::output::{Savings, Voice, deliver, style, to_stdout};
+use crate::output::{Savings, Voice, deliver, show_plan};
 use anyhow::Context as _;
 use diskproof_model::plan::{
     Access, CachePolicy, Distribution, Layout, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Span, Stop, SyncCall, SyncPolicy,
     Verify, Workload,
 };
-use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
-use diskproof_model::units::format_bytes;
-use diskproof_report::terminal;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::{format_bytes, format_duration};
 use diskproof_target::{probe, scratch_bytes_max};
 
 /// PostgreSQL's page.
@@ -51,16 +50,16 @@ pub fn check(check: &Check) -> anyhow::Result<Exit> {
     let plan = plan(check, &identity)?;
     let identities = vec![identity];
     if measuring.dry_run {
-        to_stdout(|out| terminal::write_plan(&plan, &identities, &style(measuring.color), out))?;
+        vet(&plan, &identities, &measuring.expected)?;
+        show_plan(&plan, &identities, measuring)?;
         return Ok(Exit::Done);
     }
     let savings = Savings::prepare(&measuring.outputs)?;
     let voice = Voice::of(measuring);
-    voice.say(&terminal::budget_line(&plan, &identities));
     let limits = LayoutLimits { bytes_min: SCRATCH_BYTES_MIN, time_ns: pace(check).time_ns / 9 };
     let note = measuring.note.clone();
     let outcome = execute(Run { plan, identities, layout: limits, expected: &measuring.expected, note, voice }, &interrupt)?;
-    deliver(&outcome.record, savings, measuring)?;
+    deliver(&outcome.record, &savings, measuring)?;
     conclude(outcome, &interrupt)
 }
 
@@ -80,9 +79,7 @@ fn conclude(outcome: Outcome, interrupt: &Interrupt) -> anyhow::Result<Exit> {
 
 fn pace(check: &Check) -> Pace {
     match check.measuring.time {
-        Some(time_ns) => {
-            Pace { time_ns: time_ns.max(8 * SECOND / 10), scratch_bytes: if time_ns > 30 * SECOND { NORMAL } else { QUICK }.scratch_bytes }
-        }
+        Some(time_ns) => Pace { time_ns, scratch_bytes: if time_ns > 30 * SECOND { NORMAL } else { QUICK }.scratch_bytes },
         None if check.quick => QUICK,
         None if check.thorough => THOROUGH,
         None => NORMAL,
@@ -92,6 +89,9 @@ fn pace(check: &Check) -> Pace {
 /// What `check` does on this target.
 pub fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let (pace, measuring) = (pace(check), &check.measuring);
+    if pace.time_ns < SECOND {
+        return Err(Failure::Usage(format!("--time {}: too short to measure anything; use at least 1s", format_duration(pace.time_ns))));
+    }
     let scratch_bytes = match identity.kind {
         TargetKind::Directory => Some(scratch_size(measuring, pace, identity)?),
         TargetKind::File | TargetKind::BlockDevice if measuring.size.is_some() => {
@@ -122,32 +122,22 @@ pub fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
         scratch_bytes,
         workloads,
         skipped,
-        origin: Origin::Native { verb: "check".to_owned(), argv: std::env::args().collect() },
+        origin: Origin::Native { verb: "check".to_owned(), argv: command_line() },
     })
 }
 
-/// As large as the pace wants and the free space allows, in whole large blocks.
+/// As large as the pace wants and the free space allows, in whole large blocks. Where there is hardly any room the gate judges the least that
+/// makes sense; with --size it judges the user's own number.
 fn scratch_size(measuring: &Measuring, pace: Pace, identity: &TargetIdentity) -> Result<u64, Failure> {
-    let room = scratch_bytes_max(identity);
-    let wanted = measuring.size.unwrap_or(pace.scratch_bytes);
-    if let Some(size) = measuring.size
-        && size < u64::from(LARGE_BYTES * LARGE_DEPTH)
-    {
-        let least = format_bytes(u64::from(LARGE_BYTES * LARGE_DEPTH));
-        return Err(Failure::Usage(format!("--size {}: too small to measure anything; use at least {least}", format_bytes(size))));
-    }
-    // With --size the gate judges the user's own number, and says why not.
-    let size = if measuring.size.is_some() { wanted } else { wanted.min(room) };
-    if measuring.size.is_none() && identity.filesystem.is_some() && (1..SCRATCH_BYTES_LEAST).contains(&size) {
-        return Err(Failure::Refused(Refusal {
-            asked: format!("write a scratch file in {}", identity.path),
-            reasons: vec![format!(
-                "only {} could be written without filling the disk, too little to tell a disk from its cache",
-                format_bytes(size)
-            )],
-            remedy: "Free some space, or set --size yourself".to_owned(),
-        }));
-    }
+    let least = u64::from(LARGE_BYTES * LARGE_DEPTH);
+    let size = match measuring.size {
+        Some(size) if size < least => {
+            let (size, least) = (format_bytes(size), format_bytes(least));
+            return Err(Failure::Usage(format!("--size {size}: too small to measure anything; use at least {least}")));
+        }
+        Some(size) => size,
+        None => pace.scratch_bytes.min(scratch_bytes_max(identity)).max(SCRATCH_BYTES_LEAST),
+    };
     Ok(size / u64::from(LARGE_BYTES) * u64::from(LARGE_BYTES))
 }
 
