@@ -64,18 +64,22 @@ pub struct Measuring {
     /// Your own words, kept in the record
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
-    /// Kernel interface: auto takes the best that works here and says which
-    #[arg(long, value_name = "NAME", default_value = "auto")]
-    pub engine: EngineName,
+    /// Kernel interface; auto takes the best that works here, and the result says which [default: auto]
+    #[arg(long, value_name = "NAME")]
+    pub engine: Option<EngineName>,
     /// Size of the scratch file
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub size: Option<u64>,
-    /// Time for the whole run, at least 1s
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    pub time: Option<u64>,
     /// Exit with 1 unless this holds, such as 'random-read-d32.iops>=5000' (repeatable)
     #[arg(long = "expect", value_name = "CONDITION", action = ArgAction::Append)]
     pub expected: Vec<Expected>,
+}
+
+impl Measuring {
+    /// The kernel interface that was asked for.
+    pub fn engine_choice(&self) -> Option<EngineChoice> {
+        self.engine.map(EngineChoice::from)
+    }
 }
 
 /// `diskproof check`
@@ -90,6 +94,9 @@ pub struct Check {
     /// Up to 5 minutes
     #[arg(long, conflicts_with = "time")]
     pub thorough: bool,
+    /// Time for the whole run, at least 1s
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub time: Option<u64>,
     /// Write nothing but the scratch file's content: leave the writing workloads out
     #[arg(long)]
     pub read_only: bool,

@@ -21,14 +21,23 @@ pub struct Run<'a> {
     pub plan: Plan,
     /// The targets, probed.
     pub identities: Vec<TargetIdentity>,
-    /// How far and how long the scratch file is laid out when the workload that does so ran out of time.
-    pub layout: LayoutLimits,
+    /// How far scratch files are filled beside the measured workloads.
+    pub filling: Filling,
     /// Thresholds.
     pub expected: &'a [Expected],
     /// The user's words.
     pub note: Option<String>,
     /// Where progress goes.
     pub voice: Voice,
+}
+
+/// How far scratch files are filled beside the measured workloads, so that reads find data and writes do not make the file grow.
+#[derive(Debug, Clone, Copy)]
+pub enum Filling {
+    /// Each workload finds its whole span written, however long that takes.
+    Span,
+    /// Within limits; the file is then as large as what it holds.
+    Within(LayoutLimits),
 }
 
 /// Limits of laying out a scratch file beside the measured workloads.
@@ -50,7 +59,7 @@ pub struct Outcome {
 
 /// Runs the plan. An error before the first workload is an `Err`; a later one is part of the outcome, with everything measured before.
 pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> {
-    let Run { plan, identities, layout, expected, note, voice } = run;
+    let Run { plan, identities, filling, expected, note, voice } = run;
     let admissions = vet(&plan, &identities, expected)?;
     let mut targets = admissions.into_iter().map(OpenTarget::open).collect::<Result<Vec<_>, _>>()?;
     voice.say(&budget_line(&plan, &identities));
@@ -58,7 +67,7 @@ pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> 
     let run_id = run_id();
     let mut live = Live::new(&plan, voice, interrupt.clone());
     let session = Session::new(plan.seed);
-    let mut work = Work { session, plan: &plan, layout, targets: &mut targets, measurements: Vec::new() };
+    let mut work = Work { session, plan: &plan, filling, targets: &mut targets, measurements: Vec::new() };
     let ended = work.all(&mut live);
     live.finish();
     let measurements = work.measurements;
@@ -109,7 +118,7 @@ fn answerable(plan: &Plan, expected: &Expected) -> Result<(), Failure> {
 struct Work<'a> {
     session: Session,
     plan: &'a Plan,
-    layout: LayoutLimits,
+    filling: Filling,
     targets: &'a mut [OpenTarget],
     measurements: Vec<Measurement>,
 }
@@ -119,7 +128,7 @@ impl Work<'_> {
     fn all(&mut self, live: &mut Live) -> Result<Option<String>, RunError> {
         for (index, workload) in self.plan.workloads.iter().enumerate() {
             live.begin(index);
-            if workload.layout == Layout::Needed && self.lay_out(live)? == Control::Interrupt {
+            if workload.layout == Layout::Needed && self.fill(workload, live)? == Control::Interrupt {
                 return Ok(Some(INTERRUPTED.to_owned()));
             }
             let measured = self.session.run(workload, self.targets, live)?;
@@ -133,16 +142,22 @@ impl Work<'_> {
         Ok(None)
     }
 
-    /// Before the first workload that needs content: what the layout workload could not write in its time is written now, up to the least size
-    /// that makes sense; then the file is as large as what it holds.
-    fn lay_out(&mut self, live: &mut Live) -> Result<Control, RunError> {
+    /// Before a workload that needs content. Within limits, what the layout workload could not write in its time is written now, up to the least
+    /// size that makes sense; then the file is as large as what it holds.
+    fn fill(&mut self, workload: &Workload, live: &mut Live) -> Result<Control, RunError> {
         for target in self.targets.iter_mut().filter(|t| t.is_scratch() && t.usable_bytes() < t.capacity_bytes()) {
-            let untouched = target.usable_bytes() == 0;
-            let wanted = if untouched { target.capacity_bytes() } else { self.layout.bytes_min.min(target.capacity_bytes()) };
-            if self.session.lay_out(target, wanted, Some(self.layout.time_ns), live)? == Control::Interrupt {
+            let capacity = target.capacity_bytes();
+            let (wanted, time_ns) = match self.filling {
+                Filling::Span => (workload.span.length_bytes.map_or(capacity, |length| workload.span.start_bytes + length), None),
+                Filling::Within(limits) if target.usable_bytes() == 0 => (capacity, Some(limits.time_ns)),
+                Filling::Within(limits) => (limits.bytes_min, Some(limits.time_ns)),
+            };
+            if self.session.lay_out(target, wanted.min(capacity), time_ns, live)? == Control::Interrupt {
                 return Ok(Control::Interrupt);
             }
-            target.trim_to_written()?;
+            if matches!(self.filling, Filling::Within(_)) {
+                target.trim_to_written()?;
+            }
         }
         Ok(Control::Continue)
     }

@@ -8,6 +8,7 @@ mod execute;
 pub mod failure;
 mod interrupt;
 mod live;
+mod measure;
 mod output;
 
 use args::{Args, Verb};

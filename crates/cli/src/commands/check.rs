@@ -1,14 +1,14 @@
 //! `diskproof check`: the eight workloads that matter to a database, in an order that lets one serve the next.
 
 use crate::args::{Check, Measuring};
-use crate::execute::{LayoutLimits, Outcome, Run, command_line, execute, random_seed, vet};
+use crate::execute::{Filling, LayoutLimits, command_line, random_seed};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
-use crate::output::{Savings, Voice, deliver, show_plan};
+use crate::measure::{Job, measure};
 use anyhow::Context as _;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, Layout, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Span, Stop, SyncCall, SyncPolicy,
-    Verify, Workload,
+    Access, CachePolicy, Distribution, EngineChoice, Layout, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Span, Stop, SyncCall,
+    SyncPolicy, Verify, Workload,
 };
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_duration};
@@ -48,37 +48,13 @@ pub fn check(check: &Check) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen().context("signals cannot be caught")?;
     let identity = probe(&check.target).map_err(Failure::Probe)?;
     let plan = plan(check, &identity)?;
-    let identities = vec![identity];
-    if measuring.dry_run {
-        vet(&plan, &identities, &measuring.expected)?;
-        show_plan(&plan, &identities, measuring)?;
-        return Ok(Exit::Done);
-    }
-    let savings = Savings::prepare(&measuring.outputs)?;
-    let voice = Voice::of(measuring);
     let limits = LayoutLimits { bytes_min: SCRATCH_BYTES_MIN, time_ns: pace(check).time_ns / 9 };
-    let note = measuring.note.clone();
-    let outcome = execute(Run { plan, identities, layout: limits, expected: &measuring.expected, note, voice }, &interrupt)?;
-    deliver(&outcome.record, &savings, measuring)?;
-    conclude(outcome, &interrupt)
-}
-
-/// The exit code of a run that has been printed.
-fn conclude(outcome: Outcome, interrupt: &Interrupt) -> anyhow::Result<Exit> {
-    if let Some(failure) = outcome.failure {
-        return Err(failure.into());
-    }
-    let record = outcome.record;
-    Ok(match interrupt.signal() {
-        Some(signal) if record.partial => Exit::Signal(signal),
-        _ if record.partial || record.measurements.iter().any(|m| m.errors_total() > 0) => Exit::Failed,
-        _ if record.expectations.iter().any(|e| !e.met) => Exit::ThresholdMissed,
-        _ => Exit::Done,
-    })
+    let filling = Filling::Within(limits);
+    measure(Job { plan, identities: vec![identity], filling, note: measuring.note.clone(), measuring }, &interrupt)
 }
 
 fn pace(check: &Check) -> Pace {
-    match check.measuring.time {
+    match check.time {
         Some(time_ns) => Pace { time_ns, scratch_bytes: if time_ns > 30 * SECOND { NORMAL } else { QUICK }.scratch_bytes },
         None if check.quick => QUICK,
         None if check.thorough => THOROUGH,
@@ -165,7 +141,7 @@ fn eight(measuring: &Measuring, time_ns: u64, scratch_bytes: Option<u64>) -> Vec
             rate: None,
             sync: SyncPolicy::None,
             cache: CachePolicy::Direct,
-            engine: measuring.engine.into(),
+            engine: measuring.engine_choice().unwrap_or(EngineChoice::Auto),
             layout,
             verify: Verify::Off,
         }

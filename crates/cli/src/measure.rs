@@ -1,0 +1,54 @@
+//! What every verb that measures does with its plan: shows it, or runs it, prints and saves what came of it, and says how it ended.
+
+use crate::args::Measuring;
+use crate::execute::{Filling, Outcome, Run, execute, vet};
+use crate::failure::Exit;
+use crate::interrupt::Interrupt;
+use crate::output::{Savings, Voice, deliver, show_plan};
+use diskproof_model::plan::Plan;
+use diskproof_model::target::TargetIdentity;
+
+/// A plan and its surroundings.
+pub struct Job<'a> {
+    /// What to do.
+    pub plan: Plan,
+    /// The targets, probed.
+    pub identities: Vec<TargetIdentity>,
+    /// How far scratch files are filled beside the measured workloads.
+    pub filling: Filling,
+    /// The user's words.
+    pub note: Option<String>,
+    /// The common flags.
+    pub measuring: &'a Measuring,
+}
+
+/// Measures, or only shows the plan.
+pub fn measure(job: Job<'_>, interrupt: &Interrupt) -> anyhow::Result<Exit> {
+    let Job { plan, identities, filling, note, measuring } = job;
+    if measuring.dry_run {
+        vet(&plan, &identities, &measuring.expected)?;
+        show_plan(&plan, &identities, measuring)?;
+        return Ok(Exit::Done);
+    }
+    let savings = Savings::prepare(&measuring.outputs)?;
+    let voice = Voice::of(measuring);
+    let outcome = execute(Run { plan, identities, filling, expected: &measuring.expected, note, voice }, interrupt)?;
+    deliver(&outcome.record, &savings, measuring)?;
+    conclude(outcome, interrupt)
+}
+
+/// The exit code of a run that has been printed.
+fn conclude(outcome: Outcome, interrupt: &Interrupt) -> anyhow::Result<Exit> {
+    if let Some(failure) = outcome.failure {
+        return Err(failure.into());
+    }
+    let record = outcome.record;
+    let is_bad =
+        |m: &diskproof_model::record::MeasurementRecord| m.errors_total() > 0 || m.verify.as_ref().is_some_and(|v| v.bad_blocks > 0);
+    Ok(match interrupt.signal() {
+        Some(signal) if record.partial => Exit::Signal(signal),
+        _ if record.partial || record.measurements.iter().any(is_bad) => Exit::Failed,
+        _ if record.expectations.iter().any(|e| !e.met) => Exit::ThresholdMissed,
+        _ => Exit::Done,
+    })
+}
