@@ -71,10 +71,15 @@ impl Buffers {
     }
 
     /// The first `len` bytes of a slot that is not in flight.
-    #[cfg(test)]
-    fn bytes(&self, slot: usize, len: usize) -> &[u8] {
+    pub fn bytes(&self, slot: usize, len: usize) -> &[u8] {
         // SAFETY: inside the mapping; the caller only looks at slots that are free.
         unsafe { std::slice::from_raw_parts(self.slot(slot), len.min(self.slot_bytes)) }
+    }
+
+    /// The first `len` bytes of a slot that is not in flight, to be written.
+    pub fn bytes_mut(&mut self, slot: usize, len: usize) -> &mut [u8] {
+        // SAFETY: inside the mapping; the slot is free, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.slot(slot), len.min(self.slot_bytes)) }
     }
 
     /// The slots as the kernel takes them for registration.

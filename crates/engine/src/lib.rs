@@ -8,6 +8,7 @@ mod buffers;
 pub mod clock;
 #[cfg(test)]
 mod fixtures;
+mod ledger;
 mod pacer;
 pub mod pattern;
 pub mod random;
@@ -18,6 +19,7 @@ mod slots;
 mod spawn;
 mod tally;
 mod usage;
+mod verify;
 mod worker;
 
 pub use clock::measure as measure_clock;

@@ -1,14 +1,16 @@
 //! One workload on open targets, from preparation to `Measurement`: layout, counters, threads, the watcher, the sum of what they bring home.
 
 use crate::clock::{Clock, MonotonicClock};
+use crate::ledger::{BLOCKS_MAX, Ledger};
 use crate::pacer::Pacer;
 use crate::pattern::{Cursors, Extent, Pattern};
 use crate::select::{Selection, select};
 use crate::spawn::{Orders, Report, Start, spawn};
+use crate::verify::verify;
 use crate::worker::{AfterWrite, Allowance, Ending, Schedule, Yield};
 use diskproof_model::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS,
-    StopReason, VerifyResult, ZeroSample,
+    StopReason, ZeroSample,
 };
 use diskproof_model::plan::{Access, CachePolicy, EngineChoice, EngineKind, Layout, Span, Stop, SyncCall, SyncPolicy, Verify, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
@@ -80,6 +82,16 @@ pub enum RunError {
         /// The unit.
         unit: u32,
     },
+    /// A verified workload that cannot be.
+    #[error("{path}: workload '{workload}' cannot be verified: {why}")]
+    Unverifiable {
+        /// The target.
+        path: String,
+        /// The workload.
+        workload: String,
+        /// Why.
+        why: String,
+    },
     /// A writing workload on a target opened for reading.
     #[error("{path}: workload '{workload}' writes, but the target is open for reading only. Give a directory instead")]
     ReadOnly {
@@ -122,6 +134,7 @@ pub struct Session {
 
 struct Prepared {
     extent: Extent,
+    ledger: Option<Arc<Ledger>>,
     cache: CacheUse,
     selection: Selection,
     unwritten_bytes: Option<u64>,
@@ -193,7 +206,30 @@ impl Session {
         }
         let unwritten_bytes = if workload.reads() { target.unwritten_bytes(extent.start, extent.length) } else { None };
         let selection = select(workload, cache.used, target)?;
-        Ok(Prepared { extent, cache, selection, unwritten_bytes })
+        let ledger = self.ledger_for(workload, extent, target)?;
+        Ok(Prepared { extent, ledger, cache, selection, unwritten_bytes })
+    }
+
+    fn ledger_for(&self, workload: &Workload, extent: Extent, target: &OpenTarget) -> Result<Option<Arc<Ledger>>, RunError> {
+        if workload.verify == Verify::Off {
+            return Ok(None);
+        }
+        let unverifiable =
+            |why: String| RunError::Unverifiable { path: target.identity().path.clone(), workload: workload.name.clone(), why };
+        let block = workload.block_bytes;
+        if !workload.writes() {
+            return Err(unverifiable("it writes nothing".to_owned()));
+        }
+        if !workload.block_mix.is_empty() || block % 8 != 0 || block < 64 {
+            return Err(unverifiable("blocks must have one size, at least 64 bytes and a multiple of 8".to_owned()));
+        }
+        if matches!(workload.access, Access::Stride { stride_bytes } if stride_bytes % u64::from(block) != 0) {
+            return Err(unverifiable("a stride that is no multiple of the block makes blocks overlap".to_owned()));
+        }
+        if extent.length / u64::from(block) > BLOCKS_MAX {
+            return Err(unverifiable(format!("the span has more than {BLOCKS_MAX} blocks; use a smaller --span or a larger block")));
+        }
+        Ok(Some(Arc::new(Ledger::new(self.seed, extent.start, extent.length, block))))
     }
 
     fn measure(
@@ -234,14 +270,43 @@ impl Session {
                 punted: prepared.selection.punted,
                 unwritten_bytes: prepared.unwritten_bytes,
                 told,
-                verify: None,
             };
             let mut measurement = assemble(closing, yields);
             measurement.device = snapshot.finish(measurement.asked);
+            self.check(&mut measurement, prepared, target, watch)?;
             measurement.cpu = scale(measurement.cpu, measurement.wall_ns as f64 / total_ns as f64);
             measurements.push(measurement);
         }
         Ok(measurements)
+    }
+}
+
+impl Session {
+    /// Reads back what a verified workload wrote.
+    fn check(
+        &self,
+        measurement: &mut Measurement,
+        prepared: &Prepared,
+        target: &OpenTarget,
+        watch: &mut dyn Watch,
+    ) -> Result<(), RunError> {
+        let Some(ledger) = &prepared.ledger else { return Ok(()) };
+        if prepared.selection.kind == EngineKind::Null {
+            return Ok(());
+        }
+        if prepared.cache.used != CachePolicy::Direct {
+            // What the page cache still holds must come from the disk.
+            crate::backend::sync::sync(target.fd().as_raw_fd(), SyncCall::Fdatasync);
+            target.drop_cache();
+        }
+        let workload = &measurement.workload;
+        let checked = verify(&workload.name, target, ledger, workload.block_bytes, watch);
+        let (result, told) = checked.map_err(|source| worker_error(workload, target, source))?;
+        measurement.verify = Some(result);
+        if told == Control::Interrupt {
+            measurement.stopped = StopReason::Interrupted;
+        }
+        Ok(())
     }
 }
 
@@ -410,6 +475,7 @@ impl Crew {
                     cache: prepared.cache.used,
                     pattern,
                     extent: prepared.extent,
+                    ledger: prepared.ledger.clone(),
                     depth,
                     allowance: allowance_of(workload, index, threads),
                     after_write: after_write_of(workload, prepared.cache.used),
@@ -553,8 +619,6 @@ pub struct Closing {
     pub unwritten_bytes: Option<u64>,
     /// What the watcher said last.
     pub told: Control,
-    /// The outcome of reading back.
-    pub verify: Option<VerifyResult>,
 }
 
 /// Sums up what the workers of one target brought home.
@@ -602,7 +666,7 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
         unwritten_bytes: closing.unwritten_bytes,
         missed_starts: workload.rate.map(|_| late),
         punted: closing.punted,
-        verify: closing.verify,
+        verify: None,
         stopped,
         workload,
     }

@@ -125,7 +125,6 @@ pub fn simulate(workload: &Workload, disk: FakeDisk, seed: u64, watch: &mut dyn 
         punted: None,
         unwritten_bytes: Some(0),
         told,
-        verify: None,
     };
     Ok(assemble(closing, vec![worker.finish()]))
 }

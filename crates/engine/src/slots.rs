@@ -35,6 +35,8 @@ pub struct Timing {
     pub waited_ns: u64,
     /// Before the submission of the sync that follows a write.
     pub sync_start_ns: u64,
+    /// Generation of the block that is being written (verified workloads); 0 where there is none.
+    pub generation: u32,
 }
 
 /// All slots of a worker; the one freed last is used next, while it is in the CPU's cache.

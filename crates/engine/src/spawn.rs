@@ -8,6 +8,7 @@ use crate::backend::sync::SyncBackend;
 use crate::backend::uring::{RingShape, UringBackend};
 use crate::buffers::Buffers;
 use crate::clock::{Clock, MonotonicClock};
+use crate::ledger::Ledger;
 use crate::pacer::Pacer;
 use crate::pattern::{Extent, Pattern};
 use crate::random::Random;
@@ -42,6 +43,8 @@ pub struct Orders {
     pub after_write: AfterWrite,
     /// The schedule of an open loop; its start is set at the common start.
     pub pacer: Option<Pacer>,
+    /// Where verified writes are booked.
+    pub ledger: Option<Arc<Ledger>>,
     /// Seed of its data.
     pub seed: u64,
     /// Number of the thread among all.
@@ -133,6 +136,7 @@ fn drive<B: Backend>(
     let shift = write_buffer_shift(&orders.workload, orders.depth);
     let caching = if orders.cache == CachePolicy::Buffered { Caching::Dropped } else { Caching::LeftAlone };
     let feed = Feed::new(orders.pattern, orders.depth, orders.after_write, orders.allowance)
+        .verified(orders.ledger)
         .paced(orders.pacer.map(|pacer| pacer.starting_at(start.at_ns)))
         .with_buffers(shift, orders.seed ^ (orders.stream << 48));
     let clock = MonotonicClock;

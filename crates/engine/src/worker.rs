@@ -5,8 +5,9 @@
 use crate::backend::{Backend, Op, Patience, Request};
 use crate::buffers::Buffers;
 use crate::clock::Clock;
+use crate::ledger::Ledger;
 use crate::pacer::Pacer;
-use crate::pattern::{Direction, Pattern};
+use crate::pattern::{Direction, Pattern, Step};
 use crate::slots::{Slot, Slots, Stage, Timing};
 use crate::tally::Tally;
 use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, ZeroSample};
@@ -80,7 +81,16 @@ struct Extras {
     writes_unsynced: u32,
     /// Bytes left, where blocks differ in length, and the longest block.
     bytes_left: Option<(u64, u64)>,
+    /// Who wrote what where, in verified workloads.
+    ledger: Option<Arc<Ledger>>,
 }
+
+impl Extras {
+    const NONE: Self = Self { pacer: None, late: 0, sync_every: None, writes_unsynced: 0, bytes_left: None, ledger: None };
+}
+
+/// How often a step is drawn anew because its block is being written, before the worker waits for a completion instead.
+const CLAIMS_MAX: u32 = 64;
 
 impl Feed {
     /// The steps of `pattern` through `depth` slots.
@@ -89,8 +99,7 @@ impl Feed {
         let bytes_left = (shortest != longest).then_some((allowance.bytes, u64::from(longest)));
         let left = allowance.ops.min(if bytes_left.is_some() { u64::MAX } else { allowance.bytes / u64::from(longest) });
         let sync_every = if let AfterWrite::SyncEvery(writes, call) = after_write { Some((writes, call)) } else { None };
-        let extras = (bytes_left.is_some() || sync_every.is_some())
-            .then(|| Box::new(Extras { pacer: None, late: 0, sync_every, writes_unsynced: 0, bytes_left }));
+        let extras = (bytes_left.is_some() || sync_every.is_some()).then(|| Box::new(Extras { sync_every, bytes_left, ..Extras::NONE }));
         Self {
             left,
             slots: Slots::new(depth),
@@ -106,8 +115,15 @@ impl Feed {
     /// Starts steps at the pacer's times.
     pub fn paced(mut self, pacer: Option<Pacer>) -> Self {
         if pacer.is_some() {
-            let new = || Box::new(Extras { pacer: None, late: 0, sync_every: None, writes_unsynced: 0, bytes_left: None });
-            self.extras.get_or_insert_with(new).pacer = pacer;
+            self.extras.get_or_insert_with(|| Box::new(Extras::NONE)).pacer = pacer;
+        }
+        self
+    }
+
+    /// Signs every block written, and books it.
+    pub fn verified(mut self, ledger: Option<Arc<Ledger>>) -> Self {
+        if ledger.is_some() {
+            self.extras.get_or_insert_with(|| Box::new(Extras::NONE)).ledger = ledger;
         }
         self
     }
@@ -143,7 +159,10 @@ impl Feed {
                 Consent::NotNow => return None,
             }
         }
-        let step = self.pattern.step();
+        let step = match self.claim_step(index) {
+            Some(step) => step,
+            None => return None,
+        };
         self.left -= 1;
         let stage = Stage::Transfer(step.direction);
         self.slots.take(Slot { start_ns: now, offset: step.offset, len: step.len, left: step.len, stage });
@@ -153,10 +172,60 @@ impl Feed {
                 let buffer = index + self.write_buffer_shift;
                 self.unique = self.unique.wrapping_add(1);
                 buffers.stamp(buffer as usize, step.len as usize, self.unique);
+                if self.extras.is_some() {
+                    self.sign(buffers.bytes_mut(buffer as usize, step.len as usize), step.offset, index);
+                }
                 (Op::Write, buffer)
             }
         };
         Some(Request { slot: index, buffer, op, offset: step.offset, len: step.len, skip: 0 })
+    }
+
+    /// The next step; in verified workloads one whose block nobody else is writing.
+    #[inline(always)]
+    fn claim_step(&mut self, index: u32) -> Option<Step> {
+        let step = self.pattern.step();
+        match &self.extras {
+            Some(extras) if extras.ledger.is_some() => self.claim(step, index),
+            _ => Some(step),
+        }
+    }
+
+    fn claim(&mut self, mut step: Step, index: u32) -> Option<Step> {
+        let ledger = self.extras.as_ref()?.ledger.clone()?;
+        for _ in 0..CLAIMS_MAX {
+            if step.direction == Direction::Read {
+                self.slots.timing(index).generation = 0;
+                return Some(step);
+            }
+            if let Some(generation) = ledger.claim(step.offset) {
+                self.slots.timing(index).generation = generation;
+                return Some(step);
+            }
+            step = self.pattern.step();
+        }
+        None
+    }
+
+    fn sign(&mut self, block: &mut [u8], offset: u64, index: u32) {
+        let generation = self.slots.timing(index).generation;
+        if let Some(ledger) = self.extras.as_ref().and_then(|extras| extras.ledger.as_ref()) {
+            ledger.sign(block, offset, generation);
+        }
+    }
+
+    /// A write to a verified block is done, or has failed.
+    fn book(&mut self, index: u32, offset: u64, fate: Fate) {
+        let generation = self.slots.timing(index).generation;
+        if let Some(ledger) = self.extras.as_ref().and_then(|extras| extras.ledger.as_ref())
+            && generation > 0
+        {
+            match fate {
+                Fate::Done => ledger.confirm(offset, generation),
+                Fate::Failed => ledger.spoil(offset),
+            }
+            self.slots.timing(index).generation = 0;
+        }
     }
 
     /// What the extras say to a step in slot `index`.
@@ -167,7 +236,7 @@ impl Feed {
         {
             extras.writes_unsynced = 0;
             self.slots.take(Slot { start_ns: now, offset: 0, len: 0, left: 0, stage: Stage::Sync });
-            *self.slots.timing(index) = Timing { waited_ns: 0, sync_start_ns: now };
+            *self.slots.timing(index) = Timing { waited_ns: 0, sync_start_ns: now, generation: 0 };
             return Consent::Instead(Request { slot: index, buffer: index, op: Op::Sync(call), offset: 0, len: 0, skip: 0 });
         }
         if let Some((bytes, longest)) = &mut extras.bytes_left {
@@ -214,6 +283,12 @@ impl Feed {
             _ => Patience::Completion,
         }
     }
+}
+
+/// What became of a write.
+enum Fate {
+    Done,
+    Failed,
 }
 
 /// Whether a step may start.
@@ -432,7 +507,9 @@ impl Tally {
             }
         }
         if feed.extras.is_some() {
+            let offset = feed.slots.get(index).offset;
             self.record_waited(kind_of(stage), latency_ns, feed.slots.timing(index).waited_ns);
+            feed.book(index, offset, Fate::Done);
             feed.give_back(len);
         }
         feed.slots.free(index);
@@ -441,7 +518,7 @@ impl Tally {
     /// A write that is followed by something, or what followed it.
     fn complete_durable(&mut self, feed: &mut Feed, index: u32, now: u64) {
         let Slot { start_ns, offset, len, stage, .. } = *feed.slots.get(index);
-        let Timing { waited_ns, sync_start_ns } = *feed.slots.timing(index);
+        let Timing { waited_ns, sync_start_ns, .. } = *feed.slots.timing(index);
         let follow = match (stage, feed.after_write) {
             (Stage::Transfer(_), AfterWrite::WriteBack) => Some((Stage::WriteBack, Op::WriteBack)),
             (Stage::Transfer(_), after) => {
@@ -466,6 +543,7 @@ impl Tally {
         };
         let Some((stage, op)) = follow else {
             if len > 0 {
+                feed.book(index, offset, Fate::Done);
                 feed.give_back(len);
             }
             feed.slots.free(index);
@@ -485,7 +563,8 @@ impl Tally {
         let kind = kind_of(slot.stage);
         if result <= 0 {
             let errno = if result == 0 { crate::tally::END_OF_FILE } else { -result };
-            let len = slot.len;
+            let (len, offset) = (slot.len, slot.offset);
+            feed.book(index, offset, Fate::Failed);
             feed.give_back(len);
             feed.slots.free(index);
             self.fail(kind, errno, now);

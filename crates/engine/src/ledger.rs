@@ -1,0 +1,165 @@
+//! What a verified workload has written where: each block carries its offset, its generation and a checksum, and the ledger knows which
+//! generation must be there. So a lost, torn, misdirected or corrupted write is told apart. Knows nothing of how blocks are moved.
+
+use diskproof_model::measurement::BadBlock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Marks our blocks: "diskprov" as a number.
+const MAGIC: u64 = 0x6469_736B_7072_6F76;
+/// Words before the payload: magic, seed, offset, generation, checksum.
+const HEADER_WORDS: usize = 5;
+/// A block that is being written.
+const BUSY: u32 = 1 << 31;
+/// A block whose last write failed: anything may be there.
+const UNKNOWN: u32 = BUSY - 1;
+/// More blocks than this would need more than a GiB of memory for the ledger.
+pub const BLOCKS_MAX: u64 = 1 << 28;
+
+/// Generations of all blocks of a span, shared by all workers.
+#[derive(Debug)]
+pub struct Ledger {
+    seed: u64,
+    start: u64,
+    block_bytes: u64,
+    generations: Vec<AtomicU32>,
+}
+
+impl Ledger {
+    /// Nothing is written yet.
+    pub fn new(seed: u64, start: u64, length: u64, block_bytes: u32) -> Self {
+        let blocks = length / u64::from(block_bytes);
+        let generations = (0..blocks).map(|_| AtomicU32::new(0)).collect();
+        Self { seed, start, block_bytes: u64::from(block_bytes), generations }
+    }
+
+    fn entry(&self, offset: u64) -> Option<&AtomicU32> {
+        self.generations.get(((offset - self.start) / self.block_bytes) as usize)
+    }
+
+    /// Takes a block for writing and gives the generation to write; `None` while another write of it is in flight.
+    pub fn claim(&self, offset: u64) -> Option<u32> {
+        let entry = self.entry(offset)?;
+        let before = entry.fetch_or(BUSY, Ordering::Relaxed);
+        if before & BUSY != 0 {
+            return None;
+        }
+        Some(if before == UNKNOWN { 1 } else { (before + 1) % UNKNOWN })
+    }
+
+    /// The write is done.
+    pub fn confirm(&self, offset: u64, generation: u32) {
+        if let Some(entry) = self.entry(offset) {
+            entry.store(generation, Ordering::Relaxed);
+        }
+    }
+
+    /// The write failed: nobody knows what is there.
+    pub fn spoil(&self, offset: u64) {
+        self.confirm(offset, UNKNOWN);
+    }
+
+    /// Offsets of all blocks that were written and whose content is known, with their generation; ascending.
+    pub fn written(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.generations.iter().enumerate().filter_map(|(index, entry)| {
+            let generation = entry.load(Ordering::Relaxed) & !BUSY;
+            (generation != 0 && generation != UNKNOWN).then_some((self.start + index as u64 * self.block_bytes, generation))
+        })
+    }
+
+    /// Makes a block say who it is. Its payload may be anything.
+    pub fn sign(&self, block: &mut [u8], offset: u64, generation: u32) {
+        let payload = checksum(&block[HEADER_WORDS * 8..]);
+        let header = [MAGIC, self.seed, offset, u64::from(generation), payload ^ offset ^ u64::from(generation)];
+        block.chunks_exact_mut(8).zip(header).for_each(|(word, value)| word.copy_from_slice(&value.to_le_bytes()));
+    }
+
+    /// What is wrong with a block that should be generation `generation` of `offset`; `None` when all is well.
+    pub fn complaint(&self, block: &[u8], offset: u64, generation: u32) -> Option<BadBlock> {
+        let word = |index: usize| block.get(index * 8..index * 8 + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
+        let why = if block.iter().all(|byte| *byte == 0) {
+            "nothing but zeros: the write is lost".to_owned()
+        } else if word(0) != MAGIC {
+            "not a block of ours: overwritten or corrupted".to_owned()
+        } else if word(1) != self.seed {
+            "a block of another run: the write is lost".to_owned()
+        } else if word(2) != offset {
+            format!("the block written to offset {}: misdirected", word(2))
+        } else if word(3) != u64::from(generation) {
+            format!("generation {} instead of {generation}: the last write is lost", word(3))
+        } else if word(4) != checksum(&block[HEADER_WORDS * 8..]) ^ offset ^ u64::from(generation) {
+            "wrong checksum: torn or corrupted".to_owned()
+        } else {
+            return None;
+        };
+        Some(BadBlock { offset_bytes: offset, why })
+    }
+}
+
+/// Four independent lanes of multiply and rotate, so that the CPU works on them side by side; any changed bit changes the sum.
+fn checksum(bytes: &[u8]) -> u64 {
+    const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mut lanes = [1u64, 2, 3, 4];
+    let mut quads = bytes.chunks_exact(32);
+    for quad in &mut quads {
+        for (lane, word) in lanes.iter_mut().zip(quad.chunks_exact(8)) {
+            let word = word.try_into().map_or(0, u64::from_le_bytes);
+            *lane = (*lane ^ word).wrapping_mul(FACTOR).rotate_left(29);
+        }
+    }
+    let rest = quads.remainder().iter().fold(0u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(FACTOR));
+    lanes.iter().fold(rest, |sum, lane| (sum ^ lane).wrapping_mul(FACTOR).rotate_left(31))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ledger() -> Ledger {
+        Ledger::new(7, 8192, 10 * 4096, 4096)
+    }
+
+    #[test]
+    fn every_kind_of_damage_is_named() {
+        let ledger = ledger();
+        let mut block = vec![9u8; 4096];
+        ledger.sign(&mut block, 12288, 3);
+        assert_eq!(ledger.complaint(&block, 12288, 3), None);
+        let why = |block: &[u8], offset, generation| ledger.complaint(block, offset, generation).map(|b| b.why).unwrap_or_default();
+        assert!(why(&block, 12288, 4).contains("generation 3 instead of 4"));
+        assert!(why(&block, 16384, 3).contains("misdirected"));
+        assert!(why(&vec![0; 4096], 12288, 3).contains("zeros"));
+        assert!(why(&vec![5; 4096], 12288, 3).contains("not a block of ours"));
+        let mut torn = block.clone();
+        torn[4000] ^= 1;
+        assert!(why(&torn, 12288, 3).contains("checksum"));
+        let mut foreign = block;
+        Ledger::new(8, 8192, 10 * 4096, 4096).sign(&mut foreign, 12288, 3);
+        assert!(why(&foreign, 12288, 3).contains("another run"));
+    }
+
+    #[test]
+    fn a_block_in_flight_is_not_written_twice() {
+        let ledger = ledger();
+        assert_eq!(ledger.claim(8192), Some(1));
+        assert_eq!(ledger.claim(8192), None);
+        ledger.confirm(8192, 1);
+        assert_eq!(ledger.claim(8192), Some(2));
+        ledger.spoil(8192);
+        assert_eq!(ledger.written().count(), 0, "what failed may hold anything");
+        assert_eq!(ledger.claim(8192), Some(1));
+        ledger.confirm(8192, 1);
+        assert_eq!(ledger.written().collect::<Vec<_>>(), [(8192, 1)]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_changed_byte_is_found(at in 0usize..4096, change in 1u8..) {
+            let ledger = ledger();
+            let mut block: Vec<u8> = (0..4096u32).map(|i| (i * 31) as u8).collect();
+            ledger.sign(&mut block, 8192, 1);
+            block[at] ^= change;
+            prop_assert!(ledger.complaint(&block, 8192, 1).is_some());
+        }
+    }
+}
