@@ -1,0 +1,177 @@
+//! From the command line to the printed page, exact to the last digit: check's own plan, on a simulated disk, in virtual time.
+#![allow(clippy::unwrap_used)] // a failed step fails the test
+
+use clap::Parser as _;
+use diskproof::args::{Args, Verb};
+use diskproof::commands::check::plan;
+use diskproof_analysis::judge::{RunFacts, judge};
+use diskproof_engine::{FakeDisk, simulate};
+use diskproof_model::measurement::{DeviceUse, EngineUse, Measurement};
+use diskproof_model::plan::{EngineChoice, EngineKind, Origin, Plan};
+use diskproof_model::progress::{Control, Progress, Watch};
+use diskproof_model::record::{ClockFacts, Record, Tool};
+use diskproof_model::target::{Filesystem, HostFacts, Layer, LayerKind, Link, TargetIdentity, TargetKind, WriteCache};
+use diskproof_report::style::{Color, Style};
+use diskproof_report::{json, terminal};
+
+const GIB: u64 = 1 << 30;
+
+/// Eight requests at a time, each 80 µs and 2 ns per byte, and up to half as much again.
+fn fake_disk(block_bytes: u32) -> FakeDisk {
+    let service_ns = 80_000 + 2 * u64::from(block_bytes);
+    FakeDisk { service_ns, jitter_ns: service_ns / 2, channels: 8, size_bytes: GIB }
+}
+
+/// Sees every workload through to the end of its time.
+struct Patient;
+
+impl Watch for Patient {
+    fn tick(&mut self, _: &Progress<'_>) -> Control {
+        Control::Continue
+    }
+}
+
+fn disk() -> Layer {
+    Layer {
+        name: "nvme0n1".to_owned(),
+        kind: LayerKind::Disk,
+        device: "259:0".to_owned(),
+        below: Vec::new(),
+        size_bytes: 400 * GIB,
+        logical_block_bytes: Some(512),
+        physical_block_bytes: Some(4096),
+        model: Some("FAKE DISK 8".to_owned()),
+        vendor: None,
+        serial: Some("F00D".to_owned()),
+        firmware: Some("1.0".to_owned()),
+        rotational: Some(false),
+        scheduler: Some("none".to_owned()),
+        queue_requests: Some(1023),
+        request_bytes_max: Some(1 << 20),
+        read_ahead_bytes: Some(128 << 10),
+        write_cache: Some(WriteCache::WriteThrough),
+        link: Some(Link {
+            bus: "PCIe".to_owned(),
+            speed: Some("8.0 GT/s PCIe x4".to_owned()),
+            speed_max: None,
+            bytes_per_second_max: None,
+        }),
+        backing_file: None,
+        backing_direct: None,
+        discard: Some(true),
+        read_only: false,
+    }
+}
+
+fn target() -> TargetIdentity {
+    TargetIdentity {
+        path: "/srv/data".to_owned(),
+        kind: TargetKind::Directory,
+        size_bytes: 400 * GIB,
+        free_bytes: Some(300 * GIB),
+        device: "259:0".to_owned(),
+        inode: 2,
+        filesystem: Some(Filesystem {
+            kind: "ext4".to_owned(),
+            mount_point: "/srv".to_owned(),
+            source: "/dev/nvme0n1".to_owned(),
+            options: vec!["rw".to_owned(), "relatime".to_owned()],
+            size_bytes: 400 * GIB,
+            free_bytes: 300 * GIB,
+        }),
+        layers: vec![disk()],
+        unresolved: None,
+    }
+}
+
+fn check_plan(flags: &[&str]) -> Plan {
+    let words = ["diskproof", "check", "/srv/data", "--seed", "42"].iter().chain(flags);
+    let Verb::Check(check) = Args::try_parse_from(words.clone()).unwrap().verb else { panic!("check was asked for") };
+    let argv = words.map(|word| (*word).to_owned()).collect();
+    Plan { origin: Origin::Native { verb: "check".to_owned(), argv }, ..plan(&check, &target()).unwrap() }
+}
+
+/// As a real run would have it: io_uring, and counters that agree.
+fn measure(plan: &Plan) -> Vec<Measurement> {
+    let mut start_ns = 0;
+    let run = |workload| {
+        let mut seen = simulate(workload, fake_disk(workload.block_bytes), plan.seed, &mut Patient).unwrap();
+        (seen.start_ns, start_ns) = (start_ns + workload.warmup_ns, start_ns + workload.warmup_ns + seen.wall_ns);
+        let (asked, used) = (EngineChoice::Auto, EngineKind::Uring);
+        seen.engine = EngineUse { asked, used, fallbacks: Vec::new(), features: vec!["fixed-buffers".to_owned()] };
+        let (read_bytes, write_bytes) = (seen.asked.read_bytes, seen.asked.write_bytes);
+        seen.device =
+            DeviceUse { disks: vec!["nvme0n1".to_owned()], read_bytes, write_bytes, accounted: Some(1.0), ..DeviceUse::default() };
+        seen.punted = Some(false);
+        seen
+    };
+    plan.workloads.iter().map(run).collect()
+}
+
+fn record(flags: &[&str]) -> Record {
+    let plan = check_plan(flags);
+    let measurements = measure(&plan);
+    let facts = RunFacts {
+        tool: Tool { name: "diskproof".to_owned(), version: "0.0.0".to_owned() },
+        run_id: "0123456789abcdef0123456789abcdef".to_owned(),
+        started: "2026-11-20T10:00:00Z".to_owned(),
+        partial: false,
+        ended_early: None,
+        note: None,
+        host: HostFacts { name: "db1".to_owned(), kernel: "6.18.0".to_owned(), cpus: 8, memory_bytes: 64 * GIB, ..HostFacts::default() },
+        clock: ClockFacts { source: "CLOCK_MONOTONIC".to_owned(), resolution_ns: 1, cost_ns: 21.5 },
+        plan,
+        targets: vec![target()],
+    };
+    let expected = ["random-read-d32.iops>=50000".parse().unwrap(), "commit-fdatasync.p99<=1us".parse().unwrap()];
+    judge(facts, &measurements, &expected)
+}
+
+fn printed(write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -> String {
+    let mut out = Vec::new();
+    write(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn record_of_a_check() {
+    insta::assert_snapshot!(printed(|out| json::write_record(&record(&["--time", "1s"]), out)));
+}
+
+#[test]
+fn page_of_a_check() {
+    let style = Style { width: 80, color: Color::Plain };
+    insta::assert_snapshot!(printed(|out| terminal::write_record(&record(&["--quick"]), &style, out)));
+}
+
+#[test]
+fn commands_of_a_check() {
+    let style = Style { width: 80, color: Color::Plain };
+    insta::assert_snapshot!(printed(|out| terminal::write_commands(&record(&["--time", "1s"]), &style, out)));
+}
+
+#[test]
+fn equal_seeds_give_equal_records() {
+    assert_eq!(record(&["--time", "1s"]), record(&["--time", "1s"]));
+}
+
+#[test]
+fn paces_keep_their_promises() {
+    for (flags, seconds, scratch_bytes) in
+        [(&[][..], 60, 4 * GIB), (&["--quick"], 20, GIB), (&["--thorough"], 300, 16 * GIB), (&["--time", "12s"], 12, GIB)]
+    {
+        let plan = check_plan(flags);
+        let time_ns = plan.time_ns_max().unwrap();
+        assert!(time_ns <= seconds * 1_000_000_000 && time_ns > seconds * 800_000_000, "{flags:?}: {time_ns}");
+        assert_eq!(plan.scratch_bytes, Some(scratch_bytes));
+        assert!(plan.write_bytes_max().is_some(), "what is written has a limit");
+    }
+}
+
+#[test]
+fn read_only_leaves_the_writing_workloads_out() {
+    let plan = check_plan(&["--read-only"]);
+    let names: Vec<&str> = plan.workloads.iter().map(|w| w.name.as_str()).collect();
+    assert_eq!(names, ["sequential-read", "random-read-d1", "random-read-d32"]);
+    assert_eq!(plan.skipped.len(), 5);
+}

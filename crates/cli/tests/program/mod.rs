@@ -1,0 +1,97 @@
+//! The program as its users start it, and what the tests of it share.
+// Each test binary uses a part of it.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use diskproof_model::record::Record;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// A short run: each workload gets a tenth of a second or two.
+pub const SHORT: [&str; 4] = ["--time", "1s", "--size", "16M"];
+
+/// The program, in an environment without the variables that it looks at.
+pub fn program<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_diskproof"));
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "CI"] {
+        command.env_remove(name);
+    }
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// How a run went.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("everything printed is UTF-8");
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+impl Ran {
+    /// The record on stdout, and nothing but it.
+    pub fn record(&self) -> Record {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("no record on stdout: {error}\n{}\n{}", self.out, self.err))
+    }
+
+    /// Codes of the findings of the record on stdout.
+    pub fn findings(&self) -> Vec<String> {
+        self.record().findings.into_iter().map(|finding| finding.code).collect()
+    }
+}
+
+/// Runs the program to its end.
+pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
+    program(arguments).output().unwrap().into()
+}
+
+/// `check TARGET` with these flags.
+pub fn check(target: &Path, flags: &[&str]) -> Ran {
+    run([OsStr::new("check"), target.as_os_str()].into_iter().chain(flags.iter().map(OsStr::new)))
+}
+
+/// `check TARGET` by user nobody, who belongs to no group.
+pub fn check_as_nobody(target: &Path, flags: &[&str]) -> Ran {
+    // Where the program lies, nobody may not go.
+    let place = diskproof_simdisk::testbed::place();
+    let copy = place.path().join("diskproof");
+    std::fs::copy(env!("CARGO_BIN_EXE_diskproof"), &copy).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy).arg("check").arg(target).args(flags);
+    command.current_dir("/").stdin(Stdio::null()).output().unwrap().into()
+}
+
+/// Names in a directory.
+pub fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Free bytes of a filesystem, once it has settled.
+pub fn free_bytes(directory: &Path) -> u64 {
+    diskproof_simdisk::testbed::run("sync", &["-f", directory.to_str().unwrap()]);
+    let space = rustix::fs::statvfs(directory).unwrap();
+    space.f_bfree * space.f_frsize
+}
+
+/// A file full of bytes that no cache or compression makes less of.
+pub fn random_file(path: &Path, size_bytes: u64) {
+    let mut source = std::io::Read::take(std::fs::File::open("/dev/urandom").unwrap(), size_bytes);
+    let mut file = std::fs::File::create(path).unwrap();
+    std::io::copy(&mut source, &mut file).unwrap();
+    file.sync_all().unwrap();
+}
+
+/// The content of a file in short.
+pub fn content_hash(path: &Path) -> String {
+    diskproof_simdisk::testbed::run("sha256sum", &[path.to_str().unwrap()])
+}
