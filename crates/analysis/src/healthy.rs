@@ -112,6 +112,7 @@ fn measurement(name: &str, read_permille: u16, access: Access, (block_bytes, dep
         ops,
         achieved_depth: f64::from(depth),
         dead_time_ns: None,
+        ceiling_iops: None,
         zero_blocks: ZeroSample { sampled: if read_permille > 0 { 1000 } else { 0 }, zero: 0 },
         unwritten_bytes: Some(0),
         missed_starts: None,

@@ -86,6 +86,7 @@ fn measurement_record(m: &Measurement, targets: &[TargetIdentity]) -> Measuremen
         engine: m.engine.clone(),
         achieved_depth: m.achieved_depth,
         dead_time_ns: m.dead_time_ns,
+        ceiling_iops: m.ceiling_iops,
         zero_blocks: m.zero_blocks,
         unwritten_bytes: m.unwritten_bytes,
         missed_starts: m.missed_starts,

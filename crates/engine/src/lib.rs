@@ -18,6 +18,7 @@ mod simulate;
 mod slots;
 mod spawn;
 mod tally;
+mod trial;
 mod usage;
 mod verify;
 mod worker;

@@ -6,6 +6,7 @@ use crate::pacer::Pacer;
 use crate::pattern::{Cursors, Extent, Pattern};
 use crate::select::{Selection, select};
 use crate::spawn::{Orders, Report, Start, spawn};
+use crate::trial::ceiling;
 use crate::verify::verify;
 use crate::worker::{AfterWrite, Allowance, Ending, Schedule, Yield};
 use diskproof_model::measurement::{
@@ -220,7 +221,7 @@ impl Session {
         if !workload.writes() {
             return Err(unverifiable("it writes nothing".to_owned()));
         }
-        if !workload.block_mix.is_empty() || block % 8 != 0 || block < 64 {
+        if !workload.block_mix.is_empty() || !block.is_multiple_of(8) || block < 64 {
             return Err(unverifiable("blocks must have one size, at least 64 bytes and a multiple of 8".to_owned()));
         }
         if matches!(workload.access, Access::Stride { stride_bytes } if stride_bytes % u64::from(block) != 0) {
@@ -274,6 +275,7 @@ impl Session {
             let mut measurement = assemble(closing, yields);
             measurement.device = snapshot.finish(measurement.asked);
             self.check(&mut measurement, prepared, target, watch)?;
+            measurement.ceiling_iops = ceiling(&measurement);
             measurement.cpu = scale(measurement.cpu, measurement.wall_ns as f64 / total_ns as f64);
             measurements.push(measurement);
         }
@@ -662,6 +664,7 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
         device: closing.device,
         achieved_depth: busy_ns as f64 / flow_ns.max(1) as f64,
         dead_time_ns,
+        ceiling_iops: None,
         zero_blocks,
         unwritten_bytes: closing.unwritten_bytes,
         missed_starts: workload.rate.map(|_| late),

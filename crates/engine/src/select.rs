@@ -5,18 +5,14 @@ use crate::backend::aio::AioBackend;
 use crate::backend::uring::{RingShape, UringBackend};
 use crate::backend::{Backend, Op, Patience, Request};
 use crate::buffers::Buffers;
-use crate::clock::{Clock, MonotonicClock};
-use crate::pattern::{Extent, Pattern};
+use crate::pattern::Extent;
 use crate::run::RunError;
-use crate::worker::{AfterWrite, Allowance, Feed, Schedule, State, Worker};
-use diskproof_model::measurement::{Fallback, OpKind};
-use diskproof_model::plan::{Access, CachePolicy, Distribution, EngineChoice, EngineKind, Stop, SyncPolicy, Workload};
-use diskproof_model::series::TimeSeries;
+use crate::trial::{random_reads, rate};
+use diskproof_model::measurement::Fallback;
+use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
 use diskproof_target::OpenTarget;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 
 /// The interface chosen, and those refused before it.
 #[derive(Debug, Clone)]
@@ -129,8 +125,6 @@ fn punted(workload: &Workload, target: &OpenTarget) -> Option<bool> {
     }
 }
 
-/// How long each interface is tried where both would do.
-const TRIAL_NS: u64 = 20_000_000;
 /// Linux AIO must be this much faster to be worth naming another interface than usual.
 const TRIAL_GAIN: f64 = 1.1;
 
@@ -139,37 +133,15 @@ const TRIAL_GAIN: f64 = 1.1;
 fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> Option<String> {
     let (block, depth) = (workload.block_bytes, workload.depth);
     let extent = Extent { start: 0, length: target.usable_bytes() };
-    let reads = Workload {
-        read_permille: 1000,
-        access: Access::Random { distribution: Distribution::Uniform },
-        block_mix: Vec::new(),
-        sync: SyncPolicy::None,
-        stop: Stop::default(),
-        rate: None,
-        ..workload.clone()
-    };
+    let reads = random_reads(workload);
     let buffers = || Buffers::new(depth as usize, block as usize);
     let fd = || target.fd().try_clone_to_owned();
     let shape = RingShape { depth, write_buffer_shift: 0, cache };
-    let uring = trial(UringBackend::new(fd().ok()?, buffers().ok()?, shape).ok()?, &reads, extent)?;
-    let aio = trial(AioBackend::new(fd().ok()?, buffers().ok()?, depth).ok()?, &reads, extent)?;
+    let uring = rate(UringBackend::new(fd().ok()?, buffers().ok()?, shape).ok()?, &reads, extent)?;
+    let aio = rate(AioBackend::new(fd().ok()?, buffers().ok()?, depth).ok()?, &reads, extent)?;
     (aio > uring * TRIAL_GAIN).then(|| {
         format!(
             "io_uring hands every request to a worker thread here (no RWF_NOWAIT): {uring:.0} reads/s in a trial, {aio:.0} by Linux AIO"
         )
     })
-}
-
-/// Reads per second.
-fn trial(backend: impl Backend, reads: &Workload, extent: Extent) -> Option<f64> {
-    let allowance = Allowance { ops: u64::MAX / 2, bytes: u64::MAX / 2 };
-    let feed = Feed::new(Pattern::new(reads, extent, 0, 0), reads.depth, AfterWrite::Nothing, allowance);
-    let start_ns = MonotonicClock.now();
-    let schedule = Schedule { measure_ns: start_ns, end_ns: start_ns + TRIAL_NS };
-    let published = Arc::new(Mutex::new(TimeSeries::new(TRIAL_NS)));
-    let mut worker = Worker::new(backend, MonotonicClock, feed, schedule, Arc::new(AtomicBool::new(false)), published);
-    while worker.advance().ok()? == State::Running {}
-    let done = worker.finish();
-    let count = done.ops.get(&OpKind::Read)?.latency.count();
-    Some(count as f64 * 1e9 / (done.last_ns - start_ns).max(1) as f64)
 }

@@ -159,10 +159,7 @@ impl Feed {
                 Consent::NotNow => return None,
             }
         }
-        let step = match self.claim_step(index) {
-            Some(step) => step,
-            None => return None,
-        };
+        let step = self.claim_step(index)?;
         self.left -= 1;
         let stage = Stage::Transfer(step.direction);
         self.slots.take(Slot { start_ns: now, offset: step.offset, len: step.len, left: step.len, stage });

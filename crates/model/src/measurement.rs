@@ -65,6 +65,8 @@ pub struct Measurement {
     pub achieved_depth: f64,
     /// Time between the end of one request and the start of the next at depth 1 that no latency covers, in nanoseconds per operation.
     pub dead_time_ns: Option<f64>,
+    /// Operations per second that the same workers reach with no I/O at all; `None` where the target is so far below that it was not measured.
+    pub ceiling_iops: Option<f64>,
     /// How many read blocks were looked at, and how many of them held nothing but zeros.
     pub zero_blocks: ZeroSample,
     /// Unwritten bytes (holes, preallocated extents) in the span before the workload began; `None` where it cannot be known.

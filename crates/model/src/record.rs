@@ -103,6 +103,9 @@ pub struct MeasurementRecord {
     pub achieved_depth: f64,
     /// Time per operation that no latency covers (depth 1 only), in nanoseconds.
     pub dead_time_ns: Option<f64>,
+    /// Operations per second that the same workers reach with no I/O at all; `null` where the target is so far below that it was not measured.
+    #[serde(default)]
+    pub ceiling_iops: Option<f64>,
     /// A look at the content of the blocks read.
     pub zero_blocks: ZeroSample,
     /// Unwritten bytes in the span before the workload began.

@@ -6,10 +6,12 @@ use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::{MeasurementRecord, Record};
 
+mod bad_blocks;
 mod cpu_limited;
 mod depth_not_held;
 mod disturbed;
 mod engine_fallback;
+mod engine_limited;
 mod imprecise;
 mod io_errors;
 mod io_punted;
@@ -33,11 +35,13 @@ pub struct Rule {
 /// Every rule; among findings of equal weight this is the order in which they are told.
 pub const RULES: &[Rule] = &[
     io_errors::RULE,
+    bad_blocks::RULE,
     served_from_cache::RULE,
     unwritten_blocks::RULE,
     not_direct::RULE,
     disturbed::RULE,
     cpu_limited::RULE,
+    engine_limited::RULE,
     missed_schedule::RULE,
     imprecise::RULE,
     depth_not_held::RULE,
@@ -104,11 +108,13 @@ mod tests {
     /// For every rule a record on which it fires.
     const FIRES: &[fn() -> Record] = &[
         io_errors::tests::spoilt,
+        bad_blocks::tests::spoilt,
         served_from_cache::tests::spoilt,
         unwritten_blocks::tests::spoilt,
         not_direct::tests::spoilt,
         disturbed::tests::spoilt,
         cpu_limited::tests::spoilt,
+        engine_limited::tests::spoilt,
         missed_schedule::tests::spoilt,
         imprecise::tests::spoilt,
         depth_not_held::tests::spoilt,

@@ -123,6 +123,7 @@ fn measurement(index: usize, spec: &Spec) -> MeasurementRecord {
         engine: EngineUse { asked: EngineChoice::Auto, used: engine, fallbacks: Vec::new(), features: Vec::new() },
         achieved_depth: f64::from(spec.depth) * 0.98,
         dead_time_ns: (spec.depth == 1).then_some(412.5),
+        ceiling_iops: None,
         zero_blocks: ZeroSample { sampled: 64, zero: 0 },
         unwritten_bytes: Some(0),
         missed_starts: None,

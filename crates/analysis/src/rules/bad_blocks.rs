@@ -1,0 +1,55 @@
+//! `bad-blocks`: what was written did not come back. Knows the outcome of the verification only.
+
+use super::{Rule, evidence, scope};
+use diskproof_model::finding::{Finding, Severity};
+use diskproof_model::record::Record;
+
+pub(super) const RULE: Rule =
+    Rule { code: "bad-blocks", meaning: "Blocks that the disk had acknowledged held something else when they were read back.", check };
+
+/// Bad blocks named in the claim; the record names up to a hundred.
+const NAMED: usize = 3;
+
+fn check(record: &Record) -> Option<Finding> {
+    let verified = record.measurements.iter().enumerate().filter_map(|(index, m)| Some((index, m.verify.as_ref()?)));
+    let hits: Vec<_> = verified.filter(|(_, v)| v.bad_blocks > 0).collect();
+    let (_, first) = hits.first()?;
+    let (bad, all) = hits.iter().fold((0, 0), |(bad, all), (_, v)| (bad + v.bad_blocks, all + v.blocks));
+    let named: Vec<String> = first.bad.iter().take(NAMED).map(|b| format!("offset {}: {}", b.offset_bytes, b.why)).collect();
+    Some(Finding {
+        code: RULE.code.to_owned(),
+        severity: Severity::Failure,
+        claim: format!("{bad} of {all} blocks read back wrong in {}: {}.", scope(record, hits.iter().map(|h| h.0)), named.join("; ")),
+        evidence: hits.iter().map(|(index, v)| evidence(*index, "verify/bad_blocks", v.bad_blocks as f64, 0.0, "1")).collect(),
+        remedy: "Trust no data to this disk: it, its cable, controller or memory loses or changes what was written. Run the same seed again, then \
+                 memtest and smartctl -a."
+            .to_owned(),
+        reproduce: None,
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::healthy;
+    use diskproof_model::measurement::{BadBlock, VerifyResult};
+
+    pub(in crate::rules) fn spoilt() -> Record {
+        let bad = vec![BadBlock { offset_bytes: 8192, why: "wrong checksum: torn or corrupted".to_owned() }];
+        healthy::spoilt("random-write-d32", |m| m.verify = Some(VerifyResult { blocks: 1000, bad_blocks: 1, bad: bad.clone() }))
+    }
+
+    #[test]
+    fn a_bad_block_is_a_failure_with_its_offset() {
+        let finding = check(&spoilt()).unwrap();
+        assert_eq!(finding.severity, Severity::Failure);
+        assert!(finding.claim.contains("1 of 1000 blocks") && finding.claim.contains("offset 8192: wrong checksum"), "{}", finding.claim);
+    }
+
+    #[test]
+    fn what_came_back_whole_is_no_finding() {
+        let whole = healthy::all_spoilt(|m| m.verify = Some(VerifyResult { blocks: 1000, ..VerifyResult::default() }));
+        assert_eq!(check(&whole), None);
+        assert_eq!(check(&healthy::record()), None);
+    }
+}
