@@ -1,10 +1,12 @@
 //! The command line: what may be written, and what each word means. Checks form only; whether it makes sense for a target is the commands' business.
 
+use crate::workload::WorkloadFlags;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use diskproof_analysis::expect::Expected;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::units::{parse_duration, parse_size};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Measures what a disk really does for a database, proves the figure, says what it means and what to do about it.
 #[derive(Debug, Parser)]
@@ -21,6 +23,9 @@ pub enum Verb {
     /// Measure everything that matters about a disk in about a minute
     #[command(after_help = CHECK_HELP)]
     Check(Box<Check>),
+    /// Run any workload, from flags in fio's words or from a plan file
+    #[command(after_help = RUN_HELP)]
+    Run(Box<Run>),
     /// Show what a disk is: identity, layers, queue settings, link, write cache; measures nothing
     Info(Info),
 }
@@ -37,8 +42,29 @@ Examples:
   sudo diskproof check /dev/sdb                     reads only
   diskproof check . --expect 'commit-fdatasync.p99<=5ms' --json -o today.json";
 
+const RUN_HELP: &str = "\
+A directory is measured through a scratch file without a name inside it (--size, default 1GiB), filled before the first workload that needs \
+content. A regular file or a block device is only read. Several targets are measured at the same time. Without --precision, --time, --bytes \
+and --ops a workload ends once its rate is known to 2 %, or after 30 s; with --precision alone also after 30 s.
+
+A plan file holds workloads that run in order, with the flags' names as keys: see docs/plans. Flags beside it replace what stands at its top \
+(targets, --seed, --size, --note) and the engine. Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
+
+Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety, 4 the run failed or the disk gave errors, 130 Ctrl-C.
+
+Examples:
+  diskproof run                                     random 8 KiB reads
+  diskproof run /data --rw randrw --depth 32        half reads, half writes
+  diskproof run /data --rw write --bs 1M --depth 8  sequential writes
+  diskproof run /data --rw write --fdatasync 1      commits
+  diskproof run /data --depth 64 --rate 2000        latency at a load
+  sudo diskproof run /dev/sdb --span 0-10%          short stroke
+  sudo diskproof run /dev/sdb /dev/sdc --rw read --bs 1M --depth 8
+  diskproof run docs/plans/postgresql-cookbook.toml /data";
+
 /// Flags of every verb that measures.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = None::<&str>)]
 pub struct Measuring {
     /// Save the record; the format follows the extension: .json (repeatable)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
@@ -65,7 +91,7 @@ pub struct Measuring {
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
     /// Kernel interface; auto takes the best that works here, and the result says which [default: auto]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, alias = "ioengine", value_name = "NAME")]
     pub engine: Option<EngineName>,
     /// Size of the scratch file
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
@@ -105,6 +131,20 @@ pub struct Check {
     pub measuring: Measuring,
 }
 
+/// `diskproof run`
+#[derive(Debug, clap::Args)]
+pub struct Run {
+    /// A plan file (*.toml), then directories, regular files or block devices [default: .]
+    #[arg(value_name = "PLAN.toml|TARGET")]
+    pub operands: Vec<PathBuf>,
+    /// What to run.
+    #[command(flatten)]
+    pub workload: WorkloadFlags,
+    /// Flags of every measuring verb.
+    #[command(flatten)]
+    pub measuring: Measuring,
+}
+
 /// `diskproof info`
 #[derive(Debug, clap::Args)]
 pub struct Info {
@@ -136,13 +176,24 @@ pub enum EngineName {
     /// The best that works here, per workload
     Auto,
     /// io_uring
+    #[value(alias = "io_uring")]
     Uring,
     /// Linux native AIO
+    #[value(alias = "libaio")]
     Aio,
     /// pread/pwrite, a thread per request in flight
+    #[value(alias = "psync")]
     Sync,
     /// A shared memory mapping
     Mmap,
+}
+
+impl FromStr for EngineName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        <Self as ValueEnum>::from_str(text, false).map_err(|_| format!("'{text}' is not an engine; use auto, uring, aio, sync or mmap"))
+    }
 }
 
 impl From<EngineName> for EngineChoice {

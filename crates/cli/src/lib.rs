@@ -10,6 +10,8 @@ mod interrupt;
 mod live;
 mod measure;
 mod output;
+mod plan_file;
+pub mod workload;
 
 use args::{Args, Verb};
 use clap::Parser as _;
@@ -24,6 +26,7 @@ pub fn main() -> ExitCode {
     };
     let done = match &args.verb {
         Verb::Check(check) => commands::check::check(check),
+        Verb::Run(run) => commands::run::run(run),
         Verb::Info(info) => commands::info::info(info),
     };
     match done {

@@ -1,0 +1,231 @@
+//! `diskproof run`: any workload, from flags in fio's words or from a plan file, on one target or on several at the same time.
+
+use crate::args::Run;
+use crate::execute::{Filling, command_line, random_seed};
+use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::measure::{Job, measure};
+use crate::plan_file::{PlanFile, Planned};
+use crate::workload::{Bytes, Content, Ground, Wording, WorkloadFlags, misfit, resolve};
+use anyhow::Context as _;
+use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
+use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
+use diskproof_model::units::format_bytes;
+use diskproof_target::{host_facts, probe, scratch_bytes_max};
+use std::path::{Path, PathBuf};
+
+/// What the PostgreSQL cookbook uses, and the largest cache that drives have of their own.
+const SCRATCH_BYTES: u64 = 1 << 30;
+/// Less than this cannot tell a disk from its cache; asked for where there is hardly any room, so that the gate says why not.
+const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
+/// Scratch files have whole MiB, as the gate counts them.
+const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
+/// No device has smaller sectors.
+const SECTOR_BYTES: u32 = 512;
+
+/// Measures.
+pub fn run(run: &Run) -> anyhow::Result<Exit> {
+    let interrupt = Interrupt::listen().context("signals cannot be caught")?;
+    let request = Request::of(run)?;
+    let identities = request.targets.iter().map(|target| probe(target)).collect::<Result<Vec<_>, _>>().map_err(Failure::Probe)?;
+    let plan = request.plan(&identities, host_facts().memory_bytes)?;
+    measure(Job { plan, identities, filling: Filling::Span, note: request.note, measuring: &run.measuring }, &interrupt)
+}
+
+/// What was asked for, by flags or by a plan file and the flags beside it.
+#[derive(Debug)]
+struct Request {
+    note: Option<String>,
+    seed: Option<u64>,
+    size: Size,
+    targets: Vec<PathBuf>,
+    work: Work,
+    engine: Option<diskproof_model::plan::EngineChoice>,
+}
+
+/// Size of the scratch files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Size {
+    Default,
+    /// By the flag, which is at odds with a target that has no scratch file.
+    Flag(u64),
+    /// By a plan file, which may be run on other targets as well.
+    Planned(u64),
+}
+
+/// The workloads.
+#[derive(Debug)]
+enum Work {
+    Flags(Box<WorkloadFlags>),
+    Plan { path: PathBuf, workloads: Vec<Planned> },
+}
+
+impl Request {
+    fn of(run: &Run) -> Result<Self, Failure> {
+        let measuring = &run.measuring;
+        let planned = run.operands.first().filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
+        let file = planned.map(|path| read_plan(path, &run.workload)).transpose()?.unwrap_or_default();
+        let named = &run.operands[usize::from(planned.is_some())..];
+        let mut targets = if named.is_empty() { file.targets } else { named.to_vec() };
+        if targets.is_empty() {
+            targets.push(PathBuf::from("."));
+        }
+        Ok(Self {
+            note: measuring.note.clone().or(file.note),
+            seed: measuring.seed.or(file.seed),
+            size: measuring.size.map(Size::Flag).or(file.size.map(|Bytes(size)| Size::Planned(size))).unwrap_or(Size::Default),
+            targets,
+            work: match planned {
+                Some(path) => Work::Plan { path: path.clone(), workloads: file.workloads },
+                None => Work::Flags(Box::new(run.workload.clone())),
+            },
+            engine: measuring.engine_choice(),
+        })
+    }
+
+    fn plan(&self, identities: &[TargetIdentity], memory_bytes: u64) -> Result<Plan, Failure> {
+        told_apart(identities)?;
+        if let Some(identity) = identities.iter().find(|identity| identity.kind != TargetKind::Directory)
+            && let Some(name) = self.writing()
+        {
+            return Err(Failure::Refused(writing_refused(&name, identity)));
+        }
+        let scratch_bytes = self.scratch_bytes(identities)?;
+        let size =
+            |identity: &TargetIdentity| scratch_bytes.filter(|_| identity.kind == TargetKind::Directory).unwrap_or(identity.size_bytes);
+        let ground = Ground {
+            target_bytes: identities.iter().map(size).collect(),
+            memory_bytes,
+            content: if identities.iter().all(|i| i.kind == TargetKind::Directory) { Content::Nothing } else { Content::Data },
+            engine: self.engine,
+        };
+        let (workloads, skipped) = self.workloads(ground, sector_bytes(identities))?;
+        Ok(Plan {
+            schema: PLAN_SCHEMA.to_owned(),
+            method: METHOD_VERSION,
+            seed: self.seed.unwrap_or_else(random_seed),
+            targets: identities.iter().map(|identity| identity.path.clone()).collect(),
+            scratch_bytes,
+            workloads,
+            skipped,
+            origin: Origin::Native { verb: "run".to_owned(), argv: command_line() },
+        })
+    }
+
+    /// The first workload that writes.
+    fn writing(&self) -> Option<String> {
+        match &self.work {
+            Work::Flags(flags) => flags.writes().then(|| "the workload".to_owned()),
+            Work::Plan { workloads, .. } => workloads.iter().find(|w| w.flags.writes()).map(|w| format!("workload '{}'", w.name)),
+        }
+    }
+
+    fn workloads(&self, mut ground: Ground, unit_bytes: u32) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
+        let (path, planned) = match &self.work {
+            Work::Flags(flags) => {
+                let workload = resolve(flags, &ground, Wording::Flags).map_err(|error| Failure::Usage(error.to_string()))?;
+                return match misfit(&workload, unit_bytes) {
+                    Some(why) => Err(Failure::Usage(format!("{why}: use a larger --bs, or --buffered"))),
+                    None => Ok((vec![workload], Vec::new())),
+                };
+            }
+            Work::Plan { path, workloads } => (path.display(), workloads),
+        };
+        let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
+        for Planned { line, name, flags } in planned {
+            let resolved = resolve(flags, &ground, Wording::Keys);
+            let workload = resolved.map_err(|error| Failure::Usage(format!("{path}: line {line}: workload '{name}': {error}")))?;
+            match misfit(&workload, unit_bytes) {
+                Some(why) => skipped.push(Skipped { workload: workload.name, why }),
+                None => {
+                    ground.content = Content::Data;
+                    workloads.push(workload);
+                }
+            }
+        }
+        match skipped.first() {
+            Some(Skipped { why, .. }) if workloads.is_empty() => {
+                Err(Failure::Usage(format!("{path}: {why}: use larger blocks, or buffered = true")))
+            }
+            _ => Ok((workloads, skipped)),
+        }
+    }
+
+    /// Of the scratch file in each directory; `None` without one.
+    fn scratch_bytes(&self, identities: &[TargetIdentity]) -> Result<Option<u64>, Failure> {
+        let directories: Vec<&TargetIdentity> = identities.iter().filter(|identity| identity.kind == TargetKind::Directory).collect();
+        let Some(first) = directories.first() else {
+            return match self.size {
+                Size::Flag(_) => Err(Failure::Usage(format!(
+                    "--size is the size of the scratch file in a directory; {} is measured as it is, without one",
+                    identities.first().map_or("the target", |identity| identity.path.as_str())
+                ))),
+                Size::Default | Size::Planned(_) => Ok(None),
+            };
+        };
+        // Scratch files on one filesystem share its room.
+        let beside = |identity: &TargetIdentity| directories.iter().filter(|other| other.device == identity.device).count() as u64;
+        let room = directories.iter().map(|identity| scratch_bytes_max(identity) / beside(identity)).min().unwrap_or(0);
+        match self.size {
+            Size::Default => Ok(Some(whole(SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST)))),
+            Size::Flag(size) | Size::Planned(size) if size < SCRATCH_BYTES_UNIT => Err(Failure::Usage(format!(
+                "a scratch file of {} is too small to measure anything; use a size of at least 1M",
+                format_bytes(size)
+            ))),
+            // Each alone may fit; the gate does not see them together.
+            Size::Flag(size) | Size::Planned(size) if directories.iter().any(|i| beside(i) > 1) && size > room => {
+                Err(Failure::Refused(Refusal {
+                    asked: format!("write scratch files of {} each in {} directories", format_bytes(size), directories.len()),
+                    reasons: vec![format!("several of them are on the filesystem of {}, and together they would fill it", first.path)],
+                    remedy: format!("Ask for at most {} each, or free some space.", format_bytes(room)),
+                }))
+            }
+            Size::Flag(size) | Size::Planned(size) => Ok(Some(whole(size))),
+        }
+    }
+}
+
+fn whole(bytes: u64) -> u64 {
+    bytes / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
+}
+
+fn read_plan(path: &Path, flags: &WorkloadFlags) -> Result<PlanFile, Failure> {
+    let shown = path.display();
+    if !flags.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{shown} says what to run, so flags of a workload beside it have no place; write them as keys under [defaults] in it"
+        )));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::Usage(format!("the plan file {shown} cannot be read: {error}")))?;
+    PlanFile::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))
+}
+
+/// The same target twice would be measured against itself.
+fn told_apart(identities: &[TargetIdentity]) -> Result<(), Failure> {
+    let same = |a: &TargetIdentity, b: &TargetIdentity| (&a.device, a.inode) == (&b.device, b.inode);
+    let twice = identities.iter().enumerate().find_map(|(index, identity)| identities[..index].iter().find(|other| same(other, identity)));
+    match twice {
+        Some(identity) => {
+            Err(Failure::Usage(format!("{} is named twice; for more requests on one target use --jobs or --depth", identity.path)))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The largest sector among the devices right below the targets.
+fn sector_bytes(identities: &[TargetIdentity]) -> u32 {
+    identities.iter().filter_map(|identity| identity.layers.first()?.logical_block_bytes).fold(SECTOR_BYTES, u32::max)
+}
+
+fn writing_refused(workload: &str, identity: &TargetIdentity) -> Refusal {
+    let path = &identity.path;
+    let what = if identity.kind == TargetKind::BlockDevice { "the device" } else { "the file" };
+    Refusal {
+        asked: format!("write to {what} {path}"),
+        reasons: vec![format!("{workload} writes, and what exists is only ever read")],
+        remedy: "Name a directory on it: a scratch file of our own is measured there, and nothing else is touched.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

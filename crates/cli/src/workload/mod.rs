@@ -1,0 +1,9 @@
+//! One workload as a user describes it: as flags of `run` or as keys of a plan file, with the same words, parsers and checks.
+
+mod flags;
+mod resolve;
+mod words;
+
+pub use flags::WorkloadFlags;
+pub use resolve::{Content, Contradiction, Ground, Wording, misfit, resolve};
+pub use words::{Bytes, written};
