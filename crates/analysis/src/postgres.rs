@@ -2,8 +2,8 @@
 //! Knows the names of `check`'s workloads and the documented relations, nothing of a server.
 
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{CachePolicy, EngineKind};
-use diskproof_model::record::{Advice, MeasurementRecord, OpRecord, Record};
+use diskproof_model::plan::{Access, CachePolicy, Distribution, EngineKind, SyncCall, SyncPolicy};
+use diskproof_model::record::{Advice, MeasurementRecord, OpRecord, Record, WorkloadRecord};
 use diskproof_model::units::{format_latency, format_rate};
 
 /// Bytes of a page (BLCKSZ), unless the server was built otherwise.
@@ -41,8 +41,7 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
     if let Some(reason) = unfit(record, &from) {
         return Some(leave_alone("random_page_cost", reason, &from));
     }
-    let page = measured(record, from[0])?.1.workload.block_bytes == PAGE_BYTES;
-    if !page || random.count == 0 || sequential.throughput.value <= 0.0 {
+    if random.count == 0 || sequential.throughput.value <= 0.0 {
         return None;
     }
     let sequential_ns = f64::from(PAGE_BYTES) * 1e9 / sequential.throughput.value;
@@ -111,7 +110,24 @@ fn leave_alone(setting: &str, why: String, from: &[&str]) -> Advice {
 }
 
 fn measured<'a>(record: &'a Record, workload: &str) -> Option<(usize, &'a MeasurementRecord)> {
-    record.measurements.iter().enumerate().find(|(_, m)| m.workload.name == workload && m.workload.engine != EngineKind::Null)
+    let is_wanted = |w: &WorkloadRecord| w.name == workload && w.engine != EngineKind::Null && is_check_s(w);
+    record.measurements.iter().enumerate().find(|(_, m)| is_wanted(&m.workload))
+}
+
+/// Whether a workload is what `check` means by its name: `run` lets users give any name to anything.
+fn is_check_s(w: &WorkloadRecord) -> bool {
+    let plain = w.block_mix.is_empty() && w.rate.is_none() && w.workers == 1;
+    let pages = w.block_bytes == PAGE_BYTES;
+    let uniform = w.access == Access::Random { distribution: Distribution::Uniform };
+    let commits = w.sync == SyncPolicy::Every { writes: 1, call: SyncCall::Fdatasync };
+    plain
+        && match w.name.as_str() {
+            "sequential-read" => w.read_permille == 1000 && w.access == Access::Sequential,
+            "random-read-d1" => w.read_permille == 1000 && uniform && pages && w.depth == 1,
+            "random-read-d32" => w.read_permille == 1000 && uniform && pages && w.depth == 32,
+            "commit-fdatasync" => w.read_permille == 0 && commits && pages && w.depth == 1,
+            _ => false,
+        }
 }
 
 fn op<'a>(record: &'a Record, workload: &str, kind: OpKind) -> Option<&'a OpRecord> {
@@ -171,6 +187,27 @@ mod tests {
         assert!(find(&cached, "commit_delay").range.is_some());
         let buffered = healthy::all_spoilt(|m| (m.cache.asked, m.cache.used) = (CachePolicy::Buffered, CachePolicy::Buffered));
         assert!(buffered.advice.iter().all(|a| a.range.is_none() && a.value.is_none()), "{:?}", buffered.advice);
+    }
+
+    #[test]
+    fn a_name_alone_gives_no_setting() {
+        let of = |name: &str, spoil: fn(&mut WorkloadRecord)| {
+            let mut record = healthy::record();
+            spoil(&mut record.measurements.iter_mut().find(|m| m.workload.name == name).unwrap().workload);
+            advice(&record).into_iter().map(|a| a.setting).collect::<Vec<_>>()
+        };
+        assert_eq!(of("commit-fdatasync", |_| {}), ["random_page_cost", "effective_io_concurrency", "commit_delay", "full_page_writes"]);
+        let of_commit: [fn(&mut WorkloadRecord); 4] =
+            [|w| w.block_bytes = 65536, |w| w.sync = SyncPolicy::None, |w| w.depth = 2, |w| w.rate = Some(10.0)];
+        for spoil in of_commit {
+            assert!(!of("commit-fdatasync", spoil).contains(&"commit_delay".to_owned()));
+        }
+        let of_read: [fn(&mut WorkloadRecord); 3] = [|w| w.workers = 2, |w| w.access = Access::Sequential, |w| w.read_permille = 500];
+        for spoil in of_read {
+            assert_eq!(of("random-read-d1", spoil), ["commit_delay", "full_page_writes"]);
+        }
+        assert!(!of("sequential-read", |w| w.access = Access::Backward).contains(&"random_page_cost".to_owned()));
+        assert!(!of("random-read-d32", |w| w.depth = 4).contains(&"effective_io_concurrency".to_owned()));
     }
 
     #[test]

@@ -4,9 +4,9 @@ use super::words;
 use crate::page::{Columns, Ink, Lean, Page};
 use crate::text::list;
 use diskproof_model::measurement::{OpKind, StopReason};
-use diskproof_model::plan::CachePolicy;
+use diskproof_model::plan::{CachePolicy, SyncPolicy};
 use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord, WorkloadRecord};
-use diskproof_model::units::{format_bytes, format_latency, format_rate, format_throughput};
+use diskproof_model::units::{format_latency, format_rate, format_throughput};
 use std::io;
 
 /// Column at which conditions begin: two more than the longest name that `check` uses.
@@ -53,10 +53,7 @@ fn write_stacked(page: &mut Page<'_>, row: &[String]) -> io::Result<()> {
 
 /// Block size, depth, span and cache mode: a figure without them is not a figure.
 fn conditions(workload: &WorkloadRecord) -> String {
-    let mut span = format!("{} over {}", words::access(&workload.access), format_bytes(workload.span_bytes));
-    if workload.span_start_bytes > 0 {
-        span.push_str(&format!(" from {}", format_bytes(workload.span_start_bytes)));
-    }
+    let span = format!("{} {}", words::access(&workload.access), words::span(workload.span_start_bytes, workload.span_bytes));
     let mut facts = vec![words::block(workload.block_bytes, &workload.block_mix)];
     facts.extend(words::mix(workload.read_permille));
     facts.extend(words::sync(workload.sync));
@@ -71,7 +68,16 @@ fn conditions(workload: &WorkloadRecord) -> String {
 fn figure_rows(measurement: &MeasurementRecord, notes: &Notes) -> Vec<Vec<String>> {
     let marks = notes.marks(measurement);
     let mut cpu = words::percent(measurement.cpu_share());
-    measurement.headline_ops().into_iter().map(|(kind, op)| figure_row(kind, op, &marks, std::mem::take(&mut cpu))).collect()
+    shown_ops(measurement).into_iter().map(|(kind, op)| figure_row(kind, op, &marks, std::mem::take(&mut cpu))).collect()
+}
+
+/// The headline operations, and the syncs where they come every few writes: neither the writes nor a commit contain their time.
+fn shown_ops(measurement: &MeasurementRecord) -> Vec<(OpKind, &OpRecord)> {
+    let mut ops = measurement.headline_ops();
+    if let (SyncPolicy::Every { writes: 2.., .. }, Some(sync)) = (measurement.workload.sync, measurement.ops.get(&OpKind::Sync)) {
+        ops.push((OpKind::Sync, sync));
+    }
+    ops
 }
 
 fn figure_row(kind: OpKind, op: &OpRecord, marks: &str, cpu: String) -> Vec<String> {
@@ -139,7 +145,11 @@ impl Notes {
     fn write(&self, page: &mut Page<'_>) -> io::Result<()> {
         for note in &self.notes {
             let names = if note.workloads.len() == self.workloads { String::new() } else { format!("{}: ", list(&note.workloads)) };
-            let ink = if note.mark == FAILED { Ink::Alarm } else { Ink::Caution };
+            let ink = match note.mark {
+                FAILED => Ink::Alarm,
+                VERIFIED => Ink::Hint,
+                _ => Ink::Caution,
+            };
             page.entry((ink, &note.mark.to_string()), 3, (Ink::Plain, &format!("{names}{}", note.text)))?;
         }
         page.text(Ink::Faint, &self.legend)
@@ -152,8 +162,10 @@ const CACHED: char = '*';
 const FAILED: char = '!';
 /// The figure had not settled.
 const DRIFTING: char = '~';
+/// What was written was read back and is right.
+const VERIFIED: char = '=';
 /// In the order in which they are printed.
-const MARKS: &str = "!*~";
+const MARKS: &str = "!*~=";
 
 fn marks_of(measurement: &MeasurementRecord) -> String {
     let marks: Vec<char> = remarks(measurement).into_iter().map(|(mark, _)| mark).collect();
@@ -174,11 +186,14 @@ fn remarks(measurement: &MeasurementRecord) -> Vec<(char, String)> {
         StopReason::Stalled => remarks.push((FAILED, "given up: the target stopped answering".to_owned())),
         StopReason::Precision | StopReason::Time | StopReason::Bytes | StopReason::Ops => {}
     }
+    if let Some(verify) = measurement.verify.as_ref().filter(|verify| verify.bad_blocks == 0 && verify.blocks > 0) {
+        remarks.push((VERIFIED, format!("{} blocks were read back, and each held what had been written", verify.blocks)));
+    }
     if let Some(verify) = measurement.verify.as_ref().filter(|verify| verify.bad_blocks > 0) {
         remarks.push((FAILED, format!("{} of {} blocks read back with the wrong content", verify.bad_blocks, verify.blocks)));
     }
     if let Some(missed) = measurement.missed_starts.filter(|missed| *missed > 0) {
-        remarks.push((FAILED, format!("{missed} requests could not start when they should have: the offered load was not reached")));
+        remarks.push((FAILED, format!("{missed} requests started over 1 ms late; the latencies count from when they should have")));
     }
     let cache = &measurement.cache;
     match (cache.used, &cache.why) {
@@ -197,7 +212,7 @@ fn remarks(measurement: &MeasurementRecord) -> Vec<(char, String)> {
 
 /// What the table's signs mean; only those that occur, the first always.
 fn legend(measurements: &[&MeasurementRecord]) -> String {
-    let ops: Vec<&OpRecord> = measurements.iter().flat_map(|m| m.headline_ops()).map(|(_, op)| op).collect();
+    let ops: Vec<&OpRecord> = measurements.iter().flat_map(|m| shown_ops(m)).map(|(_, op)| op).collect();
     let mut legend = "± is half the width of the 95 % confidence interval of the rate. CPU 100 % is one processor.".to_owned();
     if ops.iter().any(|op| op.iops.relative_half_width().is_none()) {
         legend.push_str(" ±\u{a0}? means measured for too short a time to tell.");

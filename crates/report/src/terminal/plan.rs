@@ -42,21 +42,21 @@ pub fn budget_line(plan: &Plan, identities: &[TargetIdentity]) -> String {
 
 fn budget_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
     let writes: Vec<String> = identities.iter().map(|identity| writes_text(plan, identity)).collect();
-    format!("takes {}; {}", time_text(plan, identities), writes.join("; "))
+    format!("takes {}; {}", time_text(plan), writes.join("; "))
 }
 
-/// The longest time; the filling of a scratch file, whose speed is not known yet, is not in it.
-fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
-    let each = if identities.len() > 1 { " per target" } else { "" };
-    plan.time_ns_max()
-        .map_or(format!("as long as it needs{each}: a workload has no time limit"), |ns| format!("about {}{each}", format_duration(ns)))
+/// The longest time, the same for all targets, since they run at once; the filling of a scratch file, whose speed is not known yet, is not in it.
+fn time_text(plan: &Plan) -> String {
+    plan.time_ns_max().map_or("as long as it needs: a workload has no time limit".to_owned(), |ns| format!("about {}", format_duration(ns)))
 }
 
 /// What will be written to a target, and what becomes of it.
 fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
     let path = &identity.path;
     let limit = |bytes: Option<u64>| {
-        bytes.map_or("writes without a limit".to_owned(), |bytes| format!("writes at most {}", glue(&format_bytes(bytes))))
+        let unlimited =
+            if plan.time_ns_max().is_some() { "writes as much as the disk takes in that time" } else { "writes without a limit" };
+        bytes.map_or(unlimited.to_owned(), |bytes| format!("writes at most {}", glue(&format_bytes(bytes))))
     };
     if identity.kind == TargetKind::Directory {
         let scratch = plan.scratch_bytes.map_or(String::new(), |bytes| format!(" of {}", glue(&format_bytes(bytes))));
@@ -133,6 +133,7 @@ fn workload_row(workload: &Workload) -> Vec<String> {
 fn access_text(workload: &Workload) -> String {
     let operation = words::operation(workload.read_permille, workload.sync);
     let mut facts = vec![format!("{} {operation}", words::access(&workload.access))];
+    facts.extend(workload.span.length_bytes.map(|length| words::span(workload.span.start_bytes, length)));
     facts.extend(words::offered(workload.rate));
     if workload.cache != CachePolicy::Direct {
         facts.push(workload.cache.as_str().to_owned());

@@ -65,6 +65,12 @@ pub(super) fn access(access: &Access) -> String {
     }
 }
 
+/// The part of the target that is used.
+pub(super) fn span(start_bytes: u64, length_bytes: u64) -> String {
+    let over = format!("over {}", format_bytes(length_bytes));
+    if start_bytes == 0 { over } else { format!("{over} from {}", format_bytes(start_bytes)) }
+}
+
 /// Block size, or sizes.
 pub(super) fn block(block_bytes: u32, mix: &[BlockShare]) -> String {
     if mix.is_empty() {

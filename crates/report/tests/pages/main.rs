@@ -2,8 +2,8 @@
 
 mod fixture;
 
-use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::Plan;
+use diskproof_model::measurement::{OpKind, VerifyResult};
+use diskproof_model::plan::{Plan, Span, SyncCall, SyncPolicy};
 use diskproof_model::record::Record;
 use diskproof_model::target::{HostFacts, TargetIdentity};
 use diskproof_report::style::{Color, Style};
@@ -76,9 +76,34 @@ fn under_an_offered_load_latency_counts_from_the_intended_start() {
     (intended.p50, intended.max) = (Some(7_770_000), 8_880_000_000);
     read.latency_intended = Some(intended);
     let page = record_page(&record, &PLAIN_80);
-    for text in ["offered 8000/s", "7.77 ms", "8.88 s", "17 requests could not start", "count from the intended"] {
+    for text in ["offered 8000/s", "7.77 ms", "8.88 s", "17 requests started over 1 ms late", "count from the intended"] {
         assert!(page.contains(text), "{text} is missing:\n{page}");
     }
+}
+
+#[test]
+fn syncs_between_writes_have_a_row_of_their_own() {
+    let mut record = fixture::healthy();
+    let measurement = &mut record.measurements[0];
+    measurement.workload.sync = SyncPolicy::Every { writes: 4, call: SyncCall::Fsync };
+    let mut sync = measurement.ops[&OpKind::Write].clone();
+    sync.latency.p50 = Some(7_770_000);
+    measurement.ops.insert(OpKind::Sync, sync);
+    let page = record_page(&record, &PLAIN_80);
+    assert!(page.lines().any(|line| line.contains("  syncs/s") && line.contains("7.77 ms")), "{page}");
+    record.measurements[0].workload.sync = SyncPolicy::AtEnd;
+    assert!(!record_page(&record, &PLAIN_80).contains("syncs/s"));
+}
+
+#[test]
+fn a_proven_content_is_told() {
+    let mut record = fixture::healthy();
+    record.measurements[0].verify = Some(VerifyResult { blocks: 4711, bad_blocks: 0, bad: Vec::new() });
+    let page = record_page(&record, &PLAIN_80);
+    assert!(page.contains("=  sequential-write: 4711 blocks were read back, and each held what had been"), "{page}");
+    record.measurements[0].verify = Some(VerifyResult { blocks: 4711, bad_blocks: 2, bad: Vec::new() });
+    let page = record_page(&record, &PLAIN_80);
+    assert!(page.contains("!  sequential-write: 2 of 4711 blocks read back with the wrong content"), "{page}");
 }
 
 #[test]
@@ -140,6 +165,25 @@ fn a_plan_without_limits_says_so() {
     plan.workloads.iter_mut().for_each(|w| (w.stop.bytes, w.stop.time_ns) = (None, None));
     let budget = terminal::budget_line(&plan, &[fixture::directory()]);
     assert!(budget.starts_with("takes as long as it needs: a workload has no time limit; writes without a limit into"), "{budget}");
+}
+
+#[test]
+fn a_plan_with_a_time_but_no_bytes_says_what_bounds_the_writes() {
+    let mut plan = fixture::plan();
+    plan.workloads.iter_mut().for_each(|w| w.stop.bytes = None);
+    let targets = [fixture::directory(), fixture::device()];
+    let budget = terminal::budget_line(&plan, &targets);
+    // Targets are measured at once: the time is the same for two.
+    assert!(budget.starts_with("takes about 58 s; writes as much as the disk takes in that time into a scratch file"), "{budget}");
+}
+
+#[test]
+fn a_plan_names_the_part_of_the_target() {
+    let mut plan = fixture::plan();
+    plan.workloads.truncate(1);
+    plan.workloads[0].span = Span { start_bytes: 1 << 20, length_bytes: Some(2 << 20) };
+    let page = written(|out| terminal::write_plan(&plan, &[fixture::directory()], &Style { width: 120, color: Color::Plain }, out));
+    assert!(page.contains("sequential write, final sync, over 2 MiB from 1 MiB"), "{page}");
 }
 
 #[test]
