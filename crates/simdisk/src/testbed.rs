@@ -97,7 +97,15 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.point).status();
+        // The kernel ends a process's io_uring some time after the process, and holds the file until then (io_ring_exit_work).
+        for _ in 0..100 {
+            let gone = Command::new("umount").arg(&self.point).stderr(std::process::Stdio::null()).status();
+            if gone.is_ok_and(|status| status.success()) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        eprintln!("{} could not be unmounted", self.point.display());
     }
 }
 

@@ -83,6 +83,16 @@ pub fn free_bytes(directory: &Path) -> u64 {
     space.f_bfree * space.f_frsize
 }
 
+/// Whether it becomes true within half a minute: the kernel ends a process's io_uring, and what it holds, some time after the process.
+pub fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
+    (0..300).any(|_| {
+        is_so() || {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            false
+        }
+    })
+}
+
 /// A file full of bytes that no cache or compression makes less of.
 pub fn random_file(path: &Path, size_bytes: u64) {
     let mut source = std::io::Read::take(std::fs::File::open("/dev/urandom").unwrap(), size_bytes);
