@@ -70,7 +70,11 @@ impl Live {
                 Some(left) if left > 0 => format!("; at most {} left", format_duration(left)),
                 _ => String::new(),
             };
-            complain(&format!("{step}/{all} {}: {}{left}", measurement.workload.name, shown.join("; ")));
+            let on = match self.plan.targets.get(measurement.target) {
+                Some(path) if self.plan.targets.len() > 1 => format!(" on {path}"),
+                _ => String::new(),
+            };
+            complain(&format!("{step}/{all} {}{on}: {}{left}", measurement.workload.name, shown.join("; ")));
         }
     }
 
@@ -117,7 +121,9 @@ impl Live {
         self.judged = Instant::now();
         let share = workload.stop.time_ns.map_or(1.0, |time| progress.elapsed_ns as f64 / time.max(1) as f64);
         // A layout that ends before the file is full would leave the rest to an unmeasured fill.
-        let laid_out = workload.layout == Layout::Needed || progress.series.total().bytes >= self.plan.scratch_bytes.unwrap_or(0);
+        // The series is the sum over all targets, and a workload that lays out has nothing but scratch files.
+        let content_bytes = self.plan.scratch_bytes.unwrap_or(0).saturating_mul(self.plan.targets.len() as u64);
+        let laid_out = workload.layout == Layout::Needed || progress.series.total().bytes >= content_bytes;
         share >= SHARE_MIN && laid_out && estimate::precise_enough(progress.series, goal)
     }
 }

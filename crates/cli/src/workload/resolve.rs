@@ -25,6 +25,9 @@ const TIME_NS_DEFAULT: u64 = 30 * SECOND;
 const SECTOR_BYTES: u64 = 512;
 /// Spans given in percent begin and end at multiples of this, which every device and filesystem takes for direct I/O.
 const PAGE_BYTES: u64 = 4096;
+/// A block's checksum, place and generation, and the words they are made of.
+const SIGNED_BYTES_MIN: u32 = 64;
+const SIGNED_BYTES_UNIT: u32 = 8;
 /// Share of the memory that may become buffers: the rest belongs to the machine's own work, which a measurement must not push out.
 const MEMORY_SHARE: u64 = 4;
 
@@ -111,6 +114,7 @@ impl Resolution<'_> {
         let cache = self.cache(block_bytes, &block_mix)?;
         let engine = self.ground.engine.or(flags.engine.map(EngineChoice::from)).unwrap_or(EngineChoice::Auto);
         let (span, sync, stop) = (self.span(block_bytes)?, self.sync()?, self.stop(block_bytes)?);
+        let verify = self.verify(block_bytes, &block_mix)?;
         let mut workload = Workload {
             name: flags.name.as_ref().map_or(self.rw.as_str(), |name| &name.0).to_owned(),
             read_permille: self.read_permille()?,
@@ -127,7 +131,7 @@ impl Resolution<'_> {
             cache,
             engine,
             layout: Layout::Needed,
-            verify: self.verify()?,
+            verify,
         };
         if self.ground.content == Content::Nothing && lays_out(&workload) {
             workload.layout = Layout::Provides;
@@ -309,15 +313,20 @@ impl Resolution<'_> {
         }
     }
 
-    fn verify(&self) -> Resolved<Verify> {
+    fn verify(&self, block_bytes: u32, block_mix: &[BlockShare]) -> Resolved<Verify> {
+        let (key, rw) = (self.name("verify"), self.name("rw"));
         match said(self.flags.verify) {
             false => Ok(Verify::Off),
-            true if self.flags.writes() => Ok(Verify::Checksum),
-            true => no(format!(
-                "{} reads back what the workload wrote, and this one only reads: use a writing {}",
-                self.name("verify"),
-                self.name("rw")
-            )),
+            true if !self.flags.writes() => {
+                no(format!("{key} reads back what the workload wrote, and this one only reads: use a writing {rw}"))
+            }
+            true if !block_mix.is_empty() || block_bytes < SIGNED_BYTES_MIN || !block_bytes.is_multiple_of(SIGNED_BYTES_UNIT) => {
+                no(format!(
+                    "{key} signs every block, which needs one size of at least 64 bytes, a multiple of 8: use such as {} 4k",
+                    self.name("bs")
+                ))
+            }
+            true => Ok(Verify::Checksum),
         }
     }
 

@@ -57,7 +57,7 @@ fn without_flags_it_reads_at_random() {
 #[test]
 fn every_flag_arrives() {
     let line = "--name x --rw randrw --bssplit 4k/60:64k/40 --depth 32 --jobs 4 --rwmixread 33.3 --rate 1000 --precision 5% --time 10s --bytes 1G \
-                --ops 99 --warmup 250ms --span 512M-1G --zones 60/10:40/90 --fdatasync 3 --buffered --verify";
+                --ops 99 --warmup 250ms --span 512M-1G --zones 60/10:40/90 --fdatasync 3 --buffered";
     let share = |block_bytes, weight| BlockShare { block_bytes, weight };
     let zone = |access_percent, size_percent| Zone { access_percent, size_percent };
     let expected = Workload {
@@ -74,19 +74,19 @@ fn every_flag_arrives() {
         rate: Some(1000.0),
         sync: SyncPolicy::Every { writes: 3, call: SyncCall::Fdatasync },
         cache: CachePolicy::Buffered,
-        verify: Verify::Checksum,
         ..default_workload()
     };
     assert_eq!(made(line), expected);
     // The same in fio's spelling.
     let fio = "--name x --rw randrw --bssplit 4k/60:64k/40 --iodepth 32 --numjobs 4 --rwmixread 33.3 --rate_iops 1000 --precision 5% --runtime 10 \
-               --io_size 1G --number_ios 99 --ramp_time 250ms --span 512M-1G --zones 60/10:40/90 --fdatasync 3 --buffered --verify";
+               --io_size 1G --number_ios 99 --ramp_time 250ms --span 512M-1G --zones 60/10:40/90 --fdatasync 3 --buffered";
     assert_eq!(made(fio), expected);
 }
 
 #[test]
 fn walks_and_laws_arrive() {
     let access = |line: &str| made(line).access;
+    assert_eq!((made("--rw write --verify").verify, made("--cached").cache), (Verify::Checksum, CachePolicy::Cached));
     assert_eq!(access("--rw read"), Access::Sequential);
     assert_eq!(access("--rw read --backward"), Access::Backward);
     assert_eq!(access("--rw read --stride 64k"), Access::Stride { stride_bytes: 65536 });
@@ -171,6 +171,8 @@ fn contradictions_say_what_to_do() {
         ("--end-fsync", "use a writing --rw"),
         ("--rw randrw --rwmixread 100 --verify", "use a writing --rw"),
         ("--verify", "use a writing --rw"),
+        ("--rw write --verify --bssplit 4k/50:8k/50", "use such as --bs 4k"),
+        ("--rw write --verify --buffered --bs 100", "use such as --bs 4k"),
         ("--buffered --cached", "use one of them"),
         ("--time 0", "use such as 10s"),
         ("--ops 0", "use at least 1"),

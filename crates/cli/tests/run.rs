@@ -1,0 +1,219 @@
+//! `run` from the outside: what is asked for is what happens, exactly where it can be counted.
+#![allow(clippy::unwrap_used)] // a failed step fails the test
+
+mod program;
+
+use diskproof_model::measurement::{OpKind, StopReason};
+use diskproof_model::plan::{Layout, SyncCall, SyncPolicy};
+use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_simdisk::testbed::place;
+use program::{Ran, names, random_file, run};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn run_on(targets: &[&Path], flags: &[&str]) -> Ran {
+    run([OsStr::new("run")].into_iter().chain(targets.iter().map(|t| t.as_os_str())).chain(flags.iter().map(OsStr::new)))
+}
+
+/// The record of a run that must succeed, on 16 MiB of scratch file.
+fn record(targets: &[&Path], flags: &[&str]) -> Record {
+    let ran = run_on(targets, &[&["--json", "--quiet", "--size", "16M"], flags].concat());
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{flags:?}\n{}", ran.out);
+    ran.record()
+}
+
+fn counts(m: &MeasurementRecord, kind: OpKind) -> (u64, u64) {
+    m.ops.get(&kind).map_or((0, 0), |op| (op.count, op.bytes))
+}
+
+fn docs_plans() -> Vec<PathBuf> {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plans"));
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut plans: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
+    plans.sort();
+    assert!(plans.len() >= 12, "{plans:?}");
+    plans
+}
+
+#[test]
+fn operations_and_bytes_are_counted_exactly() {
+    let here = place();
+    for engine in ["auto", "uring", "aio", "sync", "mmap"] {
+        let flags = ["--engine", engine, "--ops", "101", "--depth", "4", "--jobs", "3"];
+        let read = record(&[here.path()], &flags);
+        assert_eq!(counts(&read.measurements[0], OpKind::Read), (101, 101 * 8192), "{engine}");
+        let flags = ["--engine", engine, "--rw", "randwrite", "--bytes", "1M", "--bs", "16k", "--depth", "4"];
+        let written = record(&[here.path()], &flags);
+        assert_eq!(counts(&written.measurements[0], OpKind::Write), (64, 1 << 20), "{engine}");
+    }
+    let mixed = record(&[here.path()], &["--rw", "randrw", "--rwmixread", "70", "--ops", "1000"]);
+    let (reads, writes) = (counts(&mixed.measurements[0], OpKind::Read).0, counts(&mixed.measurements[0], OpKind::Write).0);
+    assert!(reads + writes == 1000 && (600..800).contains(&reads), "{reads} reads, {writes} writes");
+    assert!(names(here.path()).is_empty());
+}
+
+#[test]
+fn syncs_follow_the_writes_they_should() {
+    let here = place();
+    let commits = record(&[here.path()], &["--rw", "write", "--fdatasync", "1", "--ops", "20"]);
+    assert_eq!([OpKind::Write, OpKind::Sync, OpKind::Commit].map(|kind| counts(&commits.measurements[0], kind).0), [20, 20, 20]);
+    assert_eq!(commits.measurements[0].workload.sync, SyncPolicy::Every { writes: 1, call: SyncCall::Fdatasync });
+    let some = record(&[here.path()], &["--rw", "randwrite", "--fsync", "4", "--ops", "20"]);
+    assert!((4..=5).contains(&counts(&some.measurements[0], OpKind::Sync).0), "{:?}", some.measurements[0].ops.keys());
+    let end = record(&[here.path()], &["--rw", "write", "--end-fsync", "--bytes", "16M", "--bs", "1M"]);
+    assert_eq!([OpKind::Write, OpKind::Sync].map(|kind| counts(&end.measurements[0], kind).0), [16, 1]);
+    assert_eq!(end.plan.workloads[0].layout, Layout::Provides);
+}
+
+#[test]
+fn spans_walks_and_mixes_run() {
+    let here = place();
+    let cases: [&[&str]; 8] = [
+        &["--span", "25-75%", "--distribution", "zipf:1.1"],
+        &["--zones", "60/10:30/20:10/70", "--bssplit", "4k/60:64k/40"],
+        &["--distribution", "hot:80/20", "--rw", "randwrite"],
+        &["--rw", "read", "--backward", "--jobs", "2"],
+        &["--rw", "read", "--stride", "64k", "--depth", "4"],
+        &["--rw", "rw", "--buffered"],
+        &["--cached", "--engine", "mmap"],
+        &["--rw", "write", "--bssplit", "4k/50:16k/50", "--fsync", "2"],
+    ];
+    for flags in cases {
+        let record = record(&[here.path()], &[flags, &["--ops", "64"]].concat());
+        let m = &record.measurements[0];
+        let asked = &record.plan.workloads[0];
+        assert_eq!(counts(m, OpKind::Read).0 + counts(m, OpKind::Write).0, 64, "{flags:?}");
+        assert_eq!((&m.workload.access, m.workload.block_bytes), (&asked.access, asked.block_bytes), "{flags:?}");
+        assert_eq!(record.advice, [], "{flags:?}");
+    }
+    let short = record(&[here.path()], &["--span", "25-75%", "--ops", "8"]);
+    let workload = &short.measurements[0].workload;
+    assert_eq!((workload.span_start_bytes, workload.span_bytes), (4 << 20, 8 << 20));
+}
+
+#[test]
+fn two_targets_are_measured_at_once() {
+    let (a, b) = (place(), place());
+    let both = record(&[a.path(), b.path()], &["--rw", "randrw", "--time", "500ms"]);
+    assert_eq!(both.targets.len(), 2);
+    assert!(both.measurements.iter().all(|m| m.stopped == StopReason::Time), "without --precision nothing ends before its time");
+    let [one, other] = &both.measurements[..] else { panic!("{} measurements", both.measurements.len()) };
+    assert_eq!((one.target, other.target), (0, 1));
+    assert!(one.start_ns < other.start_ns + other.wall_ns && other.start_ns < one.start_ns + one.wall_ns, "they overlap");
+    let counted = record(&[a.path(), b.path()], &["--ops", "50"]);
+    assert!(counted.measurements.iter().all(|m| counts(m, OpKind::Read).0 == 50), "each target has the whole limit");
+    let page = run_on(&[a.path(), b.path()], &["--size", "16M", "--ops", "50"]);
+    for text in ["target 1 of 2", "target 2 of 2"] {
+        assert!(page.out.contains(text), "{}", page.out);
+    }
+    assert!(page.err.contains(&format!("randread on {}", b.path().display())), "{}", page.err);
+}
+
+#[test]
+fn an_offered_rate_is_never_exceeded() {
+    let here = place();
+    let paced = record(&[here.path()], &["--rate", "200", "--depth", "16", "--time", "1s", "--warmup", "0s"]);
+    let m = &paced.measurements[0];
+    let read = &m.ops[&OpKind::Read];
+    // The first one starts at once.
+    assert!(read.count <= 201, "{}", read.count);
+    assert!(read.latency_intended.is_some() && m.missed_starts.is_some());
+    assert_eq!(m.workload.rate, Some(200.0));
+}
+
+#[test]
+fn what_was_written_is_verified() {
+    let here = place();
+    for flags in [&["--rw", "randwrite", "--depth", "8"][..], &["--rw", "write", "--bs", "64k"], &["--rw", "randrw", "--engine", "sync"]] {
+        let record = record(&[here.path()], &[flags, &["--ops", "200", "--verify"]].concat());
+        let verify = record.measurements[0].verify.as_ref().expect("it was read back");
+        assert!(verify.blocks > 0 && verify.bad_blocks == 0, "{flags:?}: {verify:?}");
+    }
+}
+
+#[test]
+fn a_plan_file_runs_in_order() {
+    let here = place();
+    let plan = here.path().join("mine.toml");
+    let text = "note = \"of the plan\"\nsize = \"16M\"\nseed = 3\n[defaults]\nops = 32\n[[workload]]\nname = \"fill\"\nrw = \"write\"\nbs = \"1M\"\n\
+                ops = 16\n[[workload]]\nname = \"look\"\ndepth = 4\n";
+    std::fs::write(&plan, text).unwrap();
+    let ran = run_on(&[&plan, here.path()], &["--json", "--quiet", "--expect", "look.iops>=1"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
+    let record = ran.record();
+    assert_eq!((record.note.as_deref(), record.plan.seed, record.plan.scratch_bytes), (Some("of the plan"), 3, Some(16 << 20)));
+    let seen: Vec<_> =
+        record.measurements.iter().map(|m| (m.workload.name.as_str(), counts(m, OpKind::Write).0, counts(m, OpKind::Read).0)).collect();
+    assert_eq!(seen, [("fill", 16, 0), ("look", 0, 32)]);
+    assert_eq!(names(here.path()), ["mine.toml"]);
+    let missed = run_on(&[&plan, here.path()], &["--quiet", "--expect", "look.iops>=1000000000"]);
+    assert_eq!(missed.code, Some(1), "{}", missed.out);
+    let unknown = run_on(&[&plan, here.path()], &["--quiet", "--expect", "see.iops>=1"]);
+    assert!(unknown.code == Some(2) && unknown.err.contains("there are fill, look"), "{}", unknown.err);
+}
+
+#[test]
+fn what_exists_is_read_and_never_written() {
+    let here = place();
+    let file = here.path().join("data");
+    random_file(&file, 4 << 20);
+    let before = program::content_hash(&file);
+    for flags in [&["--rw", "randwrite"][..], &["--rw", "randrw", "--verify"], &["--rw", "write", "--fsync", "1"]] {
+        let ran = run_on(&[&file], flags);
+        assert!(ran.code == Some(3) && ran.err.contains("Name a directory") && ran.out.is_empty(), "{}", ran.err);
+    }
+    let ran = run_on(&[&file], &["--json", "--quiet", "--ops", "100"]);
+    assert_eq!((ran.code, counts(&ran.record().measurements[0], OpKind::Read).0), (Some(0), 100));
+    assert_eq!(program::content_hash(&file), before);
+}
+
+#[test]
+fn contradictions_exit_with_2_and_touch_nothing() {
+    let here = place();
+    let here = here.path();
+    for flags in
+        ["--backward", "--depth 0", "--bs 0", "--precision 2", "--rate 0", "--zones 50/50:50/50 --rw read", "--verify", "--span 0-1T"]
+    {
+        let ran = run_on(&[here], &flags.split(' ').collect::<Vec<_>>());
+        assert!(ran.code == Some(2) && ran.out.is_empty() && !ran.err.is_empty(), "{flags}: {}", ran.err);
+    }
+    assert!(names(here).is_empty());
+}
+
+#[test]
+fn every_example_shows_its_plan() {
+    let here = place();
+    for plan in docs_plans() {
+        let ran = run_on(&[&plan, here.path()], &["--dry-run"]);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", plan.display());
+        assert!(ran.out.starts_with("plan: run") && ran.out.contains("Times (with warm-up) and bytes are limits."), "{}", ran.out);
+    }
+    assert!(names(here.path()).is_empty());
+}
+
+/// Every command that stands beside a figure of an example is one that fio takes.
+#[test]
+fn fio_understands_the_command_of_every_example() {
+    if Command::new("fio").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: fio_understands_the_command_of_every_example: fio is not installed");
+        return;
+    }
+    let here = place();
+    for plan in docs_plans() {
+        // The same workloads, ended after a moment.
+        let text = std::fs::read_to_string(&plan).unwrap();
+        let kept = text.lines().filter(|line| !["time =", "bytes =", "precision =", "size ="].iter().any(|key| line.starts_with(key)));
+        let short = kept.collect::<Vec<_>>().join("\n").replacen("[defaults]", "[defaults]\nops = 4", 1);
+        let copy = here.path().join("short.toml");
+        std::fs::write(&copy, short).unwrap();
+        let ran = run_on(&[&copy, here.path()], &["--quiet", "--commands", "--size", "32M"]);
+        assert_eq!(ran.code, Some(0), "{}: {}\n{}", plan.display(), ran.err, ran.out);
+        let commands: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("fio ")).collect();
+        assert!(!commands.is_empty(), "{}", ran.out);
+        for command in commands {
+            let parsed = Command::new("sh").arg("-c").arg(command.replacen("fio ", "fio --parse-only ", 1)).output().unwrap();
+            assert!(parsed.status.success(), "{command}\n{}", String::from_utf8_lossy(&parsed.stderr));
+        }
+    }
+}
