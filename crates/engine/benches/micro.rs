@@ -5,9 +5,7 @@ use diskproof_engine::clock::{Clock as _, MonotonicClock};
 use diskproof_engine::pattern::{Extent, Pattern, Step};
 use diskproof_engine::random::Random;
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, Layout, Span, Stop, SyncPolicy, Verify, Workload,
-};
+use diskproof_model::plan::{Access, CachePolicy, Distribution, EngineChoice, Layout, Span, Stop, SyncPolicy, Verify, Workload};
 use divan::{Bencher, black_box};
 
 fn main() {

@@ -435,8 +435,7 @@ impl Crew {
         for (index, (target, prepared)) in targets.iter().zip(prepared).enumerate() {
             for orders in crew.orders_for(session, &workload, index, prepared, pacer.as_ref()) {
                 let (start, started) = channel();
-                let fd = target.fd().try_clone_to_owned().map_err(RunError::Thread)?;
-                spawn(orders, fd, started, sender.clone()).map_err(RunError::Thread)?;
+                spawn(orders, target.fd(), started, sender.clone()).map_err(RunError::Thread)?;
                 crew.starts.push(start);
                 crew.working += 1;
             }

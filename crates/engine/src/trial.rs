@@ -3,7 +3,7 @@
 use crate::backend::Backend;
 use crate::backend::null::NullBackend;
 use crate::buffers::Buffers;
-use crate::clock::{Clock, MonotonicClock};
+use crate::clock::{Clock, MonotonicClock, WorkerClock};
 use crate::pattern::{Extent, Pattern};
 use crate::worker::{AfterWrite, Allowance, Feed, Schedule, State, Worker};
 use diskproof_model::measurement::{Measurement, OpKind};
@@ -37,7 +37,7 @@ pub fn rate(backend: impl Backend, workload: &Workload, extent: Extent) -> Optio
     let start_ns = MonotonicClock.now();
     let schedule = Schedule { measure_ns: start_ns, end_ns: start_ns + TRIAL_NS };
     let published = Arc::new(Mutex::new(TimeSeries::new(TRIAL_NS)));
-    let mut worker = Worker::new(backend, MonotonicClock, feed, schedule, Arc::new(AtomicBool::new(false)), published);
+    let mut worker = Worker::new(backend, WorkerClock::new(), feed, schedule, Arc::new(AtomicBool::new(false)), published);
     while worker.advance().ok()? == State::Running {}
     let done = worker.finish();
     let count = done.ops.get(&OpKind::Read)?.latency.count();

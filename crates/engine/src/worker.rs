@@ -347,6 +347,7 @@ pub struct Worker<B, C> {
     tally: Tally,
     schedule: Schedule,
     cell_end_ns: u64,
+    last_now_ns: u64,
     stop: Arc<AtomicBool>,
     published: Arc<Mutex<TimeSeries>>,
     caching: Caching,
@@ -374,6 +375,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             feed,
             schedule,
             cell_end_ns: 0,
+            last_now_ns: 0,
             stop,
             published,
             caching: Caching::LeftAlone,
@@ -390,7 +392,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
 
     /// Works until a cell is over, or everything is.
     pub fn advance(&mut self) -> io::Result<State> {
-        let mut now = self.clock.now();
+        let mut now = self.clock.now().max(self.last_now_ns);
         loop {
             let feed = &mut self.feed;
             self.backend.enqueue(&mut |buffers| feed.next(now, buffers))?;
@@ -402,11 +404,12 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 // An open loop with nothing due: idle, but not past the end of the cell.
                 let due = self.feed.pacer().map_or(now, Pacer::next_due_ns);
                 self.clock.wait_until(due.min(self.cell_end_ns.max(now)));
-                now = self.clock.now();
+                now = self.clock.now().max(now);
             } else {
                 let patience = if self.feed.extras.is_some() { self.feed.patience(now) } else { Patience::Completion };
                 self.backend.wait(patience)?;
-                now = self.clock.now();
+                // An anchored clock may step back by nanoseconds; time does not.
+                now = self.clock.now().max(now);
             }
             let rolled = now >= self.cell_end_ns;
             if rolled {
@@ -416,6 +419,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             self.backend.reap(&mut |slot, result| tally.complete(feed, slot, result, now));
             if rolled {
                 self.look_around(now);
+                self.last_now_ns = now;
                 return Ok(State::Running);
             }
         }
@@ -424,6 +428,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Ends a cell: what was counted belongs to the time before `now`.
     #[cold]
     fn roll(&mut self, now: u64) {
+        self.clock.anchor();
         self.tally.roll(now, &self.published);
         let next = if now < self.schedule.measure_ns {
             (now + SERIES_INTERVAL_NS).min(self.schedule.measure_ns)
@@ -469,7 +474,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
 
     /// What was measured. Only after [`State::Done`].
     pub fn finish(mut self) -> Yield {
-        let now = self.clock.now();
+        let now = self.clock.now().max(self.last_now_ns);
         let (ending, stop_ns) = self.ending.unwrap_or((Ending::Told, now));
         self.tally.roll(now, &self.published);
         let last_ns = self.tally.last_ns().max(self.schedule.measure_ns);
