@@ -13,6 +13,7 @@ mod loop_device;
 pub mod models;
 mod precedence;
 mod schedule;
+pub mod seccomp;
 pub mod spec;
 pub mod testbed;
 

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 pub use tempfile::TempDir;
 
 /// Runs a program; its output, or a panic with what it said.
@@ -97,16 +98,22 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // The kernel ends a process's io_uring some time after the process, and holds the file until then (io_ring_exit_work).
-        for _ in 0..100 {
-            let gone = Command::new("umount").arg(&self.point).stderr(std::process::Stdio::null()).status();
-            if gone.is_ok_and(|status| status.success()) {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(50));
+        let unmount = || Command::new("umount").arg(&self.point).stderr(Stdio::null()).status();
+        if !released(|| unmount().is_ok_and(|status| status.success())) {
+            eprintln!("{} could not be unmounted", self.point.display());
         }
-        eprintln!("{} could not be unmounted", self.point.display());
     }
+}
+
+/// Tries for some seconds: the kernel ends a process's io_uring some time after the process, and holds its files until then
+/// (io_ring_exit_work).
+fn released(mut attempt: impl FnMut() -> bool) -> bool {
+    (0..100).any(|index| {
+        if index > 0 {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        attempt()
+    })
 }
 
 /// A filesystem of the given kind on a loop device over a sparse file; fields are dropped in this order.
@@ -155,7 +162,9 @@ impl Zram {
 
 impl Drop for Zram {
     fn drop(&mut self) {
-        let _ = std::fs::write(format!("/sys/block/zram{}/reset", self.number), "1");
-        let _ = std::fs::write("/sys/class/zram-control/hot_remove", &self.number);
+        let reset = || std::fs::write(format!("/sys/block/zram{}/reset", self.number), "1").is_ok();
+        if !released(|| reset() && std::fs::write("/sys/class/zram-control/hot_remove", &self.number).is_ok()) {
+            eprintln!("{} could not be removed", self.node.display());
+        }
     }
 }

@@ -1,0 +1,193 @@
+//! Findings on real devices: each fires where its cause is made to be, and keeps silent where it is not.
+#![allow(clippy::unwrap_used)] // a failed step fails the test
+
+mod program;
+
+use diskproof_model::plan::EngineKind;
+use diskproof_model::record::Record;
+use diskproof_simdisk::seccomp::forbid;
+use diskproof_simdisk::testbed::{Disk, Loop, TempDir, Zram, can_run, place, run};
+use program::{Ran, SHORT, check, names, program, random_file};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// The claim of a finding.
+fn claim(record: &Record, code: &str) -> Option<String> {
+    record.findings.iter().find(|finding| finding.code == code).map(|finding| finding.claim.clone())
+}
+
+fn record(target: &Path, flags: &[&str]) -> Record {
+    let ran = check(target, &[flags, &["--json"]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    ran.record()
+}
+
+/// A loop device that nobody else uses, on memory that nobody else counts.
+fn private_loop(size_bytes: u64) -> (Loop, TempDir) {
+    let memory = tempfile::Builder::new().prefix("diskproof-test-").tempdir_in("/dev/shm").unwrap();
+    let image = memory.path().join("image");
+    random_file(&image, size_bytes);
+    (Loop::over(&image, &["--direct-io=on"]), memory)
+}
+
+#[test]
+fn a_loop_device_through_the_page_cache_is_found_out() {
+    if !can_run("a_loop_device_through_the_page_cache_is_found_out", &["losetup", "cat"]) {
+        return;
+    }
+    let place = place();
+    let image = place.path().join("image");
+    random_file(&image, 128 * MIB);
+    run("sha256sum", &[image.to_str().unwrap()]);
+    {
+        let device = Loop::over(&image, &["--direct-io=off"]);
+        let record = record(&device.node, &["--time", "2s"]);
+        let finding = record.findings.iter().find(|finding| finding.code == "served-from-cache").unwrap();
+        assert!(finding.claim.contains(&format!("{} passes its I/O through the page cache", device.name())), "{}", finding.claim);
+        assert!(finding.remedy.contains(&format!("losetup --direct-io=on /dev/{}", device.name())), "{}", finding.remedy);
+    }
+    let device = Loop::over(&image, &["--direct-io=on"]);
+    assert_eq!(claim(&record(&device.node, &["--time", "2s"]), "served-from-cache"), None);
+}
+
+#[test]
+fn blocks_that_nobody_wrote_are_found_out() {
+    if !can_run("blocks_that_nobody_wrote_are_found_out", &["losetup"]) {
+        return;
+    }
+    let place = place();
+    let sparse = place.path().join("sparse");
+    std::fs::File::create(&sparse).unwrap().set_len(128 * MIB).unwrap();
+    let seen = claim(&record(&sparse, &["--time", "1s"]), "unwritten-blocks").unwrap();
+    assert!(seen.contains("128 MiB of 128 MiB (100 %) were never written"), "{seen}");
+    {
+        let device = Loop::over(&sparse, &["--direct-io=on"]);
+        let seen = claim(&record(&device.node, &["--time", "4s"]), "unwritten-blocks").unwrap();
+        assert!(seen.contains("hold only zeros"), "{seen}");
+    }
+    match Zram::new(128 * MIB) {
+        Some(zram) => {
+            let seen = claim(&record(&zram.node, &["--time", "4s"]), "unwritten-blocks").unwrap();
+            assert!(seen.contains("hold only zeros"), "{seen}");
+        }
+        None => eprintln!("SKIPPED: blocks_that_nobody_wrote_are_found_out: zram"),
+    }
+
+    let written = place.path().join("written");
+    random_file(&written, 64 * MIB);
+    assert_eq!(claim(&record(&written, &["--time", "1s"]), "unwritten-blocks"), None);
+    let device = Loop::over(&written, &["--direct-io=on"]);
+    assert_eq!(claim(&record(&device.node, &["--time", "4s"]), "unwritten-blocks"), None);
+    assert_eq!(claim(&record(place.path(), &SHORT), "unwritten-blocks"), None, "our own scratch file is written first");
+}
+
+/// A process that ends with the test.
+struct Busy(Child);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn who_else_uses_the_disk_is_named() {
+    if !can_run("who_else_uses_the_disk_is_named", &["losetup", "mkfs.ext4", "fio"]) {
+        return;
+    }
+    let disk = Disk::new("ext4", 4 * GIB, "rw");
+    let file = disk.path().join("junk");
+    let writer = Command::new("fio")
+        .args(["--name=writer", "--thread", "--size=64M", "--rw=randwrite", "--bs=64k", "--direct=1", "--ioengine=psync"])
+        .args(["--time_based", "--runtime=120s", "--output=/dev/null"])
+        .arg(format!("--filename={}", file.display()))
+        .current_dir(disk.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let writer = Busy(writer);
+    // It writes once its file is laid out.
+    assert!(program::eventually(|| std::fs::metadata(&file).is_ok_and(|file| file.len() == 64 * MIB)));
+    let record = record(disk.path(), &["--read-only", "--time", "3s", "--size", "64M"]);
+    let seen = claim(&record, "disturbed").unwrap();
+    assert!(seen.contains("Busiest meanwhile: "), "{seen}");
+    // The sentence has room for three processes of the whole machine, where other tests are at work too; the record has more.
+    let mut others = record.measurements.iter().flat_map(|m| &m.device.others);
+    assert!(others.any(|other| other.pid == writer.0.id() && other.name == "fio" && other.write_bytes > 0), "{record:#?}");
+    assert_eq!(names(disk.path()), ["junk", "lost+found"]);
+}
+
+#[test]
+fn nobody_is_named_where_nobody_is() {
+    if !can_run("nobody_is_named_where_nobody_is", &["losetup"]) {
+        return;
+    }
+    let (device, _memory) = private_loop(64 * MIB);
+    let record = record(&device.node, &["--time", "3s"]);
+    assert_eq!(claim(&record, "disturbed"), None);
+    assert!(record.measurements.iter().all(|m| m.device.accounted == Some(1.0)), "its counters are exact");
+    assert_eq!(claim(&record, "served-from-cache"), None);
+}
+
+#[test]
+fn a_refused_kernel_interface_is_replaced_and_said() {
+    let place = place();
+    let cases: [(&[i64], EngineKind, &str); 2] = [
+        (&[libc::SYS_io_uring_setup], EngineKind::Aio, "Linux AIO"),
+        (&[libc::SYS_io_uring_setup, libc::SYS_io_setup], EngineKind::Sync, "threads of pread and pwrite"),
+    ];
+    for (forbidden, used, named) in cases {
+        let mut command = program(["check", "--json"].iter().chain(&SHORT));
+        forbid(&mut command, forbidden);
+        let ran = Ran::from(command.current_dir(place.path()).output().unwrap());
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let record = ran.record();
+        let deep = record.measurements.iter().find(|m| m.workload.name == "random-read-d32").unwrap();
+        assert_eq!((deep.workload.engine, deep.workload.depth), (used, 32));
+        assert!(deep.engine.fallbacks[0].why.contains("io_uring is blocked here"), "{:?}", deep.engine.fallbacks);
+        let seen = claim(&record, "engine-fallback").unwrap();
+        assert!(seen.contains("io_uring (") && seen.contains(&format!("so {named} carried")), "{seen}");
+        // Who insists on it gets no other.
+        let mut command = program(["check", "--engine", "uring", "--time", "1s", "--size", "16M"]);
+        forbid(&mut command, forbidden);
+        let ran = Ran::from(command.current_dir(place.path()).output().unwrap());
+        assert!(ran.code == Some(4) && ran.err.contains("io_uring is blocked here") && ran.err.contains("--engine auto"), "{}", ran.err);
+    }
+    assert_eq!(claim(&record(place.path(), &SHORT), "engine-fallback"), None);
+}
+
+#[test]
+fn a_virtual_disk_is_called_one() {
+    let place = place();
+    let record = record(place.path(), &SHORT);
+    let virtio = record.targets[0].disks().any(|disk| disk.link.as_ref().is_some_and(|link| link.bus == "virtio"));
+    match record.host.hypervisor {
+        Some(_) if virtio => assert!(claim(&record, "virtual-disk").unwrap().contains("is a virtual disk")),
+        _ => eprintln!("SKIPPED: a_virtual_disk_is_called_one: a virtual machine with a virtio disk"),
+    }
+}
+
+#[test]
+fn a_disk_faster_than_the_processor_is_called_one() {
+    if !can_run("a_disk_faster_than_the_processor_is_called_one", &["cp"]) {
+        return;
+    }
+    let Some(zram) = Zram::new(64 * MIB) else {
+        eprintln!("SKIPPED: a_disk_faster_than_the_processor_is_called_one: zram");
+        return;
+    };
+    let place = place();
+    random_file(&place.path().join("content"), 64 * MIB);
+    run("cp", &[place.path().join("content").to_str().unwrap(), zram.node.to_str().unwrap()]);
+    run("blockdev", &["--flushbufs", zram.node.to_str().unwrap()]);
+    // The processor must be ours for a while, which on a busy machine takes more than one try.
+    let found = (0..20).any(|_| claim(&record(&zram.node, &["--time", "1s"]), "cpu-limited").is_some());
+    assert!(found, "never told");
+    let simulated = diskproof_simdisk::spec::parse("latency=2ms").unwrap();
+    let slow = diskproof_simdisk::SimDisk::serve(simulated, 64 * MIB, &place.path().join("slow")).unwrap();
+    assert_eq!(claim(&record(slow.path(), &["--time", "2s"]), "cpu-limited"), None);
+}
