@@ -37,6 +37,16 @@ fn docs_plans() -> Vec<PathBuf> {
 }
 
 #[test]
+fn help_fits_80_columns_and_has_examples() {
+    for flag in ["-h", "--help"] {
+        let ran = run(["run", flag]);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+        assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
+        assert!(ran.out.contains("Examples:") && ran.out.contains("--iodepth") && ran.out.contains("docs/plans"), "{}", ran.out);
+    }
+}
+
+#[test]
 fn operations_and_bytes_are_counted_exactly() {
     let here = place();
     for engine in ["auto", "uring", "aio", "sync", "mmap"] {

@@ -18,7 +18,8 @@ fn check(record: &Record) -> Option<Finding> {
     let missed = |m: &MeasurementRecord| m.missed_starts.unwrap_or(0) as f64;
     let done = |m: &MeasurementRecord| m.headline_ops().iter().map(|(_, op)| op.count).sum::<u64>() as f64;
     let hits: Vec<_> = real(record).filter(|(_, m)| m.workload.rate.is_some() && missed(m) > MISSED_MAX * done(m)).collect();
-    let share = |m: &MeasurementRecord| missed(m) / done(m).max(1.0);
+    // Late starts of the warm-up count as well, its operations do not.
+    let share = |m: &MeasurementRecord| (missed(m) / done(m).max(1.0)).min(1.0);
     let (_, worst) = hits.iter().max_by(|a, b| share(a.1).total_cmp(&share(b.1)))?;
     Some(Finding {
         code: RULE.code.to_owned(),

@@ -83,9 +83,8 @@ pub fn resolve(flags: &WorkloadFlags, ground: &Ground, wording: Wording) -> Resu
 
 /// Why direct I/O in units of `unit_bytes` cannot do this workload.
 pub fn misfit(workload: &Workload, unit_bytes: u32) -> Option<String> {
-    let direct = workload.cache == CachePolicy::Direct && workload.engine != EngineChoice::Fixed(EngineKind::Mmap);
     let mix = workload.block_mix.iter().map(|share| share.block_bytes).chain([workload.block_bytes]);
-    let odd = mix.filter(|_| direct).find(|bytes| bytes % unit_bytes.max(1) != 0)?;
+    let odd = mix.filter(|_| workload.cache == CachePolicy::Direct).find(|bytes| bytes % unit_bytes.max(1) != 0)?;
     Some(format!("the device's sectors have {unit_bytes} bytes, so direct I/O in blocks of {odd} is impossible"))
 }
 
@@ -111,8 +110,8 @@ impl Resolution<'_> {
         let flags = self.flags;
         let (block_bytes, block_mix) = self.blocks()?;
         let (depth, workers) = (self.count("depth", flags.depth, DEPTH_MAX)?, self.count("jobs", flags.jobs, JOBS_MAX)?);
-        let cache = self.cache(block_bytes, &block_mix)?;
         let engine = self.ground.engine.or(flags.engine.map(EngineChoice::from)).unwrap_or(EngineChoice::Auto);
+        let cache = self.cache(block_bytes, &block_mix, engine)?;
         let (span, sync, stop) = (self.span(block_bytes)?, self.sync()?, self.stop(block_bytes)?);
         let verify = self.verify(block_bytes, &block_mix)?;
         let mut workload = Workload {
@@ -262,12 +261,14 @@ impl Resolution<'_> {
         no(format!("{fsync}, {fdatasync} and {end} make writes durable, and this workload only reads: use a writing {}", self.name("rw")))
     }
 
-    fn cache(&self, block_bytes: u32, mix: &[BlockShare]) -> Resolved<CachePolicy> {
+    fn cache(&self, block_bytes: u32, mix: &[BlockShare], engine: EngineChoice) -> Resolved<CachePolicy> {
         let (buffered, cached) = (self.name("buffered"), self.name("cached"));
         match (said(self.flags.buffered), said(self.flags.cached)) {
             (true, true) => return no(format!("{buffered} and {cached} exclude each other: use one of them")),
             (true, false) => return Ok(CachePolicy::Buffered),
             (false, true) => return Ok(CachePolicy::Cached),
+            // A memory mapping is the page cache.
+            (false, false) if engine == EngineChoice::Fixed(EngineKind::Mmap) => return Ok(CachePolicy::Buffered),
             (false, false) => {}
         }
         let mut blocks = mix.iter().map(|share| share.block_bytes).chain([block_bytes]);

@@ -197,7 +197,9 @@ fn contradictions_say_what_to_do() {
 #[test]
 fn what_is_no_contradiction_passes() {
     let mmap = Ground { engine: Some(EngineChoice::Fixed(EngineKind::Mmap)), ..ground() };
-    assert!(on("--buffered", &mmap).is_ok() && on("--bs 1000 --buffered", &mmap).is_ok());
+    // A memory mapping goes through the page cache, said or not.
+    let caches = ["", "--buffered", "--bs 1000", "--cached"].map(|line| on(line, &mmap).unwrap().cache);
+    assert_eq!(caches, [CachePolicy::Buffered, CachePolicy::Buffered, CachePolicy::Buffered, CachePolicy::Cached]);
     assert!(on("--rate 5", &Ground { target_bytes: vec![GIB], ..ground() }).is_ok());
     assert!(on("--rate 5", &Ground { target_bytes: vec![GIB; 2], ..ground() }).unwrap_err().contains("one target at a time"));
     assert!(on("--depth 4096 --jobs 64 --bs 8k", &Ground { memory_bytes: 0, ..ground() }).is_ok());
