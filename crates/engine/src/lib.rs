@@ -3,12 +3,17 @@
 //! Knows the plan's nouns (crate `model`) and open targets (crate `target`); judges nothing, prints nothing, reads no argument.
 //! `unsafe` lives in `clock`-free corners only: the buffers, and the backends that speak to the kernel.
 
+mod assemble;
 mod backend;
 mod buffers;
 pub mod clock;
+mod crew;
+mod failure;
+mod feed;
 #[cfg(test)]
 mod fixtures;
 mod ledger;
+mod limits;
 mod pacer;
 pub mod pattern;
 pub mod random;
@@ -24,5 +29,6 @@ mod verify;
 mod worker;
 
 pub use clock::measure as measure_clock;
-pub use run::{RunError, Session};
+pub use failure::RunError;
+pub use run::Session;
 pub use simulate::{FakeDisk, simulate};

@@ -1,14 +1,16 @@
 //! The whole measuring path in virtual time: the same worker, a fake clock, and a disk that answers after a fixed time. Exact, so that records
 //! and reports can be tested to the last digit.
 
+use crate::assemble::{Closing, assemble};
 use crate::backend::{Backend, LOOK_UP_NS, Patience, Request};
 use crate::buffers::Buffers;
 use crate::clock::{Clock, FakeClock};
+use crate::feed::Feed;
+use crate::limits::{after_write_of, allowance_of, schedule_of};
 use crate::pacer::Pacer;
 use crate::pattern::{Extent, Pattern};
 use crate::random::Random;
-use crate::run::{Closing, after_write_of, allowance_of, assemble, schedule_of};
-use crate::worker::{Feed, State, Worker};
+use crate::worker::{State, Worker};
 use diskproof_model::measurement::SERIES_INTERVAL_NS;
 use diskproof_model::measurement::{CacheUse, CpuTime, DeviceUse, EngineUse, Measurement};
 use diskproof_model::plan::{EngineChoice, EngineKind, Workload};
@@ -92,7 +94,7 @@ pub fn simulate(workload: &Workload, disk: FakeDisk, seed: u64, watch: &mut dyn 
     let (stop, published) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS))));
     let shift = slots - workload.depth;
     let feed = Feed::new(pattern, workload.depth, after_write_of(workload, workload.cache), allowance_of(workload, 0, 1))
-        .paced(workload.rate.map(|rate| Pacer::new(0, rate)))
+        .paced(workload.rate.map(|rate| Pacer::new(0, rate)), schedule.measure_ns)
         .with_buffers(shift, seed);
     let mut worker = Worker::new(backend, clock.clone(), feed, schedule, Arc::clone(&stop), Arc::clone(&published));
     let (mut told, mut next_tick) = (Control::Continue, 0);

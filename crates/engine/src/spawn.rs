@@ -9,11 +9,12 @@ use crate::backend::sync::SyncBackend;
 use crate::backend::uring::{RingShape, UringBackend};
 use crate::buffers::Buffers;
 use crate::clock::{Clock, WorkerClock};
+use crate::feed::{AfterWrite, Allowance, Feed};
 use crate::ledger::Ledger;
 use crate::pacer::Pacer;
 use crate::pattern::{Extent, Pattern};
 use crate::random::Random;
-use crate::worker::{AfterWrite, Allowance, Caching, Feed, Schedule, State, Worker, Yield};
+use crate::worker::{Caching, Schedule, State, Worker, Yield};
 use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
 use diskproof_model::series::TimeSeries;
 use std::io;
@@ -151,7 +152,7 @@ fn drive<B: Backend>(
     let caching = if orders.cache == CachePolicy::Buffered { Caching::Dropped } else { Caching::LeftAlone };
     let feed = Feed::new(orders.pattern, orders.depth, orders.after_write, orders.allowance)
         .verified(orders.ledger)
-        .paced(orders.pacer.map(|pacer| pacer.starting_at(start.at_ns)))
+        .paced(orders.pacer.map(|pacer| pacer.starting_at(start.at_ns)), start.schedule.measure_ns)
         .with_buffers(shift, orders.seed ^ (orders.stream << 48));
     let clock = WorkerClock::new();
     clock.wait_until(start.at_ns);

@@ -3,40 +3,21 @@
 //! over to a new cell, and only then looks at the stop flag and publishes its counts.
 
 use crate::backend::{Backend, Op, Patience, Request};
-use crate::buffers::Buffers;
 use crate::clock::Clock;
-use crate::ledger::Ledger;
+use crate::feed::{AfterWrite, Fate, Feed};
 use crate::pacer::Pacer;
-use crate::pattern::{Direction, Pattern, Step};
-use crate::slots::{Slot, Slots, Stage, Timing};
+use crate::pattern::Direction;
+use crate::slots::{Slot, Stage, Timing};
 use crate::tally::Tally;
 use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, ZeroSample};
-use diskproof_model::plan::SyncCall;
 use diskproof_model::series::TimeSeries;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A wait shorter than this is polled, because a sleeping thread wakes up later than that.
-const POLL_NS: u64 = 100_000;
-/// An open-loop operation that starts this much after its time counts as missed; less is the batching of completions.
-const LATE_NS: u64 = 1_000_000;
 /// A target that fails this often without a success between is given up.
 const FAILURES_MAX: u32 = 1000;
-
-/// What follows each write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AfterWrite {
-    /// Nothing: the write is done when it is done.
-    Nothing,
-    /// The page cache hands it to the device; the write is done only then.
-    WriteBack,
-    /// A sync; the two together are a commit.
-    Sync(SyncCall),
-    /// A sync after every n-th write.
-    SyncEvery(u32, SyncCall),
-}
 
 /// When a worker starts, measures and ends; on its clock.
 #[derive(Debug, Clone, Copy)]
@@ -45,257 +26,6 @@ pub struct Schedule {
     pub measure_ns: u64,
     /// No request starts at or after this.
     pub end_ns: u64,
-}
-
-/// What a worker may use up.
-#[derive(Debug, Clone, Copy)]
-pub struct Allowance {
-    /// Operations.
-    pub ops: u64,
-    /// Bytes.
-    pub bytes: u64,
-}
-
-/// Makes requests out of steps.
-#[derive(Debug)]
-pub struct Feed {
-    /// Steps that may still start; the bytes are looked at only where steps differ in length.
-    left: u64,
-    slots: Slots,
-    pattern: Pattern,
-    /// Follow-ups of requests whose slots are still taken: the rest of a short transfer, the sync after a write.
-    again: Vec<Request>,
-    write_buffer_shift: u32,
-    unique: u64,
-    after_write: AfterWrite,
-    extras: Option<Box<Extras>>,
-}
-
-/// What most workloads lack, out of the way of those.
-#[derive(Debug)]
-struct Extras {
-    pacer: Option<Pacer>,
-    late: u64,
-    /// Sync after so many writes.
-    sync_every: Option<(u32, SyncCall)>,
-    writes_unsynced: u32,
-    /// Bytes left, where blocks differ in length, and the longest block.
-    bytes_left: Option<(u64, u64)>,
-    /// Who wrote what where, in verified workloads.
-    ledger: Option<Arc<Ledger>>,
-}
-
-impl Extras {
-    const NONE: Self = Self { pacer: None, late: 0, sync_every: None, writes_unsynced: 0, bytes_left: None, ledger: None };
-}
-
-/// How often a step is drawn anew because its block is being written, before the worker waits for a completion instead.
-const CLAIMS_MAX: u32 = 64;
-
-impl Feed {
-    /// The steps of `pattern` through `depth` slots.
-    pub fn new(pattern: Pattern, depth: u32, after_write: AfterWrite, allowance: Allowance) -> Self {
-        let (shortest, longest) = pattern.block_range();
-        let bytes_left = (shortest != longest).then_some((allowance.bytes, u64::from(longest)));
-        let left = allowance.ops.min(if bytes_left.is_some() { u64::MAX } else { allowance.bytes / u64::from(longest) });
-        let sync_every = if let AfterWrite::SyncEvery(writes, call) = after_write { Some((writes, call)) } else { None };
-        let extras = (bytes_left.is_some() || sync_every.is_some()).then(|| Box::new(Extras { sync_every, bytes_left, ..Extras::NONE }));
-        Self {
-            left,
-            slots: Slots::new(depth),
-            pattern,
-            again: Vec::with_capacity(depth as usize),
-            write_buffer_shift: 0,
-            unique: 0,
-            after_write,
-            extras,
-        }
-    }
-
-    /// Starts steps at the pacer's times.
-    pub fn paced(mut self, pacer: Option<Pacer>) -> Self {
-        if pacer.is_some() {
-            self.extras.get_or_insert_with(|| Box::new(Extras::NONE)).pacer = pacer;
-        }
-        self
-    }
-
-    /// Signs every block written, and books it.
-    pub fn verified(mut self, ledger: Option<Arc<Ledger>>) -> Self {
-        if ledger.is_some() {
-            self.extras.get_or_insert_with(|| Box::new(Extras::NONE)).ledger = ledger;
-        }
-        self
-    }
-
-    /// Writes from other buffers than reads go to, so that what was read is never written; `unique` begins this worker's stamps.
-    pub fn with_buffers(mut self, write_buffer_shift: u32, unique: u64) -> Self {
-        self.write_buffer_shift = write_buffer_shift;
-        self.unique = unique;
-        self
-    }
-
-    fn pacer(&self) -> Option<&Pacer> {
-        self.extras.as_ref().and_then(|extras| extras.pacer.as_ref())
-    }
-
-    fn ended(&self) -> bool {
-        self.left == 0
-    }
-
-    #[inline(always)]
-    fn next(&mut self, now: u64, buffers: &mut Buffers) -> Option<Request> {
-        if !self.again.is_empty() {
-            return self.again.pop();
-        }
-        let index = self.slots.peek()?;
-        if self.left == 0 {
-            return None;
-        }
-        if self.extras.is_some() {
-            match self.consult(now, index) {
-                Consent::Step => {}
-                Consent::Instead(request) => return Some(request),
-                Consent::NotNow => return None,
-            }
-        }
-        let step = self.claim_step(index)?;
-        self.left -= 1;
-        let stage = Stage::Transfer(step.direction);
-        self.slots.take(Slot { start_ns: now, offset: step.offset, len: step.len, left: step.len, stage });
-        let (op, buffer) = match step.direction {
-            Direction::Read => (Op::Read, index),
-            Direction::Write => {
-                let buffer = index + self.write_buffer_shift;
-                self.unique = self.unique.wrapping_add(1);
-                buffers.stamp(buffer as usize, step.len as usize, self.unique);
-                if self.extras.is_some() {
-                    self.sign(buffers.bytes_mut(buffer as usize, step.len as usize), step.offset, index);
-                }
-                (Op::Write, buffer)
-            }
-        };
-        Some(Request { slot: index, buffer, op, offset: step.offset, len: step.len, skip: 0 })
-    }
-
-    /// The next step; in verified workloads one whose block nobody else is writing.
-    #[inline(always)]
-    fn claim_step(&mut self, index: u32) -> Option<Step> {
-        let step = self.pattern.step();
-        match &self.extras {
-            Some(extras) if extras.ledger.is_some() => self.claim(step, index),
-            _ => Some(step),
-        }
-    }
-
-    fn claim(&mut self, mut step: Step, index: u32) -> Option<Step> {
-        let ledger = self.extras.as_ref()?.ledger.clone()?;
-        for _ in 0..CLAIMS_MAX {
-            if step.direction == Direction::Read {
-                self.slots.timing(index).generation = 0;
-                return Some(step);
-            }
-            if let Some(generation) = ledger.claim(step.offset) {
-                self.slots.timing(index).generation = generation;
-                return Some(step);
-            }
-            step = self.pattern.step();
-        }
-        None
-    }
-
-    fn sign(&mut self, block: &mut [u8], offset: u64, index: u32) {
-        let generation = self.slots.timing(index).generation;
-        if let Some(ledger) = self.extras.as_ref().and_then(|extras| extras.ledger.as_ref()) {
-            ledger.sign(block, offset, generation);
-        }
-    }
-
-    /// A write to a verified block is done, or has failed.
-    fn book(&mut self, index: u32, offset: u64, fate: Fate) {
-        let generation = self.slots.timing(index).generation;
-        if let Some(ledger) = self.extras.as_ref().and_then(|extras| extras.ledger.as_ref())
-            && generation > 0
-        {
-            match fate {
-                Fate::Done => ledger.confirm(offset, generation),
-                Fate::Failed => ledger.spoil(offset),
-            }
-            self.slots.timing(index).generation = 0;
-        }
-    }
-
-    /// What the extras say to a step in slot `index`.
-    fn consult(&mut self, now: u64, index: u32) -> Consent {
-        let Some(extras) = &mut self.extras else { return Consent::Step };
-        if let Some((writes, call)) = extras.sync_every
-            && extras.writes_unsynced >= writes
-        {
-            extras.writes_unsynced = 0;
-            self.slots.take(Slot { start_ns: now, offset: 0, len: 0, left: 0, stage: Stage::Sync });
-            *self.slots.timing(index) = Timing { waited_ns: 0, sync_start_ns: now, generation: 0 };
-            return Consent::Instead(Request { slot: index, buffer: index, op: Op::Sync(call), offset: 0, len: 0, skip: 0 });
-        }
-        if let Some((bytes, longest)) = &mut extras.bytes_left {
-            if *bytes < *longest {
-                self.left = 0;
-                return Consent::NotNow;
-            }
-            // The step may be shorter: what it leaves over is given back when it is done.
-            *bytes -= *longest;
-        }
-        if let Some(pacer) = &extras.pacer {
-            let Some(due) = pacer.take_due(now) else {
-                extras.bytes_left.iter_mut().for_each(|(bytes, longest)| *bytes += *longest);
-                return Consent::NotNow;
-            };
-            extras.late += u64::from(now - due > LATE_NS);
-            self.slots.timing(index).waited_ns = now - due;
-        }
-        Consent::Step
-    }
-
-    /// A step of `len` bytes is done: the difference to the longest may be used again.
-    #[inline(always)]
-    fn give_back(&mut self, len: u32) {
-        if let Some(extras) = &mut self.extras
-            && let Some((bytes, longest)) = &mut extras.bytes_left
-        {
-            *bytes += *longest - u64::from(len);
-        }
-    }
-
-    fn count_unsynced(&mut self) {
-        if let Some(extras) = &mut self.extras {
-            extras.writes_unsynced += 1;
-        }
-    }
-
-    fn patience(&self, now: u64) -> Patience {
-        match self.pacer() {
-            Some(pacer) if !self.ended() && self.slots.peek().is_some() => match pacer.next_due_ns().saturating_sub(now) {
-                0..POLL_NS => Patience::Poll,
-                wait => Patience::AtMost(wait - POLL_NS / 2),
-            },
-            _ => Patience::Completion,
-        }
-    }
-}
-
-/// What became of a write.
-enum Fate {
-    Done,
-    Failed,
-}
-
-/// Whether a step may start.
-enum Consent {
-    /// Now.
-    Step,
-    /// This first.
-    Instead(Request),
-    /// Later, or never.
-    NotNow,
 }
 
 /// Whether a worker has more to do.
@@ -406,7 +136,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 self.clock.wait_until(due.min(self.cell_end_ns.max(now)));
                 now = self.clock.now().max(now);
             } else {
-                let patience = if self.feed.extras.is_some() { self.feed.patience(now) } else { Patience::Completion };
+                let patience = if self.feed.has_extras() { self.feed.patience(now) } else { Patience::Completion };
                 self.backend.wait(patience)?;
                 // An anchored clock may step back by nanoseconds; time does not.
                 now = self.clock.now().max(now);
@@ -479,7 +209,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.tally.roll(now, &self.published);
         let last_ns = self.tally.last_ns().max(self.schedule.measure_ns);
         let stop_ns = stop_ns.max(self.schedule.measure_ns);
-        let late = self.feed.extras.as_ref().map_or(0, |extras| extras.late);
+        let late = self.feed.late();
         let (ops, asked) = self.tally.finish();
         Yield { ops, asked, stop_ns, last_ns, zero_blocks: self.zero_blocks, late, ending }
     }
@@ -508,7 +238,7 @@ impl Tally {
                 return;
             }
         }
-        if feed.extras.is_some() {
+        if feed.has_extras() {
             let offset = feed.slots.get(index).offset;
             self.record_waited(kind_of(stage), latency_ns, feed.slots.timing(index).waited_ns);
             feed.book(index, offset, Fate::Done);

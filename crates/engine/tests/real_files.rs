@@ -311,3 +311,18 @@ fn what_cannot_be_verified_is_said_before_it_is_written() {
     let error = Session::new(1).run(&mixed, std::slice::from_mut(&mut target), &mut Patient).unwrap_err();
     assert!(error.to_string().contains("cannot be verified"), "{error}");
 }
+
+#[test]
+fn targets_on_one_disk_are_held_against_it_together() {
+    let ((_a, one), (_b, two)) = (scratch(4 * MIB), scratch(4 * MIB));
+    let mut targets = [one, two];
+    let workload = Workload { stop: Stop { ops: Some(3000), ..Stop::default() }, ..workload(EngineKind::Uring) };
+    let seen = Session::new(1).run(&workload, &mut targets, &mut Patient).unwrap();
+    for measurement in &seen {
+        assert_eq!(measurement.ops[&OpKind::Read].count, 3000);
+        assert_eq!(measurement.asked.read_bytes, 2 * 3000 * 8192);
+        if let Some(accounted) = measurement.device.accounted {
+            assert!(accounted >= 0.99, "{accounted}");
+        }
+    }
+}

@@ -57,7 +57,8 @@ pub struct Measurement {
     pub cpu: CpuTime,
     /// Per kind of operation; only kinds that occurred.
     pub ops: BTreeMap<OpKind, OpMeasurement>,
-    /// Bytes that this program asked of the target from the snapshot of the counters before to the one after, warm-up included.
+    /// Bytes that this program asked of the disks below from the snapshot of the counters before to the one after: warm-up included, and what other
+    /// targets on the same disks were asked at the same time.
     pub asked: ByteCount,
     /// What the devices and other processes did in the same time.
     pub device: DeviceUse,

@@ -91,7 +91,7 @@ pub struct MeasurementRecord {
     pub cpu: CpuTime,
     /// Per kind of operation.
     pub ops: BTreeMap<OpKind, OpRecord>,
-    /// Bytes that this program asked of the target, warm-up included; `device` is held against it.
+    /// Bytes that this program asked of the disks below, warm-up and other targets on the same disks included; `device` is held against it.
     pub asked: ByteCount,
     /// What the disks and the other processes did.
     pub device: DeviceUse,

@@ -1,0 +1,110 @@
+//! Why a workload could not be run. An I/O error of the target is none of these: it is counted.
+
+use diskproof_model::plan::EngineKind;
+use diskproof_target::OpenError;
+use std::io;
+
+/// Why a workload could not be run. An I/O error of the target is none of these: it is counted.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The target could not be prepared.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// No kernel interface serves.
+    #[error("{path}: cannot be measured with --engine {}: {why}. Use --engine auto, which takes what works here", kind.as_str())]
+    Engine {
+        /// The last one tried.
+        kind: EngineKind,
+        /// The target.
+        path: String,
+        /// Why.
+        why: String,
+    },
+    /// The span holds no block.
+    #[error(
+        "{path}: workload '{workload}' needs at least {block_bytes} bytes, but the span has {span_bytes}. Use a smaller block or a larger span"
+    )]
+    Span {
+        /// The target.
+        path: String,
+        /// The workload.
+        workload: String,
+        /// Its block.
+        block_bytes: u32,
+        /// What there is.
+        span_bytes: u64,
+    },
+    /// Direct I/O goes in whole units.
+    #[error(
+        "{path}: workload '{workload}': {what} of {bytes} bytes is not a multiple of {unit}, which direct I/O needs here. Use a multiple, or --buffered"
+    )]
+    Alignment {
+        /// The target.
+        path: String,
+        /// The workload.
+        workload: String,
+        /// `block size`, `start of the span` or `stride`.
+        what: &'static str,
+        /// Its value.
+        bytes: u64,
+        /// The unit.
+        unit: u32,
+    },
+    /// The scratch file could not be given its content.
+    #[error("{path}: the scratch file could not be written ({errno}). {remedy}")]
+    Layout {
+        /// The target.
+        path: String,
+        /// The errors seen.
+        errno: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The watcher ended everything before the workload began.
+    #[error("interrupted before '{workload}' began")]
+    Interrupted {
+        /// The workload.
+        workload: String,
+    },
+    /// A verified workload that cannot be.
+    #[error("{path}: workload '{workload}' cannot be verified: {why}")]
+    Unverifiable {
+        /// The target.
+        path: String,
+        /// The workload.
+        workload: String,
+        /// Why.
+        why: String,
+    },
+    /// A writing workload on a target opened for reading.
+    #[error("{path}: workload '{workload}' writes, but the target is open for reading only. Give a directory instead")]
+    ReadOnly {
+        /// The target.
+        path: String,
+        /// The workload.
+        workload: String,
+    },
+    /// The kernel refused to go on.
+    #[error("{path}: {source} while '{workload}' ran. Try another --engine")]
+    Worker {
+        /// The target.
+        path: String,
+        /// The workload.
+        workload: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The target hangs.
+    #[error("{path}: no answer for {seconds} s while '{workload}' ran: the device or the path to it hangs. See the kernel log (dmesg)")]
+    Stalled {
+        /// The target.
+        path: String,
+        /// The workload.
+        workload: String,
+        /// For how long.
+        seconds: u64,
+    },
+    /// No thread could be started.
+    #[error("a thread could not be started: {0}. Use fewer workers or a smaller depth, or raise the limit of processes (ulimit -u)")]
+    Thread(io::Error),
+}

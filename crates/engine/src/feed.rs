@@ -1,0 +1,303 @@
+//! What a worker starts next: steps of the pattern, follow-ups of what is done, at the pacer's times, within the allowance. Knows slots and
+//! requests; nothing of backends, clocks or counts.
+
+use crate::backend::{Op, Patience, Request};
+use crate::buffers::Buffers;
+use crate::ledger::Ledger;
+use crate::pacer::Pacer;
+use crate::pattern::{Direction, Pattern, Step};
+use crate::slots::{Slot, Slots, Stage, Timing};
+use diskproof_model::plan::SyncCall;
+use std::sync::Arc;
+
+/// A wait shorter than this is polled, because a sleeping thread wakes up later than that.
+const POLL_NS: u64 = 100_000;
+/// An open-loop operation that starts this much after its time counts as missed; less is the batching of completions.
+const LATE_NS: u64 = 1_000_000;
+/// What follows each write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterWrite {
+    /// Nothing: the write is done when it is done.
+    Nothing,
+    /// The page cache hands it to the device; the write is done only then.
+    WriteBack,
+    /// A sync; the two together are a commit.
+    Sync(SyncCall),
+    /// A sync after every n-th write.
+    SyncEvery(u32, SyncCall),
+}
+
+/// What a worker may use up.
+#[derive(Debug, Clone, Copy)]
+pub struct Allowance {
+    /// Operations.
+    pub ops: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Makes requests out of steps.
+#[derive(Debug)]
+pub struct Feed {
+    /// Steps that may still start; the bytes are looked at only where steps differ in length.
+    pub left: u64,
+    /// The requests in flight.
+    pub slots: Slots,
+    pattern: Pattern,
+    /// Follow-ups of requests whose slots are still taken: the rest of a short transfer, the sync after a write.
+    pub again: Vec<Request>,
+    /// Added to a slot's number to get the buffer of its writes.
+    pub write_buffer_shift: u32,
+    unique: u64,
+    /// What follows each write.
+    pub after_write: AfterWrite,
+    extras: Option<Box<Extras>>,
+}
+
+/// What most workloads lack, out of the way of those.
+#[derive(Debug)]
+struct Extras {
+    pacer: Option<Pacer>,
+    measure_ns: u64,
+    late: u64,
+    /// Sync after so many writes.
+    sync_every: Option<(u32, SyncCall)>,
+    writes_unsynced: u32,
+    /// Bytes left, where blocks differ in length, and the longest block.
+    bytes_left: Option<(u64, u64)>,
+    /// Who wrote what where, in verified workloads.
+    ledger: Option<Arc<Ledger>>,
+}
+
+impl Extras {
+    const NONE: Self = Self { pacer: None, measure_ns: 0, late: 0, sync_every: None, writes_unsynced: 0, bytes_left: None, ledger: None };
+}
+
+/// How often a step is drawn anew because its block is being written, before the worker waits for a completion instead.
+const CLAIMS_MAX: u32 = 64;
+
+impl Feed {
+    /// The steps of `pattern` through `depth` slots.
+    pub fn new(pattern: Pattern, depth: u32, after_write: AfterWrite, allowance: Allowance) -> Self {
+        let (shortest, longest) = pattern.block_range();
+        let bytes_left = (shortest != longest).then_some((allowance.bytes, u64::from(longest)));
+        let left = allowance.ops.min(if bytes_left.is_some() { u64::MAX } else { allowance.bytes / u64::from(longest) });
+        let sync_every = if let AfterWrite::SyncEvery(writes, call) = after_write { Some((writes, call)) } else { None };
+        let extras = (bytes_left.is_some() || sync_every.is_some()).then(|| Box::new(Extras { sync_every, bytes_left, ..Extras::NONE }));
+        Self {
+            left,
+            slots: Slots::new(depth),
+            pattern,
+            again: Vec::with_capacity(depth as usize),
+            write_buffer_shift: 0,
+            unique: 0,
+            after_write,
+            extras,
+        }
+    }
+
+    /// Starts steps at the pacer's times; late ones are counted from `measure_ns` on.
+    pub fn paced(mut self, pacer: Option<Pacer>, measure_ns: u64) -> Self {
+        if pacer.is_some() {
+            let extras = self.extras.get_or_insert_with(|| Box::new(Extras::NONE));
+            (extras.pacer, extras.measure_ns) = (pacer, measure_ns);
+        }
+        self
+    }
+
+    /// Signs every block written, and books it.
+    pub fn verified(mut self, ledger: Option<Arc<Ledger>>) -> Self {
+        if ledger.is_some() {
+            self.extras.get_or_insert_with(|| Box::new(Extras::NONE)).ledger = ledger;
+        }
+        self
+    }
+
+    /// Writes from other buffers than reads go to, so that what was read is never written; `unique` begins this worker's stamps.
+    pub fn with_buffers(mut self, write_buffer_shift: u32, unique: u64) -> Self {
+        self.write_buffer_shift = write_buffer_shift;
+        self.unique = unique;
+        self
+    }
+
+    /// Whether the workload has anything beyond plain steps.
+    #[inline(always)]
+    pub fn has_extras(&self) -> bool {
+        self.extras.is_some()
+    }
+
+    /// Open-loop operations that started late.
+    pub fn late(&self) -> u64 {
+        self.extras.as_ref().map_or(0, |extras| extras.late)
+    }
+
+    /// The schedule of an open loop.
+    pub fn pacer(&self) -> Option<&Pacer> {
+        self.extras.as_ref().and_then(|extras| extras.pacer.as_ref())
+    }
+
+    /// Whether no more steps start.
+    pub fn ended(&self) -> bool {
+        self.left == 0
+    }
+
+    /// The next request, if one may start at `now` and a slot is free.
+    #[inline(always)]
+    pub fn next(&mut self, now: u64, buffers: &mut Buffers) -> Option<Request> {
+        if !self.again.is_empty() {
+            return self.again.pop();
+        }
+        let index = self.slots.peek()?;
+        if self.left == 0 {
+            return None;
+        }
+        if self.extras.is_some() {
+            match self.consult(now, index) {
+                Consent::Step => {}
+                Consent::Instead(request) => return Some(request),
+                Consent::NotNow => return None,
+            }
+        }
+        let step = self.claim_step(index)?;
+        self.left -= 1;
+        let stage = Stage::Transfer(step.direction);
+        self.slots.take(Slot { start_ns: now, offset: step.offset, len: step.len, left: step.len, stage });
+        let (op, buffer) = match step.direction {
+            Direction::Read => (Op::Read, index),
+            Direction::Write => {
+                let buffer = index + self.write_buffer_shift;
+                self.unique = self.unique.wrapping_add(1);
+                buffers.stamp(buffer as usize, step.len as usize, self.unique);
+                if self.extras.is_some() {
+                    self.sign(buffers.bytes_mut(buffer as usize, step.len as usize), step.offset, index);
+                }
+                (Op::Write, buffer)
+            }
+        };
+        Some(Request { slot: index, buffer, op, offset: step.offset, len: step.len, skip: 0 })
+    }
+
+    /// The next step; in verified workloads one whose block nobody else is writing.
+    #[inline(always)]
+    fn claim_step(&mut self, index: u32) -> Option<Step> {
+        let step = self.pattern.step();
+        match &self.extras {
+            Some(extras) if extras.ledger.is_some() => self.claim(step, index),
+            _ => Some(step),
+        }
+    }
+
+    fn claim(&mut self, mut step: Step, index: u32) -> Option<Step> {
+        let ledger = self.extras.as_ref()?.ledger.clone()?;
+        for _ in 0..CLAIMS_MAX {
+            if step.direction == Direction::Read {
+                self.slots.timing(index).generation = 0;
+                return Some(step);
+            }
+            if let Some(generation) = ledger.claim(step.offset) {
+                self.slots.timing(index).generation = generation;
+                return Some(step);
+            }
+            step = self.pattern.step();
+        }
+        None
+    }
+
+    fn sign(&mut self, block: &mut [u8], offset: u64, index: u32) {
+        let generation = self.slots.timing(index).generation;
+        if let Some(ledger) = self.extras.as_ref().and_then(|extras| extras.ledger.as_ref()) {
+            ledger.sign(block, offset, generation);
+        }
+    }
+
+    /// A write to a verified block is done, or has failed.
+    pub fn book(&mut self, index: u32, offset: u64, fate: Fate) {
+        let generation = self.slots.timing(index).generation;
+        if let Some(ledger) = self.extras.as_ref().and_then(|extras| extras.ledger.as_ref())
+            && generation > 0
+        {
+            match fate {
+                Fate::Done => ledger.confirm(offset, generation),
+                Fate::Failed => ledger.spoil(offset),
+            }
+            self.slots.timing(index).generation = 0;
+        }
+    }
+
+    /// What the extras say to a step in slot `index`.
+    fn consult(&mut self, now: u64, index: u32) -> Consent {
+        let Some(extras) = &mut self.extras else { return Consent::Step };
+        if let Some((writes, call)) = extras.sync_every
+            && extras.writes_unsynced >= writes
+        {
+            extras.writes_unsynced = 0;
+            self.slots.take(Slot { start_ns: now, offset: 0, len: 0, left: 0, stage: Stage::Sync });
+            *self.slots.timing(index) = Timing { waited_ns: 0, sync_start_ns: now, generation: 0 };
+            return Consent::Instead(Request { slot: index, buffer: index, op: Op::Sync(call), offset: 0, len: 0, skip: 0 });
+        }
+        if let Some((bytes, longest)) = &mut extras.bytes_left {
+            if *bytes < *longest {
+                self.left = 0;
+                return Consent::NotNow;
+            }
+            // The step may be shorter: what it leaves over is given back when it is done.
+            *bytes -= *longest;
+        }
+        if let Some(pacer) = &extras.pacer {
+            let Some(due) = pacer.take_due(now) else {
+                extras.bytes_left.iter_mut().for_each(|(bytes, longest)| *bytes += *longest);
+                return Consent::NotNow;
+            };
+            extras.late += u64::from(now - due > LATE_NS && due >= extras.measure_ns);
+            self.slots.timing(index).waited_ns = now - due;
+        }
+        Consent::Step
+    }
+
+    /// A step of `len` bytes is done: the difference to the longest may be used again.
+    #[inline(always)]
+    pub fn give_back(&mut self, len: u32) {
+        if let Some(extras) = &mut self.extras
+            && let Some((bytes, longest)) = &mut extras.bytes_left
+        {
+            *bytes += *longest - u64::from(len);
+        }
+    }
+
+    /// A write that no sync follows at once is done.
+    pub fn count_unsynced(&mut self) {
+        if let Some(extras) = &mut self.extras {
+            extras.writes_unsynced += 1;
+        }
+    }
+
+    /// How long a worker with nothing to start may wait.
+    pub fn patience(&self, now: u64) -> Patience {
+        match self.pacer() {
+            Some(pacer) if !self.ended() && self.slots.peek().is_some() => match pacer.next_due_ns().saturating_sub(now) {
+                0..POLL_NS => Patience::Poll,
+                wait => Patience::AtMost(wait - POLL_NS / 2),
+            },
+            _ => Patience::Completion,
+        }
+    }
+}
+
+/// What became of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is on the target.
+    Done,
+    /// Nobody knows.
+    Failed,
+}
+
+/// Whether a step may start.
+enum Consent {
+    /// Now.
+    Step,
+    /// This first.
+    Instead(Request),
+    /// Later, or never.
+    NotNow,
+}
