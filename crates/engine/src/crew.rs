@@ -97,7 +97,7 @@ impl Crew {
                     allowance: allowance_of(workload, index, threads),
                     after_write: after_write_of(workload, prepared.cache.used),
                     pacer: pacer.cloned(),
-                    seed: seed,
+                    seed,
                     stream,
                     stop: Arc::clone(&self.stop),
                     published: Arc::clone(&self.published),
