@@ -2,7 +2,7 @@
 //! Also hears Ctrl-C, and ends a workload once it is known well enough.
 
 use crate::interrupt::Interrupt;
-use crate::output::{Voice, complain};
+use crate::output::{Voice, complain, stderr_columns};
 use diskproof_analysis::estimate;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Layout, Plan};
@@ -15,6 +15,11 @@ use std::time::{Duration, Instant};
 const JUDGE_EVERY: Duration = Duration::from_millis(250);
 /// A workload is not ended before this share of its time, however steady it is: tails need samples.
 const SHARE_MIN: f64 = 0.25;
+
+/// Narrower terminals have no room for the bar beside the figures.
+const COLUMNS_WITH_BAR: usize = 76;
+/// Columns left empty at the end of the line: what the terminal echoes for Ctrl-C must not begin a new line, since the old one would then stay.
+const COLUMNS_KEPT: usize = 4;
 
 /// The watcher of a run.
 pub struct Live {
@@ -31,8 +36,8 @@ impl Live {
     pub fn new(plan: &Plan, voice: Voice, interrupt: Interrupt) -> Self {
         let bar = (voice == Voice::Terminal).then(|| {
             let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr_with_hz(10));
-            let style = ProgressStyle::with_template("{prefix} {bar:16} {wide_msg}").map(|s| s.progress_chars("##-"));
-            if let Ok(style) = style {
+            let template = if stderr_columns() < COLUMNS_WITH_BAR { "{prefix} {msg}" } else { "{prefix} {bar:16} {msg}" };
+            if let Ok(style) = ProgressStyle::with_template(template).map(|style| style.progress_chars("##-")) {
                 bar.set_style(style);
             }
             bar
@@ -103,13 +108,18 @@ impl Live {
         let ops = recent.iter().map(|cell| cell.ops).sum::<u64>() as f64 / seconds;
         let bytes = recent.iter().map(|cell| cell.bytes).sum::<u64>() as f64 / seconds;
         let what = match progress.phase {
-            Phase::Layout => "laying out ",
-            Phase::Warmup => "warming up ",
-            Phase::Measure => "",
-            Phase::Verify => "checking ",
+            Phase::Layout => Some("laying out".to_owned()),
+            Phase::Warmup => Some("warming up".to_owned()),
+            Phase::Measure => None,
+            Phase::Verify => Some("checking".to_owned()),
         };
-        let left = self.left_ns(done).map_or(String::new(), |left| format!(", {} left", format_duration(left)));
-        bar.set_message(format!("{what}{}/s, {}{left}", format_rate(ops), format_throughput(bytes)));
+        let left = self.left_ns(done).map(|left| format!("{} left", format_duration(left)));
+        let rate = [Some(format!("{}/s", format_rate(ops))), Some(format_throughput(bytes))];
+        let message = [what, left].into_iter().chain(rate).flatten().collect::<Vec<_>>().join(", ");
+        let columns = stderr_columns();
+        let bar_columns = if columns < COLUMNS_WITH_BAR { 1 } else { 18 };
+        let room = columns.saturating_sub(bar.prefix().chars().count() + bar_columns + COLUMNS_KEPT);
+        bar.set_message(message.chars().take(room).collect::<String>());
     }
 
     fn known_well_enough(&mut self, progress: &Progress<'_>) -> bool {

@@ -12,6 +12,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
+/// Terminals that tell no width, or a silly one, are taken for at least this wide.
+const COLUMNS_LEAST: usize = 40;
+
 /// How the program speaks while it works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Voice {
@@ -41,9 +44,15 @@ impl Voice {
     }
 }
 
-/// A line on stderr. A closed stderr is no reason to stop.
+/// A line on stderr, broken between words on a terminal. A closed stderr is no reason to stop.
 pub fn complain(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "diskproof: {line}");
+    let width = io::stderr().is_terminal().then(stderr_columns);
+    let _ = writeln!(io::stderr().lock(), "{}", terminal::message(&format!("diskproof: {line}"), width));
+}
+
+/// Width of the terminal that stderr is.
+pub fn stderr_columns() -> usize {
+    rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col)).max(COLUMNS_LEAST)
 }
 
 /// Whether the reader of stdout went away.

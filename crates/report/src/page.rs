@@ -2,7 +2,7 @@
 //! Every text passes [`clean`] here, so that no printer can forget it. Knows nothing of records.
 
 use crate::style::{Color, Style, WIDTH_MIN};
-use crate::text::{clean, columns, wrap};
+use crate::text::{clean, columns, glue_units, wrap};
 use anstyle::AnsiColor;
 use std::io::{self, Write};
 
@@ -81,7 +81,7 @@ impl<'a> Page<'a> {
             self.inked(label.0, &name)?;
         }
         let start = if taken == 0 { indent } else { indent.max(taken + GAP) };
-        for (index, line) in wrap(&clean(text.1), width - start, width - indent).iter().enumerate() {
+        for (index, line) in wrap(&glue_units(&clean(text.1)), width - start, width - indent).iter().enumerate() {
             let pad = if index == 0 { start - taken } else { indent };
             if !line.is_empty() {
                 write!(self.out, "{:pad$}", "")?;

@@ -39,6 +39,23 @@ pub(crate) fn list<T: AsRef<str>>(phrases: impl IntoIterator<Item = T>) -> Strin
     phrases.into_iter().map(|phrase| glue(phrase.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
+/// Units that follow a number after a space.
+const UNITS: [&str; 15] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "MB/s", "ns", "µs", "ms", "s", "min", "h", "%", "times"];
+
+/// Running text with every number and its unit glued, so that they stay together wherever it breaks.
+pub(crate) fn glue_units(text: &str) -> String {
+    let mut glued = String::with_capacity(text.len());
+    for word in text.split(' ') {
+        let unit = word.trim_end_matches(['.', ',', ';', ':', ')']);
+        let after_number = glued.ends_with(|c: char| c.is_ascii_digit());
+        if !glued.is_empty() {
+            glued.push(if after_number && UNITS.contains(&unit) { GLUE } else { ' ' });
+        }
+        glued.push_str(word);
+    }
+    glued
+}
+
 /// Breaks text at spaces into lines of at most `first`, then `rest` columns; a word that fits no line is cut. Never empty.
 pub(crate) fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -93,6 +110,12 @@ mod tests {
         assert_eq!(wrap(&format!("holds {} now", glue("4 GiB")), 9, 9), ["holds", "4 GiB now"]);
         assert_eq!(wrap("硬盘硬盘", 5, 5), ["硬盘", "硬盘"]);
         assert_eq!(wrap("", 5, 5), [""]);
+    }
+
+    #[test]
+    fn numbers_keep_their_units() {
+        let text = glue_units("the disk moved 4.5 GiB more (1948 %), in 91 s a day");
+        assert_eq!(wrap(&text, 17, 17), ["the disk moved", "4.5 GiB more", "(1948 %), in 91 s", "a day"]);
     }
 
     #[test]

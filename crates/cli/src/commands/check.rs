@@ -38,9 +38,11 @@ struct Pace {
 }
 
 const SECOND: u64 = 1_000_000_000;
-const QUICK: Pace = Pace { time_ns: 17 * SECOND, scratch_bytes: 1 << 30 };
+/// What is promised is 20 s, about a minute and 5 min. A slow disk needs a ninth more than these to fill the scratch file, and at the end of each
+/// workload the time to answer what is in flight.
+const QUICK: Pace = Pace { time_ns: 16 * SECOND, scratch_bytes: 1 << 30 };
 const NORMAL: Pace = Pace { time_ns: 58 * SECOND, scratch_bytes: 4 << 30 };
-const THOROUGH: Pace = Pace { time_ns: 285 * SECOND, scratch_bytes: 16 << 30 };
+const THOROUGH: Pace = Pace { time_ns: 260 * SECOND, scratch_bytes: 16 << 30 };
 
 /// Measures.
 pub fn check(check: &Check) -> anyhow::Result<Exit> {
