@@ -131,7 +131,10 @@ impl Work<'_> {
             if workload.layout == Layout::Needed && self.fill(workload, live)? == Control::Interrupt {
                 return Ok(Some(INTERRUPTED.to_owned()));
             }
-            let measured = self.session.run(workload, self.targets, live)?;
+            let measured = match self.session.run(workload, self.targets, live) {
+                Err(RunError::Interrupted { .. }) => return Ok(Some(INTERRUPTED.to_owned())),
+                other => other?,
+            };
             live.end(&measured);
             let ended = self.ended_early(workload, &measured);
             self.measurements.extend(measured);

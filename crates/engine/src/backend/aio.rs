@@ -61,12 +61,14 @@ impl AioBackend {
         if unsafe { libc::syscall(libc::SYS_io_setup, depth as libc::c_long, &raw mut context) } < 0 {
             return Err(io::Error::last_os_error());
         }
+        let number = fd.as_raw_fd() as u32;
+        let iocbs = (0..u64::from(depth)).map(|slot| Iocb { data: slot, fd: number, ..Iocb::default() }).collect();
         let depth = depth as usize;
         Ok(Self {
             fd,
             context,
             buffers,
-            iocbs: vec![Iocb::default(); depth],
+            iocbs,
             queued: Vec::with_capacity(depth),
             events: vec![Event::default(); depth],
             ready: 0,
@@ -119,16 +121,12 @@ impl Backend for AioBackend {
                     continue;
                 }
             };
+            // The rest of the control block is the same for every request of the slot.
             let iocb = &mut self.iocbs[request.slot as usize];
-            *iocb = Iocb {
-                data: u64::from(request.slot),
-                opcode,
-                fd: fd as u32,
-                buf: self.buffers.slot(request.buffer as usize) as u64 + u64::from(request.skip),
-                nbytes: u64::from(request.len),
-                offset: request.offset as i64,
-                ..Iocb::default()
-            };
+            iocb.opcode = opcode;
+            iocb.buf = self.buffers.slot(request.buffer as usize) as u64 + u64::from(request.skip);
+            iocb.nbytes = u64::from(request.len);
+            iocb.offset = request.offset as i64;
             self.queued.push(iocb);
         }
         Ok(())
