@@ -2,13 +2,12 @@
 //! Also hears Ctrl-C, and ends a workload once it is known well enough.
 
 use crate::interrupt::Interrupt;
-use crate::output::{Voice, complain, stderr_columns};
+use crate::output::{MovingLine, Voice, complain, stderr_columns};
 use diskproof_analysis::estimate;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Layout, Plan};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::units::{format_duration, format_rate, format_throughput};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};
 
 /// Judging the precision takes a millisecond on a long series: often enough, and far from the workers' time.
@@ -18,15 +17,14 @@ const SHARE_MIN: f64 = 0.25;
 
 /// Narrower terminals have no room for the bar beside the figures.
 const COLUMNS_WITH_BAR: usize = 76;
-/// Columns left empty at the end of the line: what the terminal echoes for Ctrl-C must not begin a new line, since the old one would then stay.
-const COLUMNS_KEPT: usize = 4;
+const BAR_COLUMNS: usize = 16;
 
 /// The watcher of a run.
 pub struct Live {
     plan: Plan,
     interrupt: Interrupt,
     voice: Voice,
-    bar: Option<ProgressBar>,
+    line: Option<MovingLine>,
     current: usize,
     judged: Instant,
 }
@@ -34,24 +32,13 @@ pub struct Live {
 impl Live {
     /// Nothing is shown before [`Live::begin`].
     pub fn new(plan: &Plan, voice: Voice, interrupt: Interrupt) -> Self {
-        let bar = (voice == Voice::Terminal).then(|| {
-            let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr_with_hz(10));
-            let template = if stderr_columns() < COLUMNS_WITH_BAR { "{prefix} {msg}" } else { "{prefix} {bar:16} {msg}" };
-            if let Ok(style) = ProgressStyle::with_template(template).map(|style| style.progress_chars("##-")) {
-                bar.set_style(style);
-            }
-            bar
-        });
-        Self { plan: plan.clone(), interrupt, voice, bar, current: 0, judged: Instant::now() }
+        let line = (voice == Voice::Terminal).then(MovingLine::default);
+        Self { plan: plan.clone(), interrupt, voice, line, current: 0, judged: Instant::now() }
     }
 
     /// The workload with this index is next.
     pub fn begin(&mut self, index: usize) {
         self.current = index;
-        if let Some(bar) = &self.bar {
-            bar.set_prefix(format!("{}/{} {:<18}", index + 1, self.plan.workloads.len(), self.plan.workloads[index].name));
-            bar.set_position(0);
-        }
     }
 
     /// The current workload is over.
@@ -85,8 +72,8 @@ impl Live {
 
     /// The run is over: the moving line goes away.
     pub fn finish(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+        if let Some(line) = &mut self.line {
+            line.clear();
         }
     }
 
@@ -98,10 +85,9 @@ impl Live {
         Some(current as u64 + times.iter().skip(1).sum::<u64>())
     }
 
-    fn show(&self, progress: &Progress<'_>) {
-        let Some(bar) = &self.bar else { return };
-        let done = progress.done.unwrap_or(0.0);
-        bar.set_position((done * 1000.0) as u64);
+    /// The moving line: step, workload, bar, time left, rate.
+    fn reading(&self, progress: &Progress<'_>) -> String {
+        let done = progress.done.unwrap_or(0.0).clamp(0.0, 1.0);
         // The last second, so that the reading lives.
         let recent: Vec<_> = progress.series.cells.iter().rev().skip(1).take(100).collect();
         let seconds = (recent.len().max(1) as u64 * progress.series.interval_ns) as f64 / 1e9;
@@ -115,11 +101,11 @@ impl Live {
         };
         let left = self.left_ns(done).map(|left| format!("{} left", format_duration(left)));
         let rate = [Some(format!("{}/s", format_rate(ops))), Some(format_throughput(bytes))];
-        let message = [what, left].into_iter().chain(rate).flatten().collect::<Vec<_>>().join(", ");
-        let columns = stderr_columns();
-        let bar_columns = if columns < COLUMNS_WITH_BAR { 1 } else { 18 };
-        let room = columns.saturating_sub(bar.prefix().chars().count() + bar_columns + COLUMNS_KEPT);
-        bar.set_message(message.chars().take(room).collect::<String>());
+        let figures = [what, left].into_iter().chain(rate).flatten().collect::<Vec<_>>().join(", ");
+        let filled = (done * BAR_COLUMNS as f64) as usize;
+        let bar = if stderr_columns() < COLUMNS_WITH_BAR { String::new() } else { format!("{:-<BAR_COLUMNS$} ", "#".repeat(filled)) };
+        let (step, all) = (self.current + 1, self.plan.workloads.len());
+        format!("{step}/{all} {:<18} {bar}{figures}", self.plan.workloads[self.current].name)
     }
 
     fn known_well_enough(&mut self, progress: &Progress<'_>) -> bool {
@@ -143,7 +129,10 @@ impl Watch for Live {
         if self.interrupt.signal().is_some() {
             return Control::Interrupt;
         }
-        self.show(progress);
+        if self.line.as_ref().is_some_and(MovingLine::is_due) {
+            let reading = self.reading(progress);
+            self.line.iter_mut().for_each(|line| line.show(&reading));
+        }
         if self.known_well_enough(progress) { Control::Enough } else { Control::Continue }
     }
 }

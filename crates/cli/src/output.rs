@@ -11,9 +11,14 @@ use diskproof_report::{json, terminal};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Terminals that tell no width, or a silly one, are taken for at least this wide.
 const COLUMNS_LEAST: usize = 40;
+
+const MOVES_EVERY: Duration = Duration::from_millis(100);
+/// `^C` and the cursor.
+const COLUMNS_FOR_ECHO: usize = 3;
 
 /// How the program speaks while it works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +36,7 @@ impl Voice {
     pub fn of(measuring: &Measuring) -> Self {
         match () {
             () if measuring.quiet => Self::Silent,
-            () if io::stderr().is_terminal() => Self::Terminal,
+            () if io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb") => Self::Terminal,
             () => Self::Lines,
         }
     }
@@ -48,6 +53,40 @@ impl Voice {
 pub fn complain(line: &str) {
     let width = io::stderr().is_terminal().then(stderr_columns);
     let _ = writeln!(io::stderr().lock(), "{}", terminal::message(&format!("diskproof: {line}"), width));
+}
+
+/// A line on the terminal that is written over and over. The cursor stays right behind it: what the terminal echoes for Ctrl-C then stands on the
+/// same line, and goes away with it.
+#[derive(Debug, Default)]
+pub struct MovingLine {
+    shown: Option<Instant>,
+}
+
+impl MovingLine {
+    /// Whether the eye could follow another one.
+    pub fn is_due(&self) -> bool {
+        self.shown.is_none_or(|shown| shown.elapsed() >= MOVES_EVERY)
+    }
+
+    /// Shows as much of the text as fits.
+    pub fn show(&mut self, text: &str) {
+        self.shown = Some(Instant::now());
+        let text: String = text.chars().take(stderr_columns() - COLUMNS_FOR_ECHO).collect();
+        self.write(&text);
+    }
+
+    /// Leaves an empty line, and the cursor at its start.
+    pub fn clear(&mut self) {
+        if self.shown.take().is_some() {
+            self.write("");
+        }
+    }
+
+    /// Carriage return, then EL of ECMA-48: what stood there is erased. A closed stderr is no reason to stop.
+    fn write(&self, text: &str) {
+        let mut stderr = io::stderr().lock();
+        let _ = write!(stderr, "\r\x1b[K{text}").and_then(|()| stderr.flush());
+    }
 }
 
 /// Width of the terminal that stderr is.
