@@ -197,6 +197,10 @@ pub struct DeviceUse {
     pub write_ops: u64,
     /// Flushes that the disks completed, where the kernel counts them.
     pub flush_ops: Option<u64>,
+    /// Requests in the disks' queues, averaged over the time between the two snapshots, as the kernel counted them (merged ones once); `None` where its
+    /// times are too coarse (devices without request queues) or it does not count.
+    #[serde(default)]
+    pub queue_depth: Option<f64>,
     /// Bytes moved by the disks over bytes asked by us, both directions; `None` when it cannot be known, see `unresolved`.
     pub accounted: Option<f64>,
     /// Why the disks could not be found or counted.

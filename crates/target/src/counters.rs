@@ -5,6 +5,7 @@ use crate::processes::ProcessCounters;
 use crate::sysroot::{SysRoot, read_number, read_text};
 use diskproof_model::measurement::{ByteCount, DeviceUse};
 use diskproof_model::target::TargetIdentity;
+use std::time::Instant;
 
 /// Sectors in /sys/block/*/stat are of 512 bytes, whatever the device has (Documentation/block/stat.rst).
 const SECTOR_BYTES: u64 = 512;
@@ -16,6 +17,7 @@ pub struct Snapshot {
     disks: Vec<Disk>,
     unresolved: Option<String>,
     processes: ProcessCounters,
+    taken: Instant,
 }
 
 #[derive(Debug)]
@@ -32,6 +34,8 @@ struct DiskCounters {
     read_sectors: u64,
     write_ops: u64,
     write_sectors: u64,
+    /// Milliseconds that requests spent in the queue, summed over the requests.
+    queued_ms: u64,
     /// Since Linux 5.5.
     flush_ops: Option<u64>,
 }
@@ -59,7 +63,7 @@ impl Snapshot {
             Ok(disks) => (disks, None),
             Err(reason) => (Vec::new(), Some(reason)),
         };
-        Self { root, disks, unresolved, processes }
+        Self { root, disks, unresolved, processes, taken: Instant::now() }
     }
 
     /// What happened since [`Self::take`], summed over the disks, against the bytes that we `asked` of the target in the same time.
@@ -67,7 +71,8 @@ impl Snapshot {
     /// process that waited for them, or are lost.
     pub fn finish(self, asked: ByteCount) -> DeviceUse {
         // The disks first: reading /proc takes milliseconds in which others go on.
-        let changes = self.changes();
+        let (changes, elapsed) = (self.changes(), self.taken.elapsed());
+        let queued = self.disks.iter().all(|disk| times_requests(&self.root, &disk.device));
         let (others, others_hidden) = ProcessCounters::read(&self.root).since(&self.processes);
         let disks = self.disks.iter().map(|disk| disk.name.clone()).collect();
         let (sum, unresolved) = match (self.unresolved, changes) {
@@ -77,8 +82,10 @@ impl Snapshot {
         let (read_bytes, write_bytes) = (sum.read_sectors.saturating_mul(SECTOR_BYTES), sum.write_sectors.saturating_mul(SECTOR_BYTES));
         let known = unresolved.is_none() && asked.total() > 0;
         let accounted = known.then(|| (read_bytes as f64 + write_bytes as f64) / asked.total() as f64);
+        let queue_depth = (queued && unresolved.is_none()).then(|| sum.queued_ms as f64 / (elapsed.as_secs_f64() * 1e3).max(1.0));
         DeviceUse {
             disks,
+            queue_depth,
             read_bytes,
             write_bytes,
             read_ops: sum.read_ops,
@@ -117,6 +124,7 @@ impl DiskCounters {
             read_sectors: self.read_sectors.checked_sub(before.read_sectors)?,
             write_ops: self.write_ops.checked_sub(before.write_ops)?,
             write_sectors: self.write_sectors.checked_sub(before.write_sectors)?,
+            queued_ms: self.queued_ms.checked_sub(before.queued_ms)?,
             flush_ops,
         })
     }
@@ -126,6 +134,7 @@ impl DiskCounters {
         self.read_sectors = self.read_sectors.saturating_add(other.read_sectors);
         self.write_ops = self.write_ops.saturating_add(other.write_ops);
         self.write_sectors = self.write_sectors.saturating_add(other.write_sectors);
+        self.queued_ms = self.queued_ms.saturating_add(other.queued_ms);
         self.flush_ops = self.flush_ops.zip(other.flush_ops).map(|(mine, theirs)| mine.saturating_add(theirs));
     }
 }
@@ -139,6 +148,12 @@ fn read_counters(root: &SysRoot, name: &str, device: &str) -> Result<DiskCounter
     parse_stat(&text).ok_or_else(|| format!("the counters of {name} cannot be read: '{text}'"))
 }
 
+/// Whether the kernel times each request of the device by itself: those with a request queue (blk-mq). Others count in ticks, which miss whatever is
+/// shorter than one.
+fn times_requests(root: &SysRoot, device: &str) -> bool {
+    root.sys.join("dev/block").join(device).join("mq").is_dir()
+}
+
 /// The line of /sys/block/*/stat: 11 fields, 15 since Linux 4.18 (discards), 17 since 5.5 (flushes).
 fn parse_stat(text: &str) -> Option<DiskCounters> {
     let fields: Vec<u64> = text.split_whitespace().map(|field| field.parse().ok()).collect::<Option<_>>()?;
@@ -147,6 +162,7 @@ fn parse_stat(text: &str) -> Option<DiskCounters> {
         read_sectors: *fields.get(2)?,
         write_ops: *fields.get(4)?,
         write_sectors: *fields.get(6)?,
+        queued_ms: *fields.get(10)?,
         flush_ops: fields.get(15).copied(),
     })
 }
@@ -199,6 +215,20 @@ mod tests {
             assert_eq!((found.read_bytes, found.write_bytes), (2 << 20, 1 << 20));
             assert_eq!((found.read_ops, found.write_ops, found.flush_ops), (3, 4, Some(3)));
             assert_eq!((found.accounted, found.unresolved), (Some(1.5), None));
+        });
+    }
+
+    #[test]
+    fn the_queue_is_told_only_where_requests_are_timed() {
+        with_root(|root| {
+            write_stat(&root.sys, "8:0", "10 0 100 5 20 0 200 5 0 9 9 0 0 0 0 3 1\n");
+            let take = || Snapshot::take_in(root.clone(), &identity(&[("sda", "8:0")]));
+            let (without, mq) = (take(), root.sys.join("dev/block/8:0/mq"));
+            assert_eq!(without.finish(ASKED).queue_depth, None);
+            std::fs::create_dir(mq).unwrap();
+            let with = take();
+            write_stat(&root.sys, "8:0", "10 0 100 5 20 0 200 5 0 9 90009 0 0 0 0 3 1\n");
+            assert!(with.finish(ASKED).queue_depth.unwrap() > 0.0, "90 s of waiting in far less time");
         });
     }
 

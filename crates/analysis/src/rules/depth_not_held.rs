@@ -3,7 +3,7 @@
 use super::cpu_limited::is_cpu_limited;
 use super::{Measured, Rule, evidence, real, scope, wanted_depth};
 use diskproof_model::finding::{Finding, Severity};
-use diskproof_model::plan::SyncPolicy;
+use diskproof_model::plan::{Access, CachePolicy, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record};
 
 pub(super) const RULE: Rule = Rule {
@@ -17,20 +17,34 @@ const HELD_MIN: f64 = 0.8;
 /// Operations per slot below which filling and draining the queue are most of the run.
 const ROUNDS_MIN: f64 = 20.0;
 
+/// Least share of the depth that must have reached the disks' queues: the way there and back is part of our latency, not of theirs.
+const QUEUED_MIN: f64 = 0.5;
+
+/// What a measurement shows of its depth.
+struct Depth {
+    seen: f64,
+    least: f64,
+    place: &'static str,
+}
+
 fn check(record: &Record) -> Option<Finding> {
-    let hits: Vec<Measured> = real(record).filter(|(_, m)| is_shallow(m) && !is_cpu_limited(record, m)).collect();
-    let (_, worst) = hits.iter().min_by(|a, b| held(a.1).total_cmp(&held(b.1)))?;
+    let hits: Vec<(Measured, Depth)> = real(record)
+        .filter(|(_, m)| is_meant(m) && !is_cpu_limited(record, m))
+        .filter_map(|(index, m)| Some(((index, m), shallow(m)?)))
+        .collect();
+    let share = |(measured, depth): &(Measured, Depth)| depth.seen / wanted_depth(measured.1);
+    let ((_, worst), depth) = hits.iter().min_by(|a, b| share(a).total_cmp(&share(b)))?;
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Note,
         claim: format!(
             "Fewer requests were in flight than asked for in {}: {:.1} instead of {:.0} in {}. Its figures belong to the smaller depth.",
-            scope(record, hits.iter().map(|h| h.0)),
-            worst.achieved_depth,
+            scope(record, hits.iter().map(|h| h.0.0)),
+            depth.seen,
             wanted_depth(worst),
             worst.workload.name,
         ),
-        evidence: hits.iter().map(|(i, m)| evidence(*i, "achieved_depth", m.achieved_depth, HELD_MIN * wanted_depth(m), "1")).collect(),
+        evidence: hits.iter().map(|((index, _), d)| evidence(*index, d.place, d.seen, d.least, "1")).collect(),
         remedy:
             "Try another interface (--engine aio or --engine sync): some filesystems finish or queue requests while they are submitted."
                 .to_owned(),
@@ -38,15 +52,24 @@ fn check(record: &Record) -> Option<Finding> {
     })
 }
 
-fn held(m: &MeasurementRecord) -> f64 {
-    m.achieved_depth / wanted_depth(m)
-}
-
 /// Only closed loops without syncs mean to keep every slot busy all the time.
-fn is_shallow(m: &MeasurementRecord) -> bool {
+fn is_meant(m: &MeasurementRecord) -> bool {
     let done = m.headline_ops().iter().map(|(_, op)| op.count).sum::<u64>() as f64;
     let meant = m.workload.depth > 1 && m.workload.rate.is_none() && m.workload.sync == SyncPolicy::None;
-    meant && done >= ROUNDS_MIN * wanted_depth(m) && held(m) < HELD_MIN
+    meant && done >= ROUNDS_MIN * wanted_depth(m)
+}
+
+/// The depth by our own latencies (Little's law), or by the disks' queues. The latter tells what the former cannot: requests that were done one by one
+/// while they were submitted. Only for random direct I/O that the disks did in full: neighbours are merged, caches and mirrors change the number.
+fn shallow(m: &MeasurementRecord) -> Option<Depth> {
+    let (held, queued) = (HELD_MIN * wanted_depth(m), QUEUED_MIN * wanted_depth(m));
+    if m.achieved_depth < held {
+        return Some(Depth { seen: m.achieved_depth, least: held, place: "achieved_depth" });
+    }
+    let random = matches!(m.workload.access, Access::Random { .. } | Access::Zoned { .. });
+    let in_full = m.device.accounted.is_some_and(|share| (0.9..1.1).contains(&share));
+    let seen = m.device.queue_depth.filter(|_| random && in_full && m.workload.cache == CachePolicy::Direct)?;
+    (seen < queued).then_some(Depth { seen, least: queued, place: "device/queue_depth" })
 }
 
 #[cfg(test)]
@@ -64,6 +87,17 @@ pub(super) mod tests {
         let finding = check(&spoilt()).unwrap();
         assert_eq!(finding.severity, Severity::Note);
         assert!(finding.claim.contains("11.0 instead of 32 in random-read-d32"), "{}", finding.claim);
+    }
+
+    #[test]
+    fn requests_done_one_by_one_in_the_submission_are_told_by_the_disks_queue() {
+        let serial = healthy::spoilt("random-read-d32", |m| m.device.queue_depth = Some(1.1));
+        let finding = check(&serial).unwrap();
+        assert!(finding.claim.contains("1.1 instead of 32"), "{}", finding.claim);
+        assert_eq!(finding.evidence[0].path, "/measurements/3/device/queue_depth");
+        let merged = healthy::spoilt("sequential-read", |m| m.device.queue_depth = Some(1.1));
+        let held = healthy::spoilt("random-read-d32", |m| m.device.queue_depth = Some(24.0));
+        assert_eq!((check(&merged), check(&held)), (None, None));
     }
 
     #[test]
