@@ -1,7 +1,7 @@
 //! Linux native AIO by raw system calls (io_setup(2), io_submit(2), io_getevents(2)). Asynchronous only with O_DIRECT.
 #![allow(unsafe_code)]
 
-use super::{Backend, LOOK_UP_NS, Op, Patience, Request, sync::sync, sync::write_back};
+use super::{Backend, LOOK_UP_NS, Op, Patience, Request, group_of, sync::sync, sync::write_back};
 use crate::buffers::Buffers;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -51,6 +51,8 @@ pub struct AioBackend {
     /// Done without the kernel's queue: sync_file_range has no AIO form, and some filesystems refuse AIO's fsync.
     at_once: Vec<(u32, i32)>,
     in_flight: usize,
+    /// Requests that go to the kernel in one call.
+    group: usize,
 }
 
 impl AioBackend {
@@ -63,7 +65,7 @@ impl AioBackend {
         }
         let number = fd.as_raw_fd() as u32;
         let iocbs = (0..u64::from(depth)).map(|slot| Iocb { data: slot, fd: number, ..Iocb::default() }).collect();
-        let depth = depth as usize;
+        let (group, depth) = (group_of(depth) as usize, depth as usize);
         Ok(Self {
             fd,
             context,
@@ -74,6 +76,7 @@ impl AioBackend {
             ready: 0,
             at_once: Vec::with_capacity(depth),
             in_flight: 0,
+            group,
         })
     }
 
@@ -128,6 +131,9 @@ impl Backend for AioBackend {
             iocb.nbytes = u64::from(request.len);
             iocb.offset = request.offset as i64;
             self.queued.push(iocb);
+            if self.queued.len() >= self.group {
+                self.submit()?;
+            }
         }
         Ok(())
     }

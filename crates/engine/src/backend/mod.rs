@@ -73,6 +73,13 @@ pub trait Backend {
     fn drop_cache(&mut self) {}
 }
 
+/// Requests that go to the kernel in one call: a quarter of the queue. One call for all that was reaped saves more CPU, but then the requests keep
+/// together as a convoy, and the device idles while they are reaped: on a virtio disk at depth 32, 92 k IOPS instead of 107 k, and more CPU time per
+/// request. A call for each request is as fast as groups, at 10 % more CPU time.
+fn group_of(depth: u32) -> u32 {
+    (depth / 4).clamp(1, 32)
+}
+
 /// The outcome of a system call as a completion carries it.
 fn outcome(returned: isize) -> i32 {
     if returned < 0 { -io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) } else { returned.min(i32::MAX as isize) as i32 }

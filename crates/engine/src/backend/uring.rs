@@ -1,7 +1,7 @@
 //! io_uring: requests of a batch go to the kernel in one call; submission entries are made once per slot and only their offset and length change.
 #![allow(unsafe_code)]
 
-use super::{Backend, LOOK_UP_NS, Op, Patience, Request};
+use super::{Backend, LOOK_UP_NS, Op, Patience, Request, group_of};
 use crate::buffers::Buffers;
 use diskproof_model::plan::{CachePolicy, SyncCall};
 use io_uring::squeue::{Entry, Flags};
@@ -25,6 +25,9 @@ pub struct UringBackend {
     registered: Registered,
     look_up: Box<types::Timespec>,
     look_up_armed: bool,
+    /// Requests that go to the kernel in one call, and how many wait for it.
+    group: u32,
+    waiting: u32,
     features: Vec<String>,
 }
 
@@ -89,7 +92,18 @@ impl UringBackend {
         }
         let look_up = Box::new(types::Timespec::new().nsec(LOOK_UP_NS as u32));
         let registered = Registered { file, buffers: fixed };
-        let mut backend = Self { ring, buffers, prepared: Vec::new(), fd, registered, look_up, look_up_armed: false, features };
+        let mut backend = Self {
+            ring,
+            buffers,
+            prepared: Vec::new(),
+            fd,
+            registered,
+            look_up,
+            look_up_armed: false,
+            group: group_of(shape.depth),
+            waiting: 0,
+            features,
+        };
         backend.prepared = (0..shape.depth)
             .flat_map(|slot| [(Op::Read, slot), (Op::Write, slot + shape.write_buffer_shift)].map(|(op, buffer)| (op, slot, buffer)))
             .map(|(op, slot, buffer)| backend.entry(&Request { slot, buffer, op, offset: 0, len: 0, skip: 0 }))
@@ -143,6 +157,25 @@ fn aim(entry: &mut Entry, offset: u64, len: u32) {
     }
 }
 
+/// Interrupted, timed out, or the completion queue must be emptied first: the caller reaps and comes back.
+#[inline(always)]
+fn passing(result: io::Result<usize>) -> io::Result<()> {
+    match result {
+        Ok(_) => Ok(()),
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN)) => Ok(()),
+        Err(e) => Err(e),
+    }
+}
+
+impl Drop for UringBackend {
+    fn drop(&mut self) {
+        // A closed ring lets go of its files and buffers only in a kernel worker, tens of milliseconds later: until then the filesystem is busy and a
+        // scratch file keeps its space.
+        let submitter = self.ring.submitter();
+        let _ = (submitter.unregister_files(), submitter.unregister_buffers());
+    }
+}
+
 impl Backend for UringBackend {
     #[inline(always)]
     fn enqueue(&mut self, source: &mut impl FnMut(&mut Buffers) -> Option<Request>) -> io::Result<()> {
@@ -170,6 +203,11 @@ impl Backend for UringBackend {
             };
             // The ring has more entries than there are slots, each of which is in flight at most once.
             pushed.map_err(|_| io::Error::other("the submission queue is full"))?;
+            self.waiting += 1;
+            if self.waiting >= self.group {
+                self.waiting = 0;
+                passing(self.ring.submit())?;
+            }
         }
         Ok(())
     }
@@ -184,12 +222,8 @@ impl Backend for UringBackend {
                 self.ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&time))
             }
         };
-        match result {
-            Ok(_) => Ok(()),
-            // Interrupted, timed out, or the completion queue must be emptied first: the caller reaps and comes back.
-            Err(e) if matches!(e.raw_os_error(), Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN)) => Ok(()),
-            Err(e) => Err(e),
-        }
+        self.waiting = 0;
+        passing(result)
     }
 
     #[inline(always)]
