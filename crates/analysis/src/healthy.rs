@@ -49,7 +49,7 @@ pub(crate) fn run() -> Run {
         partial: false,
         ended_early: None,
         note: None,
-        host: HostFacts { name: "db1".to_owned(), cpus: 8, ..HostFacts::default() },
+        host: HostFacts { name: "db1".to_owned(), cpus: 8, uid: 1000, ..HostFacts::default() },
         clock: ClockFacts { source: "CLOCK_MONOTONIC".to_owned(), resolution_ns: 1, cost_ns: 21.0 },
         plan,
         targets: vec![target()],

@@ -15,6 +15,8 @@ const HIT_RATES: [f64; 3] = [0.95, 0.90, 0.80];
 const COMMIT_DELAY_MAX_US: f64 = 100_000.0;
 /// Shorter than this, a delay is lost in the scheduling of processes.
 const COMMIT_DELAY_USEFUL_US: f64 = 10.0;
+/// Relative half-width of a rate beyond which it must not become a setting.
+const HALF_WIDTH_MAX: f64 = 0.25;
 /// Findings after which a figure must not become a setting.
 const MISLEADING: [&str; 4] = ["served-from-cache", "unwritten-blocks", "not-direct", "io-errors"];
 
@@ -141,8 +143,20 @@ fn unfit(record: &Record, workloads: &[&str]) -> Option<String> {
         let place = format!("/measurements/{index}/");
         let findings = record.findings.iter().filter(|f| MISLEADING.contains(&f.code.as_str()));
         let code = findings.into_iter().find(|f| f.evidence.iter().any(|e| e.path.starts_with(&place))).map(|f| f.code.as_str());
-        let code = code.or_else(|| (m.workload.cache != CachePolicy::Direct).then_some("page cache"));
-        code.map(|code| format!("Leave it as it is: the figure of {workload} is not the disk's ({code})."))
+        // A commit goes through the page cache, as the server's own do; what is synced has reached the disk all the same.
+        let direct = match m.workload.cache {
+            CachePolicy::Direct => true,
+            CachePolicy::Cached => m.ops.contains_key(&OpKind::Commit),
+            CachePolicy::Buffered => false,
+        };
+        if let Some(code) = code.or_else(|| (!direct).then_some("page cache")) {
+            return Some(format!("Leave it as it is: the figure of {workload} is not the disk's ({code})."));
+        }
+        let width = m.precision().filter(|width| *width <= HALF_WIDTH_MAX);
+        let known = m.precision().map_or("hardly at all".to_owned(), |width| format!("to ±{:.0} % only", width * 100.0));
+        width
+            .is_none()
+            .then(|| format!("Leave it as it is: the figure of {workload} is known {known}; measure longer, or at a quieter time."))
     };
     workloads.iter().find_map(reason)
 }
@@ -176,6 +190,17 @@ mod tests {
         let advice = find(&healthy::record(), "effective_io_concurrency");
         assert_eq!((advice.value, advice.range), (None, None));
         assert!(advice.why.contains("5.0 times the IOPS of one (10000 against 2000)"), "{}", advice.why);
+    }
+
+    #[test]
+    fn a_figure_hardly_known_gives_no_setting() {
+        let shaky = healthy::spoilt("random-read-d1", |m| {
+            let cells = &mut m.ops.get_mut(&OpKind::Read).unwrap().series.cells;
+            cells.iter_mut().enumerate().for_each(|(i, cell)| cell.ops *= if i % 100 < 50 { 3 } else { 0 });
+        });
+        let advice = find(&shaky, "random_page_cost");
+        assert_eq!((advice.value, advice.range), (None, None));
+        assert!(advice.why.contains("random-read-d1 is known to ±") || advice.why.contains("hardly"), "{}", advice.why);
     }
 
     #[test]

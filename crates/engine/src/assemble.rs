@@ -6,7 +6,7 @@ use crate::worker::{Ending, Yield};
 use diskproof_model::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, OpKind, OpMeasurement, SERIES_CELLS_MAX, StopReason, ZeroSample,
 };
-use diskproof_model::plan::Workload;
+use diskproof_model::plan::{Layout, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::series::Cell;
 use std::collections::BTreeMap;
@@ -71,7 +71,8 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
     Measurement {
         target: closing.target,
         span_start_bytes: extent.start,
-        span_bytes: extent.length,
+        // A layout that ran out of time covered what it wrote, not what it was meant to.
+        span_bytes: if workload.layout == Layout::Provides { extent.length.min(asked.write_bytes) } else { extent.length },
         engine: closing.engine,
         cache: closing.cache,
         start_ns: measure_ns - closing.origin_ns,

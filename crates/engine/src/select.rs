@@ -7,6 +7,7 @@ use crate::backend::{Backend, Op, Patience, Request};
 use crate::buffers::Buffers;
 use crate::failure::RunError;
 use crate::pattern::Extent;
+use crate::tally::errno_name;
 use crate::trial::{random_reads, rate};
 use diskproof_model::measurement::Fallback;
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
@@ -63,13 +64,14 @@ fn explain(kind: EngineKind, error: &io::Error) -> String {
         EngineKind::Aio => ("Linux AIO", "io_setup"),
         _ => (kind.as_str(), "a read"),
     };
+    let errno = error.raw_os_error().map_or_else(|| error.to_string(), errno_name);
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
-            format!("{name} is blocked here ({error}): a container's seccomp profile or kernel.io_uring_disabled")
+            format!("{name} is blocked here ({errno}): a container's seccomp profile or kernel.io_uring_disabled")
         }
-        Some(libc::ENOSYS) => format!("this kernel has no {name} ({error})"),
-        Some(libc::EAGAIN) if kind == EngineKind::Aio => format!("no AIO contexts are left ({error}): see fs.aio-max-nr"),
-        _ => format!("{name} does not work on this target ({setup}: {error})"),
+        Some(libc::ENOSYS) => format!("this kernel has no {name} ({errno})"),
+        Some(libc::EAGAIN) if kind == EngineKind::Aio => format!("no AIO contexts are left ({errno}): see fs.aio-max-nr"),
+        _ => format!("{name} does not work on this target ({setup}: {errno})"),
     }
 }
 

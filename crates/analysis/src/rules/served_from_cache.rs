@@ -54,7 +54,9 @@ fn hits((index, m): Measured) -> Vec<Hit> {
     if m.workload.cache == CachePolicy::Cached || m.device.unresolved.is_some() || m.device.accounted.is_none() {
         return Vec::new();
     }
-    let unwritten = m.unwritten_bytes.unwrap_or(0) as f64 / m.workload.span_bytes.max(1) as f64;
+    let holes = m.unwritten_bytes.unwrap_or(0) as f64 / m.workload.span_bytes.max(1) as f64;
+    // On a device there is no telling holes, but what is read from them is zero.
+    let unwritten = holes.max(m.zero_blocks.zero as f64 / m.zero_blocks.sampled.max(1) as f64);
     // Blocks that were never written are answered without the disk; they have a finding of their own.
     let read_min = SHARE_MIN - if m.workload.read_permille == 1000 { unwritten } else { 0.0 };
     let directions = [

@@ -16,8 +16,10 @@ pub(super) const RULE: Rule = Rule {
 const UNWRITTEN_MAX: f64 = 0.01;
 /// From this share on most of the figure is not the medium's.
 const UNWRITTEN_FAILURE: f64 = 0.5;
-/// Fewer blocks than this are too few to judge their content.
+/// Fewer blocks than this are too few to judge their content, unless all agree.
 const SAMPLED_MIN: u64 = 20;
+/// Fewest blocks that say something when every one of them is empty.
+const SAMPLED_ALIKE_MIN: u64 = 5;
 /// Share of the blocks that may hold nothing but zeros: databases keep some empty pages.
 const ZERO_MAX: f64 = 0.1;
 
@@ -63,7 +65,8 @@ fn hit((index, m): Measured) -> Option<Hit> {
             evidence: evidence(index, "unwritten_bytes", unwritten as f64, UNWRITTEN_MAX * span as f64, "B"),
         });
     }
-    (zero.sampled >= SAMPLED_MIN && zero.zero as f64 >= ZERO_MAX * zero.sampled as f64).then(|| Hit {
+    let enough = if zero.zero == zero.sampled { SAMPLED_ALIKE_MIN } else { SAMPLED_MIN };
+    (zero.sampled >= enough && zero.zero as f64 >= ZERO_MAX * zero.sampled as f64).then(|| Hit {
         index,
         severity: Severity::Warning,
         words: format!("{} of {} blocks looked at hold only zeros: never written, discarded, or really zero.", zero.zero, zero.sampled),
@@ -99,7 +102,7 @@ pub(super) mod tests {
     fn silent_on_writers_few_samples_and_a_few_zeros() {
         let write = healthy::spoilt("sequential-write", |m| m.unwritten_bytes = Some(healthy::SPAN_BYTES));
         assert_eq!(check(&write), None);
-        for zeros in [ZeroSample { sampled: 19, zero: 19 }, ZeroSample { sampled: 1000, zero: 99 }] {
+        for zeros in [ZeroSample { sampled: 19, zero: 18 }, ZeroSample { sampled: 4, zero: 4 }, ZeroSample { sampled: 1000, zero: 99 }] {
             assert_eq!(check(&healthy::all_spoilt(|m| m.zero_blocks = zeros)), None);
         }
     }

@@ -202,6 +202,8 @@ fn remarks(measurement: &MeasurementRecord) -> Vec<(char, String)> {
         (CachePolicy::Buffered, None) => {
             remarks.push((CACHED, "buffered: through the page cache, which was emptied as it went".to_owned()))
         }
+        // Where every write is synced, the page cache is on the way and cannot answer.
+        (CachePolicy::Cached, None) if measurement.ops.contains_key(&OpKind::Commit) && measurement.workload.read_permille == 0 => {}
         (CachePolicy::Cached, None) => remarks.push((CACHED, "cached: the page cache was free to answer instead of the disk".to_owned())),
     }
     if measurement.settled == Some(false) {
