@@ -114,7 +114,7 @@ fn who_else_uses_the_disk_is_named() {
     assert!(program::eventually(|| std::fs::metadata(&file).is_ok_and(|file| file.len() == 64 * MIB)));
     let record = record(disk.path(), &["--read-only", "--time", "3s", "--size", "64M"]);
     let seen = claim(&record, "disturbed").unwrap();
-    assert!(seen.contains("Busiest meanwhile: "), "{seen}");
+    assert!(seen.contains("Busiest meanwhile, on any disk: "), "{seen}");
     // The sentence has room for three processes of the whole machine, where other tests are at work too; the record has more.
     let mut others = record.measurements.iter().flat_map(|m| &m.device.others);
     assert!(others.any(|other| other.pid == writer.0.id() && other.name == "fio" && other.write_bytes > 0), "{record:#?}");
