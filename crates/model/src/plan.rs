@@ -89,7 +89,7 @@ pub struct Workload {
     pub stop: Stop,
     /// Time at the start whose operations are not measured, in nanoseconds.
     pub warmup_ns: u64,
-    /// Offered load in operations per second over all workers (open loop); `None`: the next starts when one ends (closed loop).
+    /// Offered load in operations per second over all workers of a target (open loop); `None`: the next starts when one ends (closed loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// How writes are made durable.

@@ -125,7 +125,7 @@ impl Resolution<'_> {
             span,
             stop,
             warmup_ns: 0,
-            rate: self.rate()?,
+            rate: self.flags.rate.map(|rate| rate.0),
             sync,
             cache,
             engine,
@@ -225,17 +225,6 @@ impl Resolution<'_> {
             ));
         }
         Ok(Access::Stride { stride_bytes })
-    }
-
-    fn rate(&self) -> Resolved<Option<f64>> {
-        let Some(rate) = self.flags.rate else { return Ok(None) };
-        if self.ground.target_bytes.len() > 1 {
-            let key = self.name("rate");
-            return no(format!(
-                "{key} would be shared among the targets, each getting what the others leave: measure one target at a time"
-            ));
-        }
-        Ok(Some(rate.0))
     }
 
     fn sync(&self) -> Resolved<SyncPolicy> {
