@@ -1,7 +1,7 @@
 //! What each part of the hot loop costs per I/O. Run by `bench/micro`; figures in docs/performance.md.
 #![allow(missing_docs)] // the benchmarks' names say what they are
 
-use diskproof_engine::clock::{Clock as _, MonotonicClock};
+use diskproof_engine::clock::{Clock as _, MonotonicClock, WorkerClock};
 use diskproof_engine::pattern::{Extent, Pattern, Step};
 use diskproof_engine::random::Random;
 use diskproof_model::histogram::LatencyHistogram;
@@ -19,9 +19,17 @@ fn latencies() -> Vec<u64> {
     (0..1024).map(|_| 60_000 + random.below(80_000)).collect()
 }
 
+/// CLOCK_MONOTONIC by the vDSO.
 #[divan::bench]
-fn clock_now() -> u64 {
+fn clock_monotonic() -> u64 {
     MonotonicClock.now()
+}
+
+/// What the hot loop reads, once per batch.
+#[divan::bench]
+fn clock_worker(bencher: Bencher) {
+    let clock = WorkerClock::new();
+    bencher.bench_local(|| clock.now());
 }
 
 #[divan::bench]
