@@ -5,7 +5,7 @@ use diskproof_engine::clock::{Clock as _, MonotonicClock, WorkerClock};
 use diskproof_engine::pattern::{Extent, Pattern, Step};
 use diskproof_engine::random::Random;
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::plan::{Access, CachePolicy, Distribution, EngineChoice, Layout, Span, Stop, SyncPolicy, Verify, Workload};
+use diskproof_model::plan::{Access, Distribution, Workload};
 use divan::{Bencher, black_box};
 
 fn main() {
@@ -67,24 +67,7 @@ fn histogram_merge(bencher: Bencher) {
 }
 
 fn pattern(access: Access, read_permille: u16) -> Pattern {
-    let workload = Workload {
-        name: "micro".to_owned(),
-        read_permille,
-        access,
-        block_bytes: 8192,
-        block_mix: Vec::new(),
-        depth: 1,
-        workers: 1,
-        span: Span::default(),
-        stop: Stop::default(),
-        warmup_ns: 0,
-        rate: None,
-        sync: SyncPolicy::None,
-        cache: CachePolicy::Direct,
-        engine: EngineChoice::Auto,
-        layout: Layout::Needed,
-        verify: Verify::Off,
-    };
+    let workload = Workload { read_permille, access, ..Workload::named("micro") };
     Pattern::new(&workload, Extent { start: 0, length: 1 << 40 }, 1, 0)
 }
 

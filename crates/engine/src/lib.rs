@@ -10,8 +10,6 @@ pub mod clock;
 mod crew;
 mod failure;
 mod feed;
-#[cfg(test)]
-mod fixtures;
 mod ledger;
 mod limits;
 mod pacer;

@@ -234,22 +234,15 @@ fn remedy(errnos: &[&str]) -> &'static str {
 
 fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) -> Workload {
     Workload {
-        name: "layout".to_owned(),
         read_permille: 0,
         access: Access::Sequential,
         block_bytes: LAYOUT_BLOCK_BYTES.min(length_bytes.min(u64::from(u32::MAX)) as u32),
-        block_mix: Vec::new(),
         depth: LAYOUT_DEPTH,
-        workers: 1,
         span: Span { start_bytes, length_bytes: Some(length_bytes) },
         stop: Stop { bytes: Some(length_bytes), time_ns, ..Stop::default() },
-        warmup_ns: 0,
-        rate: None,
         sync: SyncPolicy::AtEnd,
-        cache: CachePolicy::Direct,
-        engine: EngineChoice::Auto,
         layout: Layout::Provides,
-        verify: Verify::Off,
+        ..Workload::named("layout")
     }
 }
 

@@ -4,9 +4,7 @@
 
 use diskproof_engine::Session;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Stop, SyncPolicy, Verify, Workload,
-};
+use diskproof_model::plan::{EngineChoice, EngineKind, Stop, Workload};
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_target::{Intent, OpenTarget, admit, probe};
 use std::collections::HashMap;
@@ -102,22 +100,9 @@ fn no_request_seems_faster_than_the_device() {
     let Some(disk) = identity.disks().next().map(|disk| disk.device.clone()) else { return skip("a directory on a disk") };
     let mut targets = [OpenTarget::open(admit(identity, Intent::Scratch { size_bytes: 64 << 20 }).unwrap()).unwrap()];
     let workload = |engine| Workload {
-        name: "truth".to_owned(),
-        read_permille: 1000,
-        access: Access::Random { distribution: Distribution::Uniform },
-        block_bytes: 8192,
-        block_mix: Vec::new(),
-        depth: 1,
-        workers: 1,
-        span: Span::default(),
         stop: Stop { ops: Some(2000), ..Stop::default() },
-        warmup_ns: 0,
-        rate: None,
-        sync: SyncPolicy::None,
-        cache: CachePolicy::Direct,
         engine: EngineChoice::Fixed(engine),
-        layout: Layout::Needed,
-        verify: Verify::Off,
+        ..Workload::named("truth")
     };
     let session = Session::new(1);
     session.run(&workload(EngineKind::Sync), &mut targets, &mut Patient).unwrap();

@@ -30,24 +30,7 @@ impl Watch for Impatient {
 const MIB: u64 = 1 << 20;
 
 fn workload(engine: EngineKind) -> Workload {
-    Workload {
-        name: "test".to_owned(),
-        read_permille: 1000,
-        access: Access::Random { distribution: Distribution::Uniform },
-        block_bytes: 8192,
-        block_mix: Vec::new(),
-        depth: 4,
-        workers: 1,
-        span: Span::default(),
-        stop: Stop { ops: Some(500), ..Stop::default() },
-        warmup_ns: 0,
-        rate: None,
-        sync: SyncPolicy::None,
-        cache: CachePolicy::Direct,
-        engine: EngineChoice::Fixed(engine),
-        layout: Layout::Needed,
-        verify: Verify::Off,
-    }
+    Workload { depth: 4, stop: Stop { ops: Some(500), ..Stop::default() }, engine: EngineChoice::Fixed(engine), ..Workload::named("test") }
 }
 
 fn scratch(size_bytes: u64) -> (tempfile::TempDir, OpenTarget) {

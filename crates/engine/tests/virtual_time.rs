@@ -16,22 +16,10 @@ impl Watch for Patient {
 
 fn workload(depth: u32, seconds: u64) -> Workload {
     Workload {
-        name: "virtual".to_owned(),
-        read_permille: 1000,
-        access: Access::Random { distribution: Distribution::Uniform },
-        block_bytes: 8192,
-        block_mix: Vec::new(),
         depth,
-        workers: 1,
-        span: Span::default(),
         stop: Stop { time_ns: Some(seconds * 1_000_000_000), ..Stop::default() },
         warmup_ns: 100_000_000,
-        rate: None,
-        sync: SyncPolicy::None,
-        cache: CachePolicy::Direct,
-        engine: EngineChoice::Auto,
-        layout: Layout::Needed,
-        verify: Verify::Off,
+        ..Workload::named("virtual")
     }
 }
 

@@ -107,6 +107,28 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// Random reads of 8 KiB, one at a time, direct, over the whole target, without limits: what others are made from.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            read_permille: 1000,
+            access: Access::Random { distribution: Distribution::Uniform },
+            block_bytes: 8192,
+            block_mix: Vec::new(),
+            depth: 1,
+            workers: 1,
+            span: Span::default(),
+            stop: Stop::default(),
+            warmup_ns: 0,
+            rate: None,
+            sync: SyncPolicy::None,
+            cache: CachePolicy::Direct,
+            engine: EngineChoice::Auto,
+            layout: Layout::Needed,
+            verify: Verify::Off,
+        }
+    }
+
     /// Whether any operation writes.
     pub fn writes(&self) -> bool {
         self.read_permille < 1000

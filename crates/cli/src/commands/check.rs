@@ -7,8 +7,8 @@ use crate::interrupt::Interrupt;
 use crate::measure::{Job, measure};
 use anyhow::Context as _;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, Layout, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Span, Stop, SyncCall,
-    SyncPolicy, Verify, Workload,
+    Access, CachePolicy, Distribution, EngineChoice, Layout, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Stop, SyncCall,
+    SyncPolicy, Workload,
 };
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_duration};
@@ -135,22 +135,15 @@ fn eight(measuring: &Measuring, time_ns: u64, scratch_bytes: Option<u64>) -> Vec
         let warmup_ns = if layout == Layout::Provides { 0 } else { (all / 20).min(SECOND) };
         let stop = Stop { precision: Some(PRECISION), time_ns: Some(all - warmup_ns), bytes, ops: None };
         Workload {
-            name: name.to_owned(),
             read_permille,
             access,
             block_bytes: PAGE_BYTES,
-            block_mix: Vec::new(),
             depth,
-            workers: 1,
-            span: Span::default(),
             stop,
             warmup_ns,
-            rate: None,
-            sync: SyncPolicy::None,
-            cache: CachePolicy::Direct,
             engine: measuring.engine_choice().unwrap_or(EngineChoice::Auto),
             layout,
-            verify: Verify::Off,
+            ..Workload::named(name)
         }
     };
     let needed = Layout::Needed;

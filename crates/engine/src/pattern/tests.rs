@@ -1,7 +1,6 @@
 //! Properties of every pattern: inside the extent, aligned, complete, reproducible.
 
 use super::*;
-use crate::fixtures::workload;
 use diskproof_model::plan::{BlockShare, Distribution, Zone};
 use proptest::prelude::*;
 
@@ -24,7 +23,7 @@ fn access() -> impl Strategy<Value = Access> {
 proptest! {
     #[test]
     fn steps_stay_inside_and_aligned(access in access(), start in 0u64..10, blocks in 12u64..200, permille in 0u16..=1000, mixed in any::<bool>()) {
-        let mut w = workload("any");
+        let mut w = Workload::named("any");
         w.access = access;
         w.block_bytes = 8192;
         w.read_permille = permille;
@@ -44,7 +43,7 @@ proptest! {
 
     #[test]
     fn ordered_walks_cover_the_span_exactly_once_a_lap(backward in any::<bool>(), blocks in 1u64..100, workers in 1u64..5) {
-        let mut w = workload("any");
+        let mut w = Workload::named("any");
         w.access = if backward { Access::Backward } else { Access::Sequential };
         w.block_bytes = 4096;
         let whole = Extent { start: 4096, length: blocks * 4096 };
@@ -59,7 +58,7 @@ proptest! {
 
     #[test]
     fn strides_reach_every_block(blocks in 2u64..60, stride in 2u64..9) {
-        let mut w = workload("any");
+        let mut w = Workload::named("any");
         w.access = Access::Stride { stride_bytes: stride * 4096 };
         w.block_bytes = 4096;
         let mut pattern = Pattern::new(&w, Extent { start: 0, length: blocks * 4096 }, 1, 0);
@@ -71,7 +70,7 @@ proptest! {
 
 #[test]
 fn mixes_keep_their_shares() {
-    let mut w = workload("any");
+    let mut w = Workload::named("any");
     w.read_permille = 300;
     w.access = Access::Random { distribution: Distribution::HotCold { access_percent: 80.0, size_percent: 20.0 } };
     w.block_bytes = 4096;
