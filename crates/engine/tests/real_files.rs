@@ -313,12 +313,12 @@ fn targets_on_one_disk_are_held_against_it_together() {
 #[test]
 fn every_target_has_the_whole_rate() {
     let ((_a, one), (_b, two)) = (scratch(4 * MIB), scratch(4 * MIB));
-    let stop = Stop { ops: Some(100), ..Stop::default() };
+    let stop = Stop { time_ns: Some(500_000_000), ..Stop::default() };
     let paced = Workload { rate: Some(400.0), stop, ..workload(EngineKind::Uring) };
     let seen = Session::new(1).run(&paced, &mut [one, two], &mut Patient).unwrap();
-    // A hundred starts at 400/s end 247.5 ms after the first, however many targets there are; shared, they would take twice that.
+    // 200 starts fall into half a second; of a shared schedule each would get about 100. What a slow moment holds up is started later.
     for measurement in &seen {
-        assert_eq!(measurement.ops[&OpKind::Read].count, 100);
-        assert!(measurement.wall_ns >= 247_500_000, "{}", measurement.wall_ns);
+        let count = measurement.ops[&OpKind::Read].count;
+        assert!((130..=201).contains(&count), "{count}");
     }
 }
