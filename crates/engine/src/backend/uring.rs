@@ -142,19 +142,20 @@ impl UringBackend {
     }
 }
 
-/// Offsets of the fields of `struct io_uring_sqe` (linux/io_uring.h): `off` and `len`.
-const SQE_OFF: usize = 8;
-const SQE_LEN: usize = 24;
+/// Words of `struct io_uring_sqe` (linux/io_uring.h) that differ between requests of a slot: `off`, and `len` in the lower half of its word.
+const SQE_OFF: usize = 1;
+const SQE_LEN: usize = 3;
 
-/// Points a prepared entry at another place.
+/// A prepared entry, pointed at another place. Made as a new value: changing it where it lies and copying it at once would stall, because the CPU does
+/// not forward narrow stores to wide loads (a third of the loop's user time).
 #[inline(always)]
-fn aim(entry: &mut Entry, offset: u64, len: u32) {
-    let base = std::ptr::from_mut(entry).cast::<u8>();
-    // SAFETY: Entry is a repr(C) wrapper of the 64-byte io_uring_sqe; both fields lie inside it and are aligned. Proven by a test below.
-    unsafe {
-        base.add(SQE_OFF).cast::<u64>().write(offset);
-        base.add(SQE_LEN).cast::<u32>().write(len);
-    }
+fn aimed(prepared: &Entry, offset: u64, len: u32) -> Entry {
+    // SAFETY: Entry is a repr(C) wrapper of the 64-byte io_uring_sqe, plain numbers without padding. Proven by a test below.
+    let mut words: [u64; 8] = unsafe { std::ptr::from_ref(prepared).cast::<[u64; 8]>().read() };
+    words[SQE_OFF] = offset;
+    words[SQE_LEN] = words[SQE_LEN] >> 32 << 32 | u64::from(len);
+    // SAFETY: as above, the other way round.
+    unsafe { std::mem::transmute::<[u64; 8], Entry>(words) }
 }
 
 /// Interrupted, timed out, or the completion queue must be emptied first: the caller reaps and comes back.
@@ -190,10 +191,9 @@ impl Backend for UringBackend {
             };
             let pushed = match prepared {
                 Some(index) => {
-                    let entry = &mut self.prepared[index];
-                    aim(entry, request.offset, request.len);
+                    let entry = aimed(&self.prepared[index], request.offset, request.len);
                     // SAFETY: the entry points into the buffers, which outlive the ring; the slot is not in flight.
-                    unsafe { self.ring.submission_shared().push(entry) }
+                    unsafe { self.ring.submission_shared().push(&entry) }
                 }
                 None => {
                     let entry = self.entry(&request);
@@ -263,13 +263,12 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let buffers = Buffers::new(4, 8192).unwrap();
         let shape = RingShape { depth: 2, write_buffer_shift: 2, cache: CachePolicy::Direct };
-        let Ok(mut backend) = UringBackend::new(file.as_fd().try_clone_to_owned().unwrap(), buffers, shape) else {
+        let Ok(backend) = UringBackend::new(file.as_fd().try_clone_to_owned().unwrap(), buffers, shape) else {
             eprintln!("SKIPPED: aiming_a_prepared_entry_equals_building_it_anew: io_uring is blocked");
             return;
         };
         let request = Request { slot: 1, buffer: 3, op: Op::Write, offset: 0x1234_5678_9000, len: 4096, skip: 0 };
         let built = bytes(&backend.entry(&request));
-        aim(&mut backend.prepared[3], request.offset, request.len);
-        assert_eq!(bytes(&backend.prepared[3]), built);
+        assert_eq!(bytes(&aimed(&backend.prepared[3], request.offset, request.len)), built);
     }
 }

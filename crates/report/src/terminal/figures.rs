@@ -60,7 +60,7 @@ fn conditions(workload: &WorkloadRecord) -> String {
     facts.push(format!("depth {}", words::depth(workload.depth, workload.workers)));
     facts.push(span);
     facts.extend(words::offered(workload.rate));
-    facts.push(workload.cache.as_str().to_owned());
+    facts.push(words::cache(workload.cache).to_owned());
     list(facts)
 }
 

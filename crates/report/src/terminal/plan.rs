@@ -136,7 +136,7 @@ fn access_text(workload: &Workload) -> String {
     facts.extend(workload.span.length_bytes.map(|length| words::span(workload.span.start_bytes, length)));
     facts.extend(words::offered(workload.rate));
     if workload.cache != CachePolicy::Direct {
-        facts.push(workload.cache.as_str().to_owned());
+        facts.push(words::cache(workload.cache).to_owned());
     }
     facts.join(", ")
 }

@@ -1,9 +1,18 @@
 //! How the model's enums and numbers are said in words. Knows nothing of pages.
 
 use crate::text::list;
-use diskproof_model::plan::{Access, BlockShare, Distribution, SyncCall, SyncPolicy};
+use diskproof_model::plan::{Access, BlockShare, CachePolicy, Distribution, SyncCall, SyncPolicy};
 use diskproof_model::target::{Layer, LayerKind, TargetKind, WriteCache};
 use diskproof_model::units::{format_bytes, format_rate};
+
+/// How the page cache was treated, for people: `cached` alone would sound as if nothing had reached the disk.
+pub(super) fn cache(policy: CachePolicy) -> &'static str {
+    match policy {
+        CachePolicy::Direct => "direct",
+        CachePolicy::Buffered => "buffered",
+        CachePolicy::Cached => "via page cache",
+    }
+}
 
 /// A kind of block device.
 pub(super) fn layer_kind(kind: LayerKind) -> &'static str {
