@@ -14,6 +14,7 @@ use std::sync::Arc;
 const POLL_NS: u64 = 100_000;
 /// An open-loop operation that starts this much after its time counts as missed; less is the batching of completions.
 const LATE_NS: u64 = 1_000_000;
+
 /// What follows each write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterWrite {

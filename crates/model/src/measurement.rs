@@ -270,6 +270,4 @@ pub enum StopReason {
     Interrupted,
     /// The target failed too often.
     Errors,
-    /// The target does not answer.
-    Stalled,
 }

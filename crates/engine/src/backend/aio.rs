@@ -1,7 +1,7 @@
 //! Linux native AIO by raw system calls (io_setup(2), io_submit(2), io_getevents(2)). Asynchronous only with O_DIRECT.
 #![allow(unsafe_code)]
 
-use super::{Backend, LOOK_UP_NS, Op, Patience, Request, group_of, sync::sync, sync::write_back};
+use super::{Backend, LOOK_UP_NS, Op, Patience, Request, advise_dontneed, group_of, sync::sync, sync::write_back};
 use crate::buffers::Buffers;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -173,8 +173,7 @@ impl Backend for AioBackend {
     }
 
     fn drop_cache(&mut self) {
-        // SAFETY: takes a file descriptor and numbers; advice cannot harm.
-        unsafe { libc::posix_fadvise(self.fd.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        advise_dontneed(&self.fd);
     }
 }
 

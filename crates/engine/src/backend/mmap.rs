@@ -3,7 +3,7 @@
 //! kill the process with SIGBUS.
 #![allow(unsafe_code)]
 
-use super::{Backend, Op, Patience, Request, outcome, sync::sync};
+use super::{Backend, Op, Patience, Request, advise_dontneed, outcome, sync::sync};
 use crate::buffers::{ALIGNMENT_BYTES, Buffers};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -118,10 +118,8 @@ impl Backend for MmapBackend {
 
     fn drop_cache(&mut self) {
         // SAFETY: the whole mapping; dropping clean pages of a shared file mapping loses nothing, dirty ones stay in the page cache.
-        unsafe {
-            libc::madvise(self.base.as_ptr().cast(), self.length, libc::MADV_DONTNEED);
-            libc::posix_fadvise(self.fd.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED);
-        }
+        unsafe { libc::madvise(self.base.as_ptr().cast(), self.length, libc::MADV_DONTNEED) };
+        advise_dontneed(&self.fd);
     }
 }
 

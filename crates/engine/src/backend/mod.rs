@@ -10,6 +10,7 @@ pub mod uring;
 use crate::buffers::Buffers;
 use diskproof_model::plan::SyncCall;
 use std::io;
+use std::os::fd::OwnedFd;
 
 /// What a request does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +79,11 @@ pub trait Backend {
 /// request. A call for each request is as fast as groups, at 10 % more CPU time.
 fn group_of(depth: u32) -> u32 {
     (depth / 4).clamp(1, 32)
+}
+
+/// Asks the kernel to drop the clean pages of a file. Advice cannot fail in a way that matters.
+fn advise_dontneed(fd: &OwnedFd) {
+    let _ = rustix::fs::fadvise(fd, 0, None, rustix::fs::Advice::DontNeed);
 }
 
 /// The outcome of a system call as a completion carries it.

@@ -1,7 +1,7 @@
 //! pread/pwrite: one request at a time, done before `enqueue` returns. Depth comes from more threads.
 #![allow(unsafe_code)]
 
-use super::{Backend, Op, Patience, Request, outcome};
+use super::{Backend, Op, Patience, Request, advise_dontneed, outcome};
 use crate::buffers::Buffers;
 use diskproof_model::plan::SyncCall;
 use std::io;
@@ -86,7 +86,6 @@ impl Backend for SyncBackend {
     }
 
     fn drop_cache(&mut self) {
-        // SAFETY: takes a file descriptor and numbers; advice cannot harm.
-        unsafe { libc::posix_fadvise(self.fd.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        advise_dontneed(&self.fd);
     }
 }
