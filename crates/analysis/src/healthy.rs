@@ -39,6 +39,8 @@ pub(crate) fn run() -> Run {
         targets: vec!["/data".to_owned()],
         scratch_bytes: Some(SPAN_BYTES),
         workloads: measurements.iter().map(|m| m.workload.clone()).collect(),
+        survey: None,
+        data_sheet: None,
         skipped: Vec::new(),
         origin: Origin::Native { verb: "check".to_owned(), argv: vec!["diskproof".to_owned(), "check".to_owned()] },
     };
@@ -53,13 +55,14 @@ pub(crate) fn run() -> Run {
         clock: ClockFacts { source: "CLOCK_MONOTONIC".to_owned(), resolution_ns: 1, cost_ns: 21.0 },
         plan,
         targets: vec![target()],
+        health: Vec::new(),
     };
     (facts, measurements)
 }
 
 /// The judgement on a run.
 pub(crate) fn judge(run: Run) -> Record {
-    judge_run(run.0, &run.1, &[])
+    judge_run(run.0, &run.1, None, &[])
 }
 
 /// The record of a healthy run.

@@ -3,11 +3,14 @@
 
 use crate::estimate::{self, Settling};
 use crate::expect::Expected;
+use crate::surface::surface_record;
 use crate::{postgres, reproduce, rules};
+use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
 use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::record::{ClockFacts, LatencySummary, MeasurementRecord, OpRecord, RECORD_SCHEMA, Record, Tool, WorkloadRecord};
 use diskproof_model::series::TimeSeries;
+use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::{HostFacts, TargetIdentity};
 
 /// Shortest cell of a series in a record: finer ones serve the estimates only.
@@ -38,11 +41,13 @@ pub struct RunFacts {
     pub plan: Plan,
     /// Of what.
     pub targets: Vec<TargetIdentity>,
+    /// What their disks say of their own health.
+    pub health: Vec<DiskHealth>,
 }
 
 /// The record of a run: what was seen, and what it means.
-pub fn judge(facts: RunFacts, measurements: &[Measurement], expected: &[Expected]) -> Record {
-    let measurements = measurements.iter().map(|m| measurement_record(m, &facts.targets)).collect();
+pub fn judge(facts: RunFacts, measurements: &[Measurement], surface: Option<&SurfaceMeasurement>, expected: &[Expected]) -> Record {
+    let measurements: Vec<MeasurementRecord> = measurements.iter().map(|m| measurement_record(m, &facts.targets)).collect();
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
         tool: facts.tool,
@@ -56,7 +61,11 @@ pub fn judge(facts: RunFacts, measurements: &[Measurement], expected: &[Expected
         clock: facts.clock,
         plan: facts.plan,
         targets: facts.targets,
+        curve: surface.map_or_else(Vec::new, |s| s.curve.clone()),
+        access: surface.map_or_else(Vec::new, |s| s.access.clone()),
+        surface: surface.map(|s| surface_record(s, &measurements)),
         measurements,
+        health: facts.health,
         findings: Vec::new(),
         advice: Vec::new(),
         expectations: Vec::new(),

@@ -8,6 +8,7 @@ pub mod judge;
 pub mod postgres;
 pub mod reproduce;
 pub mod rules;
+pub mod surface;
 
 #[cfg(test)]
 mod healthy;

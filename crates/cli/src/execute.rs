@@ -78,8 +78,20 @@ pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> 
     };
     let tool = Tool { name: "diskproof".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
     let partial = ended_early.is_some();
-    let facts = RunFacts { tool, run_id, started, partial, ended_early, note, host, clock, plan: plan.clone(), targets: identities };
-    Ok(Outcome { record: judge(facts, &measurements, expected), failure: ended.err().map(Failure::Run) })
+    let facts = RunFacts {
+        tool,
+        run_id,
+        started,
+        partial,
+        ended_early,
+        note,
+        host,
+        clock,
+        plan: plan.clone(),
+        targets: identities,
+        health: Vec::new(),
+    };
+    Ok(Outcome { record: judge(facts, &measurements, None, expected), failure: ended.err().map(Failure::Run) })
 }
 
 /// Everything that can be said against a plan before it begins: thresholds that it cannot answer, targets that the gate refuses. Opens nothing.

@@ -122,9 +122,10 @@ fn record(flags: &[&str]) -> Record {
         clock: ClockFacts { source: "CLOCK_MONOTONIC".to_owned(), resolution_ns: 1, cost_ns: 21.5 },
         plan,
         targets: vec![target()],
+        health: Vec::new(),
     };
     let expected = ["random-read-d32.iops>=50000".parse().unwrap(), "commit-fdatasync.p99<=1us".parse().unwrap()];
-    judge(facts, &measurements, &expected)
+    judge(facts, &measurements, None, &expected)
 }
 
 fn printed(write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -> String {

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod finding;
+pub mod health;
 pub mod histogram;
 pub mod measurement;
 pub mod plan;
@@ -10,5 +11,6 @@ pub mod progress;
 pub mod record;
 pub mod series;
 pub mod summary;
+pub mod surface;
 pub mod target;
 pub mod units;

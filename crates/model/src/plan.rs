@@ -1,6 +1,7 @@
 //! What is asked for: workloads in order, each complete enough to be run again by somebody else.
 //! Knows nothing of how a workload is run.
 
+use crate::surface::{DataSheet, Survey};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,12 @@ pub struct Plan {
     pub scratch_bytes: Option<u64>,
     /// The workloads, in the order in which they run.
     pub workloads: Vec<Workload>,
+    /// Transfer rate and access time by position, before the workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survey: Option<Survey>,
+    /// What the maker promises, in the user's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_sheet: Option<DataSheet>,
     /// Workloads that this target cannot run, and why.
     pub skipped: Vec<Skipped>,
     /// Who made the plan.

@@ -2,9 +2,11 @@
 //! Its JSON form is the published contract `schema/record.v1.schema.json`.
 
 use crate::finding::Finding;
+use crate::health::DiskHealth;
 use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, OpKind, StopReason, VerifyResult, ZeroSample};
 use crate::plan::{Access, BlockShare, CachePolicy, EngineKind, Plan, SyncPolicy};
 use crate::series::TimeSeries;
+use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
 use crate::target::{HostFacts, TargetIdentity};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,6 +46,18 @@ pub struct Record {
     pub targets: Vec<TargetIdentity>,
     /// What was seen, in the order of the plan.
     pub measurements: Vec<MeasurementRecord>,
+    /// Transfer rate by position; empty where no survey was made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<CurvePoint>,
+    /// Access times, in the order of the accesses; empty where no survey was made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub access: Vec<AccessPoint>,
+    /// The survey that `curve` and `access` belong to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surface: Option<SurfaceRecord>,
+    /// What the disks say of their own health.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub health: Vec<DiskHealth>,
     /// What it means, heaviest first.
     pub findings: Vec<Finding>,
     /// Settings that follow from the figures.

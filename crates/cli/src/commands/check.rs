@@ -99,6 +99,8 @@ pub fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
         targets: vec![identity.path.clone()],
         scratch_bytes,
         workloads,
+        survey: None,
+        data_sheet: None,
         skipped,
         origin: Origin::Native { verb: "check".to_owned(), argv: command_line() },
     })

@@ -107,6 +107,8 @@ impl Request {
             targets: identities.iter().map(|identity| identity.path.clone()).collect(),
             scratch_bytes,
             workloads,
+            survey: None,
+            data_sheet: None,
             skipped,
             origin: Origin::Native { verb: "run".to_owned(), argv: command_line() },
         })

@@ -167,6 +167,8 @@ pub fn plan() -> Plan {
         targets: vec!["/var/lib/postgresql".to_owned()],
         scratch_bytes: Some(4 * GIB),
         workloads: EIGHT.iter().map(workload).collect(),
+        survey: None,
+        data_sheet: None,
         skipped: Vec::new(),
         origin: Origin::Native { verb: "check".to_owned(), argv: vec!["diskproof".to_owned(), "check".to_owned()] },
     }
@@ -320,6 +322,10 @@ pub fn healthy() -> Record {
         plan: plan(),
         targets: vec![directory()],
         measurements: EIGHT.iter().enumerate().map(|(index, spec)| measurement(index, spec)).collect(),
+        curve: Vec::new(),
+        access: Vec::new(),
+        surface: None,
+        health: Vec::new(),
         findings: Vec::new(),
         advice: vec![
             Advice {

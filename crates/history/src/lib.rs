@@ -1,0 +1,2 @@
+//! Saved records. The only crate that knows SQL.
+#![forbid(unsafe_code)]

@@ -1,0 +1,378 @@
+//! The surface of a disk: transfer rate and access time by position. What is asked (`Survey`), what was seen (`SurfaceMeasurement`), and what is told
+//! about it (`SurfaceRecord`). Points and seeks stand at the top of a record (`curve`, `access`).
+
+use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, OpKind};
+use crate::plan::{CachePolicy, EngineKind, Span};
+use crate::record::Estimate;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a survey does with one target, in this order: curve, burst, access times, scan; each only where asked. Short strokes are ordinary workloads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Survey {
+    /// Read or write; writes need a target that was given up.
+    pub operation: OpKind,
+    /// The part of the target that is surveyed.
+    pub span: Span,
+    /// Transfer rate by position.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curve: Option<CurvePlan>,
+    /// Rate of reading the same bytes again and again: the device's cache and its link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<BurstPlan>,
+    /// Access time by seek distance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<AccessPlan>,
+    /// Every block, for slow and unreadable ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scan: Option<ScanPlan>,
+}
+
+/// Transfer rate by position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CurvePlan {
+    /// Points, evenly spaced over the span.
+    pub points: u32,
+    /// How much is transferred at each.
+    pub coverage: Coverage,
+}
+
+/// How much is transferred at each point of a curve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Coverage {
+    /// A sample.
+    Sampled {
+        /// Its size; `None`: as large as precision needs and a fiftieth of the span allows.
+        sample_bytes: Option<u64>,
+    },
+    /// Everything between this point and the next.
+    Full,
+}
+
+/// Rate of reading the same bytes again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BurstPlan {
+    /// Bytes that are read again and again; small enough for the cache of any disk.
+    pub bytes: u64,
+    /// Longest time, in nanoseconds.
+    pub time_ns: u64,
+}
+
+/// Access time by seek distance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AccessPlan {
+    /// Random accesses over the span.
+    pub random_reads: u32,
+    /// Accesses of each other pattern.
+    pub pattern_reads: u32,
+    /// Bytes per access; one sector where the target takes it.
+    pub block_bytes: u32,
+    /// Longest time for all of them, in nanoseconds.
+    pub time_ns: u64,
+}
+
+/// Every block, for slow and unreadable ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ScanPlan {
+    /// Bytes per read.
+    pub block_bytes: u32,
+    /// Where to begin: what lies before was scanned by an earlier run.
+    pub resume_bytes: u64,
+}
+
+/// Where the heads go between two accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SeekPattern {
+    /// Anywhere in the span.
+    Random,
+    /// To a neighbouring track: the next access lies a little further on.
+    TrackToTrack,
+    /// A third of the span, which is the mean distance of random accesses.
+    ThirdStroke,
+    /// From one end of the span to the other.
+    FullStroke,
+    /// From both ends towards the middle in turns.
+    Butterfly,
+}
+
+impl SeekPattern {
+    /// The words used in tables and charts.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::TrackToTrack => "track to track",
+            Self::ThirdStroke => "third stroke",
+            Self::FullStroke => "full stroke",
+            Self::Butterfly => "butterfly",
+        }
+    }
+}
+
+/// The transfer rate at one place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CurvePoint {
+    /// Where the sample begins.
+    pub offset_bytes: u64,
+    /// The rate.
+    pub bytes_per_second: f64,
+    /// Bytes that were timed.
+    pub bytes: u64,
+    /// Time that they took, in nanoseconds.
+    pub busy_ns: u64,
+    /// Longest request among them, in nanoseconds.
+    pub latency_max_ns: u64,
+    /// Requests that failed; they are in neither bytes nor rate.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub errors: u64,
+}
+
+/// One access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AccessPoint {
+    /// The pattern that it belongs to.
+    pub seek: SeekPattern,
+    /// Where it went.
+    pub offset_bytes: u64,
+    /// How far that lies from the access before.
+    pub distance_bytes: u64,
+    /// How long it took, from before the submission to the completion.
+    pub latency_ns: u64,
+}
+
+/// Rate of reading the same bytes again and again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Burst {
+    /// Bytes that were read again and again.
+    pub bytes: u64,
+    /// How often.
+    pub rounds: u64,
+    /// Rate of the first reading, which may still come from the medium.
+    pub first_bytes_per_second: f64,
+    /// Rate of all later ones.
+    pub throughput: Estimate,
+}
+
+/// What a scan saw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Scan {
+    /// Bytes per read.
+    pub block_bytes: u32,
+    /// Where this run began.
+    pub from_bytes: u64,
+    /// Where it ended: the end of the span, or where `--resume` goes on.
+    pub to_bytes: u64,
+    /// Whether the whole span is done.
+    pub finished: bool,
+    /// Blocks read in this run.
+    pub blocks: u64,
+    /// Median latency of a block, in nanoseconds.
+    pub latency_p50_ns: u64,
+    /// Latency from which on a block counts as slow, in nanoseconds.
+    pub slow_from_ns: u64,
+    /// How many blocks were slow.
+    pub slow_blocks: u64,
+    /// The slowest of them, by position; at most 1000.
+    pub slow: Vec<SlowBlock>,
+    /// How many bytes could not be read.
+    pub unreadable_bytes: u64,
+    /// Ranges that could not be read, narrowed to sectors, by position; at most 1000.
+    pub unreadable: Vec<UnreadableRange>,
+    /// Latency by position, at most 1000 cells.
+    pub map: Vec<ScanCell>,
+}
+
+/// A block that took long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SlowBlock {
+    /// Where it lies.
+    pub offset_bytes: u64,
+    /// First logical block address of it.
+    pub lba: u64,
+    /// How long it took when read again; the shorter one of both readings counts.
+    pub latency_ns: u64,
+}
+
+/// Neighbouring sectors that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnreadableRange {
+    /// Where it begins.
+    pub offset_bytes: u64,
+    /// Its length.
+    pub length_bytes: u64,
+    /// First logical block address of it.
+    pub lba: u64,
+    /// Name of the errno.
+    pub errno: String,
+}
+
+/// A part of the span in the map of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ScanCell {
+    /// Where it begins.
+    pub offset_bytes: u64,
+    /// Blocks read in it.
+    pub blocks: u64,
+    /// Their mean latency, in nanoseconds.
+    pub latency_mean_ns: u64,
+    /// Their longest, in nanoseconds.
+    pub latency_max_ns: u64,
+    /// Blocks that failed.
+    pub errors: u64,
+}
+
+/// What a survey saw, without judgement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SurfaceMeasurement {
+    /// Index into the plan's targets.
+    pub target: usize,
+    /// What was asked.
+    pub survey: Survey,
+    /// First byte of the span that was really used.
+    pub span_start_bytes: u64,
+    /// Its length.
+    pub span_bytes: u64,
+    /// Start, nanoseconds after the start of the run.
+    pub start_ns: u64,
+    /// Duration of everything, in nanoseconds.
+    pub wall_ns: u64,
+    /// Duration of the curve alone, in nanoseconds.
+    pub curve_ns: u64,
+    /// CPU time of this program during the curve.
+    pub curve_cpu: CpuTime,
+    /// The kernel interface that carried the requests of the curve.
+    pub engine: EngineKind,
+    /// How the page cache was treated.
+    pub cache: CacheUse,
+    /// By position.
+    pub curve: Vec<CurvePoint>,
+    /// The same bytes again and again.
+    pub burst: Option<Burst>,
+    /// In the order in which they were made.
+    pub access: Vec<AccessPoint>,
+    /// Accesses that failed.
+    pub access_errors: BTreeMap<String, u64>,
+    /// Every block.
+    pub scan: Option<Scan>,
+    /// Bytes that this program asked of the disks below.
+    pub asked: ByteCount,
+    /// What the disks and the other processes did meanwhile.
+    pub device: DeviceUse,
+    /// Whether the user ended it before it was done.
+    pub interrupted: bool,
+}
+
+/// A survey with its derived figures; its points stand in `curve` and `access` of the record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SurfaceRecord {
+    /// Index into `targets`.
+    pub target: usize,
+    /// Read or write.
+    pub operation: OpKind,
+    /// First byte of the span.
+    pub span_start_bytes: u64,
+    /// Length of the span.
+    pub span_bytes: u64,
+    /// Bytes transferred for the curve.
+    pub curve_bytes: u64,
+    /// Share of the span that the curve transferred, 0 to 1.
+    pub curve_share: f64,
+    /// Start, nanoseconds after the start of the run.
+    pub start_ns: u64,
+    /// Duration of everything, in nanoseconds.
+    pub wall_ns: u64,
+    /// Duration of the curve alone, in nanoseconds.
+    pub curve_ns: u64,
+    /// CPU time of this program over the duration of the curve; 1 is one CPU fully used.
+    pub curve_cpu_share: f64,
+    /// The kernel interface that carried the requests of the curve.
+    pub engine: EngineKind,
+    /// The cache mode that held.
+    pub cache: CachePolicy,
+    /// Minimum, maximum and average rate; `null` without a curve.
+    pub rate: Option<RateSummary>,
+    /// The same bytes again and again.
+    pub burst: Option<Burst>,
+    /// Access times by pattern.
+    pub seeks: BTreeMap<SeekPattern, SeekSummary>,
+    /// Failed accesses by errno name.
+    pub access_errors: BTreeMap<String, u64>,
+    /// What shorter spans gain.
+    pub short_strokes: Vec<ShortStroke>,
+    /// Every block.
+    pub scan: Option<Scan>,
+    /// Bytes that this program asked of the disks below.
+    pub asked: ByteCount,
+    /// What the disks and the other processes did meanwhile.
+    pub device: DeviceUse,
+    /// A one-line command of a well-known tool that shows the same curve.
+    pub reproduce: String,
+}
+
+/// Minimum, maximum and average of a curve.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RateSummary {
+    /// The slowest point, in bytes per second.
+    pub min: f64,
+    /// The fastest point.
+    pub max: f64,
+    /// Average over position: the whole span over the time that it would take.
+    pub average: Estimate,
+}
+
+/// Access times of one pattern.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SeekSummary {
+    /// Accesses.
+    pub n: u64,
+    /// Shortest, in nanoseconds.
+    pub min_ns: u64,
+    /// Mean, in nanoseconds.
+    pub mean: Estimate,
+    /// Median, in nanoseconds.
+    pub p50_ns: u64,
+    /// Longest, in nanoseconds.
+    pub max_ns: u64,
+    /// Mean distance in bytes.
+    pub distance_mean_bytes: f64,
+    /// Accesses per second one after the other: the inverse of the mean.
+    pub iops: f64,
+}
+
+/// What the first part of a disk can do alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ShortStroke {
+    /// Part of the whole span that is used, in percent.
+    pub percent: f64,
+    /// The same in bytes.
+    pub span_bytes: u64,
+    /// Index into `measurements` of the random reads within it.
+    pub measurement: usize,
+    /// Random reads per second.
+    pub iops: Estimate,
+    /// Its IOPS over those of the longest span.
+    pub gain: f64,
+    /// Mean access time, in nanoseconds.
+    pub latency_mean_ns: f64,
+    /// Worst access time, in nanoseconds.
+    pub latency_max_ns: u64,
+    /// Average transfer rate within it, in bytes per second, from the curve; `null` without one.
+    pub throughput: Option<f64>,
+}
+
+/// What the maker promises, for figures to be held against.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct DataSheet {
+    /// Revolutions per minute.
+    pub rpm: Option<u32>,
+    /// Average seek time, in nanoseconds.
+    pub seek_ns: Option<u64>,
+    /// Highest sustained transfer rate, in bytes per second.
+    pub bytes_per_second: Option<f64>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
