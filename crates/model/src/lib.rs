@@ -2,6 +2,7 @@
 //! and what is told about it (`Record`). No I/O, no threads, no clock, no command line.
 #![forbid(unsafe_code)]
 
+pub mod comparison;
 pub mod finding;
 pub mod health;
 pub mod histogram;

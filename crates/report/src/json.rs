@@ -1,6 +1,7 @@
 //! JSON documents: pretty-printed, one trailing newline, nothing else on the stream. The shapes are the model's.
 
 use crate::text::is_hidden;
+use diskproof_model::comparison::Comparison;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::target::{HostFacts, TargetIdentity};
@@ -21,6 +22,11 @@ pub fn write_identity(host: &HostFacts, identity: &TargetIdentity, out: &mut dyn
 pub fn write_plan(plan: &Plan, targets: &[TargetIdentity], out: &mut dyn Write) -> io::Result<()> {
     let document = serde_json::json!({ "plan": plan, "targets": targets });
     write_document(&serde_json::to_string_pretty(&document)?, out)
+}
+
+/// Writes a comparison: a published contract too.
+pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+    write_document(&serde_json::to_string_pretty(comparison)?, out)
 }
 
 /// JSON demands escapes only below U+0020. A device's name may also hold U+009B, which some terminals take for an escape sequence, or marks

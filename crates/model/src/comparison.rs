@@ -1,0 +1,376 @@
+//! Two or more runs held against each other: metric by metric two figures, their ratio with its interval, a verdict, or the reasons why there is none.
+//! Its JSON form is the published contract `schema/comparison.v1.schema.json`. Knows nothing of how any of it is found.
+
+use crate::measurement::OpKind;
+use crate::record::{Estimate, Tool};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Version of the comparison's shape.
+pub const COMPARISON_SCHEMA: &str = "diskproof.comparison/1";
+
+/// A baseline, and what was compared with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// Always [`COMPARISON_SCHEMA`].
+    pub schema: String,
+    /// The program that made it.
+    pub tool: Tool,
+    /// Differences of up to this share count as none: 0.02 is 2 %.
+    pub margin: f64,
+    /// What the others are held against: A.
+    pub baseline: Side,
+    /// Each of the others, as B.
+    pub candidates: Vec<Candidate>,
+    /// Conditions that the user set, and how they came out; one entry for each condition and candidate.
+    pub conditions: Vec<Condition>,
+}
+
+/// One side of a comparison: a run, or several that count as repetitions of one experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Side {
+    /// What it is called: a label, or the names of its runs.
+    pub label: String,
+    /// Its runs.
+    pub runs: Vec<RunReference>,
+}
+
+/// A run, in short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunReference {
+    /// As the user named it: an id, a file, a label.
+    pub name: String,
+    /// Its id.
+    pub run_id: String,
+    /// Its start in UTC, RFC 3339.
+    pub started: String,
+    /// The verb that made it.
+    pub verb: String,
+    /// Name of the machine.
+    pub host: String,
+    /// The targets' paths.
+    pub targets: Vec<String>,
+    /// The disks at the bottom: model and serial as far as they are known, else the kernel's name.
+    pub disks: Vec<String>,
+    /// The user's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Whether the run ended before its plan did.
+    pub partial: bool,
+}
+
+/// One side held against the baseline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Candidate {
+    /// What is compared: B.
+    pub side: Side,
+    /// The verdicts counted over the headline metrics: one a workload, and the survey's average rate and random access time.
+    pub headline: Tally,
+    /// The verdicts counted over all metrics.
+    pub all: Tally,
+    /// The whole comparison in a sentence or two.
+    pub summary: String,
+    /// What else is not the same on both sides: what was changed, perhaps on purpose. None of it keeps figures from being compared.
+    pub differences: Vec<Difference>,
+    /// What a reader has to know beside the verdicts.
+    pub notes: Vec<String>,
+    /// Every metric that both sides have, in the order of the baseline's plan.
+    pub metrics: Vec<MetricComparison>,
+    /// What only one side has.
+    pub unmatched: Vec<Unmatched>,
+    /// Latency distributions for overlaying, in the order of the baseline's plan.
+    pub percentiles: Vec<PercentilePair>,
+}
+
+/// How many verdicts of each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Tally {
+    /// Better.
+    pub better: u32,
+    /// Worse.
+    pub worse: u32,
+    /// Same within the margin.
+    pub same: u32,
+    /// Undecided.
+    pub undecided: u32,
+    /// Not comparable.
+    pub not_comparable: u32,
+}
+
+impl Tally {
+    /// Counts one more.
+    pub fn count(&mut self, verdict: Verdict) {
+        *match verdict {
+            Verdict::Better => &mut self.better,
+            Verdict::Worse => &mut self.worse,
+            Verdict::Same => &mut self.same,
+            Verdict::Undecided => &mut self.undecided,
+            Verdict::NotComparable => &mut self.not_comparable,
+        } += 1;
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u32 {
+        self.better + self.worse + self.same + self.undecided + self.not_comparable
+    }
+}
+
+/// A fact that differs between the sides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Difference {
+    /// What differs, such as `disk`, `firmware`, `kernel`.
+    pub what: String,
+    /// On the baseline's side; several values where its runs differ among themselves.
+    pub a: String,
+    /// On the other side.
+    pub b: String,
+}
+
+/// One metric on both sides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MetricComparison {
+    /// Its name, unique within the candidate: `random-read-d32.iops`, `mixed-random.read.p99`, `curve.average`, `access.random`.
+    /// With several targets the target's number (from 1) stands before it: `2:random-read-d32.iops`.
+    pub metric: String,
+    /// What it belongs to: the workload, or `curve`, `burst`, `access`.
+    pub subject: String,
+    /// Index of the target.
+    pub target: usize,
+    /// The kind of operation; `null` where all of them are meant.
+    pub op: Option<OpKind>,
+    /// Which figure.
+    pub figure: Figure,
+    /// Whether it is the one metric that speaks for its subject in the summary.
+    pub headline: bool,
+    /// Which direction is better.
+    pub better: Direction,
+    /// The baseline's figure. For percentiles the half-width is the longer arm of the interval.
+    pub a: Estimate,
+    /// The other's.
+    pub b: Estimate,
+    /// B over A; `null` where one of them has no interval or is zero.
+    pub ratio: Option<Ratio>,
+    /// Probability of a difference this large by chance alone where there is none; `null` without a ratio.
+    pub p_value: Option<f64>,
+    /// The same after allowing for the number of metrics that were looked at (Holm); a verdict of better or worse rests on it.
+    pub p_adjusted: Option<f64>,
+    /// Where the intervals come from.
+    pub basis: Basis,
+    /// What it comes to, from the baseline's point of view: `better` means that B is better.
+    pub verdict: Verdict,
+    /// Where it is undecided: how much longer to measure.
+    pub needed: Option<Needed>,
+    /// Why it is not comparable; empty where it is.
+    pub reasons: Vec<Reason>,
+}
+
+/// A figure of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub enum Figure {
+    /// Operations per second.
+    #[serde(rename = "iops")]
+    Iops,
+    /// Bytes per second.
+    #[serde(rename = "throughput")]
+    Throughput,
+    /// Mean latency.
+    #[serde(rename = "mean")]
+    Mean,
+    /// Median latency.
+    #[serde(rename = "p50")]
+    P50,
+    /// 99 % of the latencies.
+    #[serde(rename = "p99")]
+    P99,
+    /// 99.9 % of the latencies.
+    #[serde(rename = "p99.9")]
+    P99_9,
+    /// Average rate of a curve.
+    #[serde(rename = "average")]
+    CurveAverage,
+    /// Slowest point of a curve.
+    #[serde(rename = "min")]
+    CurveMin,
+    /// Fastest point of a curve.
+    #[serde(rename = "max")]
+    CurveMax,
+    /// Mean access time of a pattern.
+    #[serde(rename = "access-time")]
+    AccessTime,
+}
+
+impl Figure {
+    /// The word used in records and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Iops => "iops",
+            Self::Throughput => "throughput",
+            Self::Mean => "mean",
+            Self::P50 => "p50",
+            Self::P99 => "p99",
+            Self::P99_9 => "p99.9",
+            Self::CurveAverage => "average",
+            Self::CurveMin => "min",
+            Self::CurveMax => "max",
+            Self::AccessTime => "access-time",
+        }
+    }
+}
+
+/// Which direction is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// More is better: rates.
+    Higher,
+    /// Less is better: times.
+    Lower,
+}
+
+/// B over A.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ratio {
+    /// The ratio.
+    pub value: f64,
+    /// Lower end of its 95 % interval.
+    pub low_95: f64,
+    /// Upper end of its 95 % interval; `null` where the figure is known from below only.
+    pub high_95: Option<f64>,
+}
+
+/// Where the intervals of a metric come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// From how the figure varied within one run a side: what changes from run to run is not in it.
+    WithinRuns,
+    /// From how the runs of a side differ among themselves.
+    BetweenRuns,
+    /// From the differences between the curves, position by position.
+    Positions,
+}
+
+/// What a metric comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// B is better: surely, and by more than the margin as far as can be told.
+    Better,
+    /// B is worse: surely, and by more than the margin as far as can be told.
+    Worse,
+    /// The whole interval lies within the margin.
+    Same,
+    /// The interval is too wide for any of these.
+    Undecided,
+    /// The figures do not measure the same thing.
+    NotComparable,
+}
+
+impl Verdict {
+    /// The words used in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Same => "same",
+            Self::Undecided => "undecided",
+            Self::NotComparable => "not comparable",
+        }
+    }
+}
+
+/// What it would take to decide, if the ratio stays where it is: the width of an interval falls with the root of what it rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Needed {
+    /// Times as much as there is: as long where one run a side was measured, as many runs where several were.
+    pub times: f64,
+    /// The measured time that each side would need, in nanoseconds; `null` where runs are what is needed.
+    pub measure_ns: Option<u64>,
+    /// The runs that each side would need; `null` where longer runs would do.
+    pub runs: Option<u64>,
+}
+
+/// Why two figures do not measure the same thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Reason {
+    /// Stable name, such as `span-differs`.
+    pub code: String,
+    /// In a clause, with the facts of both sides.
+    pub why: String,
+}
+
+/// What only one side has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unmatched {
+    /// The workload, or `curve`, `burst`, `access`.
+    pub subject: String,
+    /// The side that has it.
+    pub only: Holder,
+    /// Why the other does not, as far as its record says.
+    pub why: Option<String>,
+}
+
+/// One of the two sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Holder {
+    /// The baseline.
+    A,
+    /// The other.
+    B,
+}
+
+/// The latency distributions of both sides, the runs of a side merged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PercentilePair {
+    /// The workload.
+    pub subject: String,
+    /// Index of the target.
+    pub target: usize,
+    /// The kind of operation.
+    pub op: OpKind,
+    /// Whether the two may be held against each other, as the metrics say.
+    pub comparable: bool,
+    /// The baseline's, ascending.
+    pub a: Vec<PercentilePoint>,
+    /// The other's, ascending.
+    pub b: Vec<PercentilePoint>,
+}
+
+/// A point of a distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PercentilePoint {
+    /// Share of the latencies that are not longer, in percent. Ends where fewer than ten lie beyond.
+    pub percent: f64,
+    /// The latency, in nanoseconds.
+    pub latency_ns: u64,
+}
+
+/// A condition that the user set, held against one candidate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Condition {
+    /// As given: `random-read-d32.iops<-5%`.
+    pub expression: String,
+    /// The candidate's label.
+    pub candidate: String,
+    /// The change of the metric, as a share: −0.05 is 5 % less; `null` when there is none.
+    pub change: Option<f64>,
+    /// How it came out.
+    pub outcome: ConditionOutcome,
+    /// In a sentence.
+    pub why: String,
+}
+
+/// How a condition came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConditionOutcome {
+    /// The change is beyond the threshold, and the interval leaves out that there is none.
+    Holds,
+    /// The change is not beyond the threshold.
+    DoesNotHold,
+    /// The change is beyond the threshold, but chance alone would explain it.
+    Undecided,
+    /// The metric is not comparable, or one side does not have it.
+    Unanswered,
+}
