@@ -1,5 +1,9 @@
 //! Records as runs make them, built in code: a healthy disk, a read-only device, a run that broke off, a hostile one.
 
+mod surveyed;
+
+pub use surveyed::{depths, surveyed};
+
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::*;

@@ -1,5 +1,6 @@
 //! Every page of every fixture: exact at 80 columns, within its width at all others, without colour and control characters where it must be.
 
+mod charts;
 mod fixture;
 
 use diskproof_model::measurement::{OpKind, VerifyResult};
@@ -25,7 +26,7 @@ fn record_page(record: &Record, style: &Style) -> String {
 }
 
 /// Built once: their histograms take time.
-static RECORDS: LazyLock<[(&str, Record); 6]> = LazyLock::new(|| {
+static RECORDS: LazyLock<[(&str, Record); 8]> = LazyLock::new(|| {
     [
         ("healthy", fixture::healthy()),
         ("read_only", fixture::read_only()),
@@ -33,6 +34,8 @@ static RECORDS: LazyLock<[(&str, Record); 6]> = LazyLock::new(|| {
         ("every_severity", fixture::every_severity()),
         ("two_targets", fixture::two_targets()),
         ("hostile", fixture::hostile()),
+        ("surveyed", fixture::surveyed()),
+        ("depths", fixture::depths()),
     ]
 });
 

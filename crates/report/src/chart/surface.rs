@@ -1,0 +1,192 @@
+//! Charts of a disk's surface: transfer rate and access time by position, access time by distance, short strokes, the map of a scan.
+
+use super::{Axis, Chart, Guide, GuideAxis, Mark, Scale, Series, Unit, latency_unit, position_unit};
+use diskproof_model::record::Record;
+use diskproof_model::surface::{AccessPoint, CurvePoint, Scan, SeekPattern, ShortStroke, SurfaceRecord};
+use diskproof_model::units::{format_latency, format_rate, format_throughput};
+
+/// All of them that the record has data for.
+pub(super) fn charts(record: &Record) -> Vec<Chart> {
+    let surface = record.surface.as_ref();
+    let mut charts = Vec::new();
+    charts.extend(curve(record));
+    charts.extend(access_by_distance(record));
+    charts.extend(surface.and_then(|surface| short_strokes(&surface.short_strokes)));
+    charts.extend(surface.and_then(|surface| scan_map(surface.scan.as_ref()?)));
+    charts
+}
+
+/// Latency at the upper end of what is usual, which decides the unit.
+fn typical(access: &[AccessPoint]) -> f64 {
+    let mut latencies: Vec<u64> = access.iter().map(|point| point.latency_ns).collect();
+    latencies.sort_unstable();
+    latencies.get(latencies.len() / 2).map_or(0.0, |ns| *ns as f64)
+}
+
+/// The picture that HD Tune made known: rate as a line, single accesses as dots.
+fn curve(record: &Record) -> Option<Chart> {
+    let farthest = record.curve.iter().map(|p| p.offset_bytes).chain(record.access.iter().map(|p| p.offset_bytes)).max()?;
+    let (unit, bytes) = position_unit(farthest as f64);
+    let (latency, ns) = latency_unit(typical(&record.access));
+    let position = |offset_bytes: u64| offset_bytes as f64 / bytes;
+    let end = record.surface.as_ref().map(|s| position(s.span_start_bytes + s.span_bytes));
+    let read: Vec<&CurvePoint> = record.curve.iter().filter(|p| p.bytes > 0).collect();
+    let failed: Vec<&CurvePoint> = record.curve.iter().filter(|p| p.bytes == 0 && p.errors > 0).collect();
+    let random: Vec<&AccessPoint> = record.access.iter().filter(|p| p.seek == SeekPattern::Random).collect();
+    let rate = read.iter().map(|p| (position(p.offset_bytes), p.bytes_per_second / 1e6)).collect();
+    let unreadable = failed.iter().map(|p| (position(p.offset_bytes), 0.0)).collect();
+    let dots = random.iter().map(|p| (position(p.offset_bytes), p.latency_ns as f64 / ns)).collect();
+    Some(Chart {
+        id: "curve".to_owned(),
+        title: curve_title(record.surface.as_ref()),
+        caption: curve_caption(!record.curve.is_empty(), !random.is_empty()),
+        x: Axis { max: end, ..Axis::new("position", unit) },
+        y: Axis::new("transfer rate", "MB/s").from_zero(),
+        y_right: Some(Axis::new("access time", latency).from_zero()),
+        series: vec![
+            Series::new("access time", Mark::Dots, dots).on_the_right(),
+            Series::new("transfer rate", Mark::Line, rate),
+            Series::new("unreadable", Mark::Dots, unreadable),
+        ],
+        guides: curve_guides(record.surface.as_ref()),
+    })
+}
+
+fn curve_title(surface: Option<&SurfaceRecord>) -> String {
+    let rate = surface.and_then(|s| s.rate.as_ref()).map(|rate| {
+        let [max, average, min] = [rate.max, rate.average.value, rate.min].map(format_throughput);
+        format!("Transfer rate by position: max {max}, average {average}, min {min}")
+    });
+    let access = surface.and_then(|s| s.seeks.get(&SeekPattern::Random)).map(|seek| {
+        let [mean, max, min] = [seek.mean.value.round() as u64, seek.max_ns, seek.min_ns].map(format_latency);
+        format!("access time: average {mean}, max {max}, min {min}")
+    });
+    match (rate, access) {
+        (Some(rate), Some(access)) => format!("{rate}; {access}"),
+        (Some(title), None) => title,
+        (None, Some(access)) => format!("Random {access}"),
+        (None, None) => "Transfer rate by position".to_owned(),
+    }
+}
+
+fn curve_caption(has_rate: bool, has_access: bool) -> String {
+    let rate = "The line is the transfer rate at each place: a rotating disk falls from the outer tracks to the inner ones, an SSD or an array is level; \
+                a flat top means that something other than the disk limits it.";
+    let access = "Each dot is one random access at its place, held against the right axis.";
+    match (has_rate, has_access) {
+        (true, true) => format!("{rate} {access}"),
+        (true, false) => rate.to_owned(),
+        (false, _) => access.to_owned(),
+    }
+}
+
+fn curve_guides(surface: Option<&SurfaceRecord>) -> Vec<Guide> {
+    let average = surface.and_then(|s| s.rate.as_ref()).map(|rate| rate.average.value);
+    let guide = |value| Guide { label: format!("average {}", format_throughput(value)), axis: GuideAxis::Left, at: value / 1e6 };
+    average.map(guide).into_iter().collect()
+}
+
+/// What a seek costs, by how far it goes.
+fn access_by_distance(record: &Record) -> Option<Chart> {
+    let farthest = record.access.iter().map(|p| p.distance_bytes).max()?;
+    let (unit, bytes) = position_unit(farthest as f64);
+    let (latency, ns) = latency_unit(typical(&record.access));
+    let patterns =
+        [SeekPattern::Random, SeekPattern::TrackToTrack, SeekPattern::ThirdStroke, SeekPattern::FullStroke, SeekPattern::Butterfly];
+    let series = patterns.map(|seek| {
+        let mut points: Vec<(f64, f64)> = record.access.iter().filter(|p| p.seek == seek).map(|p| of_distance(p, bytes, ns)).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mean =
+            record.surface.as_ref().and_then(|surface| surface.seeks.get(&seek)).map(|s| format_latency(s.mean.value.round() as u64));
+        Series::new(mean.map_or(seek.as_str().to_owned(), |mean| format!("{}: average {mean}", seek.as_str())), Mark::Dots, points)
+    });
+    Some(Chart {
+        id: "access-by-distance".to_owned(),
+        title: "Access time by seek distance".to_owned(),
+        caption: "Each dot is one access and how far it lies from the one before. On a rotating disk the lower edge is the seek alone, and the height of \
+                  the band is one revolution; without moving parts distance makes no difference."
+            .to_owned(),
+        x: Axis::new("distance", unit).from_zero(),
+        y: Axis::new("access time", latency).from_zero(),
+        y_right: None,
+        series: series.into(),
+        guides: Vec::new(),
+    })
+}
+
+fn of_distance(point: &AccessPoint, bytes: f64, ns: f64) -> (f64, f64) {
+    (point.distance_bytes as f64 / bytes, point.latency_ns as f64 / ns)
+}
+
+/// What is gained by using only the first part of a disk.
+fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
+    let mut strokes: Vec<&ShortStroke> = strokes.iter().collect();
+    strokes.sort_by(|a, b| a.percent.total_cmp(&b.percent));
+    let (shortest, longest) = (strokes.first()?, strokes.last()?);
+    let slowest = strokes.iter().map(|s| s.latency_mean_ns).fold(0.0, f64::max);
+    let (latency, ns): Unit = latency_unit(slowest);
+    let mut iops = Series::new("random reads per second", Mark::Bars, strokes.iter().map(|s| (s.percent, s.iops.value)).collect());
+    iops.half_widths_95 = strokes.iter().map(|s| s.iops.half_width_95.unwrap_or(0.0)).collect();
+    let mean = strokes.iter().map(|s| (s.percent, s.latency_mean_ns / ns)).collect();
+    let worst = strokes.iter().map(|s| (s.percent, s.latency_max_ns as f64 / ns)).collect();
+    let title = format!(
+        "Short strokes: {} IOPS over {} %, {} over the first {} %",
+        format_rate(longest.iops.value),
+        longest.percent,
+        format_rate(shortest.iops.value),
+        shortest.percent
+    );
+    Some(Chart {
+        id: "short-strokes".to_owned(),
+        title,
+        caption: "Random reads within the first part of the disk only: the shorter the part, the shorter the seeks. Where all bars are alike, nothing is \
+                  gained by leaving the rest empty."
+            .to_owned(),
+        x: Axis { ticks: strokes.iter().map(|s| s.percent).collect(), ..Axis::new("part of the disk that is used", "%") },
+        y: Axis::new("random reads", "IOPS").from_zero(),
+        y_right: Some(Axis::new("access time", latency).from_zero()),
+        series: vec![
+            iops,
+            Series::new("average access time", Mark::Dots, mean).on_the_right(),
+            Series::new("worst access time", Mark::Dots, worst).on_the_right(),
+        ],
+        guides: Vec::new(),
+    })
+}
+
+/// Latency of every block by position.
+fn scan_map(scan: &Scan) -> Option<Chart> {
+    let (unit, bytes) = position_unit(scan.map.last()?.offset_bytes as f64);
+    let (latency, ns) = latency_unit(scan.latency_p50_ns as f64);
+    let cells = |value: &dyn Fn(&diskproof_model::surface::ScanCell) -> u64| -> Vec<(f64, f64)> {
+        scan.map.iter().map(|cell| (cell.offset_bytes as f64 / bytes, value(cell) as f64 / ns)).collect()
+    };
+    let slow = scan.slow.iter().map(|block| (block.offset_bytes as f64 / bytes, block.latency_ns as f64 / ns)).collect();
+    // Nothing was timed there: the dot stands at the limit, where it cannot be overlooked.
+    let unreadable = scan.unreadable.iter().map(|range| (range.offset_bytes as f64 / bytes, scan.slow_from_ns as f64 / ns)).collect();
+    let title = format!(
+        "Scan: {} slow blocks of {}, {} bytes unreadable; median {}",
+        scan.slow_blocks,
+        scan.blocks,
+        scan.unreadable_bytes,
+        format_latency(scan.latency_p50_ns)
+    );
+    let limit = format!("slow from {}", format_latency(scan.slow_from_ns));
+    Some(Chart {
+        id: "scan".to_owned(),
+        title,
+        caption: "Latency of the blocks by position: the lower line is the mean in each part, the upper one the longest. Single blocks above the limit are \
+                  where the disk had to try again."
+            .to_owned(),
+        x: Axis { max: Some(scan.to_bytes as f64 / bytes), ..Axis::new("position", unit) },
+        y: Axis::new("latency of a block", latency).scaled(Scale::Log),
+        y_right: None,
+        series: vec![
+            Series::new("longest", Mark::Line, cells(&|cell| cell.latency_max_ns)),
+            Series::new("mean", Mark::Line, cells(&|cell| cell.latency_mean_ns)),
+            Series::new("slow blocks", Mark::Dots, slow),
+            Series::new("unreadable", Mark::Dots, unreadable),
+        ],
+        guides: vec![Guide { label: limit, axis: GuideAxis::Left, at: scan.slow_from_ns as f64 / ns }],
+    })
+}

@@ -1,0 +1,90 @@
+//! What happened when: rate and longest latency over the measured time of each measurement.
+
+use super::{Axis, Chart, Guide, GuideAxis, Mark, Series, latency_unit, operation, slug, subject};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+use diskproof_model::series::Cell;
+use diskproof_model::units::{format_rate, format_throughput};
+
+/// From this block size on a reader thinks in MB/s, below in IOPS.
+const BLOCK_FOR_THROUGHPUT: u32 = 64 * 1024;
+
+/// What the rate is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    /// Operations.
+    Operations,
+    /// Bytes.
+    Bytes,
+}
+
+/// One chart for each measurement with more than one cell.
+pub(super) fn charts(record: &Record) -> Vec<Chart> {
+    record.measurements.iter().filter_map(|m| chart(record, m)).collect()
+}
+
+fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
+    let ops: Vec<(OpKind, &OpRecord)> = m.headline_ops();
+    if ops.iter().all(|(_, op)| rates(m, op).len() < 2) {
+        return None;
+    }
+    let count = counted(m);
+    let worst = ops.iter().map(|(_, op)| op.latency.p50.unwrap_or(op.latency.max)).max()?;
+    let (latency, ns) = latency_unit(worst as f64);
+    let mut series = Vec::new();
+    let mut guides = Vec::new();
+    for (kind, op) in &ops {
+        let scale = if count == Count::Bytes { 1e-6 } else { 1.0 };
+        let name = if ops.len() > 1 { format!("{}s", kind.as_str()) } else { operation(record, m, *kind) };
+        let worst = cells(m, op).map(|(at, _, cell)| (at, cell.latency_max_ns as f64 / ns)).filter(|(_, latency)| *latency > 0.0);
+        series.push(Series::new(format!("{name}: longest latency"), Mark::Dots, worst.collect()).on_the_right());
+        series.push(Series::new(name.clone(), Mark::Line, rates(m, op).into_iter().map(|(at, rate)| (at, rate * scale)).collect()));
+        let value = if count == Count::Bytes { op.throughput.value } else { op.iops.value };
+        guides.push(Guide { label: format!("{name}: {}", rate_text(count, value)), axis: GuideAxis::Left, at: value * scale });
+    }
+    let (label, unit) = if count == Count::Bytes { ("throughput", "MB/s") } else { ("rate", "IOPS") };
+    let total = ops.iter().map(|(_, op)| if count == Count::Bytes { op.throughput.value } else { op.iops.value }).sum();
+    Some(Chart {
+        id: format!("time-{}", slug(&m.workload.name)),
+        title: format!("{} over time: {}", subject(record, m), rate_text(count, total)),
+        caption: "The line is the rate in each cell of the measured time, the dots the longest latency in it, held against the right axis. A level line is a \
+                  steady disk; steps are caches that fill, notches are pauses."
+            .to_owned(),
+        x: Axis::new("time", "s").from_zero(),
+        y: Axis::new(label, unit).from_zero(),
+        y_right: Some(Axis::new("longest latency", latency).from_zero()),
+        series,
+        guides,
+    })
+}
+
+fn rate_text(count: Count, value: f64) -> String {
+    match count {
+        Count::Bytes => format_throughput(value),
+        Count::Operations => format!("{} IOPS", format_rate(value)),
+    }
+}
+
+/// What a reader counts of this workload.
+pub(crate) fn counted(m: &MeasurementRecord) -> Count {
+    let is_large = m.workload.block_bytes >= BLOCK_FOR_THROUGHPUT && !m.ops.contains_key(&OpKind::Commit);
+    if is_large { Count::Bytes } else { Count::Operations }
+}
+
+/// The rate in each cell, in operations or bytes per second: (middle of the cell in seconds, rate).
+pub(crate) fn rates(m: &MeasurementRecord, op: &OpRecord) -> Vec<(f64, f64)> {
+    let count = counted(m);
+    let events = |cell: &Cell| if count == Count::Bytes { cell.bytes } else { cell.ops };
+    cells(m, op).map(|(at, seconds, cell)| (at, events(cell) as f64 / seconds)).collect()
+}
+
+/// The cells with their middle and their length in seconds. The last one ends with the measured time; a short rest of it would be mostly noise.
+fn cells<'a>(m: &MeasurementRecord, op: &'a OpRecord) -> impl Iterator<Item = (f64, f64, &'a Cell)> {
+    let series = &op.series;
+    let (interval, wall) = (series.interval_ns as f64, m.wall_ns as f64);
+    series.cells.iter().enumerate().filter_map(move |(index, cell)| {
+        let start = series.start_ns as f64 + index as f64 * interval;
+        let length = (wall - start).min(interval);
+        (length >= interval / 2.0).then_some(((start + length / 2.0) / 1e9, length / 1e9, cell))
+    })
+}

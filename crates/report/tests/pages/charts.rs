@@ -1,0 +1,91 @@
+//! The charts of every fixture: which there are, what they say, and that all of it can be drawn.
+
+use crate::{RECORDS, fixture, is_harmless};
+use diskproof_model::record::Record;
+use diskproof_report::chart::{Chart, GuideAxis, Mark, Scale, Side, charts};
+use std::fmt::Write as _;
+
+/// A chart in words, with the ends of every series.
+fn outline(chart: &Chart) -> String {
+    let mut text = format!("{}: {}\n", chart.id, chart.title);
+    let axes = [("x", Some(&chart.x)), ("y", Some(&chart.y)), ("y right", chart.y_right.as_ref())];
+    for (name, axis) in axes.into_iter().filter_map(|(name, axis)| Some((name, axis?))) {
+        writeln!(text, "  {name}: {} [{}] {:?} from {:?} ticks {:?}", axis.label, axis.unit, axis.scale, axis.min, axis.ticks).unwrap();
+    }
+    for series in &chart.series {
+        let (first, last) = (series.points[0], series.points[series.points.len() - 1]);
+        let bars = if series.half_widths_95.is_empty() { "" } else { ", error bars" };
+        let points = series.points.len();
+        writeln!(text, "  {:?} {:?} {}: {points} points {first:.3?} to {last:.3?}{bars}", series.mark, series.side, series.name).unwrap();
+    }
+    for guide in &chart.guides {
+        writeln!(text, "  guide {}: {:?} {:.3}", guide.label, guide.axis, guide.at).unwrap();
+    }
+    text
+}
+
+#[test]
+fn what_each_record_has_to_show() {
+    let outlines = |record: &Record| charts(record).iter().map(outline).collect::<String>();
+    insta::assert_snapshot!("charts_surveyed", outlines(&fixture::surveyed()));
+    insta::assert_snapshot!("charts_depths", outlines(&fixture::depths()));
+    insta::assert_snapshot!("charts_two_targets", outlines(&fixture::two_targets()));
+}
+
+#[test]
+fn everything_in_a_chart_can_be_drawn() {
+    for (name, record) in &*RECORDS {
+        let charts = charts(record);
+        assert!(!charts.is_empty(), "{name}");
+        for chart in &charts {
+            assert!(chart.id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'), "{}", chart.id);
+            let texts = [&chart.title, &chart.caption]
+                .into_iter()
+                .chain(chart.series.iter().map(|s| &s.name))
+                .chain(chart.guides.iter().map(|g| &g.label));
+            assert!(texts.flat_map(|text| text.chars()).all(|c| c != '\n' && is_harmless(c)), "{name} {}", chart.id);
+            assert_drawable(chart);
+        }
+        let mut ids: Vec<&str> = charts.iter().map(|chart| chart.id.as_str()).collect();
+        ids.sort_unstable();
+        assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{name}: {ids:?}");
+    }
+}
+
+fn assert_drawable(chart: &Chart) {
+    assert_eq!(chart.y_right.is_some(), chart.series.iter().any(|s| s.side == Side::Right), "{}", chart.id);
+    assert!(chart.guides.iter().all(|g| g.at.is_finite() && (g.axis != GuideAxis::Right || chart.y_right.is_some())));
+    for series in &chart.series {
+        assert!(!series.points.is_empty(), "{} {}", chart.id, series.name);
+        assert!(series.half_widths_95.is_empty() || series.half_widths_95.len() == series.points.len());
+        assert!(series.points.iter().all(|(x, y)| x.is_finite() && y.is_finite()));
+        assert!(chart.x.scale != Scale::Log || series.points.iter().all(|(x, _)| *x > 0.0));
+        assert!(series.mark != Mark::Line || series.points.windows(2).all(|pair| pair[0].0 <= pair[1].0), "{} {}", chart.id, series.name);
+    }
+}
+
+#[test]
+fn a_record_without_anything_has_no_charts() {
+    let mut record = fixture::surveyed();
+    (record.curve, record.access, record.surface) = (Vec::new(), Vec::new(), None);
+    assert_eq!(charts(&record), []);
+}
+
+#[test]
+fn the_knee_stands_where_more_requests_only_wait_longer() {
+    let charts = charts(&fixture::depths());
+    let chart = charts.iter().find(|chart| chart.id.starts_with("depth-")).unwrap();
+    assert_eq!(chart.guides.iter().map(|guide| guide.label.as_str()).collect::<Vec<_>>(), ["knee at 16"]);
+    let Scale::Log = chart.x.scale else { panic!("depths are powers of two") };
+}
+
+#[test]
+fn unreadable_places_of_a_curve_are_shown_and_are_no_rate() {
+    let mut record = fixture::surveyed();
+    let point = &mut record.curve[100];
+    (point.bytes, point.bytes_per_second, point.errors) = (0, 0.0, 8);
+    let charts = charts(&record);
+    let named = |name: &str| charts[0].series.iter().find(|series| series.name == name).unwrap();
+    assert_eq!(named("transfer rate").points.len(), 199);
+    assert_eq!(named("unreadable").points.len(), 1);
+}
