@@ -63,8 +63,8 @@ fn chart(record: &Record, group: &[&MeasurementRecord], kind: OpKind) -> Option<
         caption: "More requests in flight give more IOPS up to the knee; beyond it they only wait longer. The knee is where IOPS over latency is largest."
             .to_owned(),
         x: Axis { ticks: points.iter().map(|(depth, _)| *depth as f64).collect(), ..Axis::new("requests in flight", "").scaled(Scale::Log) },
-        y: Axis::new("rate", "IOPS").from_zero(),
-        y_right: Some(Axis::new("latency", latency).from_zero()),
+        y: Axis::new("rate", "IOPS").starting_at_zero(),
+        y_right: Some(Axis::new("latency", latency).starting_at_zero()),
         series: vec![
             iops,
             Series::new("mean latency", Mark::Line, mean).on_the_right(),

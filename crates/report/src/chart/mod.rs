@@ -76,7 +76,7 @@ impl Axis {
         Self { label: label.to_owned(), unit: unit.to_owned(), scale: Scale::Linear, min: None, max: None, ticks: Vec::new() }
     }
 
-    fn from_zero(self) -> Self {
+    fn starting_at_zero(self) -> Self {
         Self { min: Some(0.0), ..self }
     }
 

@@ -41,8 +41,8 @@ fn curve(record: &Record) -> Option<Chart> {
         title: curve_title(record.surface.as_ref()),
         caption: curve_caption(!record.curve.is_empty(), !random.is_empty()),
         x: Axis { max: end, ..Axis::new("position", unit) },
-        y: Axis::new("transfer rate", "MB/s").from_zero(),
-        y_right: Some(Axis::new("access time", latency).from_zero()),
+        y: Axis::new("transfer rate", "MB/s").starting_at_zero(),
+        y_right: Some(Axis::new("access time", latency).starting_at_zero()),
         series: vec![
             Series::new("access time", Mark::Dots, dots).on_the_right(),
             Series::new("transfer rate", Mark::Line, rate),
@@ -106,8 +106,8 @@ fn access_by_distance(record: &Record) -> Option<Chart> {
         caption: "Each dot is one access and how far it lies from the one before. On a rotating disk the lower edge is the seek alone, and the height of \
                   the band is one revolution; without moving parts distance makes no difference."
             .to_owned(),
-        x: Axis::new("distance", unit).from_zero(),
-        y: Axis::new("access time", latency).from_zero(),
+        x: Axis::new("distance", unit).starting_at_zero(),
+        y: Axis::new("access time", latency).starting_at_zero(),
         y_right: None,
         series: series.into(),
         guides: Vec::new(),
@@ -143,8 +143,8 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
                   gained by leaving the rest empty."
             .to_owned(),
         x: Axis { ticks: strokes.iter().map(|s| s.percent).collect(), ..Axis::new("part of the disk that is used", "%") },
-        y: Axis::new("random reads", "IOPS").from_zero(),
-        y_right: Some(Axis::new("access time", latency).from_zero()),
+        y: Axis::new("random reads", "IOPS").starting_at_zero(),
+        y_right: Some(Axis::new("access time", latency).starting_at_zero()),
         series: vec![
             iops,
             Series::new("average access time", Mark::Dots, mean).on_the_right(),

@@ -50,9 +50,9 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
         caption: "The line is the rate in each cell of the measured time, the dots the longest latency in it, held against the right axis. A level line is a \
                   steady disk; steps are caches that fill, notches are pauses."
             .to_owned(),
-        x: Axis::new("time", "s").from_zero(),
-        y: Axis::new(label, unit).from_zero(),
-        y_right: Some(Axis::new("longest latency", latency).from_zero()),
+        x: Axis::new("time", "s").starting_at_zero(),
+        y: Axis::new(label, unit).starting_at_zero(),
+        y_right: Some(Axis::new("longest latency", latency).starting_at_zero()),
         series,
         guides,
     })
