@@ -10,16 +10,18 @@ fn outline(chart: &Chart) -> String {
     let mut text = format!("{}: {}\n", chart.id, chart.title);
     let axes = [("x", Some(&chart.x)), ("y", Some(&chart.y)), ("y right", chart.y_right.as_ref())];
     for (name, axis) in axes.into_iter().filter_map(|(name, axis)| Some((name, axis?))) {
-        writeln!(text, "  {name}: {} [{}] {:?} from {:?} ticks {:?}", axis.label, axis.unit, axis.scale, axis.min, axis.ticks).unwrap();
+        writeln!(text, "  {name}: {} [{}] {:?} from {:?} ticks {:?}", axis.label, axis.unit, axis.scale, axis.min, axis.ticks)
+            .expect("a String takes everything");
     }
     for series in &chart.series {
         let (first, last) = (series.points[0], series.points[series.points.len() - 1]);
         let bars = if series.half_widths_95.is_empty() { "" } else { ", error bars" };
         let points = series.points.len();
-        writeln!(text, "  {:?} {:?} {}: {points} points {first:.3?} to {last:.3?}{bars}", series.mark, series.side, series.name).unwrap();
+        writeln!(text, "  {:?} {:?} {}: {points} points {first:.3?} to {last:.3?}{bars}", series.mark, series.side, series.name)
+            .expect("a String takes everything");
     }
     for guide in &chart.guides {
-        writeln!(text, "  guide {}: {:?} {:.3}", guide.label, guide.axis, guide.at).unwrap();
+        writeln!(text, "  guide {}: {:?} {:.3}", guide.label, guide.axis, guide.at).expect("a String takes everything");
     }
     text
 }
@@ -85,7 +87,7 @@ fn unreadable_places_of_a_curve_are_shown_and_are_no_rate() {
     let point = &mut record.curve[100];
     (point.bytes, point.bytes_per_second, point.errors) = (0, 0.0, 8);
     let charts = charts(&record);
-    let named = |name: &str| charts[0].series.iter().find(|series| series.name == name).unwrap();
+    let named = |name: &str| charts[0].series.iter().find(|series| series.name == name).expect("a String takes everything");
     assert_eq!(named("transfer rate").points.len(), 199);
     assert_eq!(named("unreadable").points.len(), 1);
 }
