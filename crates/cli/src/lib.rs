@@ -6,6 +6,7 @@ pub mod args;
 pub mod commands;
 mod execute;
 pub mod failure;
+mod formats;
 mod interrupt;
 mod live;
 mod measure;

@@ -2,6 +2,7 @@
 
 use crate::args::{ColorWhen, Measuring};
 use crate::failure::Failure;
+use crate::formats::{Document, Format};
 use anyhow::Context as _;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
@@ -129,8 +130,9 @@ impl<'a> Savings<'a> {
     pub fn prepare(paths: &'a [PathBuf]) -> Result<Self, Failure> {
         for path in paths {
             let name = path.display();
-            if path.extension().is_none_or(|extension| extension != "json") {
-                return Err(Failure::Usage(format!("-o {name}: the format follows the extension, and this one is unknown; use .json")));
+            if Format::of(path).is_none() {
+                let known = Format::known();
+                return Err(Failure::Usage(format!("-o {name}: the format follows the extension, and this one is unknown; use {known}")));
             }
             if path.is_dir() {
                 return Err(Failure::Usage(format!("-o {name}: is a directory; name a file")));
@@ -144,18 +146,34 @@ impl<'a> Savings<'a> {
         Ok(Self { paths })
     }
 
-    /// Saves the record to all files. One that fails does not keep the others from being saved.
-    pub fn save(&self, record: &Record) -> anyhow::Result<()> {
-        let save = |path: &PathBuf| save(record, path).with_context(|| format!("-o {}: the record could not be saved", path.display()));
+    /// Saves the record to all files, and says which ones where one name became several. One that fails does not keep the others from being saved.
+    pub fn save(&self, record: &Record, voice: Voice) -> anyhow::Result<()> {
+        let save =
+            |path: &PathBuf| save(record, path, voice).with_context(|| format!("-o {}: the record could not be saved", path.display()));
         self.paths.iter().map(save).fold(Ok(()), anyhow::Result::and)
     }
 }
 
+fn save(record: &Record, path: &Path, voice: Voice) -> anyhow::Result<()> {
+    let documents = Format::of(path).map(|format| format.documents(record, path)).unwrap_or_default();
+    anyhow::ensure!(!documents.is_empty(), "too little was measured for a picture; no file was written");
+    for document in &documents {
+        let saved = save_document(document);
+        if document.path == path { saved? } else { saved.with_context(|| document.path.display().to_string())? }
+    }
+    if documents.len() > 1 {
+        let names: Vec<String> = documents.iter().map(|document| document.path.display().to_string()).collect();
+        voice.say(&format!("wrote {}", names.join(", ")));
+    }
+    Ok(())
+}
+
 /// Under another name first, so that a file of this name is whole at every moment.
-fn save(record: &Record, path: &Path) -> io::Result<()> {
+fn save_document(document: &Document<'_>) -> io::Result<()> {
+    let path = &document.path;
     let (neighbour, file) = create_neighbour(path)?;
     let mut out = BufWriter::new(&file);
-    let written = json::write_record(record, &mut out).and_then(|()| out.flush()).and_then(|()| file.sync_all());
+    let written = (document.write)(&mut out).and_then(|()| out.flush()).and_then(|()| file.sync_all());
     let kept = written.and_then(|()| std::fs::rename(&neighbour, path));
     if kept.is_err() {
         let _ = std::fs::remove_file(&neighbour);
@@ -183,7 +201,7 @@ pub fn show_plan(plan: &Plan, targets: &[TargetIdentity], measuring: &Measuring)
 /// Prints and saves what came of a run.
 pub fn deliver(record: &Record, savings: &Savings<'_>, measuring: &Measuring) -> anyhow::Result<()> {
     // Saved first: a reader that goes away (`| head`) must not cost the record.
-    let saved = savings.save(record);
+    let saved = savings.save(record, Voice::of(measuring));
     let printed = to_stdout(|out| {
         if measuring.json {
             return json::write_record(record, out);

@@ -6,5 +6,6 @@ pub mod chart;
 pub mod json;
 mod page;
 pub mod style;
+pub mod svg;
 pub mod terminal;
 mod text;

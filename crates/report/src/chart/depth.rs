@@ -50,7 +50,7 @@ fn chart(record: &Record, group: &[&MeasurementRecord], kind: OpKind) -> Option<
         return None;
     }
     let (_, deepest) = *points.last()?;
-    let (latency, ns) = latency_unit(deepest.latency.mean);
+    let (latency, ns) = latency_unit(deepest.latency.p99.map_or(deepest.latency.mean, |ns| ns as f64));
     let mut iops = Series::new("IOPS", Mark::Line, points.iter().map(|(depth, op)| (*depth as f64, op.iops.value)).collect());
     iops.half_widths_95 = points.iter().map(|(_, op)| op.iops.half_width_95.unwrap_or(0.0)).collect();
     let mean = points.iter().map(|(depth, op)| (*depth as f64, op.latency.mean / ns)).collect();

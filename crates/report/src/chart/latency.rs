@@ -30,9 +30,8 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
     let group = record.measurements.iter().filter(|m| m.workload.block_bytes == block_bytes);
     let distributions: Vec<Distribution> = group.flat_map(|m| distributions(record, m)).collect();
     let longest = distributions.iter().map(|d| d.summary.max).max()?;
-    let shortest = distributions.iter().map(|d| d.summary.p50.unwrap_or(d.summary.max)).min()?;
-    // In milliseconds only where nothing is shorter: labels such as 0.01 ms are hard to read.
-    let unit = latency_unit(shortest as f64);
+    // On a logarithmic axis the unit is that of the middle rather than of the longest one.
+    let unit = latency_unit(longest as f64 / 5.0);
     let block = format_bytes(u64::from(block_bytes));
     Some(Chart {
         id: if only { "latency-percentiles".to_owned() } else { format!("latency-percentiles-{}", slug(&block)) },

@@ -3,8 +3,11 @@
 
 mod depth;
 mod latency;
+mod range;
 mod surface;
 mod time;
+
+pub use range::{Range, Ranges};
 
 use crate::text::clean;
 use diskproof_model::measurement::OpKind;
@@ -178,8 +181,9 @@ fn scale_of(side: Side, y: &Axis, y_right: Option<&Axis>) -> Scale {
 
 fn keep_drawable(series: &mut Series, x: Scale, y: Scale) {
     let fits = |scale: Scale, value: f64| match scale {
-        Scale::Linear => value.is_finite(),
-        Scale::Log => value.is_finite() && value > 0.0,
+        // Beyond it, arithmetic on the ends of an axis would overflow.
+        Scale::Linear => value.abs() < 1e100,
+        Scale::Log => value < 1e100 && value > 1e-100,
         Scale::Percentile => (0.0..100.0).contains(&value),
     };
     let widths = std::mem::take(&mut series.half_widths_95);
@@ -231,6 +235,25 @@ fn operation(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
     if m.headline_ops().len() > 1 { format!("{} {}s", subject(record, m), kind.as_str()) } else { subject(record, m) }
 }
 
+/// Which disk, which machine, when, by which run: the line below every picture that leaves its record. Harmless on a page.
+pub fn origin(record: &Record) -> String {
+    let mut facts: Vec<String> = Vec::new();
+    match record.targets.as_slice() {
+        [target] => {
+            let disk = target.disks().next();
+            facts.extend(disk.and_then(|disk| disk.model.clone()));
+            facts.extend(disk.and_then(|disk| disk.serial.as_ref()).map(|serial| format!("serial {serial}")));
+            facts.push(target.path.clone());
+        }
+        targets => facts.extend(targets.iter().map(|target| target.path.clone())),
+    }
+    facts.push(format!("on {}", record.host.name));
+    facts.push(record.started.clone());
+    facts.push(format!("{} {}", record.tool.name, record.tool.version));
+    facts.push(format!("run {}", record.run_id));
+    clean(&facts.join(" · "))
+}
+
 /// A unit, and how many of the record's own unit make one.
 type Unit = (&'static str, f64);
 
@@ -239,9 +262,9 @@ fn position_unit(bytes_max: f64) -> Unit {
     if bytes_max >= 1e9 { ("GB", 1e9) } else { ("MB", 1e6) }
 }
 
-/// Milliseconds, unless everything worth seeing happens within one.
-fn latency_unit(ns_typical: f64) -> Unit {
-    if ns_typical >= 1e6 { ("ms", 1e6) } else { ("µs", 1e3) }
+/// Milliseconds, unless everything that is shown happens within two of them.
+fn latency_unit(ns_largest: f64) -> Unit {
+    if ns_largest >= 2e6 { ("ms", 1e6) } else { ("µs", 1e3) }
 }
 
 #[cfg(test)]

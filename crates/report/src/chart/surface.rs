@@ -1,8 +1,8 @@
 //! Charts of a disk's surface: transfer rate and access time by position, access time by distance, short strokes, the map of a scan.
 
-use super::{Axis, Chart, Guide, GuideAxis, Mark, Scale, Series, Unit, latency_unit, position_unit};
+use super::{Axis, Chart, Guide, GuideAxis, Mark, Scale, Series, latency_unit, position_unit};
 use diskproof_model::record::Record;
-use diskproof_model::surface::{AccessPoint, CurvePoint, Scan, SeekPattern, ShortStroke, SurfaceRecord};
+use diskproof_model::surface::{AccessPoint, CurvePoint, Scan, ScanCell, SeekPattern, ShortStroke, SurfaceRecord};
 use diskproof_model::units::{format_latency, format_rate, format_throughput};
 
 /// All of them that the record has data for.
@@ -16,18 +16,15 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
     charts
 }
 
-/// Latency at the upper end of what is usual, which decides the unit.
-fn typical(access: &[AccessPoint]) -> f64 {
-    let mut latencies: Vec<u64> = access.iter().map(|point| point.latency_ns).collect();
-    latencies.sort_unstable();
-    latencies.get(latencies.len() / 2).map_or(0.0, |ns| *ns as f64)
+fn longest(access: &[AccessPoint]) -> f64 {
+    access.iter().map(|point| point.latency_ns).max().unwrap_or(0) as f64
 }
 
 /// The picture that HD Tune made known: rate as a line, single accesses as dots.
 fn curve(record: &Record) -> Option<Chart> {
     let farthest = record.curve.iter().map(|p| p.offset_bytes).chain(record.access.iter().map(|p| p.offset_bytes)).max()?;
     let (unit, bytes) = position_unit(farthest as f64);
-    let (latency, ns) = latency_unit(typical(&record.access));
+    let (latency, ns) = latency_unit(longest(&record.access));
     let position = |offset_bytes: u64| offset_bytes as f64 / bytes;
     let end = record.surface.as_ref().map(|s| position(s.span_start_bytes + s.span_bytes));
     let read: Vec<&CurvePoint> = record.curve.iter().filter(|p| p.bytes > 0).collect();
@@ -44,8 +41,8 @@ fn curve(record: &Record) -> Option<Chart> {
         y: Axis::new("transfer rate", "MB/s").starting_at_zero(),
         y_right: Some(Axis::new("access time", latency).starting_at_zero()),
         series: vec![
-            Series::new("access time", Mark::Dots, dots).on_the_right(),
             Series::new("transfer rate", Mark::Line, rate),
+            Series::new("access time", Mark::Dots, dots).on_the_right(),
             Series::new("unreadable", Mark::Dots, unreadable),
         ],
         guides: curve_guides(record.surface.as_ref()),
@@ -90,7 +87,7 @@ fn curve_guides(surface: Option<&SurfaceRecord>) -> Vec<Guide> {
 fn access_by_distance(record: &Record) -> Option<Chart> {
     let farthest = record.access.iter().map(|p| p.distance_bytes).max()?;
     let (unit, bytes) = position_unit(farthest as f64);
-    let (latency, ns) = latency_unit(typical(&record.access));
+    let (latency, ns) = latency_unit(longest(&record.access));
     let patterns =
         [SeekPattern::Random, SeekPattern::TrackToTrack, SeekPattern::ThirdStroke, SeekPattern::FullStroke, SeekPattern::Butterfly];
     let series = patterns.map(|seek| {
@@ -123,8 +120,7 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
     let mut strokes: Vec<&ShortStroke> = strokes.iter().collect();
     strokes.sort_by(|a, b| a.percent.total_cmp(&b.percent));
     let (shortest, longest) = (strokes.first()?, strokes.last()?);
-    let slowest = strokes.iter().map(|s| s.latency_mean_ns).fold(0.0, f64::max);
-    let (latency, ns): Unit = latency_unit(slowest);
+    let (latency, ns) = latency_unit(strokes.iter().map(|s| s.latency_max_ns as f64).fold(0.0, f64::max));
     let mut iops = Series::new("random reads per second", Mark::Bars, strokes.iter().map(|s| (s.percent, s.iops.value)).collect());
     iops.half_widths_95 = strokes.iter().map(|s| s.iops.half_width_95.unwrap_or(0.0)).collect();
     let mean = strokes.iter().map(|s| (s.percent, s.latency_mean_ns / ns)).collect();
@@ -157,8 +153,8 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
 /// Latency of every block by position.
 fn scan_map(scan: &Scan) -> Option<Chart> {
     let (unit, bytes) = position_unit(scan.map.last()?.offset_bytes as f64);
-    let (latency, ns) = latency_unit(scan.latency_p50_ns as f64);
-    let cells = |value: &dyn Fn(&diskproof_model::surface::ScanCell) -> u64| -> Vec<(f64, f64)> {
+    let (latency, ns) = latency_unit(scan.map.iter().map(|cell| cell.latency_max_ns).max()? as f64);
+    let cells = |value: &dyn Fn(&ScanCell) -> u64| -> Vec<(f64, f64)> {
         scan.map.iter().map(|cell| (cell.offset_bytes as f64 / bytes, value(cell) as f64 / ns)).collect()
     };
     let slow = scan.slow.iter().map(|block| (block.offset_bytes as f64 / bytes, block.latency_ns as f64 / ns)).collect();

@@ -1,8 +1,8 @@
 //! What happened when: rate and longest latency over the measured time of each measurement.
 
-use super::{Axis, Chart, Guide, GuideAxis, Mark, Series, latency_unit, operation, slug, subject};
+use super::{Axis, Chart, Guide, GuideAxis, Mark, Series, latency_unit, slug, subject};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
 use diskproof_model::series::Cell;
 use diskproof_model::units::{format_rate, format_throughput};
 
@@ -29,28 +29,35 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
         return None;
     }
     let count = counted(m);
-    let worst = ops.iter().map(|(_, op)| op.latency.p50.unwrap_or(op.latency.max)).max()?;
-    let (latency, ns) = latency_unit(worst as f64);
+    let longest = ops.iter().map(|(_, op)| op.series.total().latency_max_ns).max()?;
+    let (latency, ns) = latency_unit(longest as f64);
+    let (label, unit) = if count == Count::Bytes { ("throughput", "MB/s") } else { ("rate", "IOPS") };
     let mut series = Vec::new();
     let mut guides = Vec::new();
     for (kind, op) in &ops {
         let scale = if count == Count::Bytes { 1e-6 } else { 1.0 };
-        let name = if ops.len() > 1 { format!("{}s", kind.as_str()) } else { operation(record, m, *kind) };
+        let of = if ops.len() > 1 { format!("{}s: ", kind.as_str()) } else { String::new() };
         let worst = cells(m, op).map(|(at, _, cell)| (at, cell.latency_max_ns as f64 / ns)).filter(|(_, latency)| *latency > 0.0);
-        series.push(Series::new(format!("{name}: longest latency"), Mark::Dots, worst.collect()).on_the_right());
-        series.push(Series::new(name.clone(), Mark::Line, rates(m, op).into_iter().map(|(at, rate)| (at, rate * scale)).collect()));
-        let value = if count == Count::Bytes { op.throughput.value } else { op.iops.value };
-        guides.push(Guide { label: format!("{name}: {}", rate_text(count, value)), axis: GuideAxis::Left, at: value * scale });
+        series.push(Series::new(
+            format!("{of}{label}"),
+            Mark::Line,
+            rates(m, op).into_iter().map(|(at, rate)| (at, rate * scale)).collect(),
+        ));
+        series.push(Series::new(format!("{of}longest latency"), Mark::Dots, worst.collect()).on_the_right());
+        let estimate = estimate(count, op);
+        guides.push(Guide { label: format!("{of}{}", rate_text(count, estimate)), axis: GuideAxis::Left, at: estimate.value * scale });
     }
-    let (label, unit) = if count == Count::Bytes { ("throughput", "MB/s") } else { ("rate", "IOPS") };
-    let total = ops.iter().map(|(_, op)| if count == Count::Bytes { op.throughput.value } else { op.iops.value }).sum();
+    let figures = ops.iter().map(|(kind, op)| match ops.len() {
+        1 => rate_text(count, estimate(count, op)),
+        _ => format!("{}s {}", kind.as_str(), rate_text(count, estimate(count, op))),
+    });
     Some(Chart {
         id: format!("time-{}", slug(&m.workload.name)),
-        title: format!("{} over time: {}", subject(record, m), rate_text(count, total)),
+        title: format!("{} over time: {}", subject(record, m), figures.collect::<Vec<_>>().join(", ")),
         caption: "The line is the rate in each cell of the measured time, the dots the longest latency in it, held against the right axis. A level line is a \
                   steady disk; steps are caches that fill, notches are pauses."
             .to_owned(),
-        x: Axis::new("time", "s").starting_at_zero(),
+        x: Axis { max: Some(m.wall_ns as f64 / 1e9), ..Axis::new("time", "s").starting_at_zero() },
         y: Axis::new(label, unit).starting_at_zero(),
         y_right: Some(Axis::new("longest latency", latency).starting_at_zero()),
         series,
@@ -58,11 +65,16 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
     })
 }
 
-fn rate_text(count: Count, value: f64) -> String {
-    match count {
-        Count::Bytes => format_throughput(value),
-        Count::Operations => format!("{} IOPS", format_rate(value)),
-    }
+fn estimate(count: Count, op: &OpRecord) -> &Estimate {
+    if count == Count::Bytes { &op.throughput } else { &op.iops }
+}
+
+fn rate_text(count: Count, estimate: &Estimate) -> String {
+    let rate = match count {
+        Count::Bytes => format_throughput(estimate.value),
+        Count::Operations => format!("{} IOPS", format_rate(estimate.value)),
+    };
+    estimate.relative_half_width().map_or(rate.clone(), |relative| format!("{rate} ± {:.1} %", relative * 100.0))
 }
 
 /// What a reader counts of this workload.

@@ -87,7 +87,7 @@ fn unreadable_places_of_a_curve_are_shown_and_are_no_rate() {
     let point = &mut record.curve[100];
     (point.bytes, point.bytes_per_second, point.errors) = (0, 0.0, 8);
     let charts = charts(&record);
-    let named = |name: &str| charts[0].series.iter().find(|series| series.name == name).expect("a String takes everything");
+    let named = |name: &str| charts[0].series.iter().find(|series| series.name == name).expect("the chart has it");
     assert_eq!(named("transfer rate").points.len(), 199);
     assert_eq!(named("unreadable").points.len(), 1);
 }

@@ -2,6 +2,7 @@
 
 mod charts;
 mod fixture;
+mod svg;
 
 use diskproof_model::measurement::{OpKind, VerifyResult};
 use diskproof_model::plan::{Plan, Span, SyncCall, SyncPolicy};

@@ -1,0 +1,88 @@
+//! What `-o FILE` can write: a table of formats by extension, and the files that each makes of a record. Knows names, not how files come about.
+
+use diskproof_model::record::Record;
+use diskproof_report::{chart, json, svg};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A format of saved results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The record itself.
+    Json,
+    /// A picture for each chart.
+    Svg,
+}
+
+/// Every format and the end of the file names that ask for it.
+const FORMATS: [(&str, Format); 2] = [(".json", Format::Json), (".svg", Format::Svg)];
+
+/// Writes a file's content.
+pub type Content<'a> = Box<dyn Fn(&mut dyn Write) -> io::Result<()> + 'a>;
+
+/// A file to be written.
+pub struct Document<'a> {
+    /// Where.
+    pub path: PathBuf,
+    /// Its content.
+    pub write: Content<'a>,
+}
+
+impl Format {
+    /// The format that a file name asks for.
+    pub fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_string_lossy().to_lowercase();
+        FORMATS.into_iter().find(|(end, _)| name.len() > end.len() && name.ends_with(end)).map(|(_, format)| format)
+    }
+
+    /// The ends of file names that there are, for messages.
+    pub fn known() -> String {
+        FORMATS.map(|(end, _)| end).join(", ")
+    }
+
+    /// The files that this format makes of a record; none where the record has nothing that it could show.
+    pub fn documents<'a>(self, record: &'a Record, path: &Path) -> Vec<Document<'a>> {
+        match self {
+            Self::Json => vec![Document { path: path.to_owned(), write: Box::new(|out| json::write_record(record, out)) }],
+            Self::Svg => pictures(record, path),
+        }
+    }
+}
+
+/// The first chart under the name that was given, so that it exists, and the others beside it under that name and their own.
+fn pictures<'a>(record: &Record, path: &Path) -> Vec<Document<'a>> {
+    let charts = chart::charts(record).into_iter().enumerate();
+    let picture = |(index, chart): (usize, chart::Chart)| {
+        let path = if index == 0 { path.to_owned() } else { beside(path, &chart.id) };
+        let origin = chart::origin(record);
+        Document { path, write: Box::new(move |out| svg::write_chart(&chart, &origin, out)) }
+    };
+    charts.map(picture).collect()
+}
+
+/// `x.svg` and `scan` make `x-scan.svg`.
+fn beside(path: &Path, id: &str) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{id}."));
+    name.push(path.extension().unwrap_or_default());
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_follows_the_end_of_the_name() {
+        assert_eq!(Format::of(Path::new("/tmp/a.b.JSON")), Some(Format::Json));
+        assert_eq!(Format::of(Path::new("x.svg")), Some(Format::Svg));
+        for name in ["svg", ".svg", "x.svgz", "x.", "/", "x.svg/.."] {
+            assert_eq!(Format::of(Path::new(name)), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn further_files_stand_beside_the_first() {
+        assert_eq!(beside(Path::new("/a/x.y.svg"), "scan"), Path::new("/a/x.y-scan.svg"));
+    }
+}

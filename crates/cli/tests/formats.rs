@@ -1,0 +1,30 @@
+//! What `-o` writes, as a user finds it.
+#![allow(clippy::unwrap_used)]
+
+mod program;
+
+use diskproof_simdisk::testbed::place;
+use program::{Ran, SHORT, names, program};
+use std::path::Path;
+
+/// A short `check` that only reads, saved as these files.
+fn check(folder: &Path, outputs: &[&str]) -> Ran {
+    let outputs = outputs.iter().flat_map(|output| ["-o", output]);
+    let mut command = program(["check", "--read-only"].into_iter().chain(SHORT).chain(outputs));
+    command.current_dir(folder).output().unwrap().into()
+}
+
+#[test]
+fn pictures_stand_beside_each_other_and_are_named() {
+    let here = place();
+    let ran = check(here.path(), &["x.svg"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let names = names(here.path());
+    assert!(names.contains(&"x.svg".to_owned()) && names.len() > 1, "{names:?}");
+    let told = ran.err.lines().find(|line| line.contains("wrote x.svg, ")).unwrap_or_else(|| panic!("{}", ran.err));
+    for name in names {
+        assert!(told.contains(&name), "{name}: {told}");
+        let picture = std::fs::read_to_string(here.path().join(name)).unwrap();
+        assert!(picture.starts_with("<?xml") && picture.ends_with("</svg>\n"));
+    }
+}

@@ -1,0 +1,306 @@
+//! An axis with its numbers: from where to where it goes, where a value lies on it, and where labels belong. Every printer that draws uses this one, so that
+//! their axes agree.
+
+use super::{Axis, Chart, GuideAxis, Scale, Side};
+
+/// Steps between labels that people count in.
+const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
+/// Also these, where labels must stand on the lines of another axis.
+const STEPS_SHARED: [f64; 8] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 10.0];
+/// As many labels as a horizontal axis may have without looking crowded; half as many when they are long.
+const TICKS_ACROSS: usize = 10;
+/// The same for the vertical ones.
+const TICKS_UPWARD: usize = 6;
+/// A logarithmic axis that spans fewer decades than this has labels at 1, 2 and 5.
+const DECADES_FOR_POWERS_ALONE: f64 = 3.9;
+
+/// The ends of an axis and what stands on it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Range {
+    /// How values are spread.
+    pub scale: Scale,
+    /// The value at the beginning.
+    pub low: f64,
+    /// The value at the end; larger than `low`.
+    pub high: f64,
+    /// Where labels stand, ascending.
+    pub ticks: Vec<f64>,
+}
+
+/// The ranges of a chart's axes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranges {
+    /// The horizontal one.
+    pub x: Range,
+    /// The left one.
+    pub y: Range,
+    /// The right one, where there is one; its labels stand on the left one's lines where both are linear.
+    pub y_right: Option<Range>,
+}
+
+impl Chart {
+    /// From where to where each axis must go so that everything is seen.
+    pub fn ranges(&self) -> Ranges {
+        let y = Range::rounded(&self.y, self.heights(Side::Left));
+        let y_right = self.y_right.as_ref().map(|axis| Range::beside(&y, axis, self.heights(Side::Right)));
+        Ranges { x: self.range_across(), y, y_right }
+    }
+
+    fn range_across(&self) -> Range {
+        let points = self.series.iter().flat_map(|s| &s.points).map(|point| point.0);
+        let room = self.bar_width().unwrap_or(0.0);
+        let (low, high) = ends(points.chain(self.guides(GuideAxis::X)));
+        let axis = Axis { min: self.x.min.or(Some(low - room)), max: self.x.max.or(Some(high + room)), ..self.x.clone() };
+        Range::tight(&axis)
+    }
+
+    /// Everything that a vertical axis must hold: points with their error bars, guides; and the ground that bars stand on.
+    fn heights(&self, side: Side) -> Vec<f64> {
+        let axis = if side == Side::Left { GuideAxis::Left } else { GuideAxis::Right };
+        let mut heights: Vec<f64> = self.guides(axis).collect();
+        for series in self.series.iter().filter(|series| series.side == side) {
+            for (index, (_, y)) in series.points.iter().enumerate() {
+                let half = series.half_widths_95.get(index).copied().unwrap_or(0.0);
+                heights.extend([*y, y + half]);
+            }
+        }
+        heights
+    }
+
+    fn guides(&self, axis: GuideAxis) -> impl Iterator<Item = f64> {
+        self.guides.iter().filter(move |guide| guide.axis == axis).map(|guide| guide.at)
+    }
+
+    /// How wide bars are, in values of the horizontal axis, so that neighbours do not touch; `None` without bars.
+    pub fn bar_width(&self) -> Option<f64> {
+        let bars = self.series.iter().find(|series| series.mark == super::Mark::Bars)?;
+        let mut places: Vec<f64> = bars.points.iter().map(|point| point.0).collect();
+        places.sort_by(f64::total_cmp);
+        let gap = places.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0).fold(f64::INFINITY, f64::min);
+        Some(if gap.is_finite() { gap * 0.7 } else { 1.0 })
+    }
+}
+
+impl Range {
+    /// From the axis's own beginning to its own end.
+    fn tight(axis: &Axis) -> Self {
+        let (low, high) = apart(axis.scale, axis.min.unwrap_or(0.0), axis.max.unwrap_or(1.0));
+        let range = Self { scale: axis.scale, low, high, ticks: Vec::new() };
+        let mut ticks = match axis.scale {
+            _ if !axis.ticks.is_empty() => axis.ticks.clone(),
+            Scale::Linear => multiples(low, high, step(high - low, TICKS_ACROSS, &STEPS)),
+            Scale::Log => decades(low, high),
+            Scale::Percentile => percentiles(high),
+        };
+        ticks.retain(|tick| (0.0..=1.0).contains(&range.place(*tick)));
+        Self { ticks, ..range }
+    }
+
+    /// From label to label.
+    fn rounded(axis: &Axis, values: Vec<f64>) -> Self {
+        let (low, high) = ends(values.into_iter());
+        let (low, high) = apart(axis.scale, axis.min.unwrap_or(low).min(low), axis.max.unwrap_or(high).max(high));
+        match axis.scale {
+            Scale::Linear => {
+                let step = step(high - low, TICKS_UPWARD, &STEPS);
+                let (low, high) = ((low / step).floor() * step, (high / step - 1e-9).ceil() * step);
+                Self { scale: axis.scale, low, high, ticks: multiples(low, high, step) }
+            }
+            Scale::Log => {
+                let (low, high) = (round_down(low), round_up(high));
+                Self { scale: axis.scale, low, high, ticks: decades(low, high) }
+            }
+            Scale::Percentile => Self { scale: axis.scale, low, high, ticks: percentiles(high) },
+        }
+    }
+
+    /// The right axis: as many equal parts as the left one, where both are linear.
+    fn beside(left: &Self, axis: &Axis, values: Vec<f64>) -> Self {
+        let parts = left.ticks.len().saturating_sub(1);
+        if left.scale != Scale::Linear || axis.scale != Scale::Linear || axis.min != Some(0.0) || left.low != 0.0 || parts == 0 {
+            return Self::rounded(axis, values);
+        }
+        let (_, high) = ends(values.into_iter().chain([0.0]));
+        let (_, high) = apart(axis.scale, 0.0, high);
+        let step = step(high, parts, &STEPS_SHARED);
+        let ticks = (0..=parts).map(|k| k as f64 * step).collect();
+        Self { scale: axis.scale, low: 0.0, high: step * parts as f64, ticks }
+    }
+
+    /// Where a value lies between the ends: 0 at the beginning, 1 at the end.
+    pub fn place(&self, value: f64) -> f64 {
+        let [low, high, value] = [self.low, self.high, value].map(|value| spread(self.scale, value));
+        (value - low) / (high - low)
+    }
+
+    /// The value printed as short as its neighbours on the axis allow: `250`, `12.5`, `40k`, `1.5M`.
+    pub fn label(&self, value: f64) -> String {
+        if self.scale != Scale::Linear {
+            return short(value, value);
+        }
+        let step = self.ticks.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+        short(value, if step.is_finite() { step } else { value })
+    }
+}
+
+/// The value on a ruler with even marks. For percentiles: how many times nine out of ten have been left behind.
+fn spread(scale: Scale, value: f64) -> f64 {
+    match scale {
+        Scale::Linear => value,
+        Scale::Log => value.log10(),
+        Scale::Percentile => -(1.0 - value / 100.0).log10(),
+    }
+}
+
+fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+    if low.is_finite() { (low, high) } else { (0.0, 1.0) }
+}
+
+/// The ends, moved apart where they coincide.
+fn apart(scale: Scale, low: f64, high: f64) -> (f64, f64) {
+    match scale {
+        Scale::Linear if high - low > high.abs().max(low.abs()) * 1e-9 => (low, high),
+        Scale::Linear if low == 0.0 => (0.0, 1.0),
+        Scale::Linear => (low - low.abs() / 2.0, low + low.abs() / 2.0),
+        Scale::Log if low <= 0.0 => apart(scale, f64::MIN_POSITIVE.max(high / 10.0), high.max(1.0)),
+        Scale::Log if high > low * 1.001 => (low, high),
+        Scale::Log => (low / 2.0, low * 2.0),
+        Scale::Percentile => (low.clamp(0.0, 50.0), high.clamp(90.0, 99.999_999_9)),
+    }
+}
+
+/// The smallest of the round steps that needs at most so many of them.
+fn step(length: f64, most: usize, steps: &[f64]) -> f64 {
+    let raw = length / most as f64;
+    let power = 10.0_f64.powf(raw.log10().floor());
+    steps.iter().map(|step| step * power).find(|step| *step >= raw * (1.0 - 1e-9)).unwrap_or(power * 10.0)
+}
+
+fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
+    let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
+    (0..=(last - first).clamp(0.0, 100.0) as u32).map(|k| (first + f64::from(k)) * step).collect()
+}
+
+/// Powers of ten, and 2 and 5 times them where there are few.
+fn decades(low: f64, high: f64) -> Vec<f64> {
+    let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+    let every = ((last - first) / TICKS_ACROSS as i32 + 1).max(1) as usize;
+    let parts: &[f64] = if (high / low).log10() < DECADES_FOR_POWERS_ALONE { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let powers = (first..=last).step_by(every).map(|power| 10.0_f64.powi(power));
+    let all = powers.flat_map(|power| parts.iter().map(move |part| part * power));
+    all.filter(|tick| (low * 0.999..=high * 1.001).contains(tick)).collect()
+}
+
+fn round_down(value: f64) -> f64 {
+    let power = 10.0_f64.powf(value.log10().floor());
+    [5.0, 2.0].into_iter().map(|part| part * power).find(|round| *round <= value * 1.001).unwrap_or(power)
+}
+
+fn round_up(value: f64) -> f64 {
+    let power = 10.0_f64.powf(value.log10().floor());
+    [1.0, 2.0, 5.0].into_iter().map(|part| part * power).find(|round| *round >= value * 0.999).unwrap_or(power * 10.0)
+}
+
+fn percentiles(high: f64) -> Vec<f64> {
+    let nines = (1..=9).map(|k| 100.0 - 10.0_f64.powi(2 - k));
+    [0.0, 50.0].into_iter().chain(nines).filter(|tick| *tick <= high).collect()
+}
+
+/// As many decimals as the step between labels needs.
+fn short(value: f64, step: f64) -> String {
+    let magnitude = value.abs().max(step.abs());
+    let (divisor, suffix) = match magnitude {
+        m if m >= 1e15 => return format!("{value:.0e}"),
+        m if m >= 1e12 => (1e12, "T"),
+        m if m >= 1e9 => (1e9, "G"),
+        m if m >= 1e6 => (1e6, "M"),
+        m if m >= 1e4 => (1e3, "k"),
+        _ => (1.0, ""),
+    };
+    let digits = (0..=9).find(|digits| is_whole(step / divisor * 10.0_f64.powi(*digits))).unwrap_or(3) as usize;
+    let text = format!("{:.digits$}", value / divisor);
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    match text {
+        "0" | "-0" => "0".to_owned(),
+        text => format!("{text}{suffix}"),
+    }
+}
+
+fn is_whole(value: f64) -> bool {
+    (value - value.round()).abs() < 1e-6 * value.abs().max(1e-3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chart::{Mark, Series};
+
+    fn labels(range: &Range) -> Vec<String> {
+        range.ticks.iter().map(|tick| range.label(*tick)).collect()
+    }
+
+    fn chart(y: Axis, y_right: Option<Axis>, series: Vec<Series>) -> Chart {
+        let text = String::new;
+        Chart { id: text(), title: text(), caption: text(), x: Axis::new("position", "GB"), y, y_right, series, guides: Vec::new() }
+    }
+
+    #[test]
+    fn axes_end_at_round_numbers_and_share_their_lines() {
+        let rate = Series::new("rate", Mark::Line, vec![(0.0, 92.2), (320.1, 48.9)]);
+        let access = Series::new("access", Mark::Dots, vec![(3.0, 23.1), (5.0, 4.0)]).on_the_right();
+        let zero = || Axis::new("", "").starting_at_zero();
+        let ranges = chart(zero(), Some(zero()), vec![rate, access]).ranges();
+        assert_eq!(labels(&ranges.y), ["0", "20", "40", "60", "80", "100"]);
+        assert_eq!(labels(ranges.y_right.as_ref().unwrap()), ["0", "5", "10", "15", "20", "25"]);
+        assert_eq!(labels(&ranges.x), ["0", "50", "100", "150", "200", "250", "300"]);
+        assert_eq!((ranges.x.low, ranges.x.high), (0.0, 320.1));
+        assert_eq!(ranges.y.place(50.0), 0.5);
+    }
+
+    #[test]
+    fn powers_of_ten_and_percentiles() {
+        let axis = |scale| Axis::new("", "").scaled(scale);
+        let wide = Range::rounded(&axis(Scale::Log), vec![13.0, 90_000.0]);
+        assert_eq!(labels(&wide), ["10", "100", "1000", "10k", "100k"]);
+        assert_eq!((wide.low, wide.high), (10.0, 1e5));
+        let narrow = Range::rounded(&axis(Scale::Log), vec![0.3, 4.0]);
+        assert_eq!(labels(&narrow), ["0.2", "0.5", "1", "2", "5"]);
+        let tail = Range::tight(&Axis { min: Some(0.0), max: Some(99.984), ..axis(Scale::Percentile) });
+        assert_eq!(labels(&tail), ["0", "50", "90", "99", "99.9"]);
+        assert!((tail.place(99.0) - 2.0 / 3.795_88).abs() < 1e-5);
+    }
+
+    #[test]
+    fn short_numbers() {
+        let cases = [
+            (0.0, 50.0, "0"),
+            (12.5, 12.5, "12.5"),
+            (0.05, 0.05, "0.05"),
+            (120_000.0, 20_000.0, "120k"),
+            (1.5e6, 5e5, "1.5M"),
+            (1e30, 1e30, "1e30"),
+        ];
+        for (value, step, text) in cases {
+            assert_eq!(short(value, step), text);
+        }
+    }
+
+    #[test]
+    fn odd_numbers_still_make_an_axis() {
+        for values in [vec![], vec![0.0], vec![7.0], vec![-3.0], vec![1e30], vec![0.0, 1e99], vec![1e-9, 2e-9], vec![5.0, 5.000_000_000_1]]
+        {
+            for scale in [Scale::Linear, Scale::Log, Scale::Percentile] {
+                let axis = Axis::new("", "").scaled(scale);
+                let drawable: Vec<f64> = values.iter().copied().filter(|v| scale == Scale::Linear || *v > 0.0).collect();
+                let range = Range::rounded(&axis, drawable.clone());
+                assert!(range.low < range.high && range.high.is_finite(), "{values:?} {scale:?} {range:?}");
+                assert!(range.ticks.len() >= 2 || scale == Scale::Log, "{values:?} {range:?}");
+                assert!(
+                    drawable.iter().all(|v| scale == Scale::Percentile || (-1e-6..=1.000_001).contains(&range.place(*v))),
+                    "{values:?} {range:?}"
+                );
+            }
+        }
+    }
+}

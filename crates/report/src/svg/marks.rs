@@ -1,0 +1,166 @@
+//! Marks: lines, dots, bars and their error bars, each series told apart by its shape or dashes as well as by its colour.
+
+use super::{Place, px};
+use crate::chart::{Chart, Mark, Series};
+use maud::{Markup, html};
+use std::fmt::Write as _;
+
+/// Colours that stay apart for colour-blind eyes (after Okabe and Ito, darkened where white paper needs it).
+const COLORS: [&str; 8] = ["#0a64c8", "#d1490c", "#00835f", "#a63fb0", "#9a6a00", "#0b7f99", "#c2185b", "#4a5260"];
+/// Dashes of lines, so that they stay apart in print.
+const DASHES: [Option<&str>; 6] = [None, Some("9 4"), Some("2.5 3"), Some("11 3.5 2.5 3.5"), Some("5 3"), Some("15 4 5 4")];
+/// Lines of at most so many points show each of them.
+const POINTS_SHOWN: usize = 40;
+/// Many dots are drawn small and see-through, so that their density shows.
+const DOTS_MANY: usize = 150;
+
+/// What a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ink {
+    /// The headline.
+    Strong,
+    /// Labels and sentences.
+    Plain,
+    /// Where it comes from.
+    Faint,
+}
+
+impl Ink {
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Self::Strong => "strong",
+            Self::Plain => "plain",
+            Self::Faint => "faint",
+        }
+    }
+
+    pub(super) fn color(self) -> &'static str {
+        match self {
+            Self::Strong => "#12161c",
+            Self::Plain => "#333b47",
+            Self::Faint => "#5f6977",
+        }
+    }
+
+    pub(super) fn weight(self) -> Option<&'static str> {
+        (self == Self::Strong).then_some("600")
+    }
+}
+
+fn color(index: usize) -> &'static str {
+    COLORS[index % COLORS.len()]
+}
+
+fn class(kind: char, index: usize) -> String {
+    format!("{kind}{}", index % COLORS.len())
+}
+
+/// A series in its place. A single line gets a tint down to the ground: it is what the picture is about.
+pub(super) fn mark(chart: &Chart, index: usize, place: &Place<'_>) -> Markup {
+    let series = &chart.series[index];
+    let points: Vec<(f64, f64)> = series.points.iter().map(|point| place.of(*point)).collect();
+    let of_kind = |mark: Mark| chart.series.iter().filter(move |series| series.mark == mark);
+    let is_crowded = of_kind(Mark::Dots).map(|series| series.points.len()).sum::<usize>() > DOTS_MANY;
+    html! {
+        @match series.mark {
+            Mark::Line => {
+                @if of_kind(Mark::Line).count() == 1 && points.len() > 1 { (tint(&points, index, place.frame.bottom)) }
+                (line(&points, index, dashes(chart, index)))
+                @if points.len() <= POINTS_SHOWN { (dots(&points, index, 3.2, 1.0)) }
+            }
+            Mark::Dots => {
+                @let (size, opacity) = if is_crowded { (2.4, 0.65) } else { (4.0, 0.9) };
+                (dots(&points, index, size, opacity))
+            }
+            Mark::Bars => { (bars(series, index, place, chart.bar_width().unwrap_or(1.0))) }
+        }
+        @if !series.half_widths_95.is_empty() { (error_bars(series, place)) }
+    }
+}
+
+/// What stands in the legend for a series.
+pub(super) fn sample(chart: &Chart, index: usize, (left, middle): (f64, f64), width: f64) -> Markup {
+    let series = &chart.series[index];
+    html! {
+        @match series.mark {
+            Mark::Line => {
+                (line(&[(left, middle), (left + width, middle)], index, dashes(chart, index)))
+                @if series.points.len() <= POINTS_SHOWN { (dots(&[(left + width / 2.0, middle)], index, 3.2, 1.0)) }
+            }
+            Mark::Dots => { (dots(&[(left + width / 2.0, middle)], index, 4.0, 1.0)) }
+            Mark::Bars => {
+                rect class=(class('f', index)) x=(px(left + width / 2.0 - 7.0)) y=(px(middle - 6.0)) width="14" height="12" fill=(color(index)) fill-opacity="0.6" {}
+            }
+        }
+    }
+}
+
+/// By the place among the lines, so that the first one is whole.
+fn dashes(chart: &Chart, index: usize) -> Option<&'static str> {
+    let line = chart.series[..index].iter().filter(|series| series.mark == Mark::Line).count();
+    DASHES[line % DASHES.len()]
+}
+
+fn path_through(points: &[(f64, f64)]) -> String {
+    let mut path = String::new();
+    for (index, (x, y)) in points.iter().enumerate() {
+        let letter = if index == 0 { "M" } else { "L" };
+        let _ = write!(path, "{letter}{} {}", px(*x), px(*y));
+    }
+    path
+}
+
+fn line(points: &[(f64, f64)], index: usize, dashes: Option<&str>) -> Markup {
+    html! {
+        path class=(class('s', index)) d=(path_through(points)) fill="none" stroke=(color(index)) stroke-width="2.2" stroke-linejoin="round"
+            stroke-linecap="round" stroke-dasharray=[dashes] {}
+    }
+}
+
+fn tint(points: &[(f64, f64)], index: usize, ground: f64) -> Markup {
+    let (first, last) = (points[0].0, points[points.len() - 1].0);
+    let path = format!("{}L{} {ground}L{} {ground}Z", path_through(points), px(last), px(first));
+    html! { path class=(class('f', index)) d=(path) fill=(color(index)) fill-opacity="0.1" {} }
+}
+
+fn dots(points: &[(f64, f64)], index: usize, size: f64, opacity: f64) -> Markup {
+    let path: String = points.iter().map(|point| shape(*point, index, size)).collect();
+    html! { path class=(class('f', index)) d=(path) fill=(color(index)) fill-opacity=(opacity) {} }
+}
+
+/// A circle, square, triangle, diamond or upside-down triangle, all of about the same area.
+fn shape((x, y): (f64, f64), index: usize, r: f64) -> String {
+    let polygon =
+        |corners: &[(f64, f64)]| format!("{}Z", path_through(&corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect::<Vec<_>>()));
+    match index % 5 {
+        0 => format!("M{} {}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0Z", px(x - r), px(y), d = r * 2.0),
+        1 => polygon(&[(-r, -r), (r, -r), (r, r), (-r, r)].map(|(dx, dy)| (dx * 0.88, dy * 0.88))),
+        2 => polygon(&[(0.0, -r * 1.3), (r * 1.2, r * 0.85), (-r * 1.2, r * 0.85)]),
+        3 => polygon(&[(0.0, -r * 1.3), (r * 1.3, 0.0), (0.0, r * 1.3), (-r * 1.3, 0.0)]),
+        _ => polygon(&[(0.0, r * 1.3), (r * 1.2, -r * 0.85), (-r * 1.2, -r * 0.85)]),
+    }
+}
+
+fn bars(series: &Series, index: usize, place: &Place<'_>, width: f64) -> Markup {
+    html! {
+        @for (x, y) in &series.points {
+            @let (left, top) = place.of((x - width / 2.0, *y));
+            @let (right, _) = place.of((x + width / 2.0, *y));
+            // Pale, so that dots of other series are seen on them.
+            rect class=(format!("{} {}", class('f', index), class('s', index))) x=(px(left)) y=(px(top)) width=(px(right - left))
+                height=(px(place.frame.bottom - top)) fill=(color(index)) fill-opacity="0.25" stroke=(color(index)) stroke-width="1.6" {}
+        }
+    }
+}
+
+/// An upright line over the interval with a short end above and below; intervals too small to be seen are left out.
+fn error_bars(series: &Series, place: &Place<'_>) -> Markup {
+    let mut path = String::new();
+    for ((x, y), half) in series.points.iter().zip(&series.half_widths_95) {
+        let ((x, high), (_, low)) = (place.of((*x, y + half)), place.of((*x, y - half)));
+        if low - high >= 2.0 {
+            let _ = write!(path, "M{} {}h8m-4 0V{}m-4 0h8", px(x - 4.0), px(high), px(low));
+        }
+    }
+    html! { @if !path.is_empty() { path.error d=(path) fill="none" stroke="#12161c" stroke-width="1.4" {} } }
+}

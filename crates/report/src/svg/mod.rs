@@ -1,0 +1,274 @@
+//! A chart as one SVG file that needs nothing else: no script, no font, no style sheet. White, and dark where the reader's program is dark and knows how
+//! to say so. Knows charts, nothing of records.
+
+mod marks;
+mod words;
+
+use crate::chart::{Axis, Chart, Guide, GuideAxis, Mark, Range, Ranges, Scale, Side};
+use marks::{Ink, mark, sample};
+use maud::{Markup, PreEscaped, html};
+use std::io::{self, Write};
+use words::{Block, text_columns};
+
+/// Width of a picture. In a document of full width its smallest letters are then as large as a footnote.
+const WIDTH: f64 = 960.0;
+/// Height of the part that holds the data: between 16:9 and 5:2 slopes and steps are both easy to see.
+const PLOT_HEIGHT: f64 = 380.0;
+/// Room beside it for labels.
+const SIDE_LABELS: f64 = 76.0;
+/// Room where there are none, for the last label below.
+const SIDE_FREE: f64 = 28.0;
+const EDGE: f64 = 20.0;
+/// Room below the data for the labels and the name of the axis.
+const BELOW: f64 = 48.0;
+
+/// Other colours on a dark ground; everything else is said at each element, since not every program reads style sheets.
+const STYLE: &str = "@media (prefers-color-scheme: dark) {
+.ground{fill:#14171c}.strong{fill:#f2f4f8}.plain{fill:#d5dae3}.faint{fill:#a3adbd}
+.grid{stroke:#2c323c}.frame{stroke:#7d8796}.guide{stroke:#a3adbd}.error{stroke:#e8ebf0}
+.f0{fill:#4ea1ff}.s0{stroke:#4ea1ff}.f1{fill:#ff8f4f}.s1{stroke:#ff8f4f}.f2{fill:#35c79a}.s2{stroke:#35c79a}.f3{fill:#d98fe0}.s3{stroke:#d98fe0}
+.f4{fill:#e8b93b}.s4{stroke:#e8b93b}.f5{fill:#6fd3e8}.s5{stroke:#6fd3e8}.f6{fill:#ff7d8f}.s6{stroke:#ff7d8f}.f7{fill:#b4bccb}.s7{stroke:#b4bccb}
+}";
+
+/// Where everything stands, in units of the picture.
+struct Frame {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+impl Frame {
+    fn x(&self, range: &Range, value: f64) -> f64 {
+        self.left + range.place(value).clamp(0.0, 1.0) * (self.right - self.left)
+    }
+
+    fn y(&self, range: &Range, value: f64) -> f64 {
+        self.bottom - range.place(value).clamp(0.0, 1.0) * (self.bottom - self.top)
+    }
+}
+
+/// Writes the picture. `origin` says where its figures come from, and stands below them.
+pub fn write_chart(chart: &Chart, origin: &str, out: &mut dyn Write) -> io::Result<()> {
+    let inner = WIDTH - 2.0 * EDGE;
+    let (headline, figures) = chart.title.split_once(": ").unwrap_or((&chart.title, ""));
+    let headline = Block::new(headline, 19.0, inner);
+    let figures = Block::new(figures, 13.0, inner);
+    let legend = Legend::of(chart, inner);
+    let top = EDGE + headline.height() + figures.height() + legend.height() + 14.0;
+    let right_room = if chart.y_right.is_some() { SIDE_LABELS } else { SIDE_FREE };
+    let frame = Frame { left: SIDE_LABELS, right: WIDTH - right_room, top, bottom: top + PLOT_HEIGHT };
+    let caption = Block::new(&chart.caption, 12.5, inner);
+    let origin = Block::new(origin, 11.0, inner);
+    let caption_top = frame.bottom + BELOW + 10.0;
+    let origin_top = caption_top + caption.height() + 4.0;
+    let height = (origin_top + origin.height() + EDGE - 6.0).ceil();
+    let picture = html! {
+        (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
+        svg xmlns="http://www.w3.org/2000/svg" width=(WIDTH) height=(height) viewBox=(format!("0 0 {WIDTH} {height}")) role="img"
+            font-family="system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif" {
+            title { (words::allowed(&chart.title)) }
+            desc { (words::allowed(&chart.caption)) }
+            style { (PreEscaped(STYLE)) }
+            rect.ground width=(WIDTH) height=(height) fill="#ffffff" {}
+            (headline.at(EDGE, EDGE, Ink::Strong))
+            (figures.at(EDGE, EDGE + headline.height(), Ink::Plain))
+            (legend.at(EDGE, EDGE + headline.height() + figures.height() + 4.0))
+            (plot(chart, &frame))
+            (caption.at(EDGE, caption_top, Ink::Plain))
+            (origin.at(EDGE, origin_top, Ink::Faint))
+        }
+    };
+    out.write_all(picture.into_string().as_bytes())?;
+    out.write_all(b"\n")
+}
+
+/// The data and its axes.
+fn plot(chart: &Chart, frame: &Frame) -> Markup {
+    let ranges = chart.ranges();
+    // Lines last, so that no crowd of dots hides them.
+    let mut order: Vec<usize> = (0..chart.series.len()).collect();
+    order.sort_by_key(|index| chart.series[*index].mark == Mark::Line);
+    html! {
+        (grid(frame, &ranges))
+        (axis_names(chart, frame))
+        @for index in order {
+            (mark(chart, index, &place(frame, &ranges, chart.series[index].side)))
+        }
+        @for guide in &chart.guides {
+            (guide_line(guide, frame, &ranges))
+        }
+        rect.frame x=(frame.left) y=(frame.top) width=(frame.right - frame.left) height=(PLOT_HEIGHT) fill="none" stroke="#8a93a1" {}
+    }
+}
+
+/// From values to places in the picture.
+struct Place<'a> {
+    frame: &'a Frame,
+    x: &'a Range,
+    y: &'a Range,
+}
+
+impl Place<'_> {
+    fn of(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (self.frame.x(self.x, x), self.frame.y(self.y, y))
+    }
+}
+
+fn place<'a>(frame: &'a Frame, ranges: &'a Ranges, side: Side) -> Place<'a> {
+    let y = ranges.y_right.as_ref().filter(|_| side == Side::Right).unwrap_or(&ranges.y);
+    Place { frame, x: &ranges.x, y }
+}
+
+/// Thin lines at the labels of the left axis and of the horizontal one, and all labels.
+fn grid(frame: &Frame, ranges: &Ranges) -> Markup {
+    let shares_lines =
+        ranges.y_right.as_ref().is_some_and(|right| right.scale == Scale::Linear && right.ticks.len() == ranges.y.ticks.len());
+    html! {
+        @for tick in &ranges.y.ticks {
+            @let y = frame.y(&ranges.y, *tick);
+            (line("grid", "#e4e7ec", (frame.left, y), (frame.right, y)))
+            (text(frame.left - 8.0, y + 4.0, "end", 12.0, Ink::Plain, &ranges.y.label(*tick)))
+        }
+        @for tick in uncrowded(frame, &ranges.x) {
+            @let x = frame.x(&ranges.x, tick);
+            (line("grid", "#e4e7ec", (x, frame.top), (x, frame.bottom)))
+            (text(x, frame.bottom + 17.0, "middle", 12.0, Ink::Plain, &ranges.x.label(tick)))
+        }
+        @if let Some(right) = &ranges.y_right {
+            @for tick in &right.ticks {
+                @let y = frame.y(right, *tick);
+                @if !shares_lines { (line("frame", "#8a93a1", (frame.right - 5.0, y), (frame.right, y))) }
+                (text(frame.right + 8.0, y + 4.0, "start", 12.0, Ink::Plain, &right.label(*tick)))
+            }
+        }
+    }
+}
+
+/// The labels that have room beside their neighbours.
+fn uncrowded(frame: &Frame, x: &Range) -> Vec<f64> {
+    let mut kept: Vec<f64> = Vec::new();
+    let mut free_from = f64::NEG_INFINITY;
+    for tick in &x.ticks {
+        let half = text_columns(&x.label(*tick)) * 12.0 * words::EM_PER_COLUMN / 2.0 + 4.0;
+        let at = frame.x(x, *tick);
+        if at - half >= free_from {
+            free_from = at + half;
+            kept.push(*tick);
+        }
+    }
+    kept
+}
+
+fn axis_names(chart: &Chart, frame: &Frame) -> Markup {
+    let middle = f64::midpoint(frame.top, frame.bottom);
+    let upright = |x: f64, turn: i32, name: &str| {
+        html! {
+            text.plain transform=(format!("translate({x:.1} {middle:.1}) rotate({turn})")) text-anchor="middle" font-size="13" fill=(Ink::Plain.color()) {
+                (words::allowed(name))
+            }
+        }
+    };
+    html! {
+        (text(f64::midpoint(frame.left, frame.right), frame.bottom + 40.0, "middle", 13.0, Ink::Plain, &axis_name(&chart.x)))
+        (upright(EDGE + 2.0, -90, &axis_name(&chart.y)))
+        @if let Some(right) = &chart.y_right { (upright(WIDTH - EDGE - 2.0, 90, &axis_name(right))) }
+    }
+}
+
+fn axis_name(axis: &Axis) -> String {
+    if axis.unit.is_empty() { axis.label.clone() } else { format!("{} ({})", axis.label, axis.unit) }
+}
+
+fn guide_line(guide: &Guide, frame: &Frame, ranges: &Ranges) -> Markup {
+    let (from, to, label) = match guide.axis {
+        GuideAxis::X => {
+            let x = frame.x(&ranges.x, guide.at);
+            let room = text_columns(&guide.label) * 12.0 * words::EM_PER_COLUMN;
+            let (at, anchor) = if x + room + 6.0 < frame.right { (x + 6.0, "start") } else { (x - 6.0, "end") };
+            ((x, frame.top), (x, frame.bottom), (at, frame.top + 16.0, anchor))
+        }
+        GuideAxis::Left | GuideAxis::Right => {
+            let is_right = guide.axis == GuideAxis::Right;
+            let range = ranges.y_right.as_ref().filter(|_| is_right).unwrap_or(&ranges.y);
+            let y = frame.y(range, guide.at);
+            let label_y = if y - 18.0 > frame.top { y - 6.0 } else { y + 15.0 };
+            ((frame.left, y), (frame.right, y), (frame.right - 8.0, label_y, "end"))
+        }
+    };
+    html! {
+        line.guide x1=(px(from.0)) y1=(px(from.1)) x2=(px(to.0)) y2=(px(to.1)) stroke="#5a6472" stroke-dasharray="5 4" {}
+        (haloed(label.0, label.1, label.2, &guide.label))
+    }
+}
+
+/// A label that stays readable on top of data: the ground shines around it.
+fn haloed(x: f64, y: f64, anchor: &str, label: &str) -> Markup {
+    let columns = text_columns(label) * 12.0 * words::EM_PER_COLUMN + 6.0;
+    let left = if anchor == "end" { x - columns + 3.0 } else { x - 3.0 };
+    html! {
+        rect.ground x=(px(left)) y=(px(y - 11.0)) width=(px(columns)) height="15" rx="3" fill="#ffffff" fill-opacity="0.8" {}
+        (text(x, y, anchor, 12.0, Ink::Plain, label))
+    }
+}
+
+/// Samples of the marks with their names, side by side as far as they fit.
+struct Legend<'a> {
+    /// Index of the series, name, and place of its sample.
+    entries: Vec<(usize, String, f64, f64)>,
+    chart: &'a Chart,
+    rows: usize,
+}
+
+const LEGEND_ROW: f64 = 20.0;
+const LEGEND_SAMPLE: f64 = 34.0;
+const LEGEND_SIZE: f64 = 12.5;
+
+impl<'a> Legend<'a> {
+    fn of(chart: &'a Chart, room: f64) -> Self {
+        let (mut x, mut rows) = (0.0, 0);
+        let mut entries = Vec::new();
+        for (index, series) in chart.series.iter().enumerate() {
+            let side = if series.side == Side::Right { " (right axis)" } else { "" };
+            let name = words::shortened(&format!("{}{side}", series.name), room - LEGEND_SAMPLE, LEGEND_SIZE);
+            let width = LEGEND_SAMPLE + text_columns(&name) * LEGEND_SIZE * words::EM_PER_COLUMN + 18.0;
+            if x + width > room && x > 0.0 {
+                (x, rows) = (0.0, rows + 1);
+            }
+            entries.push((index, name, x, f64::from(rows) * LEGEND_ROW));
+            x += width;
+        }
+        Self { entries, chart, rows: rows as usize + 1 }
+    }
+
+    fn height(&self) -> f64 {
+        self.rows as f64 * LEGEND_ROW
+    }
+
+    fn at(&self, left: f64, top: f64) -> Markup {
+        html! {
+            @for (index, name, x, y) in &self.entries {
+                (sample(self.chart, *index, (left + x, top + y + LEGEND_ROW / 2.0), LEGEND_SAMPLE - 8.0))
+                (text(left + x + LEGEND_SAMPLE, top + y + LEGEND_ROW / 2.0 + 4.5, "start", LEGEND_SIZE, Ink::Plain, name))
+            }
+        }
+    }
+}
+
+fn line(class: &str, stroke: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
+    html! { line class=(class) x1=(px(from.0)) y1=(px(from.1)) x2=(px(to.0)) y2=(px(to.1)) stroke=(stroke) {} }
+}
+
+fn text(x: f64, y: f64, anchor: &str, size: f64, ink: Ink, content: &str) -> Markup {
+    html! {
+        text class=(ink.class()) x=(px(x)) y=(px(y)) text-anchor=(anchor) font-size=(size) font-weight=[ink.weight()] fill=(ink.color()) {
+            (words::allowed(content))
+        }
+    }
+}
+
+/// A tenth of a unit is finer than any screen shows.
+fn px(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}

@@ -1,0 +1,83 @@
+//! Words in a picture: how wide they are without knowing the font, broken into lines, and without what XML forbids.
+
+use super::marks::Ink;
+use super::text;
+use crate::text::{clean, columns, wrap};
+use maud::{Markup, html};
+
+/// Width of a column of text over the size of its letters, in the widest of the usual fonts (DejaVu Sans): rather too much room than too little.
+pub(super) const EM_PER_COLUMN: f64 = 0.585;
+
+/// Longer names say nothing more; and of the widest letters, so many still fit.
+const NAME_COLUMNS_MAX: usize = 84;
+
+/// Columns of a text as they would be on a terminal.
+pub(super) fn text_columns(text: &str) -> f64 {
+    columns(text) as f64
+}
+
+/// The text without characters that XML 1.0 forbids even as references (section 2.2): hidden ones spelled out, noncharacters replaced.
+pub(super) fn allowed(text: &str) -> String {
+    clean(text).chars().map(|c| if matches!(u32::from(c) & 0xffff, 0xfffe | 0xffff) { '\u{fffd}' } else { c }).collect()
+}
+
+/// The text, cut where it is longer than the room.
+pub(super) fn shortened(text: &str, room: f64, size: f64) -> String {
+    let most = ((room / (size * EM_PER_COLUMN)) as usize).min(NAME_COLUMNS_MAX);
+    if columns(text) <= most {
+        return text.to_owned();
+    }
+    let mut short = wrap(&text.replace(' ', "\u{a0}"), most.saturating_sub(1).max(1), most.max(1)).swap_remove(0);
+    short.push('…');
+    short
+}
+
+/// Lines of text, one below the other.
+pub(super) struct Block {
+    lines: Vec<String>,
+    size: f64,
+}
+
+impl Block {
+    /// Broken so that it fits; nothing of nothing.
+    pub(super) fn new(text: &str, size: f64, room: f64) -> Self {
+        let most = (room / (size * EM_PER_COLUMN)) as usize;
+        let lines = if text.is_empty() { Vec::new() } else { wrap(&crate::text::glue_units(&allowed(text)), most, most) };
+        Self { lines, size }
+    }
+
+    /// Room that it takes.
+    pub(super) fn height(&self) -> f64 {
+        self.lines.len() as f64 * self.line_height()
+    }
+
+    fn line_height(&self) -> f64 {
+        self.size * 1.4
+    }
+
+    /// Drawn from a corner on.
+    pub(super) fn at(&self, left: f64, top: f64, ink: Ink) -> Markup {
+        html! {
+            @for (index, line) in self.lines.iter().enumerate() {
+                (text(left, top + index as f64 * self.line_height() + self.size, "start", self.size, ink, line))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_xml_forbids_is_left() {
+        assert_eq!(allowed("a\u{0}\u{fffe}\u{1ffff}é\n"), "a\\u{0}\u{fffd}\u{fffd}é\\n");
+    }
+
+    #[test]
+    fn long_names_are_cut_to_the_room() {
+        assert_eq!(shortened("short", 100.0, 10.0), "short");
+        let cut = shortened(&"long name ".repeat(9), 100.0, 10.0);
+        assert!(cut.ends_with('…') && text_columns(&cut) * 10.0 * EM_PER_COLUMN <= 100.0, "{cut}");
+    }
+}

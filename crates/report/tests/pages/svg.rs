@@ -1,0 +1,89 @@
+//! Every chart of every fixture as a picture: whole XML, self-contained, harmless.
+
+use crate::{RECORDS, fixture, is_harmless, written};
+use diskproof_model::record::Record;
+use diskproof_report::chart::{charts, origin};
+use diskproof_report::svg;
+use roxmltree::{Document, Node};
+
+fn pictures(record: &Record) -> Vec<(String, String)> {
+    let origin = origin(record);
+    charts(record).iter().map(|chart| (chart.id.clone(), written(|out| svg::write_chart(chart, &origin, out)))).collect()
+}
+
+#[test]
+fn pictures_of_a_survey() {
+    for (id, picture) in pictures(&fixture::surveyed()).iter().filter(|(id, _)| id == "short-strokes") {
+        insta::assert_snapshot!(format!("svg_{id}"), picture);
+    }
+}
+
+#[test]
+fn every_picture_is_one_whole_document_that_needs_nothing_else() {
+    for (name, record) in &*RECORDS {
+        for (id, picture) in pictures(record) {
+            let document = Document::parse(&picture).unwrap_or_else(|error| panic!("{name} {id}: {error}"));
+            let root = document.root_element();
+            assert_eq!((root.tag_name().name(), root.tag_name().namespace()), ("svg", Some("http://www.w3.org/2000/svg")));
+            root.descendants().filter(Node::is_element).for_each(|element| assert_quiet(&element));
+            assert!(picture.chars().all(is_harmless), "{name} {id}");
+            assert!(!picture.contains("NaN") && !picture.contains("inf\""), "{name} {id}");
+            assert!(picture.len() < 200_000, "{name} {id}: {} bytes", picture.len());
+        }
+    }
+}
+
+/// Nothing that runs, loads or points anywhere; and everything within the picture.
+fn assert_quiet(element: &Node<'_, '_>) {
+    let known = ["svg", "title", "desc", "style", "rect", "text", "line", "path"];
+    assert!(known.contains(&element.tag_name().name()), "{element:?}");
+    for attribute in element.attributes() {
+        assert!(!attribute.name().starts_with("on") && !attribute.name().ends_with("href"), "{attribute:?}");
+        assert!(!attribute.value().contains("url("), "{attribute:?}");
+    }
+    for (name, most) in [("x", 960.0), ("x1", 960.0), ("x2", 960.0), ("y", 4000.0), ("width", 960.0), ("height", 4000.0)] {
+        let value = element.attribute(name).map_or(0.0, |value| value.parse().unwrap_or(f64::NAN));
+        assert!((0.0..=most).contains(&value), "{name} of {element:?}");
+    }
+}
+
+#[test]
+fn what_the_disk_says_of_itself_stays_text() {
+    let mut record = fixture::surveyed();
+    let evil = "</text><script>alert(1)</script>\"'&\u{0}\u{fffe}\u{202e}".to_owned();
+    record.targets[0].layers[0].model = Some(evil.clone());
+    record.host.name = evil;
+    for (_, picture) in pictures(&record) {
+        let document = Document::parse(&picture).unwrap();
+        assert!(document.descendants().all(|node| !node.has_tag_name(("http://www.w3.org/2000/svg", "script"))));
+        let texts: String = document.descendants().filter_map(|node| node.text()).collect();
+        assert!(texts.contains("</text><script>alert(1)</script>\"'&\\u{0}"), "{texts}");
+    }
+}
+
+#[test]
+fn one_point_or_odd_numbers_make_a_picture_too() {
+    let mut record = fixture::surveyed();
+    record.curve.truncate(1);
+    record.access.truncate(1);
+    assert!(pictures(&record).len() >= 4);
+    for rate in [0.0, 1e-30, 1e30, f64::MAX, f64::INFINITY, f64::NAN] {
+        record.curve[0].bytes_per_second = rate;
+        record.access[0].latency_ns = u64::MAX;
+        for (id, picture) in pictures(&record) {
+            Document::parse(&picture).unwrap_or_else(|error| panic!("{id}: {error}"));
+            assert!(!picture.contains("NaN"), "{rate} {id}");
+        }
+    }
+}
+
+/// Writes all pictures into the folder that `PICTURES` names, for eyes.
+#[test]
+fn pictures_for_eyes() {
+    let Some(folder) = std::env::var_os("PICTURES").map(std::path::PathBuf::from) else { return };
+    for (name, record) in &*RECORDS {
+        for (id, picture) in pictures(record) {
+            std::fs::write(folder.join(format!("{name}-{id}.svg")), picture).unwrap();
+        }
+    }
+}
