@@ -61,6 +61,8 @@ struct Extras {
     pacer: Option<Pacer>,
     measure_ns: u64,
     late: u64,
+    /// A start that was due, and could not be made because every block that came up was being written.
+    owed_ns: Option<u64>,
     /// Sync after so many writes.
     sync_every: Option<(u32, SyncCall)>,
     writes_unsynced: u32,
@@ -71,7 +73,8 @@ struct Extras {
 }
 
 impl Extras {
-    const NONE: Self = Self { pacer: None, measure_ns: 0, late: 0, sync_every: None, writes_unsynced: 0, bytes_left: None, ledger: None };
+    const NONE: Self =
+        Self { pacer: None, measure_ns: 0, late: 0, owed_ns: None, sync_every: None, writes_unsynced: 0, bytes_left: None, ledger: None };
 }
 
 /// How often a step is drawn anew because its block is being written, before the worker waits for a completion instead.
@@ -161,6 +164,9 @@ impl Feed {
         }
         let step = self.claim_step(index)?;
         self.left -= 1;
+        if self.extras.is_some() {
+            self.settle(now);
+        }
         let stage = Stage::Transfer(step.direction);
         self.slots.take(Slot { start_ns: now, offset: step.offset, len: step.len, left: step.len, stage });
         let (op, buffer) = match step.direction {
@@ -245,14 +251,23 @@ impl Feed {
             *bytes -= *longest;
         }
         if let Some(pacer) = &extras.pacer {
-            let Some(due) = pacer.take_due(now) else {
+            let Some(due) = extras.owed_ns.or_else(|| pacer.take_due(now)) else {
                 extras.bytes_left.iter_mut().for_each(|(bytes, longest)| *bytes += *longest);
                 return Consent::NotNow;
             };
-            extras.late += u64::from(now - due > LATE_NS && due >= extras.measure_ns);
+            extras.owed_ns = Some(due);
             self.slots.timing(index).waited_ns = now - due;
         }
         Consent::Step
+    }
+
+    /// The step that consent was given to has begun.
+    fn settle(&mut self, now: u64) {
+        if let Some(extras) = &mut self.extras
+            && let Some(due) = extras.owed_ns.take()
+        {
+            extras.late += u64::from(now - due > LATE_NS && due >= extras.measure_ns);
+        }
     }
 
     /// A step of `len` bytes is done: the difference to the longest may be used again.
@@ -274,6 +289,9 @@ impl Feed {
 
     /// How long a worker with nothing to start may wait.
     pub fn patience(&self, now: u64) -> Patience {
+        if self.extras.as_ref().is_some_and(|extras| extras.owed_ns.is_some()) {
+            return Patience::Completion;
+        }
         match self.pacer() {
             Some(pacer) if !self.ended() && self.slots.peek().is_some() => match pacer.next_due_ns().saturating_sub(now) {
                 0..POLL_NS => Patience::Poll,
@@ -301,4 +319,33 @@ enum Consent {
     Instead(Request),
     /// Later, or never.
     NotNow,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::Extent;
+    use diskproof_model::plan::{Access, Distribution, Workload};
+
+    const BLOCK: u32 = 4096;
+
+    #[test]
+    fn a_due_start_whose_block_is_being_written_is_made_later_and_not_dropped() {
+        let access = Access::Random { distribution: Distribution::Uniform };
+        let workload = Workload { read_permille: 0, access, block_bytes: BLOCK, depth: 4, ..Workload::named("small") };
+        let pattern = Pattern::new(&workload, Extent { start: 0, length: u64::from(BLOCK) }, 1, 0);
+        let pacer = Pacer::new(0, 1000.0);
+        let ledger = Arc::new(Ledger::new(1, 0, u64::from(BLOCK), BLOCK));
+        let allowance = Allowance { ops: u64::MAX, bytes: u64::MAX };
+        let mut feed = Feed::new(pattern, 4, AfterWrite::Nothing, allowance).paced(Some(pacer.clone()), 0).verified(Some(ledger));
+        let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();
+        let first = feed.next(2_500_000, &mut buffers).unwrap();
+        // The only block is being written: the start at 1 ms is owed, and the one at 2 ms not even taken.
+        assert!((0..3).all(|_| feed.next(2_500_000, &mut buffers).is_none()));
+        assert_eq!((pacer.next_due_ns(), feed.patience(2_500_000)), (2_000_000, Patience::Completion));
+        feed.book(first.slot, first.offset, Fate::Done);
+        feed.slots.free(first.slot);
+        let second = feed.next(3_000_000, &mut buffers).unwrap();
+        assert_eq!((feed.slots.timing(second.slot).waited_ns, feed.late()), (2_000_000, 2));
+    }
 }
