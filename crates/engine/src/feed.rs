@@ -61,7 +61,7 @@ struct Extras {
     pacer: Option<Pacer>,
     measure_ns: u64,
     late: u64,
-    /// A start that was due, and could not be made because every block that came up was being written.
+    /// The start that this worker has taken from the schedule and not made yet: it waits for its time, or for a block that nobody is writing.
     owed_ns: Option<u64>,
     /// Sync after so many writes.
     sync_every: Option<(u32, SyncCall)>,
@@ -135,9 +135,17 @@ impl Feed {
         self.extras.as_ref().map_or(0, |extras| extras.late)
     }
 
-    /// The schedule of an open loop.
-    pub fn pacer(&self) -> Option<&Pacer> {
-        self.extras.as_ref().and_then(|extras| extras.pacer.as_ref())
+    /// Whether starts follow a schedule.
+    pub fn is_paced(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.pacer.is_some())
+    }
+
+    /// When a worker with nothing in flight starts next. It takes that start from the schedule now: idle workers that all waited for the same one would
+    /// wake up together, and all but one for nothing.
+    pub fn reserve(&mut self) -> Option<u64> {
+        let extras = self.extras.as_mut()?;
+        let pacer = extras.pacer.as_ref()?;
+        Some(*extras.owed_ns.get_or_insert_with(|| pacer.take_next()))
     }
 
     /// Whether no more steps start.
@@ -251,7 +259,7 @@ impl Feed {
             *bytes -= *longest;
         }
         if let Some(pacer) = &extras.pacer {
-            let Some(due) = extras.owed_ns.or_else(|| pacer.take_due(now)) else {
+            let Some(due) = extras.owed_ns.or_else(|| pacer.take_due(now)).filter(|due| *due <= now) else {
                 extras.bytes_left.iter_mut().for_each(|(bytes, longest)| *bytes += *longest);
                 return Consent::NotNow;
             };
@@ -289,11 +297,14 @@ impl Feed {
 
     /// How long a worker with nothing to start may wait.
     pub fn patience(&self, now: u64) -> Patience {
-        if self.extras.as_ref().is_some_and(|extras| extras.owed_ns.is_some()) {
-            return Patience::Completion;
-        }
-        match self.pacer() {
-            Some(pacer) if !self.ended() && self.slots.peek().is_some() => match pacer.next_due_ns().saturating_sub(now) {
+        let due = match self.extras.as_deref() {
+            Some(Extras { owed_ns: Some(due), .. }) if *due <= now => return Patience::Completion,
+            Some(Extras { owed_ns: Some(due), .. }) => Some(*due),
+            Some(extras) => extras.pacer.as_ref().map(Pacer::next_due_ns),
+            None => None,
+        };
+        match due {
+            Some(due) if !self.ended() && self.slots.peek().is_some() => match due.saturating_sub(now) {
                 0..POLL_NS => Patience::Poll,
                 wait => Patience::AtMost(wait - POLL_NS / 2),
             },

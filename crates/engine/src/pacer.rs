@@ -42,6 +42,11 @@ impl Pacer {
         }
     }
 
+    /// The intended start of the next operation, due or not; taken by the caller.
+    pub fn take_next(&self) -> u64 {
+        self.time_of(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
     /// When the next operation is due.
     pub fn next_due_ns(&self) -> u64 {
         self.time_of(self.next.load(Ordering::Relaxed))
@@ -61,7 +66,8 @@ mod tests {
         assert_eq!(other.take_due(1_000), None);
         assert_eq!(other.next_due_ns(), 1_000 + 333_333_333);
         // After a stall every missed start is still handed out, with the time at which it should have been.
+        assert_eq!(pacer.clone().take_next(), 333_334_333);
         let late: Vec<u64> = std::iter::from_fn(|| other.take_due(1_000_001_000)).collect();
-        assert_eq!(late, [333_334_333, 666_667_666, 1_000_001_000]);
+        assert_eq!(late, [666_667_666, 1_000_001_000]);
     }
 }

@@ -82,7 +82,7 @@ fn try_out(kind: EngineKind, workload: &Workload, cache: CachePolicy, target: &O
     let readable = workload.reads() && target.usable_bytes() >= u64::from(block);
     match kind {
         EngineKind::Uring => {
-            let shape = RingShape { depth: 1, write_buffer_shift: 0, cache };
+            let shape = RingShape { depth: 1, cache };
             read_one(UringBackend::new(fd()?, Buffers::new(1, block as usize)?, shape)?, block, readable)
         }
         EngineKind::Aio => read_one(AioBackend::new(fd()?, Buffers::new(1, block as usize)?, 1)?, block, readable),
@@ -138,7 +138,7 @@ fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -
     let reads = random_reads(workload);
     let buffers = || Buffers::new(depth as usize, block as usize);
     let fd = || target.fd().try_clone_to_owned();
-    let shape = RingShape { depth, write_buffer_shift: 0, cache };
+    let shape = RingShape { depth, cache };
     let uring = rate(UringBackend::new(fd().ok()?, buffers().ok()?, shape).ok()?, &reads, extent)?;
     let aio = rate(AioBackend::new(fd().ok()?, buffers().ok()?, depth).ok()?, &reads, extent)?;
     (aio > uring * TRIAL_GAIN).then(|| {

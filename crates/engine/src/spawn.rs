@@ -116,7 +116,7 @@ fn work(orders: Orders, fd: OwnedFd, start: &Receiver<Start>, reports: &Sender<R
     buffers.fill_random(&mut Random::new(orders.seed, !orders.stream));
     match orders.kind {
         EngineKind::Uring => {
-            let shape = RingShape { depth: orders.depth, write_buffer_shift: shift, cache: orders.cache };
+            let shape = RingShape { depth: orders.depth, cache: orders.cache };
             let backend = UringBackend::new(fd, buffers, shape)?;
             let features = backend.features().to_vec();
             drive(orders, backend, features, start, reports)
@@ -138,6 +138,13 @@ fn work(orders: Orders, fd: OwnedFd, start: &Receiver<Start>, reports: &Sender<R
     }
 }
 
+/// The kernel may let a sleeping thread of an ordinary program sleep 50 µs longer, to wake several at once (PR_SET_TIMERSLACK in prctl(2)); starts are
+/// due more exactly than that.
+fn wake_exactly() {
+    // SAFETY: concerns this thread's timers only.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
 fn drive<B: Backend>(
     orders: Orders,
     backend: B,
@@ -150,10 +157,14 @@ fn drive<B: Backend>(
     let start = start.recv().map_err(gone)?;
     let shift = write_buffer_shift(&orders.workload, orders.depth);
     let caching = if orders.cache == CachePolicy::Buffered { Caching::Dropped } else { Caching::LeftAlone };
+    let is_paced = orders.pacer.is_some();
     let feed = Feed::new(orders.pattern, orders.depth, orders.after_write, orders.allowance)
         .verified(orders.ledger)
         .paced(orders.pacer.map(|pacer| pacer.starting_at(start.at_ns)), start.schedule.measure_ns)
         .with_buffers(shift, orders.seed ^ (orders.stream << 48));
+    if is_paced {
+        wake_exactly();
+    }
     let clock = WorkerClock::new();
     clock.wait_until(start.at_ns);
     let mut worker = Worker::new(backend, clock, feed, start.schedule, orders.stop, orders.published).caching(caching);

@@ -5,7 +5,6 @@
 use crate::backend::{Backend, Op, Patience, Request};
 use crate::clock::Clock;
 use crate::feed::{AfterWrite, Fate, Feed};
-use crate::pacer::Pacer;
 use crate::pattern::Direction;
 use crate::slots::{Slot, Stage, Timing};
 use crate::tally::Tally;
@@ -97,7 +96,7 @@ pub enum Caching {
 impl<B: Backend, C: Clock> Worker<B, C> {
     /// A worker that has not begun.
     pub fn new(backend: B, clock: C, feed: Feed, schedule: Schedule, stop: Arc<AtomicBool>, published: Arc<Mutex<TimeSeries>>) -> Self {
-        let intended = if feed.pacer().is_some() { crate::tally::Intended::Kept } else { crate::tally::Intended::SameAsStart };
+        let intended = if feed.is_paced() { crate::tally::Intended::Kept } else { crate::tally::Intended::SameAsStart };
         Self {
             backend,
             clock,
@@ -132,7 +131,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                     return Ok(State::Done);
                 }
                 // An open loop with nothing due: idle, but not past the end of the cell.
-                let due = self.feed.pacer().map_or(now, Pacer::next_due_ns);
+                let due = self.feed.reserve().unwrap_or(now);
                 self.clock.wait_until(due.min(self.cell_end_ns.max(now)));
                 now = self.clock.now().max(now);
             } else {

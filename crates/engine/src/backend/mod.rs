@@ -4,6 +4,7 @@
 pub mod aio;
 pub mod mmap;
 pub mod null;
+mod ring;
 pub mod sync;
 pub mod uring;
 

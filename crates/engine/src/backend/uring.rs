@@ -1,11 +1,13 @@
-//! io_uring: requests of a batch go to the kernel in one call; submission entries are made once per slot and only their offset and length change.
+//! io_uring: requests of a group go to the kernel in one call. Each slot has an entry of its own in the ring's memory, of which only offset and length
+//! change as long as the slot does the same.
 #![allow(unsafe_code)]
 
+use super::ring::{Entry, Ring};
 use super::{Backend, LOOK_UP_NS, Op, Patience, Request, advise_dontneed, group_of};
 use crate::buffers::Buffers;
 use diskproof_model::plan::{CachePolicy, SyncCall};
-use io_uring::squeue::{Entry, Flags};
-use io_uring::{IoUring, opcode, types};
+use rustix::io::Errno;
+use rustix::io_uring::{IoringEnterFlags, IoringOp, IoringSetupFlags};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -13,28 +15,48 @@ use std::os::fd::{AsRawFd, OwnedFd};
 const LOOK_UP: u64 = u64::MAX;
 /// Flags of sync_file_range(2): write the range and wait until the device has it.
 const WRITE_BACK: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+/// IORING_FSYNC_DATASYNC of linux/io_uring.h.
+const DATASYNC: u32 = 1;
+/// IOSQE_FIXED_FILE of linux/io_uring.h: the file is named by its index among the registered ones.
+const FIXED_FILE: u64 = 1;
 
 /// An io_uring on one file.
 pub struct UringBackend {
     // Order matters: the ring ends (and with it all I/O) before the buffers are unmapped.
-    ring: IoUring,
+    ring: Ring,
     buffers: Buffers,
-    /// Entries ready to be sent: for slot s, 2s reads and 2s + 1 writes.
-    prepared: Vec<Entry>,
+    /// What each slot's entry says, offset and length apart.
+    said: Vec<Said>,
     fd: OwnedFd,
     registered: Registered,
-    look_up: Box<types::Timespec>,
+    look_up: Box<LookUp>,
     look_up_armed: bool,
-    /// Requests that go to the kernel in one call, and how many wait for it.
+    /// Requests that go to the kernel in one call.
     group: u32,
-    waiting: u32,
     features: Vec<String>,
+}
+
+/// What an entry says, offset and length apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Read,
+    Write,
+    /// Something that is made anew each time.
+    Other,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Registered {
     file: bool,
     buffers: bool,
+}
+
+/// `struct __kernel_timespec`.
+#[repr(C)]
+#[derive(Debug)]
+struct LookUp {
+    seconds: i64,
+    nanoseconds: i64,
 }
 
 impl std::fmt::Debug for UringBackend {
@@ -48,26 +70,21 @@ impl std::fmt::Debug for UringBackend {
 pub struct RingShape {
     /// Requests in flight.
     pub depth: u32,
-    /// Added to a slot's number to get the buffer of its writes; 0 where reads and writes share one.
-    pub write_buffer_shift: u32,
     /// Whether the page cache takes part: registered buffers make buffered I/O slower (the kernel copies through a bio_vec iterator).
     pub cache: CachePolicy,
 }
 
 /// The ring with the best flags that this kernel takes, and their names. Must be made by the thread that will use it.
-fn build_ring(depth: u32) -> io::Result<(IoUring, Vec<String>)> {
+fn build_ring(depth: u32) -> io::Result<(Ring, Vec<String>)> {
     // One entry more for the look-up timer. DEFER_TASKRUN needs 6.1, SINGLE_ISSUER 6.0, COOP_TASKRUN 5.19: older kernels say EINVAL.
-    let entries = (depth + 1).next_power_of_two().max(2);
+    let choices = [
+        ("defer-taskrun", IoringSetupFlags::SINGLE_ISSUER | IoringSetupFlags::DEFER_TASKRUN),
+        ("coop-taskrun", IoringSetupFlags::COOP_TASKRUN),
+        ("", IoringSetupFlags::empty()),
+    ];
     let mut last = io::Error::from_raw_os_error(libc::ENOSYS);
-    for feature in ["defer-taskrun", "coop-taskrun", ""] {
-        let mut builder = IoUring::builder();
-        builder.dontfork();
-        match feature {
-            "defer-taskrun" => builder.setup_single_issuer().setup_defer_taskrun(),
-            "coop-taskrun" => builder.setup_coop_taskrun(),
-            _ => &mut builder,
-        };
-        match builder.build(entries) {
+    for (feature, flags) in choices {
+        match Ring::new(depth + 1, flags) {
             Ok(ring) => return Ok((ring, if feature.is_empty() { Vec::new() } else { vec![feature.to_owned()] })),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => last = error,
             Err(error) => return Err(error),
@@ -80,35 +97,27 @@ impl UringBackend {
     /// For up to `shape.depth` requests in flight on `fd`.
     pub fn new(fd: OwnedFd, buffers: Buffers, shape: RingShape) -> io::Result<Self> {
         let (ring, mut features) = build_ring(shape.depth)?;
-        let file = ring.submitter().register_files(&[fd.as_raw_fd()]).is_ok();
+        let file = ring.register_file(fd.as_raw_fd()).is_ok();
         // Registered memory counts against RLIMIT_MEMLOCK on some kernels: without the right, plain buffers do.
         // SAFETY: the buffers live as long as the ring (field order) and are never remapped.
-        let fixed = shape.cache == CachePolicy::Direct && unsafe { ring.submitter().register_buffers(&buffers.iovecs()) }.is_ok();
+        let fixed = shape.cache == CachePolicy::Direct && unsafe { ring.register_buffers(&buffers.iovecs()) }.is_ok();
         if file {
             features.push("fixed-files".to_owned());
         }
         if fixed {
             features.push("fixed-buffers".to_owned());
         }
-        let look_up = Box::new(types::Timespec::new().nsec(LOOK_UP_NS as u32));
-        let registered = Registered { file, buffers: fixed };
-        let mut backend = Self {
+        Ok(Self {
             ring,
             buffers,
-            prepared: Vec::new(),
+            said: vec![Said::Other; shape.depth as usize],
             fd,
-            registered,
-            look_up,
+            registered: Registered { file, buffers: fixed },
+            look_up: Box::new(LookUp { seconds: 0, nanoseconds: LOOK_UP_NS as i64 }),
             look_up_armed: false,
             group: group_of(shape.depth),
-            waiting: 0,
             features,
-        };
-        backend.prepared = (0..shape.depth)
-            .flat_map(|slot| [(Op::Read, slot), (Op::Write, slot + shape.write_buffer_shift)].map(|(op, buffer)| (op, slot, buffer)))
-            .map(|(op, slot, buffer)| backend.entry(&Request { slot, buffer, op, offset: 0, len: 0, skip: 0 }))
-            .collect();
-        Ok(backend)
+        })
     }
 
     /// What is on: names for the record.
@@ -116,55 +125,65 @@ impl UringBackend {
         &self.features
     }
 
-    fn entry(&self, request: &Request) -> Entry {
+    /// The whole entry of a request.
+    fn spell(&self, request: &Request) -> Entry {
         // A registered file is named by its index, 0, and a flag.
-        let fd = types::Fd(if self.registered.file { 0 } else { self.fd.as_raw_fd() });
-        let flags = if self.registered.file { Flags::FIXED_FILE } else { Flags::empty() };
+        let (fd, flags) = if self.registered.file { (0, FIXED_FILE) } else { (self.fd.as_raw_fd() as u32, 0) };
         // SAFETY: inside the slot: skip is what an earlier transfer of at most len bytes has done.
-        let at = unsafe { self.buffers.slot(request.buffer as usize).add(request.skip as usize) };
-        let (len, offset, index) = (request.len, request.offset, request.buffer as u16);
-        let entry = match request.op {
-            Op::Read if self.registered.buffers => opcode::ReadFixed::new(fd, at, len, index).offset(offset).build(),
-            Op::Read => opcode::Read::new(fd, at, len).offset(offset).build(),
-            Op::Write if self.registered.buffers => opcode::WriteFixed::new(fd, at, len, index).offset(offset).build(),
-            Op::Write => opcode::Write::new(fd, at, len).offset(offset).build(),
-            Op::Sync(SyncCall::Fsync) => opcode::Fsync::new(fd).build(),
-            Op::Sync(SyncCall::Fdatasync) => opcode::Fsync::new(fd).flags(types::FsyncFlags::DATASYNC).build(),
-            Op::WriteBack => opcode::SyncFileRange::new(fd, len).offset(offset).flags(WRITE_BACK).build(),
+        let addr = unsafe { self.buffers.slot(request.buffer as usize).add(request.skip as usize) } as u64;
+        let (off, len, buf_index) = (request.offset, request.len, u64::from(request.buffer));
+        let transfer = |op: IoringOp| (op, Entry { off, addr, len, ..Entry::default() });
+        let fixed = |op: IoringOp| (op, Entry { off, addr, len, buf_index, ..Entry::default() });
+        let (op, entry) = match request.op {
+            Op::Read if self.registered.buffers => fixed(IoringOp::ReadFixed),
+            Op::Read => transfer(IoringOp::Read),
+            Op::Write if self.registered.buffers => fixed(IoringOp::WriteFixed),
+            Op::Write => transfer(IoringOp::Write),
+            Op::Sync(SyncCall::Fsync) => (IoringOp::Fsync, Entry::default()),
+            Op::Sync(SyncCall::Fdatasync) => (IoringOp::Fsync, Entry { op_flags: DATASYNC, ..Entry::default() }),
+            Op::WriteBack => (IoringOp::SyncFileRange, Entry { off, len, op_flags: WRITE_BACK, ..Entry::default() }),
         };
-        entry.flags(flags).user_data(u64::from(request.slot))
+        let head = u64::from(op as u8) | flags << 8 | u64::from(fd) << 32;
+        Entry { head, user_data: u64::from(request.slot), ..entry }
+    }
+
+    /// Puts a request into its slot's entry.
+    #[inline(always)]
+    fn prepare(&mut self, request: &Request) {
+        let says = match request.op {
+            Op::Read if request.skip == 0 => Said::Read,
+            Op::Write if request.skip == 0 => Said::Write,
+            _ => Said::Other,
+        };
+        let slot = request.slot;
+        let said = &mut self.said[slot as usize];
+        if *said == says && says != Said::Other {
+            // The reads of a slot have one buffer, and so have its writes (crate::feed).
+            let entry = self.ring.entry(slot);
+            (entry.off, entry.len) = (request.offset, request.len);
+        } else {
+            *said = says;
+            *self.ring.entry(slot) = self.spell(request);
+        }
     }
 
     fn arm_look_up(&mut self) {
-        let entry = opcode::Timeout::new(&raw const *self.look_up).build().user_data(LOOK_UP);
-        // SAFETY: the time lies on the heap and lives as long as the ring; the kernel copies it at submission.
-        self.look_up_armed = unsafe { self.ring.submission().push(&entry) }.is_ok();
+        let addr = (&raw const *self.look_up) as u64;
+        let head = u64::from(IoringOp::Timeout as u8);
+        let index = self.said.len() as u32;
+        // The time lies on the heap and lives as long as the ring; the kernel copies it at submission.
+        *self.ring.entry(index) = Entry { head, addr, len: 1, user_data: LOOK_UP, ..Entry::default() };
+        self.ring.push(index);
+        self.look_up_armed = true;
     }
-}
-
-/// Words of `struct io_uring_sqe` (linux/io_uring.h) that differ between requests of a slot: `off`, and `len` in the lower half of its word.
-const SQE_OFF: usize = 1;
-const SQE_LEN: usize = 3;
-
-/// A prepared entry, pointed at another place. Made as a new value: changing it where it lies and copying it at once would stall, because the CPU does
-/// not forward narrow stores to wide loads (42 % of the samples in the worker's loop).
-#[inline(always)]
-fn aimed(prepared: &Entry, offset: u64, len: u32) -> Entry {
-    // SAFETY: Entry is a repr(C) wrapper of the 64-byte io_uring_sqe, plain numbers without padding. Proven by a test below.
-    let mut words: [u64; 8] = unsafe { std::ptr::from_ref(prepared).cast::<[u64; 8]>().read() };
-    words[SQE_OFF] = offset;
-    words[SQE_LEN] = words[SQE_LEN] >> 32 << 32 | u64::from(len);
-    // SAFETY: as above, the other way round.
-    unsafe { std::mem::transmute::<[u64; 8], Entry>(words) }
 }
 
 /// Interrupted, timed out, or the completion queue must be emptied first: the caller reaps and comes back.
 #[inline(always)]
-fn passing(result: io::Result<usize>) -> io::Result<()> {
+fn passing(result: rustix::io::Result<()>) -> io::Result<()> {
     match result {
-        Ok(_) => Ok(()),
-        Err(e) if matches!(e.raw_os_error(), Some(libc::EINTR | libc::ETIME | libc::EBUSY | libc::EAGAIN)) => Ok(()),
-        Err(e) => Err(e),
+        Ok(()) | Err(Errno::INTR | Errno::TIME | Errno::BUSY | Errno::AGAIN) => Ok(()),
+        Err(e) => Err(e.into()),
     }
 }
 
@@ -172,8 +191,7 @@ impl Drop for UringBackend {
     fn drop(&mut self) {
         // A closed ring lets go of its files and buffers only in a kernel worker, tens of milliseconds later: until then the filesystem is busy and a
         // scratch file keeps its space.
-        let submitter = self.ring.submitter();
-        let _ = (submitter.unregister_files(), submitter.unregister_buffers());
+        self.ring.unregister();
     }
 }
 
@@ -184,29 +202,11 @@ impl Backend for UringBackend {
             self.arm_look_up();
         }
         while let Some(request) = source(&mut self.buffers) {
-            let prepared = match request.op {
-                Op::Read if request.skip == 0 => Some(2 * request.slot as usize),
-                Op::Write if request.skip == 0 => Some(2 * request.slot as usize + 1),
-                _ => None,
-            };
-            let pushed = match prepared {
-                Some(index) => {
-                    let entry = aimed(&self.prepared[index], request.offset, request.len);
-                    // SAFETY: the entry points into the buffers, which outlive the ring; the slot is not in flight.
-                    unsafe { self.ring.submission_shared().push(&entry) }
-                }
-                None => {
-                    let entry = self.entry(&request);
-                    // SAFETY: as above.
-                    unsafe { self.ring.submission_shared().push(&entry) }
-                }
-            };
+            self.prepare(&request);
             // The ring has more entries than there are slots, each of which is in flight at most once.
-            pushed.map_err(|_| io::Error::other("the submission queue is full"))?;
-            self.waiting += 1;
-            if self.waiting >= self.group {
-                self.waiting = 0;
-                passing(self.ring.submit())?;
+            self.ring.push(request.slot);
+            if self.ring.unsent() >= self.group {
+                passing(self.ring.enter(0, IoringEnterFlags::empty()))?;
             }
         }
         Ok(())
@@ -214,27 +214,23 @@ impl Backend for UringBackend {
 
     #[inline(always)]
     fn wait(&mut self, patience: Patience) -> io::Result<()> {
-        let result = match patience {
-            Patience::Completion => self.ring.submit_and_wait(1),
-            Patience::Poll => self.ring.submit(),
-            Patience::AtMost(ns) => {
-                let time = types::Timespec::new().sec(ns / 1_000_000_000).nsec((ns % 1_000_000_000) as u32);
-                self.ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&time))
-            }
-        };
-        self.waiting = 0;
-        passing(result)
+        passing(match patience {
+            Patience::Completion => self.ring.enter(1, IoringEnterFlags::GETEVENTS),
+            Patience::Poll => self.ring.enter(0, IoringEnterFlags::GETEVENTS),
+            Patience::AtMost(ns) => self.ring.enter_within(1, ns),
+        })
     }
 
     #[inline(always)]
     fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        for completion in self.ring.completion() {
-            if completion.user_data() == LOOK_UP {
-                self.look_up_armed = false;
+        let look_up_armed = &mut self.look_up_armed;
+        self.ring.reap(|user_data, result| {
+            if user_data == LOOK_UP {
+                *look_up_armed = false;
             } else {
-                sink(completion.user_data() as u32, completion.result());
+                sink(user_data as u32, result);
             }
-        }
+        });
     }
 
     fn buffers(&self) -> &Buffers {
@@ -250,24 +246,49 @@ impl Backend for UringBackend {
 mod tests {
     use super::*;
     use std::os::fd::AsFd;
+    use std::time::{Duration, Instant};
 
-    fn bytes(entry: &Entry) -> [u8; 64] {
-        // SAFETY: Entry is a repr(C) wrapper of 64 plain bytes.
-        unsafe { std::ptr::from_ref(entry).cast::<[u8; 64]>().read() }
+    #[test]
+    fn polling_alone_brings_completions() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(4096).unwrap();
+        let shape = RingShape { depth: 1, cache: CachePolicy::Cached };
+        let fd = file.as_fd().try_clone_to_owned().unwrap();
+        let Ok(mut backend) = UringBackend::new(fd, Buffers::new(1, 4096).unwrap(), shape) else {
+            eprintln!("SKIPPED: polling_alone_brings_completions: io_uring is blocked");
+            return;
+        };
+        let mut request = Some(Request { slot: 0, buffer: 0, op: Op::Read, offset: 0, len: 4096, skip: 0 });
+        let (began, mut done) = (Instant::now(), None);
+        backend.enqueue(&mut |_| request.take()).unwrap();
+        // With DEFER_TASKRUN a call without GETEVENTS never does: an open loop that polled saw its requests done a millisecond late.
+        while done.is_none() && began.elapsed() < Duration::from_secs(10) {
+            backend.wait(Patience::Poll).unwrap();
+            backend.reap(&mut |slot, result| done = Some((slot, result)));
+        }
+        assert_eq!(done, Some((0, 4096)));
     }
 
     #[test]
-    fn aiming_a_prepared_entry_equals_building_it_anew() {
+    fn an_entry_that_is_used_again_says_what_a_new_one_would() {
         assert_eq!(size_of::<Entry>(), 64);
         let file = tempfile::tempfile().unwrap();
         let buffers = Buffers::new(4, 8192).unwrap();
-        let shape = RingShape { depth: 2, write_buffer_shift: 2, cache: CachePolicy::Direct };
-        let Ok(backend) = UringBackend::new(file.as_fd().try_clone_to_owned().unwrap(), buffers, shape) else {
-            eprintln!("SKIPPED: aiming_a_prepared_entry_equals_building_it_anew: io_uring is blocked");
+        let shape = RingShape { depth: 2, cache: CachePolicy::Direct };
+        let Ok(mut backend) = UringBackend::new(file.as_fd().try_clone_to_owned().unwrap(), buffers, shape) else {
+            eprintln!("SKIPPED: an_entry_that_is_used_again_says_what_a_new_one_would: io_uring is blocked");
             return;
         };
-        let request = Request { slot: 1, buffer: 3, op: Op::Write, offset: 0x1234_5678_9000, len: 4096, skip: 0 };
-        let built = bytes(&backend.entry(&request));
-        assert_eq!(bytes(&aimed(&backend.prepared[3], request.offset, request.len)), built);
+        let plain = Request { slot: 1, buffer: 1, op: Op::Read, offset: 0x1234_5678_9000, len: 4096, skip: 0 };
+        let write = Request { op: Op::Write, buffer: 3, ..plain };
+        let rest = Request { offset: plain.offset + 512, len: 3584, skip: 512, ..plain };
+        let sync = Request { op: Op::Sync(SyncCall::Fdatasync), offset: 0, len: 0, ..plain };
+        let elsewhere = Request { offset: 0x4000, len: 8192, ..plain };
+        // Every change from one kind to another, and each kind twice in a row.
+        for request in [plain, elsewhere, rest, rest, plain, write, write, sync, sync, write, plain, sync, plain, elsewhere] {
+            backend.prepare(&request);
+            let said = *backend.ring.entry(1);
+            assert_eq!(said, backend.spell(&request));
+        }
     }
 }

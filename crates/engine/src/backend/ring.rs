@@ -1,0 +1,228 @@
+//! The memory that an io_uring shares with the kernel, and the calls on it. Submission entries stay where they were written: one that is sent again only
+//! has its changed fields stored, instead of 64 bytes made anew and copied. Knows nothing of targets, buffers or slots.
+#![allow(unsafe_code)]
+
+use rustix::io_uring::{
+    IORING_OFF_SQ_RING, IORING_OFF_SQES, IoringEnterFlags, IoringFeatureFlags, IoringRegisterOp, IoringSetupFlags, io_uring_enter,
+    io_uring_enter_arg, io_uring_getevents_arg, io_uring_params, io_uring_ptr, io_uring_register, io_uring_setup,
+};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A submission entry (`struct io_uring_sqe` of linux/io_uring.h): 64 bytes, here as the eight words that its fields fall into.
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Entry {
+    /// opcode, flags, ioprio, fd: from the lowest byte on 1, 1, 2 and 4 of them.
+    pub head: u64,
+    /// Offset in the file.
+    pub off: u64,
+    /// Address of the memory.
+    pub addr: u64,
+    /// Bytes.
+    pub len: u32,
+    /// Flags of the operation: of fsync, of sync_file_range, of the timeout.
+    pub op_flags: u32,
+    /// Comes back with the completion.
+    pub user_data: u64,
+    /// Index of the registered buffer, in its lowest 16 bits.
+    pub buf_index: u64,
+    /// Not used by any of our operations.
+    pub rest: [u64; 2],
+}
+
+/// A completion (`struct io_uring_cqe`).
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+struct Completion {
+    user_data: u64,
+    result: i32,
+    flags: u32,
+}
+
+/// A piece of memory shared with the kernel.
+#[derive(Debug)]
+struct Mapping {
+    base: NonNull<u8>,
+    length: usize,
+}
+
+impl Mapping {
+    fn new(fd: &OwnedFd, length: usize, offset: u64) -> io::Result<Self> {
+        let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
+        // SAFETY: a new mapping wherever the kernel likes; no existing memory is affected.
+        let base = unsafe { mmap(std::ptr::null_mut(), length, prot, flags, fd, offset)? };
+        Ok(Self { base: NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?, length })
+    }
+
+    /// The address `offset` bytes into it. The kernel told the offset for this very mapping.
+    fn at<T>(&self, offset: u32) -> *mut T {
+        debug_assert!(offset as usize + size_of::<T>() <= self.length);
+        // SAFETY: within the mapping, see above.
+        unsafe { self.base.as_ptr().add(offset as usize).cast() }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: exactly what was mapped; the ring that points into it is gone with it.
+        let _ = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.length) };
+    }
+}
+
+/// An io_uring. Belongs to the thread that made it.
+#[derive(Debug)]
+pub struct Ring {
+    sq_tail: *const AtomicU32,
+    sq_array: *mut u32,
+    sq_mask: u32,
+    /// Entries handed over, and of these entries that the kernel has taken.
+    queued: u32,
+    sent: u32,
+    cq_head: *const AtomicU32,
+    cq_tail: *const AtomicU32,
+    cq_mask: u32,
+    completions: *const Completion,
+    taken: u32,
+    entries: *mut Entry,
+    entries_len: u32,
+    // Order matters: the file is closed before the memory goes.
+    fd: OwnedFd,
+    _rings: Mapping,
+    _entries: Mapping,
+}
+
+impl Ring {
+    /// A ring with at least `entries` submission entries. Kernels before 5.4 are refused with ENOSYS: their queues lie in two mappings.
+    pub fn new(entries: u32, flags: IoringSetupFlags) -> io::Result<Self> {
+        let mut params = io_uring_params::default();
+        params.flags = flags;
+        // SAFETY: the parameters name no file and no memory of ours.
+        let fd = unsafe { io_uring_setup(entries, &mut params)? };
+        if !params.features.contains(IoringFeatureFlags::SINGLE_MMAP | IoringFeatureFlags::NODROP) {
+            return Err(io::Error::from_raw_os_error(libc::ENOSYS));
+        }
+        let (sq, cq) = (&params.sq_off, &params.cq_off);
+        let sq_bytes = sq.array as usize + params.sq_entries as usize * size_of::<u32>();
+        let cq_bytes = cq.cqes as usize + params.cq_entries as usize * size_of::<Completion>();
+        let rings = Mapping::new(&fd, sq_bytes.max(cq_bytes), IORING_OFF_SQ_RING)?;
+        let memory = Mapping::new(&fd, params.sq_entries as usize * size_of::<Entry>(), IORING_OFF_SQES)?;
+        // SAFETY: the kernel wrote both masks before io_uring_setup returned, and never changes them.
+        let (sq_mask, cq_mask) = unsafe { (rings.at::<u32>(sq.ring_mask).read(), rings.at::<u32>(cq.ring_mask).read()) };
+        Ok(Self {
+            sq_tail: rings.at::<AtomicU32>(sq.tail),
+            sq_array: rings.at::<u32>(sq.array),
+            sq_mask,
+            queued: 0,
+            sent: 0,
+            cq_head: rings.at::<AtomicU32>(cq.head),
+            cq_tail: rings.at::<AtomicU32>(cq.tail),
+            cq_mask,
+            completions: rings.at::<Completion>(cq.cqes),
+            taken: 0,
+            entries: memory.at::<Entry>(0),
+            entries_len: params.sq_entries,
+            fd,
+            _rings: rings,
+            _entries: memory,
+        })
+    }
+
+    /// The entry with this number. Not to be touched between [`Ring::push`] and the [`Ring::enter`] that sends it; afterwards the kernel has its copy.
+    #[inline(always)]
+    pub fn entry(&mut self, index: u32) -> &mut Entry {
+        debug_assert!(index < self.entries_len);
+        // SAFETY: within the mapping; the kernel only reads entries, and only inside io_uring_enter, during which `self` is borrowed.
+        unsafe { &mut *self.entries.add(index as usize) }
+    }
+
+    /// Sends the entry with this number at the next [`Ring::enter`].
+    #[inline(always)]
+    pub fn push(&mut self, index: u32) {
+        debug_assert!(self.unsent() <= self.sq_mask);
+        // SAFETY: the masked index lies in the array, whose slots up to `queued` the kernel has read already.
+        unsafe { self.sq_array.add((self.queued & self.sq_mask) as usize).write(index) };
+        self.queued = self.queued.wrapping_add(1);
+    }
+
+    /// Entries that wait for the next [`Ring::enter`].
+    #[inline(always)]
+    pub fn unsent(&self) -> u32 {
+        self.queued.wrapping_sub(self.sent)
+    }
+
+    /// Sends what was pushed, and waits until `completions` are there. With GETEVENTS even for none of them: with DEFER_TASKRUN completions only arrive in
+    /// such a call.
+    #[inline(always)]
+    pub fn enter(&mut self, completions: u32, events: IoringEnterFlags) -> rustix::io::Result<()> {
+        self.publish();
+        // SAFETY: the buffers that the entries name outlive the ring (the caller's duty, see `UringBackend`).
+        let sent = unsafe { io_uring_enter(&self.fd, self.unsent(), completions, events)? };
+        self.sent = self.sent.wrapping_add(sent);
+        Ok(())
+    }
+
+    /// As [`Ring::enter`], but no longer than this.
+    pub fn enter_within(&mut self, completions: u32, ns: u64) -> rustix::io::Result<()> {
+        self.publish();
+        let time = rustix::thread::Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
+        let arg = io_uring_getevents_arg { ts: io_uring_ptr::new((&raw const time).cast_mut().cast()), ..Default::default() };
+        let flags = IoringEnterFlags::GETEVENTS | IoringEnterFlags::EXT_ARG;
+        // SAFETY: as above; the time lives until the call returns.
+        let sent = unsafe { io_uring_enter_arg(&self.fd, self.unsent(), completions, flags, Some(&arg))? };
+        self.sent = self.sent.wrapping_add(sent);
+        Ok(())
+    }
+
+    /// Shows the kernel how far the queue goes.
+    #[inline(always)]
+    fn publish(&mut self) {
+        // SAFETY: the tail lies in the mapping, and only this thread writes it.
+        unsafe { (*self.sq_tail).store(self.queued, Ordering::Release) };
+    }
+
+    /// Hands over all completions that are there: user data and result.
+    #[inline(always)]
+    pub fn reap(&mut self, mut sink: impl FnMut(u64, i32)) {
+        // SAFETY: head and tail lie in the mapping; only this thread writes the head.
+        let tail = unsafe { (*self.cq_tail).load(Ordering::Acquire) };
+        if self.taken == tail {
+            return;
+        }
+        while self.taken != tail {
+            // SAFETY: between head and tail the kernel has written the completion, and leaves it alone until the head passes it.
+            let Completion { user_data, result, .. } = unsafe { self.completions.add((self.taken & self.cq_mask) as usize).read() };
+            self.taken = self.taken.wrapping_add(1);
+            sink(user_data, result);
+        }
+        // SAFETY: as above.
+        unsafe { (*self.cq_head).store(self.taken, Ordering::Release) };
+    }
+
+    /// Names a file by index 0 from now on.
+    pub fn register_file(&self, file: RawFd) -> rustix::io::Result<()> {
+        // SAFETY: the array lives until the call returns; the kernel takes a reference of its own on the file.
+        unsafe { io_uring_register(&self.fd, IoringRegisterOp::RegisterFiles, (&raw const file).cast(), 1) }.map(drop)
+    }
+
+    /// Pins memory, so that requests need not.
+    ///
+    /// # Safety
+    /// The memory stays mapped where it is as long as the ring lives.
+    pub unsafe fn register_buffers(&self, buffers: &[libc::iovec]) -> rustix::io::Result<()> {
+        // SAFETY: the array lives until the call returns; the memory, see above.
+        unsafe { io_uring_register(&self.fd, IoringRegisterOp::RegisterBuffers, buffers.as_ptr().cast(), buffers.len() as u32) }.map(drop)
+    }
+
+    /// Lets go of file and buffers.
+    pub fn unregister(&self) {
+        for operation in [IoringRegisterOp::UnregisterFiles, IoringRegisterOp::UnregisterBuffers] {
+            // SAFETY: takes nothing. What was not registered cannot be unregistered, which is no harm.
+            let _ = unsafe { io_uring_register(&self.fd, operation, std::ptr::null(), 0) };
+        }
+    }
+}
