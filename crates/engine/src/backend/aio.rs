@@ -1,10 +1,12 @@
 //! Linux native AIO by raw system calls (io_setup(2), io_submit(2), io_getevents(2)). Asynchronous only with O_DIRECT.
 #![allow(unsafe_code)]
 
-use super::{Backend, LOOK_UP_NS, Op, Patience, Request, advise_dontneed, group_of, sync::sync, sync::write_back};
+use super::{Backend, Grouping, LOOK_UP_NS, Op, Patience, Request, advise_dontneed, sync::sync, sync::write_back};
 use crate::buffers::Buffers;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const IOCB_CMD_PREAD: u16 = 0;
 const IOCB_CMD_PWRITE: u16 = 1;
@@ -37,6 +39,22 @@ struct Event {
     res2: i64,
 }
 
+/// Head of the completion ring that the kernel maps at the address that the context id is: `struct aio_ring` of fs/aio.c, the same since Linux 2.5 and read
+/// by libaio and fio too. The events follow it.
+#[repr(C)]
+struct EventRing {
+    id: u32,
+    nr: u32,
+    head: AtomicU32,
+    tail: AtomicU32,
+    magic: u32,
+    compat_features: u32,
+    incompat_features: u32,
+    header_length: u32,
+}
+
+const RING_MAGIC: u32 = 0xa10a_10a1;
+
 /// Linux AIO.
 #[derive(Debug)]
 pub struct AioBackend {
@@ -51,8 +69,9 @@ pub struct AioBackend {
     /// Done without the kernel's queue: sync_file_range has no AIO form, and some filesystems refuse AIO's fsync.
     at_once: Vec<(u32, i32)>,
     in_flight: usize,
-    /// Requests that go to the kernel in one call.
-    group: usize,
+    /// The completion ring, where its layout is the known one.
+    ring: Option<NonNull<EventRing>>,
+    grouping: Grouping,
 }
 
 impl AioBackend {
@@ -65,7 +84,7 @@ impl AioBackend {
         }
         let number = fd.as_raw_fd() as u32;
         let iocbs = (0..u64::from(depth)).map(|slot| Iocb { data: slot, fd: number, ..Iocb::default() }).collect();
-        let (group, depth) = (group_of(depth) as usize, depth as usize);
+        let (grouping, depth) = (Grouping::of(depth), depth as usize);
         Ok(Self {
             fd,
             context,
@@ -76,8 +95,44 @@ impl AioBackend {
             ready: 0,
             at_once: Vec::with_capacity(depth),
             in_flight: 0,
-            group,
+            ring: event_ring(context),
+            grouping,
         })
+    }
+
+    /// Sends what waits, without waiting for completions.
+    fn send(&mut self) -> io::Result<()> {
+        let sent = self.queued.len() as u32;
+        self.submit()?;
+        self.grouping.learn(sent, self.unread());
+        Ok(())
+    }
+
+    /// Completions that can be read without a call.
+    #[inline(always)]
+    fn unread(&self) -> u32 {
+        let Some(ring) = self.ring else { return 0 };
+        // SAFETY: the kernel maps the ring as long as the context lives.
+        let ring = unsafe { ring.as_ref() };
+        let (head, tail, nr) = (ring.head.load(Ordering::Relaxed), ring.tail.load(Ordering::Acquire), ring.nr);
+        if tail >= head { tail - head } else { tail + nr - head }
+    }
+
+    /// Takes what can be read without a call; nobody else reads this ring.
+    #[inline(always)]
+    fn read(&mut self) {
+        let Some(ring) = self.ring else { return };
+        let unread = (self.unread() as usize).min(self.events.len());
+        // SAFETY: as above; the events lie behind the head, `nr` of them.
+        let (ring, events) = unsafe { (ring.as_ref(), ring.as_ptr().add(1).cast::<Event>()) };
+        let head = ring.head.load(Ordering::Relaxed);
+        for (at, event) in self.events[..unread].iter_mut().enumerate() {
+            // SAFETY: below `nr`; between head and tail the kernel has written the event, and leaves it alone until the head passes it.
+            *event = unsafe { events.add((head as usize + at) % ring.nr as usize).read() };
+        }
+        ring.head.store((head + unread as u32) % ring.nr, Ordering::Release);
+        self.ready = unread;
+        self.in_flight -= unread;
     }
 
     fn submit(&mut self) -> io::Result<()> {
@@ -108,6 +163,15 @@ impl AioBackend {
     }
 }
 
+/// The completion ring of a context; `None` where it looks otherwise than this program knows it.
+fn event_ring(context: u64) -> Option<NonNull<EventRing>> {
+    let ring = NonNull::new(context as usize as *mut EventRing)?;
+    // SAFETY: io_setup maps the ring at the address that it returns as the id (fs/aio.c: aio_setup_ring).
+    let head = unsafe { ring.as_ref() };
+    let known = head.magic == RING_MAGIC && head.incompat_features == 0 && head.header_length as usize == size_of::<EventRing>();
+    known.then_some(ring)
+}
+
 impl Backend for AioBackend {
     fn enqueue(&mut self, source: &mut impl FnMut(&mut Buffers) -> Option<Request>) -> io::Result<()> {
         while let Some(request) = source(&mut self.buffers) {
@@ -131,8 +195,8 @@ impl Backend for AioBackend {
             iocb.nbytes = u64::from(request.len);
             iocb.offset = request.offset as i64;
             self.queued.push(iocb);
-            if self.queued.len() >= self.group {
-                self.submit()?;
+            if self.queued.len() >= self.grouping.size() as usize {
+                self.send()?;
             }
         }
         Ok(())
@@ -140,7 +204,8 @@ impl Backend for AioBackend {
 
     fn wait(&mut self, patience: Patience) -> io::Result<()> {
         self.submit()?;
-        if self.in_flight == 0 {
+        self.read();
+        if self.in_flight == 0 || self.ready > 0 {
             return Ok(());
         }
         let wait_ns = match patience {

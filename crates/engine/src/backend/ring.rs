@@ -155,6 +155,13 @@ impl Ring {
         self.queued.wrapping_sub(self.sent)
     }
 
+    /// Completions that are there.
+    #[inline(always)]
+    pub fn ready(&self) -> u32 {
+        // SAFETY: the tail lies in the mapping.
+        unsafe { (*self.cq_tail).load(Ordering::Acquire) }.wrapping_sub(self.taken)
+    }
+
     /// Sends what was pushed, and waits until `completions` are there. With GETEVENTS even for none of them: with DEFER_TASKRUN completions only arrive in
     /// such a call.
     #[inline(always)]

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::ring::{Entry, Ring};
-use super::{Backend, LOOK_UP_NS, Op, Patience, Request, advise_dontneed, group_of};
+use super::{Backend, Grouping, LOOK_UP_NS, Op, Patience, Request, advise_dontneed};
 use crate::buffers::Buffers;
 use diskproof_model::plan::{CachePolicy, SyncCall};
 use rustix::io::Errno;
@@ -31,8 +31,7 @@ pub struct UringBackend {
     registered: Registered,
     look_up: Box<LookUp>,
     look_up_armed: bool,
-    /// Requests that go to the kernel in one call.
-    group: u32,
+    grouping: Grouping,
     features: Vec<String>,
 }
 
@@ -115,7 +114,7 @@ impl UringBackend {
             registered: Registered { file, buffers: fixed },
             look_up: Box::new(LookUp { seconds: 0, nanoseconds: LOOK_UP_NS as i64 }),
             look_up_armed: false,
-            group: group_of(shape.depth),
+            grouping: Grouping::of(shape.depth),
             features,
         })
     }
@@ -167,6 +166,15 @@ impl UringBackend {
         }
     }
 
+    /// Sends what waits, without waiting for completions.
+    #[inline(always)]
+    fn send(&mut self) -> io::Result<()> {
+        let sent = self.ring.unsent();
+        passing(self.ring.enter(0, IoringEnterFlags::empty()))?;
+        self.grouping.learn(sent, self.ring.ready());
+        Ok(())
+    }
+
     fn arm_look_up(&mut self) {
         let addr = (&raw const *self.look_up) as u64;
         let head = u64::from(IoringOp::Timeout as u8);
@@ -205,8 +213,8 @@ impl Backend for UringBackend {
             self.prepare(&request);
             // The ring has more entries than there are slots, each of which is in flight at most once.
             self.ring.push(request.slot);
-            if self.ring.unsent() >= self.group {
-                passing(self.ring.enter(0, IoringEnterFlags::empty()))?;
+            if self.ring.unsent() >= self.grouping.size() {
+                self.send()?;
             }
         }
         Ok(())
@@ -215,6 +223,8 @@ impl Backend for UringBackend {
     #[inline(always)]
     fn wait(&mut self, patience: Patience) -> io::Result<()> {
         passing(match patience {
+            // What is done already needs no call.
+            Patience::Completion | Patience::AtMost(_) if self.ring.unsent() == 0 && self.ring.ready() > 0 => Ok(()),
             Patience::Completion => self.ring.enter(1, IoringEnterFlags::GETEVENTS),
             Patience::Poll => self.ring.enter(0, IoringEnterFlags::GETEVENTS),
             Patience::AtMost(ns) => self.ring.enter_within(1, ns),
