@@ -1,5 +1,9 @@
 //! The command line: what may be written, and what each word means. Checks form only; whether it makes sense for a target is the commands' business.
 
+use crate::commands::export::Export;
+use crate::commands::history::{self, History};
+use crate::commands::show::Show;
+use crate::saved::Keeping;
 use crate::workload::WorkloadFlags;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use diskproof_analysis::expect::Expected;
@@ -28,6 +32,13 @@ pub enum Verb {
     Run(Box<Run>),
     /// Show what a disk is: identity, layers, queue settings, link, write cache; measures nothing
     Info(Info),
+    /// Print a saved run again, exactly as it was printed then, or a record from a file
+    Show(Show),
+    /// List the saved runs; label, import, delete or prune them
+    #[command(after_help = history::HELP)]
+    History(Box<History>),
+    /// Write a saved run to files
+    Export(Export),
 }
 
 const CHECK_HELP: &str = "\
@@ -99,6 +110,9 @@ pub struct Measuring {
     /// Exit with 1 unless this holds, such as 'random-read-d32.iops>=5000' (repeatable)
     #[arg(long = "expect", value_name = "CONDITION", action = ArgAction::Append)]
     pub expected: Vec<Expected>,
+    /// Whether and where the run is saved.
+    #[command(flatten)]
+    pub keeping: Keeping,
 }
 
 impl Measuring {

@@ -1,6 +1,7 @@
 //! Exit codes, and which error has which.
 
 use diskproof_engine::RunError;
+use diskproof_history::HistoryError;
 use diskproof_model::target::Refusal;
 use diskproof_target::{OpenError, ProbeError};
 use std::process::ExitCode;
@@ -54,6 +55,9 @@ pub enum Failure {
     /// The engine gave up.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// The history was asked for and cannot be used.
+    #[error(transparent)]
+    History(#[from] HistoryError),
 }
 
 impl Failure {
@@ -62,7 +66,7 @@ impl Failure {
         match self {
             Self::Usage(_) | Self::Probe(_) => Exit::Usage,
             Self::Refused(_) => Exit::Refused,
-            Self::Open(_) | Self::Run(_) => Exit::Failed,
+            Self::Open(_) | Self::Run(_) | Self::History(_) => Exit::Failed,
         }
     }
 }

@@ -12,6 +12,7 @@ mod live;
 mod measure;
 mod output;
 mod plan_file;
+pub mod saved;
 pub mod workload;
 
 use args::{Args, Verb};
@@ -29,6 +30,9 @@ pub fn main() -> ExitCode {
         Verb::Check(check) => commands::check::check(check),
         Verb::Run(run) => commands::run::run(run),
         Verb::Info(info) => commands::info::info(info),
+        Verb::Show(show) => commands::show::show(show),
+        Verb::History(history) => commands::history::history(history),
+        Verb::Export(export) => commands::export::export(export),
     };
     match done {
         Ok(exit) => exit.into(),

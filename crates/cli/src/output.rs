@@ -3,6 +3,7 @@
 use crate::args::{ColorWhen, Measuring};
 use crate::failure::Failure;
 use crate::formats::{Document, Format};
+use crate::saved::{self, Remark};
 use anyhow::Context as _;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
@@ -202,22 +203,57 @@ pub fn show_plan(plan: &Plan, targets: &[TargetIdentity], measuring: &Measuring)
 pub fn deliver(record: &Record, savings: &Savings<'_>, measuring: &Measuring) -> anyhow::Result<()> {
     // Saved first: a reader that goes away (`| head`) must not cost the record.
     let saved = savings.save(record, Voice::of(measuring));
-    let printed = to_stdout(|out| {
-        if measuring.json {
-            return json::write_record(record, out);
-        }
-        let style = style(measuring.color);
-        terminal::write_record(record, &style, out)?;
-        if measuring.commands {
-            writeln!(out)?;
-            terminal::write_commands(record, &style, out)?;
-        }
-        Ok(())
+    let page = page(record, measuring);
+    let remarks = saved::keep(record, &page, &measuring.keeping);
+    let printed = to_stdout(|out| match measuring.json {
+        true => json::write_record(record, out),
+        false => write_page(&page, measuring.color, out),
     });
+    remark(&remarks, Voice::of(measuring));
     saved.and(unless_unread(printed))
 }
 
+/// What a run prints: its page, and the commands where they are asked for.
+fn page(record: &Record, measuring: &Measuring) -> String {
+    let page = record_page(record);
+    if measuring.commands { format!("{page}\n{}", commands_page(record)) } else { page }
+}
+
+/// The page of a record, with colours, as wide as stdout is.
+pub fn record_page(record: &Record) -> String {
+    text(|out| terminal::write_record(record, &Style { color: Color::Ansi, ..style(ColorWhen::Auto) }, out))
+}
+
+/// The page of its commands, with colours.
+pub fn commands_page(record: &Record) -> String {
+    text(|out| terminal::write_commands(record, &Style { color: Color::Ansi, ..style(ColorWhen::Auto) }, out))
+}
+
+fn text(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
+    let mut bytes = Vec::new();
+    write(&mut bytes).expect("a Vec takes everything");
+    String::from_utf8(bytes).expect("pages are made of text")
+}
+
+/// Prints a page that was made before, without its colours where stdout has none.
+pub fn write_page(page: &str, color: ColorWhen, out: &mut dyn Write) -> io::Result<()> {
+    match style(color).color {
+        Color::Ansi => out.write_all(page.as_bytes()),
+        Color::Plain => write!(out, "{}", anstream::adapter::strip_str(page)),
+    }
+}
+
+/// Says what there is to say on stderr; warnings also where notes are not wanted.
+pub fn remark(remarks: &[Remark], voice: Voice) {
+    for remark in remarks {
+        match remark {
+            Remark::Note(text) => voice.say(text),
+            Remark::Warning(text) => complain(&format!("warning: {text}")),
+        }
+    }
+}
+
 /// A reader that goes away (`| head`) has seen enough: how the run went still decides the exit code.
-fn unless_unread(printed: anyhow::Result<()>) -> anyhow::Result<()> {
+pub fn unless_unread(printed: anyhow::Result<()>) -> anyhow::Result<()> {
     printed.or_else(|error| if is_broken_pipe(&error) { Ok(()) } else { Err(error) })
 }

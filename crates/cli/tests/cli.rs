@@ -131,10 +131,11 @@ fn progress_is_a_line_per_workload_with_the_budget_first() {
     let output = here.check(&[]).assert().code(0).get_output().clone();
     let err = String::from_utf8(output.stderr).unwrap();
     let lines: Vec<&str> = err.lines().collect();
-    assert_eq!(lines.len(), 9, "{err}");
+    assert_eq!(lines.len(), 10, "{err}");
     assert!(
         lines[0].contains("takes about 1.0 s; writes at most") && lines[1].contains("1/8 sequential-write") && lines[8].contains("8/8")
     );
+    assert!(lines[9].contains("saved as "), "{err}");
     assert!(lines.iter().all(|line| line.starts_with("diskproof: ")) && !err.contains(['\r', '\u{1b}']), "{err}");
 }
 

@@ -10,6 +10,7 @@ pub mod measurement;
 pub mod plan;
 pub mod progress;
 pub mod record;
+pub mod saved;
 pub mod series;
 pub mod summary;
 pub mod surface;

@@ -4,6 +4,7 @@ use crate::text::is_hidden;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
+use diskproof_model::saved::SavedRun;
 use diskproof_model::target::{HostFacts, TargetIdentity};
 use std::io::{self, Write};
 
@@ -27,6 +28,11 @@ pub fn write_plan(plan: &Plan, targets: &[TargetIdentity], out: &mut dyn Write) 
 /// Writes a comparison: a published contract too.
 pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     write_document(&serde_json::to_string_pretty(comparison)?, out)
+}
+
+/// Writes saved runs in short: an array, in the order given.
+pub fn write_runs(runs: &[SavedRun], out: &mut dyn Write) -> io::Result<()> {
+    write_document(&serde_json::to_string_pretty(runs)?, out)
 }
 
 /// JSON demands escapes only below U+0020. A device's name may also hold U+009B, which some terminals take for an escape sequence, or marks

@@ -1,5 +1,8 @@
 //! One file per verb: flags in, plan out, then the common way.
 
 pub mod check;
+pub mod export;
+pub mod history;
 pub mod info;
 pub mod run;
+pub mod show;

@@ -10,12 +10,16 @@ use std::process::{Command, Output, Stdio};
 /// A short run: each workload gets a tenth of a second or two.
 pub const SHORT: [&str; 4] = ["--time", "1s", "--size", "16M"];
 
+/// Where runs are saved: never in the history of whoever runs the tests. All tests share it, as programs on a machine do.
+pub const HISTORY: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/history.db");
+
 /// The program, in an environment without the variables that it looks at.
 pub fn program<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_diskproof"));
-    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "CI"] {
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "CI", "DISKPROOF_NO_HISTORY"] {
         command.env_remove(name);
     }
+    command.env("DISKPROOF_HISTORY", HISTORY);
     command.args(arguments).stdin(Stdio::null());
     command
 }
@@ -65,6 +69,10 @@ pub fn check_as_nobody(target: &Path, flags: &[&str]) -> Ran {
     std::fs::copy(env!("CARGO_BIN_EXE_diskproof"), &copy).unwrap();
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy).arg("check").arg(target).args(flags);
+    let own = place.path().join("own");
+    std::fs::create_dir(&own).unwrap();
+    std::os::unix::fs::chown(&own, Some(65534), Some(65534)).unwrap();
+    command.env("DISKPROOF_HISTORY", own.join("history.db"));
     command.current_dir("/").stdin(Stdio::null()).output().unwrap().into()
 }
 

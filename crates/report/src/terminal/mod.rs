@@ -6,6 +6,7 @@ mod figures;
 mod identity;
 mod plan;
 mod record;
+mod runs;
 mod subject;
 mod words;
 
@@ -13,6 +14,7 @@ pub use commands::write_commands;
 pub use identity::write_identity;
 pub use plan::{budget_line, write_plan};
 pub use record::write_record;
+pub use runs::write_runs;
 
 use crate::text::{clean, columns, glue_units, wrap};
 

@@ -55,7 +55,7 @@ pub(super) fn asked_text(plan: &Plan) -> String {
 }
 
 /// `2026-11-20T10:00:00Z` for people; anything else stays as it is.
-fn start_text(started: &str) -> String {
+pub(super) fn start_text(started: &str) -> String {
     match (started.get(..10), started.get(10..11), started.get(11..16), started.ends_with('Z')) {
         (Some(day), Some("T"), Some(minute), true) => format!("{day} {minute} UTC"),
         _ => started.to_owned(),

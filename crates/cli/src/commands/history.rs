@@ -1,0 +1,308 @@
+//! `diskproof history`: the saved runs, listed, labelled, imported, removed. Measures nothing.
+
+use crate::args::ColorWhen;
+use crate::failure::{Exit, Failure};
+use crate::output::{Voice, complain, remark, style, to_stdout, unless_unread};
+use crate::saved::{Kept, empty_text, import, load, open, parse_label, place, run_id, short};
+use diskproof_history::{Filter, History as Opened, Outcome};
+use diskproof_model::saved::SavedRun;
+use diskproof_report::{json, terminal};
+use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
+use std::path::{Path, PathBuf};
+
+/// Below the help of `history`.
+pub const HELP: &str = "\
+Without a command it lists the runs, the newest first. Ages: 90d, 12w, 36h, 1y. A label keeps a run from being pruned.
+
+Examples:
+  diskproof history --since 7d
+  diskproof history --serial S64FNE0R --json
+  diskproof history label latest before-upgrade
+  diskproof history import /mnt/usb/db2/*.json
+  diskproof history prune --older-than 90d --dry-run";
+
+/// `diskproof history`
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct History {
+    /// Something else than a list.
+    #[command(subcommand)]
+    pub action: Option<Action>,
+    /// What to list.
+    #[command(flatten)]
+    pub list: List,
+}
+
+/// What to list.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct List {
+    /// Runs on this path; *, ? and [] as in a shell
+    #[arg(long, value_name = "PATH")]
+    pub target: Option<String>,
+    /// Runs on the disk of this serial, whatever the path and the machine
+    #[arg(long, value_name = "SERIAL")]
+    pub serial: Option<String>,
+    /// Runs of this verb
+    #[arg(long, value_name = "VERB")]
+    pub verb: Option<String>,
+    /// Runs on this machine
+    #[arg(long, value_name = "NAME")]
+    pub host: Option<String>,
+    /// Runs of this label
+    #[arg(long, value_name = "LABEL")]
+    pub label: Option<String>,
+    /// Runs since then: an age (7d), a day (2026-11-20) or a time (2026-11-20T10:00:00Z)
+    #[arg(long, value_name = "WHEN", value_parser = parse_since)]
+    pub since: Option<Timestamp>,
+    /// At most so many, the newest
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// Print the list as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Colour the list
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: Option<ColorWhen>,
+    /// The history.
+    #[command(flatten)]
+    pub kept: Kept,
+}
+
+/// Something else than a list.
+#[derive(Debug, clap::Subcommand)]
+pub enum Action {
+    /// Remove old runs for good; those with a label stay
+    Prune(Prune),
+    /// Give a run a name, or take it away with an empty one ('')
+    Label(Label),
+    /// Remove runs for good
+    Delete(Delete),
+    /// Add records from files, such as those of other machines; a run that is there already stays as it is
+    Import(Import),
+}
+
+/// `diskproof history prune`
+#[derive(Debug, clap::Args)]
+pub struct Prune {
+    /// Remove runs older than this, such as 90d
+    #[arg(long, value_name = "AGE", value_parser = parse_age, required_unless_present = "keep", conflicts_with = "keep")]
+    pub older_than: Option<SignedDuration>,
+    /// Remove all but the newest N
+    #[arg(long, value_name = "N")]
+    pub keep: Option<u64>,
+    /// Only list what would be removed
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The history.
+    #[command(flatten)]
+    pub kept: Kept,
+}
+
+/// `diskproof history label`
+#[derive(Debug, clap::Args)]
+pub struct Label {
+    /// An id or the beginning of one, latest, latest~1 or a label
+    pub run: String,
+    /// The name; '' takes it away
+    #[arg(value_parser = parse_new_label)]
+    pub label: String,
+    /// The history.
+    #[command(flatten)]
+    pub kept: Kept,
+}
+
+/// `diskproof history delete`
+#[derive(Debug, clap::Args)]
+pub struct Delete {
+    /// Ids or the beginnings of them, latest, latest~1, or labels (the newest run of each)
+    #[arg(value_name = "RUN", required = true)]
+    pub runs: Vec<String>,
+    /// The history.
+    #[command(flatten)]
+    pub kept: Kept,
+}
+
+/// `diskproof history import`
+#[derive(Debug, clap::Args)]
+pub struct Import {
+    /// Records (.json) or report pages (.html)
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<String>,
+    /// A name for all of them
+    #[arg(long, value_name = "LABEL", value_parser = parse_label)]
+    pub label: Option<String>,
+    /// The history.
+    #[command(flatten)]
+    pub kept: Kept,
+}
+
+/// Lists, or does what is asked.
+pub fn history(history: &History) -> anyhow::Result<Exit> {
+    match &history.action {
+        None => list(&history.list),
+        Some(Action::Prune(prune)) => remove_old(prune),
+        Some(Action::Label(label)) => name(label),
+        Some(Action::Delete(delete)) => remove(delete),
+        Some(Action::Import(import)) => add(import),
+    }
+}
+
+fn list(list: &List) -> anyhow::Result<Exit> {
+    let place = place(list.kept.file())?;
+    let runs = match Opened::open(&place).map_err(Failure::History)? {
+        Some(history) => history.list(&list.filter()).map_err(Failure::History)?,
+        None => Vec::new(),
+    };
+    if runs.is_empty() && !list.json {
+        match list.filter() == Filter::default() {
+            true => complain(&empty_text(&place.path)),
+            false => complain("no saved run is like this; 'diskproof history' lists all"),
+        }
+        return Ok(Exit::Done);
+    }
+    write(&runs, list.json, list.color)
+}
+
+fn write(runs: &[SavedRun], as_json: bool, color: Option<ColorWhen>) -> anyhow::Result<Exit> {
+    unless_unread(to_stdout(|out| match as_json {
+        true => json::write_runs(runs, out),
+        false => terminal::write_runs(runs, &style(color.unwrap_or(ColorWhen::Auto)), out),
+    }))?;
+    Ok(Exit::Done)
+}
+
+impl List {
+    fn filter(&self) -> Filter {
+        // As it stands in records: absolute, symlinks resolved. What is not there may be a pattern, or a path of another machine.
+        let target =
+            |path: &String| Path::new(path).canonicalize().map_or_else(|_| path.clone(), |path| path.to_string_lossy().into_owned());
+        Filter {
+            target: self.target.as_ref().map(target),
+            serial: self.serial.clone(),
+            verb: self.verb.clone(),
+            host: self.host.clone(),
+            label: self.label.clone(),
+            since: self.since.map(Timestamp::as_second),
+            limit: self.limit,
+        }
+    }
+}
+
+fn remove_old(prune: &Prune) -> anyhow::Result<Exit> {
+    let mut history = open(prune.kept.file())?;
+    let before = prune.older_than.map(|age| Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN).as_second());
+    let runs = history.prunable(before, prune.keep).map_err(Failure::History)?;
+    if prune.dry_run {
+        complain(&format!("{} would be removed; nothing was", counted(runs.len())));
+        return if runs.is_empty() { Ok(Exit::Done) } else { write(&runs, false, None) };
+    }
+    let ids: Vec<String> = runs.into_iter().map(|run| run.run_id).collect();
+    let removed = history.delete(&ids).map_err(Failure::History)?;
+    complain(&format!("{} removed", counted(removed)));
+    Ok(Exit::Done)
+}
+
+fn name(label: &Label) -> anyhow::Result<Exit> {
+    let mut history = open(label.kept.file())?;
+    let id = run_id(&history, &label.run)?;
+    let name = Some(label.label.as_str()).filter(|name| !name.is_empty());
+    history.label(&id, name).map_err(Failure::History)?;
+    match name {
+        Some(name) => complain(&format!("run {} has the label {name} now", short(&id))),
+        None => complain(&format!("run {} has no label now", short(&id))),
+    }
+    Ok(Exit::Done)
+}
+
+fn remove(delete: &Delete) -> anyhow::Result<Exit> {
+    let mut history = open(delete.kept.file())?;
+    // All or nothing: a mistyped word must not cost the runs before it.
+    let ids = delete.runs.iter().map(|run| run_id(&history, run)).collect::<Result<Vec<_>, _>>()?;
+    let removed = history.delete(&ids).map_err(Failure::History)?;
+    complain(&format!("{} removed", counted(removed)));
+    Ok(Exit::Done)
+}
+
+fn add(files: &Import) -> anyhow::Result<Exit> {
+    let (mut added, mut known, mut failed) = (0, 0, None);
+    for file in &files.files {
+        let saved = load_file(file).and_then(|record| import(&record, files.label.as_deref(), files.kept.file()));
+        match saved {
+            Ok((outcome, moved)) => {
+                remark(moved.as_slice(), Voice::Lines);
+                match outcome {
+                    Outcome::Added => added += 1,
+                    Outcome::Known => known += 1,
+                }
+            }
+            // The others are still worth having.
+            Err(error) => {
+                complain(&format!("error: {error}"));
+                failed = Some(error.exit());
+            }
+        }
+    }
+    let there = if known > 0 { format!(", {known} there already") } else { String::new() };
+    complain(&format!("{} added{there}", counted(added)));
+    Ok(failed.unwrap_or(Exit::Done))
+}
+
+/// Only a file can be imported: `latest` is there already.
+fn load_file(file: &str) -> Result<diskproof_model::record::Record, Failure> {
+    let path: PathBuf = file.into();
+    let path = if file == "-" || path.is_absolute() { file.to_owned() } else { format!("./{file}") };
+    load(&path, None)
+}
+
+fn counted(runs: usize) -> String {
+    if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") }
+}
+
+fn parse_new_label(text: &str) -> Result<String, String> {
+    if text.is_empty() { Ok(String::new()) } else { parse_label(text) }
+}
+
+/// `90d`, `12w`, `36h`, `1y`: histories are long, so that minutes have no place here.
+fn parse_age(text: &str) -> Result<SignedDuration, String> {
+    let wrong = || format!("'{text}' is not an age; write a number with h, d, w or y, such as 90d");
+    let unit = text.chars().next_back().ok_or_else(wrong)?;
+    let number: i64 = text[..text.len() - unit.len_utf8()].parse().map_err(|_| wrong())?;
+    let hours = match unit {
+        'h' => 1,
+        'd' => 24,
+        'w' => 7 * 24,
+        'y' => 365 * 24,
+        _ => return Err(wrong()),
+    };
+    // A hundred thousand years, so that nothing below can overflow.
+    let hours = number.checked_mul(hours).filter(|hours| (0..=876_000_000).contains(hours)).ok_or_else(wrong)?;
+    Ok(SignedDuration::from_hours(hours))
+}
+
+fn parse_since(text: &str) -> Result<Timestamp, String> {
+    let day = |day: Date| day.to_zoned(TimeZone::UTC).ok().map(|start| start.timestamp());
+    let wrong =
+        || format!("'{text}' is no time; write an age such as 7d, a day such as 2026-11-20, or a time such as 2026-11-20T10:00:00Z");
+    if let Ok(age) = parse_age(text) {
+        return Timestamp::now().checked_sub(age).map_err(|_| wrong());
+    }
+    text.parse::<Timestamp>().ok().or_else(|| text.parse::<Date>().ok().and_then(day)).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_and_times_are_understood() {
+        assert_eq!(parse_age("90d").unwrap(), SignedDuration::from_hours(90 * 24));
+        assert_eq!(parse_age("1y").unwrap(), SignedDuration::from_hours(365 * 24));
+        for text in ["", "d", "90", "-1d", "90m", "1.5d", "99999999999999d", "5µ"] {
+            assert!(parse_age(text).is_err(), "{text}");
+        }
+        assert_eq!(parse_since("2026-11-20").unwrap().to_string(), "2026-11-20T00:00:00Z");
+        assert_eq!(parse_since("2026-11-20T10:00:00+02:00").unwrap().to_string(), "2026-11-20T08:00:00Z");
+        assert!(parse_since("7d").unwrap() < Timestamp::now());
+        assert!(parse_since("yesterday").is_err());
+    }
+}

@@ -1,0 +1,333 @@
+//! Saved runs: where the history lies, what is said when a run is saved, and which record a word means. Knows the environment, not SQL.
+
+use crate::failure::Failure;
+use diskproof_history::{Folders, History, NewRun, Outcome, Place, SetAside, Stored, save};
+use diskproof_model::record::{RECORD_SCHEMA, Record};
+use rustix::process::geteuid;
+use std::ffi::OsString;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// Digits of a run's id that tell it from all others of a lifetime, and fit into a list.
+pub const SHORT_ID: usize = 8;
+/// Fewer digits are too likely to be a mistake.
+const PREFIX_MIN: usize = 4;
+/// Longer labels would not fit into a list.
+const LABEL_MAX: usize = 40;
+/// Names the newest run.
+const LATEST: &str = "latest";
+
+/// Flags of measuring verbs: whether and where a run is saved.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Keeping {
+    /// A name for this run in the history, for 'show' and 'compare'; several runs may share one
+    #[arg(long, value_name = "LABEL", value_parser = parse_label, conflicts_with = "no_history")]
+    pub label: Option<String>,
+    /// Save the run there [default: $DISKPROOF_HISTORY, or diskproof/history.db in $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, value_name = "FILE", conflicts_with = "no_history")]
+    pub history: Option<PathBuf>,
+    /// Do not save the run; so does DISKPROOF_NO_HISTORY=1
+    #[arg(long)]
+    pub no_history: bool,
+}
+
+/// Flag of the verbs that read what is saved.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Kept {
+    /// The history [default: $DISKPROOF_HISTORY, or diskproof/history.db in $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
+}
+
+impl Kept {
+    /// The flag's value.
+    pub fn file(&self) -> Option<&Path> {
+        self.history.as_deref()
+    }
+}
+
+/// What there is to say once a run has been saved, or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remark {
+    /// Good to know.
+    Note(String),
+    /// Something did not work.
+    Warning(String),
+}
+
+/// A label must not look like anything else that names a run.
+pub fn parse_label(text: &str) -> Result<String, String> {
+    let wrong = match () {
+        () if text.is_empty() => "is empty",
+        () if text.chars().count() > LABEL_MAX => "is longer than 40 characters",
+        () if text.contains(|c: char| c.is_control() || c == '/') => "holds a slash or a control character",
+        () if text.trim() != text => "begins or ends with a space",
+        () if text == LATEST || text.starts_with("latest~") => "names the newest run already",
+        () if text == "-" || is_file(text) => "looks like a file",
+        () if text.len() == 32 && is_hex(text) => "looks like the id of a run",
+        () => return Ok(text.to_owned()),
+    };
+    Err(format!("the label {wrong}; take a word or two, such as before-upgrade"))
+}
+
+/// Saves a run that is complete or partial. Never an error: a measurement does not fail because of its history.
+pub fn keep(record: &Record, page: &str, keeping: &Keeping) -> Vec<Remark> {
+    if keeping.no_history {
+        return Vec::new();
+    }
+    let place = match Surroundings::real().place(keeping.history.as_deref()) {
+        Where::At(place) => place,
+        Where::Off if keeping.label.is_none() => return Vec::new(),
+        Where::Off => return vec![Remark::Warning("--label: DISKPROOF_NO_HISTORY is set, so the run was not saved".to_owned())],
+        Where::Nowhere => return vec![Remark::Note(format!("the run was not saved: {NOWHERE}"))],
+    };
+    let label = keeping.label.as_deref();
+    match save(&place, &NewRun { record, page: Some(page), label }) {
+        Ok(saved) => {
+            let id = short(&record.run_id);
+            let moved = saved.set_aside.as_ref().map(|aside| Remark::Warning(moved_text(&place.path, aside)));
+            let name = label.map_or(String::new(), |label| format!(", label {label}"));
+            let note = Remark::Note(format!("saved as {id}{name}; 'diskproof show {id}' prints it again"));
+            moved.into_iter().chain([note]).collect()
+        }
+        Err(error) => vec![Remark::Warning(format!("the run was not saved: {error}"))],
+    }
+}
+
+/// Saves a record from elsewhere.
+pub fn import(record: &Record, label: Option<&str>, history: Option<&Path>) -> Result<(Outcome, Option<Remark>), Failure> {
+    let place = place(history)?;
+    let saved = save(&place, &NewRun { record, page: None, label })?;
+    Ok((saved.outcome, saved.set_aside.map(|aside| Remark::Warning(moved_text(&place.path, &aside)))))
+}
+
+fn moved_text(path: &Path, aside: &SetAside) -> String {
+    let (path, moved) = (path.display(), aside.path.display());
+    format!(
+        "the history {path} was damaged ({}) and is now {moved}; a new one was begun. The program sqlite3 may get runs out of the old one by its \
+         command .recover",
+        aside.what
+    )
+}
+
+/// The beginning of a run's id.
+pub fn short(run_id: &str) -> &str {
+    run_id.get(..SHORT_ID).unwrap_or(run_id)
+}
+
+/// The record that a word means: a file, `latest`, `latest~N`, a label (the newest run of it) or the beginning of a run's id.
+pub fn load(reference: &str, history: Option<&Path>) -> Result<Record, Failure> {
+    Ok(find(reference, history)?.record)
+}
+
+/// All records that a word means: every run of a label, the newest first; the one that [`load`] finds for any other word.
+pub fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Record>, Failure> {
+    if let Some(record) = from_file(reference)? {
+        return Ok(vec![record]);
+    }
+    let history = open(history)?;
+    let ids = match is_latest(reference) {
+        Some(_) => Vec::new(),
+        None => history.labelled(reference)?,
+    };
+    let ids = if ids.is_empty() { vec![run_id(&history, reference)?] } else { ids };
+    ids.iter().map(|id| Ok(get(&history, id)?.record)).collect()
+}
+
+/// The run that a word means, with what was printed then where it comes from the history.
+pub fn find(reference: &str, history: Option<&Path>) -> Result<Stored, Failure> {
+    if let Some(record) = from_file(reference)? {
+        return Ok(Stored { record, page: None, label: None });
+    }
+    let history = open(history)?;
+    let id = run_id(&history, reference)?;
+    get(&history, &id)
+}
+
+fn get(history: &History, id: &str) -> Result<Stored, Failure> {
+    history.get(id)?.ok_or_else(|| Failure::Usage(format!("run {id} has just been removed from the history")))
+}
+
+/// The whole id of the run that a word means.
+pub fn run_id(history: &History, reference: &str) -> Result<String, Failure> {
+    let unknown = |why: &str| Err(Failure::Usage(format!("'{reference}': {why}; 'diskproof history' lists what there is")));
+    if let Some(back) = is_latest(reference) {
+        let Some(back) = back else { return unknown("write latest~1 for the run before the newest") };
+        return match history.nth_newest(back)? {
+            Some(id) => Ok(id),
+            None => unknown("so many runs are not saved"),
+        };
+    }
+    if let Some(id) = history.labelled(reference)?.into_iter().next() {
+        return Ok(id);
+    }
+    if reference.len() < PREFIX_MIN || !is_hex(reference) {
+        return unknown("no run has this label, and an id is at least 4 hexadecimal digits");
+    }
+    let ids = history.ids(&reference.to_ascii_lowercase())?;
+    match &ids[..] {
+        [] => unknown("no run has this id or label"),
+        [id] => Ok(id.clone()),
+        _ => unknown(&format!("{} runs begin like this; write more of the id", ids.len())),
+    }
+}
+
+/// `Some(None)` for a number that cannot be read.
+fn is_latest(reference: &str) -> Option<Option<u64>> {
+    let back = reference.strip_prefix(LATEST)?;
+    match back.strip_prefix('~') {
+        Some(back) => Some(back.parse().ok()),
+        None if back.is_empty() => Some(Some(0)),
+        None => None,
+    }
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Opens the history to read it.
+pub fn open(history: Option<&Path>) -> Result<History, Failure> {
+    let place = place(history)?;
+    History::open(&place)?.ok_or_else(|| Failure::Usage(empty_text(&place.path)))
+}
+
+/// What to do about a history that does not exist or holds nothing.
+pub fn empty_text(path: &Path) -> String {
+    format!("the history {} is empty; every run is saved there: begin with 'diskproof check'", path.display())
+}
+
+const NOWHERE: &str = "neither HOME nor XDG_STATE_HOME is set; name a file with --history FILE or DISKPROOF_HISTORY";
+
+/// Where the history lies, for verbs that need one.
+pub fn place(history: Option<&Path>) -> Result<Place, Failure> {
+    // DISKPROOF_NO_HISTORY keeps runs from being saved, and nobody from looking at what was saved before.
+    match (Surroundings { off: false, ..Surroundings::real() }).place(history) {
+        Where::At(place) => Ok(place),
+        Where::Off | Where::Nowhere => Err(Failure::Usage(format!("there is no history: {NOWHERE}"))),
+    }
+}
+
+/// What decides where the history lies.
+#[derive(Debug, Clone)]
+struct Surroundings {
+    /// DISKPROOF_HISTORY.
+    named: Option<OsString>,
+    /// DISKPROOF_NO_HISTORY.
+    off: bool,
+    /// XDG_STATE_HOME.
+    state_home: Option<OsString>,
+    /// HOME.
+    home: Option<OsString>,
+    /// Root's own home, where this is root.
+    root_home: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Where {
+    At(Place),
+    Off,
+    Nowhere,
+}
+
+impl Surroundings {
+    fn real() -> Self {
+        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        Self {
+            named: set("DISKPROOF_HISTORY"),
+            off: set("DISKPROOF_NO_HISTORY").is_some(),
+            state_home: set("XDG_STATE_HOME"),
+            home: set("HOME"),
+            root_home: geteuid().is_root().then(root_home),
+        }
+    }
+
+    fn place(&self, flag: Option<&Path>) -> Where {
+        let named = |path: &Path| Where::At(Place { path: path.to_owned(), folders: Folders::Expected });
+        if let Some(path) = flag {
+            return named(path);
+        }
+        if self.off {
+            return Where::Off;
+        }
+        if let Some(path) = &self.named {
+            return named(Path::new(path));
+        }
+        match self.state_folder() {
+            Some(folder) => Where::At(Place { path: folder.join("diskproof/history.db"), folders: Folders::Made }),
+            None => Where::Nowhere,
+        }
+    }
+
+    /// The XDG base directory specification: a relative path there is to be ignored.
+    fn state_folder(&self) -> Option<PathBuf> {
+        let absolute = |value: &Option<OsString>| value.as_ref().map(PathBuf::from).filter(|path| path.is_absolute());
+        let state = absolute(&self.state_home).or_else(|| Some(absolute(&self.home)?.join(".local/state")));
+        match &self.root_home {
+            // Under sudo these may still be the user's; files of root there would lock the user out of the own history.
+            Some(own) if state.as_ref().is_some_and(|folder| is_anothers(folder)) => Some(own.join(".local/state")),
+            _ => state,
+        }
+    }
+}
+
+/// Whether the folder, or what is there of it, belongs to somebody else than root.
+fn is_anothers(folder: &Path) -> bool {
+    folder.ancestors().find_map(|path| path.metadata().ok()).is_some_and(|facts| facts.uid() != 0)
+}
+
+/// From passwd(5); `/root` where that does not tell.
+fn root_home() -> PathBuf {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let home = users.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        (fields.get(2) == Some(&"0")).then(|| fields.get(5).copied())?
+    });
+    home.filter(|home| home.starts_with('/')).unwrap_or("/root").into()
+}
+
+fn is_file(reference: &str) -> bool {
+    reference.contains('/') || [".json", ".html"].iter().any(|extension| reference.ends_with(extension))
+}
+
+/// The record in a file, or in what comes through stdin (`-`); `None` for a word that names no file.
+fn from_file(reference: &str) -> Result<Option<Record>, Failure> {
+    let unreadable = |error: std::io::Error| Failure::Usage(format!("{reference} cannot be read: {error}"));
+    let mut text = String::new();
+    if reference == "-" {
+        std::io::stdin().lock().read_to_string(&mut text).map_err(unreadable)?;
+    } else if is_file(reference) {
+        text = std::fs::read_to_string(reference).map_err(unreadable)?;
+    } else {
+        return Ok(None);
+    }
+    parse_record(&text).map(Some).map_err(|why| Failure::Usage(format!("{reference}: {why}")))
+}
+
+/// The record in JSON, or in the raw-data block of a report page.
+fn parse_record(text: &str) -> Result<Record, String> {
+    let is_page = text.trim_start_matches('\u{feff}').trim_start().starts_with('<');
+    let json = if is_page { raw_data(text).ok_or("this page holds no record; only pages that diskproof made do")? } else { text };
+    let schema: Schema = serde_json::from_str(json).map_err(|error| format!("this is no record of diskproof: {error}"))?;
+    match schema.schema.as_deref() {
+        Some(RECORD_SCHEMA) => serde_json::from_str(json).map_err(|error| format!("the record is damaged: {error}")),
+        Some(other) if other.starts_with("diskproof.record/") => {
+            Err(format!("a record of the format {other}; this diskproof reads {RECORD_SCHEMA}, so use a newer one"))
+        }
+        _ => Err("this is no record of diskproof; one is made by -o FILE.json or --json".to_owned()),
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Schema {
+    schema: Option<String>,
+}
+
+/// What stands between the tags of `<script type="application/json" id="record">`. A `<` inside is written as `\u003c`, so the first closing tag is the end.
+fn raw_data(page: &str) -> Option<&str> {
+    page.match_indices("<script").find_map(|(at, _)| {
+        let (tag, rest) = page[at..].split_once('>')?;
+        tag.contains("id=\"record\"").then(|| rest.split_once("</script").map(|(data, _)| data))?
+    })
+}
