@@ -1,7 +1,7 @@
 //! What `-o FILE` can write: a table of formats by extension, and the files that each makes of a record. Knows names, not how files come about.
 
 use diskproof_model::record::Record;
-use diskproof_report::{chart, json, svg};
+use diskproof_report::{chart, html, json, svg};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -10,12 +10,14 @@ use std::path::{Path, PathBuf};
 pub enum Format {
     /// The record itself.
     Json,
+    /// A page for a browser.
+    Html,
     /// A picture for each chart.
     Svg,
 }
 
 /// Every format and the end of the file names that ask for it.
-const FORMATS: [(&str, Format); 2] = [(".json", Format::Json), (".svg", Format::Svg)];
+const FORMATS: [(&str, Format); 3] = [(".json", Format::Json), (".html", Format::Html), (".svg", Format::Svg)];
 
 /// Writes a file's content.
 pub type Content<'a> = Box<dyn Fn(&mut dyn Write) -> io::Result<()> + 'a>;
@@ -44,6 +46,7 @@ impl Format {
     pub fn documents<'a>(self, record: &'a Record, path: &Path) -> Vec<Document<'a>> {
         match self {
             Self::Json => vec![Document { path: path.to_owned(), write: Box::new(|out| json::write_record(record, out)) }],
+            Self::Html => vec![Document { path: path.to_owned(), write: Box::new(|out| html::write_record(record, out)) }],
             Self::Svg => pictures(record, path),
         }
     }

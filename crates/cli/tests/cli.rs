@@ -184,6 +184,16 @@ fn a_saved_record_is_that_of_stdout_and_replaces_an_older_file_only_when_whole()
 }
 
 #[test]
+fn a_page_for_a_browser_holds_the_record_of_stdout() {
+    let here = Here::new();
+    let output = here.check(&["-o", "run.html", "--json", "--read-only"]).assert().code(0).get_output().stdout.clone();
+    let page = std::fs::read_to_string(here.path().join("run.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>"));
+    let record = diskproof_report::html::read_record(&page).unwrap();
+    assert_eq!(serde_json::to_value(record).unwrap(), serde_json::from_slice::<serde_json::Value>(&output).unwrap());
+}
+
+#[test]
 fn a_record_that_cannot_be_saved_after_all_is_still_printed() {
     let here = Here::new();
     let folder = here.path().join("folder");

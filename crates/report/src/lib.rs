@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 pub mod chart;
+pub mod html;
 pub mod json;
 mod page;
 pub mod style;
 pub mod svg;
 pub mod terminal;
 mod text;
+pub mod verdict;

@@ -96,7 +96,7 @@ pub(super) fn sample(chart: &Chart, index: usize, (left, middle): (f64, f64), wi
 }
 
 /// By the place among the lines, so that the first one is whole.
-fn dashes(chart: &Chart, index: usize) -> Option<&'static str> {
+pub(crate) fn dashes(chart: &Chart, index: usize) -> Option<&'static str> {
     let line = chart.series[..index].iter().filter(|series| series.mark == Mark::Line).count();
     DASHES[line % DASHES.len()]
 }

@@ -5,6 +5,7 @@ mod marks;
 mod words;
 
 use crate::chart::{Axis, Chart, Guide, GuideAxis, Mark, Range, Ranges, Scale, Side};
+pub(crate) use marks::dashes;
 use marks::{Ink, mark, sample};
 use maud::{Markup, PreEscaped, html};
 use std::io::{self, Write};
@@ -81,6 +82,16 @@ pub fn write_chart(chart: &Chart, origin: &str, out: &mut dyn Write) -> io::Resu
     };
     out.write_all(picture.into_string().as_bytes())?;
     out.write_all(b"\n")
+}
+
+/// The data and its axes alone, for a page that has title, legend and caption of its own. Style sheets of the page colour the classes.
+pub(crate) fn inline(chart: &Chart) -> Markup {
+    let right_room = if chart.y_right.is_some() { SIDE_LABELS } else { SIDE_FREE };
+    let frame = Frame { left: SIDE_LABELS, right: WIDTH - right_room, top: EDGE, bottom: EDGE + PLOT_HEIGHT };
+    let height = frame.bottom + BELOW;
+    html! {
+        svg viewBox=(format!("0 0 {WIDTH} {height}")) role="img" aria-label=(words::allowed(&chart.title)) { (plot(chart, &frame)) }
+    }
 }
 
 /// The data and its axes.

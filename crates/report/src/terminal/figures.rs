@@ -52,7 +52,7 @@ fn write_stacked(page: &mut Page<'_>, row: &[String]) -> io::Result<()> {
 }
 
 /// Block size, depth, span and cache mode: a figure without them is not a figure.
-fn conditions(workload: &WorkloadRecord) -> String {
+pub(crate) fn conditions(workload: &WorkloadRecord) -> String {
     let span = format!("{} {}", words::access(&workload.access), words::span(workload.span_start_bytes, workload.span_bytes));
     let mut facts = vec![words::block(workload.block_bytes, &workload.block_mix)];
     facts.extend(words::mix(workload.read_permille));
@@ -72,7 +72,7 @@ fn figure_rows(measurement: &MeasurementRecord, notes: &Notes) -> Vec<Vec<String
 }
 
 /// The headline operations, and the syncs where they come every few writes: neither the writes nor a commit contain their time.
-fn shown_ops(measurement: &MeasurementRecord) -> Vec<(OpKind, &OpRecord)> {
+pub(crate) fn shown_ops(measurement: &MeasurementRecord) -> Vec<(OpKind, &OpRecord)> {
     let mut ops = measurement.headline_ops();
     if let (SyncPolicy::Every { writes: 2.., .. }, Some(sync)) = (measurement.workload.sync, measurement.ops.get(&OpKind::Sync)) {
         ops.push((OpKind::Sync, sync));
@@ -98,7 +98,7 @@ fn figure_row(kind: OpKind, op: &OpRecord, marks: &str, cpu: String) -> Vec<Stri
 }
 
 /// Under an offered load a request's wait begins when it should have started, not when a free slot let it (coordinated omission).
-fn shown_latency(op: &OpRecord) -> &LatencySummary {
+pub(crate) fn shown_latency(op: &OpRecord) -> &LatencySummary {
     op.latency_intended.as_ref().unwrap_or(&op.latency)
 }
 
@@ -173,7 +173,7 @@ fn marks_of(measurement: &MeasurementRecord) -> String {
 }
 
 /// What must be known beside a measurement's figures.
-fn remarks(measurement: &MeasurementRecord) -> Vec<(char, String)> {
+pub(crate) fn remarks(measurement: &MeasurementRecord) -> Vec<(char, String)> {
     let mut remarks = Vec::new();
     let failed = measurement.errors_total();
     if failed > 0 {
@@ -212,7 +212,7 @@ fn remarks(measurement: &MeasurementRecord) -> Vec<(char, String)> {
 }
 
 /// What the table's signs mean; only those that occur, the first always.
-fn legend(measurements: &[&MeasurementRecord]) -> String {
+pub(crate) fn legend(measurements: &[&MeasurementRecord]) -> String {
     let ops: Vec<&OpRecord> = measurements.iter().flat_map(|m| shown_ops(m)).map(|(_, op)| op).collect();
     let mut legend = "± is half the width of the 95 % confidence interval of the rate. CPU 100 % is one processor.".to_owned();
     if ops.iter().any(|op| op.iops.relative_half_width().is_none()) {

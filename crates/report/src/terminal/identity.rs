@@ -28,7 +28,7 @@ pub fn write_identity(host: &HostFacts, identity: &TargetIdentity, style: &Style
 }
 
 /// A label and its value, where there is one.
-type Fact = (&'static str, Option<String>);
+pub(crate) type Fact = (&'static str, Option<String>);
 
 fn write_section(page: &mut Page<'_>, title: &str, facts: &[Fact]) -> io::Result<()> {
     page.text(Ink::Strong, title)?;
@@ -38,7 +38,7 @@ fn write_section(page: &mut Page<'_>, title: &str, facts: &[Fact]) -> io::Result
     Ok(())
 }
 
-fn host_facts(host: &HostFacts) -> Vec<Fact> {
+pub(crate) fn host_facts(host: &HostFacts) -> Vec<Fact> {
     vec![
         ("name", Some(host.name.clone())),
         ("system", host.os.clone()),
@@ -54,7 +54,7 @@ fn host_facts(host: &HostFacts) -> Vec<Fact> {
     ]
 }
 
-fn target_facts(identity: &TargetIdentity) -> Vec<Fact> {
+pub(crate) fn target_facts(identity: &TargetIdentity) -> Vec<Fact> {
     let size = match identity.kind {
         TargetKind::Directory => "filesystem size",
         TargetKind::File | TargetKind::BlockDevice => "size",
@@ -69,7 +69,7 @@ fn target_facts(identity: &TargetIdentity) -> Vec<Fact> {
     ]
 }
 
-fn filesystem_facts(filesystem: &Filesystem) -> Vec<Fact> {
+pub(crate) fn filesystem_facts(filesystem: &Filesystem) -> Vec<Fact> {
     vec![
         ("type", Some(filesystem.kind.clone())),
         ("source", Some(filesystem.source.clone())),
@@ -79,7 +79,7 @@ fn filesystem_facts(filesystem: &Filesystem) -> Vec<Fact> {
     ]
 }
 
-fn layer_facts(layer: &Layer) -> Vec<Fact> {
+pub(crate) fn layer_facts(layer: &Layer) -> Vec<Fact> {
     let mut facts = vec![
         ("device", Some(layer.device.clone())),
         ("on top of", (!layer.below.is_empty()).then(|| layer.below.join(", "))),

@@ -2,13 +2,13 @@
 //! A page per file; what they share is how the model's enums are said in words.
 
 mod commands;
-mod figures;
-mod identity;
+pub(crate) mod figures;
+pub(crate) mod identity;
 mod plan;
-mod record;
+pub(crate) mod record;
 mod runs;
-mod subject;
-mod words;
+pub(crate) mod subject;
+pub(crate) mod words;
 
 pub use commands::write_commands;
 pub use identity::write_identity;

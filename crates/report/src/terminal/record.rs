@@ -49,13 +49,13 @@ fn write_title(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
 }
 
 /// The verb and its targets.
-pub(super) fn asked_text(plan: &Plan) -> String {
+pub(crate) fn asked_text(plan: &Plan) -> String {
     let Origin::Native { verb, .. } = &plan.origin;
     format!("{verb} {}", plan.targets.join(", "))
 }
 
 /// `2026-11-20T10:00:00Z` for people; anything else stays as it is.
-pub(super) fn start_text(started: &str) -> String {
+pub(crate) fn start_text(started: &str) -> String {
     match (started.get(..10), started.get(10..11), started.get(11..16), started.ends_with('Z')) {
         (Some(day), Some("T"), Some(minute), true) => format!("{day} {minute} UTC"),
         _ => started.to_owned(),
@@ -159,7 +159,7 @@ fn write_expectations(page: &mut Page<'_>, expectations: &[Expectation]) -> io::
 }
 
 /// An observed value in the unit of its metric: the name after the last dot before the comparison.
-fn observed_text(expression: &str, value: f64) -> String {
+pub(crate) fn observed_text(expression: &str, value: f64) -> String {
     let figure = expression.split(['<', '>', '=']).next().unwrap_or_default().trim();
     // `p99.9` holds a dot of its own.
     let metric = figure.split_once('.').map_or(figure, |(_, metric)| metric);

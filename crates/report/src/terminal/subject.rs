@@ -41,7 +41,7 @@ fn free_text(bytes: u64) -> String {
 }
 
 /// What the operations go to.
-fn tested_text(target: &TargetIdentity, scratch_bytes: Option<u64>) -> String {
+pub(crate) fn tested_text(target: &TargetIdentity, scratch_bytes: Option<u64>) -> String {
     let size = glue(&format_bytes(target.size_bytes));
     match (target.kind, scratch_bytes) {
         (TargetKind::Directory, Some(scratch)) => format!("scratch file of {} in {}", glue(&format_bytes(scratch)), target.path),
@@ -52,7 +52,7 @@ fn tested_text(target: &TargetIdentity, scratch_bytes: Option<u64>) -> String {
 }
 
 /// A disk: what a vendor would want to know first.
-fn disk_text(disk: &Layer) -> String {
+pub(crate) fn disk_text(disk: &Layer) -> String {
     let mut facts = vec![disk.name.clone()];
     if disk.kind != diskproof_model::target::LayerKind::Disk {
         facts.push(words::layer_kind(disk.kind).to_owned());
@@ -76,7 +76,7 @@ fn disk_text(disk: &Layer) -> String {
 }
 
 /// Vendor and model, as the device says them.
-fn model(disk: &Layer) -> Option<String> {
+pub(crate) fn model(disk: &Layer) -> Option<String> {
     match (&disk.vendor, &disk.model) {
         (Some(vendor), Some(model)) if !model.starts_with(vendor.as_str()) => Some(format!("{vendor} {model}")),
         (_, Some(model)) => Some(model.clone()),
@@ -85,12 +85,12 @@ fn model(disk: &Layer) -> Option<String> {
 }
 
 /// A device that stands on others.
-fn stacked_text(layer: &Layer) -> String {
+pub(crate) fn stacked_text(layer: &Layer) -> String {
     format!("{} ({}) on {}", layer.name, words::layer_kind(layer.kind), layer.below.join(", "))
 }
 
 /// The machine.
-pub(super) fn host_text(host: &HostFacts) -> String {
+pub(crate) fn host_text(host: &HostFacts) -> String {
     let cpus = if host.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", host.cpus) };
     let mut facts = vec![host.name.clone(), format!("Linux {}", host.kernel), cpus, format_bytes(host.memory_bytes)];
     facts.extend(host.hypervisor.as_ref().map(|name| format!("virtual ({name})")));

@@ -6,7 +6,7 @@ use diskproof_model::target::{Layer, LayerKind, TargetKind, WriteCache};
 use diskproof_model::units::{format_bytes, format_rate};
 
 /// How the page cache was treated, for people: `cached` alone would sound as if nothing had reached the disk.
-pub(super) fn cache(policy: CachePolicy) -> &'static str {
+pub(crate) fn cache(policy: CachePolicy) -> &'static str {
     match policy {
         CachePolicy::Direct => "direct",
         CachePolicy::Buffered => "buffered",
@@ -15,7 +15,7 @@ pub(super) fn cache(policy: CachePolicy) -> &'static str {
 }
 
 /// A kind of block device.
-pub(super) fn layer_kind(kind: LayerKind) -> &'static str {
+pub(crate) fn layer_kind(kind: LayerKind) -> &'static str {
     match kind {
         LayerKind::Disk => "disk",
         LayerKind::Partition => "partition",
@@ -29,7 +29,7 @@ pub(super) fn layer_kind(kind: LayerKind) -> &'static str {
 }
 
 /// A kind of target.
-pub(super) fn target_kind(kind: TargetKind) -> &'static str {
+pub(crate) fn target_kind(kind: TargetKind) -> &'static str {
     match kind {
         TargetKind::Directory => "directory",
         TargetKind::File => "file",
@@ -38,7 +38,7 @@ pub(super) fn target_kind(kind: TargetKind) -> &'static str {
 }
 
 /// The write cache, in the kernel's words; that it is not known matters.
-pub(super) fn write_cache(cache: Option<WriteCache>) -> &'static str {
+pub(crate) fn write_cache(cache: Option<WriteCache>) -> &'static str {
     match cache {
         Some(WriteCache::WriteBack) => "write back",
         Some(WriteCache::WriteThrough) => "write through",
@@ -47,7 +47,7 @@ pub(super) fn write_cache(cache: Option<WriteCache>) -> &'static str {
 }
 
 /// What the kernel says of rotation. Virtio says yes for everything, so there it says nothing.
-pub(super) fn rotation(layer: &Layer) -> Option<&'static str> {
+pub(crate) fn rotation(layer: &Layer) -> Option<&'static str> {
     let is_virtio = layer.link.as_ref().is_some_and(|link| link.bus.eq_ignore_ascii_case("virtio"));
     match layer.rotational? {
         true if is_virtio => None,
@@ -57,7 +57,7 @@ pub(super) fn rotation(layer: &Layer) -> Option<&'static str> {
 }
 
 /// Where operations go.
-pub(super) fn access(access: &Access) -> String {
+pub(crate) fn access(access: &Access) -> String {
     match access {
         Access::Sequential => "sequential".to_owned(),
         Access::Backward => "backward".to_owned(),
@@ -75,13 +75,13 @@ pub(super) fn access(access: &Access) -> String {
 }
 
 /// The part of the target that is used.
-pub(super) fn span(start_bytes: u64, length_bytes: u64) -> String {
+pub(crate) fn span(start_bytes: u64, length_bytes: u64) -> String {
     let over = format!("over {}", format_bytes(length_bytes));
     if start_bytes == 0 { over } else { format!("{over} from {}", format_bytes(start_bytes)) }
 }
 
 /// Block size, or sizes.
-pub(super) fn block(block_bytes: u32, mix: &[BlockShare]) -> String {
+pub(crate) fn block(block_bytes: u32, mix: &[BlockShare]) -> String {
     if mix.is_empty() {
         return format_bytes(u64::from(block_bytes));
     }
@@ -91,12 +91,12 @@ pub(super) fn block(block_bytes: u32, mix: &[BlockShare]) -> String {
 }
 
 /// Requests in flight.
-pub(super) fn depth(depth: u32, workers: u32) -> String {
+pub(crate) fn depth(depth: u32, workers: u32) -> String {
     if workers == 1 { depth.to_string() } else { format!("{depth} × {workers}") }
 }
 
 /// How writes are made durable; nothing to say where they are not.
-pub(super) fn sync(policy: SyncPolicy) -> Option<String> {
+pub(crate) fn sync(policy: SyncPolicy) -> Option<String> {
     match policy {
         SyncPolicy::None => None,
         SyncPolicy::AtEnd => Some("final sync".to_owned()),
@@ -106,7 +106,7 @@ pub(super) fn sync(policy: SyncPolicy) -> Option<String> {
 }
 
 /// Which operations there are, and what makes them durable: `write, final sync`, `50 % reads`, `write+fdatasync`.
-pub(super) fn operation(read_permille: u16, policy: SyncPolicy) -> String {
+pub(crate) fn operation(read_permille: u16, policy: SyncPolicy) -> String {
     let kind = mix(read_permille).unwrap_or_else(|| if read_permille == 0 { "write" } else { "read" }.to_owned());
     match (sync(policy), policy) {
         (Some(sync), SyncPolicy::Every { writes: 1, .. }) if read_permille == 0 => sync,
@@ -123,17 +123,17 @@ fn call_name(call: SyncCall) -> &'static str {
 }
 
 /// Share of reads, where both are done.
-pub(super) fn mix(read_permille: u16) -> Option<String> {
+pub(crate) fn mix(read_permille: u16) -> Option<String> {
     (1..1000).contains(&read_permille).then(|| format!("{} reads", percent(f64::from(read_permille) / 1000.0)))
 }
 
 /// Offered load, where there is one.
-pub(super) fn offered(rate: Option<f64>) -> Option<String> {
+pub(crate) fn offered(rate: Option<f64>) -> Option<String> {
     rate.map(|rate| format!("offered {}/s", format_rate(rate)))
 }
 
 /// A share as percent, two digits below 10 %: `0.4 %`, `12 %`, `<0.1 %`.
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     match share * 100.0 {
         p if p > 0.0 && p < 0.05 => "<0.1 %".to_owned(),
         p if p < 9.95 && (p * 10.0).round() % 10.0 != 0.0 => format!("{p:.1} %"),

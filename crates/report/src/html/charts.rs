@@ -1,0 +1,160 @@
+//! Charts as the page holds them: a picture that needs no script, the frame that the script draws into, and the data for it, the table and the CSV.
+
+use super::elements::{self, shown};
+use crate::chart::{Axis, Chart, Guide, GuideAxis, Mark, Scale, Series, Side};
+use crate::svg::{dashes, inline};
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+/// The section `charts`: the map of a scan where there was one, then the charts.
+pub(super) fn section(charts: &[Chart], map: Option<Markup>) -> Markup {
+    let content = html! {
+        p.legend.scripted { "Point at a chart to read values; drag to zoom, double-click to see all again. With the keyboard: arrow keys read, + and − zoom, 0 shows all." }
+        @if let Some(map) = map { (map) }
+        (groups(charts))
+    };
+    elements::section("charts", "Charts", &content)
+}
+
+/// Charts that are read the same way stand together below one explanation.
+pub(super) fn groups(charts: &[Chart]) -> Markup {
+    html! {
+        @for group in charts.chunk_by(|a, b| a.caption == b.caption) {
+            @let caption = format!("how-{}", group[0].id);
+            p.how id=(caption) { (shown(&group[0].caption)) }
+            div.charts { @for chart in group { (figure(chart, &caption)) } }
+        }
+    }
+}
+
+/// With more series than this a legend needs the whole width.
+const NARROW_SERIES_MAX: usize = 4;
+
+fn figure(chart: &Chart, caption: &str) -> Markup {
+    let id = &chart.id;
+    let class = if chart.series.len() > NARROW_SERIES_MAX { "chart broad" } else { "chart" };
+    html! {
+        figure class=(class) id={"chart-" (id)} data-chart=(id) aria-labelledby={"title-" (id)} aria-describedby=(caption) {
+            figcaption { h3 id={"title-" (id)} { (shown(&chart.title)) } }
+            // The picture that needs no script, and that paper gets; the script draws its own in the same place.
+            div.plot { div.still { (inline(chart)) } }
+            div.under {
+                (legend(chart))
+                (buttons(chart))
+            }
+            details.values.scripted { summary { "Values as a table" } div.wide tabindex="0" role="region" aria-label={"Values: " (shown(&chart.title))} {} }
+        }
+    }
+}
+
+fn buttons(chart: &Chart) -> Markup {
+    let title = shown(&chart.title);
+    html! {
+        div.buttons.scripted {
+            button.scale type="button" aria-pressed=(chart.y.scale == Scale::Log) aria-label={"Log: logarithmic scale, " (title)} { "Log" }
+            button.zoom-out type="button" disabled aria-label={"Show all again, " (title)} { "Show all" }
+            button.csv type="button" aria-label={"CSV: save the values of " (title)} { "CSV" }
+        }
+    }
+}
+
+/// What the lines are; a click shows and hides one.
+fn legend(chart: &Chart) -> Markup {
+    html! {
+        ul.series aria-label={"Series: " (shown(&chart.title))} {
+            @for (index, series) in chart.series.iter().enumerate() {
+                li {
+                    button type="button" aria-pressed="true" data-series=(index) {
+                        svg.key viewBox="0 0 24 12" width="24" height="12" aria-hidden="true" focusable="false" { (key(chart, series, index)) }
+                        (shown(&series.name))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn key(chart: &Chart, series: &Series, index: usize) -> Markup {
+    let color = index % COLORS;
+    html! {
+        @match series.mark {
+            Mark::Line => line class={"s" (color)} x1="1" x2="23" y1="6" y2="6" stroke-dasharray=[dashes(chart, index)] {},
+            Mark::Dots => circle class={"f" (color)} cx="12" cy="6" r="4" {},
+            Mark::Bars => rect class={"f" (color)} x="7" y="1" width="10" height="10" {},
+        }
+    }
+}
+
+/// Colours of series in the style sheet, the same as those of the pictures.
+const COLORS: usize = 8;
+
+/// Everything that the script needs to draw, to fill tables and to save CSV files.
+pub(super) fn data(charts: &[Chart]) -> Value {
+    charts.iter().map(chart_data).collect()
+}
+
+fn chart_data(chart: &Chart) -> Value {
+    json!({
+        "id": chart.id,
+        "title": chart.title,
+        "x": axis_data(&chart.x),
+        "y": axis_data(&chart.y),
+        "yRight": chart.y_right.as_ref().map(axis_data),
+        "series": chart.series.iter().enumerate().map(|(index, series)| series_data(chart, series, index)).collect::<Vec<_>>(),
+        "guides": chart.guides.iter().map(guide_data).collect::<Vec<_>>(),
+    })
+}
+
+fn axis_data(axis: &Axis) -> Value {
+    let scale = match axis.scale {
+        Scale::Linear => "linear",
+        Scale::Log => "log",
+        Scale::Percentile => "percentile",
+    };
+    json!({ "label": axis.label, "unit": axis.unit, "scale": scale, "min": axis.min, "max": axis.max, "ticks": axis.ticks })
+}
+
+fn guide_data(guide: &Guide) -> Value {
+    let axis = match guide.axis {
+        GuideAxis::X => "x",
+        GuideAxis::Left => "left",
+        GuideAxis::Right => "right",
+    };
+    json!({ "label": guide.label, "axis": axis, "at": guide.at })
+}
+
+fn series_data(chart: &Chart, series: &Series, index: usize) -> Value {
+    let mark = match series.mark {
+        Mark::Line => "line",
+        Mark::Dots => "dots",
+        Mark::Bars => "bars",
+    };
+    let numbers = |values: &mut dyn Iterator<Item = f64>| values.map(rounded).collect::<Vec<f64>>();
+    json!({
+        "name": series.name,
+        "mark": mark,
+        "dash": dashes(chart, index).unwrap_or_default().split_whitespace().filter_map(|length| length.parse().ok()).collect::<Vec<f64>>(),
+        "right": series.side == Side::Right,
+        "x": numbers(&mut series.points.iter().map(|point| point.0)),
+        "y": numbers(&mut series.points.iter().map(|point| point.1)),
+        "half": numbers(&mut series.half_widths_95.iter().copied()),
+    })
+}
+
+/// Seven significant digits: more than any figure has, and percentiles such as 99.99995 stay what they are. Halves the size of the data.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.6e}").parse().unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_seven_digits() {
+        assert_eq!(
+            [rounded(1.0 / 3.0), rounded(123_456_789.0), rounded(99.99995), rounded(0.0)],
+            [0.333_333_3, 123_456_800.0, 99.999_95, 0.0]
+        );
+    }
+}

@@ -1,0 +1,81 @@
+//! The small pieces that sections are made of. Every text that came from outside passes [`shown`] on its way into the page; maud escapes the rest.
+
+use crate::text::clean;
+use maud::{Markup, html};
+
+/// Longer names are cut on the page, with their length; the record holds them whole.
+const SHOWN_CHARS_MAX: usize = 300;
+
+/// Text from outside as it may stand on the page: hidden characters spelled out, and not longer than a reader can bear.
+pub(super) fn shown(text: &str) -> String {
+    let chars = text.chars().count();
+    if chars <= SHOWN_CHARS_MAX {
+        return clean(text);
+    }
+    let start: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    format!("{}… ({chars} characters)", clean(&start))
+}
+
+/// The anchor of a finding: letters, digits and hyphens, whatever its code is.
+pub(super) fn finding_anchor(code: &str) -> String {
+    let name: String = code.chars().take(80).map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    format!("finding-{name}")
+}
+
+/// A section with its heading.
+pub(super) fn section(id: &str, heading: &str, content: &Markup) -> Markup {
+    html! {
+        section id=(id) aria-labelledby={(id) "-heading"} {
+            h2 id={(id) "-heading"} { (heading) }
+            (content)
+        }
+    }
+}
+
+/// Labels and values; what is not known is left out.
+pub(super) fn facts<L: AsRef<str>>(facts: &[(L, Option<String>)]) -> Markup {
+    html! {
+        dl.facts {
+            @for (label, value) in facts {
+                @if let Some(value) = value {
+                    div { dt { (label.as_ref()) } dd { (shown(value)) } }
+                }
+            }
+        }
+    }
+}
+
+/// A command line with a button that copies it. Whole, however long: a cut command would be a wrong one.
+pub(super) fn command(text: &str, what: &str) -> Markup {
+    html! {
+        div.command {
+            pre tabindex="0" role="region" aria-label={"Command: " (shown(what))} { code { (clean(text)) } }
+            button.copy.scripted type="button" aria-label={"Copy the command: " (shown(what))} { "Copy" }
+        }
+    }
+}
+
+/// A table that may be wider than the page: it scrolls inside its own frame, which the keyboard can reach.
+pub(super) fn wide_table(label: &str, table: &Markup) -> Markup {
+    html! { div.wide tabindex="0" role="region" aria-label=(label) { (table) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outside_text_is_harmless_and_short() {
+        assert_eq!(shown("a\u{202e}b"), "a\\u{202e}b");
+        let long = shown(&"x".repeat(10_000));
+        assert!(long.len() < 400 && long.ends_with("… (10000 characters)"));
+        let markup = facts(&[("model", Some("\"><img src=x onerror=alert(1)>".to_owned()))]).into_string();
+        assert!(!markup.contains("<img"), "{markup}");
+    }
+
+    #[test]
+    fn a_command_is_never_cut() {
+        let text = format!("fio --filename=/{}", "x".repeat(5000));
+        assert!(command(&text, "name").into_string().contains(&text));
+    }
+}

@@ -1,0 +1,199 @@
+//! Every figure with its error bar, the conditions that make it one, and what must be known beside it.
+
+use super::elements::{finding_anchor, section, shown, wide_table};
+use crate::terminal::figures::{conditions, legend, remarks, shown_latency, shown_ops};
+use crate::terminal::words::percent;
+use crate::verdict::doubts;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
+use diskproof_model::surface::SurfaceRecord;
+use diskproof_model::units::{format_bytes, format_latency, format_rate, format_throughput};
+use maud::{Markup, html};
+
+/// Half the width of an error bar's scale: wider intervals end in an arrow.
+const BAR_SCALE: f64 = 0.5;
+
+/// The section `figures`.
+pub(super) fn figures(record: &Record) -> Markup {
+    let targets = record.measurements.iter().map(|m| m.target + 1).max().unwrap_or(0);
+    let content = html! {
+        @if record.measurements.is_empty() && record.surface.is_none() { p.alert.failure { "Nothing was measured." } }
+        @for target in 0..targets { (target_figures(record, target, targets)) }
+        @if let Some(surface) = &record.surface { (surface_figures(surface)) }
+        (gaps(record))
+    };
+    section("figures", "Figures", &content)
+}
+
+fn target_figures(record: &Record, target: usize, targets: usize) -> Markup {
+    let own: Vec<(usize, &MeasurementRecord)> = record.measurements.iter().enumerate().filter(|(_, m)| m.target == target).collect();
+    let path = record.targets.get(target).map_or(String::new(), |t| shown(&t.path));
+    let label = if targets > 1 { format!("Figures of {path}") } else { "Figures".to_owned() };
+    let measurements: Vec<&MeasurementRecord> = own.iter().map(|(_, m)| *m).collect();
+    html! {
+        @if targets > 1 { h3 { (path) } }
+        (wide_table(&label, &table(record, &own)))
+        p.legend { (legend(&measurements)) " The bar beside a rate is its 95 % interval; the whole scale is ± " (percent(BAR_SCALE)) "." }
+    }
+}
+
+fn table(record: &Record, own: &[(usize, &MeasurementRecord)]) -> Markup {
+    html! {
+        table.figures {
+            thead { tr {
+                th scope="col" { "Workload" }
+                @for name in ["Rate", "± 95 %"] { th.number scope="col" { (name) } }
+                th scope="col" { span.unseen { "95 % interval drawn" } }
+                @for name in ["MB/s", "Mean", "p50", "p90", "p99", "p99.9", "p99.99", "Max", "In flight", "CPU"] { th.number scope="col" { (name) } }
+            } }
+            @for (index, m) in own { (measurement(record, *index, m)) }
+        }
+    }
+}
+
+fn measurement(record: &Record, index: usize, m: &MeasurementRecord) -> Markup {
+    let doubts = doubts(record, index);
+    html! {
+        tbody id={"figure-" (index)} {
+            tr.head { th colspan="14" scope="rowgroup" {
+                strong { (shown(&m.workload.name)) } " " span.conditions { (shown(&conditions(&m.workload))) }
+                @for finding in &doubts { " " a.tag.warning href={"#" (finding_anchor(&finding.code))} { "! " (shown(&finding.code)) } }
+            } }
+            @for (row, (kind, op)) in shown_ops(m).into_iter().enumerate() { (figure(m, kind, op, row == 0)) }
+            @if shown_ops(m).is_empty() { tr { td colspan="14" { "nothing was measured" } } }
+            @for (_, text) in remarks(m) { tr.remark { td colspan="14" { (shown(&text)) } } }
+        }
+    }
+}
+
+fn figure(m: &MeasurementRecord, kind: OpKind, op: &OpRecord, is_first: bool) -> Markup {
+    let latency = shown_latency(op);
+    let percentile = |ns: Option<u64>| ns.map_or("–".to_owned(), format_latency);
+    let times = [
+        percentile((op.count > 0).then_some(latency.mean.round() as u64)),
+        percentile(latency.p50),
+        percentile(latency.p90),
+        percentile(latency.p99),
+        percentile(latency.p99_9),
+        percentile(latency.p99_99),
+        percentile((op.count > 0).then_some(latency.max)),
+    ];
+    html! {
+        tr {
+            th.operation scope="row" { (plural(kind)) "/s" }
+            td.number { strong { (format_rate(op.iops.value)) } }
+            td.number { "± " (op.iops.relative_half_width().map_or("?".to_owned(), percent)) }
+            td.bar { (error_bar(&op.iops)) }
+            td.number { (format_throughput(op.throughput.value).replace(" MB/s", "")) }
+            @for time in times { td.number { (time) } }
+            td.number { @if is_first { (format!("{:.1}", m.achieved_depth)) } }
+            td.number { @if is_first { (percent(m.cpu_share())) } }
+        }
+    }
+}
+
+fn plural(kind: OpKind) -> &'static str {
+    match kind {
+        OpKind::Read => "reads",
+        OpKind::Write => "writes",
+        OpKind::Sync => "syncs",
+        OpKind::Commit => "commits",
+    }
+}
+
+/// The interval, drawn. The numbers beside it say the same, so readers of the screen may skip it.
+fn error_bar(estimate: &Estimate) -> Markup {
+    let Some(width) = estimate.relative_half_width() else { return html! {} };
+    let reach = width.min(BAR_SCALE) / BAR_SCALE * 48.0;
+    let (left, right) = (format!("{:.1}", 50.0 - reach), format!("{:.1}", 50.0 + reach));
+    let cap = if width > BAR_SCALE { "3 3" } else { "none" };
+    html! {
+        svg.errorbar viewBox="0 0 100 16" width="100" height="16" aria-hidden="true" focusable="false" {
+            line.scale x1="2" x2="98" y1="8" y2="8" {}
+            line.reach x1=(left) x2=(right) y1="8" y2="8" stroke-dasharray=(cap) {}
+            line.reach x1=(left) x2=(left) y1="3" y2="13" {}
+            line.reach x1=(right) x2=(right) y1="3" y2="13" {}
+            circle.value cx="50" cy="8" r="3" {}
+        }
+    }
+}
+
+/// What a survey of the surface found, as figures.
+fn surface_figures(surface: &SurfaceRecord) -> Markup {
+    let verb = surface.operation.as_str();
+    html! {
+        h3 { "Survey of the surface" }
+        @if let Some(rate) = &surface.rate { p {
+            strong { "Transfer rate (" (verb) "): " (estimate_text(&rate.average)) }
+            " on average over position, slowest " (format_throughput(rate.min)) ", fastest " (format_throughput(rate.max))
+            "; " (percent(surface.curve_share)) " of " (format_bytes(surface.span_bytes)) " was transferred."
+        } }
+        @if let Some(burst) = &surface.burst { p {
+            strong { "Burst: " (estimate_text(&burst.throughput)) }
+            " when the same " (format_bytes(burst.bytes)) " are read again and again (" (burst.rounds) " times): the device's cache and its link."
+        } }
+        @if !surface.seeks.is_empty() { (wide_table("Access times", &seeks(surface))) }
+        @if !surface.short_strokes.is_empty() { (wide_table("Short strokes", &strokes(surface))) }
+    }
+}
+
+fn estimate_text(estimate: &Estimate) -> String {
+    let half = estimate.relative_half_width().map_or("± ?".to_owned(), |width| format!("± {}", percent(width)));
+    format!("{} {half}", format_throughput(estimate.value))
+}
+
+fn seeks(surface: &SurfaceRecord) -> Markup {
+    let ns = |value: f64| format_latency(value.max(0.0).round() as u64);
+    html! {
+        table.plain {
+            caption { "Access times by seek pattern" }
+            thead { tr { th scope="col" { "Seek" } @for name in ["Accesses", "Mean", "± 95 %", "Shortest", "p50", "Longest", "Mean distance", "IOPS"] { th.number scope="col" { (name) } } } }
+            tbody { @for (pattern, seek) in &surface.seeks { tr {
+                th scope="row" { (pattern.as_str()) }
+                td.number { (seek.n) }
+                td.number { strong { (ns(seek.mean.value)) } }
+                td.number { "± " (seek.mean.relative_half_width().map_or("?".to_owned(), percent)) }
+                td.number { (format_latency(seek.min_ns)) }
+                td.number { (format_latency(seek.p50_ns)) }
+                td.number { (format_latency(seek.max_ns)) }
+                td.number { (format_bytes(seek.distance_mean_bytes as u64)) }
+                td.number { (format_rate(seek.iops)) }
+            } } }
+        }
+    }
+}
+
+fn strokes(surface: &SurfaceRecord) -> Markup {
+    // Depth of colour follows the gain, which is printed in the cell as well.
+    let gain_max = surface.short_strokes.iter().map(|stroke| stroke.gain).fold(1.0, f64::max);
+    let heat = |gain: f64| format!("number heat-{:.0}", (gain / gain_max * 6.0).clamp(0.0, 6.0));
+    html! {
+        table.plain {
+            caption { "What the first part of the disk can do alone" }
+            thead { tr { th scope="col" { "Part used" } @for name in ["Bytes", "Random reads/s", "± 95 %", "Gain", "Mean", "Longest", "MB/s"] { th.number scope="col" { (name) } } } }
+            tbody { @for stroke in &surface.short_strokes { tr {
+                th scope="row" { (stroke.percent) " %" }
+                td.number { (format_bytes(stroke.span_bytes)) }
+                td.number { strong { (format_rate(stroke.iops.value)) } }
+                td.number { "± " (stroke.iops.relative_half_width().map_or("?".to_owned(), percent)) }
+                td class=(heat(stroke.gain)) { (format!("{:.2} ×", stroke.gain)) }
+                td.number { (format_latency(stroke.latency_mean_ns.max(0.0).round() as u64)) }
+                td.number { (format_latency(stroke.latency_max_ns)) }
+                td.number { (stroke.throughput.map_or("–".to_owned(), |rate| format_throughput(rate).replace(" MB/s", ""))) }
+            } } }
+        }
+    }
+}
+
+/// What the plan left out or did not come to.
+fn gaps(record: &Record) -> Markup {
+    let is_measured = |name: &str| record.measurements.iter().any(|m| m.workload.name == name);
+    let missing: Vec<String> = record.plan.workloads.iter().filter(|w| !is_measured(&w.name)).map(|w| shown(&w.name)).collect();
+    html! {
+        @if !missing.is_empty() { p.alert.warning { strong { "Not run: " } (missing.join(", ")) } }
+        @if !record.plan.skipped.is_empty() {
+            p { "Left out:" }
+            ul { @for skipped in &record.plan.skipped { li { (shown(&skipped.workload)) ": " (shown(&skipped.why)) } } }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! For the vendor: which disk, which firmware, in which health, on which machine; how exactly it was measured; and the data.
+
+use super::elements::{command, facts, section, shown, wide_table};
+use crate::terminal::identity::{filesystem_facts, host_facts, layer_facts, target_facts};
+use crate::terminal::subject::{stacked_text, tested_text};
+use crate::terminal::words;
+use diskproof_model::health::DiskHealth;
+use diskproof_model::plan::Origin;
+use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::units::{format_bytes, format_duration};
+use maud::{Markup, html};
+
+/// The section `disk`.
+pub(super) fn machine(record: &Record) -> Markup {
+    let content = html! {
+        @for target in &record.targets {
+            div.cards {
+                @for layer in &target.layers { div.card {
+                    h3 { (words::layer_kind(layer.kind)) " " (shown(&layer.name)) }
+                    (facts(&layer_facts(layer)))
+                } }
+                @for health in record.health.iter().filter(|health| target.disks().any(|disk| disk.name == health.disk)) { (health_card(health)) }
+                div.card { h3 { "Target" } (facts(&[("path", Some(target.path.clone())), ("tested", Some(tested_text(target, record.plan.scratch_bytes)))])) (facts(&target_facts(target)))
+                    @let stacked: Vec<String> = target.layers.iter().filter(|l| !l.below.is_empty()).map(stacked_text).collect();
+                    @if !stacked.is_empty() { (facts(&[("layers", Some(stacked.join("; ")))])) }
+                }
+                @if let Some(filesystem) = &target.filesystem { div.card { h3 { "Filesystem" } (facts(&[("mounted at", Some(filesystem.mount_point.clone()))])) (facts(&filesystem_facts(filesystem))) } }
+            }
+        }
+        div.cards { div.card { h3 { "Machine" } (facts(&host_facts(&record.host))) } }
+    };
+    section("disk", "Disk and machine", &content)
+}
+
+fn health_card(health: &DiskHealth) -> Markup {
+    let count = |n: Option<u64>| n.map(|n| n.to_string());
+    let percent = |n: Option<u32>| n.map(|n| format!("{n} %"));
+    let verdict = health.passed.map(|passed| if passed { "healthy, by its own account" } else { "FAILING, by its own account" }.to_owned());
+    let temperature = health.temperature_celsius.map(|now| {
+        let limit = health.temperature_limit_celsius.map_or(String::new(), |limit| format!(" (limit {limit} °C)"));
+        format!("{now} °C{limit}")
+    });
+    let self_test = health.self_test.as_ref().map(|test| match test.hours {
+        Some(hours) => format!("{} at {hours} h", test.status),
+        None => test.status.clone(),
+    });
+    let list = [
+        ("verdict", verdict),
+        ("source", health.source.clone()),
+        ("not known", health.unavailable.clone()),
+        ("alarms", (!health.alarms.is_empty()).then(|| health.alarms.join("; "))),
+        ("model", health.model.clone()),
+        ("serial", health.serial.clone()),
+        ("firmware", health.firmware.clone()),
+        ("protocol", health.protocol.clone()),
+        ("rotation", health.rotation_rpm.map(|rpm| if rpm == 0 { "none".to_owned() } else { format!("{rpm} rpm") })),
+        ("temperature", temperature),
+        ("power-on hours", count(health.power_on_hours)),
+        ("endurance used", percent(health.wear_percent)),
+        ("spare blocks left", percent(health.spare_percent)),
+        ("reallocated sectors", count(health.reallocated_sectors)),
+        ("pending sectors", count(health.pending_sectors)),
+        ("uncorrectable sectors", count(health.uncorrectable_sectors)),
+        ("media errors", count(health.media_errors)),
+        ("link errors", count(health.link_errors)),
+        ("unsafe shutdowns", count(health.unsafe_shutdowns)),
+        ("written in its life", health.written_bytes.map(format_bytes)),
+        ("last self-test", self_test),
+    ];
+    html! { div.card { h3 { "Health of " (shown(&health.disk)) } (facts(&list)) } }
+}
+
+/// The section `method`.
+pub(super) fn method(record: &Record) -> Markup {
+    let Origin::Native { argv, .. } = &record.plan.origin;
+    let list = [
+        ("program", Some(format!("{} {}", record.tool.name, record.tool.version))),
+        ("method", Some(format!("version {}: only runs of the same version compare", record.method))),
+        ("seed", Some(format!("{}: the same seed gives the same offsets and data", record.plan.seed))),
+        ("run", Some(record.run_id.clone())),
+        ("started", Some(record.started.clone())),
+        (
+            "clock",
+            Some(format!("{}, steps of {} ns, {:.0} ns a reading", record.clock.source, record.clock.resolution_ns, record.clock.cost_ns)),
+        ),
+    ];
+    let content = html! {
+        (facts(&list))
+        h3 { "The command of this run" }
+        (command(&quoted(argv), "this run"))
+        @if !record.measurements.is_empty() {
+            h3 { "How each figure was measured, and how to see it with another tool" }
+            @for m in &record.measurements { (measured(record, m)) }
+        }
+        @if let Some(surface) = record.surface.as_ref().filter(|surface| !surface.reproduce.is_empty()) {
+            article.measured { h4 { "Transfer rate by position" } (command(&surface.reproduce, "transfer rate by position")) }
+        }
+    };
+    section("method", "Method", &content)
+}
+
+fn measured(record: &Record, m: &MeasurementRecord) -> Markup {
+    let asked = record.plan.workloads.iter().find(|workload| workload.name == m.workload.name);
+    let warmup = asked.map_or(String::new(), |workload| format!(" after {} of warm-up", format_duration(workload.warmup_ns)));
+    let settling = if m.settling_ns > 0 {
+        format!("; the first {} are left out: the rate was settling", format_duration(m.settling_ns))
+    } else {
+        String::new()
+    };
+    let features = if m.engine.features.is_empty() { String::new() } else { format!(" ({})", m.engine.features.join(", ")) };
+    let depth = words::depth(m.workload.depth, m.workload.workers);
+    let accounted = m
+        .device
+        .accounted
+        .map(|share| format!("the kernel's counters of {} saw {:.1} % of the bytes asked", m.device.disks.join(", "), share * 100.0));
+    let list = [
+        (
+            "operations",
+            Some(format!("{}, {}", words::operation(m.workload.read_permille, m.workload.sync), words::access(&m.workload.access))),
+        ),
+        (
+            "block, depth",
+            Some(format!(
+                "{}, {depth} in flight asked, {:.1} held",
+                words::block(m.workload.block_bytes, &m.workload.block_mix),
+                m.achieved_depth
+            )),
+        ),
+        ("span", Some(words::span(m.workload.span_start_bytes, m.workload.span_bytes))),
+        ("page cache", Some(words::cache(m.workload.cache).to_owned())),
+        ("engine", Some(format!("{}{features}", m.workload.engine.as_str()))),
+        ("measured for", Some(format!("{}{warmup}{settling}", format_duration(m.wall_ns)))),
+        ("proof", accounted.or_else(|| m.device.unresolved.as_ref().map(|why| format!("unknown what the disk did: {why}")))),
+    ];
+    let path =
+        if record.targets.len() > 1 { record.targets.get(m.target).map(|target| format!(" on {}", shown(&target.path))) } else { None };
+    html! {
+        article.measured {
+            h4 { (shown(&m.workload.name)) (path.unwrap_or_default()) }
+            (facts(&list))
+            @if !m.reproduce.is_empty() { (command(&m.reproduce, &m.workload.name)) }
+        }
+    }
+}
+
+/// A command line as a shell would take it.
+fn quoted(argv: &[String]) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
+    let word = |text: &String| {
+        if !text.is_empty() && text.chars().all(plain) { text.clone() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    };
+    argv.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// The section `data`.
+pub(super) fn data(record: &Record) -> Markup {
+    let content = html! {
+        p { "This file holds the whole record: every setting, series and histogram. " code { "diskproof show THIS-FILE.html" } " prints it, and other verbs take it as a saved run." }
+        p.buttons {
+            button #save-record.scripted type="button" { "Save the record as JSON" }
+            " " button #save-charts.scripted type="button" { "Save all charts as CSV" }
+        }
+        noscript { p { "Scripts are switched off: charts are still pictures, and the record stands in this file's source." } }
+        (wide_table("Contents of the record", &contents(record)))
+    };
+    section("data", "Data", &content)
+}
+
+fn contents(record: &Record) -> Markup {
+    let rows = [
+        ("measurements", record.measurements.len()),
+        ("points of the transfer curve", record.curve.len()),
+        ("accesses", record.access.len()),
+        ("findings", record.findings.len()),
+        ("settings", record.advice.len()),
+        ("expectations", record.expectations.len()),
+    ];
+    html! {
+        table.plain {
+            thead { tr { th scope="col" { "In the record (" (shown(&record.schema)) ")" } th.number scope="col" { "How many" } } }
+            tbody { @for (name, n) in rows { tr { th scope="row" { (name) } td.number { (n) } } } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_quoted_for_a_shell() {
+        let argv = ["diskproof", "check", "/my disk", "--note", "it's"].map(str::to_owned);
+        assert_eq!(quoted(&argv), r"diskproof check '/my disk' --note 'it'\''s'");
+    }
+}
