@@ -3,6 +3,7 @@
 use crate::commands::export::Export;
 use crate::commands::history::{self, History};
 use crate::commands::show::Show;
+use crate::health::HealthFlags;
 use crate::saved::Keeping;
 use crate::workload::WorkloadFlags;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
@@ -30,7 +31,7 @@ pub enum Verb {
     /// Run any workload, from flags in fio's words or from a plan file
     #[command(after_help = RUN_HELP)]
     Run(Box<Run>),
-    /// Show what a disk is: identity, layers, queue settings, link, write cache; measures nothing
+    /// Show what a disk is: identity, layers, queue settings, link, write cache, health; measures nothing
     Info(Info),
     /// Print a saved run again, exactly as it was printed then, or a record from a file
     Show(Show),
@@ -113,6 +114,9 @@ pub struct Measuring {
     /// Whether and where the run is saved.
     #[command(flatten)]
     pub keeping: Keeping,
+    /// Whether the disks are asked of their health.
+    #[command(flatten)]
+    pub health: HealthFlags,
 }
 
 impl Measuring {
@@ -168,6 +172,9 @@ pub struct Info {
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
+    /// Whether the disks are asked of their health.
+    #[command(flatten)]
+    pub health: HealthFlags,
     /// Colour the result
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: ColorWhen,

@@ -1,6 +1,7 @@
 //! From a plan to a record: gate, run, judge. The same for every verb that measures.
 
 use crate::failure::Failure;
+use crate::health::{HealthFlags, ask_health, warn_of_failing};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::output::Voice;
@@ -27,6 +28,8 @@ pub struct Run<'a> {
     pub expected: &'a [Expected],
     /// The user's words.
     pub note: Option<String>,
+    /// Whether the disks are asked of their health.
+    pub health: &'a HealthFlags,
     /// Where progress goes.
     pub voice: Voice,
 }
@@ -59,9 +62,12 @@ pub struct Outcome {
 
 /// Runs the plan. An error before the first workload is an `Err`; a later one is part of the outcome, with everything measured before.
 pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> {
-    let Run { plan, identities, filling, expected, note, voice } = run;
+    let Run { plan, identities, filling, expected, note, health, voice } = run;
     let admissions = vet(&plan, &identities, expected)?;
     let mut targets = admissions.into_iter().map(OpenTarget::open).collect::<Result<Vec<_>, _>>()?;
+    // Before the measuring, so that the asking does not disturb it.
+    let health = ask_health(&identities, health);
+    warn_of_failing(&health, voice);
     voice.say(&budget_line(&plan, &identities));
     let (clock, host, started) = (measure_clock(), host_facts(), timestamp());
     let run_id = run_id();
@@ -78,19 +84,8 @@ pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> 
     };
     let tool = Tool { name: "diskproof".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
     let partial = ended_early.is_some();
-    let facts = RunFacts {
-        tool,
-        run_id,
-        started,
-        partial,
-        ended_early,
-        note,
-        host,
-        clock,
-        plan: plan.clone(),
-        targets: identities,
-        health: Vec::new(),
-    };
+    let facts =
+        RunFacts { tool, run_id, started, partial, ended_early, note, host, clock, plan: plan.clone(), targets: identities, health };
     Ok(Outcome { record: judge(facts, &measurements, None, expected), failure: ended.err().map(Failure::Run) })
 }
 

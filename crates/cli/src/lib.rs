@@ -7,6 +7,7 @@ pub mod commands;
 mod execute;
 pub mod failure;
 mod formats;
+pub mod health;
 mod interrupt;
 mod live;
 mod measure;

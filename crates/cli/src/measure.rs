@@ -32,7 +32,8 @@ pub fn measure(job: Job<'_>, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     }
     let savings = Savings::prepare(&measuring.outputs)?;
     let voice = Voice::of(measuring);
-    let outcome = execute(Run { plan, identities, filling, expected: &measuring.expected, note, voice }, interrupt)?;
+    let (expected, health) = (&measuring.expected, &measuring.health);
+    let outcome = execute(Run { plan, identities, filling, expected, note, health, voice }, interrupt)?;
     deliver(&outcome.record, &savings, measuring)?;
     conclude(outcome, interrupt)
 }

@@ -23,12 +23,15 @@ pub struct DiskHealth {
     pub firmware: Option<String>,
     /// Revolutions per minute; 0 for a disk without moving parts.
     pub rotation_rpm: Option<u32>,
-    /// The disk's own verdict: whether it takes itself for healthy.
+    /// The disk's own verdict: whether it takes itself for healthy. Heat alone is not held against it here: see `temperature_alarm`.
     pub passed: Option<bool>,
     /// Temperature in degrees Celsius.
     pub temperature_celsius: Option<i32>,
     /// The temperature from which on the disk complains or slows down.
     pub temperature_limit_celsius: Option<i32>,
+    /// Whether the disk itself complains of its temperature now.
+    #[serde(default)]
+    pub temperature_alarm: Option<bool>,
     /// Hours under power.
     pub power_on_hours: Option<u64>,
     /// Endurance used, in percent; may exceed 100.
@@ -51,11 +54,18 @@ pub struct DiskHealth {
     pub unsafe_shutdowns: Option<u64>,
     /// Bytes written by hosts over the disk's life.
     pub written_bytes: Option<u64>,
-    /// The last self-test, in smartctl's words.
+    /// The last self-test, or the one that runs. An extended one that failed stands here until another extended one passes.
     pub self_test: Option<SelfTest>,
-    /// Alarms that the disk raises itself, each a clause.
+    /// Alarms that the disk raises itself and that threaten data, each a clause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alarms: Vec<String>,
+}
+
+impl DiskHealth {
+    /// A disk of which nothing could be learnt, and why.
+    pub fn unknown(disk: &str, why: impl Into<String>) -> Self {
+        Self { disk: disk.to_owned(), unavailable: Some(why.into()), ..Self::default() }
+    }
 }
 
 /// A self-test of the disk.
@@ -67,4 +77,7 @@ pub struct SelfTest {
     pub passed: Option<bool>,
     /// The disk's power-on hours when it ended.
     pub hours: Option<u64>,
+    /// While it runs: what is left of it, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remaining_percent: Option<u32>,
 }

@@ -1,11 +1,12 @@
 //! JSON documents: pretty-printed, one trailing newline, nothing else on the stream. The shapes are the model's.
 
+use crate::Examined;
 use crate::text::is_hidden;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
-use diskproof_model::target::{HostFacts, TargetIdentity};
+use diskproof_model::target::TargetIdentity;
 use std::io::{self, Write};
 
 /// Writes the whole record: the published contract.
@@ -13,9 +14,10 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     write_document(&serde_json::to_string_pretty(record)?, out)
 }
 
-/// Writes what is known of a machine and a target: an object with `host` and `target`, each as inside a record.
-pub fn write_identity(host: &HostFacts, identity: &TargetIdentity, out: &mut dyn Write) -> io::Result<()> {
-    let document = serde_json::json!({ "host": host, "target": identity });
+/// Writes what is known of a machine and a target: an object with `host`, `target`, `health` and `findings`, each as inside a record.
+pub fn write_identity(examined: &Examined<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let Examined { host, identity, health, findings } = examined;
+    let document = serde_json::json!({ "host": host, "target": identity, "health": health, "findings": findings });
     write_document(&serde_json::to_string_pretty(&document)?, out)
 }
 
@@ -54,6 +56,7 @@ fn write_document(document: &str, out: &mut dyn Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::target::HostFacts;
 
     #[test]
     fn no_control_character_leaves_as_itself_and_none_is_lost() {

@@ -11,3 +11,20 @@ pub mod svg;
 pub mod terminal;
 mod text;
 pub mod verdict;
+
+use diskproof_model::finding::Finding;
+use diskproof_model::health::DiskHealth;
+use diskproof_model::target::{HostFacts, TargetIdentity};
+
+/// Everything that is known of a target without measuring it.
+#[derive(Debug, Clone, Copy)]
+pub struct Examined<'a> {
+    /// The machine.
+    pub host: &'a HostFacts,
+    /// The target.
+    pub identity: &'a TargetIdentity,
+    /// What its disks say of their health.
+    pub health: &'a [DiskHealth],
+    /// What that means, heaviest first.
+    pub findings: &'a [Finding],
+}

@@ -1,5 +1,5 @@
 //! The only crate that opens anything under test: probe (read-only), admit (every reason for a refusal at once), open (identity re-checked),
-//! and the kernel's own counters to hold the figures against. It knows nothing of workloads, statistics or printing.
+//! the kernel's own counters to hold the figures against, and what the disks say of their own health. It knows nothing of workloads, statistics or printing.
 //!
 //! Writing is possible to one thing only: an unlinked scratch file that this crate has made itself. There is no way to a writable
 //! [`OpenTarget`] of a device or of an existing file.
@@ -12,6 +12,7 @@ mod extents;
 #[cfg(test)]
 mod fake_sysfs;
 mod fiemap;
+mod health;
 mod host;
 mod layers;
 mod link;
@@ -25,6 +26,7 @@ mod sysroot;
 
 pub use admit::{Admission, Intent, READ_BYTES_MIN, admit, scratch_bytes_max};
 pub use counters::Snapshot;
+pub use health::disk_health;
 pub use host::host_facts;
 pub use open::{Access, OpenError, OpenTarget};
 pub use probe::{ProbeError, probe};

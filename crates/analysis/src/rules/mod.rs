@@ -3,6 +3,7 @@
 //! Rules know the record only; how a finding is printed is not theirs.
 
 use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::{MeasurementRecord, Record};
 
@@ -12,14 +13,24 @@ mod depth_not_held;
 mod disturbed;
 mod engine_fallback;
 mod engine_limited;
+mod health;
+mod health_failing;
 mod imprecise;
 mod io_errors;
 mod io_punted;
+mod link_errors;
+mod media_errors;
 mod missed_schedule;
 mod not_direct;
+mod sectors_pending;
+mod sectors_reallocated;
+mod self_test_failed;
+mod self_test_running;
 mod served_from_cache;
+mod too_hot;
 mod unwritten_blocks;
 mod virtual_disk;
+mod worn_out;
 
 /// A rule that may find something.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +47,15 @@ pub struct Rule {
 pub const RULES: &[Rule] = &[
     io_errors::RULE,
     bad_blocks::RULE,
+    health_failing::RULE,
+    self_test_failed::RULE,
+    sectors_pending::RULE,
+    worn_out::RULE,
+    media_errors::RULE,
+    sectors_reallocated::RULE,
+    link_errors::RULE,
+    too_hot::RULE,
+    self_test_running::RULE,
     served_from_cache::RULE,
     unwritten_blocks::RULE,
     not_direct::RULE,
@@ -53,6 +73,29 @@ pub const RULES: &[Rule] = &[
 /// All findings on a record, heaviest first.
 pub fn findings(record: &Record) -> Vec<Finding> {
     let mut findings: Vec<Finding> = RULES.iter().filter_map(|rule| (rule.check)(record)).collect();
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings
+}
+
+/// Looks at the health of disks.
+type HealthRule = fn(&[DiskHealth]) -> Option<Finding>;
+
+/// The rules that need nothing but health, for `info`, which measures nothing.
+const HEALTH_RULES: &[HealthRule] = &[
+    health_failing::find,
+    self_test_failed::find,
+    sectors_pending::find,
+    worn_out::find,
+    media_errors::find,
+    sectors_reallocated::find,
+    link_errors::find,
+    too_hot::find,
+    self_test_running::find,
+];
+
+/// All findings on the health of disks, heaviest first. Their evidence points into a document with these as its `health`.
+pub fn health_findings(health: &[DiskHealth]) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = HEALTH_RULES.iter().filter_map(|find| find(health)).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }
@@ -109,6 +152,15 @@ mod tests {
     const FIRES: &[fn() -> Record] = &[
         io_errors::tests::spoilt,
         bad_blocks::tests::spoilt,
+        health_failing::tests::spoilt,
+        self_test_failed::tests::spoilt,
+        sectors_pending::tests::spoilt,
+        worn_out::tests::spoilt,
+        media_errors::tests::spoilt,
+        sectors_reallocated::tests::spoilt,
+        link_errors::tests::spoilt,
+        too_hot::tests::spoilt,
+        self_test_running::tests::spoilt,
         served_from_cache::tests::spoilt,
         unwritten_blocks::tests::spoilt,
         not_direct::tests::spoilt,
@@ -159,6 +211,18 @@ mod tests {
         run.1[1].device.read_bytes = 0;
         let codes: Vec<_> = healthy::judge(run).findings.into_iter().map(|f| f.code).collect();
         assert_eq!(codes, ["served-from-cache", "io-punted"]);
+    }
+
+    #[test]
+    fn health_is_judged_alike_with_and_without_a_measurement() {
+        let rules = RULES.iter().zip(FIRES).filter(|(_, spoilt)| !spoilt().health.is_empty());
+        let mut count = 0;
+        for (rule, spoilt) in rules {
+            let found = health_findings(&spoilt().health);
+            assert_eq!((found.len(), (rule.check)(&spoilt())), (1, Some(found[0].clone())), "{}", rule.code);
+            count += 1;
+        }
+        assert_eq!(count, HEALTH_RULES.len());
     }
 
     #[test]

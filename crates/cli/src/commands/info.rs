@@ -1,17 +1,22 @@
-//! `diskproof info`: who the disk is. Opens nothing.
+//! `diskproof info`: who the disk is, and how it says it fares. Opens nothing; smartctl does the asking.
 
 use crate::args::Info;
 use crate::failure::{Exit, Failure};
+use crate::health::ask_health;
 use crate::output::{style, to_stdout};
-use diskproof_report::{json, terminal};
+use diskproof_analysis::rules::health_findings;
+use diskproof_report::{Examined, json, terminal};
 use diskproof_target::{host_facts, probe};
 
-/// Shows the identity.
+/// Shows the identity and the health.
 pub fn info(info: &Info) -> anyhow::Result<Exit> {
-    let (identity, host) = (probe(&info.target).map_err(Failure::Probe)?, host_facts());
+    let identity = probe(&info.target).map_err(Failure::Probe)?;
+    let health = ask_health(std::slice::from_ref(&identity), &info.health);
+    let findings = health_findings(&health);
+    let examined = Examined { host: &host_facts(), identity: &identity, health: &health, findings: &findings };
     to_stdout(|out| match info.json {
-        true => json::write_identity(&host, &identity, out),
-        false => terminal::write_identity(&host, &identity, &style(info.color), out),
+        true => json::write_identity(&examined, out),
+        false => terminal::write_identity(&examined, &style(info.color), out),
     })?;
     Ok(Exit::Done)
 }

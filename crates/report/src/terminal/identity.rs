@@ -1,6 +1,9 @@
 //! The page of `info`: everything known about the machine, the target, its filesystem and the devices below, a fact per line.
 
+use super::health::health_facts;
+use super::record::write_findings;
 use super::words;
+use crate::Examined;
 use crate::page::{Ink, Page};
 use crate::style::Style;
 use diskproof_model::target::{Filesystem, HostFacts, Layer, LayerKind, TargetIdentity, TargetKind};
@@ -10,8 +13,10 @@ use std::io::{self, Write};
 /// Column at which values begin.
 const INDENT: usize = 22;
 
-/// Writes all facts, layer by layer from the target down to the disks. What is not known is left out, except where its absence matters.
-pub fn write_identity(host: &HostFacts, identity: &TargetIdentity, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+/// Writes all facts, layer by layer from the target down to the disks, then what the disks say of their health and what that means. What is not
+/// known is left out, except where its absence matters.
+pub fn write_identity(examined: &Examined<'_>, style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    let Examined { host, identity, health, findings } = examined;
     let page = &mut Page::new(style, out);
     write_section(page, "host", &host_facts(host))?;
     page.blank()?;
@@ -24,7 +29,11 @@ pub fn write_identity(host: &HostFacts, identity: &TargetIdentity, style: &Style
         page.blank()?;
         write_section(page, &format!("{} {}", words::layer_kind(layer.kind), layer.name), &layer_facts(layer))?;
     }
-    Ok(())
+    for disk in *health {
+        page.blank()?;
+        write_section(page, &format!("health of {}", disk.disk), &health_facts(disk))?;
+    }
+    if findings.is_empty() { Ok(()) } else { write_findings(page, findings) }
 }
 
 /// A label and its value, where there is one.

@@ -3,6 +3,7 @@
 
 mod commands;
 pub(crate) mod figures;
+pub(crate) mod health;
 pub(crate) mod identity;
 mod plan;
 pub(crate) mod record;

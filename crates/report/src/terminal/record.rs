@@ -1,11 +1,11 @@
 //! The result page: what a database administrator reads, trusts, and pastes into a ticket.
 
 use super::figures::write_figures;
-use super::subject::{INDENT, fact, host_text, write_target};
+use super::subject::{INDENT, fact, host_text, write_health, write_target};
 use crate::page::{Ink, Page};
 use crate::style::Style;
 use crate::text::{glue, list};
-use diskproof_model::finding::Severity;
+use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::plan::{EngineKind, Origin, Plan};
 use diskproof_model::record::{Advice, Expectation, MeasurementRecord, Record};
 use diskproof_model::units::{format_duration, format_latency, format_rate, format_throughput};
@@ -22,7 +22,7 @@ pub fn write_record(record: &Record, style: &Style, out: &mut dyn Write) -> io::
         write_subject(page, record, index)?;
     }
     write_expectations(page, &record.expectations)?;
-    write_findings(page, record)?;
+    write_meaning(page, record)?;
     write_advice(page, &record.advice)?;
     page.blank()?;
     let run = format!("run {} · method {} · seed {}", record.run_id, record.method, record.plan.seed);
@@ -73,6 +73,7 @@ fn write_subject(page: &mut Page<'_>, record: &Record, index: usize) -> io::Resu
             page.text(Ink::Strong, &format!("target {} of {}: {}", index + 1, record.targets.len(), target.path))?;
         }
         write_target(page, target, &record.plan)?;
+        write_health(page, target, &record.health)?;
     }
     write_engines(page, &measurements)?;
     write_proof(page, record, index, &measurements)?;
@@ -172,15 +173,21 @@ pub(crate) fn observed_text(expression: &str, value: f64) -> String {
     }
 }
 
-/// What it means.
-fn write_findings(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
-    page.blank()?;
+/// What it means, or that nothing was found.
+fn write_meaning(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
     if record.findings.is_empty() {
+        page.blank()?;
         let none = if record.partial { "none in what was measured" } else { "none: nothing was seen that puts these figures in doubt" };
         return page.entry((Ink::Strong, "findings"), 10, (Ink::Plain, none));
     }
+    write_findings(page, &record.findings)
+}
+
+/// Findings, each with what to do.
+pub(super) fn write_findings(page: &mut Page<'_>, findings: &[Finding]) -> io::Result<()> {
+    page.blank()?;
     page.text(Ink::Strong, "findings")?;
-    for finding in &record.findings {
+    for finding in findings {
         let (label, ink) = match finding.severity {
             Severity::Failure => ("  failure", Ink::Alarm),
             Severity::Warning => ("  warning", Ink::Caution),

@@ -1,8 +1,10 @@
-//! What was measured, in a few lines: the disk, the layers and the filesystem above it, the test's own file, the machine.
+//! What was measured, in a few lines: the disk and its health, the layers and the filesystem above it, the test's own file, the machine.
 
+use super::health::health_text;
 use super::words;
 use crate::page::{Ink, Page};
 use crate::text::{glue, list};
+use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::Plan;
 use diskproof_model::target::{HostFacts, Layer, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
@@ -34,6 +36,12 @@ pub(super) fn write_target(page: &mut Page<'_>, target: &TargetIdentity, plan: &
         fact(page, "on", &text)?;
     }
     fact(page, "test", &tested_text(target, plan.scratch_bytes))
+}
+
+/// A line for each disk of the target that was asked of its health.
+pub(super) fn write_health(page: &mut Page<'_>, target: &TargetIdentity, health: &[DiskHealth]) -> io::Result<()> {
+    let asked = health.iter().filter(|health| target.disks().any(|disk| disk.name == health.disk));
+    asked.map(health_text).try_for_each(|text| fact(page, "health", &text))
 }
 
 fn free_text(bytes: u64) -> String {

@@ -5,6 +5,7 @@ mod surveyed;
 pub use surveyed::{depths, surveyed};
 
 use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::health::{DiskHealth, SelfTest};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::*;
 use diskproof_model::plan::*;
@@ -370,8 +371,39 @@ pub fn read_only() -> Record {
         measurement.device.disks = vec!["nvme1n1".to_owned()];
     }
     record.host.hypervisor = None;
+    record.health = vec![health()];
     record.advice.clear();
     record
+}
+
+/// The health of [`device`], with everything in it.
+pub fn health() -> DiskHealth {
+    DiskHealth {
+        disk: "nvme1n1".to_owned(),
+        source: Some("smartctl 7.4".to_owned()),
+        protocol: Some("NVMe".to_owned()),
+        model: Some("SAMSUNG MZQL23T8HCLS-00A07".to_owned()),
+        rotation_rpm: Some(0),
+        passed: Some(true),
+        temperature_celsius: Some(38),
+        temperature_limit_celsius: Some(70),
+        power_on_hours: Some(31_400),
+        wear_percent: Some(12),
+        spare_percent: Some(100),
+        spare_threshold_percent: Some(10),
+        reallocated_sectors: Some(0),
+        media_errors: Some(2),
+        unsafe_shutdowns: Some(7),
+        written_bytes: Some(2_345_678_000_000_000),
+        self_test: Some(SelfTest {
+            status: "Extended: Completed without error".to_owned(),
+            passed: Some(true),
+            hours: Some(31_200),
+            remaining_percent: None,
+        }),
+        alarms: vec!["its reliability is degraded by media or internal errors".to_owned()],
+        ..DiskHealth::default()
+    }
 }
 
 /// A run that broke off: interrupted, errors, buffered, unsettled, too short for intervals and percentiles, thresholds missed.
@@ -468,6 +500,11 @@ pub fn hostile() -> Record {
     record.targets[0].path = path;
     record.targets[0].layers[1].model = Some(EVIL.to_owned());
     record.targets[0].layers[1].serial = Some("序列号".repeat(30));
+    let disk = record.targets[0].layers[1].name.clone();
+    record.health = vec![
+        DiskHealth { disk: disk.clone(), alarms: vec![EVIL.to_owned()], source: Some(EVIL.to_owned()), ..health() },
+        DiskHealth::unknown(&disk, EVIL),
+    ];
     record.note = Some(EVIL.to_owned());
     record.host.name = EVIL.to_owned();
     record.findings[0].claim = EVIL.to_owned();

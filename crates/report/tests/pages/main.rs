@@ -4,10 +4,12 @@ mod charts;
 mod fixture;
 mod svg;
 
+use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::{OpKind, VerifyResult};
 use diskproof_model::plan::{Plan, Span, SyncCall, SyncPolicy};
 use diskproof_model::record::Record;
 use diskproof_model::target::{HostFacts, TargetIdentity};
+use diskproof_report::Examined;
 use diskproof_report::style::{Color, Style};
 use diskproof_report::{json, terminal};
 use std::io::{self, Write};
@@ -40,13 +42,19 @@ static RECORDS: LazyLock<[(&str, Record); 8]> = LazyLock::new(|| {
     ]
 });
 
+/// What `info` would know of a target of this record.
+fn examined<'a>(record: &'a Record, identity: &'a TargetIdentity) -> Examined<'a> {
+    Examined { host: &record.host, identity, health: &record.health, findings: &record.findings }
+}
+
 /// Every page that wraps its lines.
 fn wrapped_pages(style: &Style) -> Vec<String> {
     let mut pages = Vec::new();
     for (_, record) in &*RECORDS {
         pages.push(record_page(record, style));
         pages.push(written(|out| terminal::write_plan(&record.plan, &record.targets, style, out)));
-        pages.extend(record.targets.iter().map(|target| written(|out| terminal::write_identity(&record.host, target, style, out))));
+        pages
+            .extend(record.targets.iter().map(|identity| written(|out| terminal::write_identity(&examined(record, identity), style, out))));
     }
     pages
 }
@@ -132,9 +140,11 @@ fn result_page_in_colour() {
 
 #[test]
 fn identity_pages() {
-    let page = |host: &HostFacts, target: &TargetIdentity| written(|out| terminal::write_identity(host, target, &PLAIN_80, out));
-    insta::assert_snapshot!("identity_directory", page(&fixture::host(), &fixture::directory()));
-    insta::assert_snapshot!("identity_device", page(&fixture::host(), &fixture::device()));
+    let page = |record: &Record| written(|out| terminal::write_identity(&examined(record, &record.targets[0]), &PLAIN_80, out));
+    insta::assert_snapshot!("identity_directory", page(&fixture::healthy()));
+    let mut device = fixture::read_only();
+    device.findings = vec![fixture::every_severity().findings.swap_remove(1)];
+    insta::assert_snapshot!("identity_device", page(&device));
 }
 
 #[test]
@@ -255,9 +265,12 @@ fn json_reads_back_as_the_same_record() {
 }
 
 #[test]
-fn json_of_an_identity_holds_host_and_target() {
-    let text = written(|out| json::write_identity(&fixture::host(), &fixture::device(), out));
+fn json_of_an_identity_holds_host_target_and_health() {
+    let record = fixture::read_only();
+    let text = written(|out| json::write_identity(&examined(&record, &record.targets[0]), out));
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(serde_json::from_value::<HostFacts>(document["host"].clone()).unwrap(), fixture::host());
+    assert_eq!(serde_json::from_value::<HostFacts>(document["host"].clone()).unwrap(), record.host);
+    assert_eq!(serde_json::from_value::<Vec<DiskHealth>>(document["health"].clone()).unwrap(), [fixture::health()]);
+    assert_eq!(document["findings"], serde_json::json!([]));
     assert_eq!(serde_json::from_value::<TargetIdentity>(document["target"].clone()).unwrap(), fixture::device());
 }

@@ -1,0 +1,122 @@
+//! What a disk says of its own health: as facts for `info`, and as one line for the result page. Judges nothing: that is in the findings.
+
+use super::identity::Fact;
+use crate::text::list;
+use diskproof_model::health::DiskHealth;
+use diskproof_model::units::format_bytes;
+
+/// Hours of a year, on average.
+const YEAR_HOURS: f64 = 8766.0;
+
+/// Everything known of one disk's health.
+pub(super) fn health_facts(disk: &DiskHealth) -> Vec<Fact> {
+    let count = |count: Option<u64>| count.map(|count| count.to_string());
+    vec![
+        ("unknown", disk.unavailable.clone()),
+        ("disk's verdict", verdict(disk).map(str::to_owned)),
+        ("alarms", (!disk.alarms.is_empty()).then(|| disk.alarms.join("; "))),
+        ("temperature", temperature(disk)),
+        ("endurance used", disk.wear_percent.map(|percent| format!("{percent} %"))),
+        ("spare blocks left", spare(disk)),
+        ("sectors replaced", count(disk.reallocated_sectors)),
+        ("sectors pending", count(disk.pending_sectors)),
+        ("sectors lost", count(disk.uncorrectable_sectors)),
+        ("media errors", count(disk.media_errors)),
+        ("link errors", count(disk.link_errors)),
+        ("under power", disk.power_on_hours.map(power_on)),
+        ("hard power losses", count(disk.unsafe_shutdowns)),
+        ("written so far", disk.written_bytes.map(format_bytes)),
+        ("self-test", self_test(disk)),
+        ("rotates", disk.rotation_rpm.map(|rpm| if rpm == 0 { "no".to_owned() } else { format!("{rpm} rpm") })),
+        ("from", disk.source.clone()),
+    ]
+}
+
+/// The health of one disk in a line.
+pub(super) fn health_text(disk: &DiskHealth) -> String {
+    if let Some(why) = &disk.unavailable {
+        return format!("{} unknown: {why}", disk.disk);
+    }
+    let counted = |count: Option<u64>, what: &str| count.filter(|count| *count > 0).map(|count| format!("{count} {what}"));
+    let facts = [
+        verdict(disk).map(|verdict| format!("{} {verdict}", disk.disk)).or_else(|| Some(disk.disk.clone())),
+        temperature(disk),
+        disk.wear_percent.map(|percent| format!("{percent} % of endurance used")),
+        counted(disk.reallocated_sectors, "sectors replaced"),
+        counted(disk.pending_sectors, "sectors pending"),
+        counted(disk.uncorrectable_sectors, "sectors lost"),
+        counted(disk.media_errors, "media errors"),
+        counted(disk.link_errors, "link errors"),
+        disk.power_on_hours.map(power_on),
+        disk.written_bytes.map(|bytes| format!("{} written", format_bytes(bytes))),
+    ];
+    list(facts.into_iter().flatten())
+}
+
+fn verdict(disk: &DiskHealth) -> Option<&'static str> {
+    disk.passed.map(|passed| if passed { "passed" } else { "FAILING" })
+}
+
+fn temperature(disk: &DiskHealth) -> Option<String> {
+    let degrees = disk.temperature_celsius?;
+    Some(match disk.temperature_limit_celsius {
+        Some(limit) => format!("{degrees} °C (limit {limit} °C)"),
+        None => format!("{degrees} °C"),
+    })
+}
+
+fn spare(disk: &DiskHealth) -> Option<String> {
+    let left = disk.spare_percent?;
+    Some(match disk.spare_threshold_percent {
+        Some(threshold) => format!("{left} % (alarm at {threshold} %)"),
+        None => format!("{left} %"),
+    })
+}
+
+fn self_test(disk: &DiskHealth) -> Option<String> {
+    let test = disk.self_test.as_ref()?;
+    let then = test.hours.map_or_else(String::new, |hours| format!(", at {hours} h"));
+    Some(format!("{}{then}", test.status))
+}
+
+/// `65592 h (7.5 years)`
+fn power_on(hours: u64) -> String {
+    match hours as f64 / YEAR_HOURS {
+        years if years < 1.0 => format!("{hours} h"),
+        years => format!("{hours} h ({years:.1} years)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk() -> DiskHealth {
+        DiskHealth {
+            disk: "nvme0n1".to_owned(),
+            passed: Some(true),
+            temperature_celsius: Some(38),
+            temperature_limit_celsius: Some(70),
+            wear_percent: Some(3),
+            power_on_hours: Some(65_592),
+            written_bytes: Some(3 << 40),
+            media_errors: Some(0),
+            ..DiskHealth::default()
+        }
+    }
+
+    #[test]
+    fn a_line_tells_what_there_is_and_no_zeros() {
+        let text = |disk: &DiskHealth| health_text(disk).replace('\u{a0}', " ");
+        assert_eq!(text(&disk()), "nvme0n1 passed, 38 °C (limit 70 °C), 3 % of endurance used, 65592 h (7.5 years), 3 TiB written");
+        let failing = DiskHealth { passed: Some(false), pending_sectors: Some(8), power_on_hours: Some(40), ..DiskHealth::default() };
+        assert_eq!(text(&DiskHealth { disk: "sda".to_owned(), ..failing }), "sda FAILING, 8 sectors pending, 40 h");
+        assert_eq!(text(&DiskHealth::unknown("vda", "a virtual disk")), "vda unknown: a virtual disk");
+    }
+
+    #[test]
+    fn facts_say_zero_where_it_was_told() {
+        let facts = health_facts(&disk());
+        assert!(facts.contains(&("media errors", Some("0".to_owned()))) && facts.contains(&("link errors", None)));
+    }
+}
