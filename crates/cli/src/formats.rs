@@ -1,7 +1,7 @@
 //! What `-o FILE` can write: a table of formats by extension, and the files that each makes of a record. Knows names, not how files come about.
 
 use diskproof_model::record::Record;
-use diskproof_report::{chart, html, json, svg};
+use diskproof_report::{chart, csv, gnuplot, hlog, html, json, openmetrics, svg};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,26 @@ pub enum Format {
     Html,
     /// A picture for each chart.
     Svg,
+    /// A table of figures.
+    Csv,
+    /// Latency distributions as HdrHistogram logs them.
+    Hlog,
+    /// Metrics for Prometheus.
+    OpenMetrics,
+    /// A script with its data.
+    Gnuplot,
 }
 
 /// Every format and the end of the file names that ask for it.
-const FORMATS: [(&str, Format); 3] = [(".json", Format::Json), (".html", Format::Html), (".svg", Format::Svg)];
+const FORMATS: [(&str, Format); 7] = [
+    (".json", Format::Json),
+    (".html", Format::Html),
+    (".svg", Format::Svg),
+    (".csv", Format::Csv),
+    (".gnuplot", Format::Gnuplot),
+    (".hlog", Format::Hlog),
+    (".prom", Format::OpenMetrics),
+];
 
 /// Writes a file's content.
 pub type Content<'a> = Box<dyn Fn(&mut dyn Write) -> io::Result<()> + 'a>;
@@ -44,11 +60,19 @@ impl Format {
 
     /// The files that this format makes of a record; none where the record has nothing that it could show.
     pub fn documents<'a>(self, record: &'a Record, path: &Path) -> Vec<Document<'a>> {
-        match self {
-            Self::Json => vec![Document { path: path.to_owned(), write: Box::new(|out| json::write_record(record, out)) }],
-            Self::Html => vec![Document { path: path.to_owned(), write: Box::new(|out| html::write_record(record, out)) }],
-            Self::Svg => pictures(record, path),
-        }
+        let write: Content<'a> = match self {
+            Self::Json => Box::new(|out| json::write_record(record, out)),
+            Self::Html => Box::new(|out| html::write_record(record, out)),
+            Self::Csv => Box::new(|out| csv::write_record(record, out)),
+            Self::Hlog => Box::new(|out| hlog::write_record(record, out)),
+            Self::OpenMetrics => Box::new(|out| openmetrics::write_record(record, out)),
+            Self::Gnuplot => {
+                let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                Box::new(move |out| gnuplot::write_record(record, &stem, out))
+            }
+            Self::Svg => return pictures(record, path),
+        };
+        vec![Document { path: path.to_owned(), write }]
     }
 }
 

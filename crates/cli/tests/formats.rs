@@ -28,3 +28,18 @@ fn pictures_stand_beside_each_other_and_are_named() {
         assert!(picture.starts_with("<?xml") && picture.ends_with("</svg>\n"));
     }
 }
+
+#[test]
+fn every_format_is_written_whole_and_alone() {
+    let here = place();
+    let outputs = ["a.json", "a.csv", "a.gnuplot", "a.hlog", "a.prom"];
+    let ran = check(here.path(), &outputs);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let mut expected = outputs.to_vec();
+    expected.sort_unstable();
+    assert_eq!(names(here.path()), expected);
+    assert!(!ran.err.contains("wrote"), "one name, one file: {}", ran.err);
+    for (name, begin) in [("a.csv", "run_id,"), ("a.gnuplot", "# "), ("a.hlog", "#[Logged by"), ("a.prom", "# HELP diskproof_")] {
+        assert!(std::fs::read_to_string(here.path().join(name)).unwrap().starts_with(begin), "{name}");
+    }
+}

@@ -4,6 +4,7 @@ use crate::histogram::LatencyHistogram;
 use crate::measurement::OpKind;
 use crate::plan::{Layout, Plan, Workload};
 use crate::record::{LatencySummary, MeasurementRecord, OpRecord, Record};
+use crate::series::Cell;
 use std::collections::BTreeMap;
 
 impl LatencySummary {
@@ -50,6 +51,17 @@ impl MeasurementRecord {
             return vec![(OpKind::Commit, commit)];
         }
         self.ops.iter().filter(|(kind, _)| matches!(kind, OpKind::Read | OpKind::Write)).map(|(kind, op)| (*kind, op)).collect()
+    }
+
+    /// What happened in each cell of an operation's series: (middle of the cell in seconds after the start of the measured time, its length in seconds,
+    /// its events). The last cell ends with the measured time; a rest of it shorter than half a cell would be mostly noise and is left out.
+    pub fn cells_over_time<'a>(&self, op: &'a OpRecord) -> impl Iterator<Item = (f64, f64, &'a Cell)> + use<'a> {
+        let (start, interval, wall) = (op.series.start_ns as f64, op.series.interval_ns as f64, self.wall_ns as f64);
+        op.series.cells.iter().enumerate().filter_map(move |(index, cell)| {
+            let start = start + index as f64 * interval;
+            let length = (wall - start).min(interval);
+            (length > 0.0 && length >= interval / 2.0).then_some(((start + length / 2.0) / 1e9, length / 1e9, cell))
+        })
     }
 
     /// The widest relative half-width among the headline figures' rates; `None` when one of them has none.

@@ -3,8 +3,13 @@
 #![forbid(unsafe_code)]
 
 pub mod chart;
+pub mod csv;
+mod figures;
+pub mod gnuplot;
+pub mod hlog;
 pub mod html;
 pub mod json;
+pub mod openmetrics;
 mod page;
 pub mod style;
 pub mod svg;

@@ -80,6 +80,14 @@ pub(crate) fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
     lines
 }
 
+/// The text, cut where it takes more columns, with a mark that it was.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    if columns(text) <= most {
+        return text.to_owned();
+    }
+    format!("{}…", &text[..fitting(text, most.saturating_sub(1).max(1))])
+}
+
 /// Bytes of the longest beginning of `word` that takes at most `room` columns; at least one character.
 fn fitting(word: &str, room: usize) -> usize {
     let mut taken = 0;

@@ -37,7 +37,7 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
     for (kind, op) in &ops {
         let scale = if count == Count::Bytes { 1e-6 } else { 1.0 };
         let of = if ops.len() > 1 { format!("{}s: ", kind.as_str()) } else { String::new() };
-        let worst = cells(m, op).map(|(at, _, cell)| (at, cell.latency_max_ns as f64 / ns)).filter(|(_, latency)| *latency > 0.0);
+        let worst = m.cells_over_time(op).map(|(at, _, cell)| (at, cell.latency_max_ns as f64 / ns)).filter(|(_, latency)| *latency > 0.0);
         series.push(Series::new(
             format!("{of}{label}"),
             Mark::Line,
@@ -87,16 +87,5 @@ pub(crate) fn counted(m: &MeasurementRecord) -> Count {
 pub(crate) fn rates(m: &MeasurementRecord, op: &OpRecord) -> Vec<(f64, f64)> {
     let count = counted(m);
     let events = |cell: &Cell| if count == Count::Bytes { cell.bytes } else { cell.ops };
-    cells(m, op).map(|(at, seconds, cell)| (at, events(cell) as f64 / seconds)).collect()
-}
-
-/// The cells with their middle and their length in seconds. The last one ends with the measured time; a short rest of it would be mostly noise.
-fn cells<'a>(m: &MeasurementRecord, op: &'a OpRecord) -> impl Iterator<Item = (f64, f64, &'a Cell)> {
-    let series = &op.series;
-    let (interval, wall) = (series.interval_ns as f64, m.wall_ns as f64);
-    series.cells.iter().enumerate().filter_map(move |(index, cell)| {
-        let start = series.start_ns as f64 + index as f64 * interval;
-        let length = (wall - start).min(interval);
-        (length >= interval / 2.0).then_some(((start + length / 2.0) / 1e9, length / 1e9, cell))
-    })
+    m.cells_over_time(op).map(|(at, seconds, cell)| (at, events(cell) as f64 / seconds)).collect()
 }

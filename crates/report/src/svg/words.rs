@@ -1,8 +1,7 @@
 //! Words in a picture: how wide they are without knowing the font, broken into lines, and without what XML forbids.
 
 use super::marks::Ink;
-use super::text;
-use crate::text::{clean, columns, wrap};
+use crate::text::{self, clean, columns, wrap};
 use maud::{Markup, html};
 
 /// Width of a column of text over the size of its letters, in the widest of the usual fonts (DejaVu Sans): rather too much room than too little.
@@ -24,12 +23,7 @@ pub(super) fn allowed(text: &str) -> String {
 /// The text, cut where it is longer than the room.
 pub(super) fn shortened(text: &str, room: f64, size: f64) -> String {
     let most = ((room / (size * EM_PER_COLUMN)) as usize).min(NAME_COLUMNS_MAX);
-    if columns(text) <= most {
-        return text.to_owned();
-    }
-    let mut short = wrap(&text.replace(' ', "\u{a0}"), most.saturating_sub(1).max(1), most.max(1)).swap_remove(0);
-    short.push('…');
-    short
+    text::shortened(text, most)
 }
 
 /// Lines of text, one below the other.
@@ -59,7 +53,7 @@ impl Block {
     pub(super) fn at(&self, left: f64, top: f64, ink: Ink) -> Markup {
         html! {
             @for (index, line) in self.lines.iter().enumerate() {
-                (text(left, top + index as f64 * self.line_height() + self.size, "start", self.size, ink, line))
+                (super::text(left, top + index as f64 * self.line_height() + self.size, "start", self.size, ink, line))
             }
         }
     }

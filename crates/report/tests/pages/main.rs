@@ -3,6 +3,7 @@
 mod charts;
 mod fixture;
 mod svg;
+mod tables;
 
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::{OpKind, VerifyResult};
