@@ -9,7 +9,7 @@ use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::style::{Color, Style};
-use diskproof_report::{json, terminal};
+use diskproof_report::{ascii, json, terminal};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
@@ -120,6 +120,24 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow
     write(&mut out).and_then(|()| out.flush()).context("stdout: the result could not be written")
 }
 
+/// Writes a page to stdout in the characters that the locale knows.
+fn page_to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    to_stdout(|out| {
+        if !is_ascii_only(["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok())) {
+            return write(out);
+        }
+        let mut page = Vec::new();
+        write(&mut page)?;
+        out.write_all(ascii::transliterate(&String::from_utf8_lossy(&page)).as_bytes())
+    })
+}
+
+/// By the first of these variables that is set (POSIX, Base Definitions 8.2). Where none is, as in most containers, the terminal is one of today.
+fn is_ascii_only(locale: [Option<String>; 3]) -> bool {
+    let locale = locale.into_iter().flatten().find(|locale| !locale.is_empty());
+    locale.is_some_and(|locale| !locale.to_lowercase().replace('-', "").contains("utf8"))
+}
+
 /// The files that a record will be saved to; tried out before the run, so that a wrong path is known at once and not after it.
 #[derive(Debug)]
 pub struct Savings<'a> {
@@ -193,10 +211,10 @@ fn create_neighbour(path: &Path) -> io::Result<(PathBuf, File)> {
 
 /// Prints a plan that is not carried out.
 pub fn show_plan(plan: &Plan, targets: &[TargetIdentity], measuring: &Measuring) -> anyhow::Result<()> {
-    unless_unread(to_stdout(|out| match measuring.json {
-        true => json::write_plan(plan, targets, out),
-        false => terminal::write_plan(plan, targets, &style(measuring.color), out),
-    }))
+    unless_unread(match measuring.json {
+        true => to_stdout(|out| json::write_plan(plan, targets, out)),
+        false => page_to_stdout(|out| terminal::write_plan(plan, targets, &style(measuring.color), out)),
+    })
 }
 
 /// Prints and saves what came of a run.
@@ -256,4 +274,20 @@ pub fn remark(remarks: &[Remark], voice: Voice) {
 /// A reader that goes away (`| head`) has seen enough: how the run went still decides the exit code.
 pub fn unless_unread(printed: anyhow::Result<()>) -> anyhow::Result<()> {
     printed.or_else(|error| if is_broken_pipe(&error) { Ok(()) } else { Err(error) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_locale_decides_between_utf8_and_ascii() {
+        let set = |values: [Option<&str>; 3]| is_ascii_only(values.map(|value| value.map(str::to_owned)));
+        assert!(set([None, None, Some("C")]));
+        assert!(set([Some("POSIX"), None, Some("de_DE.UTF-8")]));
+        assert!(set([Some(""), Some("de_DE.ISO-8859-1"), None]));
+        assert!(!set([None, None, Some("C.UTF-8")]));
+        assert!(!set([None, Some("en_US.utf8"), Some("C")]));
+        assert!(!set([None, None, None]));
+    }
 }

@@ -43,3 +43,14 @@ fn every_format_is_written_whole_and_alone() {
         assert!(std::fs::read_to_string(here.path().join(name)).unwrap().starts_with(begin), "{name}");
     }
 }
+
+#[test]
+fn a_locale_without_utf8_gets_ascii_pages_and_whole_json() {
+    let here = place();
+    let words = ["check", "--read-only", "--note", "grüße"].into_iter().chain(SHORT);
+    let ran: Ran = program(words.clone()).current_dir(here.path()).env("LANG", "C").output().unwrap().into();
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.out.is_ascii() && ran.out.contains("gr??e"), "{}", ran.out);
+    let ran: Ran = program(words.chain(["--json"])).current_dir(here.path()).env("LANG", "C").output().unwrap().into();
+    assert_eq!(ran.record().note.as_deref(), Some("grüße"));
+}

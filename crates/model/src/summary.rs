@@ -72,9 +72,10 @@ impl MeasurementRecord {
 }
 
 impl Record {
-    /// Time from the start of the run to the end of its last measurement, in nanoseconds.
+    /// Time from the start of the run to the end of its last measurement or survey, in nanoseconds.
     pub fn elapsed_ns(&self) -> u64 {
-        self.measurements.iter().map(|m| m.start_ns + m.wall_ns).max().unwrap_or(0)
+        let survey = self.surface.iter().map(|surface| surface.start_ns + surface.wall_ns);
+        self.measurements.iter().map(|m| m.start_ns + m.wall_ns).chain(survey).max().unwrap_or(0)
     }
 
     /// The smallest and the largest share of the bytes asked of a target that its disks' own counters saw; `None` when no measurement knows.

@@ -2,6 +2,7 @@
 //! Knows the model only: nothing of the terminal's size, of files, of how a figure was measured or a finding came about.
 #![forbid(unsafe_code)]
 
+pub mod ascii;
 pub mod chart;
 pub mod csv;
 mod figures;

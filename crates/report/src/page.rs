@@ -98,6 +98,21 @@ impl<'a> Page<'a> {
         self.blank()
     }
 
+    /// A line in several inks, blanks at its end left out. Only text of the program's own, or text that was cleaned.
+    pub(crate) fn pieces(&mut self, pieces: &[(Ink, String)]) -> io::Result<()> {
+        let end = pieces.iter().rposition(|(_, text)| !text.trim_end().is_empty()).map_or(0, |last| last + 1);
+        for (index, (ink, text)) in pieces[..end].iter().enumerate() {
+            let text = clean(if index + 1 == end { text.trim_end() } else { text });
+            self.inked(if text.trim().is_empty() { Ink::Plain } else { *ink }, &text)?;
+        }
+        self.blank()
+    }
+
+    /// Columns that a line may take.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
     /// Whether a table may take `total` columns.
     pub(crate) fn has_room_for(&self, total: usize) -> bool {
         total <= self.width

@@ -18,6 +18,10 @@ pub fn write_commands(record: &Record, style: &Style, out: &mut dyn Write) -> io
         page.unbroken(Ink::Strong, &title)?;
         page.unbroken(Ink::Plain, &measurement.reproduce)?;
     }
+    if let Some(surface) = record.surface.as_ref().filter(|surface| !surface.reproduce.is_empty()) {
+        page.unbroken(Ink::Strong, "# curve")?;
+        page.unbroken(Ink::Plain, &surface.reproduce)?;
+    }
     for (finding, command) in record.findings.iter().filter_map(|f| f.reproduce.as_ref().map(|command| (f, command))) {
         page.unbroken(Ink::Strong, &format!("# finding {}", finding.code))?;
         page.unbroken(Ink::Plain, command)?;

@@ -1,5 +1,6 @@
 //! The table of figures of one target: above each figure the conditions that make it one, below the table what its marks mean.
 
+use super::graph::sparkline;
 use super::words;
 use crate::page::{Columns, Ink, Lean, Page};
 use crate::text::list;
@@ -16,6 +17,14 @@ const STACKED_INDENT: usize = 13;
 /// What stands over the columns.
 const HEADING: [&str; COLUMNS] = ["", "rate", "± 95 %", "MB/s", "p50", "p99", "p99.9", "max", "CPU"];
 const COLUMNS: usize = 9;
+/// Columns between the table and the graphs beside it.
+const GRAPH_GAP: usize = 3;
+/// A narrower graph shows nothing.
+const GRAPH_COLUMNS_MIN: usize = 20;
+/// A wider one is longer than the eye compares.
+const GRAPH_COLUMNS_MAX: usize = 100;
+/// Fewer cells are no course of events.
+const CELLS_LEAST: usize = 4;
 /// Stands for a percentile that would be a guess.
 const UNKNOWN: &str = "–";
 
@@ -28,19 +37,39 @@ pub(super) fn write_figures(page: &mut Page<'_>, measurements: &[&MeasurementRec
     leans[0] = Lean::Left;
     let columns = Columns::fit(&leans, rows.iter().flatten().chain([&heading]));
     let is_table = page.has_room_for(columns.total());
+    let lines = over_time(page, measurements, columns.total());
+    let beside = |row: &[String], line: &str| {
+        let row = columns.line(row);
+        if line.is_empty() {
+            row
+        } else {
+            format!("{row}{:pad$}{line}", "", pad = columns.total() + GRAPH_GAP - crate::text::columns(&row))
+        }
+    };
     if is_table {
-        page.unbroken(Ink::Faint, &columns.line(&heading))?;
+        let name = if lines.iter().flatten().any(|line| !line.is_empty()) { "over time, from zero" } else { "" };
+        page.unbroken(Ink::Faint, &beside(&heading, name))?;
     }
-    for (measurement, rows) in measurements.iter().zip(&rows) {
+    for ((measurement, rows), lines) in measurements.iter().zip(&rows).zip(&lines) {
         page.entry((Ink::Strong, &measurement.workload.name), CONDITIONS_INDENT, (Ink::Faint, &conditions(&measurement.workload)))?;
-        for row in rows {
-            if is_table { page.unbroken(Ink::Plain, &columns.line(row))? } else { write_stacked(page, row)? }
+        for (row, line) in rows.iter().zip(lines) {
+            if is_table { page.unbroken(Ink::Plain, beside(row, line).trim_end())? } else { write_stacked(page, row)? }
         }
         if rows.is_empty() {
             page.entry((Ink::Plain, ""), 2, (Ink::Alarm, "nothing was measured"))?;
         }
     }
     notes.write(page)
+}
+
+/// For each row of each measurement its rate over the measured time, as far as the page is wider than the table.
+fn over_time(page: &Page<'_>, measurements: &[&MeasurementRecord], table: usize) -> Vec<Vec<String>> {
+    let room = page.width().saturating_sub(table + GRAPH_GAP).min(GRAPH_COLUMNS_MAX);
+    let line = |m: &MeasurementRecord, op: &OpRecord| {
+        let rates: Vec<f64> = m.cells_over_time(op).map(|(_, seconds, cell)| cell.ops as f64 / seconds).collect();
+        if room < GRAPH_COLUMNS_MIN || rates.len() < CELLS_LEAST { String::new() } else { sparkline(&rates, room) }
+    };
+    measurements.iter().map(|m| shown_ops(m).into_iter().map(|(_, op)| line(m, op)).collect()).collect()
 }
 
 /// A row as running text, for a page too narrow for the table.

@@ -3,12 +3,14 @@
 
 mod commands;
 pub(crate) mod figures;
+mod graph;
 pub(crate) mod health;
 pub(crate) mod identity;
 mod plan;
 pub(crate) mod record;
 mod runs;
 pub(crate) mod subject;
+mod surface;
 pub(crate) mod words;
 
 pub use commands::write_commands;

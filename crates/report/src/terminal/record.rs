@@ -2,6 +2,7 @@
 
 use super::figures::write_figures;
 use super::subject::{INDENT, fact, host_text, write_health, write_target};
+use super::surface::write_surface;
 use crate::page::{Ink, Page};
 use crate::style::Style;
 use crate::text::{glue, list};
@@ -17,7 +18,8 @@ use std::io::{self, Write};
 pub fn write_record(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let page = &mut Page::new(style, out);
     write_title(page, record)?;
-    let last = record.measurements.iter().map(|m| m.target + 1).max().unwrap_or(0).max(record.targets.len());
+    let used = record.measurements.iter().map(|m| m.target).chain(record.surface.iter().map(|surface| surface.target));
+    let last = used.map(|target| target + 1).max().unwrap_or(0).max(record.targets.len());
     for index in 0..last {
         write_subject(page, record, index)?;
     }
@@ -78,6 +80,9 @@ fn write_subject(page: &mut Page<'_>, record: &Record, index: usize) -> io::Resu
     write_engines(page, &measurements)?;
     write_proof(page, record, index, &measurements)?;
     write_gaps(page, &record.plan, &measurements)?;
+    if let Some(surface) = record.surface.as_ref().filter(|surface| surface.target == index) {
+        write_surface(page, record, surface)?;
+    }
     if measurements.is_empty() {
         return Ok(());
     }

@@ -12,7 +12,7 @@ use diskproof_model::record::Record;
 use diskproof_model::target::{HostFacts, TargetIdentity};
 use diskproof_report::Examined;
 use diskproof_report::style::{Color, Style};
-use diskproof_report::{json, terminal};
+use diskproof_report::{ascii, json, terminal};
 use std::io::{self, Write};
 use std::sync::LazyLock;
 use unicode_width::UnicodeWidthStr;
@@ -75,6 +75,47 @@ fn result_page_on_a_narrow_terminal() {
 #[test]
 fn result_page_on_a_wide_terminal() {
     insta::assert_snapshot!(record_page(&fixture::two_targets(), &Style { width: 200, color: Color::Plain }));
+}
+
+#[test]
+fn a_survey_uses_the_width_of_the_page() {
+    insta::assert_snapshot!("surveyed_wide", record_page(&fixture::surveyed(), &Style { width: 200, color: Color::Plain }));
+    insta::assert_snapshot!("surveyed_narrow", record_page(&fixture::surveyed(), &Style { width: 60, color: Color::Plain }));
+    insta::assert_snapshot!("depths_wide", record_page(&fixture::depths(), &Style { width: 160, color: Color::Plain }));
+}
+
+#[test]
+fn pages_in_ascii_are_as_wide_as_the_others() {
+    for page in wrapped_pages(&PLAIN_80) {
+        let ascii = ascii::transliterate(&page);
+        assert!(ascii.is_ascii() && ascii.lines().count() == page.lines().count());
+    }
+    insta::assert_snapshot!("surveyed_ascii", ascii::transliterate(&record_page(&fixture::surveyed(), &PLAIN_80)));
+}
+
+#[test]
+fn odd_surveys_make_a_page() {
+    let mut record = fixture::surveyed();
+    record.curve.truncate(1);
+    record.access.clear();
+    let surface = record.surface.as_mut().unwrap();
+    surface.seeks.clear();
+    surface.short_strokes.clear();
+    (surface.device.accounted, surface.device.unresolved) = (None, Some("no disk below".to_owned()));
+    surface.access_errors.insert("EIO".to_owned(), 3);
+    record.curve[0].errors = 2;
+    let scan = surface.scan.as_mut().unwrap();
+    (scan.finished, scan.to_bytes, scan.slow_blocks) = (false, 1 << 30, 5000);
+    scan.map.truncate(1);
+    let page = record_page(&record, &PLAIN_80);
+    for text in
+        ["1 of 1 places of the curve gave errors", "3 × EIO", "unknown what the disk did", "--resume goes on there", "and 4998 more"]
+    {
+        assert!(page.contains(text), "{text} is missing:\n{page}");
+    }
+    record.surface.as_mut().unwrap().rate = None;
+    record.curve.clear();
+    assert!(!record_page(&record, &PLAIN_80).contains('┤'), "no graph of nothing");
 }
 
 #[test]
@@ -208,6 +249,7 @@ fn commands_are_one_line_each_and_never_wrapped() {
     for (_, record) in &*RECORDS {
         let page = written(|out| terminal::write_commands(record, &PLAIN_80, out));
         let commands = record.measurements.len() + record.findings.iter().filter(|f| f.reproduce.is_some()).count();
+        let commands = commands + usize::from(record.surface.is_some());
         assert_eq!(page.lines().count(), 2 * commands, "{page}");
         assert!(page.lines().step_by(2).all(|line| line.starts_with("# ")), "{page}");
     }

@@ -1,0 +1,254 @@
+//! Graphs in text: a chart on a grid of characters with both its axes, and one-line graphs. A line is drawn in braille, eight dots to a character; single
+//! points are characters of their own, so that shape tells them apart and not colour alone.
+
+use crate::chart::{Axis, Chart, Mark, Range, Ranges, Scale, Side};
+use crate::page::{Ink, Page};
+use crate::text::columns;
+use std::io;
+
+/// Dots of a braille character (U+2800), by column and row.
+const BRAILLE: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
+const DOTS_ACROSS: usize = 2;
+const DOTS_UPWARD: usize = 4;
+/// Points of the second and further series of dots.
+const POINTS: [char; 3] = ['•', 'x', '+'];
+/// Shapes of steep and flat curves are seen best when the graph is this many times as wide as high, counting characters as twice as high as wide.
+const COLUMNS_PER_ROW: usize = 6;
+const ROWS: std::ops::RangeInclusive<usize> = 10..=24;
+/// Bars of a one-line graph.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Writes a chart as wide as the page: what its marks are, then the graph. Of lines all are drawn, of dots the lowest and the highest in each column.
+pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) -> io::Result<()> {
+    let ranges = chart.ranges();
+    let left = ranges.y.ticks.iter().map(|tick| columns(&ranges.y.label(*tick))).max().unwrap_or(0).max(columns(&chart.y.unit));
+    let right =
+        ranges.y_right.as_ref().map_or(0, |range| range.ticks.iter().map(|tick| columns(&range.label(*tick))).max().unwrap_or(0) + 2);
+    let width = page.width().saturating_sub(left + 2 + right).max(20);
+    let height = (width / COLUMNS_PER_ROW).clamp(*ROWS.start(), *ROWS.end());
+    let mut canvas = Canvas::new(width, height);
+    canvas.draw(chart, &ranges);
+    page.text(Ink::Faint, &legend(chart))?;
+    write_units(page, chart, left, width)?;
+    let (left_labels, right_labels) = (labels(&ranges.y, height), ranges.y_right.as_ref().map(|range| labels(range, height)));
+    for row in 0..height {
+        let label = left_labels[row].as_deref();
+        let mut pieces = vec![(Ink::Faint, format!("{:>left$} {}", label.unwrap_or_default(), if label.is_some() { '┤' } else { '│' }))];
+        pieces.extend(canvas.row(row));
+        let label = right_labels.as_ref().map(|labels| labels[row].as_deref());
+        pieces.extend(label.map(|label| (Ink::Faint, label.map_or("│".to_owned(), |label| format!("├ {label}")))));
+        page.pieces(&pieces)?;
+    }
+    write_ground(page, &ranges.x, &chart.x, (left, width))
+}
+
+/// What each mark stands for.
+fn legend(chart: &Chart) -> String {
+    let mut dots = 0;
+    let names = chart.series.iter().map(|series| {
+        let side = if series.side == Side::Right { ", right axis" } else { "" };
+        let mark = if series.mark == Mark::Dots {
+            dots += 1;
+            POINTS[(dots - 1) % POINTS.len()]
+        } else {
+            '⠒'
+        };
+        let spread = if series.mark == Mark::Dots && series.points.len() > 1 { ": lowest and highest in each column" } else { "" };
+        format!("{mark} {}{spread}{side}", series.name)
+    });
+    names.collect::<Vec<_>>().join("   ")
+}
+
+fn write_units(page: &mut Page<'_>, chart: &Chart, left: usize, width: usize) -> io::Result<()> {
+    let unit = format!("{:>left$}", chart.y.unit);
+    match &chart.y_right {
+        Some(axis) => page.pieces(&[(Ink::Faint, format!("{unit}{:width$}  {}", "", axis.unit))]),
+        None => page.pieces(&[(Ink::Faint, unit)]),
+    }
+}
+
+/// The label of each row that has one, from the top.
+fn labels(range: &Range, height: usize) -> Vec<Option<String>> {
+    let mut rows = vec![None; height];
+    for tick in &range.ticks {
+        let row = ((1.0 - range.place(*tick)) * (height - 1) as f64).round() as usize;
+        rows[row.min(height - 1)] = Some(range.label(*tick));
+    }
+    rows
+}
+
+/// The horizontal axis with as many labels as fit, and its unit behind the last one.
+fn write_ground(page: &mut Page<'_>, x: &Range, axis: &Axis, (left, width): (usize, usize)) -> io::Result<()> {
+    let mut line: Vec<char> = vec!['─'; width];
+    let mut text = String::new();
+    for tick in &x.ticks {
+        let at = (x.place(*tick) * (width - 1) as f64).round() as usize;
+        let label = x.label(*tick);
+        let start = at.saturating_sub(columns(&label) / 2);
+        let free_from = if text.is_empty() { 0 } else { columns(&text) + 2 };
+        if start >= free_from && start + columns(&label) <= width {
+            line[at] = '┴';
+            text = format!("{text:start$}{label}");
+        }
+    }
+    page.pieces(&[(Ink::Faint, format!("{:left$} └{}", "", line.into_iter().collect::<String>()))])?;
+    let unit = if columns(&text) + 1 + columns(&axis.unit) <= width { format!(" {}", axis.unit) } else { String::new() };
+    page.pieces(&[(Ink::Faint, format!("{:left$}  {text}{unit}", ""))])
+}
+
+/// Characters under the pen.
+struct Canvas {
+    width: usize,
+    height: usize,
+    /// Dots of lines.
+    lines: Vec<u8>,
+    /// Single points.
+    points: Vec<Option<char>>,
+}
+
+impl Canvas {
+    fn new(width: usize, height: usize) -> Self {
+        Self { width, height, lines: vec![0; width * height], points: vec![None; width * height] }
+    }
+
+    fn draw(&mut self, chart: &Chart, ranges: &Ranges) {
+        let mut dots = 0;
+        for series in &chart.series {
+            let y = ranges.y_right.as_ref().filter(|_| series.side == Side::Right).unwrap_or(&ranges.y);
+            let places: Vec<(f64, f64)> = series.points.iter().map(|point| (ranges.x.place(point.0), y.place(point.1))).collect();
+            match series.mark {
+                Mark::Line => self.line(&places),
+                Mark::Dots => {
+                    self.extremes(&places, POINTS[dots % POINTS.len()]);
+                    dots += 1;
+                }
+                Mark::Bars => places.iter().for_each(|(x, y)| self.line(&[(*x, 0.0), (*x, *y)])),
+            }
+        }
+    }
+
+    /// Straight from point to point; a single point is a dot.
+    fn line(&mut self, places: &[(f64, f64)]) {
+        let steps = |from: (f64, f64), to: (f64, f64)| {
+            let (across, upward) = ((to.0 - from.0) * self.dots_across(), (to.1 - from.1) * self.dots_upward());
+            across.abs().max(upward.abs()).ceil().max(1.0)
+        };
+        let pairs = places.windows(2).map(|pair| (pair[0], pair[1]));
+        let pairs: Vec<_> = if places.len() == 1 { vec![(places[0], places[0])] } else { pairs.collect() };
+        for (from, to) in pairs {
+            let steps = steps(from, to);
+            for step in 0..=steps as usize {
+                let part = step as f64 / steps;
+                self.dot(from.0 + (to.0 - from.0) * part, from.1 + (to.1 - from.1) * part);
+            }
+        }
+    }
+
+    fn dots_across(&self) -> f64 {
+        (self.width * DOTS_ACROSS - 1) as f64
+    }
+
+    fn dots_upward(&self) -> f64 {
+        (self.height * DOTS_UPWARD - 1) as f64
+    }
+
+    fn dot(&mut self, x: f64, y: f64) {
+        let across = (x.clamp(0.0, 1.0) * self.dots_across()).round() as usize;
+        let downward = ((1.0 - y.clamp(0.0, 1.0)) * self.dots_upward()).round() as usize;
+        self.lines[downward / DOTS_UPWARD * self.width + across / DOTS_ACROSS] |= BRAILLE[across % DOTS_ACROSS][downward % DOTS_UPWARD];
+    }
+
+    /// The lowest and the highest point of each column: the band that the others lie in, and no outlier lost.
+    fn extremes(&mut self, places: &[(f64, f64)], mark: char) {
+        let mut ends: Vec<Option<(f64, f64)>> = vec![None; self.width];
+        for (x, y) in places {
+            let column = (x.clamp(0.0, 1.0) * (self.width - 1) as f64).round() as usize;
+            let (low, high) = ends[column].unwrap_or((*y, *y));
+            ends[column] = Some((low.min(*y), high.max(*y)));
+        }
+        for (column, (low, high)) in ends.into_iter().enumerate().filter_map(|(column, ends)| Some((column, ends?))) {
+            for y in [low, high] {
+                let row = ((1.0 - y.clamp(0.0, 1.0)) * (self.height - 1) as f64).round() as usize;
+                self.points[row * self.width + column] = Some(mark);
+            }
+        }
+    }
+
+    /// A row in pieces of one ink.
+    fn row(&self, row: usize) -> Vec<(Ink, String)> {
+        let mut pieces: Vec<(Ink, String)> = Vec::new();
+        for index in row * self.width..(row + 1) * self.width {
+            let (ink, c) = match (self.lines[index], self.points[index]) {
+                (0, None) => (Ink::Plain, ' '),
+                (0, Some(mark)) => (if mark == POINTS[0] { Ink::Caution } else { Ink::Alarm }, mark),
+                (dots, _) => (Ink::Hint, char::from_u32(0x2800 + u32::from(dots)).unwrap_or(' ')),
+            };
+            match pieces.last_mut() {
+                Some((last, text)) if *last == ink => text.push(c),
+                _ => pieces.push((ink, c.to_string())),
+            }
+        }
+        pieces
+    }
+}
+
+/// Values as bars of one line, from zero to the largest; each of at most `width` bars is the mean of its part. Empty where there is nothing to see.
+pub(super) fn sparkline(values: &[f64], width: usize) -> String {
+    let parts = values.len().min(width);
+    if parts == 0 {
+        return String::new();
+    }
+    let part = |k: usize| &values[k * values.len() / parts..(k + 1) * values.len() / parts];
+    let means: Vec<f64> = (0..parts).map(|k| part(k).iter().sum::<f64>() / part(k).len() as f64).collect();
+    bars(&means)
+}
+
+/// As [`sparkline`], but each bar is the largest of its part and bars grow with the logarithm: for latencies, whose longest matter and are rare.
+pub(super) fn worst_line(values: &[f64], width: usize) -> String {
+    let parts = values.len().min(width);
+    let part = |k: usize| values[k * values.len() / parts..(k + 1) * values.len() / parts].iter().copied().fold(0.0, f64::max);
+    let worst: Vec<f64> = (0..parts).map(part).collect();
+    let least = worst.iter().copied().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+    let scale =
+        Range { scale: Scale::Log, low: least / 2.0, high: worst.iter().copied().fold(0.0, f64::max).max(least * 4.0), ticks: Vec::new() };
+    bars(&worst.iter().map(|value| if *value > 0.0 && least.is_finite() { scale.place(*value) } else { 0.0 }).collect::<Vec<_>>())
+}
+
+fn bars(values: &[f64]) -> String {
+    let largest = values.iter().copied().filter(|value| value.is_finite()).fold(0.0, f64::max);
+    let bar = |value: &f64| match value / largest {
+        part if part > 0.0 => BARS[((part * BARS.len() as f64).ceil() as usize).clamp(1, BARS.len()) - 1],
+        _ => ' ',
+    };
+    values.iter().map(bar).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_graphs_begin_at_zero() {
+        assert_eq!(sparkline(&[100.0, 99.0, 100.0, 30.0, 0.0], 80), "███▃ ");
+        assert_eq!(sparkline(&[1.0, 1.0, 3.0, 3.0], 2), "▃█");
+        assert_eq!(sparkline(&[], 80), "");
+        assert_eq!(sparkline(&[0.0, 0.0], 80), "  ");
+        assert_eq!(sparkline(&[f64::INFINITY, 1.0], 80).chars().count(), 2);
+    }
+
+    #[test]
+    fn the_worst_of_each_part_is_kept() {
+        assert_eq!(worst_line(&[1.0, 1.0, 1.0, 100.0, 1.0, 1.0], 3), "▂█▂");
+        assert_eq!(worst_line(&[], 3), "");
+        assert_eq!(worst_line(&[0.0], 3), " ");
+    }
+
+    #[test]
+    fn a_line_goes_from_corner_to_corner() {
+        let mut canvas = Canvas::new(2, 1);
+        canvas.line(&[(0.0, 1.0), (1.0, 0.0)]);
+        assert_eq!(canvas.row(0), [(Ink::Hint, "⠑⢄".to_owned())]);
+        canvas.extremes(&[(0.0, 0.5)], '•');
+        assert_eq!(canvas.row(0), [(Ink::Hint, "⠑⢄".to_owned())], "lines hide points, not the other way round");
+    }
+}
