@@ -120,16 +120,10 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow
     write(&mut out).and_then(|()| out.flush()).context("stdout: the result could not be written")
 }
 
-/// Writes a page to stdout in the characters that the locale knows.
-fn page_to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-    to_stdout(|out| {
-        if !is_ascii_only(["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok())) {
-            return write(out);
-        }
-        let mut page = Vec::new();
-        write(&mut page)?;
-        out.write_all(ascii::transliterate(&String::from_utf8_lossy(&page)).as_bytes())
-    })
+/// The page in the characters that the locale knows.
+fn in_locale(page: &str) -> String {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok());
+    if is_ascii_only(locale) { ascii::transliterate(page) } else { page.to_owned() }
 }
 
 /// By the first of these variables that is set (POSIX, Base Definitions 8.2). Where none is, as in most containers, the terminal is one of today.
@@ -211,10 +205,10 @@ fn create_neighbour(path: &Path) -> io::Result<(PathBuf, File)> {
 
 /// Prints a plan that is not carried out.
 pub fn show_plan(plan: &Plan, targets: &[TargetIdentity], measuring: &Measuring) -> anyhow::Result<()> {
-    unless_unread(match measuring.json {
-        true => to_stdout(|out| json::write_plan(plan, targets, out)),
-        false => page_to_stdout(|out| terminal::write_plan(plan, targets, &style(measuring.color), out)),
-    })
+    unless_unread(to_stdout(|out| match measuring.json {
+        true => json::write_plan(plan, targets, out),
+        false => out.write_all(in_locale(&text(|page| terminal::write_plan(plan, targets, &style(measuring.color), page))).as_bytes()),
+    }))
 }
 
 /// Prints and saves what came of a run.
@@ -253,11 +247,12 @@ fn text(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
     String::from_utf8(bytes).expect("pages are made of text")
 }
 
-/// Prints a page that was made before, without its colours where stdout has none.
+/// Prints a page that was made before, without its colours where stdout has none, and in the characters that it knows.
 pub fn write_page(page: &str, color: ColorWhen, out: &mut dyn Write) -> io::Result<()> {
+    let page = in_locale(page);
     match style(color).color {
         Color::Ansi => out.write_all(page.as_bytes()),
-        Color::Plain => write!(out, "{}", anstream::adapter::strip_str(page)),
+        Color::Plain => write!(out, "{}", anstream::adapter::strip_str(&page)),
     }
 }
 

@@ -129,14 +129,13 @@ impl Canvas {
 
     /// Straight from point to point; a single point is a dot.
     fn line(&mut self, places: &[(f64, f64)]) {
-        let steps = |from: (f64, f64), to: (f64, f64)| {
-            let (across, upward) = ((to.0 - from.0) * self.dots_across(), (to.1 - from.1) * self.dots_upward());
-            across.abs().max(upward.abs()).ceil().max(1.0)
+        let pairs: Vec<_> = match places {
+            [place] => vec![(*place, *place)],
+            _ => places.windows(2).map(|pair| (pair[0], pair[1])).collect(),
         };
-        let pairs = places.windows(2).map(|pair| (pair[0], pair[1]));
-        let pairs: Vec<_> = if places.len() == 1 { vec![(places[0], places[0])] } else { pairs.collect() };
         for (from, to) in pairs {
-            let steps = steps(from, to);
+            let (across, upward) = ((to.0 - from.0) * self.dots_across(), (to.1 - from.1) * self.dots_upward());
+            let steps = across.abs().max(upward.abs()).ceil().max(1.0);
             for step in 0..=steps as usize {
                 let part = step as f64 / steps;
                 self.dot(from.0 + (to.0 - from.0) * part, from.1 + (to.1 - from.1) * part);

@@ -108,9 +108,13 @@ fn odd_surveys_make_a_page() {
     (scan.finished, scan.to_bytes, scan.slow_blocks) = (false, 1 << 30, 5000);
     scan.map.truncate(1);
     let page = record_page(&record, &PLAIN_80);
-    for text in
-        ["1 of 1 places of the curve gave errors", "3 × EIO", "unknown what the disk did", "--resume goes on there", "and 4998 more"]
-    {
+    for text in [
+        "1 of 1 places of the curve gave errors",
+        "3 × EIO",
+        "unknown what the disk did",
+        "up to 1.1 GB (byte 1073741824)",
+        "and 4998 more",
+    ] {
         assert!(page.contains(text), "{text} is missing:\n{page}");
     }
     record.surface.as_mut().unwrap().rate = None;
