@@ -8,6 +8,7 @@ use crate::output::Voice;
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::{RunError, Session, measure_clock};
+use diskproof_model::errno::remedy;
 use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::plan::{Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
@@ -178,9 +179,10 @@ impl Work<'_> {
             StopReason::Errors => {
                 let errors: Vec<String> =
                     m.ops.values().flat_map(|op| op.errors.iter()).map(|(errno, n)| format!("{n} × {errno}")).collect();
+                let names = m.ops.values().flat_map(|op| op.errors.keys()).map(String::as_str);
                 let path = self.targets.get(m.target).map_or("", |t| t.identity().path.as_str());
                 let name = &workload.name;
-                Some(format!("{path} failed too often while '{name}' ran ({}); {}", errors.join(", "), remedy(m)))
+                Some(format!("{path} failed too often while '{name}' ran ({}); {}", errors.join(", "), remedy(names)))
             }
             _ => None,
         })
@@ -188,17 +190,6 @@ impl Work<'_> {
 }
 
 const INTERRUPTED: &str = "interrupted by the user; what was measured before stands";
-
-fn remedy(measurement: &Measurement) -> &'static str {
-    let seen = |errno: &str| measurement.ops.values().any(|op| op.errors.contains_key(errno));
-    if seen("ENOSPC") || seen("EDQUOT") {
-        "the disk or the quota is full: free space, or use a smaller --size"
-    } else if seen("EIO") {
-        "the disk or the path to it is failing: see the kernel log (dmesg) and smartctl -a, and save the data"
-    } else {
-        "see the kernel log (dmesg)"
-    }
-}
 
 fn timestamp() -> String {
     jiff::Timestamp::now().round(jiff::Unit::Second).map_or_else(|_| jiff::Timestamp::now().to_string(), |t| t.to_string())

@@ -51,14 +51,14 @@ pub enum RunError {
         unit: u32,
     },
     /// The scratch file could not be given its content.
-    #[error("{path}: the scratch file could not be written ({errno}). {remedy}")]
+    #[error("{path}: the scratch file could not be written ({errno}); {remedy}")]
     Layout {
         /// The target.
         path: String,
         /// The errors seen.
         errno: String,
-        /// What to do.
-        remedy: &'static str,
+        /// What to do, a clause.
+        remedy: String,
     },
     /// The watcher ended everything before the workload began.
     #[error("interrupted before '{workload}' began")]

@@ -10,6 +10,7 @@ use crate::pattern::Extent;
 use crate::select::{Selection, select};
 use crate::trial::ceiling;
 use crate::verify::verify;
+use diskproof_model::errno::remedy;
 use diskproof_model::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, EngineChoice, EngineKind, Layout, Span, Stop, SyncCall, SyncPolicy, Verify, Workload};
 use diskproof_model::progress::{Control, Phase, Watch};
@@ -84,7 +85,7 @@ impl Session {
         let errors: Vec<&str> = measurements[0].ops.values().flat_map(|op| op.errors.keys()).map(String::as_str).collect();
         if !errors.is_empty() {
             let path = targets[0].identity().path.clone();
-            return Err(RunError::Layout { path, errno: errors.join(", "), remedy: remedy(&errors) });
+            return Err(RunError::Layout { path, errno: errors.join(", "), remedy: remedy(errors) });
         }
         Ok(if measurements[0].stopped == StopReason::Interrupted { Control::Interrupt } else { Control::Continue })
     }
@@ -221,14 +222,6 @@ impl Session {
             measurement.stopped = StopReason::Interrupted;
         }
         Ok(())
-    }
-}
-
-fn remedy(errnos: &[&str]) -> &'static str {
-    if errnos.iter().any(|errno| matches!(*errno, "ENOSPC" | "EDQUOT")) {
-        "The disk or the quota is full: free space, or use a smaller --size"
-    } else {
-        "The disk or the path to it is failing: see the kernel log (dmesg) and smartctl -a"
     }
 }
 

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod comparison;
+pub mod errno;
 pub mod finding;
 pub mod health;
 pub mod histogram;

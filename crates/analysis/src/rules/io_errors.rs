@@ -1,6 +1,7 @@
-//! `io-errors`: operations failed. Knows the errno names that the engine counts by.
+//! `io-errors`: operations failed. What each errno means stands in the model.
 
 use super::{Rule, evidence, scope};
+use diskproof_model::errno::{meaning, remedy};
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::record::Record;
 use std::collections::BTreeMap;
@@ -25,43 +26,22 @@ fn check(record: &Record) -> Option<Finding> {
         return None;
     }
     let counts: Vec<String> = totals.iter().map(|(errno, count)| format!("{count} × {errno} ({})", meaning(errno))).collect();
-    let mut remedies: Vec<&str> = totals.keys().map(|errno| remedy(errno)).collect();
-    remedies.sort_unstable();
-    remedies.dedup();
+    let remedy = sentence(&remedy(totals.keys().copied()));
     let failed = if totals.values().sum::<u64>() == 1 { "An operation" } else { "Operations" };
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Failure,
         claim: format!("{failed} failed in {}: {}.", scope(record, hits), counts.join(", ")),
         evidence: seen,
-        remedy: remedies.join(" "),
+        remedy,
         reproduce: None,
     })
 }
 
-fn meaning(errno: &str) -> &'static str {
-    match errno {
-        "EIO" => "the medium or the path to it failed",
-        "ENOSPC" => "no space left",
-        "EDQUOT" => "the quota is used up",
-        "ENODEV" | "ENXIO" => "the device went away",
-        "EROFS" => "the filesystem became read-only",
-        "ETIMEDOUT" => "the device did not answer in time",
-        "EREMOTEIO" => "the device refused the request",
-        "EILSEQ" | "EBADMSG" => "a checksum did not match",
-        "EOF" => "the target ended earlier than its size says",
-        "EINVAL" => "the kernel refused the size or the alignment",
-        _ => "see errno(3)",
-    }
-}
-
-fn remedy(errno: &str) -> &'static str {
-    match errno {
-        "ENOSPC" | "EDQUOT" => "Free some space, or measure with a smaller --size.",
-        "EOF" => "See that nothing truncates the target while it is measured.",
-        "EINVAL" => "Use a block size that is a multiple of the device's logical block.",
-        _ => "Look into dmesg and smartctl -a; trust no figure of this disk, and no data to it, before the cause is known.",
-    }
+/// A clause as a sentence.
+fn sentence(clause: &str) -> String {
+    let mut letters = clause.chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }
 
 #[cfg(test)]

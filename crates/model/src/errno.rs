@@ -1,0 +1,91 @@
+//! What the errors of I/O mean and what to do about them: one table for the engine, the program and the findings. Knows the kernel's names of
+//! errors, and the engine's `EOF`.
+
+/// An error, what it means and what to do, both as clauses.
+struct Entry {
+    names: &'static [&'static str],
+    meaning: &'static str,
+    remedy: &'static str,
+}
+
+const DISK: &str =
+    "the disk or the path to it is failing: see the kernel log (dmesg) and smartctl -a, save the data, and trust no figure of it";
+
+const TABLE: &[Entry] = &[
+    Entry { names: &["EIO"], meaning: "the medium or the path to it failed", remedy: DISK },
+    Entry { names: &["EREMOTEIO"], meaning: "the device refused the request", remedy: DISK },
+    Entry { names: &["EILSEQ", "EBADMSG"], meaning: "a checksum did not match", remedy: DISK },
+    Entry { names: &["ETIMEDOUT"], meaning: "the device did not answer in time", remedy: DISK },
+    Entry {
+        names: &["ENODEV", "ENXIO"],
+        meaning: "the device went away",
+        remedy: "see the kernel log (dmesg) for why the device went away, and look at its cable and power",
+    },
+    Entry {
+        names: &["EROFS"],
+        meaning: "the filesystem became read-only",
+        remedy: "see the kernel log (dmesg) for why the filesystem became read-only: most often its disk failed; save the data before it is checked",
+    },
+    Entry { names: &["ENOSPC"], meaning: "no space left", remedy: "the disk is full: free space, or use a smaller --size" },
+    Entry {
+        names: &["EDQUOT"],
+        meaning: "the quota is used up",
+        remedy: "the quota is used up: free space or raise it, or use a smaller --size",
+    },
+    Entry {
+        names: &["EOF"],
+        meaning: "the target ended earlier than its size says",
+        remedy: "see that nothing truncates the target while it is measured",
+    },
+    Entry {
+        names: &["EINVAL"],
+        meaning: "the kernel refused the size or the alignment",
+        remedy: "use a block size that is a multiple of the device's logical block",
+    },
+];
+
+/// Errors that are in no table are told by errno(3), and the kernel log knows more.
+const OTHER: Entry = Entry { names: &[], meaning: "see errno(3)", remedy: "see the kernel log (dmesg)" };
+
+fn entry(errno: &str) -> &'static Entry {
+    TABLE.iter().find(|entry| entry.names.contains(&errno)).unwrap_or(&OTHER)
+}
+
+/// What an error means, as a clause: `no space left`.
+pub fn meaning(errno: &str) -> &'static str {
+    entry(errno).meaning
+}
+
+/// What to do about these errors, each thing once and in the order of the table, as clauses with semicolons between.
+pub fn remedy<'a>(errnos: impl IntoIterator<Item = &'a str>) -> String {
+    let seen: Vec<&str> = errnos.into_iter().map(|errno| entry(errno).remedy).collect();
+    let all = TABLE.iter().chain([&OTHER]).map(|entry| entry.remedy);
+    let mut told: Vec<&str> = all.filter(|remedy| seen.contains(remedy)).collect();
+    told.dedup();
+    told.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_has_a_meaning_and_a_remedy() {
+        assert_eq!((meaning("ENOSPC"), meaning("EOWNERDEAD")), ("no space left", "see errno(3)"));
+        assert_eq!(remedy(["ENOSPC"]), "the disk is full: free space, or use a smaller --size");
+        assert!(remedy(["EIO"]).contains("smartctl -a") && remedy(["EROFS"]).contains("read-only"));
+        assert_eq!(remedy(["EOWNERDEAD"]), "see the kernel log (dmesg)");
+    }
+
+    #[test]
+    fn a_remedy_is_told_once() {
+        assert_eq!(remedy(["EIO", "ETIMEDOUT", "EIO", "ENOSPC"]), format!("{DISK}; {}", remedy(["ENOSPC"])));
+        assert_eq!(remedy([]), "");
+    }
+
+    #[test]
+    fn no_error_stands_twice() {
+        let names: Vec<&str> = TABLE.iter().flat_map(|entry| entry.names).copied().collect();
+        assert!(names.iter().enumerate().all(|(index, name)| !names[..index].contains(name)));
+    }
+}
