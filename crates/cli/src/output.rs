@@ -126,6 +126,11 @@ fn in_locale(page: &str) -> String {
     if is_ascii_only(locale) { ascii::transliterate(page) } else { page.to_owned() }
 }
 
+/// Writes a page in the characters that the locale knows.
+pub fn write_in_locale(out: &mut dyn Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    out.write_all(in_locale(&text(write)).as_bytes())
+}
+
 /// By the first of these variables that is set (POSIX, Base Definitions 8.2). Where none is, as in most containers, the terminal is one of today.
 fn is_ascii_only(locale: [Option<String>; 3]) -> bool {
     let locale = locale.into_iter().flatten().find(|locale| !locale.is_empty());
@@ -207,7 +212,7 @@ fn create_neighbour(path: &Path) -> io::Result<(PathBuf, File)> {
 pub fn show_plan(plan: &Plan, targets: &[TargetIdentity], measuring: &Measuring) -> anyhow::Result<()> {
     unless_unread(to_stdout(|out| match measuring.json {
         true => json::write_plan(plan, targets, out),
-        false => out.write_all(in_locale(&text(|page| terminal::write_plan(plan, targets, &style(measuring.color), page))).as_bytes()),
+        false => write_in_locale(out, |page| terminal::write_plan(plan, targets, &style(measuring.color), page)),
     }))
 }
 

@@ -93,7 +93,9 @@ fn write_axis(name: &str, axis: &Axis, range: &Range, out: &mut dyn Write) -> io
     let logscale = if range.scale == Scale::Log { "set logscale" } else { "unset logscale" };
     let ticks: Vec<String> =
         range.ticks.iter().map(|tick| format!("{} {}", quoted(&range.label(*tick)), placed(axis.scale, *tick))).collect();
-    writeln!(out, "set {name}label {} noenhanced\n{logscale} {name}", quoted(&format!("{}{unit}", axis.label)))?;
+    // Away from the legend below.
+    let offset = if name == "x" { " offset 0,0.5" } else { "" };
+    writeln!(out, "set {name}label {}{offset} noenhanced\n{logscale} {name}", quoted(&format!("{}{unit}", axis.label)))?;
     writeln!(out, "set {name}range [{}:{}]", placed(axis.scale, range.low), placed(axis.scale, range.high))?;
     writeln!(out, "set {name}tics ({})", ticks.join(", "))
 }

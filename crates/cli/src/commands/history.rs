@@ -2,7 +2,7 @@
 
 use crate::args::ColorWhen;
 use crate::failure::{Exit, Failure};
-use crate::output::{Voice, complain, remark, style, to_stdout, unless_unread};
+use crate::output::{Voice, complain, remark, style, to_stdout, unless_unread, write_in_locale};
 use crate::saved::{Kept, empty_text, import, load, open, parse_label, place, run_id, short};
 use diskproof_history::{Filter, History as Opened, Outcome};
 use diskproof_model::saved::SavedRun;
@@ -166,7 +166,7 @@ fn list(list: &List) -> anyhow::Result<Exit> {
 fn write(runs: &[SavedRun], as_json: bool, color: Option<ColorWhen>) -> anyhow::Result<Exit> {
     unless_unread(to_stdout(|out| match as_json {
         true => json::write_runs(runs, out),
-        false => terminal::write_runs(runs, &style(color.unwrap_or(ColorWhen::Auto)), out),
+        false => write_in_locale(out, |page| terminal::write_runs(runs, &style(color.unwrap_or(ColorWhen::Auto)), page)),
     }))?;
     Ok(Exit::Done)
 }

@@ -3,7 +3,7 @@
 use crate::args::Info;
 use crate::failure::{Exit, Failure};
 use crate::health::ask_health;
-use crate::output::{style, to_stdout};
+use crate::output::{style, to_stdout, write_in_locale};
 use diskproof_analysis::rules::health_findings;
 use diskproof_report::{Examined, json, terminal};
 use diskproof_target::{host_facts, probe};
@@ -16,7 +16,7 @@ pub fn info(info: &Info) -> anyhow::Result<Exit> {
     let examined = Examined { host: &host_facts(), identity: &identity, health: &health, findings: &findings };
     to_stdout(|out| match info.json {
         true => json::write_identity(&examined, out),
-        false => terminal::write_identity(&examined, &style(info.color), out),
+        false => write_in_locale(out, |page| terminal::write_identity(&examined, &style(info.color), page)),
     })?;
     Ok(Exit::Done)
 }

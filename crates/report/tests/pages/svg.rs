@@ -3,7 +3,7 @@
 use crate::{RECORDS, fixture, is_harmless, written};
 use diskproof_model::record::Record;
 use diskproof_report::chart::{charts, origin};
-use diskproof_report::svg;
+use diskproof_report::{gnuplot, json, svg};
 use roxmltree::{Document, Node};
 
 fn pictures(record: &Record) -> Vec<(String, String)> {
@@ -77,7 +77,7 @@ fn one_point_or_odd_numbers_make_a_picture_too() {
     }
 }
 
-/// Writes all pictures into the folder that `PICTURES` names, for eyes.
+/// Writes all pictures, scripts and records into the folder that `PICTURES` names, for eyes.
 #[test]
 fn pictures_for_eyes() {
     let Some(folder) = std::env::var_os("PICTURES").map(std::path::PathBuf::from) else { return };
@@ -85,5 +85,7 @@ fn pictures_for_eyes() {
         for (id, picture) in pictures(record) {
             std::fs::write(folder.join(format!("{name}-{id}.svg")), picture).unwrap();
         }
+        std::fs::write(folder.join(format!("{name}.gnuplot")), written(|out| gnuplot::write_record(record, name, out))).unwrap();
+        std::fs::write(folder.join(format!("{name}.json")), written(|out| json::write_record(record, out))).unwrap();
     }
 }
