@@ -156,7 +156,7 @@ pub fn run_id(history: &History, reference: &str) -> Result<String, Failure> {
         let Some(back) = back else { return unknown("write latest~1 for the run before the newest") };
         return match history.nth_newest(back)? {
             Some(id) => Ok(id),
-            None => unknown("so many runs are not saved"),
+            None => unknown("there are not so many runs"),
         };
     }
     if let Some(id) = history.labelled(reference)?.into_iter().next() {
@@ -330,4 +330,84 @@ fn raw_data(page: &str) -> Option<&str> {
         let (tag, rest) = page[at..].split_once('>')?;
         tag.contains("id=\"record\"").then(|| rest.split_once("</script").map(|(data, _)| data))?
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn surroundings() -> Surroundings {
+        Surroundings { named: None, off: false, state_home: None, home: None, root_home: None }
+    }
+
+    fn value(text: &str) -> Option<OsString> {
+        Some(text.into())
+    }
+
+    fn at(path: &str, folders: Folders) -> Where {
+        Where::At(Place { path: path.into(), folders })
+    }
+
+    #[test]
+    fn the_flag_beats_the_variables_and_they_beat_the_home() {
+        let home = Surroundings { home: value("/home/ann"), ..surroundings() };
+        let made = at("/home/ann/.local/state/diskproof/history.db", Folders::Made);
+        assert_eq!(home.place(None), made);
+        let state = Surroundings { state_home: value("/state"), ..home.clone() };
+        assert_eq!(state.place(None), at("/state/diskproof/history.db", Folders::Made));
+        assert_eq!(Surroundings { state_home: value("state"), ..home.clone() }.place(None), made, "a relative one is to be ignored");
+        let named = Surroundings { named: value("h.db"), ..state };
+        assert_eq!(named.place(None), at("h.db", Folders::Expected));
+        assert_eq!(Surroundings { off: true, ..named.clone() }.place(None), Where::Off);
+        assert_eq!(Surroundings { off: true, ..named }.place(Some(Path::new("other.db"))), at("other.db", Folders::Expected));
+        assert_eq!(surroundings().place(None), Where::Nowhere);
+        assert_eq!(Surroundings { home: value(""), ..surroundings() }.place(None), Where::Nowhere);
+    }
+
+    #[test]
+    fn root_does_not_write_into_the_home_of_another() {
+        if !geteuid().is_root() {
+            eprintln!("SKIPPED: root_does_not_write_into_the_home_of_another: root");
+            return;
+        }
+        let home = std::env::temp_dir().join(format!("diskproof-home-{}", std::process::id()));
+        std::fs::create_dir(&home).unwrap();
+        let sudo = Surroundings { home: Some(home.clone().into()), root_home: Some("/root".into()), ..surroundings() };
+        let own = sudo.place(None);
+        std::os::unix::fs::chown(&home, Some(65534), None).unwrap();
+        let anothers = sudo.place(None);
+        std::fs::remove_dir(&home).unwrap();
+        assert_eq!(own, Where::At(Place { path: home.join(".local/state/diskproof/history.db"), folders: Folders::Made }));
+        assert_eq!(anothers, at("/root/.local/state/diskproof/history.db", Folders::Made));
+    }
+
+    #[test]
+    fn a_label_looks_like_nothing_else() {
+        for label in ["before-upgrade", "2026", "cafe", "PM9A3 neu", "v1.2"] {
+            assert_eq!(parse_label(label).as_deref(), Ok(label));
+        }
+        let id = "0123456789abcdef0123456789abcdef";
+        for label in ["", "latest", "latest~1", "a.json", "a/b", "-", " x", "a\u{1b}b", id, &"x".repeat(41)] {
+            assert!(parse_label(label).is_err(), "{label}");
+        }
+    }
+
+    #[test]
+    fn the_record_of_a_page_is_found_among_other_scripts() {
+        let page = "<!doctype html><script>let a = 1;</script>\n<script type=\"application/json\" id=\"record\">{\"a\":\"\\u003c/script>\"}</script><p>";
+        assert_eq!(raw_data(page), Some("{\"a\":\"\\u003c/script>\"}"));
+        assert_eq!(raw_data("<html><script>id=\"record\"</script>"), None);
+        assert!(parse_record("<html>").unwrap_err().contains("holds no record"));
+        assert!(parse_record("{\"schema\": \"diskproof.record/2\"}").unwrap_err().contains("newer"));
+        for text in ["", "[]", "{}", "{\"schema\": 1}", "{\"plan\": {}}"] {
+            assert!(parse_record(text).unwrap_err().contains("no record of diskproof"), "{text}");
+        }
+        assert!(parse_record("{\"schema\": \"diskproof.record/1\"}").unwrap_err().contains("damaged"));
+    }
+
+    #[test]
+    fn only_the_word_latest_means_the_newest() {
+        assert_eq!((is_latest("latest"), is_latest("latest~2")), (Some(Some(0)), Some(Some(2))));
+        assert_eq!((is_latest("latest~x"), is_latest("latest2"), is_latest("late")), (Some(None), None, None));
+    }
 }

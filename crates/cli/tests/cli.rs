@@ -44,7 +44,16 @@ fn contains(text: &str) -> predicates::str::ContainsPredicate {
 
 #[test]
 fn help_is_no_error_and_fits_80_columns() {
-    for words in [&["--help"][..], &["check", "--help"], &["check", "-h"], &["info", "--help"], &["--version"]] {
+    for words in [
+        &["--help"][..],
+        &["check", "--help"],
+        &["check", "-h"],
+        &["info", "--help"],
+        &["show", "--help"],
+        &["history", "--help"],
+        &["export", "--help"],
+        &["--version"],
+    ] {
         let ran = run(words);
         assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{words:?}");
         for line in ran.out.lines().filter(|line| !line.starts_with("  diskproof check . --expect")) {

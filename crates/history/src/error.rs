@@ -5,7 +5,9 @@ use rusqlite::ErrorCode;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Less room than this, in bytes, and an I/O error is taken for a full disk: SQLite reports it as one where it cannot extend the WAL's shared memory.
+/// Less room than this, in bytes, is a full disk. SQLite calls it an I/O error where it cannot extend the shared memory of a log; and where blocks are
+/// smaller than pages, as on a small ext4, it allocates one block of each page only, so that a full disk ends the program by SIGBUS
+/// (`unixShmMap` of SQLite 3.53).
 const ROOM_BYTES_LEAST: u64 = 256 << 10;
 
 /// Why a history could not be used.
@@ -101,7 +103,7 @@ impl HistoryError {
             Some(ErrorCode::DiskFull) => Self::Full { path },
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly { path },
             Some(ErrorCode::CannotOpen) => Self::Unreachable { path, source: io::Error::other(what) },
-            Some(ErrorCode::SystemIoFailure) if room_bytes(&path).is_some_and(|room| room < ROOM_BYTES_LEAST) => Self::Full { path },
+            Some(ErrorCode::SystemIoFailure) if is_full(&path) => Self::Full { path },
             Some(ErrorCode::SystemIoFailure) => Self::Io { path, what },
             _ => Self::Other { path, what },
         }
@@ -118,9 +120,10 @@ impl HistoryError {
     }
 }
 
-fn room_bytes(path: &Path) -> Option<u64> {
+/// Whether the filesystem of this file has no room; unknown is no.
+pub(crate) fn is_full(path: &Path) -> bool {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    rustix::fs::statvfs(folder).ok().map(|space| space.f_bavail.saturating_mul(space.f_frsize))
+    rustix::fs::statvfs(folder).is_ok_and(|space| space.f_bavail.saturating_mul(space.f_frsize) < ROOM_BYTES_LEAST)
 }
 
 #[cfg(test)]

@@ -20,10 +20,13 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Hi
 
 fn migrate_by(migrations: &[&str], connection: &mut Connection, path: &Path) -> Result<(), HistoryError> {
     let known = migrations.len() as i64;
-    if version(connection, path, known)? == known {
+    let failed = |error| HistoryError::sqlite(path, &error);
+    // In one look: what another process is just making must not seem to be half of something else.
+    let look = connection.transaction().map_err(failed)?;
+    if version(&look, path, known)? == known {
         return Ok(());
     }
-    let failed = |error| HistoryError::sqlite(path, &error);
+    drop(look);
     // A rollback journal, so that the mark and the version are in the file itself from the beginning. The lock comes first: another process may be
     // doing the same.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;

@@ -1,6 +1,6 @@
 //! An open history: the connection, the lock that keeps the file in its place, and what may be changed about runs that are saved.
 
-use crate::error::HistoryError;
+use crate::error::{HistoryError, is_full};
 use crate::filesystem::{Journal, journal_for};
 use crate::lock::{PATIENCE, PlaceLock};
 use crate::migrations::migrate;
@@ -9,6 +9,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+
+/// Runs that are removed in one transaction.
+const DELETED_AT_ONCE: usize = 16;
 
 /// An open history.
 #[derive(Debug)]
@@ -31,7 +34,7 @@ impl History {
             Err(HistoryError::Unreachable { .. }) => None,
             other => Some(other?),
         };
-        let connection = match connect(&path) {
+        let connection = match connect(&path, if is_full(&path) { Sharing::Alone } else { Sharing::Shared }) {
             Err(HistoryError::Unreachable { .. }) if !has_log(&path) => connect_frozen(&path)?,
             other => other?,
         };
@@ -40,9 +43,12 @@ impl History {
 
     /// Opens the file, or makes a new one.
     pub(crate) fn open_or_make(path: &Path) -> Result<Self, HistoryError> {
+        if is_full(path) {
+            return Err(HistoryError::Full { path: path.to_owned() });
+        }
         make_file(path)?;
         let lock = PlaceLock::shared(path)?;
-        Ok(Self { connection: connect(path)?, path: path.to_owned(), _lock: Some(lock) })
+        Ok(Self { connection: connect(path, Sharing::Shared)?, path: path.to_owned(), _lock: Some(lock) })
     }
 
     /// Gives a run a label, or takes it away.
@@ -51,12 +57,19 @@ impl History {
         Ok(())
     }
 
-    /// Removes runs for good; how many there were.
+    /// Removes runs for good; how many there were. A few at a time, with the log emptied in between: that is how room is made on a full disk, where
+    /// a log of all of it would not fit.
     pub fn delete(&mut self, run_ids: &[String]) -> Result<usize, HistoryError> {
-        self.change(|transaction| {
-            let mut statement = transaction.prepare("DELETE FROM runs WHERE run_id = ?1")?;
-            run_ids.iter().try_fold(0, |sum, run_id| Ok(sum + statement.execute([run_id])?))
-        })
+        let mut removed = 0;
+        for few in run_ids.chunks(DELETED_AT_ONCE) {
+            removed += self.change(|transaction| {
+                let mut statement = transaction.prepare("DELETE FROM runs WHERE run_id = ?1")?;
+                few.iter().try_fold(0, |sum, run_id| Ok(sum + statement.execute([run_id])?))
+            })?;
+            // Where a reader is in the way the log stays for now, and nothing is lost.
+            let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        }
+        Ok(removed)
     }
 
     /// In a transaction that has the lock from its beginning, so that it waits its turn instead of failing halfway.
@@ -74,11 +87,23 @@ impl History {
     }
 }
 
+/// With whom a connection shares the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    /// With everybody.
+    Shared,
+    /// With nobody as long as it is open: SQLite then needs no shared memory for a log, for which a full disk has no room.
+    Alone,
+}
+
 /// The connection, ready for use.
-fn connect(path: &Path) -> Result<Connection, HistoryError> {
+fn connect(path: &Path, sharing: Sharing) -> Result<Connection, HistoryError> {
     let failed = |error| HistoryError::sqlite(path, &error);
     let journal = journal_for(path.parent().unwrap_or(Path::new("/")));
     let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
+    if sharing == Sharing::Alone {
+        connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(failed)?;
+    }
     set_up(&connection, journal).map_err(failed)?;
     migrate(&mut connection, path)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(failed)?;
@@ -98,8 +123,6 @@ fn set_up(connection: &Connection, journal: Journal) -> rusqlite::Result<()> {
     // (<https://www.sqlite.org/pragma.html#pragma_synchronous>): without that a power cut may bring the journal back and take the run away.
     connection.pragma_update(None, "synchronous", "EXTRA")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    // Takes effect in a new file only: what is deleted makes the file smaller.
-    connection.pragma_update(None, "auto_vacuum", "FULL")?;
     if journal == Journal::Delete {
         // A file with a log may have been copied here. With exclusive locks SQLite reads a log without shared memory.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
@@ -110,6 +133,10 @@ fn set_up(connection: &Connection, journal: Journal) -> rusqlite::Result<()> {
         connection.pragma_update(None, "locking_mode", "NORMAL")?;
         // Locks are let go at the end of the next transaction.
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+    }
+    if connection.query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0))? == 0 {
+        // What is deleted makes the file smaller. Only while it is new: in an old file this would write, and change nothing.
+        connection.pragma_update(None, "auto_vacuum", "FULL")?;
     }
     Ok(())
 }

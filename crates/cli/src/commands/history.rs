@@ -83,11 +83,12 @@ pub enum Action {
 
 /// `diskproof history prune`
 #[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("which").required(true).args(["older_than", "keep"])))]
 pub struct Prune {
     /// Remove runs older than this, such as 90d
-    #[arg(long, value_name = "AGE", value_parser = parse_age, required_unless_present = "keep", conflicts_with = "keep")]
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
     pub older_than: Option<SignedDuration>,
-    /// Remove all but the newest N
+    /// Remove all but the newest N of those without a label
     #[arg(long, value_name = "N")]
     pub keep: Option<u64>,
     /// Only list what would be removed

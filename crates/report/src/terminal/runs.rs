@@ -57,7 +57,8 @@ fn write_entry(page: &mut Page<'_>, run: &SavedRun, width: usize) -> io::Result<
     let parts = [facts, figures].into_iter().filter(|part| !part.is_empty());
     let indent = ID_DIGITS + 2;
     page.entry((Ink::Plain, ""), indent, (Ink::Plain, &parts.collect::<Vec<_>>().join(" · ")))?;
-    let remarks = remarks(run);
+    let note = run.note.as_ref().map(|note| format!("note: {}", shortened(note, width)));
+    let remarks: Vec<String> = remarks(run).into_iter().chain(note).collect();
     if remarks.is_empty() { Ok(()) } else { page.entry((Ink::Plain, ""), indent, (ink(run), &list(remarks))) }
 }
 
@@ -93,8 +94,7 @@ fn ink(run: &SavedRun) -> Ink {
     match run.worst.as_ref().map(|worst| worst.severity) {
         _ if run.partial => Ink::Alarm,
         Some(Severity::Failure) => Ink::Alarm,
-        Some(Severity::Warning) => Ink::Caution,
-        Some(Severity::Note) | None => Ink::Plain,
+        Some(Severity::Warning | Severity::Note) | None => Ink::Plain,
     }
 }
 
