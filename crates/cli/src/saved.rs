@@ -308,7 +308,7 @@ fn from_file(reference: &str) -> Result<Option<Record>, Failure> {
 /// The record in JSON, or in the raw-data block of a report page.
 fn parse_record(text: &str) -> Result<Record, String> {
     let is_page = text.trim_start_matches('\u{feff}').trim_start().starts_with('<');
-    let json = if is_page { raw_data(text).ok_or("this page holds no record; only pages that diskproof made do")? } else { text };
+    let json = if is_page { diskproof_report::html::record_json(text).map_err(|error| error.to_string())? } else { text };
     let schema: Schema = serde_json::from_str(json).map_err(|error| format!("this is no record of diskproof: {error}"))?;
     match schema.schema.as_deref() {
         Some(RECORD_SCHEMA) => serde_json::from_str(json).map_err(|error| format!("the record is damaged: {error}")),
@@ -322,14 +322,6 @@ fn parse_record(text: &str) -> Result<Record, String> {
 #[derive(serde::Deserialize)]
 struct Schema {
     schema: Option<String>,
-}
-
-/// What stands between the tags of `<script type="application/json" id="record">`. A `<` inside is written as `\u003c`, so the first closing tag is the end.
-fn raw_data(page: &str) -> Option<&str> {
-    page.match_indices("<script").find_map(|(at, _)| {
-        let (tag, rest) = page[at..].split_once('>')?;
-        tag.contains("id=\"record\"").then(|| rest.split_once("</script").map(|(data, _)| data))?
-    })
 }
 
 #[cfg(test)]
@@ -393,11 +385,8 @@ mod tests {
     }
 
     #[test]
-    fn the_record_of_a_page_is_found_among_other_scripts() {
-        let page = "<!doctype html><script>let a = 1;</script>\n<script type=\"application/json\" id=\"record\">{\"a\":\"\\u003c/script>\"}</script><p>";
-        assert_eq!(raw_data(page), Some("{\"a\":\"\\u003c/script>\"}"));
-        assert_eq!(raw_data("<html><script>id=\"record\"</script>"), None);
-        assert!(parse_record("<html>").unwrap_err().contains("holds no record"));
+    fn what_is_no_record_is_told_from_a_damaged_and_a_newer_one() {
+        assert!(parse_record("<html>").unwrap_err().contains("no record"));
         assert!(parse_record("{\"schema\": \"diskproof.record/2\"}").unwrap_err().contains("newer"));
         for text in ["", "[]", "{}", "{\"schema\": 1}", "{\"plan\": {}}"] {
             assert!(parse_record(text).unwrap_err().contains("no record of diskproof"), "{text}");

@@ -16,11 +16,15 @@ pub enum PageError {
     Unreadable(#[from] serde_json::Error),
 }
 
-/// The JSON text of the record in a page, as `--json` would have it but for white space.
+/// The JSON text of the record in a page, as `--json` would have it but for white space. A `<` inside is written as `\u003c`, so the first closing tag is
+/// the end. A browser that saves a page may write the tag in another way: its id decides.
 pub fn record_json(page: &str) -> Result<&str, PageError> {
-    let opening = format!(r#"<script type="application/json" id="{RECORD_ID}">"#);
-    let (_, rest) = page.split_once(&opening).ok_or(PageError::NoRecord)?;
-    Ok(rest.split_once("</script>").map_or(rest, |(json, _)| json))
+    let id = format!("id=\"{RECORD_ID}\"");
+    let block = page.match_indices("<script").find_map(|(at, _)| {
+        let (tag, rest) = page[at..].split_once('>')?;
+        tag.contains(&id).then(|| rest.split_once("</script").map_or(rest, |(json, _)| json))
+    });
+    block.ok_or(PageError::NoRecord)
 }
 
 /// The record in a page.

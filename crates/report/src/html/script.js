@@ -78,10 +78,18 @@
       this.table = this.columns();
       this.plot = new uPlot(this.options(), this.table, this.box);
       this.plot.over.append(this.tip);
-      const xs = this.table[0];
-      this.whole = [this.plot.scales.x.min, this.plot.scales.x.max];
-      if (!xs.length) this.whole = [0, 1];
-      if (this.limits) this.zoom(this.limits[0], this.limits[1]);
+      this.whole = this.extent();
+      const [min, max] = this.limits || this.whole;
+      this.plot.setScale("x", { min, max });
+    }
+
+    // The horizontal axis when all is shown. Bars need room beside the first and the last one.
+    extent() {
+      const { x, series } = this.data, xs = this.table[0];
+      let [low, high] = [x.min == null ? xs[0] : this.place(x.min), x.max == null ? xs.at(-1) : this.place(x.max)];
+      const room = series.some(({ mark }) => mark === "bars") ? (high - low) / Math.max(xs.length - 1, 1) / 2 : 0;
+      if (x.scale === "log") return low < high ? [low, high] : [low / 2, high * 2];
+      return low < high ? [low - room, high + room] : [low - 0.5, high + 0.5];
     }
 
     options() {
