@@ -262,7 +262,7 @@ fn batch_means(values: &[f64]) -> Option<BatchMeans> {
 }
 
 /// How much the variance of a mean grows by the correlation of what it is made of: (1 + ρ)/(1 − ρ), at least 1.
-fn widening(values: &[f64]) -> f64 {
+pub(crate) fn widening(values: &[f64]) -> f64 {
     let correlation = autocorrelation(values);
     // The estimate of a correlation ρ from n values is too low by about (1 + 3ρ)/n (Marriott & Pope 1954).
     let rho = (correlation + (1.0 + 3.0 * correlation.max(0.0)) / values.len() as f64).clamp(0.0, CORRELATION_MAX);

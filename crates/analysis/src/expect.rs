@@ -60,7 +60,24 @@ pub enum Relation {
 }
 
 impl Relation {
-    fn holds(self, observed: f64, threshold: f64) -> bool {
+    /// Splits at the relation: what is held against the threshold, how, and the threshold.
+    pub(crate) fn split(text: &str) -> Option<(&str, Self, &str)> {
+        let at = text.find(['<', '>'])?;
+        let (figure, rest) = text.split_at(at);
+        let (relation, value) = if let Some(value) = rest.strip_prefix(">=") {
+            (Self::AtLeast, value)
+        } else if let Some(value) = rest.strip_prefix("<=") {
+            (Self::AtMost, value)
+        } else if let Some(value) = rest.strip_prefix('>') {
+            (Self::Above, value)
+        } else {
+            (Self::Below, &rest[1..])
+        };
+        Some((figure.trim(), relation, value.trim()))
+    }
+
+    /// Whether a value meets the threshold.
+    pub(crate) fn holds(self, observed: f64, threshold: f64) -> bool {
         match self {
             Self::AtLeast => observed >= threshold,
             Self::AtMost => observed <= threshold,
@@ -124,7 +141,7 @@ impl FromStr for Expected {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
-        let (figure, relation, value) = split(text).ok_or_else(|| ExpectError::Relation(text.to_owned()))?;
+        let (figure, relation, value) = Relation::split(text).ok_or_else(|| ExpectError::Relation(text.to_owned()))?;
         let metric = METRICS.iter().find_map(|(name, metric)| Some((figure.strip_suffix(name)?.strip_suffix('.')?, *metric)));
         let (place, metric) = metric.ok_or_else(|| ExpectError::Metric(figure.to_owned()))?;
         let op = OPS.into_iter().find_map(|op| Some((place.strip_suffix(op.as_str())?.strip_suffix('.')?, op)));
@@ -138,22 +155,6 @@ impl FromStr for Expected {
         let threshold = threshold(metric, value)?;
         Ok(Self { expression: text.to_owned(), workload: workload.to_owned(), op, metric, relation, threshold })
     }
-}
-
-/// Splits at the comparison.
-fn split(text: &str) -> Option<(&str, Relation, &str)> {
-    let at = text.find(['<', '>'])?;
-    let (figure, rest) = text.split_at(at);
-    let (relation, value) = if let Some(value) = rest.strip_prefix(">=") {
-        (Relation::AtLeast, value)
-    } else if let Some(value) = rest.strip_prefix("<=") {
-        (Relation::AtMost, value)
-    } else if let Some(value) = rest.strip_prefix('>') {
-        (Relation::Above, value)
-    } else {
-        (Relation::Below, &rest[1..])
-    };
-    Some((figure.trim(), relation, value.trim()))
 }
 
 fn threshold(metric: Metric, value: &str) -> Result<f64, ExpectError> {

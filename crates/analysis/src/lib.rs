@@ -2,6 +2,7 @@
 //! Pure: no I/O, no clock, no environment; knows only the nouns of `model`.
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod estimate;
 pub mod expect;
 pub mod judge;

@@ -1,5 +1,6 @@
 //! The command line: what may be written, and what each word means. Checks form only; whether it makes sense for a target is the commands' business.
 
+use crate::commands::compare::{self, Compare};
 use crate::commands::export::Export;
 use crate::commands::history::{self, History};
 use crate::commands::show::Show;
@@ -35,6 +36,9 @@ pub enum Verb {
     Info(Info),
     /// Print a saved run again, exactly as it was printed then, or a record from a file
     Show(Show),
+    /// Hold runs against each other: better, worse, the same, undecided, or not comparable, metric by metric
+    #[command(after_help = compare::HELP)]
+    Compare(Box<Compare>),
     /// List the saved runs; label, import, delete or prune them
     #[command(after_help = history::HELP)]
     History(Box<History>),

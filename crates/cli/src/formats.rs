@@ -1,5 +1,6 @@
 //! What `-o FILE` can write: a table of formats by extension, and the files that each makes of a record. Knows names, not how files come about.
 
+use diskproof_model::comparison::Comparison;
 use diskproof_model::record::Record;
 use diskproof_report::{chart, csv, gnuplot, hlog, html, json, openmetrics, svg};
 use std::io::{self, Write};
@@ -73,6 +74,19 @@ impl Format {
             Self::Svg => return pictures(record, path),
         };
         vec![Document { path: path.to_owned(), write }]
+    }
+
+    /// The file that this format makes of a comparison; `None` where it knows records only.
+    pub fn comparison<'a>(self, comparison: &'a Comparison, path: &Path) -> Option<Document<'a>> {
+        match self {
+            Self::Json => Some(Document { path: path.to_owned(), write: Box::new(|out| json::write_comparison(comparison, out)) }),
+            _ => None,
+        }
+    }
+
+    /// Whether there is such a file.
+    pub fn takes_comparisons(self) -> bool {
+        matches!(self, Self::Json)
     }
 }
 

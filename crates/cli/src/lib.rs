@@ -32,6 +32,7 @@ pub fn main() -> ExitCode {
         Verb::Run(run) => commands::run::run(run),
         Verb::Info(info) => commands::info::info(info),
         Verb::Show(show) => commands::show::show(show),
+        Verb::Compare(compare) => commands::compare::compare(compare),
         Verb::History(history) => commands::history::history(history),
         Verb::Export(export) => commands::export::export(export),
     };

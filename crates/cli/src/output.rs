@@ -144,7 +144,7 @@ pub struct Savings<'a> {
 }
 
 impl<'a> Savings<'a> {
-    /// Makes a file beside each, and takes it away again: a run that is killed leaves nothing.
+    /// Tries each out: a run that is killed leaves nothing.
     pub fn prepare(paths: &'a [PathBuf]) -> Result<Self, Failure> {
         for path in paths {
             let name = path.display();
@@ -152,14 +152,7 @@ impl<'a> Savings<'a> {
                 let known = Format::known();
                 return Err(Failure::Usage(format!("-o {name}: the format follows the extension, and this one is unknown; use {known}")));
             }
-            if path.is_dir() {
-                return Err(Failure::Usage(format!("-o {name}: is a directory; name a file")));
-            }
-            let tried = create_neighbour(path).and_then(|(neighbour, _)| std::fs::remove_file(neighbour));
-            tried.map_err(|error| {
-                let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).display();
-                Failure::Usage(format!("-o {name}: no file can be made in {folder}: {error}; name a folder that you may write to"))
-            })?;
+            try_out(path)?;
         }
         Ok(Self { paths })
     }
@@ -186,8 +179,21 @@ fn save(record: &Record, path: &Path, voice: Voice) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Makes a file beside the one that will be written, and takes it away again.
+pub fn try_out(path: &Path) -> Result<(), Failure> {
+    let name = path.display();
+    if path.is_dir() {
+        return Err(Failure::Usage(format!("-o {name}: is a directory; name a file")));
+    }
+    let tried = create_neighbour(path).and_then(|(neighbour, _)| std::fs::remove_file(neighbour));
+    tried.map_err(|error| {
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).display();
+        Failure::Usage(format!("-o {name}: no file can be made in {folder}: {error}; name a folder that you may write to"))
+    })
+}
+
 /// Under another name first, so that a file of this name is whole at every moment.
-fn save_document(document: &Document<'_>) -> io::Result<()> {
+pub fn save_document(document: &Document<'_>) -> io::Result<()> {
     let path = &document.path;
     let (neighbour, file) = create_neighbour(path)?;
     let mut out = BufWriter::new(&file);

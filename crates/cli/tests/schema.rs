@@ -1,68 +1,131 @@
-//! The published contract of the record: made from the types, as committed, and kept by what the program really prints.
+//! The published contracts of the record and of the comparison: made from the types, as committed, and kept by what the program really prints.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 mod program;
 
 use boon::{Compiler, Schemas};
+use diskproof_model::comparison::{COMPARISON_SCHEMA, Comparison};
 use diskproof_model::plan::{METHOD_VERSION, PLAN_SCHEMA};
 use diskproof_model::record::{RECORD_SCHEMA, Record};
 use diskproof_simdisk::testbed::{Loop, can_run, place};
 use program::{SHORT, check, random_file};
 use rustix::process::{Pid, Signal, kill_process};
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// A name, not a place: validators need nothing from the network.
-const ID: &str = "urn:diskproof:schema:record.v1";
-
-fn committed_path() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schema/record.v1.schema.json")
+/// A published shape.
+struct Contract {
+    /// A name, not a place: validators need nothing from the network.
+    id: &'static str,
+    title: &'static str,
+    file: &'static str,
+    /// What its `schema` always holds.
+    schema: &'static str,
+    of_the_types: fn(SchemaGenerator) -> Schema,
 }
 
-fn generated() -> Value {
-    let generator = schemars::generate::SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut schema = generator.into_root_schema_for::<Record>();
-    let mut named = serde_json::Map::new();
-    named.insert("$schema".to_owned(), schema.remove("$schema").unwrap());
-    named.insert("$id".to_owned(), json!(ID));
-    schema.remove("title");
-    named.insert("title".to_owned(), json!("diskproof record, version 1"));
-    let Value::Object(rest) = schema.to_value() else { panic!("a schema is an object") };
-    named.extend(rest);
-    named["properties"]["schema"]["const"] = json!(RECORD_SCHEMA);
-    Value::Object(named)
+const RECORD: Contract = Contract {
+    id: "urn:diskproof:schema:record.v1",
+    title: "diskproof record, version 1",
+    file: "record.v1.schema.json",
+    schema: RECORD_SCHEMA,
+    of_the_types: |generator| generator.into_root_schema_for::<Record>(),
+};
+
+const COMPARISON: Contract = Contract {
+    id: "urn:diskproof:schema:comparison.v1",
+    title: "diskproof comparison, version 1",
+    file: "comparison.v1.schema.json",
+    schema: COMPARISON_SCHEMA,
+    of_the_types: |generator| generator.into_root_schema_for::<Comparison>(),
+};
+
+impl Contract {
+    fn path(&self) -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schema").join(self.file)
+    }
+
+    fn generated(&self) -> Value {
+        let generator = schemars::generate::SchemaSettings::draft2020_12().for_serialize().into_generator();
+        let mut schema = (self.of_the_types)(generator);
+        let mut named = serde_json::Map::new();
+        named.insert("$schema".to_owned(), schema.remove("$schema").unwrap());
+        named.insert("$id".to_owned(), json!(self.id));
+        schema.remove("title");
+        named.insert("title".to_owned(), json!(self.title));
+        let Value::Object(rest) = schema.to_value() else { panic!("a schema is an object") };
+        named.extend(rest);
+        named["properties"]["schema"]["const"] = json!(self.schema);
+        Value::Object(named)
+    }
+
+    fn committed(&self) -> Value {
+        serde_json::from_str(&std::fs::read_to_string(self.path()).unwrap()).unwrap()
+    }
+
+    fn assert_valid(&self, document: &str, what: &str) {
+        let document: Value = serde_json::from_str(document).unwrap_or_else(|error| panic!("{what}: {error}: {document}"));
+        let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
+        compiler.add_resource(self.id, self.committed()).unwrap();
+        let schema = compiler.compile(self.id, &mut schemas).unwrap();
+        schemas.validate(&document, schema).unwrap_or_else(|error| panic!("{what}: {error:#}"));
+    }
 }
 
 /// As committed; what the descriptions say of constants and types is said for readers who do not have the code.
 fn text_of(schema: &Value) -> String {
     let text = format!("{}\n", serde_json::to_string_pretty(schema).unwrap());
-    let constants = [("RECORD_SCHEMA", RECORD_SCHEMA), ("PLAN_SCHEMA", PLAN_SCHEMA), ("METHOD_VERSION", &METHOD_VERSION.to_string())];
+    let constants = [
+        ("RECORD_SCHEMA", RECORD_SCHEMA),
+        ("COMPARISON_SCHEMA", COMPARISON_SCHEMA),
+        ("PLAN_SCHEMA", PLAN_SCHEMA),
+        ("METHOD_VERSION", &METHOD_VERSION.to_string()),
+    ];
     let text = constants.iter().fold(text, |text, (name, value)| text.replace(&format!("[`{name}`]"), &format!("`{value}`")));
     text.replace("[`", "`").replace("`]", "`").replace("`None`", "null")
 }
 
-fn committed() -> Value {
-    serde_json::from_str(&std::fs::read_to_string(committed_path()).unwrap()).unwrap()
-}
-
 fn assert_valid(document: &str, what: &str) {
-    let document: Value = serde_json::from_str(document).unwrap_or_else(|error| panic!("{what}: {error}: {document}"));
-    let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
-    compiler.add_resource(ID, committed()).unwrap();
-    let schema = compiler.compile(ID, &mut schemas).unwrap();
-    schemas.validate(&document, schema).unwrap_or_else(|error| panic!("{what}: {error:#}"));
+    RECORD.assert_valid(document, what);
 }
 
 #[test]
-fn the_committed_schema_is_that_of_the_types() {
-    let text = text_of(&generated());
-    if std::env::var_os("UPDATE_SCHEMA").is_some_and(|value| value == "1") {
-        std::fs::write(committed_path(), &text).unwrap();
+fn the_committed_schemas_are_those_of_the_types() {
+    for contract in [RECORD, COMPARISON] {
+        let text = text_of(&contract.generated());
+        if std::env::var_os("UPDATE_SCHEMA").is_some_and(|value| value == "1") {
+            std::fs::write(contract.path(), &text).unwrap();
+        }
+        let committed = std::fs::read_to_string(contract.path()).unwrap_or_default();
+        let file = contract.file;
+        assert!(
+            committed == text,
+            "{file}: the types have changed; if that is meant: UPDATE_SCHEMA=1 cargo test -p diskproof --test schema"
+        );
     }
-    let committed = std::fs::read_to_string(committed_path()).unwrap_or_default();
-    assert!(committed == text, "the types have changed; if that is meant: UPDATE_SCHEMA=1 cargo test -p diskproof --test schema");
+}
+
+#[test]
+fn comparisons_are_valid() {
+    let place = place();
+    let file = place.path().join("data");
+    random_file(&file, 4 << 20);
+    let record = |name: &str| {
+        let path = place.path().join(name);
+        let ran = check(&file, &["--time", "1s", "--quiet", "-o", path.to_str().unwrap()]);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        path.to_str().unwrap().to_owned()
+    };
+    let (a, b) = (record("a.json"), record("b.json"));
+    for arguments in [
+        vec!["compare", &a, &b, &a, "--json"],
+        vec!["compare", &a, &format!("{a},{b}"), "--json", "--fail-on", "sequential-read.p99>1000%"],
+    ] {
+        COMPARISON.assert_valid(&program::run(arguments).out, "comparison");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! A page per file; what they share is how the model's enums are said in words.
 
 mod commands;
+mod compare;
 pub(crate) mod figures;
 mod graph;
 pub(crate) mod health;
@@ -14,6 +15,7 @@ mod surface;
 pub(crate) mod words;
 
 pub use commands::write_commands;
+pub use compare::{MetricDetail, write_comparison};
 pub use identity::write_identity;
 pub use plan::{budget_line, write_plan};
 pub use record::write_record;

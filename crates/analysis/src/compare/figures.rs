@@ -1,0 +1,239 @@
+//! The figures of a workload on one side of a comparison, each with how well it is known. Takes comparability for granted.
+//!
+//! * A rate has the record's own interval: batch means of the finest series, widened for correlation.
+//! * A mean latency in a closed loop is the number in flight over the rate (Little 1961), so it has the rate's relative error. Reads and writes of a
+//!   mix, and open loops, have at least that of as many independent latencies as theirs are worth.
+//! * A percentile has the interval of its rank among as many independent latencies as its own are worth: fewer where the rate varies more than
+//!   independent latencies would make it vary, and where long ones cluster in time. The wider of both counts.
+//! * Of several runs the run is the unit: their figures vary from run to run, and percentiles are those of the merged histograms.
+
+use super::distribution::{Distribution, cluster_size};
+use super::ratio::{Arm, Sample, Within};
+use crate::estimate::{self, Settling};
+use diskproof_model::comparison::Figure;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::record::{Estimate, LatencySummary, MeasurementRecord, OpRecord};
+use statrs::distribution::{ContinuousCDF as _, StudentsT};
+
+/// A dispersion below this is that of one bucket: all latencies are alike.
+const DISPERSION_MIN: f64 = 1e-9;
+
+/// Percentiles from here on are those of long latencies; below of typical ones.
+const TAIL_FROM: f64 = 0.9;
+
+/// One side's figures of a workload.
+pub(super) struct Figures<'a> {
+    runs: Vec<&'a MeasurementRecord>,
+}
+
+/// A figure, for the table and for the ratio.
+pub(super) struct Told {
+    pub estimate: Estimate,
+    pub sample: Sample,
+}
+
+impl<'a> Figures<'a> {
+    /// Of the same workload in every run of a side.
+    pub fn of(runs: &[&'a MeasurementRecord]) -> Self {
+        Self { runs: runs.to_vec() }
+    }
+
+    /// The rate of one kind of operation, or of all headline kinds together.
+    pub fn rate(&self, op: Option<OpKind>, figure: Figure) -> Option<Told> {
+        let estimates: Option<Vec<Estimate>> = self.runs.iter().map(|m| rate_of(m, op, figure)).collect();
+        of_estimates(&estimates?)
+    }
+
+    /// A latency figure of one kind of operation; `None` where there is none or too few requests lie beyond it.
+    pub fn latency(&self, op: OpKind, figure: Figure) -> Option<Told> {
+        let runs: Vec<OpRun<'_>> = self.runs.iter().map(|m| OpRun::of(m, op)).collect::<Option<_>>()?;
+        match figure {
+            Figure::Mean => of_estimates(&runs.iter().map(OpRun::mean).collect::<Vec<_>>()),
+            Figure::P50 => percentile(&runs, 0.50),
+            Figure::P99 => percentile(&runs, 0.99),
+            Figure::P99_9 => percentile(&runs, 0.999),
+            _ => None,
+        }
+    }
+
+    /// The latencies of all runs together.
+    pub fn distribution(&self, op: OpKind) -> Option<Distribution> {
+        Distribution::of(self.runs.iter().map(|m| m.ops.get(&op).map(latency_of)).collect::<Option<Vec<_>>>()?)
+    }
+
+    /// The longest that a run took, in nanoseconds.
+    pub fn wall_ns(&self) -> u64 {
+        self.runs.iter().map(|m| m.wall_ns).max().unwrap_or(0)
+    }
+}
+
+fn rate_of(m: &MeasurementRecord, op: Option<OpKind>, figure: Figure) -> Option<Estimate> {
+    let rate = |op: &OpRecord| if figure == Figure::Throughput { op.throughput.clone() } else { op.iops.clone() };
+    match op {
+        Some(op) => Some(rate(m.ops.get(&op)?)),
+        None => total_rate(m, figure),
+    }
+}
+
+/// The rate of all headline operations. Whether the next one reads or writes is drawn by lot, so reads and writes by themselves vary more than both
+/// together: the interval comes from the sum of their series. Where that is too short, their errors are taken to add up in full.
+fn total_rate(m: &MeasurementRecord, figure: Figure) -> Option<Estimate> {
+    let ops = m.headline_ops();
+    let choose = |ops: &estimate::RateEstimate| if figure == Figure::Throughput { ops.bytes.clone() } else { ops.ops.clone() };
+    let parts = ops.iter().map(|(_, op)| if figure == Figure::Throughput { op.throughput.clone() } else { op.iops.clone() });
+    let sum = parts.reduce(|a, b| Estimate {
+        n: a.n.min(b.n),
+        value: a.value + b.value,
+        half_width_95: a.half_width_95.zip(b.half_width_95).map(|(a, b)| a + b),
+        unit: a.unit,
+    })?;
+    let mut series = ops.first()?.1.series.clone();
+    ops[1..].iter().for_each(|(_, op)| series.merge(&op.series));
+    let settling = Settling { settling_ns: m.settling_ns, settled: m.settled };
+    let together = choose(&estimate::rate_after(&series, m.wall_ns, settling));
+    if ops.len() == 1 || together.half_width_95.is_none() {
+        return Some(sum);
+    }
+    Some(Estimate { value: sum.value, ..together })
+}
+
+/// From the estimates of several runs, or of one.
+pub(super) fn of_estimates(estimates: &[Estimate]) -> Option<Told> {
+    let first = estimates.first()?;
+    if estimates.iter().any(|e| !(e.value > 0.0 && e.value.is_finite())) {
+        return None;
+    }
+    let logs: Vec<f64> = estimates.iter().map(|e| e.value.ln()).collect();
+    let (value, between) = (mean(&logs).exp(), deviation(&logs));
+    let errors: Option<Vec<f64>> = estimates.iter().map(relative_error).collect();
+    let within = errors.map_or(Within::Unknown, |errors| Within::Error {
+        error: errors.iter().map(|e| e * e).sum::<f64>().sqrt() / errors.len() as f64,
+        freedom: (first.n.max(2) - 1) as f64,
+    });
+    let sample = Sample { value, runs: estimates.len(), between, within };
+    let n = if estimates.len() > 1 { estimates.len() as u64 } else { first.n };
+    Some(Told { estimate: estimate_of(&sample, n, &first.unit), sample })
+}
+
+/// Standard error over value.
+fn relative_error(estimate: &Estimate) -> Option<f64> {
+    Some(estimate.half_width_95? / student(estimate.n.max(2) - 1) / estimate.value)
+}
+
+fn student(freedom: u64) -> f64 {
+    StudentsT::new(0.0, 1.0, freedom as f64).expect("degrees of freedom are positive").inverse_cdf(0.975)
+}
+
+/// For the table: the half-width is the longer arm.
+fn estimate_of(sample: &Sample, n: u64, unit: &str) -> Estimate {
+    let freedom = match (sample.between, &sample.within) {
+        (None, Within::Error { freedom, .. } | Within::Ranks { freedom, .. }) => *freedom as u64,
+        _ => sample.runs.max(2) as u64 - 1,
+    };
+    let multiple = student(freedom.max(1));
+    let longer = match sample.within {
+        // Exactly what the record says; by logarithms it would be a little more.
+        Within::Error { error, .. } if sample.between.is_none() => error * multiple,
+        _ => {
+            let (below, above) = (sample.arm(Arm::Below, multiple), sample.arm(Arm::Above, multiple));
+            (1.0 - (-below).exp()).max(above.exp() - 1.0)
+        }
+    };
+    let half_width_95 = Some(longer * sample.value).filter(|width| width.is_finite());
+    Estimate { n, value: sample.value, half_width_95, unit: unit.to_owned() }
+}
+
+/// Standard deviation from run to run; `None` of one.
+fn deviation(logs: &[f64]) -> Option<f64> {
+    let centre = mean(logs);
+    let squares: f64 = logs.iter().map(|v| (v - centre).powi(2)).sum();
+    (logs.len() > 1).then(|| (squares / (logs.len() - 1) as f64).sqrt())
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Under an offered load the time from the intended start counts, else that from the submission.
+fn latency_of(op: &OpRecord) -> &LatencySummary {
+    op.latency_intended.as_ref().unwrap_or(&op.latency)
+}
+
+/// One kind of operation of one run.
+struct OpRun<'a> {
+    op: &'a OpRecord,
+    distribution: Distribution,
+    is_open_loop: bool,
+    /// Rate and number of all operations that share the requests in flight.
+    shared: Option<(Estimate, u64)>,
+}
+
+impl<'a> OpRun<'a> {
+    fn of(m: &'a MeasurementRecord, kind: OpKind) -> Option<Self> {
+        let op = m.ops.get(&kind)?;
+        let distribution = Distribution::of([latency_of(op)])?;
+        let together = m.headline_ops();
+        let count = together.iter().map(|(_, op)| op.count).sum();
+        let is_alone = together.len() == 1 && kind != OpKind::Sync;
+        let shared = if is_alone { None } else { total_rate(m, Figure::Iops).map(|rate| (rate, count)) };
+        Some(Self { op, distribution, is_open_loop: m.workload.rate.is_some(), shared })
+    }
+
+    /// The rate of everything in flight.
+    fn rate(&self) -> &Estimate {
+        self.shared.as_ref().map_or(&self.op.iops, |(rate, _)| rate)
+    }
+
+    /// The rate's relative standard error; it says nothing of latencies where the load is offered.
+    fn rate_error(&self) -> Option<f64> {
+        relative_error(self.rate()).filter(|_| !self.is_open_loop && self.rate().value > 0.0)
+    }
+
+    fn freedom(&self) -> f64 {
+        let batches = if self.is_open_loop { self.op.series.cells.len() as u64 } else { self.rate().n };
+        (batches.max(2) - 1) as f64
+    }
+
+    /// How many latencies make one independent one, at `quantile`; `None` where too little was measured to tell.
+    fn latencies_per_one(&self, quantile: f64) -> Option<f64> {
+        let clusters = cluster_size(self.op, &self.distribution, quantile);
+        if self.is_open_loop {
+            return (self.op.series.cells.len() > 1).then_some(clusters.max(1.0));
+        }
+        // Independent latencies make the rate of a closed loop vary by their dispersion over their number (renewal theory). How typical ones wander is
+        // hidden behind the stalls of a few; so all that the rate varies is put down to the typical ones where one of them is asked for.
+        let dispersion = if quantile < TAIL_FROM { self.distribution.typical_dispersion() } else { self.distribution.dispersion() };
+        let count = self.shared.as_ref().map_or(self.distribution.count(), |(_, count)| *count).max(1);
+        let by_rate = if dispersion > DISPERSION_MIN { self.rate_error()?.powi(2) * count as f64 / dispersion } else { 1.0 };
+        Some(clusters.max(by_rate.min(self.latencies_per_cell())).max(1.0))
+    }
+
+    /// How many make one if all in a cell of the series are alike, and cells as correlated as their counts: it cannot be worse.
+    fn latencies_per_cell(&self) -> f64 {
+        let counts: Vec<f64> = self.op.series.cells.iter().map(|cell| cell.ops as f64).collect();
+        if counts.len() < 2 { f64::INFINITY } else { self.distribution.count() as f64 / counts.len() as f64 * estimate::widening(&counts) }
+    }
+
+    fn mean(&self) -> Estimate {
+        let value = latency_of(self.op).mean;
+        let independent = (self.distribution.dispersion() / self.distribution.count() as f64).sqrt();
+        let error = match self.rate_error() {
+            Some(error) if self.shared.is_none() => Some(error),
+            _ => self.latencies_per_one(TAIL_FROM).map(|per_one| independent * per_one.sqrt()),
+        };
+        let n = self.freedom() as u64 + 1;
+        Estimate { n, value, half_width_95: error.map(|e| e * student(n - 1) * value), unit: "ns".to_owned() }
+    }
+}
+
+fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<Told> {
+    let merged = Distribution::of(runs.iter().map(|run| latency_of(run.op)))?;
+    let value = merged.percentile(quantile)? as f64;
+    let each: Vec<f64> = runs.iter().map(|run| (run.distribution.at(quantile).max(1) as f64).ln()).collect();
+    let effective: Option<f64> = runs.iter().map(|run| Some(run.distribution.count() as f64 / run.latencies_per_one(quantile)?)).sum();
+    let freedom = runs.iter().map(OpRun::freedom).fold(f64::INFINITY, f64::min);
+    let within = effective.map_or(Within::Unknown, |effective| Within::Ranks { distribution: merged, quantile, effective, freedom });
+    let n = if runs.len() > 1 { runs.len() as u64 } else { effective.map_or(1, |n| n as u64) };
+    let sample = Sample { value: value.max(1.0), runs: runs.len(), between: deviation(&each), within };
+    Some(Told { estimate: estimate_of(&sample, n, "ns"), sample })
+}
