@@ -36,6 +36,9 @@ pub struct CurvePlan {
     pub points: u32,
     /// How much is transferred at each.
     pub coverage: Coverage,
+    /// The time that it should take, in nanoseconds: samples become smaller, then fewer. `None`: as long as precision needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ns: Option<u64>,
 }
 
 /// How much is transferred at each point of a curve.
