@@ -1,6 +1,7 @@
 //! One file per verb: flags in, plan out, then the common way.
 
 pub mod check;
+pub mod curve;
 pub mod export;
 pub mod history;
 pub mod info;

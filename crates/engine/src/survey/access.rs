@@ -31,12 +31,12 @@ pub fn measure<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, pla
     let block = ground.fitting(u64::from(plan.block_bytes));
     let mut places = Places::new(ground, block);
     let start_ns = lane.now();
-    let total = f64::from(plan.random_reads) + 4.0 * f64::from(plan.pattern_reads);
+    let total = f64::from(plan.random_reads) + f64::from(SeekPattern::OTHERS) * f64::from(plan.pattern_reads);
     let mut done = 0u32;
     for seek in PATTERNS {
-        // Half of the time for the random accesses, an eighth for each other pattern.
-        let (count, share) = if seek == SeekPattern::Random { (plan.random_reads, 2) } else { (plan.pattern_reads, 8) };
-        let end_ns = lane.now() + plan.time_ns / share;
+        // Six tenths of the time for the random accesses, a tenth for each other pattern.
+        let (count, tenths) = if seek == SeekPattern::Random { (plan.random_reads, 6) } else { (plan.pattern_reads, 1) };
+        let end_ns = lane.now() + plan.time_ns / 10 * tenths;
         let mut before = None;
         // The first access is where the pattern begins: its distance belongs to none.
         for index in 0..=u64::from(count) {

@@ -90,11 +90,10 @@ impl Session {
     pub fn survey(
         &self,
         survey: &Survey,
-        engine: EngineChoice,
         (index, target): (usize, &mut OpenTarget),
         watch: &mut dyn Watch,
     ) -> Result<SurfaceMeasurement, RunError> {
-        let (orders, cache) = self.prepare_survey(survey, engine, target, watch)?;
+        let (orders, cache) = self.prepare_survey(survey, target, watch)?;
         let (ground, stream) = (orders.ground, orders.stream);
         let (snapshot, start_ns) = (Snapshot::take(target.identity()), MonotonicClock.now());
         let journal = Arc::new(Journal::default());
@@ -129,15 +128,9 @@ impl Session {
         })
     }
 
-    fn prepare_survey(
-        &self,
-        survey: &Survey,
-        engine: EngineChoice,
-        target: &mut OpenTarget,
-        watch: &mut dyn Watch,
-    ) -> Result<(Orders, CacheUse), RunError> {
+    fn prepare_survey(&self, survey: &Survey, target: &mut OpenTarget, watch: &mut dyn Watch) -> Result<(Orders, CacheUse), RunError> {
         let path = target.identity().path.clone();
-        if engine == EngineChoice::Fixed(EngineKind::Mmap) {
+        if survey.engine == EngineChoice::Fixed(EngineKind::Mmap) {
             let why = "a mapping goes through the page cache, one page at a time".to_owned();
             return Err(RunError::Engine { kind: EngineKind::Mmap, path, why });
         }
@@ -147,8 +140,13 @@ impl Session {
         if target.is_scratch() && self.lay_out(target, target.capacity_bytes(), None, watch)? == Control::Interrupt {
             return Err(RunError::Interrupted { workload: SURVEY.to_owned() });
         }
-        let streaming =
-            Workload { block_bytes: STREAM_REQUEST_MAX, depth: STREAM_DEPTH, span: survey.span, engine, ..Workload::named(SURVEY) };
+        let streaming = Workload {
+            block_bytes: STREAM_REQUEST_MAX,
+            depth: STREAM_DEPTH,
+            span: survey.span,
+            engine: survey.engine,
+            ..Workload::named(SURVEY)
+        };
         let cache = set_cache(&streaming, target)?;
         let selected = |workload: &Workload| select(workload, cache.used, target).map(|selection| selection.kind);
         let stream = selected(&streaming)?;

@@ -43,7 +43,7 @@ impl Route {
         buffers.fill_random(&mut Random::new(load.seed, WRITTEN_STREAM));
         Ok(match kind {
             EngineKind::Uring => {
-                let shape = RingShape { depth: load.depth, write_buffer_shift: 0, cache: load.cache };
+                let shape = RingShape { depth: load.depth, cache: load.cache };
                 Self::Uring(Box::new(UringBackend::new(fd, buffers, shape)?))
             }
             EngineKind::Aio => Self::Aio(AioBackend::new(fd, buffers, load.depth)?),
