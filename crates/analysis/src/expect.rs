@@ -3,6 +3,7 @@
 
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Expectation, LatencySummary, MeasurementRecord, OpRecord, Record};
+use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::units;
 use std::str::FromStr;
 
@@ -44,6 +45,46 @@ pub enum Metric {
     Max,
     /// CPU time of this program, in percent of one CPU.
     Cpu,
+    /// Average rate of a curve, in bytes per second.
+    RateAverage,
+    /// Slowest point of a curve, in bytes per second.
+    RateMin,
+    /// Fastest point of a curve, in bytes per second.
+    RateMax,
+}
+
+/// Part of a survey that thresholds may name like a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SurfaceStep {
+    /// Transfer rate by position.
+    Curve,
+    /// Access times, the random ones.
+    Access,
+    /// The same bytes again and again.
+    Burst,
+}
+
+/// Figures of a survey as they are written.
+const SURFACE: [(&str, SurfaceStep, Metric); 8] = [
+    ("curve.average", SurfaceStep::Curve, Metric::RateAverage),
+    ("curve.min", SurfaceStep::Curve, Metric::RateMin),
+    ("curve.max", SurfaceStep::Curve, Metric::RateMax),
+    ("access.mean", SurfaceStep::Access, Metric::Mean),
+    ("access.p50", SurfaceStep::Access, Metric::P50),
+    ("access.max", SurfaceStep::Access, Metric::Max),
+    ("access.iops", SurfaceStep::Access, Metric::Iops),
+    ("burst.throughput", SurfaceStep::Burst, Metric::Throughput),
+];
+
+impl SurfaceStep {
+    /// The word that stands where a workload's name would.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Curve => "curve",
+            Self::Access => "access",
+            Self::Burst => "burst",
+        }
+    }
 }
 
 /// How a figure shall relate to its threshold.
@@ -142,6 +183,10 @@ impl FromStr for Expected {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
         let (figure, relation, value) = Relation::split(text).ok_or_else(|| ExpectError::Relation(text.to_owned()))?;
+        if let Some((_, step, metric)) = SURFACE.into_iter().find(|(name, ..)| *name == figure) {
+            let threshold = threshold(metric, value)?;
+            return Ok(Self { expression: text.to_owned(), workload: step.as_str().to_owned(), op: None, metric, relation, threshold });
+        }
         let metric = METRICS.iter().find_map(|(name, metric)| Some((figure.strip_suffix(name)?.strip_suffix('.')?, *metric)));
         let (place, metric) = metric.ok_or_else(|| ExpectError::Metric(figure.to_owned()))?;
         let op = OPS.into_iter().find_map(|op| Some((place.strip_suffix(op.as_str())?.strip_suffix('.')?, op)));
@@ -160,7 +205,7 @@ impl FromStr for Expected {
 fn threshold(metric: Metric, value: &str) -> Result<f64, ExpectError> {
     let (threshold, what) = match metric {
         Metric::Iops => (number(value), "a number of operations per second; write it plainly, such as 5000"),
-        Metric::Throughput => {
+        Metric::Throughput | Metric::RateAverage | Metric::RateMin | Metric::RateMax => {
             let bytes = value.strip_suffix("/s").and_then(|size| units::parse_size(size).ok());
             (bytes.map(|b| b as f64), "a throughput; write it per second, such as 200MB/s or 1.5GiB/s")
         }
@@ -182,11 +227,36 @@ impl Expected {
     /// Holds the threshold against a record. A figure that was not measured is not met; where several targets ran the workload, the worst
     /// of them counts. The observed figure is in the unit of the metric.
     pub fn evaluate(&self, record: &Record) -> Expectation {
+        if let Some(step) = self.surface_step() {
+            let observed = record.surface.as_ref().and_then(|surface| self.observe_surface(step, surface));
+            let met = observed.is_some_and(|observed| self.relation.holds(observed, self.threshold));
+            return Expectation { expression: self.expression.clone(), observed, met };
+        }
         let runs = record.measurements.iter().filter(|m| m.workload.name == self.workload);
         let figures: Option<Vec<f64>> = runs.map(|m| self.observe(m)).collect();
         let observed = figures.and_then(|figures| figures.into_iter().reduce(|a, b| self.relation.worse(a, b)));
         let met = observed.is_some_and(|observed| self.relation.holds(observed, self.threshold));
         Expectation { expression: self.expression.clone(), observed, met }
+    }
+
+    /// The part of a survey that it names, if it names one.
+    pub fn surface_step(&self) -> Option<SurfaceStep> {
+        SURFACE.into_iter().find(|(_, step, metric)| step.as_str() == self.workload && *metric == self.metric).map(|(_, step, _)| step)
+    }
+
+    fn observe_surface(&self, step: SurfaceStep, surface: &SurfaceRecord) -> Option<f64> {
+        let (rate, seek) = (surface.rate.as_ref(), surface.seeks.get(&SeekPattern::Random));
+        match (step, self.metric) {
+            (SurfaceStep::Curve, Metric::RateAverage) => rate.map(|rate| rate.average.value),
+            (SurfaceStep::Curve, Metric::RateMin) => rate.map(|rate| rate.min),
+            (SurfaceStep::Curve, Metric::RateMax) => rate.map(|rate| rate.max),
+            (SurfaceStep::Access, Metric::Mean) => seek.map(|seek| seek.mean.value),
+            (SurfaceStep::Access, Metric::P50) => seek.map(|seek| seek.p50_ns as f64),
+            (SurfaceStep::Access, Metric::Max) => seek.map(|seek| seek.max_ns as f64),
+            (SurfaceStep::Access, Metric::Iops) => seek.map(|seek| seek.iops),
+            (SurfaceStep::Burst, Metric::Throughput) => surface.burst.as_ref().map(|burst| burst.throughput.value),
+            _ => None,
+        }
     }
 
     fn observe(&self, m: &MeasurementRecord) -> Option<f64> {
@@ -215,7 +285,7 @@ impl Expected {
             Metric::P99_9 => latency.p99_9,
             Metric::P99_99 => latency.p99_99,
             Metric::Max => Some(latency.max),
-            Metric::Iops | Metric::Throughput | Metric::Cpu => None,
+            Metric::Iops | Metric::Throughput | Metric::Cpu | Metric::RateAverage | Metric::RateMin | Metric::RateMax => None,
         };
         ns.map(|ns| ns as f64)
     }
@@ -255,6 +325,19 @@ mod tests {
             let outcome = expected(text).evaluate(&record);
             assert_eq!((outcome.observed, outcome.met), (observed, met), "{text}");
         }
+    }
+
+    #[test]
+    fn figures_of_a_survey_are_named_like_those_of_workloads() {
+        let words = ["curve.average>=80MB/s", "curve.min > 1MB/s", "access.mean<=15ms", "access.iops>=60", "burst.throughput>=200MB/s"];
+        let steps: Vec<Option<SurfaceStep>> = words.iter().map(|text| expected(text).surface_step()).collect();
+        use SurfaceStep::{Access, Burst, Curve};
+        assert_eq!(steps, [Some(Curve), Some(Curve), Some(Access), Some(Access), Some(Burst)]);
+        assert_eq!((expected("curve.min>1MB/s").threshold, expected("access.mean<=15ms").threshold), (1e6, 15e6));
+        assert_eq!(expected("random-read-d1.max<1s").surface_step(), None);
+        assert!("curve.average>=80".parse::<Expected>().unwrap_err().to_string().contains("200MB/s"));
+        let outcome = expected("curve.average>=80MB/s").evaluate(&healthy::record());
+        assert_eq!((outcome.observed, outcome.met), (None, false), "a record without a survey");
     }
 
     #[test]

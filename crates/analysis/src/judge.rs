@@ -10,7 +10,7 @@ use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
 use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::record::{ClockFacts, LatencySummary, MeasurementRecord, OpRecord, RECORD_SCHEMA, Record, Tool, WorkloadRecord};
 use diskproof_model::series::TimeSeries;
-use diskproof_model::surface::SurfaceMeasurement;
+use diskproof_model::surface::{SurfaceMeasurement, SurfaceRecord};
 use diskproof_model::target::{HostFacts, TargetIdentity};
 
 /// Shortest cell of a series in a record: finer ones serve the estimates only.
@@ -48,6 +48,10 @@ pub struct RunFacts {
 /// The record of a run: what was seen, and what it means.
 pub fn judge(facts: RunFacts, measurements: &[Measurement], surface: Option<&SurfaceMeasurement>, expected: &[Expected]) -> Record {
     let measurements: Vec<MeasurementRecord> = measurements.iter().map(|m| measurement_record(m, &facts.targets)).collect();
+    let surface_of = surface.map(|s| {
+        let reproduce = facts.targets.get(s.target).map_or_else(String::new, |target| reproduce::curve(s, target));
+        SurfaceRecord { reproduce, ..surface_record(s, &measurements) }
+    });
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
         tool: facts.tool,
@@ -63,7 +67,7 @@ pub fn judge(facts: RunFacts, measurements: &[Measurement], surface: Option<&Sur
         targets: facts.targets,
         curve: surface.map_or_else(Vec::new, |s| s.curve.clone()),
         access: surface.map_or_else(Vec::new, |s| s.access.clone()),
-        surface: surface.map(|s| surface_record(s, &measurements)),
+        surface: surface_of,
         measurements,
         health: facts.health,
         findings: Vec::new(),

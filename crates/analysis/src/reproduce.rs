@@ -1,8 +1,10 @@
 //! For each figure one line of fio, 3.33 or later, that shows it again with the same block size, depth, span and cache mode.
 //! Only writes the line; never runs it. Option names and meanings are those of fio's HOWTO.
 
-use diskproof_model::plan::{Access, CachePolicy, Distribution, EngineKind, Layout, SyncCall, SyncPolicy, Workload, Zone};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::{Access, CachePolicy, Distribution, EngineKind, Layout, Span, SyncCall, SyncPolicy, Workload, Zone};
 use diskproof_model::record::WorkloadRecord;
+use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 
 /// Name of the file that fio makes in a directory when several of its jobs must share one.
@@ -27,6 +29,31 @@ pub fn command(workload: &WorkloadRecord, target: &TargetIdentity, asked: &Workl
         words.push(DESTROYS.to_owned());
     }
     words.join(" ")
+}
+
+/// The line that shows the same curve: zcav of bonnie++ 2.00, which reads a device or file in cells of as many MiB as there are points; for a directory fio
+/// with a log of its rate by offset. Both read everything. Empty for a curve of writes, which would destroy what there is, and without a curve.
+pub fn curve(surface: &SurfaceMeasurement, target: &TargetIdentity) -> String {
+    if surface.survey.operation == OpKind::Write || surface.curve.is_empty() {
+        return String::new();
+    }
+    let mib = |bytes: u64| bytes >> 20;
+    if target.kind == TargetKind::Directory {
+        let directory = quote(&format!("--directory={}", target.path));
+        let size = mib(surface.span_start_bytes + surface.span_bytes);
+        return format!(
+            "fio --name=curve {directory} --unlink=1 --rw=read --size={size}M --bs=1M --ioengine=libaio --iodepth=8 --direct=1 --write_bw_log=curve \
+             --log_avg_msec=200 --log_offset=1"
+        );
+    }
+    let cell = mib(surface.span_bytes / surface.curve.len() as u64).max(1);
+    let is_part = surface.survey.span != Span::default();
+    let part = if is_part {
+        format!("-r {}:{} ", mib(surface.span_start_bytes), mib(surface.span_start_bytes + surface.span_bytes))
+    } else {
+        String::new()
+    };
+    format!("zcav -b {cell} {part}-u root -f {}", quote(&target.path))
 }
 
 fn writes(w: &WorkloadRecord) -> bool {

@@ -1,6 +1,7 @@
 //! The command line: what may be written, and what each word means. Checks form only; whether it makes sense for a target is the commands' business.
 
 use crate::commands::compare::{self, Compare};
+use crate::commands::curve::Curve;
 use crate::commands::export::Export;
 use crate::commands::history::{self, History};
 use crate::commands::show::Show;
@@ -32,6 +33,9 @@ pub enum Verb {
     /// Run any workload, from flags in fio's words or from a plan file
     #[command(after_help = RUN_HELP)]
     Run(Box<Run>),
+    /// Show transfer rate and access time across the surface of a disk; find slow and unreadable blocks
+    #[command(after_help = CURVE_HELP)]
+    Curve(Box<Curve>),
     /// Show what a disk is: identity, layers, queue settings, link, write cache, health; measures nothing
     Info(Info),
     /// Print a saved run again, exactly as it was printed then, or a record from a file
@@ -77,6 +81,22 @@ Examples:
   sudo diskproof run /dev/sdb --span 0-10%          short stroke
   sudo diskproof run /dev/sdb /dev/sdc --rw read --bs 1M --depth 8
   diskproof run docs/plans/postgresql-cookbook.toml /data";
+
+const CURVE_HELP: &str = "\
+A block device is read raw, without its filesystem; nothing is written to it. A regular file is read; in a directory a scratch file is made \
+(--size, default 1GiB), and positions are then those in the file. Each point is a sample of about 0.2 s inside a stream, so that no seek is in \
+the rate; at most a fiftieth of a large disk is read, and the result says how much. Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB.
+
+Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety, 4 the run failed or the disk gave errors, 130 Ctrl-C.
+
+Examples:
+  sudo diskproof curve /dev/sdb                     200 points, access times, burst
+  sudo diskproof curve /dev/sdb --full -o full.json everything is read
+  sudo diskproof curve /dev/sdb --span 0-50% --short-stroke
+  sudo diskproof curve /dev/sdb --scan -o scan.json every block; Ctrl-C, then:
+  sudo diskproof curve /dev/sdb --scan --resume scan.json
+  sudo diskproof curve /dev/sdb --spec rpm=7200,seek=11ms,rate=92MB/s
+  sudo diskproof curve /dev/sdb --expect 'curve.min>=80MB/s' --expect 'access.mean<=15ms'";
 
 /// Flags of every verb that measures.
 #[derive(Debug, clap::Args)]

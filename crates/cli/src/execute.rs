@@ -1,11 +1,12 @@
 //! From a plan to a record: gate, run, judge. The same for every verb that measures.
 
+use crate::commands::curve;
 use crate::failure::Failure;
 use crate::health::{HealthFlags, ask_health, warn_of_failing};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::output::Voice;
-use diskproof_analysis::expect::Expected;
+use diskproof_analysis::expect::{Expected, SurfaceStep};
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::{RunError, Session, measure_clock};
 use diskproof_model::errno::remedy;
@@ -13,6 +14,7 @@ use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::plan::{Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::record::{Record, Tool};
+use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_report::terminal::budget_line;
 use diskproof_target::{Admission, Intent, OpenTarget, admit, host_facts};
@@ -74,10 +76,10 @@ pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> 
     let run_id = run_id();
     let mut live = Live::new(&plan, voice, interrupt.clone());
     let session = Session::new(plan.seed);
-    let mut work = Work { session, plan: &plan, filling, targets: &mut targets, measurements: Vec::new() };
+    let mut work = Work { session, plan: &plan, filling, targets: &mut targets, measurements: Vec::new(), surface: None };
     let ended = work.all(&mut live);
     live.finish();
-    let measurements = work.measurements;
+    let Work { measurements, surface, .. } = work;
     let ended_early = match &ended {
         Ok(None) => None,
         Ok(Some(why)) => Some(why.clone()),
@@ -87,7 +89,7 @@ pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> 
     let partial = ended_early.is_some();
     let facts =
         RunFacts { tool, run_id, started, partial, ended_early, note, host, clock, plan: plan.clone(), targets: identities, health };
-    Ok(Outcome { record: judge(facts, &measurements, None, expected), failure: ended.err().map(Failure::Run) })
+    Ok(Outcome { record: judge(facts, &measurements, surface.as_ref(), expected), failure: ended.err().map(Failure::Run) })
 }
 
 /// Everything that can be said against a plan before it begins: thresholds that it cannot answer, targets that the gate refuses. Opens nothing.
@@ -106,6 +108,15 @@ pub fn vet(plan: &Plan, identities: &[TargetIdentity], expected: &[Expected]) ->
 /// A misspelt workload would be found missing only after the run.
 fn answerable(plan: &Plan, expected: &Expected) -> Result<(), Failure> {
     let wrong = |why: String| Err(Failure::Usage(format!("--expect '{}': {why}", expected.expression)));
+    if let Some(step) = expected.surface_step() {
+        let steps = plan.survey.as_ref();
+        let is_planned = match step {
+            SurfaceStep::Curve => steps.is_some_and(|survey| survey.curve.is_some()),
+            SurfaceStep::Access => steps.is_some_and(|survey| survey.access.is_some()),
+            SurfaceStep::Burst => steps.is_some_and(|survey| survey.burst.is_some()),
+        };
+        return if is_planned { Ok(()) } else { wrong(format!("no {} is measured here", step.as_str())) };
+    }
     if let Some(skipped) = plan.skipped.iter().find(|skipped| skipped.workload == expected.workload) {
         return wrong(format!("{} is not measured here: {}", skipped.workload, skipped.why));
     }
@@ -129,11 +140,28 @@ struct Work<'a> {
     filling: Filling,
     targets: &'a mut [OpenTarget],
     measurements: Vec<Measurement>,
+    surface: Option<SurfaceMeasurement>,
 }
 
 impl Work<'_> {
-    /// All workloads. `Some` sentence when the rest makes no sense any more.
+    /// The survey of the first target. `Some` sentence when the rest makes no sense any more.
+    fn survey(&mut self, live: &mut Live) -> Result<Option<String>, RunError> {
+        let (Some(survey), Some(target)) = (&self.plan.survey, self.targets.first_mut()) else { return Ok(None) };
+        let surface = match self.session.survey(survey, (0, target), live) {
+            Err(RunError::Interrupted { .. }) => return Ok(Some(INTERRUPTED.to_owned())),
+            other => other?,
+        };
+        live.surveyed(&surface);
+        let ended = curve::ended_early(&surface, target.identity(), INTERRUPTED);
+        self.surface = Some(surface);
+        Ok(ended)
+    }
+
+    /// The survey, then all workloads. `Some` sentence when the rest makes no sense any more.
     fn all(&mut self, live: &mut Live) -> Result<Option<String>, RunError> {
+        if let Some(ended) = self.survey(live)? {
+            return Ok(Some(ended));
+        }
         for (index, workload) in self.plan.workloads.iter().enumerate() {
             live.begin(index);
             if workload.layout == Layout::Needed && self.fill(workload, live)? == Control::Interrupt {

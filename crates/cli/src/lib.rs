@@ -4,6 +4,7 @@
 
 pub mod args;
 pub mod commands;
+mod data_sheet;
 mod execute;
 pub mod failure;
 mod formats;
@@ -30,6 +31,7 @@ pub fn main() -> ExitCode {
     let done = match &args.verb {
         Verb::Check(check) => commands::check::check(check),
         Verb::Run(run) => commands::run::run(run),
+        Verb::Curve(curve) => commands::curve::curve(curve),
         Verb::Info(info) => commands::info::info(info),
         Verb::Show(show) => commands::show::show(show),
         Verb::Compare(compare) => commands::compare::compare(compare),

@@ -4,10 +4,12 @@
 use crate::interrupt::Interrupt;
 use crate::output::{MovingLine, Voice, complain, stderr_columns};
 use diskproof_analysis::estimate;
+use diskproof_analysis::surface::surface_record;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Layout, Plan};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
-use diskproof_model::units::{format_duration, format_rate, format_throughput};
+use diskproof_model::surface::{SeekPattern, SurfaceMeasurement};
+use diskproof_model::units::{format_duration, format_latency, format_rate, format_throughput};
 use std::time::{Duration, Instant};
 
 /// Judging the precision takes a millisecond on a long series: often enough, and far from the workers' time.
@@ -18,6 +20,8 @@ const SHARE_MIN: f64 = 0.25;
 /// Narrower terminals have no room for the bar beside the figures.
 const COLUMNS_WITH_BAR: usize = 76;
 const BAR_COLUMNS: usize = 16;
+/// The step of a survey whose pace is told in requests, not in bytes.
+const ACCESS_STEP: &str = "access times";
 
 /// The watcher of a run.
 pub struct Live {
@@ -27,13 +31,15 @@ pub struct Live {
     line: Option<MovingLine>,
     current: usize,
     judged: Instant,
+    /// Step of the survey that was told last.
+    step: String,
 }
 
 impl Live {
     /// Nothing is shown before [`Live::begin`].
     pub fn new(plan: &Plan, voice: Voice, interrupt: Interrupt) -> Self {
         let line = (voice == Voice::Terminal).then(MovingLine::default);
-        Self { plan: plan.clone(), interrupt, voice, line, current: 0, judged: Instant::now() }
+        Self { plan: plan.clone(), interrupt, voice, line, current: 0, judged: Instant::now(), step: String::new() }
     }
 
     /// The workload with this index is next.
@@ -85,8 +91,43 @@ impl Live {
         Some(current as u64 + times.iter().skip(1).sum::<u64>())
     }
 
+    /// The survey is over: its headline figures.
+    pub fn surveyed(&self, measurement: &SurfaceMeasurement) {
+        if self.voice != Voice::Lines {
+            return;
+        }
+        let record = surface_record(measurement, &[]);
+        let rate = record.rate.map(|rate| {
+            let (points, average) = (measurement.curve.len(), format_throughput(rate.average.value));
+            format!("curve of {points} points: {} to {}, {average} on average", format_throughput(rate.max), format_throughput(rate.min))
+        });
+        let access =
+            record.seeks.get(&SeekPattern::Random).map(|seek| format!("access {}", format_latency(seek.mean.value.round() as u64)));
+        let scan = record.scan.map(|scan| format!("scan: {} slow blocks, {} unreadable bytes", scan.slow_blocks, scan.unreadable_bytes));
+        let figures: Vec<String> = rate.into_iter().chain(access).chain(scan).collect();
+        if !figures.is_empty() {
+            complain(&figures.join("; "));
+        }
+    }
+
+    /// The moving line of a survey: step, bar, time left, rate.
+    fn survey_reading(progress: &Progress<'_>) -> String {
+        let done = progress.done.unwrap_or(0.0).clamp(0.0, 1.0);
+        // A first guess would jump about.
+        let left = (done > 0.01).then(|| format!("{} left, ", format_duration((progress.elapsed_ns as f64 * (1.0 - done) / done) as u64)));
+        let recent: Vec<_> = progress.series.cells.iter().rev().skip(1).take(4).collect();
+        let seconds = (recent.len().max(1) as u64 * progress.series.interval_ns) as f64 / 1e9;
+        let ops = recent.iter().map(|cell| cell.ops).sum::<u64>() as f64 / seconds;
+        let bytes = recent.iter().map(|cell| cell.bytes).sum::<u64>() as f64 / seconds;
+        let rate = if progress.name == ACCESS_STEP { format!("{}/s", format_rate(ops)) } else { format_throughput(bytes) };
+        format!("{:<18} {}{:3.0} %, {}{rate}", progress.name, bar(done), done * 100.0, left.unwrap_or_default())
+    }
+
     /// The moving line: step, workload, bar, time left, rate.
     fn reading(&self, progress: &Progress<'_>) -> String {
+        if progress.phase == Phase::Survey {
+            return Self::survey_reading(progress);
+        }
         let done = progress.done.unwrap_or(0.0).clamp(0.0, 1.0);
         // The last second, so that the reading lives.
         let recent: Vec<_> = progress.series.cells.iter().rev().skip(1).take(100).collect();
@@ -96,20 +137,19 @@ impl Live {
         let what = match progress.phase {
             Phase::Layout => Some("laying out".to_owned()),
             Phase::Warmup => Some("warming up".to_owned()),
-            Phase::Measure => None,
+            Phase::Measure | Phase::Survey => None,
             Phase::Verify => Some("checking".to_owned()),
         };
         let left = self.left_ns(done).map(|left| format!("{} left", format_duration(left)));
         let rate = [Some(format!("{}/s", format_rate(ops))), Some(format_throughput(bytes))];
         let figures = [what, left].into_iter().chain(rate).flatten().collect::<Vec<_>>().join(", ");
-        let filled = (done * BAR_COLUMNS as f64) as usize;
-        let bar = if stderr_columns() < COLUMNS_WITH_BAR { String::new() } else { format!("{:-<BAR_COLUMNS$} ", "#".repeat(filled)) };
-        let (step, all) = (self.current + 1, self.plan.workloads.len());
-        format!("{step}/{all} {:<18} {bar}{figures}", self.plan.workloads[self.current].name)
+        let name = self.plan.workloads.get(self.current).map_or(progress.name, |workload| &workload.name);
+        let (step, all) = (self.current + 1, self.plan.workloads.len().max(1));
+        format!("{step}/{all} {name:<18} {}{figures}", bar(done))
     }
 
     fn known_well_enough(&mut self, progress: &Progress<'_>) -> bool {
-        let workload = &self.plan.workloads[self.current];
+        let Some(workload) = self.plan.workloads.get(self.current) else { return false };
         let Some(goal) = workload.stop.precision else { return false };
         if progress.phase != Phase::Measure || self.judged.elapsed() < JUDGE_EVERY {
             return false;
@@ -124,10 +164,20 @@ impl Live {
     }
 }
 
+/// A bar with a blank behind it, where the terminal has room for one.
+fn bar(done: f64) -> String {
+    let filled = (done * BAR_COLUMNS as f64) as usize;
+    if stderr_columns() < COLUMNS_WITH_BAR { String::new() } else { format!("{:-<BAR_COLUMNS$} ", "#".repeat(filled)) }
+}
+
 impl Watch for Live {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
         if self.interrupt.signal().is_some() {
             return Control::Interrupt;
+        }
+        if self.voice == Voice::Lines && progress.phase == Phase::Survey && progress.name != self.step {
+            progress.name.clone_into(&mut self.step);
+            complain(&format!("survey: {}", progress.name));
         }
         if self.line.as_ref().is_some_and(MovingLine::is_due) {
             let reading = self.reading(progress);

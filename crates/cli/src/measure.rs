@@ -6,6 +6,7 @@ use crate::failure::Exit;
 use crate::interrupt::Interrupt;
 use crate::output::{Savings, Voice, deliver, show_plan};
 use diskproof_model::plan::Plan;
+use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 
 /// A plan and its surroundings.
@@ -48,8 +49,16 @@ fn conclude(outcome: Outcome, interrupt: &Interrupt) -> anyhow::Result<Exit> {
         |m: &diskproof_model::record::MeasurementRecord| m.errors_total() > 0 || m.verify.as_ref().is_some_and(|v| v.bad_blocks > 0);
     Ok(match interrupt.signal() {
         Some(signal) if record.partial => Exit::Signal(signal),
-        _ if record.partial || record.measurements.iter().any(is_bad) => Exit::Failed,
+        _ if record.partial || record.measurements.iter().any(is_bad) || has_bad_surface(&record) => Exit::Failed,
         _ if record.expectations.iter().any(|e| !e.met) => Exit::ThresholdMissed,
         _ => Exit::Done,
     })
+}
+
+/// Whether the survey met errors of the disk.
+fn has_bad_surface(record: &Record) -> bool {
+    let scanned = record.surface.as_ref().and_then(|surface| surface.scan.as_ref());
+    record.curve.iter().any(|point| point.errors > 0)
+        || record.surface.as_ref().is_some_and(|surface| !surface.access_errors.is_empty())
+        || scanned.is_some_and(|scan| scan.unreadable_bytes > 0)
 }

@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often the watcher is asked.
-const TICK: Duration = Duration::from_millis(50);
+pub const TICK: Duration = Duration::from_millis(50);
 /// A target that does not answer for this long after everything was told to end is given up. Longer than the kernel's own timeout for SCSI
 /// commands (30 s), so that its error arrives first.
-const STALL_NS: u64 = 45_000_000_000;
+pub const STALL_NS: u64 = 45_000_000_000;
 /// From the decision to start to the common start: long enough for every thread to wake up.
 const LEAD_NS: u64 = 300_000;
 

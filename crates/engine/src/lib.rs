@@ -20,6 +20,7 @@ mod select;
 mod simulate;
 mod slots;
 mod spawn;
+mod survey;
 mod tally;
 mod trial;
 mod usage;

@@ -26,8 +26,8 @@ const LAYOUT_DEPTH: u32 = 8;
 /// A run: its time zero and its seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Session {
-    origin_ns: u64,
-    seed: u64,
+    pub(crate) origin_ns: u64,
+    pub(crate) seed: u64,
 }
 
 /// A target made ready for one workload.
@@ -249,7 +249,7 @@ fn mark_laid_out(target: &mut OpenTarget, measurement: &Measurement) {
     }
 }
 
-fn set_cache(workload: &Workload, target: &mut OpenTarget) -> Result<CacheUse, RunError> {
+pub fn set_cache(workload: &Workload, target: &mut OpenTarget) -> Result<CacheUse, RunError> {
     let mmap = workload.engine == EngineChoice::Fixed(EngineKind::Mmap);
     if mmap && workload.cache == CachePolicy::Direct {
         let used = target.set_cache(CachePolicy::Buffered)?.used;
@@ -259,7 +259,7 @@ fn set_cache(workload: &Workload, target: &mut OpenTarget) -> Result<CacheUse, R
     Ok(target.set_cache(workload.cache)?)
 }
 
-fn extent_of(workload: &Workload, limit: u64) -> Extent {
+pub fn extent_of(workload: &Workload, limit: u64) -> Extent {
     let start = workload.span.start_bytes.min(limit);
     let length = workload.span.length_bytes.map_or(limit - start, |length| length.min(limit - start));
     Extent { start, length }

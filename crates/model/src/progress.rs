@@ -28,6 +28,8 @@ pub enum Phase {
     Measure,
     /// What was written is read back and checked.
     Verify,
+    /// A step of the survey: its name says which.
+    Survey,
 }
 
 /// What the watcher wants.

@@ -2,7 +2,7 @@
 //! about it (`SurfaceRecord`). Points and seeks stand at the top of a record (`curve`, `access`).
 
 use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, OpKind};
-use crate::plan::{CachePolicy, EngineKind, Span};
+use crate::plan::{CachePolicy, EngineChoice, EngineKind, Span};
 use crate::record::Estimate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,9 @@ pub struct Survey {
     pub operation: OpKind,
     /// The part of the target that is surveyed.
     pub span: Span,
+    /// Which kernel interface carries the requests.
+    #[serde(default = "any_engine")]
+    pub engine: EngineChoice,
     /// Transfer rate by position.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<CurvePlan>,
@@ -29,6 +32,42 @@ pub struct Survey {
     pub scan: Option<ScanPlan>,
 }
 
+fn any_engine() -> EngineChoice {
+    EngineChoice::Auto
+}
+
+/// Rates and access times assumed of a disk that was not measured yet, in bytes per second and nanoseconds.
+const GUESS_ROTATING: (f64, f64) = (120e6, 15e6);
+const GUESS_FLASH: (f64, f64) = (500e6, 0.2e6);
+/// Time of a sampled point: about 0.2 s in the fastest part of a disk, more further inside, and the way there.
+const POINT_NS: f64 = 0.33e9;
+
+impl Survey {
+    /// About how long it takes on a target of `target_bytes` that was not measured yet, in nanoseconds. A disk of unknown kind counts as a rotating one.
+    pub fn time_ns_guess(&self, target_bytes: u64, rotational: Option<bool>) -> u64 {
+        let (rate, access_ns) = if rotational == Some(false) { GUESS_FLASH } else { GUESS_ROTATING };
+        let rest = target_bytes.saturating_sub(self.span.start_bytes);
+        let span = self.span.length_bytes.map_or(rest, |length| length.min(rest)) as f64;
+        let all_ns = span / rate * 1e9;
+        let curve = self.curve.map_or(0.0, |plan| {
+            let points = f64::from(plan.points);
+            let ns = match plan.coverage {
+                Coverage::Full => all_ns,
+                Coverage::Sampled { sample_bytes: None } => points * POINT_NS,
+                Coverage::Sampled { sample_bytes: Some(bytes) } => points * (bytes as f64 / rate * 1e9 + POINT_NS / 4.0),
+            };
+            ns.min(all_ns).min(plan.time_ns.map_or(f64::INFINITY, |ns| ns as f64))
+        });
+        let burst = self.burst.map_or(0, |plan| plan.time_ns) as f64;
+        let access = self.access.map_or(0.0, |plan| {
+            let reads = f64::from(plan.random_reads) + f64::from(SeekPattern::OTHERS) * f64::from(plan.pattern_reads);
+            (reads * access_ns).min(plan.time_ns as f64)
+        });
+        let scan = self.scan.map_or(0.0, |plan| all_ns - plan.resume_bytes.saturating_sub(self.span.start_bytes) as f64 / rate * 1e9);
+        (curve + burst + access + scan.max(0.0)) as u64
+    }
+}
+
 /// Transfer rate by position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CurvePlan {
@@ -36,6 +75,9 @@ pub struct CurvePlan {
     pub points: u32,
     /// How much is transferred at each.
     pub coverage: Coverage,
+    /// The time that it should take, in nanoseconds: samples become smaller, then fewer. `None`: as long as precision needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ns: Option<u64>,
 }
 
 /// How much is transferred at each point of a curve.
@@ -99,6 +141,9 @@ pub enum SeekPattern {
 }
 
 impl SeekPattern {
+    /// How many patterns there are beside the random one.
+    pub const OTHERS: u32 = 4;
+
     /// The words used in tables and charts.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,15 +1,18 @@
 //! `diskproof check`: the eight workloads that matter to a database, in an order that lets one serve the next.
 
 use crate::args::{Check, Measuring};
+use crate::commands::curve::sector_bytes;
 use crate::execute::{Filling, LayoutLimits, command_line, random_seed};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::measure::{Job, measure};
 use anyhow::Context as _;
+use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, Layout, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Stop, SyncCall,
+    Access, CachePolicy, Distribution, EngineChoice, Layout, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Span, Stop, SyncCall,
     SyncPolicy, Workload,
 };
+use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_duration};
 use diskproof_target::{probe, scratch_bytes_max};
@@ -38,6 +41,16 @@ struct Pace {
 }
 
 const SECOND: u64 = 1_000_000_000;
+/// Shares of the time that a device's surface gets, in 58ths: the five writing workloads leave 37, and the trial before the curve takes one or two.
+const CURVE_SHARE: u64 = 20;
+const ACCESS_SHARE: u64 = 13;
+/// As many accesses as `curve` makes; more would tell nothing new.
+const ACCESS_NS_MAX: u64 = 30 * SECOND;
+/// A point of the curve for this much of the whole time: 64 in a minute; and no fewer and no more than these.
+const POINT_NS: u64 = 900_000_000;
+const POINTS: (u32, u32) = (24, 200);
+/// Fits into the cache of any disk.
+const BURST_BYTES: u64 = 512 << 10;
 /// What is promised is 20 s, about a minute and 5 min. A slow disk needs a ninth more than these to fill the scratch file, and at the end of each
 /// workload the time to answer what is in flight.
 const QUICK: Pace = Pace { time_ns: 16 * SECOND, scratch_bytes: 1 << 30 };
@@ -99,11 +112,28 @@ pub fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
         targets: vec![identity.path.clone()],
         scratch_bytes,
         workloads,
-        survey: None,
+        survey: (identity.kind == TargetKind::BlockDevice).then(|| survey(measuring, pace.time_ns, identity)),
         data_sheet: None,
         skipped,
         origin: Origin::Native { verb: "check".to_owned(), argv: command_line() },
     })
+}
+
+/// A device is only read, which leaves the time of the writing workloads to its surface.
+fn survey(measuring: &Measuring, time_ns: u64, identity: &TargetIdentity) -> Survey {
+    let points = (time_ns / POINT_NS).clamp(u64::from(POINTS.0), u64::from(POINTS.1)) as u32;
+    let curve = CurvePlan { points, coverage: Coverage::Sampled { sample_bytes: None }, time_ns: Some(time_ns / 58 * CURVE_SHARE) };
+    let (access_ns, burst_ns) = ((time_ns / 58 * ACCESS_SHARE).min(ACCESS_NS_MAX), (time_ns / 58).min(SECOND / 2));
+    let reads = (access_ns / 30_000_000).clamp(100, 1000) as u32;
+    Survey {
+        operation: OpKind::Read,
+        span: Span::default(),
+        engine: measuring.engine_choice().unwrap_or(EngineChoice::Auto),
+        curve: Some(curve),
+        burst: Some(BurstPlan { bytes: BURST_BYTES, time_ns: burst_ns }),
+        access: Some(AccessPlan { random_reads: reads, pattern_reads: reads / 6, block_bytes: sector_bytes(identity), time_ns: access_ns }),
+        scan: None,
+    }
 }
 
 /// As large as the pace wants and the free space allows, in whole large blocks. Where there is hardly any room the gate judges the least that

@@ -5,5 +5,5 @@ mod resolve;
 mod words;
 
 pub use flags::WorkloadFlags;
-pub use resolve::{Content, Contradiction, Ground, Wording, misfit, resolve};
-pub use words::{Bytes, written};
+pub use resolve::{Content, Contradiction, Ground, Wording, misfit, place, resolve};
+pub use words::{Bytes, Part, written};

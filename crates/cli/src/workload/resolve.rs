@@ -416,7 +416,7 @@ fn lays_out(workload: &Workload) -> bool {
 }
 
 /// A position in bytes; percents are rounded down to whole blocks and pages.
-fn place(position: Position, target_bytes: u64, block_bytes: u32) -> u64 {
+pub fn place(position: Position, target_bytes: u64, block_bytes: u32) -> u64 {
     match position {
         Position::Bytes(bytes) => bytes,
         Position::Percent(share) if share >= 100.0 => target_bytes,

@@ -6,7 +6,9 @@ use super::words;
 use crate::page::{Columns, Ink, Lean, Page};
 use crate::style::Style;
 use crate::text::{clean, glue, list, wrap};
+use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{CachePolicy, Plan, Workload};
+use diskproof_model::surface::{Coverage, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_duration};
 use std::io::{self, Write};
@@ -15,6 +17,7 @@ const COLUMNS: usize = 6;
 const HEADING: [&str; COLUMNS] = ["workload", "block", "depth", "access", "time", "bytes"];
 /// What stands where there is no limit.
 const NO_LIMIT: &str = "no limit";
+const UNLIMITED: &str = "as long as it needs: a workload has no time limit";
 
 /// Writes the plan: what it costs, then its workloads in order, then what is left out.
 pub fn write_plan(plan: &Plan, identities: &[TargetIdentity], style: &Style, out: &mut dyn Write) -> io::Result<()> {
@@ -30,9 +33,37 @@ pub fn write_plan(plan: &Plan, identities: &[TargetIdentity], style: &Style, out
             fact(page, "space", &text)?;
         }
     }
+    if let Some(survey) = &plan.survey {
+        fact(page, "survey", &survey_text(survey))?;
+    }
     write_skipped(page, plan)?;
+    if plan.workloads.is_empty() {
+        return Ok(());
+    }
     page.blank()?;
     write_workloads(page, &plan.workloads)
+}
+
+/// The steps of a survey.
+fn survey_text(survey: &Survey) -> String {
+    let operation = if survey.operation == OpKind::Write { "written" } else { "read" };
+    let curve = survey.curve.map(|plan| match plan.coverage {
+        Coverage::Full => format!("curve of {} points, everything {operation}", plan.points),
+        Coverage::Sampled { sample_bytes: Some(bytes) } => {
+            format!("curve of {} points, {} {operation} at each", plan.points, format_bytes(bytes))
+        }
+        Coverage::Sampled { sample_bytes: None } => format!("curve of {} points, samples as large as precision needs", plan.points),
+    });
+    let burst = survey.burst.map(|plan| format!("burst of {}", format_bytes(plan.bytes)));
+    let access = survey.access.map(|plan| {
+        format!("{} random accesses of {} B and {} of each other pattern", plan.random_reads, plan.block_bytes, plan.pattern_reads)
+    });
+    let scan = survey.scan.map(|plan| match plan.resume_bytes {
+        0 => "scan of every block".to_owned(),
+        at => format!("scan of every block from byte {at} on"),
+    });
+    let span = survey.span.length_bytes.map(|length| words::span(survey.span.start_bytes, length));
+    span.into_iter().chain(curve).chain(burst).chain(access).chain(scan).collect::<Vec<_>>().join("; ")
 }
 
 /// What it will cost, in one line: shown before the first write.
@@ -42,12 +73,24 @@ pub fn budget_line(plan: &Plan, identities: &[TargetIdentity]) -> String {
 
 fn budget_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
     let writes: Vec<String> = identities.iter().map(|identity| writes_text(plan, identity)).collect();
-    format!("takes {}; {}", time_text(plan), writes.join("; "))
+    format!("takes {}; {}", time_text(plan, identities), writes.join("; "))
 }
 
 /// The longest time, the same for all targets, since they run at once; the filling of a scratch file, whose speed is not known yet, is not in it.
-fn time_text(plan: &Plan) -> String {
-    plan.time_ns_max().map_or("as long as it needs: a workload has no time limit".to_owned(), |ns| format!("about {}", format_duration(ns)))
+fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
+    let Some((survey, target)) = plan.survey.as_ref().zip(identities.first()) else {
+        return plan.time_ns_max().map_or(UNLIMITED.to_owned(), |ns| format!("about {}", format_duration(ns)));
+    };
+    let bytes = plan.scratch_bytes.filter(|_| target.kind == TargetKind::Directory).unwrap_or(target.size_bytes);
+    // One rotating disk among several sets the pace; where nobody knows, the slower kind is assumed.
+    let kinds: Option<Vec<bool>> = target.disks().map(|disk| disk.rotational).collect();
+    let rotational = kinds.filter(|kinds| !kinds.is_empty()).map(|kinds| kinds.contains(&true));
+    let guess = survey.time_ns_guess(bytes, rotational);
+    let kind = if rotational == Some(false) { "an SSD" } else { "a rotating disk" };
+    match plan.time_ns_max() {
+        Some(ns) => format!("about {} if it is as fast as {kind} usually is", format_duration(guess + ns)),
+        None => UNLIMITED.to_owned(),
+    }
 }
 
 /// What will be written to a target, and what becomes of it.
@@ -63,7 +106,7 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
         let place = place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
         return format!("{} into a scratch file{scratch} in {path}{place} that is gone afterwards", limit(plan.scratch_write_bytes_max()));
     }
-    let writes = plan.workloads.iter().any(Workload::writes);
+    let writes = plan.workloads.iter().any(Workload::writes) || plan.survey.as_ref().is_some_and(|s| s.operation == OpKind::Write);
     match (identity.kind, writes) {
         (_, false) => format!("writes nothing to {path}"),
         (TargetKind::BlockDevice, true) => format!("{} to the device {path}, whose content is lost", limit(plan.write_bytes_max())),

@@ -169,6 +169,9 @@ pub(crate) fn observed_text(expression: &str, value: f64) -> String {
     let figure = expression.split(['<', '>', '=']).next().unwrap_or_default().trim();
     // `p99.9` holds a dot of its own.
     let metric = figure.split_once('.').map_or(figure, |(_, metric)| metric);
+    if figure.starts_with("curve.") {
+        return format_throughput(value);
+    }
     let metric = metric.trim_start_matches("read.").trim_start_matches("write.").trim_start_matches("commit.");
     match metric {
         "iops" => format!("{}/s", format_rate(value)),
@@ -235,6 +238,8 @@ mod tests {
         assert_eq!(observed_text("commit-fdatasync.p99.9<=5ms", 8_210_000.0), "8.21 ms");
         assert_eq!(observed_text("mixed-random.read.p99 < 5ms", 8_210_000.0), "8.21 ms");
         assert_eq!(observed_text("sequential-read.throughput>=1GB", 1.234e9), "1234 MB/s");
+        assert_eq!(observed_text("curve.min>=80MB/s", 49e6), "49.0 MB/s");
+        assert_eq!(observed_text("access.mean<=15ms", 14_900_000.0), "14.9 ms");
         assert_eq!(observed_text("x.other>1", 0.5), "0.5");
     }
 

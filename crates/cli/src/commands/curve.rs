@@ -1,0 +1,298 @@
+//! `diskproof curve`: transfer rate and access time by position, short strokes, and a scan of every block.
+
+use crate::args::Measuring;
+use crate::data_sheet::SheetWords;
+use crate::execute::{Filling, command_line, random_seed};
+use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::measure::{Job, measure};
+use crate::workload::{Part, place};
+use anyhow::Context as _;
+use diskproof_analysis::surface::short_stroke_name;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::{EngineChoice, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Span, Stop, Workload};
+use diskproof_model::record::Record;
+use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, ScanPlan, SurfaceMeasurement, Survey};
+use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
+use diskproof_model::units::{format_bytes, parse_size};
+use diskproof_target::{probe, scratch_bytes_max};
+use std::path::{Path, PathBuf};
+
+const SECOND: u64 = 1_000_000_000;
+/// Enough to see each zone of a disk, and as many as a terminal has columns for.
+const POINTS: u32 = 200;
+/// More than any picture can show.
+const POINTS_MAX: u32 = 100_000;
+/// Accesses of each pattern beside the random ones: the mean of 150 half turns is known to 5 %.
+const PATTERN_READS: u32 = 150;
+/// The mean of 1000 accesses of a rotating disk is known to 2 %.
+const READS: u32 = 1000;
+const READS_MAX: u32 = 1_000_000;
+/// A disk of 15 ms needs 25 s for all patterns.
+const ACCESS_TIME_NS: u64 = 30 * SECOND;
+/// Fits into the cache of any disk of this century.
+const BURST_BYTES: u64 = 512 << 10;
+const BURST_TIME_NS: u64 = 700_000_000;
+/// As the kernel sends to most disks at most, and little enough that one bad sector stands out.
+const SCAN_BLOCK_BYTES: u32 = 1 << 20;
+/// Parts of the span that are measured for short strokes, in percent, each from its start on.
+const STROKES: [u32; 5] = [100, 75, 50, 25, 10];
+/// About 350 random reads of a rotating disk: ± 3 %.
+const STROKE_TIME_NS: u64 = 5 * SECOND;
+const STROKE_WARMUP_NS: u64 = 200_000_000;
+/// Size of the scratch file in a directory: beyond the cache of most drives, and written in half a minute.
+const SCRATCH_BYTES: u64 = 1 << 30;
+const SCRATCH_BYTES_MIN: u64 = 64 << 20;
+const MIB: u64 = 1 << 20;
+/// Random reads of short strokes, as of all random workloads.
+const PAGE_BYTES: u64 = 8192;
+
+/// `diskproof curve`
+#[derive(Debug, clap::Args)]
+pub struct Curve {
+    /// Block device, regular file or directory
+    #[arg(default_value = ".")]
+    pub target: PathBuf,
+    /// Points of the curve, evenly spaced over the span; 0 for none
+    #[arg(long, value_name = "N", default_value_t = POINTS, value_parser = clap::value_parser!(u32).range(0..=i64::from(POINTS_MAX)))]
+    pub points: u32,
+    /// Bytes that are timed at each point [default: about 0.2 s worth]
+    #[arg(long, value_name = "BYTES", value_parser = parse_size, conflicts_with = "full")]
+    pub sample_size: Option<u64>,
+    /// Read everything, in one stream
+    #[arg(long)]
+    pub full: bool,
+    /// The part that is surveyed, such as 0-50% or 100GB-200GB
+    #[arg(long, value_name = "FROM-TO")]
+    pub span: Option<Part>,
+    /// Write instead of reading; what the target holds is lost
+    #[arg(long, conflicts_with = "scan")]
+    pub write: bool,
+    /// Random reads in the first 100, 75, 50, 25 and 10 % of the span: what using less of the disk gains
+    #[arg(long)]
+    pub short_stroke: bool,
+    /// Read every block, for slow and unreadable ones
+    #[arg(long)]
+    pub scan: bool,
+    /// Go on with a scan at this byte, or where the scan in this record ended; nothing but the scan is then done
+    #[arg(long, value_name = "OFFSET|FILE.json", requires = "scan")]
+    pub resume: Option<String>,
+    /// What the data sheet promises, such as rpm=7200,seek=11ms,rate=92MB/s: the figures are held against it
+    #[arg(long, value_name = "WORDS")]
+    pub spec: Option<SheetWords>,
+    /// Leave the access times out
+    #[arg(long)]
+    pub no_access: bool,
+    /// Random accesses
+    #[arg(long, value_name = "N", default_value_t = READS, value_parser = clap::value_parser!(u32).range(10..=i64::from(READS_MAX)))]
+    pub reads: u32,
+    /// Flags of every measuring verb.
+    #[command(flatten)]
+    pub measuring: Measuring,
+}
+
+/// Measures.
+pub fn curve(curve: &Curve) -> anyhow::Result<Exit> {
+    let measuring = &curve.measuring;
+    let interrupt = Interrupt::listen().context("signals cannot be caught")?;
+    let identity = probe(&curve.target).map_err(Failure::Probe)?;
+    let plan = plan(curve, &identity)?;
+    if identity.kind != TargetKind::BlockDevice && !measuring.quiet {
+        let what = if identity.kind == TargetKind::Directory { "a scratch file" } else { "a file" };
+        crate::output::complain(&format!(
+            "{} is surveyed through {what}: positions are those in the file, and the filesystem may have put them anywhere on the disk; name the \
+             block device for the disk's own",
+            identity.path
+        ));
+    }
+    measure(Job { plan, identities: vec![identity], filling: Filling::Span, note: measuring.note.clone(), measuring }, &interrupt)
+}
+
+/// What `curve` does on this target.
+pub fn plan(curve: &Curve, identity: &TargetIdentity) -> Result<Plan, Failure> {
+    let measuring = &curve.measuring;
+    if curve.write && identity.kind != TargetKind::Directory {
+        return Err(Failure::Refused(writing_refused(identity)));
+    }
+    let scratch_bytes = scratch_bytes(measuring, identity)?;
+    let resumed = curve.resume.as_deref().map(|text| Resumed::read(text, identity)).transpose()?;
+    let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
+    let span = match (curve.span, resumed.and_then(|resumed| resumed.span)) {
+        (None, Some(span)) => span,
+        (None, None) => Span::default(),
+        (Some(part), _) => span(part, target_bytes)?,
+    };
+    let survey = survey(curve, identity, span, resumed);
+    if survey.curve.is_none() && survey.access.is_none() && survey.scan.is_none() && !curve.short_stroke {
+        return Err(Failure::Usage("--points 0 --no-access leaves nothing to do: add --scan or --short-stroke".to_owned()));
+    }
+    let strokes = STROKES.iter().filter(|_| curve.short_stroke && resumed.is_none());
+    Ok(Plan {
+        schema: PLAN_SCHEMA.to_owned(),
+        method: METHOD_VERSION,
+        seed: measuring.seed.unwrap_or_else(random_seed),
+        targets: vec![identity.path.clone()],
+        scratch_bytes,
+        workloads: strokes.map(|percent| stroke(*percent, span, target_bytes, measuring)).collect(),
+        survey: Some(survey),
+        data_sheet: curve.spec.map(|words| words.0),
+        skipped: Vec::new(),
+        origin: Origin::Native { verb: "curve".to_owned(), argv: command_line() },
+    })
+}
+
+fn survey(curve: &Curve, identity: &TargetIdentity, span: Span, resumed: Option<Resumed>) -> Survey {
+    // Everything else was done by the run that is continued.
+    let fresh = resumed.is_none();
+    let coverage = if curve.full { Coverage::Full } else { Coverage::Sampled { sample_bytes: curve.sample_size } };
+    let time_ns = ACCESS_TIME_NS.max(ACCESS_TIME_NS / u64::from(READS) * u64::from(curve.reads));
+    let scan_block = resumed.map_or(SCAN_BLOCK_BYTES, |resumed| resumed.block_bytes);
+    let has_curve = fresh && curve.points > 0;
+    Survey {
+        operation: if curve.write { OpKind::Write } else { OpKind::Read },
+        span,
+        engine: curve.measuring.engine_choice().unwrap_or(EngineChoice::Auto),
+        curve: has_curve.then_some(CurvePlan { points: curve.points, coverage, time_ns: None }),
+        burst: has_curve.then_some(BurstPlan { bytes: BURST_BYTES, time_ns: BURST_TIME_NS }),
+        access: (fresh && !curve.no_access).then_some(AccessPlan {
+            random_reads: curve.reads,
+            pattern_reads: PATTERN_READS,
+            block_bytes: sector_bytes(identity),
+            time_ns,
+        }),
+        scan: curve.scan.then_some(ScanPlan { block_bytes: scan_block, resume_bytes: resumed.map_or(0, |resumed| resumed.at) }),
+    }
+}
+
+/// The smallest request that the disk takes.
+pub fn sector_bytes(identity: &TargetIdentity) -> u32 {
+    identity.layers.first().and_then(|layer| layer.logical_block_bytes).unwrap_or(512)
+}
+
+fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &Measuring) -> Workload {
+    let whole = span.length_bytes.unwrap_or(target_bytes.saturating_sub(span.start_bytes));
+    let length = (u128::from(whole) * u128::from(percent) / 100) as u64 / PAGE_BYTES * PAGE_BYTES;
+    Workload {
+        span: Span { start_bytes: span.start_bytes, length_bytes: Some(length) },
+        stop: Stop { precision: Some(0.01), time_ns: Some(STROKE_TIME_NS - STROKE_WARMUP_NS), ..Stop::default() },
+        warmup_ns: STROKE_WARMUP_NS,
+        engine: measuring.engine_choice().unwrap_or(EngineChoice::Auto),
+        ..Workload::named(&short_stroke_name(f64::from(percent)))
+    }
+}
+
+fn span(part: Part, target_bytes: u64) -> Result<Span, Failure> {
+    let at = |position| place(position, target_bytes, PAGE_BYTES as u32) / 4096 * 4096;
+    let (start_bytes, end) = (at(part.start), at(part.end));
+    if end > target_bytes {
+        let (end, size) = (format_bytes(end), format_bytes(target_bytes));
+        return Err(Failure::Usage(format!("--span ends at {end}, and the target has only {size}: use a smaller span")));
+    }
+    if end < start_bytes + MIB {
+        return Err(Failure::Usage("--span holds less than 1 MiB: use a larger part".to_owned()));
+    }
+    Ok(Span { start_bytes, length_bytes: Some(end - start_bytes) })
+}
+
+/// Of the scratch file in a directory; `None` for what is measured as it is.
+fn scratch_bytes(measuring: &Measuring, identity: &TargetIdentity) -> Result<Option<u64>, Failure> {
+    if identity.kind != TargetKind::Directory {
+        return match measuring.size {
+            Some(_) => Err(Failure::Usage(format!(
+                "--size is the size of the scratch file in a directory; {} is surveyed as it is: use --span for a part of it",
+                identity.path
+            ))),
+            None => Ok(None),
+        };
+    }
+    match measuring.size {
+        Some(size) if size < 2 * MIB => {
+            Err(Failure::Usage(format!("--size {}: too small to measure anything; use at least 2M", format_bytes(size))))
+        }
+        Some(size) => Ok(Some(size / MIB * MIB)),
+        None => Ok(Some(SCRATCH_BYTES.min(scratch_bytes_max(identity)).max(SCRATCH_BYTES_MIN))),
+    }
+}
+
+fn writing_refused(identity: &TargetIdentity) -> Refusal {
+    let path = &identity.path;
+    let what = if identity.kind == TargetKind::BlockDevice { "the device" } else { "the file" };
+    Refusal {
+        asked: format!("write to {what} {path}"),
+        reasons: vec!["--write writes, and what exists is only ever read".to_owned()],
+        remedy: "Name a directory on it: a scratch file of our own is measured there, and nothing else is touched.".to_owned(),
+    }
+}
+
+/// Where a scan goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Resumed {
+    at: u64,
+    block_bytes: u32,
+    span: Option<Span>,
+}
+
+impl Resumed {
+    /// A position, or the record of a scan that was ended.
+    fn read(text: &str, identity: &TargetIdentity) -> Result<Self, Failure> {
+        if let Ok(at) = parse_size(text) {
+            if at >= identity.size_bytes {
+                let (at, size) = (format_bytes(at), format_bytes(identity.size_bytes));
+                return Err(Failure::Usage(format!("--resume {at} lies behind the end of the target, which has {size}")));
+            }
+            return Ok(Self { at, block_bytes: SCAN_BLOCK_BYTES, span: None });
+        }
+        let path = Path::new(text);
+        let wrong = |why: String| Failure::Usage(format!("--resume {text}: {why}"));
+        let json = std::fs::read(path)
+            .map_err(|error| wrong(format!("neither a position, such as 120GiB, nor a record that can be read ({error})")))?;
+        let record: Record = serde_json::from_slice(&json).map_err(|error| wrong(format!("this is no record of diskproof ({error})")))?;
+        Self::of(&record, identity).map_err(wrong)
+    }
+
+    fn of(record: &Record, identity: &TargetIdentity) -> Result<Self, String> {
+        let surface = record.surface.as_ref();
+        let scan = surface.and_then(|surface| surface.scan.as_ref()).ok_or("it holds no scan")?;
+        let scanned = surface.and_then(|surface| record.targets.get(surface.target)).ok_or("it holds no target")?;
+        let serials = |identity: &TargetIdentity| identity.disks().map(|disk| disk.serial.clone()).collect::<Vec<_>>();
+        if (scanned.size_bytes, scanned.kind) != (identity.size_bytes, identity.kind) || serials(scanned) != serials(identity) {
+            return Err(format!("it is the scan of another disk ({}, {})", scanned.path, format_bytes(scanned.size_bytes)));
+        }
+        if scan.finished {
+            return Err("this scan came to its end; leave --resume out for another one".to_owned());
+        }
+        let span = record.plan.survey.as_ref().map(|survey| survey.span);
+        Ok(Self { at: scan.to_bytes, block_bytes: scan.block_bytes.clamp(4096, 64 << 20), span })
+    }
+}
+
+/// Why a survey ended before its plan did, with the command that goes on; `None` when it did not.
+pub fn ended_early(surface: &SurfaceMeasurement, identity: &TargetIdentity, interrupted: &str) -> Option<String> {
+    let scan = surface.scan.as_ref().filter(|scan| !scan.finished);
+    let go_on = |at: u64| {
+        let Span { start_bytes, length_bytes } = surface.survey.span;
+        let span = length_bytes.map_or(String::new(), |length| format!(" --span {start_bytes}-{}", start_bytes + length));
+        format!("diskproof curve {} --scan{span} --resume {at}", quoted(&identity.path))
+    };
+    match scan {
+        Some(scan) if surface.interrupted => Some(format!("{interrupted}; the scan goes on with: {}", go_on(scan.to_bytes))),
+        None if surface.interrupted => Some(interrupted.to_owned()),
+        Some(scan) => {
+            let last = scan.unreadable.last().map_or(0, |range| range.length_bytes);
+            Some(format!(
+                "{} in a row could not be read, and the scan was given up at byte {}: see the kernel log (dmesg) and smartctl -a, and save the \
+                 data; a scan of what lies a hundred times as far on: {}",
+                format_bytes(last),
+                scan.to_bytes,
+                go_on(scan.to_bytes.saturating_add(last.saturating_mul(100)).min(surface.span_start_bytes + surface.span_bytes - MIB))
+            ))
+        }
+        None => None,
+    }
+}
+
+/// As a shell takes it.
+fn quoted(path: &str) -> String {
+    let plain = path.chars().all(|c| c.is_alphanumeric() || "/-_.,:+@".contains(c));
+    if plain { path.to_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }
+}

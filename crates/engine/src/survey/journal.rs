@@ -1,0 +1,91 @@
+//! What a survey has seen so far, where the thread that surveys and the one that watches both see it: so that nothing is lost when the user or the
+//! disk ends it.
+
+use super::lane::Landing;
+use super::scan::ScanLog;
+use diskproof_model::measurement::CpuTime;
+use diskproof_model::surface::{AccessPoint, Burst, CurvePoint};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Results so far.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Name of the step that is under way.
+    pub step: &'static str,
+    /// Transfer rate by position.
+    pub curve: Vec<CurvePoint>,
+    /// Duration of the curve.
+    pub curve_ns: u64,
+    /// CPU time of this program during the curve.
+    pub curve_cpu: CpuTime,
+    /// The same bytes again and again.
+    pub burst: Option<Burst>,
+    /// Accesses, in order.
+    pub access: Vec<AccessPoint>,
+    /// Accesses that failed, by errno name.
+    pub access_errors: BTreeMap<String, u64>,
+    /// Every block.
+    pub scan: Option<ScanLog>,
+}
+
+/// Shared by the thread that surveys and the one that watches.
+#[derive(Debug, Default)]
+pub struct Journal {
+    seen: Mutex<Seen>,
+    stop: AtomicBool,
+    bytes: AtomicU64,
+    ops: AtomicU64,
+    done_ppm: AtomicU64,
+}
+
+impl Journal {
+    /// The results; locked for a moment, between requests.
+    pub fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a step.
+    pub fn begin(&self, step: &'static str) {
+        self.seen().step = step;
+        self.done(0.0);
+    }
+
+    /// How much of the step is done, 0 to 1.
+    pub fn done(&self, share: f64) {
+        self.done_ppm.store((share.clamp(0.0, 1.0) * 1e6) as u64, Ordering::Relaxed);
+    }
+
+    /// The share that was told last.
+    pub fn share_done(&self) -> f64 {
+        self.done_ppm.load(Ordering::Relaxed) as f64 / 1e6
+    }
+
+    /// Counts a request that is done.
+    pub fn count(&self, landing: &Landing) {
+        let bytes = if landing.errno == 0 { u64::from(landing.piece.len) } else { 0 };
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.ops.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Bytes moved so far, positioning included.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Requests done so far.
+    pub fn ops(&self) -> u64 {
+        self.ops.load(Ordering::Relaxed)
+    }
+
+    /// Ends the survey after what is in flight.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it shall end.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}

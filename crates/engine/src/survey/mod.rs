@@ -1,0 +1,309 @@
+//! The survey of a target: transfer rate by position, burst rate, access times, every block. Made ready here, carried out by one thread of its own, watched
+//! by the caller's. Judges nothing.
+
+mod access;
+mod burst;
+mod curve;
+mod journal;
+mod lane;
+mod neighbourhood;
+mod route;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+use crate::clock::{Clock as _, MonotonicClock, WorkerClock};
+use crate::crew::{STALL_NS, TICK, worker_error};
+use crate::failure::RunError;
+use crate::pattern::Extent;
+use crate::run::{Session, extent_of, set_cache};
+use crate::select::select;
+use curve::{STREAM_DEPTH, STREAM_REQUEST_MAX};
+use diskproof_model::measurement::{ByteCount, CacheUse, OpKind};
+use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
+use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_model::surface::{SurfaceMeasurement, Survey};
+use diskproof_model::target::TargetKind;
+use diskproof_target::{OpenTarget, Snapshot};
+use journal::Journal;
+use lane::Lane;
+use route::{Load, Route};
+use rustix::fs::{Advice, fadvise};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+
+/// Samples and blocks lie on these borders: the unit of most media, and a multiple of every sector.
+const UNIT_BYTES: u64 = 4096;
+/// Of a target that does not say, and of files.
+const SECTOR_BYTES: u32 = 512;
+
+/// What a survey knows of its target.
+#[derive(Debug, Clone, Copy)]
+pub struct Ground {
+    /// The span.
+    pub extent: Extent,
+    /// Requests in flight on the way of the curve.
+    pub depth: u32,
+    /// What lengths must be multiples of.
+    pub alignment_bytes: u64,
+    /// The smallest part that can be unreadable alone.
+    pub sector_bytes: u64,
+    /// Unit of logical block addresses.
+    pub lba_bytes: u64,
+    /// How the page cache is treated.
+    pub cache: CachePolicy,
+    /// Read or write.
+    pub operation: OpKind,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
+
+impl Ground {
+    /// A length that the target takes: rounded up to its unit, and no longer than the span.
+    fn fitting(&self, bytes: u64) -> u64 {
+        bytes.max(1).next_multiple_of(self.alignment_bytes).min(self.extent.length / self.alignment_bytes * self.alignment_bytes)
+    }
+
+    /// The border before `offset`.
+    fn aligned(&self, offset: u64) -> u64 {
+        let unit = UNIT_BYTES.max(self.alignment_bytes);
+        offset / unit * unit
+    }
+}
+
+/// What the surveying thread is told.
+struct Orders {
+    survey: Survey,
+    ground: Ground,
+    /// What carries the curve and the burst.
+    stream: EngineKind,
+    /// What carries one request at a time.
+    single: EngineKind,
+    fd: OwnedFd,
+}
+
+impl Session {
+    /// Surveys one target, number `index` of the plan. What was seen before the watcher interrupted counts.
+    pub fn survey(
+        &self,
+        survey: &Survey,
+        (index, target): (usize, &mut OpenTarget),
+        watch: &mut dyn Watch,
+    ) -> Result<SurfaceMeasurement, RunError> {
+        let (orders, cache) = self.prepare_survey(survey, target, watch)?;
+        let (ground, stream) = (orders.ground, orders.stream);
+        let (snapshot, start_ns) = (Snapshot::take(target.identity()), MonotonicClock.now());
+        let journal = Arc::new(Journal::default());
+        let told = follow(orders, &journal, target, watch)?;
+        let wall_ns = MonotonicClock.now() - start_ns;
+        let bytes = journal.bytes();
+        let asked = match survey.operation {
+            OpKind::Write => ByteCount { read_bytes: 0, write_bytes: bytes },
+            _ => ByteCount { read_bytes: bytes, write_bytes: 0 },
+        };
+        let device = snapshot.finish(asked);
+        let mut seen = journal.seen();
+        Ok(SurfaceMeasurement {
+            target: index,
+            survey: survey.clone(),
+            span_start_bytes: ground.extent.start,
+            span_bytes: ground.extent.length,
+            start_ns: start_ns.saturating_sub(self.origin_ns),
+            wall_ns,
+            curve_ns: seen.curve_ns,
+            curve_cpu: seen.curve_cpu,
+            engine: stream,
+            cache,
+            curve: std::mem::take(&mut seen.curve),
+            burst: seen.burst.take(),
+            access: std::mem::take(&mut seen.access),
+            access_errors: std::mem::take(&mut seen.access_errors),
+            scan: seen.scan.take().map(|log| log.scan()),
+            asked,
+            device,
+            interrupted: told == Control::Interrupt,
+        })
+    }
+
+    fn prepare_survey(&self, survey: &Survey, target: &mut OpenTarget, watch: &mut dyn Watch) -> Result<(Orders, CacheUse), RunError> {
+        let path = target.identity().path.clone();
+        if survey.engine == EngineChoice::Fixed(EngineKind::Mmap) {
+            let why = "a mapping goes through the page cache, one page at a time".to_owned();
+            return Err(RunError::Engine { kind: EngineKind::Mmap, path, why });
+        }
+        if survey.operation == OpKind::Write && !target.is_writable() {
+            return Err(RunError::ReadOnly { path, workload: SURVEY.to_owned() });
+        }
+        if target.is_scratch() && self.lay_out(target, target.capacity_bytes(), None, watch)? == Control::Interrupt {
+            return Err(RunError::Interrupted { workload: SURVEY.to_owned() });
+        }
+        let streaming = Workload {
+            block_bytes: STREAM_REQUEST_MAX,
+            depth: STREAM_DEPTH,
+            span: survey.span,
+            engine: survey.engine,
+            ..Workload::named(SURVEY)
+        };
+        let cache = set_cache(&streaming, target)?;
+        let selected = |workload: &Workload| select(workload, cache.used, target).map(|selection| selection.kind);
+        let stream = selected(&streaming)?;
+        let single = selected(&Workload { depth: 1, block_bytes: target.alignment_bytes(), ..streaming.clone() })?;
+        let ground = ground(survey, target, cache.used, self.seed, stream);
+        if ground.extent.length < SPAN_BYTES_MIN {
+            let (block_bytes, span_bytes) = (SPAN_BYTES_MIN as u32, ground.extent.length);
+            return Err(RunError::Span { path, workload: SURVEY.to_owned(), block_bytes, span_bytes });
+        }
+        let fd = target.fd().try_clone_to_owned().map_err(|source| worker_error(&streaming, target, source))?;
+        Ok((Orders { survey: survey.clone(), ground, stream, single, fd }, cache))
+    }
+}
+
+/// What a survey is called where a workload would be named.
+const SURVEY: &str = "curve";
+/// A span needs room for a few requests.
+const SPAN_BYTES_MIN: u64 = 1 << 20;
+
+fn ground(survey: &Survey, target: &OpenTarget, cache: CachePolicy, seed: u64, stream: EngineKind) -> Ground {
+    let whole = extent_of(&Workload { span: survey.span, ..Workload::named(SURVEY) }, target.usable_bytes());
+    let alignment_bytes = u64::from(target.alignment_bytes());
+    let unit = UNIT_BYTES.max(alignment_bytes);
+    let (start, end) = (whole.start.next_multiple_of(unit), (whole.start + whole.length) / unit * unit);
+    let device = target.identity().layers.first().filter(|_| target.identity().kind == TargetKind::BlockDevice);
+    let lba_bytes = device.and_then(|layer| layer.logical_block_bytes).unwrap_or(SECTOR_BYTES);
+    let physical_bytes = device.and_then(|layer| layer.physical_block_bytes).unwrap_or(SECTOR_BYTES);
+    // A disk with 4 KiB sectors loses all eight logical ones of a sector at once: asking for each would only take longer.
+    let sector_bytes = alignment_bytes.max(u64::from(lba_bytes)).max(u64::from(physical_bytes).min(UNIT_BYTES));
+    Ground {
+        extent: Extent { start, length: end.saturating_sub(start) },
+        // One large pread is cut by the kernel into requests that are in flight together: as good as a queue.
+        depth: if stream == EngineKind::Sync { 1 } else { STREAM_DEPTH },
+        alignment_bytes,
+        sector_bytes,
+        lba_bytes: u64::from(lba_bytes),
+        cache,
+        operation: survey.operation,
+        seed,
+    }
+}
+
+/// The thread that surveys, followed until it is home. Returns what the watcher said last.
+fn follow(orders: Orders, journal: &Arc<Journal>, target: &OpenTarget, watch: &mut dyn Watch) -> Result<Control, RunError> {
+    let (sender, home) = channel();
+    let mine = Arc::clone(journal);
+    let builder = std::thread::Builder::new().name("diskproof-survey".to_owned());
+    let work = move || {
+        // Nobody listens any more when the survey was given up.
+        let _ = sender.send(work(&orders, &mine));
+    };
+    builder.spawn(work).map_err(RunError::Thread)?;
+    let (mut told, mut pace, mut ending_since) = (Control::Continue, Pace::new(), None::<u64>);
+    loop {
+        match home.recv_timeout(TICK) {
+            Ok(done) => {
+                done.map_err(|source| worker_error(&Workload::named(SURVEY), target, source))?;
+                return Ok(told);
+            }
+            Err(RecvTimeoutError::Disconnected) => return Err(RunError::Thread(io::Error::other("the survey ended without a word"))),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if told == Control::Continue {
+            told = pace.tick(journal, watch);
+            if told != Control::Continue {
+                journal.stop();
+                ending_since = Some(MonotonicClock.now());
+            }
+        }
+        if ending_since.is_some_and(|since| MonotonicClock.now() - since > STALL_NS) {
+            // The disk does not answer; what it said before is in the journal.
+            return Ok(told);
+        }
+    }
+}
+
+/// Tells the watcher how it goes.
+struct Pace {
+    step: &'static str,
+    step_ns: u64,
+    start_ns: u64,
+    bytes: u64,
+    ops: u64,
+    /// Over the time of the survey, in cells of at least the watcher's interval.
+    series: TimeSeries,
+}
+
+/// Cells of the series that the watcher sees.
+const PACE_NS: u64 = 250_000_000;
+const PACE_CELLS_MAX: usize = 240;
+
+impl Pace {
+    fn new() -> Self {
+        let now = MonotonicClock.now();
+        Self { step: "", step_ns: now, start_ns: now, bytes: 0, ops: 0, series: TimeSeries::new(PACE_NS) }
+    }
+
+    fn tick(&mut self, journal: &Journal, watch: &mut dyn Watch) -> Control {
+        let (now, step) = (MonotonicClock.now(), journal.seen().step);
+        if step != self.step {
+            (self.step, self.step_ns) = (step, now);
+        }
+        let (bytes, ops) = (journal.bytes(), journal.ops());
+        let cell = Cell { ops: ops - self.ops, bytes: bytes - self.bytes, ..Cell::default() };
+        (self.bytes, self.ops) = (bytes, ops);
+        if self.series.cells.len() >= PACE_CELLS_MAX {
+            (self.series, self.start_ns) = (TimeSeries::new(PACE_NS), now);
+        }
+        self.series.add(now - self.start_ns, &cell, PACE_CELLS_MAX + 1);
+        watch.tick(&Progress {
+            name: step,
+            phase: Phase::Survey,
+            elapsed_ns: now - self.step_ns,
+            done: Some(journal.share_done()),
+            series: &self.series,
+        })
+    }
+}
+
+/// Everything that is asked, in order.
+fn work(orders: &Orders, journal: &Journal) -> io::Result<()> {
+    let Orders { survey, ground, stream, single, fd } = orders;
+    let lane = |kind: EngineKind, load: Load| {
+        let backend = Route::new(kind, fd.try_clone()?, load)?;
+        io::Result::Ok(Lane::new(backend, WorkerClock::new(), survey.operation, load.depth, ground.seed))
+    };
+    let load = |depth: u32, request_bytes: u32| Load { depth, request_bytes, cache: ground.cache, seed: ground.seed };
+    // Advice only, for buffered reads.
+    let _ = fadvise(fd, 0, None, Advice::Sequential);
+    if survey.curve.is_some() || survey.burst.is_some() {
+        let lane = &mut lane(*stream, load(ground.depth, STREAM_REQUEST_MAX * (STREAM_DEPTH / ground.depth)))?;
+        if let Some(plan) = &survey.curve {
+            curve::measure(lane, ground, plan, journal)?;
+        }
+        // The page cache would answer, which tells nothing of the disk.
+        if let Some(plan) = survey.burst.as_ref().filter(|_| ground.cache == CachePolicy::Direct && !journal.is_stopped()) {
+            burst::measure(lane, ground, plan, journal)?;
+        }
+    }
+    if let Some(plan) = survey.access.as_ref().filter(|_| !journal.is_stopped()) {
+        let _ = fadvise(fd, 0, None, Advice::Random);
+        let lane = &mut lane(*single, load(1, ground.fitting(u64::from(plan.block_bytes)) as u32))?;
+        drop_if_buffered(lane, ground);
+        access::measure(lane, ground, plan, journal)?;
+    }
+    if let Some(plan) = survey.scan.as_ref().filter(|_| !journal.is_stopped()) {
+        let _ = fadvise(fd, 0, None, Advice::Sequential);
+        let lane = &mut lane(*single, load(1, ground.fitting(u64::from(plan.block_bytes)) as u32))?;
+        drop_if_buffered(lane, ground);
+        scan::measure(lane, ground, plan, journal)?;
+    }
+    Ok(())
+}
+
+/// Pages that the curve left behind must not answer.
+fn drop_if_buffered(lane: &mut Lane<Route, WorkerClock>, ground: &Ground) {
+    if ground.cache == CachePolicy::Buffered {
+        lane.drop_cache();
+    }
+}

@@ -1,0 +1,106 @@
+//! Which blocks of a scan take long, beside their neighbours. Knows no disk.
+
+use std::collections::VecDeque;
+
+/// Blocks that are neighbours, the one that is judged in the middle: at 1 MiB each far less than a zone of a rotating disk, and enough for a median that
+/// a few slow ones cannot move.
+const WINDOW: usize = 65;
+/// A block is slow when it takes twice as long as its neighbours, and this much longer: more than one turn at 7200 rpm, so that a sector that is read at
+/// the second try can be seen, and on an SSD more than any regular retry.
+const LONGER_NS_MIN: u64 = 10_000_000;
+
+/// From which latency on a block among neighbours of this median is slow.
+pub fn slow_from_ns(median_ns: u64) -> u64 {
+    median_ns + median_ns.max(LONGER_NS_MIN)
+}
+
+/// A block with its latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Suspect {
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u32,
+    /// How long it took.
+    pub latency_ns: u64,
+    /// From which latency on it is slow.
+    pub limit_ns: u64,
+}
+
+/// The last blocks that were read.
+#[derive(Debug, Default)]
+pub struct Neighbourhood {
+    recent: VecDeque<Suspect>,
+    /// How many of them, from the front, have been judged.
+    judged: usize,
+}
+
+impl Neighbourhood {
+    /// Adds the next block; gives those that turn out to be slow.
+    pub fn add(&mut self, block: Suspect) -> Vec<Suspect> {
+        self.recent.push_back(block);
+        if self.recent.len() < WINDOW {
+            return Vec::new();
+        }
+        let slow = self.judge(WINDOW / 2 + 1);
+        self.recent.pop_front();
+        self.judged -= 1;
+        slow
+    }
+
+    /// Judges what is left, once there are no more blocks.
+    pub fn take_rest(&mut self) -> Vec<Suspect> {
+        let slow = self.judge(self.recent.len());
+        *self = Self::default();
+        slow
+    }
+
+    /// The first block that was not judged yet.
+    pub fn first_waiting(&self) -> Option<u64> {
+        self.recent.get(self.judged).map(|block| block.offset)
+    }
+
+    fn judge(&mut self, upto: usize) -> Vec<Suspect> {
+        let mut latencies: Vec<u64> = self.recent.iter().map(|block| block.latency_ns).collect();
+        if latencies.is_empty() {
+            return Vec::new();
+        }
+        let middle = latencies.len() / 2;
+        let limit_ns = slow_from_ns(*latencies.select_nth_unstable(middle).1);
+        let new = self.recent.range(self.judged..upto.max(self.judged));
+        let slow = new.filter(|block| block.latency_ns >= limit_ns).map(|block| Suspect { limit_ns, ..*block }).collect();
+        self.judged = upto.max(self.judged);
+        slow
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(index: u64, latency_ns: u64) -> Suspect {
+        Suspect { offset: index << 20, len: 1 << 20, latency_ns, limit_ns: u64::MAX }
+    }
+
+    #[test]
+    fn each_slow_block_is_found_once_wherever_it_lies() {
+        let slow = [0u64, 1, 31, 32, 33, 64, 65, 500, 998, 999];
+        let mut neighbourhood = Neighbourhood::default();
+        let mut found = Vec::new();
+        for index in 0..1000 {
+            let latency_ns = if slow.contains(&index) { 40_000_000 } else { 11_000_000 + index * 5_000 };
+            found.extend(neighbourhood.add(block(index, latency_ns)));
+            assert!(neighbourhood.first_waiting().is_none_or(|first| first >= (index.saturating_sub(64)) << 20));
+        }
+        found.extend(neighbourhood.take_rest());
+        assert_eq!(found.iter().map(|suspect| suspect.offset >> 20).collect::<Vec<_>>(), slow);
+    }
+
+    #[test]
+    fn a_slower_zone_is_not_slow() {
+        let mut neighbourhood = Neighbourhood::default();
+        let zones = (0..400).map(|index| block(index, if index < 200 { 11_000_000 } else { 20_500_000 }));
+        let found: Vec<Suspect> = zones.flat_map(|block| neighbourhood.add(block)).collect();
+        assert_eq!((found, neighbourhood.take_rest()), (Vec::new(), Vec::new()));
+    }
+}
