@@ -10,5 +10,10 @@ pub mod reproduce;
 pub mod rules;
 pub mod surface;
 
+mod mechanics;
+mod shape;
+
 #[cfg(test)]
 mod healthy;
+#[cfg(test)]
+mod surveyed;
