@@ -11,5 +11,10 @@ pub mod reproduce;
 pub mod rules;
 pub mod surface;
 
+mod mechanics;
+mod shape;
+
 #[cfg(test)]
 mod healthy;
+#[cfg(test)]
+mod surveyed;

@@ -7,7 +7,7 @@ use std::path::Path;
 const HEAD: &str = "\
 # Findings
 
-What `check` and `run` may find, by code. A finding is a **failure** (the figures are wrong, or the disk is), a **warning** (the figures may not mean what
+What `check`, `run` and `curve` may find, by code. A finding is a **failure** (the figures are wrong, or the disk is), a **warning** (the figures may not mean what
 they seem to) or a **note** (good to know; the figures stand). Each carries its evidence, as pointers into the record, and what to do about it. The codes are
 stable; scripts may look for them in `findings[].code` of the JSON record.
 

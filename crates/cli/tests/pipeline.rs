@@ -55,6 +55,7 @@ fn disk() -> Layer {
             speed: Some("8.0 GT/s PCIe x4".to_owned()),
             speed_max: None,
             bytes_per_second_max: None,
+            device_bytes_per_second_max: None,
         }),
         backing_file: None,
         backing_direct: None,

@@ -151,10 +151,13 @@ pub struct Link {
     pub bus: String,
     /// Negotiated speed in the bus's words, such as `16.0 GT/s PCIe x4` or `6.0 Gbps`.
     pub speed: Option<String>,
-    /// The fastest that the device could, in the same words.
+    /// The fastest that the device itself could, in the same words.
     pub speed_max: Option<String>,
     /// What the negotiated link can carry at the most, in bytes per second, after line coding.
     pub bytes_per_second_max: Option<u64>,
+    /// What it could carry at the device's own fastest, in bytes per second, after line coding; `null` where the device does not tell.
+    #[serde(default)]
+    pub device_bytes_per_second_max: Option<u64>,
 }
 
 /// Facts about the machine that the run took place on.

@@ -259,6 +259,7 @@ mod tests {
             speed: Some("8.0 GT/s PCIe x4".into()),
             speed_max: Some("16.0 GT/s PCIe x4".into()),
             bytes_per_second_max: Some(3_938_461_538),
+            device_bytes_per_second_max: Some(7_876_923_077),
         };
         assert_eq!(disk.link, Some(link));
     }
@@ -288,7 +289,8 @@ mod tests {
         sysfs.partition(&format!("{SATA_1}/sda1"), "8:1", 1 << 20);
         sysfs.partition(&format!("{SATA_2}/sdb1"), "8:17", 1 << 20);
         sysfs.file("class/ata_link/link3/sata_spd", "3.0 Gbps");
-        sysfs.file("class/ata_link/link3/sata_spd_limit", "6.0 Gbps");
+        let identify: Vec<&str> = (0..256).map(|word| if word == 76 { "8d0e" } else { "0000" }).collect();
+        sysfs.file("class/ata_device/dev3.0/id", &identify.join(" "));
         sysfs.file("class/ata_link/link12/sata_spd", "<unknown>");
         sysfs.block("virtual/block/md0", "9:0", &[("size", "2097152"), ("md/level", "raid1"), ("queue/logical_block_size", "512")]);
         sysfs.link("devices/virtual/block/md0/slaves/sda1", &format!("devices/{SATA_1}/sda1"));
@@ -351,7 +353,16 @@ mod tests {
         let stack = below_device(&sysfs.root(), &[], "254:0");
         let disk = &stack.layers[0];
         assert_eq!((disk.serial.as_deref(), disk.vendor.as_deref()), (Some("vol-123"), None));
-        assert_eq!(disk.link, Some(Link { bus: "virtio".into(), speed: None, speed_max: None, bytes_per_second_max: None }));
+        assert_eq!(
+            disk.link,
+            Some(Link {
+                bus: "virtio".into(),
+                speed: None,
+                speed_max: None,
+                bytes_per_second_max: None,
+                device_bytes_per_second_max: None
+            })
+        );
         assert_eq!(below_device(&sysfs.root(), &[], "252:0").layers[0].link, None);
     }
 

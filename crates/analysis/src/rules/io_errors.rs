@@ -1,13 +1,18 @@
 //! `io-errors`: operations failed. What each errno means stands in the model.
 
-use super::{Rule, evidence, scope};
+use super::{Rule, evidence, gigabytes, scope};
 use diskproof_model::errno::{meaning, remedy};
-use diskproof_model::finding::{Finding, Severity};
+use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::record::Record;
 use std::collections::BTreeMap;
 
 pub(super) const RULE: Rule =
     Rule { code: "io-errors", meaning: "The disk, or something on the way to it, failed operations while it was measured.", check };
+
+/// A point of the curve counts its failures without their errno.
+const CURVE: &str = "error";
+/// Points of the curve named as evidence.
+const POINTS_NAMED: usize = 10;
 
 fn check(record: &Record) -> Option<Finding> {
     let mut totals: BTreeMap<&str, u64> = BTreeMap::new();
@@ -22,26 +27,55 @@ fn check(record: &Record) -> Option<Finding> {
             }
         }
     }
-    if hits.is_empty() {
+    let places = places(record, hits, &mut totals, &mut seen);
+    if places.is_empty() {
         return None;
     }
-    let counts: Vec<String> = totals.iter().map(|(errno, count)| format!("{count} × {errno} ({})", meaning(errno))).collect();
-    let remedy = sentence(&remedy(totals.keys().copied()));
+    let counts: Vec<String> = totals.iter().map(|(errno, count)| format!("{count} × {errno} ({})", told(errno))).collect();
+    // A survey that failed asks for what a failing medium asks for.
+    let remedy = sentence(&remedy(totals.keys().map(|errno| if *errno == CURVE { "EIO" } else { *errno })));
     let failed = if totals.values().sum::<u64>() == 1 { "An operation" } else { "Operations" };
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Failure,
-        claim: format!("{failed} failed in {}: {}.", scope(record, hits), counts.join(", ")),
+        claim: format!("{failed} failed in {}: {}.", places.join(" and "), counts.join(", ")),
         evidence: seen,
         remedy,
         reproduce: None,
     })
 }
 
+fn told(errno: &str) -> &'static str {
+    if errno == CURVE { "the scan names the blocks" } else { meaning(errno) }
+}
+
 /// A clause as a sentence.
 fn sentence(clause: &str) -> String {
     let mut letters = clause.chars();
     letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+}
+
+/// Where operations failed; adds what the survey saw. The scan has findings of its own.
+fn places<'a>(record: &'a Record, hits: Vec<usize>, totals: &mut BTreeMap<&'a str, u64>, seen: &mut Vec<Evidence>) -> Vec<String> {
+    let mut places = if hits.is_empty() { Vec::new() } else { vec![scope(record, hits)] };
+    let failed: Vec<(usize, u64)> = record.curve.iter().enumerate().filter(|(_, p)| p.errors > 0).map(|(i, p)| (i, p.errors)).collect();
+    let errors = |path: String, count: u64| Evidence { path, observed: count as f64, threshold: 0.0, unit: "1".to_owned() };
+    if let Some((first, _)) = failed.first() {
+        *totals.entry(CURVE).or_default() += failed.iter().map(|(_, count)| count).sum::<u64>();
+        seen.extend(failed.iter().take(POINTS_NAMED).map(|(i, count)| errors(format!("/curve/{i}/errors"), *count)));
+        let at = gigabytes(record.curve[*first].offset_bytes);
+        places.push(format!("{} of {} points of the curve (the first at {at})", failed.len(), record.curve.len()));
+    }
+    let access = record.surface.iter().flat_map(|s| &s.access_errors).filter(|(_, count)| **count > 0);
+    let before = seen.len();
+    for (errno, count) in access {
+        *totals.entry(errno).or_default() += count;
+        seen.push(errors(format!("/surface/access_errors/{errno}"), *count));
+    }
+    if seen.len() > before {
+        places.push("the access times".to_owned());
+    }
+    places
 }
 
 #[cfg(test)]
@@ -62,6 +96,22 @@ pub(super) mod tests {
         assert!(finding.claim.contains("3 × EIO (the medium") && finding.claim.contains("1 × ENOSPC (no space"), "{}", finding.claim);
         assert!(finding.remedy.contains("dmesg") && finding.remedy.contains("--size"), "{}", finding.remedy);
         assert_eq!(finding.evidence.len(), 2);
+    }
+
+    #[test]
+    fn failures_of_a_survey_are_told_with_their_place() {
+        let mut run = crate::surveyed::Disk::rotating().run(1);
+        (run.1.curve[20].errors, run.1.curve[21].errors) = (2, 1);
+        run.1.access_errors.insert("EIO".to_owned(), 4);
+        let finding = check(&crate::surveyed::judge(run)).unwrap();
+        assert!(
+            finding
+                .claim
+                .starts_with("Operations failed in 2 of 200 points of the curve (the first at 32.0 GB) and the access times: 4 × EIO"),
+            "{}",
+            finding.claim
+        );
+        assert_eq!(finding.evidence.len(), 3);
     }
 
     #[test]

@@ -7,27 +7,36 @@ use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::{MeasurementRecord, Record};
 
+mod access_time_off;
 mod bad_blocks;
+mod cache_answered;
 mod cpu_limited;
 mod depth_not_held;
 mod disturbed;
 mod engine_fallback;
 mod engine_limited;
+mod flat_top;
 mod health;
 mod health_failing;
 mod imprecise;
 mod io_errors;
 mod io_punted;
+mod link_degraded;
 mod link_errors;
 mod media_errors;
 mod missed_schedule;
 mod not_direct;
+mod not_zoned;
+mod ragged;
 mod sectors_pending;
 mod sectors_reallocated;
 mod self_test_failed;
 mod self_test_running;
 mod served_from_cache;
+mod slow_blocks;
+mod slow_zone;
 mod too_hot;
+mod unreadable_blocks;
 mod unwritten_blocks;
 mod virtual_disk;
 mod worn_out;
@@ -47,6 +56,7 @@ pub struct Rule {
 pub const RULES: &[Rule] = &[
     io_errors::RULE,
     bad_blocks::RULE,
+    unreadable_blocks::RULE,
     health_failing::RULE,
     self_test_failed::RULE,
     sectors_pending::RULE,
@@ -57,6 +67,7 @@ pub const RULES: &[Rule] = &[
     too_hot::RULE,
     self_test_running::RULE,
     served_from_cache::RULE,
+    cache_answered::RULE,
     unwritten_blocks::RULE,
     not_direct::RULE,
     disturbed::RULE,
@@ -67,6 +78,13 @@ pub const RULES: &[Rule] = &[
     depth_not_held::RULE,
     io_punted::RULE,
     engine_fallback::RULE,
+    flat_top::RULE,
+    ragged::RULE,
+    slow_zone::RULE,
+    slow_blocks::RULE,
+    access_time_off::RULE,
+    link_degraded::RULE,
+    not_zoned::RULE,
     virtual_disk::RULE,
 ];
 
@@ -99,6 +117,9 @@ pub fn health_findings(health: &[DiskHealth]) -> Vec<Finding> {
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }
+
+/// What the survey of a surface is called beside the names of workloads.
+const SURVEY: &str = "the survey";
 
 /// A measurement and its place in the record.
 type Measured<'a> = (usize, &'a MeasurementRecord);
@@ -134,6 +155,26 @@ fn percent(share: f64) -> String {
     }
 }
 
+/// A place or a size on a surface, in the units of disk makers: `41.2 GB`.
+fn gigabytes(bytes: u64) -> String {
+    match bytes as f64 / 1e9 {
+        gb if gb >= 9_995.0 => format!("{:.1} TB", gb / 1e3),
+        gb if gb >= 99.95 => format!("{gb:.0} GB"),
+        gb if gb >= 0.9995 => format!("{gb:.1} GB"),
+        gb => format!("{:.0} MB", gb * 1e3),
+    }
+}
+
+/// The rate of a point of the curve, held against what it should be.
+fn point_evidence(index: usize, record: &Record, expected: f64) -> Evidence {
+    Evidence {
+        path: format!("/curve/{index}/bytes_per_second"),
+        observed: record.curve[index].bytes_per_second,
+        threshold: expected,
+        unit: "B/s".to_owned(),
+    }
+}
+
 fn heaviest(severities: impl IntoIterator<Item = Severity>) -> Severity {
     severities.into_iter().max().unwrap_or(Severity::Note)
 }
@@ -144,6 +185,9 @@ fn wanted_depth(m: &MeasurementRecord) -> f64 {
 }
 
 #[cfg(test)]
+mod odds;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::healthy;
@@ -152,6 +196,7 @@ mod tests {
     const FIRES: &[fn() -> Record] = &[
         io_errors::tests::spoilt,
         bad_blocks::tests::spoilt,
+        unreadable_blocks::tests::spoilt,
         health_failing::tests::spoilt,
         self_test_failed::tests::spoilt,
         sectors_pending::tests::spoilt,
@@ -162,6 +207,7 @@ mod tests {
         too_hot::tests::spoilt,
         self_test_running::tests::spoilt,
         served_from_cache::tests::spoilt,
+        cache_answered::tests::spoilt,
         unwritten_blocks::tests::spoilt,
         not_direct::tests::spoilt,
         disturbed::tests::spoilt,
@@ -172,6 +218,13 @@ mod tests {
         depth_not_held::tests::spoilt,
         io_punted::tests::spoilt,
         engine_fallback::tests::spoilt,
+        flat_top::tests::spoilt,
+        ragged::tests::spoilt,
+        slow_zone::tests::spoilt,
+        slow_blocks::tests::spoilt,
+        access_time_off::tests::spoilt,
+        link_degraded::tests::spoilt,
+        not_zoned::tests::spoilt,
         virtual_disk::tests::spoilt,
     ];
 

@@ -1,9 +1,11 @@
 //! `served-from-cache`: the disks did clearly less than was asked of them, so something in between answered.
 
-use super::{Measured, Rule, evidence, heaviest, percent, real, scope};
+use super::{Rule, SURVEY, heaviest, percent, real, scope};
 use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::measurement::{ByteCount, DeviceUse};
 use diskproof_model::plan::CachePolicy;
-use diskproof_model::record::Record;
+use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::target::LayerKind;
 use diskproof_model::units::format_bytes;
 
@@ -21,15 +23,37 @@ const SHARE_FAILURE: f64 = 0.5;
 /// Fewer bytes than this prove nothing.
 const ASKED_BYTES_MIN: u64 = 1 << 20;
 
-struct Hit {
-    index: usize,
+/// What was asked of a target's disks and what they did: of a workload or of the survey.
+struct Counted<'a> {
+    target: usize,
+    name: &'a str,
+    /// `/measurements/2/device` or `/surface/device`.
+    path: String,
+    cache: CachePolicy,
+    asked: ByteCount,
+    device: &'a DeviceUse,
+    /// Share of the bytes read that was never written, and so is answered without the disk.
+    unwritten: f64,
+    reproduce: &'a str,
+}
+
+struct Hit<'a> {
+    counted: Counted<'a>,
+    index: Option<usize>,
     share: f64,
     words: String,
-    evidence: Evidence,
+    evidence: Vec<Evidence>,
+}
+
+/// Whether this rule finds something.
+pub(super) fn is_told(record: &Record) -> bool {
+    check(record).is_some()
 }
 
 fn check(record: &Record) -> Option<Finding> {
-    let hits: Vec<Hit> = real(record).flat_map(hits).collect();
+    let measured = real(record).map(|(index, m)| (Some(index), of_workload(index, m)));
+    let surveyed = record.surface.as_ref().map(|s| (None, of_survey(s)));
+    let hits: Vec<Hit> = measured.chain(surveyed).filter_map(|(index, counted)| hit(index, counted)).collect();
     let worst = hits.iter().min_by(|a, b| a.share.total_cmp(&b.share))?;
     let (cause, remedy) = cause(record, &hits);
     let severity = |hit: &Hit| if hit.share < SHARE_FAILURE { Severity::Failure } else { Severity::Warning };
@@ -38,46 +62,88 @@ fn check(record: &Record) -> Option<Finding> {
         severity: heaviest(hits.iter().map(severity)),
         claim: format!(
             "A cache answered in {}: the disks {} ({} in {}). {cause}",
-            scope(record, hits.iter().map(|h| h.index)),
+            places(record, &hits),
             worst.words,
             percent(worst.share),
-            record.measurements[worst.index].workload.name,
+            worst.counted.name,
         ),
-        evidence: hits.iter().map(|h| h.evidence.clone()).collect(),
+        evidence: hits.iter().flat_map(|h| h.evidence.clone()).collect(),
         remedy,
-        reproduce: Some(record.measurements[worst.index].reproduce.clone()),
+        reproduce: Some(worst.counted.reproduce.to_owned()).filter(|command| !command.is_empty()),
     })
 }
 
-/// Reads and writes are held apart: what others wrote must not hide that our reads never came through.
-fn hits((index, m): Measured) -> Vec<Hit> {
-    if m.workload.cache == CachePolicy::Cached || m.device.unresolved.is_some() || m.device.accounted.is_none() {
-        return Vec::new();
-    }
+fn places(record: &Record, hits: &[Hit]) -> String {
+    let workloads: Vec<usize> = hits.iter().filter_map(|h| h.index).collect();
+    let parts =
+        [(!workloads.is_empty()).then(|| scope(record, workloads)), hits.iter().any(|h| h.index.is_none()).then(|| SURVEY.to_owned())];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+}
+
+fn of_workload(index: usize, m: &MeasurementRecord) -> Counted<'_> {
     let holes = m.unwritten_bytes.unwrap_or(0) as f64 / m.workload.span_bytes.max(1) as f64;
     // On a device there is no telling holes, but what is read from them is zero.
     let unwritten = holes.max(m.zero_blocks.zero as f64 / m.zero_blocks.sampled.max(1) as f64);
-    // Blocks that were never written are answered without the disk; they have a finding of their own.
-    let read_min = SHARE_MIN - if m.workload.read_permille == 1000 { unwritten } else { 0.0 };
+    Counted {
+        target: m.target,
+        name: &m.workload.name,
+        path: format!("/measurements/{index}/device"),
+        cache: m.workload.cache,
+        asked: m.asked,
+        device: &m.device,
+        // Blocks that were never written are answered without the disk; they have a finding of their own.
+        unwritten: if m.workload.read_permille == 1000 { unwritten } else { 0.0 },
+        reproduce: &m.reproduce,
+    }
+}
+
+fn of_survey(s: &SurfaceRecord) -> Counted<'_> {
+    Counted {
+        target: s.target,
+        name: SURVEY,
+        path: "/surface/device".to_owned(),
+        cache: s.cache,
+        asked: s.asked,
+        device: &s.device,
+        unwritten: 0.0,
+        reproduce: &s.reproduce,
+    }
+}
+
+/// Reads and writes are held apart: what others wrote must not hide that our reads never came through.
+fn hit(index: Option<usize>, counted: Counted<'_>) -> Option<Hit<'_>> {
+    let Counted { cache, asked, device, .. } = counted;
+    if cache == CachePolicy::Cached || device.unresolved.is_some() || device.accounted.is_none() {
+        return None;
+    }
     let directions = [
-        ("read", "device/read_bytes", m.asked.read_bytes, m.device.read_bytes, read_min),
-        ("wrote", "device/write_bytes", m.asked.write_bytes, m.device.write_bytes, SHARE_MIN),
+        ("read", "read_bytes", asked.read_bytes, device.read_bytes, SHARE_MIN - counted.unwritten),
+        ("wrote", "write_bytes", asked.write_bytes, device.write_bytes, SHARE_MIN),
     ];
-    let hit = |(verb, place, asked, did, share_min): (&str, &str, u64, u64, f64)| {
-        let share = did as f64 / asked as f64;
-        (asked >= ASKED_BYTES_MIN && share < share_min).then(|| Hit {
-            index,
-            share,
-            words: format!("{verb} only {} of the {} asked for", format_bytes(did), format_bytes(asked)),
-            evidence: evidence(index, place, did as f64, share_min * asked as f64, "B"),
-        })
-    };
-    directions.into_iter().filter_map(hit).collect()
+    let missed = directions
+        .into_iter()
+        .filter(|(_, _, asked, did, share_min)| *asked >= ASKED_BYTES_MIN && *did as f64 / (*asked as f64) < *share_min);
+    let missed: Vec<_> = missed.collect();
+    let share = |asked: u64, did: u64| did as f64 / asked as f64;
+    let (verb, _, asked, did, _) = *missed.iter().min_by(|a, b| share(a.2, a.3).total_cmp(&share(b.2, b.3)))?;
+    let evidence = missed.iter().map(|(_, place, asked, did, share_min)| Evidence {
+        path: format!("{}/{place}", counted.path),
+        observed: *did as f64,
+        threshold: share_min * *asked as f64,
+        unit: "B".to_owned(),
+    });
+    Some(Hit {
+        index,
+        share: share(asked, did),
+        words: format!("{verb} only {} of the {} asked for", format_bytes(did), format_bytes(asked)),
+        evidence: evidence.collect(),
+        counted,
+    })
 }
 
 /// What answered, as far as the layers tell, and what to do about it.
-fn cause(record: &Record, hits: &[Hit]) -> (String, String) {
-    let targets: Vec<usize> = hits.iter().map(|h| record.measurements[h.index].target).collect();
+fn cause(record: &Record, hits: &[Hit<'_>]) -> (String, String) {
+    let targets: Vec<usize> = hits.iter().map(|h| h.counted.target).collect();
     let layers = record.targets.iter().enumerate().filter(|(i, _)| targets.contains(i)).flat_map(|(_, t)| &t.layers);
     if let Some(layer) = layers.clone().find(|l| l.kind == LayerKind::Loop && l.backing_direct == Some(false)) {
         return (
@@ -85,7 +151,7 @@ fn cause(record: &Record, hits: &[Hit]) -> (String, String) {
             format!("Turn that off with losetup --direct-io=on /dev/{}, and measure again.", layer.name),
         );
     }
-    if hits.iter().any(|h| record.measurements[h.index].workload.cache == CachePolicy::Buffered) {
+    if hits.iter().any(|h| h.counted.cache == CachePolicy::Buffered) {
         return (
             "These workloads went through the kernel's page cache.".to_owned(),
             "Measure a filesystem or a device that takes O_DIRECT, or use a --size of several times the memory.".to_owned(),
@@ -124,6 +190,16 @@ pub(super) mod tests {
         let finding = check(&healthy::judge(run)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert!(finding.claim.contains("loop3") && finding.remedy.contains("losetup --direct-io=on /dev/loop3"), "{finding:?}");
+    }
+
+    #[test]
+    fn a_survey_is_held_against_the_counters_too() {
+        let mut run = crate::surveyed::Disk::rotating().run(1);
+        assert_eq!(check(&crate::surveyed::judge(run.clone())), None);
+        run.1.device.read_bytes /= 3;
+        let finding = check(&crate::surveyed::judge(run)).unwrap();
+        assert!(finding.claim.starts_with("A cache answered in the survey: the disks read only"), "{}", finding.claim);
+        assert_eq!((finding.evidence.len(), finding.evidence[0].path.as_str()), (1, "/surface/device/read_bytes"));
     }
 
     #[test]

@@ -243,7 +243,13 @@ pub fn directory() -> TargetIdentity {
     disk.scheduler = Some("mq-deadline".to_owned());
     disk.queue_requests = Some(256);
     disk.write_cache = Some(WriteCache::WriteBack);
-    disk.link = Some(Link { bus: "virtio".to_owned(), speed: None, speed_max: None, bytes_per_second_max: None });
+    disk.link = Some(Link {
+        bus: "virtio".to_owned(),
+        speed: None,
+        speed_max: None,
+        bytes_per_second_max: None,
+        device_bytes_per_second_max: None,
+    });
     let options = ["rw", "relatime", "errors=remount-ro"].map(str::to_owned).to_vec();
     TargetIdentity {
         path: "/var/lib/postgresql".to_owned(),
@@ -284,6 +290,7 @@ pub fn device() -> TargetIdentity {
         speed: Some("8.0 GT/s x4".to_owned()),
         speed_max: Some("16.0 GT/s x4".to_owned()),
         bytes_per_second_max: Some(3_938_000_000),
+        device_bytes_per_second_max: None,
     });
     TargetIdentity {
         path: "/dev/nvme1n1".to_owned(),

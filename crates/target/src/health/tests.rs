@@ -188,7 +188,8 @@ fn controllers_and_disks_without_health_are_named() {
     assert!(hidden_by(&array, Path::new("/dev/sda")).unwrap().contains("-d cciss,N"));
     let disk = Layer { vendor: Some("ATA".to_owned()), model: Some("SAMSUNG MZ7LH960".to_owned()), ..bare_layer("sda", "8:0") };
     assert_eq!((hidden_by(&disk, Path::new("/dev/sda")), nature(&disk)), (None, None));
-    let virtio = Link { bus: "virtio".to_owned(), speed: None, speed_max: None, bytes_per_second_max: None };
+    let virtio =
+        Link { bus: "virtio".to_owned(), speed: None, speed_max: None, bytes_per_second_max: None, device_bytes_per_second_max: None };
     let virtual_disk = Layer { link: Some(virtio), ..bare_layer("vda", "254:0") };
     // No advice to install anything where that would not help.
     assert!(examine(&virtual_disk, None, PATIENCE).unavailable.unwrap().contains("ask the host"));

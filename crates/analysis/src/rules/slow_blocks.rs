@@ -1,0 +1,85 @@
+//! `slow-blocks`: a scan met blocks that were slow twice.
+
+use super::{Rule, gigabytes};
+use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::record::Record;
+use diskproof_model::units::format_latency;
+
+pub(super) const RULE: Rule = Rule {
+    code: "slow-blocks",
+    meaning: "The scan met blocks that took far longer than the others, and again so when read a second time: the disk reads them several times.",
+    check,
+};
+
+/// Blocks named in the claim, the slowest; the record names up to a thousand.
+const NAMED: usize = 4;
+
+fn check(record: &Record) -> Option<Finding> {
+    let scan = record.surface.as_ref()?.scan.as_ref().filter(|s| s.slow_blocks > 0)?;
+    let mut slowest: Vec<_> = scan.slow.iter().enumerate().collect();
+    slowest.sort_by_key(|(_, block)| std::cmp::Reverse(block.latency_ns));
+    slowest.truncate(NAMED);
+    let seen = |path: String, observed: u64, threshold: u64, unit: &str| Evidence {
+        path,
+        observed: observed as f64,
+        threshold: threshold as f64,
+        unit: unit.to_owned(),
+    };
+    let mut evidence = vec![seen("/surface/scan/slow_blocks".to_owned(), scan.slow_blocks, 0, "1")];
+    evidence.extend(
+        slowest.iter().map(|(i, block)| seen(format!("/surface/scan/slow/{i}/latency_ns"), block.latency_ns, scan.slow_from_ns, "ns")),
+    );
+    let places: Vec<String> = slowest
+        .iter()
+        .map(|(_, block)| format!("LBA {} at {} took {}", block.lba, gigabytes(block.offset_bytes), format_latency(block.latency_ns)))
+        .collect();
+    let places = if places.is_empty() { String::new() } else { format!(" The slowest: {}.", places.join("; ")) };
+    Some(Finding {
+        code: RULE.code.to_owned(),
+        severity: Severity::Warning,
+        claim: format!(
+            "{} of {} blocks took more than {} both times they were read, where half of all take {} or less.{places}",
+            scan.slow_blocks,
+            scan.blocks,
+            format_latency(scan.slow_from_ns),
+            format_latency(scan.latency_p50_ns)
+        ),
+        evidence,
+        remedy: "The disk reads such blocks several times before it succeeds. Look at smartctl -a (pending, reallocated), scan again in some days, and \
+                 replace the disk if they become more. Writing a block anew, as a restore does, often mends it."
+            .to_owned(),
+        reproduce: None,
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::surveyed::{self, Disk};
+    use diskproof_model::surface::SlowBlock;
+
+    pub(in crate::rules) fn spoilt() -> Record {
+        let mut run = Disk::rotating().run(1);
+        let mut scan = surveyed::scan();
+        let block = |i: u64| SlowBlock { offset_bytes: i << 30, lba: i << 21, latency_ns: i * 300_000_000 };
+        (scan.slow, scan.slow_blocks) = ((1..=5).map(block).collect(), 5);
+        run.1.scan = Some(scan);
+        surveyed::judge(run)
+    }
+
+    #[test]
+    fn the_slowest_blocks_are_named_first() {
+        let finding = check(&spoilt()).unwrap();
+        assert_eq!((finding.severity, finding.evidence.len()), (Severity::Warning, 5));
+        assert_eq!(finding.evidence[1].path, "/surface/scan/slow/4/latency_ns");
+        assert!(finding.claim.contains("The slowest: LBA 10485760 at 5.4 GB took 1.50 s; LBA 8388608"), "{}", finding.claim);
+    }
+
+    #[test]
+    fn a_clean_scan_and_none_are_no_finding() {
+        let mut run = Disk::rotating().run(1);
+        assert_eq!(check(&surveyed::judge(run.clone())), None);
+        run.1.scan = Some(surveyed::scan());
+        assert_eq!(check(&surveyed::judge(run)), None);
+    }
+}

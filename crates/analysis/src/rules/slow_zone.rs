@@ -1,0 +1,165 @@
+//! `slow-zone`: a stretch of the surface is clearly slower than what lies on both sides of it. The fall towards the inner zones is none; neither is one
+//! request that waited, nor a moment's pause of a disk in which nothing turns.
+
+use super::ragged::is_uneven;
+use super::{Rule, gigabytes, percent, point_evidence};
+use crate::mechanics::{Mechanics, mechanics, reach};
+use crate::shape::{Dip, Shape, median};
+use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::record::Record;
+use diskproof_model::surface::CurvePoint;
+use diskproof_model::units::format_throughput;
+
+pub(super) const RULE: Rule =
+    Rule { code: "slow-zone", meaning: "A stretch of the disk transfers clearly more slowly than the places on both sides of it.", check };
+
+/// Least points of a slow stretch where nothing turns: shorter ones are the disk's own housekeeping, which goes with time and not with place.
+const POINTS_MIN_SOLID: usize = 3;
+/// Least depth of a stretch of one point, as a share of the rate: one sample has nobody to confirm it.
+const DEPTH_MIN_SINGLE: f64 = 0.16;
+/// A single point is slow because of one request when that one took longer by at least this share of the point's extra time. Where every request of a stream is
+/// slow, the longest takes longer by its part of the queue: half of it at the most, because a sample is at least two queues long.
+const ONE_REQUEST: f64 = 0.75;
+/// Stretches told in the claim.
+const NAMED: usize = 3;
+
+fn check(record: &Record) -> Option<Finding> {
+    let surface = record.surface.as_ref()?;
+    let shape = Shape::of(&record.curve, reach(record, surface))?;
+    let solid = mechanics(record) == Mechanics::Solid;
+    if !solid && is_uneven(&shape) {
+        return None;
+    }
+    let zones: Vec<&Dip> = shape.dips.iter().filter(|dip| is_zone(record, &shape, dip, solid)).collect();
+    let worst = zones.iter().min_by(|a, b| (a.rate / a.beside).total_cmp(&(b.rate / b.beside)))?;
+    let span_end = surface.span_start_bytes + surface.span_bytes;
+    let bounds = |dip: &Dip| (shape.points[dip.first].offset_bytes, shape.end_bytes(dip.last, span_end));
+    let (from, to) = bounds(worst);
+    let told: Vec<String> = zones.iter().take(NAMED).map(|dip| tell(dip, bounds(dip))).collect();
+    let more = zones.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!("; {more} more") } else { String::new() };
+    let path = record.targets.get(surface.target).map_or("", |t| t.path.as_str());
+    Some(Finding {
+        code: RULE.code.to_owned(),
+        severity: Severity::Warning,
+        claim: format!(
+            "{}: {}{more}. The fall of the rate towards the inner zones does not explain it.",
+            if zones.len() == 1 {
+                "A stretch of the disk is slow".to_owned()
+            } else {
+                format!("{} stretches of the disk are slow", zones.len())
+            },
+            told.join("; ")
+        ),
+        evidence: zones.iter().take(NAMED).flat_map(|dip| evidence(record, &shape, dip)).collect(),
+        remedy: format!(
+            "Measure it alone, finer: diskproof curve {path} --span {from}-{to}. Slow again at the same place: the disk reads it several times or has moved \
+             its sectors; look at smartctl -a (reallocated, pending) and run curve --scan. Not slow again: something else used the disk at that moment."
+        ),
+        reproduce: None,
+    })
+}
+
+fn is_zone(record: &Record, shape: &Shape, dip: &Dip, solid: bool) -> bool {
+    let length = dip.last - dip.first + 1;
+    match (solid, length) {
+        (true, n) => n >= POINTS_MIN_SOLID,
+        (false, 1) => 1.0 - dip.rate / dip.beside >= DEPTH_MIN_SINGLE && !is_one_request(record, shape, dip),
+        (false, _) => true,
+    }
+}
+
+/// Whether one request alone took the time: then a sector, or the machine, made it wait, and the stretch is not slow. Where all requests are slow, the
+/// longest is longer by the same share as all others.
+fn is_one_request(record: &Record, shape: &Shape, dip: &Dip) -> bool {
+    let point: &CurvePoint = &record.curve[shape.points[dip.first].index];
+    let near = dip.first.saturating_sub(2)..(dip.first + 3).min(shape.points.len());
+    let others: Vec<f64> = near.filter(|i| *i != dip.first).map(|i| record.curve[shape.points[i].index].latency_max_ns as f64).collect();
+    let extra_ns = point.busy_ns as f64 * (1.0 - dip.rate / dip.beside);
+    point.latency_max_ns as f64 - median(&others) >= ONE_REQUEST * extra_ns
+}
+
+fn tell(dip: &Dip, (from, to): (u64, u64)) -> String {
+    format!(
+        "from {} to {} it reaches {}, {} less than the {} beside it",
+        gigabytes(from),
+        gigabytes(to),
+        format_throughput(dip.rate),
+        percent(1.0 - dip.rate / dip.beside),
+        format_throughput(dip.beside)
+    )
+}
+
+/// The slowest point of the stretch and its first one, if that is another.
+fn evidence(record: &Record, shape: &Shape, dip: &Dip) -> Vec<Evidence> {
+    let slowest = (dip.first..=dip.last).min_by(|a, b| shape.points[*a].ln_rate.total_cmp(&shape.points[*b].ln_rate)).unwrap_or(dip.first);
+    let mut points = vec![slowest];
+    if dip.first != slowest {
+        points.insert(0, dip.first);
+    }
+    points.into_iter().map(|i| point_evidence(shape.points[i].index, record, dip.beside)).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::surveyed::{self, Disk, codes};
+
+    fn slow(range: std::ops::Range<f64>, left: f64) -> Disk {
+        Disk { slow: vec![(range, left)], ..Disk::rotating() }
+    }
+
+    pub(in crate::rules) fn spoilt() -> Record {
+        slow(0.4..0.45, 0.5).record(1)
+    }
+
+    #[test]
+    fn the_stretch_is_told_with_its_bounds_and_rate() {
+        let record = spoilt();
+        let finding = check(&record).unwrap();
+        assert!(finding.claim.starts_with("A stretch of the disk is slow: from 128 GB to 144 GB it reaches 3"), "{}", finding.claim);
+        assert!(finding.claim.contains("50 % less than the 7"), "{}", finding.claim);
+        assert!(finding.remedy.contains("diskproof curve /dev/sda --span 128000000000-144000000000"), "{}", finding.remedy);
+        assert_eq!(codes(&record), ["slow-zone"]);
+    }
+
+    #[test]
+    fn wide_ones_at_the_start_and_at_the_end_are_found_too() {
+        for range in [0.0..0.05, 0.3..0.5, 0.9..1.0] {
+            let record = slow(range.clone(), 0.6).record(1);
+            assert_eq!(codes(&record), ["slow-zone"], "{range:?}");
+        }
+    }
+
+    #[test]
+    fn the_fall_to_the_inner_zones_is_none() {
+        for zones in [2, 3, 5, 24] {
+            for span in [0.0..1.0, 0.0..0.8, 0.3..0.9] {
+                let disk = Disk { zones, span, ..Disk::rotating() };
+                assert_eq!(check(&disk.record(1)), None, "{disk:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_request_that_waited_is_no_zone_and_many_slow_ones_are() {
+        let record = |waited: bool| {
+            let mut run = Disk::rotating().run(1);
+            let point = &mut run.1.curve[80];
+            (point.bytes_per_second, point.busy_ns) = (point.bytes_per_second / 2.0, point.busy_ns * 2);
+            point.latency_max_ns = if waited { point.latency_max_ns + point.busy_ns / 2 } else { point.latency_max_ns * 2 };
+            check(&surveyed::judge(run))
+        };
+        assert_eq!(record(true), None);
+        assert!(record(false).is_some());
+    }
+
+    #[test]
+    fn housekeeping_of_an_ssd_is_none_but_a_long_stretch_is() {
+        for seed in 0..10 {
+            assert_eq!(check(&Disk { hiccups: 0.02, ..Disk::solid() }.record(seed)), None, "{seed}");
+        }
+        let stale = Disk { slow: vec![(0.2..0.3, 0.5)], ..Disk::solid() };
+        assert!(check(&stale.record(1)).is_some());
+    }
+}

@@ -1,0 +1,73 @@
+//! `unreadable-blocks`: a scan met sectors that could not be read.
+
+use super::{Rule, gigabytes};
+use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::record::Record;
+use diskproof_model::surface::UnreadableRange;
+use diskproof_model::units::format_bytes;
+
+pub(super) const RULE: Rule = Rule {
+    code: "unreadable-blocks",
+    meaning: "The scan met sectors that the disk could not read: what they held is lost, unless elsewhere.",
+    check,
+};
+
+/// Ranges named in the claim; the record names up to a thousand.
+const NAMED: usize = 4;
+
+fn check(record: &Record) -> Option<Finding> {
+    let scan = record.surface.as_ref()?.scan.as_ref().filter(|s| s.unreadable_bytes > 0)?;
+    let seen = |path: String, observed: u64| Evidence { path, observed: observed as f64, threshold: 0.0, unit: "B".to_owned() };
+    let mut evidence = vec![seen("/surface/scan/unreadable_bytes".to_owned(), scan.unreadable_bytes)];
+    let ranges = scan.unreadable.iter().enumerate().take(NAMED);
+    evidence.extend(ranges.map(|(i, range)| seen(format!("/surface/scan/unreadable/{i}/length_bytes"), range.length_bytes)));
+    let places: Vec<String> = scan.unreadable.iter().take(NAMED).map(tell).collect();
+    let more = scan.unreadable.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    Some(Finding {
+        code: RULE.code.to_owned(),
+        severity: Severity::Failure,
+        claim: format!("{} could not be read: {}{more}.", format_bytes(scan.unreadable_bytes), places.join("; ")),
+        evidence,
+        remedy: "Copy what still reads to another disk first (ddrescue), restore the rest from a backup, then replace the disk. Look at smartctl -a: pending \
+                 sectors are replaced when they are next written; more of them after that mean that the disk is failing. Errors in dmesg that name the link \
+                 rather than the medium mean cable or controller."
+            .to_owned(),
+        reproduce: None,
+    })
+}
+
+fn tell(range: &UnreadableRange) -> String {
+    format!("LBA {} ({} from {} on, {})", range.lba, format_bytes(range.length_bytes), gigabytes(range.offset_bytes), range.errno)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::surveyed::{self, Disk};
+
+    pub(in crate::rules) fn spoilt() -> Record {
+        let mut run = Disk::rotating().run(1);
+        let mut scan = surveyed::scan();
+        let range = |lba: u64| UnreadableRange { offset_bytes: lba * 512, length_bytes: 4096, lba, errno: "EIO".to_owned() };
+        (scan.unreadable, scan.unreadable_bytes) = ((1..=6).map(|i| range(i * 80_000_000)).collect(), 6 * 4096);
+        run.1.scan = Some(scan);
+        surveyed::judge(run)
+    }
+
+    #[test]
+    fn unreadable_ranges_are_told_by_lba() {
+        let finding = check(&spoilt()).unwrap();
+        assert_eq!((finding.severity, finding.evidence.len()), (Severity::Failure, 5));
+        assert!(finding.claim.starts_with("24 KiB could not be read: LBA 80000000 (4 KiB from 41.0 GB on, EIO); "), "{}", finding.claim);
+        assert!(finding.claim.ends_with("; and 2 more."), "{}", finding.claim);
+    }
+
+    #[test]
+    fn a_clean_scan_and_none_are_no_finding() {
+        let mut run = Disk::rotating().run(1);
+        assert_eq!(check(&surveyed::judge(run.clone())), None);
+        run.1.scan = Some(surveyed::scan());
+        assert_eq!(check(&surveyed::judge(run)), None);
+    }
+}
