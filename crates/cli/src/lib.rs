@@ -4,6 +4,7 @@
 
 pub mod args;
 pub mod commands;
+pub mod consent;
 mod execute;
 pub mod failure;
 mod formats;
