@@ -5,6 +5,7 @@ use crate::commands::curve::Curve;
 use crate::commands::export::Export;
 use crate::commands::history::{self, History};
 use crate::commands::show::Show;
+use crate::consent::GivingUp;
 use crate::health::HealthFlags;
 use crate::saved::Keeping;
 use crate::workload::WorkloadFlags;
@@ -52,7 +53,8 @@ pub enum Verb {
 
 const CHECK_HELP: &str = "\
 A directory is measured through a scratch file without a name inside it, which vanishes even on kill -9. A regular file or a block device is \
-only read. Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
+only read, unless it is given up: a file with --overwrite, a device with --destroy and its serial, model or kernel name; then its content is \
+lost. Whatever is in use or says that it holds something is refused all the same. Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety, 4 the run failed or the disk gave errors, 130 Ctrl-C.
 
@@ -60,11 +62,12 @@ Examples:
   diskproof check                                   the disk under the current directory
   diskproof check /var/lib/postgresql --quick       the same in 20 s
   sudo diskproof check /dev/sdb                     reads only
+  sudo diskproof check /dev/sdb --destroy S3Z9NB0K  writes too: all on it is lost
   diskproof check . --expect 'commit-fdatasync.p99<=5ms' --json -o today.json";
 
 const RUN_HELP: &str = "\
 A directory is measured through a scratch file without a name inside it (--size, default 1GiB), filled before the first workload that needs \
-content. A regular file or a block device is only read. Several targets are measured at the same time. Without --precision, --time, --bytes \
+content. A regular file or a block device is only read, unless it is given up with --overwrite or --destroy NAME. Several targets are measured at the same time. Without --precision, --time, --bytes \
 and --ops a workload ends once its rate is known to 2 %, or after 30 s; with --precision alone also after 30 s.
 
 A plan file holds workloads that run in order, with the flags' names as keys: see docs/plans. Flags beside it replace what stands at its top \
@@ -132,6 +135,9 @@ pub struct Measuring {
     /// Size of the scratch file
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub size: Option<u64>,
+    /// What may be destroyed.
+    #[command(flatten)]
+    pub giving_up: GivingUp,
     /// Exit with 1 unless this holds, such as 'random-read-d32.iops>=5000' (repeatable)
     #[arg(long = "expect", value_name = "CONDITION", action = ArgAction::Append)]
     pub expected: Vec<Expected>,

@@ -17,7 +17,7 @@ use diskproof_model::record::{Record, Tool};
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_report::terminal::budget_line;
-use diskproof_target::{Admission, Intent, OpenTarget, admit, host_facts};
+use diskproof_target::{Admission, Consent, Intent, OpenTarget, admit, host_facts};
 
 /// What the run needs besides the plan.
 pub struct Run<'a> {
@@ -25,6 +25,8 @@ pub struct Run<'a> {
     pub plan: Plan,
     /// The targets, probed.
     pub identities: Vec<TargetIdentity>,
+    /// What the user gives up.
+    pub consent: &'a Consent,
     /// How far scratch files are filled beside the measured workloads.
     pub filling: Filling,
     /// Thresholds.
@@ -65,8 +67,9 @@ pub struct Outcome {
 
 /// Runs the plan. An error before the first workload is an `Err`; a later one is part of the outcome, with everything measured before.
 pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> {
-    let Run { plan, identities, filling, expected, note, health, voice } = run;
-    let admissions = vet(&plan, &identities, expected)?;
+    let Run { plan, identities, consent, filling, expected, note, health, voice } = run;
+    let admissions = vet(&plan, &identities, expected, consent)?;
+    admissions.iter().filter_map(Admission::hint).for_each(|hint| voice.say(&hint));
     let mut targets = admissions.into_iter().map(OpenTarget::open).collect::<Result<Vec<_>, _>>()?;
     // Before the measuring, so that the asking does not disturb it.
     let health = ask_health(&identities, health);
@@ -80,6 +83,7 @@ pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> 
     let ended = work.all(&mut live);
     live.finish();
     let Work { measurements, surface, .. } = work;
+    settle(&targets, &ended, voice);
     let ended_early = match &ended {
         Ok(None) => None,
         Ok(Some(why)) => Some(why.clone()),
@@ -92,12 +96,23 @@ pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> 
     Ok(Outcome { record: judge(facts, &measurements, surface.as_ref(), expected), failure: ended.err().map(Failure::Run) })
 }
 
-/// Everything that can be said against a plan before it begins: thresholds that it cannot answer, targets that the gate refuses. Opens nothing.
-pub fn vet(plan: &Plan, identities: &[TargetIdentity], expected: &[Expected]) -> Result<Vec<Admission>, Failure> {
+/// What was given up is made durable before it is let go, so that nothing of ours is still on its way when somebody else takes it. A target that
+/// hangs would hang this too.
+fn settle(targets: &[OpenTarget], ended: &Result<Option<String>, RunError>, voice: Voice) {
+    if !matches!(ended, Err(RunError::Stalled { .. })) {
+        let failures = targets.iter().filter(|target| !target.is_scratch()).filter_map(|target| target.write_back().err());
+        failures.for_each(|error| voice.say(&error.to_string()));
+    }
+}
+
+/// Everything that can be said against a plan before it begins: thresholds that it cannot answer, targets that the gate refuses. Opens nothing for
+/// writing.
+pub fn vet(plan: &Plan, identities: &[TargetIdentity], expected: &[Expected], consent: &Consent) -> Result<Vec<Admission>, Failure> {
     expected.iter().try_for_each(|expected| answerable(plan, expected))?;
     let enter = |identity: &TargetIdentity| {
         let intent = match plan.scratch_bytes {
             Some(size_bytes) if identity.kind == TargetKind::Directory => Intent::Scratch { size_bytes },
+            _ if plan.writes() => Intent::Overwrite(consent),
             _ => Intent::Read,
         };
         Ok(admit(identity.clone(), intent)?)

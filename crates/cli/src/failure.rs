@@ -65,7 +65,7 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) | Self::Probe(_) => Exit::Usage,
-            Self::Refused(_) => Exit::Refused,
+            Self::Refused(_) | Self::Open(OpenError::Refused(_)) => Exit::Refused,
             Self::Open(_) | Self::Run(_) | Self::History(_) => Exit::Failed,
         }
     }

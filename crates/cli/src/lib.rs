@@ -5,6 +5,7 @@
 pub mod args;
 pub mod commands;
 mod data_sheet;
+pub mod consent;
 mod execute;
 pub mod failure;
 mod formats;

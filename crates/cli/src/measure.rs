@@ -26,15 +26,16 @@ pub struct Job<'a> {
 /// Measures, or only shows the plan.
 pub fn measure(job: Job<'_>, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let Job { plan, identities, filling, note, measuring } = job;
+    let consent = measuring.giving_up.consent(&identities)?;
     if measuring.dry_run {
-        vet(&plan, &identities, &measuring.expected)?;
+        vet(&plan, &identities, &measuring.expected, &consent)?;
         show_plan(&plan, &identities, measuring)?;
         return Ok(Exit::Done);
     }
     let savings = Savings::prepare(&measuring.outputs)?;
     let voice = Voice::of(measuring);
     let (expected, health) = (&measuring.expected, &measuring.health);
-    let outcome = execute(Run { plan, identities, filling, expected, note, health, voice }, interrupt)?;
+    let outcome = execute(Run { plan, identities, consent: &consent, filling, expected, note, health, voice }, interrupt)?;
     deliver(&outcome.record, &savings, measuring)?;
     conclude(outcome, interrupt)
 }

@@ -171,7 +171,7 @@ fn what_exists_is_read_and_never_written() {
     let before = program::content_hash(&file);
     for flags in [&["--rw", "randwrite"][..], &["--rw", "randrw", "--verify"], &["--rw", "write", "--fsync", "1"]] {
         let ran = run_on(&[&file], flags);
-        assert!(ran.code == Some(3) && ran.err.contains("Name a directory") && ran.out.is_empty(), "{}", ran.err);
+        assert!(ran.code == Some(3) && ran.err.contains("name a directory") && ran.out.is_empty(), "{}", ran.err);
     }
     let ran = run_on(&[&file], &["--json", "--quiet", "--ops", "100"]);
     assert_eq!((ran.code, counts(&ran.record().measurements[0], OpKind::Read).0), (Some(0), 100));

@@ -77,7 +77,9 @@ pub enum RunError {
         why: String,
     },
     /// A writing workload on a target opened for reading.
-    #[error("{path}: workload '{workload}' writes, but the target is open for reading only. Give a directory instead")]
+    #[error(
+        "{path}: workload '{workload}' writes, but the target is open for reading only. Give it up with --destroy or --overwrite, or name a directory"
+    )]
     ReadOnly {
         /// The target.
         path: String,

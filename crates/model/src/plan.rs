@@ -1,6 +1,7 @@
 //! What is asked for: workloads in order, each complete enough to be run again by somebody else.
 //! Knows nothing of how a workload is run.
 
+use crate::measurement::OpKind;
 use crate::surface::{DataSheet, Survey};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,11 @@ impl Plan {
     /// The longest that the workloads may take together, warm-up included, in nanoseconds; `None` when one has no time limit.
     pub fn time_ns_max(&self) -> Option<u64> {
         self.workloads.iter().map(|w| w.stop.time_ns.map(|t| t + w.warmup_ns)).sum()
+    }
+
+    /// Whether anything in it writes.
+    pub fn writes(&self) -> bool {
+        self.workloads.iter().any(Workload::writes) || self.survey.as_ref().is_some_and(|survey| survey.operation != OpKind::Read)
     }
 
     /// The most bytes that the plan may write to each target: the scratch file and every writing workload's own limit.

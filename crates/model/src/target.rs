@@ -200,7 +200,15 @@ pub struct Refusal {
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "refused to {}: {}. {}", self.asked, self.reasons.join("; "), self.remedy)
+        match self.reasons.as_slice() {
+            [one] => write!(f, "refused to {}: {one}. {}", self.asked, self.remedy),
+            // Each on its own line: a disk in use has many, and each has a deed of its own.
+            all => {
+                write!(f, "refused to {}:", self.asked)?;
+                all.iter().try_for_each(|reason| write!(f, "\n  - {reason}"))?;
+                write!(f, "\n{}", self.remedy)
+            }
+        }
     }
 }
 

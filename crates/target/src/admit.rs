@@ -1,9 +1,23 @@
-//! The gate: an identity and an intent become an [`Admission`], or a [`Refusal`] with every reason found. Opens nothing; knows nothing of
-//! workloads.
+//! The gate: an identity and an intent become an [`Admission`], or a [`Refusal`] with every reason found. Opens a target only to look at what it
+//! holds, and never for writing; knows nothing of workloads.
+
+mod contents;
+pub(crate) mod device;
+pub(crate) mod doubts;
+mod family;
+pub(crate) mod file;
+mod in_use;
+mod names;
+mod openers;
+mod postgres;
 
 use crate::errno;
+use crate::sysroot::SysRoot;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
+use doubts::Doubts;
+pub use file::Overwriting;
+use in_use::Blind;
 use rustix::fs::{Access as Permission, StatVfsMountFlags, access, statvfs};
 use std::path::Path;
 
@@ -14,8 +28,6 @@ const FREE_BYTES_KEPT: u64 = 2 << 30;
 const GIB: u64 = 1 << 30;
 /// And the share of the filesystem that stays free: one in this many bytes, since most filesystems slow down above 90 %.
 const FREE_SHARE_KEPT: u64 = 10;
-/// Directory entries looked at for WAL segments: nearly all entries of a pg_wal are some, and a directory of millions must not take seconds.
-const ENTRIES_LOOKED_AT: usize = 10_000;
 /// Filesystems in memory.
 pub(crate) const MEMORY_FILESYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
 /// Filesystems that are windows into the kernel, with nothing stored behind them.
@@ -42,9 +54,18 @@ const KERNEL_FILESYSTEMS: [&str; 20] = [
     "resctrl",
 ];
 
+/// What the user gives up, in his own words: without it, what exists is only read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Consent {
+    /// Names of block devices: serial or model in full, or the kernel name of one that has neither.
+    pub destroy: Vec<String>,
+    /// Whether regular files may be overwritten.
+    pub overwriting: Overwriting,
+}
+
 /// What a caller wants of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Intent {
+pub enum Intent<'a> {
     /// Read an existing file or a block device.
     Read,
     /// Write and read a scratch file of our own in a directory.
@@ -52,16 +73,18 @@ pub enum Intent {
         /// The most it may grow to, in bytes.
         size_bytes: u64,
     },
+    /// Write to an existing file or a block device, whose content is lost.
+    Overwrite(&'a Consent),
 }
 
-/// Leave to write one scratch file. Only [`admit`] can make one: the field is private to this file.
+/// Leave to write to one target. Only [`admit`] can make one: the field is private to this file.
 #[derive(Debug)]
 pub(crate) struct Permit {
     size_bytes: u64,
 }
 
 impl Permit {
-    /// The most that the scratch file may grow to.
+    /// The most that may be written to: the size that a scratch file may grow to, or that of what was given up.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
@@ -72,6 +95,8 @@ impl Permit {
 pub(crate) enum Grant {
     Read,
     Scratch(Permit),
+    /// With the user's words, which are held against the device once more when it is open.
+    Overwrite(Permit, Consent),
 }
 
 /// Leave to open one target once, for one intent.
@@ -79,6 +104,7 @@ pub(crate) enum Grant {
 pub struct Admission {
     identity: TargetIdentity,
     grant: Grant,
+    blind: Blind,
 }
 
 impl Admission {
@@ -87,29 +113,62 @@ impl Admission {
         &self.identity
     }
 
+    /// What the gate could not look at, one sentence, where that matters: the kernel's exclusive claim is then what it relies on.
+    pub fn hint(&self) -> Option<String> {
+        (self.blind.processes > 0).then(|| {
+            format!(
+                "{}: {} processes of other users could not be asked whether they have it open; run as root to have them asked",
+                self.identity.path, self.blind.processes
+            )
+        })
+    }
+
     pub(crate) fn into_parts(self) -> (TargetIdentity, Grant) {
         (self.identity, self.grant)
     }
 }
 
-/// Lets a target in, or says everything that speaks against it. Reads metadata only.
-pub fn admit(identity: TargetIdentity, intent: Intent) -> Result<Admission, Refusal> {
+/// Lets a target in, or says everything that speaks against it. Writes nothing; what would be overwritten is looked at first.
+pub fn admit(identity: TargetIdentity, intent: Intent<'_>) -> Result<Admission, Refusal> {
     let mut doubts = Doubts::default();
-    let (asked, grant) = match intent {
+    let (asked, grant, blind) = match intent {
         Intent::Read => {
             judge_read(&identity, &mut doubts);
-            (format!("read {}", identity.path), Grant::Read)
+            (format!("read {}", identity.path), Grant::Read, Blind::default())
         }
         Intent::Scratch { size_bytes } => {
             judge_scratch(&identity, size_bytes, &mut doubts);
             let asked = format!("write a scratch file of {} in {}", format_bytes(size_bytes), identity.path);
-            (asked, Grant::Scratch(Permit { size_bytes }))
+            (asked, Grant::Scratch(Permit { size_bytes }), Blind::default())
+        }
+        Intent::Overwrite(consent) => return admit_overwriting(identity, consent),
+    };
+    if doubts.is_empty() {
+        return Ok(Admission { identity, grant, blind });
+    }
+    Err(doubts.into_refusal(asked))
+}
+
+fn admit_overwriting(identity: TargetIdentity, consent: &Consent) -> Result<Admission, Refusal> {
+    let (root, mut doubts) = (SysRoot::default(), Doubts::default());
+    let blind = match identity.kind {
+        TargetKind::BlockDevice => device::judge(&root, &identity, &consent.destroy, &mut doubts),
+        TargetKind::File => file::judge(&root, &identity, consent.overwriting, &mut doubts),
+        TargetKind::Directory => {
+            doubts.add("it is a directory", "name a regular file or a block device");
+            Blind::default()
         }
     };
-    if doubts.reasons.is_empty() {
-        return Ok(Admission { identity, grant });
+    if !doubts.is_empty() {
+        return Err(doubts.into_stepwise_refusal(overwriting_asked(&identity)));
     }
-    Err(Refusal { asked, reasons: doubts.reasons, remedy: doubts.remedies.join(" ") })
+    let permit = Permit { size_bytes: identity.size_bytes };
+    Ok(Admission { grant: Grant::Overwrite(permit, consent.clone()), identity, blind })
+}
+
+/// What a refusal says was asked for.
+pub(crate) fn overwriting_asked(identity: &TargetIdentity) -> String {
+    format!("overwrite {}", identity.path)
 }
 
 /// The largest scratch file that leaves 10 % of the filesystem and 2 GiB free, in whole MiB; 0 when there is no room, or no directory.
@@ -121,23 +180,6 @@ pub fn scratch_bytes_max(identity: &TargetIdentity) -> u64 {
 
 fn bytes_kept_free(filesystem_bytes: u64) -> u64 {
     FREE_BYTES_KEPT.max(filesystem_bytes / FREE_SHARE_KEPT)
-}
-
-/// Reasons for a refusal, and what can be done about each.
-#[derive(Default)]
-struct Doubts {
-    reasons: Vec<String>,
-    remedies: Vec<String>,
-}
-
-impl Doubts {
-    fn add(&mut self, reason: impl Into<String>, remedy: impl Into<String>) {
-        self.reasons.push(reason.into());
-        let remedy = remedy.into();
-        if !self.remedies.contains(&remedy) {
-            self.remedies.push(remedy);
-        }
-    }
 }
 
 fn judge_read(identity: &TargetIdentity, doubts: &mut Doubts) {
@@ -155,12 +197,18 @@ fn judge_read(identity: &TargetIdentity, doubts: &mut Doubts) {
         }
         TargetKind::File | TargetKind::BlockDevice => {}
     }
-    if let Err(errno) = access(&identity.path, Permission::READ_OK) {
+    judge_access(identity, Permission::READ_OK, "read", doubts);
+}
+
+fn judge_access(identity: &TargetIdentity, wanted: Permission, doing: &str, doubts: &mut Doubts) {
+    if let Err(errno) = access(&identity.path, wanted) {
         let remedy = match identity.kind {
-            TargetKind::BlockDevice => "Run as root or as a member of the device's group (often `disk`), or name a directory on it.",
-            _ => "Run as a user who may read it, or name a directory in which you may write.",
+            TargetKind::BlockDevice => {
+                "Run as root or as a member of the device's group (often `disk`), or name a directory on it.".to_owned()
+            }
+            _ => format!("Run as a user who may {doing} it, or name a directory in which you may write."),
         };
-        doubts.add(format!("this user may not read it ({})", errno::name(errno)), remedy);
+        doubts.add(format!("this user may not {doing} it ({})", errno::name(errno)), remedy);
     }
 }
 
@@ -182,7 +230,7 @@ fn judge_scratch(identity: &TargetIdentity, size_bytes: u64, doubts: &mut Doubts
         let reason = format!("this user may not create files in it ({})", errno::name(errno));
         doubts.add(reason, "Name a directory in which you may write, or run as its owner.");
     }
-    judge_postgres(Path::new(&identity.path), doubts);
+    postgres::judge_directory(Path::new(&identity.path), doubts);
 }
 
 fn judge_filesystem(identity: &TargetIdentity, size_bytes: u64, doubts: &mut Doubts) {
@@ -190,13 +238,9 @@ fn judge_filesystem(identity: &TargetIdentity, size_bytes: u64, doubts: &mut Dou
         doubts.add("its filesystem could not be told", "Make sure that /proc is mounted.");
         return;
     };
-    let kind = filesystem.kind.as_str();
-    if MEMORY_FILESYSTEMS.contains(&kind) {
-        doubts.add(format!("{kind} lives in memory: there is no disk to measure"), "Name a directory on a disk.");
-        return;
-    }
-    if KERNEL_FILESYSTEMS.contains(&kind) {
-        doubts.add(format!("{kind} is a window into the kernel: there is no disk to measure"), "Name a directory on a disk.");
+    let before = doubts.count();
+    judge_filesystem_kind(identity, doubts);
+    if doubts.count() > before {
         return;
     }
     let flagged = statvfs(&identity.path).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY));
@@ -217,39 +261,17 @@ fn judge_filesystem(identity: &TargetIdentity, size_bytes: u64, doubts: &mut Dou
     }
 }
 
-/// A server that finds a file that it did not make may refuse to start, and a full pg_wal stops it: keep out.
-fn judge_postgres(directory: &Path, doubts: &mut Doubts) {
-    const BESIDE: &str = "Name a directory beside it on the same filesystem.";
-    if let Some(data) = directory.ancestors().find(|ancestor| is_postgres_data(ancestor)) {
-        doubts.add(format!("{} is a PostgreSQL data directory", data.display()), BESIDE);
+/// Where there is no disk.
+fn judge_filesystem_kind(identity: &TargetIdentity, doubts: &mut Doubts) {
+    let Some(filesystem) = &identity.filesystem else {
+        return doubts.add("its filesystem could not be told", "Make sure that /proc is mounted.");
+    };
+    let kind = filesystem.kind.as_str();
+    if MEMORY_FILESYSTEMS.contains(&kind) {
+        doubts.add(format!("{kind} lives in memory: there is no disk to measure"), "Name a directory on a disk.");
+    } else if KERNEL_FILESYSTEMS.contains(&kind) {
+        doubts.add(format!("{kind} is a window into the kernel: there is no disk to measure"), "Name a directory on a disk.");
     }
-    let names = directory.ancestors().filter_map(|ancestor| Some((ancestor, ancestor.file_name()?.to_str()?)));
-    if let Some((tablespace, _)) = names.into_iter().find(|(_, name)| is_tablespace_name(name)) {
-        doubts.add(format!("{} belongs to a PostgreSQL tablespace", tablespace.display()), BESIDE);
-    }
-    if holds_wal_segments(directory) {
-        doubts.add("it holds files named like PostgreSQL's WAL segments", BESIDE);
-    }
-}
-
-fn is_postgres_data(directory: &Path) -> bool {
-    directory.join("PG_VERSION").exists() && directory.join("global/pg_control").exists()
-}
-
-/// `PG_16_202307071`: the server's own directory within a tablespace, reached by a symlink from the data directory.
-fn is_tablespace_name(name: &str) -> bool {
-    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    name.strip_prefix("PG_").and_then(|rest| rest.split_once('_')).is_some_and(|(version, catalog)| digits(version) && digits(catalog))
-}
-
-/// pg_wal can be a symlink to anywhere; its segments are named by 24 hexadecimal digits.
-fn holds_wal_segments(directory: &Path) -> bool {
-    let Ok(entries) = std::fs::read_dir(directory) else { return false };
-    entries.flatten().take(ENTRIES_LOOKED_AT).any(|entry| entry.file_name().to_str().is_some_and(is_wal_segment_name))
-}
-
-fn is_wal_segment_name(name: &str) -> bool {
-    name.len() == 24 && name.bytes().all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b))
 }
 
 #[cfg(test)]
@@ -280,7 +302,7 @@ mod tests {
         }
     }
 
-    fn reasons(identity: TargetIdentity, intent: Intent) -> Vec<String> {
+    fn reasons(identity: TargetIdentity, intent: Intent<'_>) -> Vec<String> {
         admit(identity, intent).err().map(|refusal| refusal.reasons).unwrap_or_default()
     }
 
@@ -352,14 +374,5 @@ mod tests {
         assert!(reasons(sized(TargetKind::BlockDevice, 0), Intent::Read)[0].contains("size of 0"));
         assert!(reasons(sized(TargetKind::Directory, GIB), Intent::Read)[0].contains("directory"));
         assert!(reasons(sized(TargetKind::File, READ_BYTES_MIN), Intent::Read).is_empty());
-    }
-
-    #[test]
-    fn wal_names_are_told_from_others() {
-        assert!(is_wal_segment_name("000000010000000000000001"));
-        for name in ["00000001000000000000000", "00000001.history", "00000001000000000000000g", "000000010000000000000001.partial"] {
-            assert!(!is_wal_segment_name(name), "{name}");
-        }
-        assert!(is_tablespace_name("PG_9.6_201608131") && !is_tablespace_name("PG_VERSION") && !is_tablespace_name("PG__"));
     }
 }

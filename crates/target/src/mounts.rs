@@ -60,7 +60,7 @@ fn parse_line(line: &str) -> Option<Mount> {
 }
 
 /// Blank, tab, newline and backslash are written as three octal digits after a backslash.
-fn unescape(text: &str) -> String {
+pub(crate) fn unescape(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
     let mut at = 0;

@@ -2,10 +2,10 @@
 //! descriptor. Knows nothing of workloads; the engine does its own I/O on [`OpenTarget::fd`].
 
 use crate::admit::{Admission, Grant, Permit};
-use crate::{errno, extents, scratch};
+use crate::{errno, extents, scratch, seize};
 use diskproof_model::measurement::CacheUse;
 use diskproof_model::plan::CachePolicy;
-use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use rustix::fs::{
     Advice, AtFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, fdatasync, fstat, ftruncate, major,
     minor, open, seek, statx,
@@ -77,8 +77,11 @@ pub enum OpenError {
         /// What was tried.
         doing: &'static str,
     },
+    /// What was admitted for overwriting is so no more: a reason appeared between the look and the opening.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// Only a scratch file can be cut.
-    #[error("{path}: only a scratch file can be cut, and this one is open for reading; name a directory")]
+    #[error("{path}: only a scratch file can be cut, and this is none; name a directory")]
     NotScratch {
         /// What was to be cut.
         path: String,
@@ -113,14 +116,15 @@ impl OpenError {
 pub enum Access {
     /// For reading.
     Read,
-    /// For reading and writing; only ever a scratch file.
+    /// For reading and writing: a scratch file, or what was given up.
     Write,
 }
 
-/// What the descriptor stands for. The permit of a scratch file stays with it: without one there is no writing.
+/// What the descriptor stands for. The permit to write stays with it: without one there is no writing.
 #[derive(Debug)]
 enum Content {
     Existing,
+    GivenUp { _permit: Permit, _lock: Option<OwnedFd> },
     Scratch { _permit: Permit, written_bytes: u64, capacity_bytes: u64 },
 }
 
@@ -148,11 +152,16 @@ pub struct OpenTarget {
 }
 
 impl OpenTarget {
-    /// Opens what was admitted: an existing file or device for reading, or a new nameless scratch file in the directory.
+    /// Opens what was admitted: an existing file or device for reading, what was given up for writing too (a device exclusively, its disk locked
+    /// against udev, everything that spoke for it checked once more), or a new nameless scratch file in the directory.
     pub fn open(admission: Admission) -> Result<Self, OpenError> {
         let (identity, grant) = admission.into_parts();
         let (fd, content) = match grant {
             Grant::Read => (open_existing(&identity)?, Content::Existing),
+            Grant::Overwrite(permit, consent) => {
+                let (fd, lock) = seize::open(&identity, &consent, &permit)?;
+                (fd, Content::GivenUp { _permit: permit, _lock: lock })
+            }
             Grant::Scratch(permit) => {
                 let directory = open_directory(&identity)?;
                 let fd = scratch::create(directory.as_fd(), &identity.path, &permit)?;
@@ -178,7 +187,7 @@ impl OpenTarget {
     pub fn access(&self) -> Access {
         match self.content {
             Content::Existing => Access::Read,
-            Content::Scratch { .. } => Access::Write,
+            Content::Scratch { .. } | Content::GivenUp { .. } => Access::Write,
         }
     }
 
@@ -201,21 +210,22 @@ impl OpenTarget {
     /// Bytes that reads may cover, from offset 0: the size of the file or device; of a scratch file, what has been written.
     pub fn usable_bytes(&self) -> u64 {
         match self.content {
-            Content::Existing => self.identity.size_bytes,
+            Content::Existing | Content::GivenUp { .. } => self.identity.size_bytes,
             Content::Scratch { written_bytes, .. } => written_bytes,
         }
     }
 
-    /// Bytes that writes may cover, from offset 0: the scratch size as admitted; 0 when read-only.
+    /// Bytes that writes may cover, from offset 0: the scratch size as admitted, the whole of what was given up; 0 when read-only.
     pub fn capacity_bytes(&self) -> u64 {
         match self.content {
             Content::Existing => 0,
+            Content::GivenUp { .. } => self.identity.size_bytes,
             Content::Scratch { capacity_bytes, .. } => capacity_bytes,
         }
     }
 
-    /// Notes that everything below `bytes` has been written. Never lowers the mark, never passes the capacity; without effect on what is
-    /// open for reading.
+    /// Notes that everything below `bytes` has been written. Never lowers the mark, never passes the capacity; without effect on what
+    /// existed before.
     pub fn mark_written(&mut self, bytes: u64) {
         if let Content::Scratch { written_bytes, capacity_bytes, .. } = &mut self.content {
             *written_bytes = (*written_bytes).max(bytes.min(*capacity_bytes));
@@ -341,33 +351,39 @@ impl OpenTarget {
         }
     }
 
-    fn write_back(&self) -> Result<(), OpenError> {
+    /// Makes everything written so far durable; nothing to do for what is open for reading.
+    pub fn write_back(&self) -> Result<(), OpenError> {
         if !self.is_writable() {
             return Ok(());
         }
-        fdatasync(&self.fd).map_err(|e| OpenError::from_errno(&self.identity.path, "write the scratch file back (fdatasync)", e))
+        fdatasync(&self.fd).map_err(|e| OpenError::from_errno(&self.identity.path, "write it back (fdatasync)", e))
     }
 }
 
 /// A block at an address that suits direct I/O.
-struct AlignedBlock {
+pub(crate) struct AlignedBlock {
     memory: Vec<u8>,
     start: usize,
     length: usize,
 }
 
 impl AlignedBlock {
-    fn random(length: usize) -> Self {
-        let mut memory = vec![0; length + MEMORY_ALIGNMENT];
+    pub(crate) fn zeroed(length: usize) -> Self {
+        let memory = vec![0; length + MEMORY_ALIGNMENT];
         let start = memory.as_ptr().align_offset(MEMORY_ALIGNMENT);
-        for eight in memory[start..start + length].chunks_mut(8) {
-            let random = scratch::random_u64().to_ne_bytes();
-            eight.copy_from_slice(&random[..eight.len()]);
-        }
         Self { memory, start, length }
     }
 
-    fn bytes(&mut self) -> &mut [u8] {
+    fn random(length: usize) -> Self {
+        let mut block = Self::zeroed(length);
+        for eight in block.bytes().chunks_mut(8) {
+            let random = scratch::random_u64().to_ne_bytes();
+            eight.copy_from_slice(&random[..eight.len()]);
+        }
+        block
+    }
+
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.length]
     }
 }
@@ -410,7 +426,7 @@ fn open_directory(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
     Ok(fd)
 }
 
-fn open_failed(identity: &TargetIdentity, errno: Errno) -> OpenError {
+pub(crate) fn open_failed(identity: &TargetIdentity, errno: Errno) -> OpenError {
     match errno {
         Errno::PERM => OpenError::Forbidden { path: identity.path.clone() },
         Errno::NOENT | Errno::NOTDIR => OpenError::Changed { path: identity.path.clone(), what: "it vanished".into() },

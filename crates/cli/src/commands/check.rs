@@ -94,10 +94,20 @@ pub fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
         TargetKind::File | TargetKind::BlockDevice => None,
     };
     let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
-    for workload in eight(measuring, pace.time_ns, scratch_bytes) {
-        let why = match scratch_bytes {
-            None if workload.writes() => Some("the target is only read; give a directory on it to measure writes"),
-            Some(_) if workload.writes() && check.read_only => Some("--read-only"),
+    let ground = match scratch_bytes {
+        Some(bytes) => Ground { write_bytes: bytes, first: Layout::Provides },
+        // The whole of what is given up is measured, and no more of it is worn than a scratch file would be.
+        None => Ground { write_bytes: pace.scratch_bytes.min(identity.size_bytes), first: Layout::Needed },
+    };
+    for workload in eight(measuring, pace.time_ns, ground) {
+        let why = match identity.kind {
+            _ if workload.writes() && check.read_only => Some("--read-only"),
+            TargetKind::BlockDevice if workload.writes() && measuring.giving_up.destroy.is_empty() => {
+                Some("a device is only read unless --destroy names it; a directory on it is written to without harm")
+            }
+            TargetKind::File if workload.writes() && !measuring.giving_up.overwrite => {
+                Some("an existing file is only read unless --overwrite gives it up; a directory is written to without harm")
+            }
             _ => None,
         };
         match why {
@@ -151,9 +161,18 @@ fn scratch_size(measuring: &Measuring, pace: Pace, identity: &TargetIdentity) ->
     Ok(size / u64::from(LARGE_BYTES) * u64::from(LARGE_BYTES))
 }
 
+/// What the workloads run on.
+#[derive(Debug, Clone, Copy)]
+struct Ground {
+    /// Measure of the bytes that each workload may write.
+    write_bytes: u64,
+    /// Whether the first workload lays a scratch file out, or finds content.
+    first: Layout,
+}
+
 /// The workloads with their shares of the time. The first lays the file out; reads come before the writes that would disturb them.
-fn eight(measuring: &Measuring, time_ns: u64, scratch_bytes: Option<u64>) -> Vec<Workload> {
-    let scratch = scratch_bytes.unwrap_or(u64::MAX);
+fn eight(measuring: &Measuring, time_ns: u64, ground: Ground) -> Vec<Workload> {
+    let scratch = ground.write_bytes;
     let random = Access::Random { distribution: Distribution::Uniform };
     // PostgreSQL writes its WAL through the page cache (debug_io_direct is off) and makes it durable by fdatasync.
     let commit = |workload: Workload| Workload {
@@ -180,18 +199,17 @@ fn eight(measuring: &Measuring, time_ns: u64, scratch_bytes: Option<u64>) -> Vec
     };
     let needed = Layout::Needed;
     let large = |workload: Workload| Workload { block_bytes: LARGE_BYTES, ..workload };
-    let writes = |bytes: u64| scratch_bytes.map(|_| bytes);
     vec![
         Workload {
             sync: SyncPolicy::AtEnd,
-            ..large(base("sequential-write", Layout::Provides, 0, Access::Sequential, LARGE_DEPTH, 9, writes(scratch.saturating_mul(2))))
+            ..large(base("sequential-write", ground.first, 0, Access::Sequential, LARGE_DEPTH, 9, Some(scratch.saturating_mul(2))))
         },
         large(base("sequential-read", needed, 1000, Access::Sequential, LARGE_DEPTH, 7, None)),
         base("random-read-d1", needed, 1000, random.clone(), 1, 7, None),
         base("random-read-d32", needed, 1000, random.clone(), QUEUE_DEPTH, 7, None),
-        commit(base("commit-fdatasync", needed, 0, Access::Sequential, 1, 7, writes(COMMIT_BYTES_MAX.min(scratch)))),
-        base("mixed-sequential", needed, 500, Access::Sequential, QUEUE_DEPTH, 7, writes(scratch.saturating_mul(2))),
-        base("mixed-random", needed, 500, random.clone(), QUEUE_DEPTH, 7, writes(scratch)),
-        base("random-write-d32", needed, 0, random, QUEUE_DEPTH, 7, writes(scratch)),
+        commit(base("commit-fdatasync", needed, 0, Access::Sequential, 1, 7, Some(COMMIT_BYTES_MAX.min(scratch)))),
+        base("mixed-sequential", needed, 500, Access::Sequential, QUEUE_DEPTH, 7, Some(scratch.saturating_mul(2))),
+        base("mixed-random", needed, 500, random.clone(), QUEUE_DEPTH, 7, Some(scratch)),
+        base("random-write-d32", needed, 0, random, QUEUE_DEPTH, 7, Some(scratch)),
     ]
 }

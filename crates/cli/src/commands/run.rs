@@ -85,11 +85,6 @@ impl Request {
 
     fn plan(&self, identities: &[TargetIdentity], memory_bytes: u64) -> Result<Plan, Failure> {
         told_apart(identities)?;
-        if let Some(identity) = identities.iter().find(|identity| identity.kind != TargetKind::Directory)
-            && let Some(name) = self.writing()
-        {
-            return Err(Failure::Refused(writing_refused(&name, identity)));
-        }
         let scratch_bytes = self.scratch_bytes(identities)?;
         let size =
             |identity: &TargetIdentity| scratch_bytes.filter(|_| identity.kind == TargetKind::Directory).unwrap_or(identity.size_bytes);
@@ -112,14 +107,6 @@ impl Request {
             skipped,
             origin: Origin::Native { verb: "run".to_owned(), argv: command_line() },
         })
-    }
-
-    /// The first workload that writes.
-    fn writing(&self) -> Option<String> {
-        match &self.work {
-            Work::Flags(flags) => flags.writes().then(|| "the workload".to_owned()),
-            Work::Plan { workloads, .. } => workloads.iter().find(|w| w.flags.writes()).map(|w| format!("workload '{}'", w.name)),
-        }
     }
 
     fn workloads(&self, mut ground: Ground, unit_bytes: u32) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
@@ -217,16 +204,6 @@ fn told_apart(identities: &[TargetIdentity]) -> Result<(), Failure> {
 /// The largest sector among the devices right below the targets.
 fn sector_bytes(identities: &[TargetIdentity]) -> u32 {
     identities.iter().filter_map(|identity| identity.layers.first()?.logical_block_bytes).fold(SECTOR_BYTES, u32::max)
-}
-
-fn writing_refused(workload: &str, identity: &TargetIdentity) -> Refusal {
-    let path = &identity.path;
-    let what = if identity.kind == TargetKind::BlockDevice { "the device" } else { "the file" };
-    Refusal {
-        asked: format!("write to {what} {path}"),
-        reasons: vec![format!("{workload} writes, and what exists is only ever read")],
-        remedy: "Name a directory on it: a scratch file of our own is measured there, and nothing else is touched.".to_owned(),
-    }
 }
 
 #[cfg(test)]

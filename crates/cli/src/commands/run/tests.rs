@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::args::{Args, Verb};
+use crate::execute::vet;
 use clap::Parser as _;
 use diskproof_model::plan::{EngineChoice, EngineKind, Layout};
+use diskproof_target::Consent;
 
 const GIB: u64 = 1 << 30;
 
@@ -65,9 +67,12 @@ fn a_scratch_file_has_a_gib_or_what_there_is_room_for() {
 fn what_exists_is_only_read() {
     let plan = planned(&["--span", "50%"], &[file("/f", GIB)]).unwrap();
     assert_eq!((plan.scratch_bytes, plan.workloads[0].span.length_bytes), (None, Some(GIB / 2)));
-    for (identities, line) in [(vec![file("/f", GIB)], ["--rw", "write"]), (vec![directory("/a", 1), file("/f", 0)], ["--rw", "randrw"])] {
-        let (exit, told) = refused(&line, &identities);
-        assert!(exit == Exit::Refused && told.contains("/f") && told.contains("Name a directory"), "{told}");
+    let identities = [file("/f", GIB)];
+    for line in [["--rw", "write"], ["--rw", "randrw"]] {
+        let plan = planned(&line, &identities).unwrap();
+        let refusal = vet(&plan, &identities, &[], &Consent::default()).expect_err("refused");
+        let told = refusal.to_string();
+        assert!(refusal.exit() == Exit::Refused && told.contains("/f") && told.contains("name a directory"), "{told}");
     }
     let (exit, told) = refused(&["--size", "1G"], &[file("/f", GIB)]);
     assert!(exit == Exit::Usage && told.contains("/f is measured as it is"), "{told}");
