@@ -3,7 +3,7 @@
 use crate::healthy;
 use crate::judge::RunFacts;
 use diskproof_model::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, OpKind};
-use diskproof_model::plan::{CachePolicy, EngineKind, Span};
+use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Span};
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::surface::{
     AccessPlan, AccessPoint, Burst, Coverage, CurvePlan, CurvePoint, Scan, SeekPattern, SurfaceMeasurement, Survey,
@@ -125,7 +125,7 @@ impl Disk {
             survey: Survey {
                 operation: OpKind::Read,
                 span: Span::default(),
-                curve: Some(CurvePlan { points: self.points, coverage: Coverage::Sampled { sample_bytes: None } }),
+                curve: Some(CurvePlan { points: self.points, coverage: Coverage::Sampled { sample_bytes: None }, time_ns: None }),
                 burst: None,
                 access: Some(AccessPlan {
                     random_reads: self.accesses,
@@ -134,6 +134,7 @@ impl Disk {
                     time_ns: 60_000_000_000,
                 }),
                 scan: None,
+                engine: EngineChoice::Auto,
             },
             span_start_bytes: start,
             span_bytes: length,

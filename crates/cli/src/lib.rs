@@ -4,8 +4,8 @@
 
 pub mod args;
 pub mod commands;
-mod data_sheet;
 pub mod consent;
+mod data_sheet;
 mod execute;
 pub mod failure;
 mod formats;

@@ -4,7 +4,7 @@ use diskproof_model::comparison::{ConditionOutcome, Figure};
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{CacheUse, Measurement, OpKind, OpMeasurement, SERIES_INTERVAL_NS, StopReason, ZeroSample};
-use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy};
+use diskproof_model::plan::{Access, CachePolicy, EngineChoice, EngineKind, SyncPolicy};
 use diskproof_model::record::Record;
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::surface::{AccessPoint, BurstPlan, CurvePoint, SeekPattern, SurfaceMeasurement, Survey};
@@ -439,9 +439,9 @@ fn conditions_that_cannot_be_read_say_what_is_possible() {
 /// A survey whose curve falls from 200 to 100 MB/s, with noise of 1 % at each position.
 fn surveyed_record(speed: f64, seed: u64) -> Record {
     let mut noise = Noise(seed);
-    let curve = (0..100).map(|i| {
+    let curve = (0..100u32).map(|i| {
         let rate = speed * (200e6 - 1e6 * f64::from(i)) * (1.0 + 0.01 * noise.normal());
-        let (bytes, offset_bytes) = (8 << 20, (1 << 33) * i as u64);
+        let (bytes, offset_bytes) = (8 << 20, (1u64 << 33) * u64::from(i));
         CurvePoint {
             offset_bytes,
             bytes_per_second: rate,
@@ -460,8 +460,15 @@ fn surveyed_record(speed: f64, seed: u64) -> Record {
     });
     let access = access.collect();
     let template = healthy::run().1.remove(1);
-    let survey =
-        Survey { operation: OpKind::Read, span: Default::default(), curve: None, burst: None::<BurstPlan>, access: None, scan: None };
+    let survey = Survey {
+        operation: OpKind::Read,
+        span: Default::default(),
+        curve: None,
+        burst: None::<BurstPlan>,
+        access: None,
+        scan: None,
+        engine: EngineChoice::Auto,
+    };
     let surface = SurfaceMeasurement {
         target: 0,
         survey,
