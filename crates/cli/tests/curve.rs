@@ -1,0 +1,276 @@
+//! `curve` against simulated disks whose truth is known: rates by position, access times, slow and unreadable places, and what interrupts it.
+#![allow(clippy::unwrap_used)] // a failed step fails the test
+
+mod program;
+
+use diskproof_model::record::Record;
+use diskproof_model::surface::SeekPattern;
+use diskproof_simdisk::testbed::{Loop, TempDir, can_run, place};
+use diskproof_simdisk::{Direct, LoopDevice, SimDisk, spec};
+use program::{Ran, content_hash, program, random_file, run};
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::Stdio;
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// A simulated disk as a block device; fields are dropped in this order.
+struct Simulated {
+    device: LoopDevice,
+    _disk: SimDisk,
+    _place: TempDir,
+}
+
+impl Simulated {
+    fn new(model: &str, size_bytes: u64) -> Self {
+        let place = place();
+        let disk = SimDisk::serve(spec::parse(model).unwrap(), size_bytes, &place.path().join("disk")).unwrap();
+        let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
+        Self { device, _disk: disk, _place: place }
+    }
+
+    fn path(&self) -> &Path {
+        self.device.path()
+    }
+}
+
+fn curve(target: &Path, flags: &[&str]) -> Ran {
+    run([OsStr::new("curve"), target.as_os_str()].into_iter().chain(flags.iter().map(OsStr::new)))
+}
+
+/// The figures come in real time, and the machine may be busy: one good run of three is enough.
+fn eventually_true(mut attempt: impl FnMut() -> Result<(), String>) {
+    let failures: Vec<String> = (0..3).map_while(|_| attempt().err()).collect();
+    assert!(failures.len() < 3, "{failures:#?}");
+}
+
+fn near(what: &str, value: f64, truth: f64, share: f64) -> Result<(), String> {
+    if (value / truth - 1.0).abs() < share { Ok(()) } else { Err(format!("{what}: {value} is not {truth}")) }
+}
+
+fn average(record: &Record) -> f64 {
+    record.surface.as_ref().unwrap().rate.as_ref().unwrap().average.value
+}
+
+/// Slow enough that the machine's own noise is small beside it.
+const SMALL: &str = "rpm=4200,seek=4ms/18ms/36ms,rate=48MB/24MB,zones=8,queue=32,buffer=2MiB,overhead=300us";
+
+#[test]
+fn the_figures_are_those_of_the_disk() {
+    if !can_run("the_figures_are_those_of_the_disk", &["fusermount3", "losetup"]) {
+        return;
+    }
+    let disk = Simulated::new(SMALL, 4 * GIB);
+    eventually_true(|| {
+        let ran = curve(disk.path(), &["--json", "--points", "16", "--reads", "150", "--seed", "5"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let record = ran.record();
+        let surface = record.surface.as_ref().unwrap();
+        assert_eq!((record.curve.len(), surface.span_bytes), (16, 4 * GIB));
+        let (first, last) = (&record.curve[0], &record.curve[15]);
+        assert!(last.offset_bytes + last.bytes == 4 * GIB && first.offset_bytes < 8 * MIB);
+        near("first", first.bytes_per_second, 48e6, 0.02)?;
+        near("last", last.bytes_per_second, 24e6, 0.02)?;
+        // Electronics, mean seek, half a turn.
+        let random = &surface.seeks[&SeekPattern::Random];
+        near("access", random.mean.value, 0.3e6 + 18e6 + 60e9 / 4200.0 / 2.0, 0.05)?;
+        assert!(random.n > 140 && surface.seeks.len() == 5 && surface.burst.is_some());
+        assert!(surface.seeks[&SeekPattern::FullStroke].mean.value > 1.3 * random.mean.value);
+        assert!(surface.reproduce.starts_with("zcav -b ") && surface.curve_cpu_share > 0.0);
+        // The loop device counts what it carried: nothing but what we asked for.
+        near("bytes", surface.device.read_bytes as f64, surface.asked.read_bytes as f64, 0.01)
+    });
+}
+
+#[test]
+fn sampling_agrees_with_full_reading() {
+    if !can_run("sampling_agrees_with_full_reading", &["fusermount3", "losetup"]) {
+        return;
+    }
+    let disk = Simulated::new("rpm=7200,seek=1ms/9ms/20ms,rate=220MB/110MB,zones=10", GIB);
+    eventually_true(|| {
+        let full = curve(disk.path(), &["--json", "--no-access", "--full", "--points", "50"]).record();
+        let sampled = curve(disk.path(), &["--json", "--no-access", "--points", "12"]).record();
+        let share = |record: &Record| record.surface.as_ref().unwrap().curve_share;
+        assert!(share(&full) > 0.98 && share(&sampled) < 0.5 && full.curve.len() == 50);
+        near("average", average(&sampled), average(&full), 0.02)
+    });
+}
+
+#[test]
+fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
+    if !can_run("a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c", &["fusermount3", "losetup"]) {
+        return;
+    }
+    let faults = "slow=20MiB-20481KiB+60ms,eio-read=41943552-41944576,eio-read=150MiB-151MiB";
+    let disk = Simulated::new(&format!("bandwidth=60MB,latency=100us,{faults}"), 256 * MIB);
+    let scan = ["--scan", "--points", "0", "--no-access", "--json"];
+    eventually_true(|| {
+        let ran = curve(disk.path(), &scan);
+        assert_eq!(ran.code, Some(4), "the disk gave errors: {}", ran.err);
+        let scan = ran.record().surface.unwrap().scan.unwrap();
+        assert!(scan.finished && scan.blocks == 256);
+        let bad: Vec<(u64, u64)> = scan.unreadable.iter().map(|range| (range.lba, range.length_bytes)).collect();
+        assert_eq!((bad, scan.unreadable_bytes), (vec![(81_921, 1024), (307_200, MIB)], MIB + 1024));
+        let slow: Vec<u64> = scan.slow.iter().map(|block| block.lba).collect();
+        if slow == [40_960] { Ok(()) } else { Err(format!("slow: {slow:?}")) }
+    });
+
+    let saved = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
+    let saved = saved.path().to_str().unwrap();
+    let mut child = program(["curve", disk.path().to_str().unwrap(), "--scan", "--points", "0", "--no-access", "-o", saved])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("survey: scan") {
+        line.clear();
+        assert!(err.read_line(&mut line).unwrap() > 0, "it ended before the scan");
+    }
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{out}");
+    let record: Record = serde_json::from_str(&std::fs::read_to_string(saved).unwrap()).unwrap();
+    let first = record.surface.as_ref().unwrap().scan.as_ref().unwrap();
+    assert!(record.partial && !first.finished && first.to_bytes > 0 && first.to_bytes < 256 * MIB, "{}", first.to_bytes);
+    assert!(record.ended_early.unwrap().contains(&format!("--scan --resume {}", first.to_bytes)));
+
+    let rest = curve(disk.path(), &["--scan", "--resume", saved, "--json"]).record();
+    assert!(rest.curve.is_empty() && rest.access.is_empty());
+    let scan = rest.surface.unwrap().scan.unwrap();
+    assert!(scan.finished && scan.from_bytes == first.to_bytes && scan.to_bytes == 256 * MIB);
+    assert_eq!(scan.blocks, (256 * MIB - scan.from_bytes).div_ceil(MIB));
+    let found: u64 = first.unreadable_bytes + scan.unreadable_bytes;
+    assert_eq!(found, MIB + 1024, "together they found everything");
+}
+
+#[test]
+fn ctrl_c_keeps_the_points_that_were_measured() {
+    if !can_run("ctrl_c_keeps_the_points_that_were_measured", &["fusermount3"]) {
+        return;
+    }
+    let place = place();
+    let disk = SimDisk::serve(spec::parse("bandwidth=50MB").unwrap(), 4 * GIB, &place.path().join("disk")).unwrap();
+    let mut child = program([OsStr::new("curve"), disk.path().as_os_str(), OsStr::new("--json")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let record: Record = serde_json::from_str(&out).unwrap();
+    assert!(record.partial && !record.curve.is_empty() && record.curve.len() < 200, "{}", record.curve.len());
+}
+
+#[test]
+fn short_strokes_errors_and_thresholds_are_told() {
+    if !can_run("short_strokes_errors_and_thresholds_are_told", &["fusermount3"]) {
+        return;
+    }
+    let place = place();
+    let model = spec::parse("bandwidth=200MB,latency=1ms,eio-read=300MiB-301MiB").unwrap();
+    let disk = SimDisk::serve(model, GIB, &place.path().join("disk")).unwrap();
+    let flags = ["--full", "--points", "20", "--no-access", "--expect", "curve.average>=1MB/s", "--expect", "curve.min>=900MB/s", "--json"];
+    let ran = curve(disk.path(), &flags);
+    let record = ran.record();
+    assert_eq!(ran.code, Some(4), "errors weigh more than thresholds: {}", ran.err);
+    assert_eq!(record.curve.iter().filter(|point| point.errors > 0).count(), 1);
+    assert_eq!(record.expectations.iter().map(|e| e.met).collect::<Vec<_>>(), [true, false]);
+    drop(disk);
+
+    let disk = SimDisk::serve(spec::parse("bandwidth=200MB,latency=1ms").unwrap(), GIB, &place.path().join("disk")).unwrap();
+    let ran = curve(disk.path(), &["--points", "0", "--no-access", "--short-stroke", "--span", "0-50%", "--json"]);
+    let strokes = ran.record().surface.unwrap().short_strokes;
+    let spans: Vec<(f64, u64)> = strokes.iter().map(|stroke| (stroke.percent, stroke.span_bytes / MIB)).collect();
+    assert_eq!(spans, [(100.0, 512), (75.0, 384), (50.0, 256), (25.0, 128), (10.0, 51)], "{}", ran.err);
+}
+
+#[test]
+fn nothing_that_exists_is_written() {
+    if !can_run("nothing_that_exists_is_written", &["losetup"]) {
+        return;
+    }
+    let place = place();
+    let image = place.path().join("image");
+    random_file(&image, 64 * MIB);
+    let hash = content_hash(&image);
+    let device = Loop::over(&image, &["--direct-io=on"]);
+    for target in [image.as_path(), &device.node] {
+        let ran = curve(target, &["--write"]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{}", ran.err);
+        let ran = curve(target, &["--reads", "50", "--scan", "--json"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let record = ran.record();
+        assert!(record.surface.as_ref().unwrap().asked.write_bytes == 0 && !record.curve.is_empty());
+        assert_eq!(record.surface.unwrap().scan.unwrap().blocks, 64);
+    }
+    drop(device);
+    assert_eq!(content_hash(&image), hash);
+}
+
+#[test]
+fn a_directory_is_surveyed_through_a_scratch_file() {
+    let place = place();
+    for flags in [&["--size", "64M", "--reads", "20", "--json"][..], &["--size", "64M", "--write", "--no-access", "--json"]] {
+        let ran = curve(place.path(), flags);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        assert!(ran.err.contains("positions are those in the file"), "{}", ran.err);
+        let surface = ran.record().surface.unwrap();
+        assert_eq!((surface.span_bytes, surface.asked.write_bytes > 0), (64 * MIB, flags.contains(&"--write")));
+    }
+    assert!(program::names(place.path()).is_empty());
+}
+
+#[test]
+fn what_makes_no_sense_is_a_usage_error() {
+    let place = place();
+    let file = place.path().join("file");
+    random_file(&file, 4 * MIB);
+    let record = place.path().join("record.json");
+    std::fs::write(&record, "{}").unwrap();
+    let cases: [(&[&str], &str); 9] = [
+        (&["--spec", "rpm=fast"], "such as 7200"),
+        (&["--span", "0-1G"], "has only 4 MiB"),
+        (&["--span", "0-10%"], "less than 1 MiB"),
+        (&["--resume", "5"], "--scan"),
+        (&["--scan", "--resume", "1G"], "behind the end"),
+        (&["--scan", "--resume", record.to_str().unwrap()], "no record of diskproof"),
+        (&["--points", "0", "--no-access"], "nothing to do"),
+        (&["--size", "1G"], "use --span"),
+        (&["--no-access", "--expect", "access.mean<=5ms"], "no access is measured here"),
+    ];
+    for (flags, part) in cases {
+        let ran = curve(&file, flags);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{flags:?}: {}", ran.err);
+        assert!(ran.err.contains(part), "{flags:?}: {}", ran.err);
+    }
+    let ran = curve(&file, &["--dry-run"]);
+    assert!(ran.code == Some(0) && ran.out.contains("curve of 200 points") && ran.out.contains("takes about"), "{}", ran.out);
+}
+
+#[test]
+fn check_on_a_device_shows_its_surface() {
+    if !can_run("check_on_a_device_shows_its_surface", &["fusermount3", "losetup"]) {
+        return;
+    }
+    let disk = Simulated::new(SMALL, 64 * GIB);
+    let start = std::time::Instant::now();
+    let ran = program::check(disk.path(), &["--quick", "--json"]);
+    let record = ran.record();
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let surface = record.surface.as_ref().unwrap();
+    assert!(record.curve.len() >= 8 && surface.burst.is_some() && surface.seeks[&SeekPattern::Random].n >= 50, "{surface:?}");
+    assert_eq!(record.measurements.len(), 3);
+    // 20 s are promised; a busy machine may be late, but not by half.
+    assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
+}
