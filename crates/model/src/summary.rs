@@ -78,9 +78,12 @@ impl Record {
         self.measurements.iter().map(|m| m.start_ns + m.wall_ns).chain(survey).max().unwrap_or(0)
     }
 
-    /// The smallest and the largest share of the bytes asked of a target that its disks' own counters saw; `None` when no measurement knows.
+    /// The smallest and the largest share of the bytes asked of a target that its disks' own counters saw; `None` when neither a measurement
+    /// nor the survey knows.
     pub fn accounted_range(&self, target: usize) -> Option<(f64, f64)> {
-        let shares = self.measurements.iter().filter(|m| m.target == target).filter_map(|m| m.device.accounted);
+        let measured = self.measurements.iter().filter(|m| m.target == target).map(|m| &m.device);
+        let surveyed = self.surface.iter().filter(|surface| surface.target == target).map(|surface| &surface.device);
+        let shares = measured.chain(surveyed).filter_map(|device| device.accounted);
         shares.map(|share| (share, share)).reduce(|(low, high), (share, _)| (low.min(share), high.max(share)))
     }
 }

@@ -6,7 +6,7 @@ use super::{Axis, Chart, GuideAxis, Scale, Side};
 /// Steps between labels that people count in.
 const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
 /// Also these, where labels must stand on the lines of another axis.
-const STEPS_SHARED: [f64; 8] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 10.0];
+const STEPS_SHARED: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
 /// As many labels as a horizontal axis may have without looking crowded; half as many when they are long.
 const TICKS_ACROSS: usize = 10;
 /// The same for the vertical ones.

@@ -26,6 +26,7 @@ fn curve(record: &Record) -> Option<Chart> {
     let (unit, bytes) = position_unit(farthest as f64);
     let (latency, ns) = latency_unit(longest(&record.access));
     let position = |offset_bytes: u64| offset_bytes as f64 / bytes;
+    let begin = record.surface.as_ref().map(|s| position(s.span_start_bytes));
     let end = record.surface.as_ref().map(|s| position(s.span_start_bytes + s.span_bytes));
     let read: Vec<&CurvePoint> = record.curve.iter().filter(|p| p.bytes > 0).collect();
     let failed: Vec<&CurvePoint> = record.curve.iter().filter(|p| p.bytes == 0 && p.errors > 0).collect();
@@ -37,7 +38,7 @@ fn curve(record: &Record) -> Option<Chart> {
         id: "curve".to_owned(),
         title: curve_title(record.surface.as_ref()),
         caption: curve_caption(!record.curve.is_empty(), !random.is_empty()),
-        x: Axis { max: end, ..Axis::new("position", unit) },
+        x: Axis { min: begin, max: end, ..Axis::new("position", unit) },
         y: Axis::new("transfer rate", "MB/s").starting_at_zero(),
         y_right: Some(Axis::new("access time", latency).starting_at_zero()),
         series: vec![
@@ -174,7 +175,7 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
         caption: "Latency of the blocks by position: the lower line is the mean in each part, the upper one the longest. Single blocks above the limit are \
                   where the disk had to try again."
             .to_owned(),
-        x: Axis { max: Some(scan.to_bytes as f64 / bytes), ..Axis::new("position", unit) },
+        x: Axis { min: Some(scan.from_bytes as f64 / bytes), max: Some(scan.to_bytes as f64 / bytes), ..Axis::new("position", unit) },
         y: Axis::new("latency of a block", latency).scaled(Scale::Log),
         y_right: None,
         series: vec![

@@ -110,7 +110,8 @@ fn write_engines(page: &mut Page<'_>, measurements: &[&MeasurementRecord]) -> io
 
 /// Whether the figures came from the disk, by the disk's own counters.
 fn write_proof(page: &mut Page<'_>, record: &Record, index: usize, measurements: &[&MeasurementRecord]) -> io::Result<()> {
-    let devices = || measurements.iter().map(|m| &m.device);
+    let surveyed = record.surface.iter().filter(|surface| surface.target == index).map(|surface| &surface.device);
+    let devices = || measurements.iter().map(|m| &m.device).chain(surveyed.clone());
     let why: BTreeSet<&str> = devices().filter(|d| d.accounted.is_none()).filter_map(|d| d.unresolved.as_deref()).collect();
     let unknown = (!why.is_empty()).then(|| format!("unknown what the disk did: {}", Vec::from_iter(why).join("; ")));
     let known = record.accounted_range(index).map(|(low, high)| {

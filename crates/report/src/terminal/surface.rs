@@ -18,7 +18,6 @@ const PLACES_SHOWN: usize = 10;
 /// Writes everything about the surface.
 pub(super) fn write_surface(page: &mut Page<'_>, record: &Record, s: &SurfaceRecord) -> io::Result<()> {
     fact(page, "surface", &conditions(s))?;
-    write_proof(page, s)?;
     if let Some(chart) = charts(record).iter().find(|chart| chart.id == "curve") {
         page.blank()?;
         write_graph(page, chart)?;
@@ -41,17 +40,6 @@ fn conditions(s: &SurfaceRecord) -> String {
     text
 }
 
-fn write_proof(page: &mut Page<'_>, s: &SurfaceRecord) -> io::Result<()> {
-    match (s.device.accounted, &s.device.unresolved) {
-        (Some(share), _) => {
-            let disks = s.device.disks.join(", ");
-            fact(page, "proof", &format!("the kernel's counters of {disks} saw {:.1} % of the bytes asked", share * 100.0))
-        }
-        (None, Some(why)) => fact(page, "proof", &format!("unknown what the disk did: {why}")),
-        (None, None) => Ok(()),
-    }
-}
-
 fn write_errors(page: &mut Page<'_>, record: &Record, s: &SurfaceRecord) -> io::Result<()> {
     let bad: Vec<u64> = record.curve.iter().filter(|point| point.errors > 0).map(|point| point.offset_bytes).collect();
     if let Some(first) = bad.first() {
@@ -69,6 +57,10 @@ fn write_errors(page: &mut Page<'_>, record: &Record, s: &SurfaceRecord) -> io::
 /// Offsets are compared with data sheets and partition tables: decimal, and to the byte.
 fn place(offset_bytes: u64) -> String {
     format!("{:.1} GB (byte {offset_bytes})", offset_bytes as f64 / 1e9)
+}
+
+fn distance(bytes: f64) -> String {
+    if bytes < 1e9 { format!("{:.1} MB", bytes / 1e6) } else { format!("{:.1} GB", bytes / 1e9) }
 }
 
 fn precision(estimate: &Estimate) -> String {
@@ -128,7 +120,7 @@ fn write_seeks(page: &mut Page<'_>, s: &SurfaceRecord) -> io::Result<()> {
         vec![
             pattern.as_str().to_owned(),
             seek.n.to_string(),
-            format!("{:.1} GB", seek.distance_mean_bytes / 1e9),
+            distance(seek.distance_mean_bytes),
             latency(seek.mean.value),
             precision(&seek.mean),
             format_latency(seek.p50_ns),
