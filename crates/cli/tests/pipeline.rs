@@ -6,8 +6,8 @@ use diskproof::args::{Args, Verb};
 use diskproof::commands::check::plan;
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::{FakeDisk, simulate};
-use diskproof_model::measurement::{DeviceUse, EngineUse, Measurement};
-use diskproof_model::plan::{EngineChoice, EngineKind, Origin, Plan};
+use diskproof_model::measurement::{DeviceUse, EngineUse, Measurement, OpKind};
+use diskproof_model::plan::{EngineChoice, EngineKind, Origin, Plan, Stop, Workload};
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::record::{ClockFacts, Record, Tool};
 use diskproof_model::target::{Filesystem, HostFacts, Layer, LayerKind, Link, TargetIdentity, TargetKind, WriteCache};
@@ -110,7 +110,10 @@ fn measure(plan: &Plan) -> Vec<Measurement> {
 }
 
 fn record(flags: &[&str]) -> Record {
-    let plan = check_plan(flags);
+    record_of(check_plan(flags))
+}
+
+fn record_of(plan: Plan) -> Record {
     let measurements = measure(&plan);
     let facts = RunFacts {
         tool: Tool { name: "diskproof".to_owned(), version: "0.0.0".to_owned() },
@@ -177,4 +180,18 @@ fn read_only_leaves_the_writing_workloads_out() {
     let names: Vec<&str> = plan.workloads.iter().map(|w| w.name.as_str()).collect();
     assert_eq!(names, ["sequential-read", "random-read-d1", "random-read-d32"]);
     assert_eq!(plan.skipped.len(), 5);
+}
+
+/// The series of a record are for charts: an hour needs no more of it than two minutes do.
+#[test]
+fn an_hour_leaves_a_small_record_with_its_longest_latency() {
+    let hour = Stop { time_ns: Some(3600 * 1_000_000_000), ..Stop::default() };
+    let workload = Workload { depth: 4, rate: Some(500.0), stop: hour, ..Workload::named("random-read-d32") };
+    let record = record_of(Plan { workloads: vec![workload], ..check_plan(&[]) });
+    let read = &record.measurements[0].ops[&OpKind::Read];
+    assert_eq!(read.count, 3600 * 500);
+    assert!(read.series.cells.len() <= 1200 && read.series.total().ops == read.count, "{}", read.series.cells.len());
+    assert_eq!(read.series.cells.iter().map(|cell| cell.latency_max_ns).max(), Some(read.latency.max));
+    let bytes = printed(|out| json::write_record(&record, out)).len();
+    assert!(bytes < 400_000, "{bytes}");
 }

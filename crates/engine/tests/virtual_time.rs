@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 use diskproof_engine::{FakeDisk, simulate};
-use diskproof_model::measurement::{OpKind, StopReason};
+use diskproof_model::measurement::{OpKind, SERIES_CELLS_MAX, StopReason};
 use diskproof_model::plan::*;
 use diskproof_model::progress::{Control, Progress, Watch};
+use diskproof_model::series::Cell;
 
 struct Patient;
 
@@ -65,4 +66,25 @@ fn equal_seeds_give_equal_measurements() {
     let once = simulate(&workload(8, 1), jitter, 42, &mut Patient).unwrap();
     assert_eq!(once, simulate(&workload(8, 1), jitter, 42, &mut Patient).unwrap());
     assert_ne!(once, simulate(&workload(8, 1), jitter, 43, &mut Patient).unwrap());
+}
+
+#[test]
+fn an_hour_takes_no_more_memory_than_minutes_and_loses_no_maximum() {
+    let seconds = 3600;
+    let seen = simulate(&workload(4, seconds), FakeDisk { jitter_ns: 3_000_000, ..DISK }, 7, &mut Patient).unwrap();
+    let read = &seen.ops[&OpKind::Read];
+    assert!(seen.wall_ns.abs_diff(seconds * 1_000_000_000) < 10_000_000, "up to the last completion: {}", seen.wall_ns);
+    assert!(read.count > 1_000_000 && read.errors.is_empty(), "{}", read.count);
+    // Cells double their length instead of growing in number, and cover every nanosecond.
+    let series = &read.series;
+    assert!((SERIES_CELLS_MAX / 2..=SERIES_CELLS_MAX).contains(&series.cells.len()), "{}", series.cells.len());
+    assert!(series.interval_ns * series.cells.len() as u64 >= seen.wall_ns);
+    assert_eq!((series.total().ops, series.total().bytes), (read.count, read.bytes));
+    let longest = |cells: &[Cell]| cells.iter().map(|cell| cell.latency_max_ns).max().unwrap();
+    // What is in flight at the end counts as latency, but belongs to no cell.
+    assert!(longest(&series.cells) <= read.latency.max_ns() && longest(&series.cells) > 3_400_000, "{}", longest(&series.cells));
+    // As a record holds it.
+    let thin = series.thinned(100_000_000, 1200);
+    assert!(thin.cells.len() <= 1200 && thin.total() == series.total());
+    assert_eq!(longest(&thin.cells), longest(&series.cells));
 }

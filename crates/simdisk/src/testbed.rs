@@ -96,6 +96,19 @@ impl Mount {
     }
 }
 
+impl Mount {
+    /// Unmounts with a single try: what the kernel said when it would not, such as `target is busy`.
+    pub fn unmount_at_once(self) -> Result<(), String> {
+        let output = Command::new("umount").arg(&self.point).output().unwrap();
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+        }
+        // There is nothing left to unmount.
+        std::mem::forget(self);
+        Ok(())
+    }
+}
+
 impl Drop for Mount {
     fn drop(&mut self) {
         let unmount = || Command::new("umount").arg(&self.point).stderr(Stdio::null()).status();
