@@ -3,7 +3,7 @@
 use super::{Axis, Chart, Guide, GuideAxis, Mark, Scale, Series, latency_unit, position_unit};
 use diskproof_model::record::Record;
 use diskproof_model::surface::{AccessPoint, CurvePoint, Scan, ScanCell, SeekPattern, ShortStroke, SurfaceRecord};
-use diskproof_model::units::{format_latency, format_rate, format_throughput};
+use diskproof_model::units::{format_bytes, format_latency, format_rate, format_throughput};
 
 /// All of them that the record has data for.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
@@ -19,6 +19,18 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
 fn longest(access: &[AccessPoint]) -> f64 {
     access.iter().map(|point| point.latency_ns).max().unwrap_or(0) as f64
 }
+
+/// From zero, unless a few accesses took so much longer than the usual one that all others would lie on the ground.
+fn access_axis(access: &[AccessPoint], unit: &str) -> Axis {
+    let mut latencies: Vec<u64> = access.iter().map(|point| point.latency_ns).collect();
+    latencies.sort_unstable();
+    let usual = latencies.get(latencies.len() / 2).map_or(0.0, |ns| *ns as f64);
+    let axis = Axis::new("access time", unit);
+    if longest(access) > LONGEST_OVER_USUAL * usual { axis.scaled(Scale::Log) } else { axis.starting_at_zero() }
+}
+
+/// Then the usual access time takes less than a twentieth of the height.
+const LONGEST_OVER_USUAL: f64 = 20.0;
 
 /// The picture that HD Tune made known: rate as a line, single accesses as dots.
 fn curve(record: &Record) -> Option<Chart> {
@@ -40,7 +52,7 @@ fn curve(record: &Record) -> Option<Chart> {
         caption: curve_caption(!record.curve.is_empty(), !random.is_empty()),
         x: Axis { min: begin, max: end, ..Axis::new("position", unit) },
         y: Axis::new("transfer rate", "MB/s").starting_at_zero(),
-        y_right: Some(Axis::new("access time", latency).starting_at_zero()),
+        y_right: Some(access_axis(&record.access, latency)),
         series: vec![
             Series::new("transfer rate", Mark::Line, rate),
             Series::new("access time", Mark::Dots, dots).on_the_right(),
@@ -105,7 +117,7 @@ fn access_by_distance(record: &Record) -> Option<Chart> {
                   the band is one revolution; without moving parts distance makes no difference."
             .to_owned(),
         x: Axis::new("distance", unit).starting_at_zero(),
-        y: Axis::new("access time", latency).starting_at_zero(),
+        y: access_axis(&record.access, latency),
         y_right: None,
         series: series.into(),
         guides: Vec::new(),
@@ -162,17 +174,18 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
     // Nothing was timed there: the dot stands at the limit, where it cannot be overlooked.
     let unreadable = scan.unreadable.iter().map(|range| (range.offset_bytes as f64 / bytes, scan.slow_from_ns as f64 / ns)).collect();
     let title = format!(
-        "Scan: {} slow blocks of {}, {} bytes unreadable; median {}",
+        "Scan: {} slow blocks of {}, {} unreadable; median {}",
         scan.slow_blocks,
         scan.blocks,
-        scan.unreadable_bytes,
+        format_bytes(scan.unreadable_bytes),
         format_latency(scan.latency_p50_ns)
     );
+    let is_coarse = scan.map.iter().any(|cell| cell.blocks > 1);
     let limit = format!("slow from {}", format_latency(scan.slow_from_ns));
     Some(Chart {
         id: "scan".to_owned(),
         title,
-        caption: "Latency of the blocks by position: the lower line is the mean in each part, the upper one the longest. Single blocks above the limit are \
+        caption: "Latency of the blocks by position: the longest in each part and, where a part holds several, their mean. Single blocks above the limit are \
                   where the disk had to try again."
             .to_owned(),
         x: Axis { min: Some(scan.from_bytes as f64 / bytes), max: Some(scan.to_bytes as f64 / bytes), ..Axis::new("position", unit) },
@@ -180,7 +193,8 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
         y_right: None,
         series: vec![
             Series::new("longest", Mark::Line, cells(&|cell| cell.latency_max_ns)),
-            Series::new("mean", Mark::Line, cells(&|cell| cell.latency_mean_ns)),
+            // Where each cell holds one block, both lines would be the same.
+            Series::new("mean", Mark::Line, if is_coarse { cells(&|cell| cell.latency_mean_ns) } else { Vec::new() }),
             Series::new("slow blocks", Mark::Dots, slow),
             Series::new("unreadable", Mark::Dots, unreadable),
         ],

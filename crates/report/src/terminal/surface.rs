@@ -56,7 +56,7 @@ fn write_errors(page: &mut Page<'_>, record: &Record, s: &SurfaceRecord) -> io::
 
 /// Offsets are compared with data sheets and partition tables: decimal, and to the byte.
 fn place(offset_bytes: u64) -> String {
-    format!("{:.1} GB (byte {offset_bytes})", offset_bytes as f64 / 1e9)
+    format!("{} (byte {offset_bytes})", distance(offset_bytes as f64))
 }
 
 fn distance(bytes: f64) -> String {

@@ -91,3 +91,12 @@ fn unreadable_places_of_a_curve_are_shown_and_are_no_rate() {
     assert_eq!(named("transfer rate").points.len(), 199);
     assert_eq!(named("unreadable").points.len(), 1);
 }
+
+#[test]
+fn one_slow_access_does_not_press_all_others_to_the_ground() {
+    let mut record = fixture::surveyed();
+    let scale = |record: &Record| charts(record)[0].y_right.as_ref().map(|axis| axis.scale);
+    assert_eq!(scale(&record), Some(Scale::Linear));
+    record.access[7].latency_ns = 3_000_000_000;
+    assert_eq!(scale(&record), Some(Scale::Log));
+}
