@@ -3,6 +3,7 @@
 
 use super::Run;
 use diskproof_model::comparison::Difference;
+use diskproof_model::health::DiskHealth;
 use diskproof_model::record::Record;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, WriteCache};
 use diskproof_model::units::format_bytes;
@@ -14,8 +15,8 @@ type Fact = (&'static str, fn(&Record) -> Vec<String>);
 /// Facts in the order in which they are told: nearest to the disk first.
 const FACTS: [Fact; 22] = [
     ("disk", |r| disks(r, |disk| Some(model_text(disk)))),
-    ("serial", |r| disks(r, |disk| disk.serial.clone())),
-    ("firmware", |r| disks(r, |disk| disk.firmware.clone())),
+    ("serial", |r| disks(r, |disk| disk.serial.clone().or_else(|| health(r, disk)?.serial.clone()))),
+    ("firmware", |r| disks(r, |disk| disk.firmware.clone().or_else(|| health(r, disk)?.firmware.clone()))),
     ("disk size", |r| disks(r, |disk| Some(format_bytes(disk.size_bytes)))),
     ("link", |r| {
         disks(r, |disk| disk.link.as_ref().map(|link| format!("{} {}", link.bus, link.speed.as_deref().unwrap_or("")).trim().to_owned()))
@@ -66,6 +67,11 @@ pub(super) fn disk_names(record: &Record) -> Vec<String> {
 
 fn disks(record: &Record, say: impl Fn(&Layer) -> Option<String>) -> Vec<String> {
     record.targets.iter().flat_map(TargetIdentity::disks).filter_map(say).collect()
+}
+
+/// What the disk says of itself.
+fn health<'a>(record: &'a Record, disk: &Layer) -> Option<&'a DiskHealth> {
+    record.health.iter().find(|health| health.disk == disk.name)
 }
 
 fn targets(record: &Record, say: impl Fn(&TargetIdentity) -> Option<String>) -> Vec<String> {

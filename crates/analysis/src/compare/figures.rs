@@ -21,6 +21,9 @@ const DISPERSION_MIN: f64 = 1e-9;
 /// Percentiles from here on are those of long latencies; below of typical ones.
 const TAIL_FROM: f64 = 0.9;
 
+/// A cell of the series with less than this share of the usual number of operations is one in which the disk stalled.
+const STALLED: f64 = 0.8;
+
 /// One side's figures of a workload.
 pub(super) struct Figures<'a> {
     runs: Vec<&'a MeasurementRecord>,
@@ -88,6 +91,9 @@ fn total_rate(m: &MeasurementRecord, figure: Figure) -> Option<Estimate> {
         unit: a.unit,
     })?;
     let mut series = ops.first()?.1.series.clone();
+    if ops.iter().any(|(_, op)| op.series.interval_ns != series.interval_ns || series.interval_ns == 0) {
+        return Some(sum);
+    }
     ops[1..].iter().for_each(|(_, op)| series.merge(&op.series));
     let settling = Settling { settling_ns: m.settling_ns, settled: m.settled };
     let together = choose(&estimate::rate_after(&series, m.wall_ns, settling));
@@ -173,7 +179,7 @@ impl<'a> OpRun<'a> {
         let op = m.ops.get(&kind)?;
         let distribution = Distribution::of([latency_of(op)])?;
         let together = m.headline_ops();
-        let count = together.iter().map(|(_, op)| op.count).sum();
+        let count = together.iter().fold(0_u64, |sum, (_, op)| sum.saturating_add(op.count));
         let is_alone = together.len() == 1 && kind != OpKind::Sync;
         let shared = if is_alone { None } else { total_rate(m, Figure::Iops).map(|rate| (rate, count)) };
         Some(Self { op, distribution, is_open_loop: m.workload.rate.is_some(), shared })
@@ -208,10 +214,19 @@ impl<'a> OpRun<'a> {
         Some(clusters.max(by_rate.min(self.latencies_per_cell())).max(1.0))
     }
 
-    /// How many make one if all in a cell of the series are alike, and cells as correlated as their counts: it cannot be worse.
+    /// How many make one if all in a cell of the series are alike, and cells as correlated as their counts: it cannot be worse. Cells in which the disk stalled are
+    /// looked at and looked away from: a few of them hide how the others wander.
     fn latencies_per_cell(&self) -> f64 {
         let counts: Vec<f64> = self.op.series.cells.iter().map(|cell| cell.ops as f64).collect();
-        if counts.len() < 2 { f64::INFINITY } else { self.distribution.count() as f64 / counts.len() as f64 * estimate::widening(&counts) }
+        if counts.len() < 2 {
+            return f64::INFINITY;
+        }
+        let mut sorted = counts.clone();
+        sorted.sort_by(f64::total_cmp);
+        let usual = STALLED * sorted[sorted.len() / 2];
+        let flowing: Vec<f64> = counts.iter().copied().filter(|count| *count >= usual).collect();
+        let wide = estimate::widening(&counts).max(if flowing.len() > 1 { estimate::widening(&flowing) } else { 1.0 });
+        self.distribution.count() as f64 / counts.len() as f64 * wide
     }
 
     fn mean(&self) -> Estimate {

@@ -1,7 +1,7 @@
 //! The metrics of a survey: rates by position, the burst rate, access times.
 //!
-//! What a curve looks like is no error of it, so curves are compared position by position: the error of their ratio is that of the differences between
-//! neighbouring positions (von Neumann 1941), in which the shapes cancel.
+//! What a curve looks like is no error of it. The average has the record's own interval, which knows that. The slowest and the fastest point are known as well
+//! as any point is: by how much the ratio of the two curves differs between neighbouring positions (von Neumann 1941), in which their shapes cancel.
 
 use super::comparable::{Part, Surveyed, of_survey};
 use super::figures::of_estimates;
@@ -12,6 +12,9 @@ use diskproof_model::comparison::{Basis, Figure, Holder, Reason, Unmatched};
 use diskproof_model::record::Estimate;
 use diskproof_model::surface::{RateSummary, SeekPattern};
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
+
+/// A figure of a curve and where it stands.
+type Extract = (Figure, fn(&RateSummary) -> f64);
 
 /// Fewest positions that say how a curve varies.
 const POSITIONS_MIN: usize = 10;
@@ -86,7 +89,7 @@ fn name(part: Part, target: usize, metric: &str, figure: Figure, headline: bool)
 
 fn curve(a: &[Surveyed<'_>], b: &[Surveyed<'_>], reasons: &[Reason]) -> Vec<Row> {
     let Some(target) = a.first().map(|s| s.surface.target) else { return Vec::new() };
-    let errors = if a.len() == 1 && b.len() == 1 { paired_errors(&a[0], &b[0]) } else { None };
+    let of_a_point = if a.len() == 1 && b.len() == 1 { point_error(&a[0], &b[0]) } else { None };
     let wall_ns = a.iter().chain(b).map(|s| s.surface.curve_ns).max().unwrap_or(0);
     let figures: [Extract; 3] =
         [(Figure::CurveAverage, |rate| rate.average.value), (Figure::CurveMin, |rate| rate.min), (Figure::CurveMax, |rate| rate.max)];
@@ -95,15 +98,14 @@ fn curve(a: &[Surveyed<'_>], b: &[Surveyed<'_>], reasons: &[Reason]) -> Vec<Row>
             side.iter().filter_map(|s| s.surface.rate.as_ref()).map(|rate| estimate(rate, figure, value(rate))).collect()
         };
         let (mut a, mut b) = (of_estimates(&estimates(a))?, of_estimates(&estimates(b))?);
-        let paired = errors.as_ref().map(|errors| errors.of(figure));
-        if let Some((error, freedom)) = paired {
+        let headline = figure == Figure::CurveAverage;
+        if let Some((error, freedom)) = of_a_point.filter(|_| !headline) {
             // The error belongs to the pair; half of its square to each side.
             let half = error / std::f64::consts::SQRT_2;
             (a.sample.within, b.sample.within) = (Within::Error { error: half, freedom }, Within::Error { error: half, freedom });
         }
-        let headline = figure == Figure::CurveAverage;
         let mut row = Row::new(name(Part::Curve, target, figure.as_str(), figure, headline), (a, b), wall_ns, reasons);
-        row.basis = paired.map(|_| Basis::Positions);
+        row.basis = of_a_point.map(|_| Basis::Positions);
         Some(row)
     };
     figures.into_iter().filter_map(row).collect()
@@ -117,35 +119,19 @@ fn estimate(rate: &RateSummary, figure: Figure, value: f64) -> Estimate {
     }
 }
 
-/// A figure of a curve and where it stands.
-type Extract = (Figure, fn(&RateSummary) -> f64);
-
-/// Errors of the logarithm of the ratio of two curves.
-struct PairedErrors {
-    point: f64,
-    average: f64,
-    freedom: f64,
-}
-
-impl PairedErrors {
-    fn of(&self, figure: Figure) -> (f64, f64) {
-        (if figure == Figure::CurveAverage { self.average } else { self.point }, self.freedom)
-    }
-}
-
-/// `None` where the curves do not have the same number of positions, or too few.
-fn paired_errors(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<PairedErrors> {
+/// Error of the logarithm of the ratio of two curves at one position, and its degrees of freedom; `None` where they do not have the same number of positions,
+/// or too few.
+fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<(f64, f64)> {
     let (a, b) = (&a.run.record.curve, &b.run.record.curve);
     let pairs = a.iter().zip(b).map(|(a, b)| (a.bytes_per_second, b.bytes_per_second));
     let logs: Vec<f64> = pairs.filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (b / a).ln()).collect();
     if a.len() != b.len() || logs.len() < POSITIONS_MIN {
         return None;
     }
-    let n = logs.len() as f64;
+    let steps = (logs.len() - 1) as f64;
     let squares: f64 = logs.windows(2).map(|w| (w[1] - w[0]).powi(2)).sum();
-    let point = (squares / (2.0 * (n - 1.0))).sqrt();
-    // The estimate from successive differences is worth two thirds of the degrees of freedom of the usual one (von Neumann 1941).
-    Some(PairedErrors { point, average: point / n.sqrt(), freedom: (n - 1.0) * 2.0 / 3.0 })
+    // From successive differences it is worth two thirds of the degrees of freedom of the usual one.
+    Some(((squares / (2.0 * steps)).sqrt(), steps * 2.0 / 3.0))
 }
 
 fn burst(a: &[Surveyed<'_>], b: &[Surveyed<'_>], reasons: &[Reason]) -> Option<Row> {

@@ -388,6 +388,46 @@ fn records_without_figures_compare_to_nothing() {
 }
 
 #[test]
+fn series_that_no_run_makes_are_survived() {
+    let mut odd = healthy::record();
+    for (i, op) in odd.measurements.iter_mut().flat_map(|m| m.ops.values_mut()).enumerate() {
+        op.series.interval_ns = if i % 2 == 0 { 0 } else { 7 };
+        op.count = u64::MAX;
+        op.iops.n = 0;
+    }
+    assert!(!held(&[&odd], &[&healthy::record()]).metrics.is_empty());
+}
+
+#[test]
+fn a_median_is_given_little_credit_for_what_stalls_hide() {
+    // Typical latencies of 400 µs that wander by 5 % over seconds, and a rate that a few long stalls make vary far more.
+    let record = |seed: u64| {
+        let mut op = OpMeasurement::default();
+        let mut noise = Noise(seed);
+        let mut pace = noise.normal();
+        let mut time_ns = 0.0;
+        while time_ns < 20e9 {
+            let stalls = noise.uniform() < 0.000_5;
+            pace = 0.9995 * pace + (1.0 - 0.9995_f64 * 0.9995).sqrt() * noise.normal();
+            let ns = if stalls { 2e8 * noise.exponential() } else { 4e5 * (0.05 * pace).exp() * (1.0 + 0.01 * noise.normal()) };
+            time_ns += ns;
+            op.latency.record(ns as u64);
+            op.series.add(time_ns as u64, &Cell { ops: 1, bytes: 8192, errors: 0, latency_max_ns: ns as u64 }, 8192);
+        }
+        (op.count, op.bytes) = (op.series.total().ops, op.series.total().bytes);
+        run_of(op, 20, &seed.to_string())
+    };
+    let covers = |seed: u64| {
+        let candidate = held(&[&record(seed)], &[&record(seed + 100)]);
+        let ratio = metric(&candidate, "random-read-d1.p50").ratio.unwrap();
+        ratio.low_95 <= 1.0 && ratio.high_95.is_none_or(|high| high >= 1.0)
+    };
+    // The rank alone, among 37,500 latencies, would cover 2 of 30; a pace that stays for nearly a second is beyond what cells of 100 ms show in full.
+    let covering = (0..30).filter(|seed| covers(*seed)).count();
+    assert!(covering >= 21, "{covering} of 30");
+}
+
+#[test]
 fn questions_that_make_no_sense_are_refused() {
     let record = healthy::record();
     for margin in [0.0, -0.1, 1.0, f64::NAN] {
@@ -441,7 +481,7 @@ fn surveyed_record(speed: f64, seed: u64) -> Record {
     let mut noise = Noise(seed);
     let curve = (0..100u32).map(|i| {
         let rate = speed * (200e6 - 1e6 * f64::from(i)) * (1.0 + 0.01 * noise.normal());
-        let (bytes, offset_bytes) = (8 << 20, (1u64 << 33) * u64::from(i));
+        let (bytes, offset_bytes) = (8 << 20, (1u64 << 40) / 100 * u64::from(i));
         CurvePoint {
             offset_bytes,
             bytes_per_second: rate,
@@ -496,15 +536,15 @@ fn surveyed_record(speed: f64, seed: u64) -> Record {
 }
 
 #[test]
-fn curves_compare_position_by_position() {
+fn the_shape_of_a_curve_is_no_error_of_it() {
     let (a, b) = (surveyed_record(1.0, 1), surveyed_record(1.03, 2));
     let candidate = held(&[&a], &[&b]);
     let average = metric(&candidate, "curve.average");
     assert_eq!((average.verdict, average.basis, average.headline), (Verdict::Better, Basis::Positions, true), "{average:?}");
     let ratio = average.ratio.unwrap();
     assert!(
-        (1.026..1.034).contains(&ratio.value) && ratio.low_95 > 1.024 && ratio.high_95.unwrap() < 1.036,
-        "the shapes cancel: {ratio:?}"
+        (1.026..1.034).contains(&ratio.value) && ratio.low_95 > 1.022 && ratio.high_95.unwrap() < 1.038,
+        "the shape is no error: {ratio:?}"
     );
     let slowest = metric(&candidate, "curve.min").ratio.unwrap();
     assert!(slowest.high_95.unwrap() - slowest.low_95 > 0.04, "one position alone is known to 1 %: {slowest:?}");
@@ -530,6 +570,9 @@ fn findings_on_the_survey_spoil_the_survey() {
         reproduce: None,
     });
     assert!(held(&[&a], &[&b]).metrics.iter().all(|m| m.verdict == Verdict::NotComparable));
+    b.findings[0].evidence[0].path = "/surface/seeks/random/min_ns".to_owned();
+    let candidate = held(&[&a], &[&b]);
+    assert!(candidate.metrics.iter().all(|m| (m.verdict == Verdict::NotComparable) == (m.subject == "access")), "{candidate:#?}");
 }
 
 #[test]

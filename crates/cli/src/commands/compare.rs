@@ -3,13 +3,14 @@
 use crate::args::ColorWhen;
 use crate::failure::{Exit, Failure};
 use crate::formats::Format;
-use crate::output::{complain, save_document, style, to_stdout, try_out, unless_unread};
+use crate::output::{complain, save_document, style, to_stdout, try_out, unless_unread, write_page};
 use crate::saved::{Kept, load_all, short};
 use anyhow::Context as _;
 use clap::ArgAction;
 use diskproof_analysis::compare::{CompareError, Group, Limit, MARGIN, Question, Run, compare as hold_against};
 use diskproof_model::comparison::{Comparison, ConditionOutcome};
 use diskproof_model::record::{Record, Tool};
+use diskproof_report::style::{Color, Style};
 use diskproof_report::terminal::MetricDetail;
 use diskproof_report::{json, terminal};
 use std::path::PathBuf;
@@ -140,9 +141,13 @@ fn deliver(comparison: &Comparison, compare: &Compare) -> anyhow::Result<()> {
         saved.with_context(|| format!("-o {}: the comparison could not be saved", path.display()))?;
     }
     let detail = if compare.all { MetricDetail::All } else { MetricDetail::Telling };
-    unless_unread(to_stdout(|out| match compare.json {
-        true => json::write_comparison(comparison, out),
-        false => terminal::write_comparison(comparison, detail, &style(compare.color), out),
+    unless_unread(to_stdout(|out| {
+        if compare.json {
+            return json::write_comparison(comparison, out);
+        }
+        let mut page = Vec::new();
+        terminal::write_comparison(comparison, detail, &Style { color: Color::Ansi, ..style(compare.color) }, &mut page)?;
+        write_page(&String::from_utf8_lossy(&page), compare.color, out)
     }))
 }
 

@@ -18,7 +18,7 @@ const COLUMNS: usize = 6;
 const STACKED_INDENT: usize = 14;
 /// Column at which an explanation hangs.
 const HANGING_INDENT: usize = 4;
-/// More than this many times as much is not worth naming: the difference is as large as the margin.
+/// More than this many times as much is not worth naming.
 const TIMES_MAX: f64 = 1000.0;
 
 /// How many metrics are shown.
@@ -208,7 +208,9 @@ fn write_undecided(page: &mut Page<'_>, candidate: &Candidate, detail: MetricDet
 fn needed_text(metric: &MetricComparison) -> String {
     match (metric.needed, metric.ratio) {
         (_, None) => "measured for too short a time to have an interval; measure at least 2 s".to_owned(),
-        (Some(Needed { times, .. }), _) if times > TIMES_MAX => "the difference is about as large as the margin; see --margin".to_owned(),
+        (Some(Needed { times, .. }), _) if times > TIMES_MAX => {
+            "more than 1000 times as long: too noisy, or as large as the margin; see --margin".to_owned()
+        }
         (Some(Needed { runs: Some(runs), .. }), _) => format!("about {runs} runs a side"),
         (Some(Needed { times, measure_ns: Some(ns), .. }), _) => {
             format!("{} as long, {} a side", glue(&times_text(times)), glue(&format_duration(ns)))
