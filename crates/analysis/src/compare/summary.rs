@@ -90,6 +90,7 @@ pub(super) fn notes(baseline: &Group<'_>, group: &Group<'_>, sides: &Sides<'_>, 
     for (name, _) in both.iter().filter(|(_, run)| run.record.partial) {
         notes.push(format!("{name} ended before its plan did; what it measured in full is compared."));
     }
+    notes.extend(both.iter().filter_map(|(name, run)| busy(name, run)));
     notes.extend(unsettled(&both));
     notes.extend(lengths(sides));
     if sides.a.len() == 1 && sides.b.len() == 1 && metrics.iter().any(|m| m.ratio.is_some()) {
@@ -99,6 +100,16 @@ pub(super) fn notes(baseline: &Group<'_>, group: &Group<'_>, sides: &Sides<'_>, 
         );
     }
     notes
+}
+
+/// A machine with more to do than processors: what waits for one looks like a slow disk, and differs from run to run by more than any interval tells.
+fn busy(name: &str, run: &super::Run<'_>) -> Option<String> {
+    let host = &run.record.host;
+    let load: f64 = host.load_average.as_ref()?.split_whitespace().next()?.parse().ok()?;
+    let cpus = host.cpus;
+    (load > f64::from(cpus)).then(|| {
+        format!("{name} began at a load of {load:.1} on {cpus} processors: what waits for a processor counts as the disk's time. Compare runs of a quiet machine.")
+    })
 }
 
 fn unsettled(runs: &[&(String, &super::Run<'_>)]) -> Option<String> {

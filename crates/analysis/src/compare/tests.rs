@@ -388,6 +388,15 @@ fn records_without_figures_compare_to_nothing() {
 }
 
 #[test]
+fn a_busy_machine_is_told() {
+    let busy = changed(|run| (run.0.host.load_average, run.0.host.cpus) = (Some("9.31 4.00 1.00".to_owned()), 8));
+    let quiet = changed(|run| (run.0.run_id, run.0.host.load_average) = ("quiet".to_owned(), Some("0.31".to_owned())));
+    let candidate = held(&[&quiet], &[&busy]);
+    assert!(candidate.notes[0].starts_with("B began at a load of 9.3 on 8 processors"), "{:?}", candidate.notes);
+    assert!(!candidate.notes.iter().any(|note| note.contains("A began")));
+}
+
+#[test]
 fn series_that_no_run_makes_are_survived() {
     let mut odd = healthy::record();
     for (i, op) in odd.measurements.iter_mut().flat_map(|m| m.ops.values_mut()).enumerate() {
