@@ -9,6 +9,9 @@ use diskproof_model::target::{Layer, LayerKind, TargetIdentity, WriteCache};
 use diskproof_model::units::format_bytes;
 use std::collections::BTreeSet;
 
+/// Values that are told where the runs of a side differ among themselves.
+const VALUES_MAX: usize = 3;
+
 /// A fact of a record, as text; empty where it is not known.
 type Fact = (&'static str, fn(&Record) -> Vec<String>);
 
@@ -45,9 +48,11 @@ pub(super) fn differences(a: &[Run<'_>], b: &[Run<'_>]) -> Vec<Difference> {
     let values = |side: &[Run<'_>], fact: fn(&Record) -> Vec<String>| {
         side.iter().map(|run| fact(run.record).join(" + ")).collect::<BTreeSet<String>>()
     };
-    let text = |values: BTreeSet<String>| match values.into_iter().collect::<Vec<_>>().join(" / ") {
-        text if text.is_empty() => "unknown".to_owned(),
-        text => text,
+    let text = |values: BTreeSet<String>| {
+        let unnamed = values.len().saturating_sub(VALUES_MAX);
+        let named = values.into_iter().take(VALUES_MAX).map(|value| if value.is_empty() { "unknown".to_owned() } else { value });
+        let more = (unnamed > 0).then(|| format!("{unnamed} more"));
+        named.chain(more).collect::<Vec<_>>().join(" / ")
     };
     let differing = |(what, fact): &Fact| {
         let (x, y) = (values(a, *fact), values(b, *fact));

@@ -1,5 +1,6 @@
 //! A comparison in a sentence or two, and what a reader has to know beside it. Said here once, so that every printer says the same.
 
+use super::comparable::load;
 use super::{Group, Sides};
 use diskproof_model::comparison::{MetricComparison, Tally, Verdict};
 use diskproof_model::units::format_duration;
@@ -104,9 +105,7 @@ pub(super) fn notes(baseline: &Group<'_>, group: &Group<'_>, sides: &Sides<'_>, 
 
 /// A machine with more to do than processors: what waits for one looks like a slow disk, and differs from run to run by more than any interval tells.
 fn busy(name: &str, run: &super::Run<'_>) -> Option<String> {
-    let host = &run.record.host;
-    let load: f64 = host.load_average.as_ref()?.split_whitespace().next()?.parse().ok()?;
-    let cpus = host.cpus;
+    let (load, cpus) = (load(run.record)?, run.record.host.cpus);
     (load > f64::from(cpus)).then(|| {
         format!("{name} began at a load of {load:.1} on {cpus} processors: what waits for a processor counts as the disk's time. Compare runs of a quiet machine.")
     })

@@ -394,6 +394,15 @@ fn a_busy_machine_is_told() {
     let candidate = held(&[&quiet], &[&busy]);
     assert!(candidate.notes[0].starts_with("B began at a load of 9.3 on 8 processors"), "{:?}", candidate.notes);
     assert!(!candidate.notes.iter().any(|note| note.contains("A began")));
+    assert_eq!(candidate.all.not_comparable, 0);
+    // Far busier: one run a side tells nothing, and several tell how they differ.
+    let overloaded =
+        |id: &str| changed(|run| (run.0.run_id, run.0.host.load_average, run.0.host.cpus) = (id.to_owned(), Some("17.0".to_owned()), 8));
+    let (one, other) = (overloaded("one"), overloaded("other"));
+    let candidate = held(&[&quiet], &[&one]);
+    assert_eq!(candidate.all.not_comparable, candidate.all.total());
+    assert_eq!(candidate.metrics[0].reasons[0].code, "busy-machine");
+    assert_eq!(held(&[&quiet], &[&one, &other]).all.not_comparable, 0);
 }
 
 #[test]
