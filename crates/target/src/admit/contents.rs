@@ -63,9 +63,7 @@ fn clearing(path: &str, signature: &Signature) -> String {
     let place = quoted(&place);
     match (signature.clearing, in_partition) {
         // Without its node no tool reaches into a partition; with the table its partitions are given up.
-        (_, Some(SliceName::Number(_))) => {
-            format!("partx --add {place} makes it a device; {SAVED}, wipefs --all {place} gives up the table and all in it")
-        }
+        (_, Some(SliceName::Number(_))) => format!("{SAVED} (partx --add {place} makes it a device): wipefs --all {place}"),
         (Clearing::Wipefs, _) => format!("{SAVED}: wipefs --all {place}; where that finds nothing: {}", zeros(path, signature.offset)),
         (Clearing::ZpoolLabelclear, _) => format!("{SAVED}: zpool labelclear -f {place}, or wipefs --all {place}"),
         (Clearing::Zeros, _) => format!("{SAVED}: {}", zeros(path, signature.offset)),

@@ -111,15 +111,6 @@ fn family(root: &SysRoot, identity: &TargetIdentity, doubts: &mut Doubts) -> Opt
         );
         return None;
     };
-    let node = family.target.node();
-    if !family.slices.is_empty() {
-        let names: Vec<&str> =
-            family.members.iter().filter(|member| member.at.join("partition").exists()).map(|m| m.name.as_str()).collect();
-        doubts.add(
-            format!("the kernel knows partitions on it ({})", names.join(", ")),
-            format!("partx --delete {node}, once none of them is needed"),
-        );
-    }
     for other in &family.overlapping {
         doubts.add(format!("the partition {other} overlaps it"), "mend the partition table, or name the whole disk");
     }

@@ -10,6 +10,7 @@ pub(crate) use image::{Image, Unreadable};
 pub(crate) use partition_tables::{Slice, SliceName};
 
 use image::View;
+use std::collections::HashSet;
 
 /// How a mark is taken away once nothing is needed any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,9 @@ pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> Found {
             signatures.extend(signatures_of(&view, partition_tables::read(&view).marks, Some(&slice)));
         }
     }
+    // A partition that begins where the disk does has the disk's marks.
+    let mut seen = HashSet::new();
+    signatures.retain(|signature| seen.insert((signature.what, signature.offset)));
     Found { signatures, unreadable: image.unreadable() }
 }
 

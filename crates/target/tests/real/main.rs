@@ -2,5 +2,6 @@
 // Clippy's own exception for tests covers test functions only, not what they call.
 #![allow(clippy::unwrap_used)]
 
+mod gate;
 mod identity;
 mod opening;

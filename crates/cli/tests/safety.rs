@@ -1,0 +1,228 @@
+//! The gate as a user meets it: what is refused, with which exit code and words, and that not one byte of it changes; and that what was given up in full
+//! is really written to. What the gate finds is tested in crates/target/tests.
+#![allow(clippy::unwrap_used)] // a failed step fails the test
+
+mod program;
+
+use diskproof_model::measurement::OpKind;
+use diskproof_simdisk::testbed::{Loop, Mount, TempDir, can_run, place, run};
+use program::{Ran, content_hash, random_file};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+const MIB: u64 = 1 << 20;
+
+/// A loop device full of random bytes, which hold no mark of anything.
+struct Disk {
+    device: Loop,
+    place: TempDir,
+}
+
+impl Disk {
+    fn new(size_bytes: u64) -> Self {
+        let place = place();
+        let image = place.path().join("image");
+        random_file(&image, size_bytes);
+        Self { device: Loop::over(&image, &["--direct-io=on"]), place }
+    }
+
+    fn node(&self) -> &Path {
+        &self.device.node
+    }
+
+    fn hash(&self) -> String {
+        run("blockdev", &["--flushbufs", self.node().to_str().unwrap()]);
+        content_hash(self.node())
+    }
+}
+
+impl Drop for Disk {
+    /// Partitions that the kernel was told of, and the write protection, outlive the loop device.
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("blockdev").arg("--setrw").arg(self.node()).status();
+        let _ = std::process::Command::new("partx").arg("--delete").arg(self.node()).stderr(std::process::Stdio::null()).status();
+    }
+}
+
+fn diskproof<S: AsRef<OsStr>>(verb: &str, target: &Path, flags: &[S]) -> Ran {
+    program::run([OsStr::new(verb), target.as_os_str()].into_iter().chain(flags.iter().map(AsRef::as_ref)))
+}
+
+/// Refused by every verb that writes: exit 3, nothing on stdout, all these parts on stderr, nothing written.
+fn assert_refused(disk: &Disk, target: &Path, name: &str, parts: &[&str]) {
+    let before = disk.hash();
+    let runs: [&[&str]; 4] = [
+        &["run", "--rw", "randwrite"],
+        &["run", "--rw", "write", "--buffered", "--dry-run"],
+        &["run", "--rw", "randrw", "--engine", "mmap"],
+        &["check"],
+    ];
+    for words in runs {
+        let flags = [&words[1..], &["--time", "1s", "--destroy", name]].concat();
+        let ran = diskproof(words[0], target, &flags);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{words:?}: {}", ran.err);
+        assert!(ran.err.starts_with("diskproof: error: refused to overwrite /") && ran.err.contains("Nothing was written."), "{}", ran.err);
+        parts.iter().for_each(|part| assert!(ran.err.contains(part), "'{part}' is missing: {}", ran.err));
+    }
+    assert_eq!(disk.hash(), before);
+}
+
+#[test]
+fn a_disk_that_was_given_up_is_written_to() {
+    if !can_run("a_disk_that_was_given_up_is_written_to", &["losetup"]) {
+        return;
+    }
+    let disk = Disk::new(64 * MIB);
+    let name = disk.device.name();
+    let before = disk.hash();
+    let dry = diskproof("run", disk.node(), &["--rw", "randwrite", "--bytes", "8M", "--destroy", name, "--dry-run"]);
+    assert_eq!((dry.code, disk.hash() == before), (Some(0), true), "{}", dry.err);
+    assert!(dry.out.contains("8 MiB") && dry.out.contains("whose content is lost"), "{}", dry.out);
+    for engine in ["uring", "sync", "aio", "mmap"] {
+        let before = disk.hash();
+        let flags = ["--rw", "randwrite", "--bytes", "8M", "--destroy", name, "--engine", engine, "--verify", "--json"];
+        let ran = diskproof("run", disk.node(), &flags);
+        assert_eq!(ran.code, Some(0), "{engine}: {}", ran.err);
+        assert!(ran.err.contains("writes at most 8 MiB to the device"), "{}", ran.err);
+        let verified = ran.record().measurements[0].verify.clone().unwrap();
+        assert!(verified.blocks > 0 && verified.bad_blocks == 0 && disk.hash() != before, "{engine}");
+    }
+    let ran = diskproof("check", disk.node(), &["--time", "1s", "--destroy", name, "--json"]);
+    assert_eq!((ran.code, ran.record().plan.skipped.len()), (Some(0), 0), "{}", ran.err);
+    let wrote = |name: &str| ran.record().measurements.iter().any(|m| m.workload.name == name && m.asked.write_bytes > 0);
+    assert!(["sequential-write", "commit-fdatasync", "mixed-sequential", "mixed-random", "random-write-d32"].into_iter().all(wrote));
+    // Nothing of it keeps the next run away.
+    assert_eq!(diskproof("run", disk.node(), &["--rw", "write", "--ops", "10", "--destroy", name, "--quiet"]).code, Some(0));
+}
+
+#[test]
+fn reading_needs_no_leave_and_uses_none() {
+    if !can_run("reading_needs_no_leave_and_uses_none", &["losetup", "mkfs.ext4"]) {
+        return;
+    }
+    let disk = Disk::new(64 * MIB);
+    run("mkfs.ext4", &["-q", disk.node().to_str().unwrap()]);
+    let before = disk.hash();
+    run("blockdev", &["--setro", disk.node().to_str().unwrap()]);
+    for flags in [&["--destroy", "no such name"][..], &["--destroy", disk.device.name()], &[]] {
+        let ran = diskproof("run", disk.node(), &[&["--ops", "100", "--json"], flags].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        assert_eq!(ran.record().measurements[0].ops[&OpKind::Read].count, 100);
+    }
+    let ran = diskproof("check", disk.node(), &["--time", "1s", "--read-only", "--json", "--destroy", disk.device.name()]);
+    assert!(ran.code == Some(0) && ran.record().measurements.iter().all(|m| m.asked.write_bytes == 0), "{}", ran.err);
+    assert_eq!(disk.hash(), before);
+}
+
+#[test]
+fn every_reason_comes_at_once_with_its_deed() {
+    if !can_run("every_reason_comes_at_once_with_its_deed", &["losetup", "mkfs.ext4", "sfdisk", "partx"]) {
+        return;
+    }
+    let disk = Disk::new(64 * MIB);
+    let (node, name) = (disk.node().to_str().unwrap().to_owned(), disk.device.name().to_owned());
+    assert_refused(&disk, disk.node(), "", &["--destroy '' does not name it", "kernel name in full"]);
+    assert_refused(&disk, disk.node(), &name[..name.len() - 1], &["does not name it"]);
+    run("sh", &["-c", &format!("echo '2048,32768,L' | sfdisk -q --no-reread --no-tell-kernel --label gpt {node}")]);
+    run("partx", &["--add", &node]);
+    let part = disk.device.partition(1);
+    run("mkfs.ext4", &["-q", part.to_str().unwrap()]);
+    let mount = Mount::new("ext4", part.to_str().unwrap(), &disk.place.path().join("mnt"), "ro");
+    let parts = [
+        &format!("  - {} is mounted at {} (ext4) → umount ", part.display(), mount.point.display())[..],
+        &format!("  - it holds a mark of: GPT partition table (byte 512) → after saving what it holds: wipefs --all {node}"),
+        "  - it holds a mark of: backup GPT partition table",
+        &format!(
+            "ext2/3/4 filesystem or its journal in partition {name}p1 (byte 1049656) → after saving what it holds: wipefs --all {}",
+            part.display()
+        ),
+    ];
+    assert_refused(&disk, disk.node(), &name, &parts);
+    let link: PathBuf = disk.place.path().join("link");
+    std::os::unix::fs::symlink(&part, &link).unwrap();
+    assert_refused(&disk, &link, &format!("{name}p1"), &[parts[0]]);
+    let without = diskproof("run", disk.node(), &["--rw", "write"]);
+    assert!(without.code == Some(3) && without.err.contains("its name was not given → name a directory on it"), "{}", without.err);
+    drop(mount);
+    run("partx", &["--delete", &node]);
+}
+
+#[test]
+fn leave_for_what_is_no_target_is_a_mistake() {
+    let place = place();
+    let file = place.path().join("data");
+    random_file(&file, 2 * MIB);
+    let ran = diskproof("run", &file, &["--destroy", "loop0"]);
+    assert!(ran.code == Some(2) && ran.err.contains("--destroy gives up a block device"), "{}", ran.err);
+    let ran = diskproof("check", place.path(), &["--overwrite"]);
+    assert!(ran.code == Some(2) && ran.err.contains("--overwrite gives up a regular file"), "{}", ran.err);
+}
+
+#[test]
+fn a_file_is_overwritten_in_its_size_or_not_at_all() {
+    let place = place();
+    let file = place.path().join("data");
+    // Not a whole number of blocks: nothing may be added.
+    random_file(&file, 16 * MIB + 1000);
+    let before = content_hash(&file);
+    let refused = diskproof("check", &file, &["--time", "1s", "--json"]);
+    assert!(
+        refused.code == Some(0) && refused.record().plan.skipped.iter().all(|skipped| skipped.why.contains("--overwrite")),
+        "{}",
+        refused.err
+    );
+    assert_eq!(diskproof("run", &file, &["--rw", "write", "--ops", "1"]).code, Some(3));
+    assert_eq!(content_hash(&file), before);
+    for flags in [&["--rw", "write", "--bs", "1M", "--bytes", "40M"][..], &["--rw", "randwrite", "--buffered", "--ops", "3000"]] {
+        let before = content_hash(&file);
+        let ran = diskproof("run", &file, &[flags, &["--overwrite", "--json"]].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        assert!(ran.err.contains("whose content is lost"), "{}", ran.err);
+        assert_ne!(content_hash(&file), before);
+        assert_eq!(std::fs::metadata(&file).unwrap().len(), 16 * MIB + 1000);
+    }
+    std::fs::hard_link(&file, place.path().join("other")).unwrap();
+    let before = content_hash(&file);
+    let ran = diskproof("run", &file, &["--rw", "write", "--ops", "1", "--overwrite"]);
+    assert!(ran.code == Some(3) && ran.err.contains("2 names (hard links)"), "{}", ran.err);
+    assert_eq!(content_hash(&file), before);
+}
+
+/// Whoever opens something under test for writing has to come through the gate: no other crate of the program asks the kernel for it.
+#[test]
+fn nothing_but_the_gate_opens_for_writing() {
+    // Files of the program's own: records, reports, the history; and the disks of tests.
+    const OWN_FILES: [&str; 6] = ["cli/src/output.rs", "cli/src/saved.rs", "history/", "simdisk/", "target/", "report/"];
+    const WORDS: [&str; 9] =
+        [".write(true)", ".append(true)", "File::create", "File::options", "OpenOptions", "fs::write", "O_RDWR", "O_WRONLY", "OFlags::"];
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut found = Vec::new();
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path().join("src")).collect();
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path()) {
+            let name = path.strip_prefix(crates).unwrap().display().to_string();
+            if path.is_dir() {
+                folders.push(path);
+            } else if name.ends_with(".rs") && !name.ends_with("tests.rs") && !OWN_FILES.iter().any(|own| name.starts_with(own)) {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]").next().unwrap();
+                found.extend(WORDS.iter().filter(|word| code.contains(**word)).map(|word| format!("{name}: {word}")));
+            }
+        }
+    }
+    assert_eq!(found, [""; 0], "what is under test is opened in crates/target only");
+    // Within it, three places: scratch files, what was given up, and nothing else.
+    let mut writers: Vec<String> = Vec::new();
+    let mut folders = vec![crates.join("target/src")];
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if std::fs::read_to_string(&path).unwrap().split("#[cfg(test)]").next().unwrap().contains("OFlags::RDWR") {
+                writers.push(path.file_name().unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    writers.sort();
+    assert_eq!(writers, ["scratch.rs", "seize.rs"]);
+}
