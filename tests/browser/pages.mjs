@@ -43,11 +43,25 @@ function made_hostile() {
   return record;
 }
 
+/** Whatever a comparison quotes from records and from the user. */
+function hostile_comparison() {
+  const comparison = fixture("comparison");
+  comparison.baseline.label = comparison.candidates[0].summary = hostile;
+  comparison.candidates[0].metrics = comparison.candidates[0].metrics.map((metric) => ({ ...metric, subject: hostile, metric: hostile }));
+  comparison.candidates[0].percentiles = comparison.candidates[0].percentiles.map((pair) => ({ ...pair, subject: hostile }));
+  comparison.candidates[0].notes = [hostile];
+  return comparison;
+}
+
 /** Name, maker of the record, whether it has charts, and whether its colours are checked in the dark too. */
 export const pages = [
   { name: "check", make: () => fixture("check-directory"), charts: true, dark: true },
   { name: "check-partial", make: partial, charts: true },
   { name: "check-empty", make: empty, charts: false },
+  { name: "run", make: () => fixture("run-depths"), charts: true },
+  { name: "curve", make: () => fixture("curve-scan"), charts: true, dark: true },
+  { name: "compare", make: () => fixture("comparison"), charts: true, dark: true },
+  { name: "compare-hostile", make: hostile_comparison, charts: true },
   { name: "check-hostile", make: made_hostile, charts: true },
 ];
 

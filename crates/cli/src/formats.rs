@@ -78,15 +78,17 @@ impl Format {
 
     /// The file that this format makes of a comparison; `None` where it knows records only.
     pub fn comparison<'a>(self, comparison: &'a Comparison, path: &Path) -> Option<Document<'a>> {
-        match self {
-            Self::Json => Some(Document { path: path.to_owned(), write: Box::new(|out| json::write_comparison(comparison, out)) }),
-            _ => None,
-        }
+        let write: Content<'a> = match self {
+            Self::Json => Box::new(|out| json::write_comparison(comparison, out)),
+            Self::Html => Box::new(|out| html::write_comparison(comparison, out)),
+            _ => return None,
+        };
+        Some(Document { path: path.to_owned(), write })
     }
 
     /// Whether there is such a file.
     pub fn takes_comparisons(self) -> bool {
-        matches!(self, Self::Json)
+        matches!(self, Self::Json | Self::Html)
     }
 }
 

@@ -4,7 +4,7 @@
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
-use diskproof_model::units::{format_duration, format_latency, format_rate, format_throughput};
+use diskproof_model::units::{format_bytes, format_duration, format_latency, format_rate, format_throughput};
 
 /// How well a disk suits a use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -161,7 +161,9 @@ fn graded_headline(uses: &[Use]) -> String {
 /// The figures themselves, where no grade is due.
 fn plain_headline(record: &Record) -> String {
     let mut clauses: Vec<String> = surface_clauses(record);
-    clauses.extend(record.measurements.iter().flat_map(measurement_clauses).take(CLAUSES_MAX.saturating_sub(clauses.len())));
+    if clauses.is_empty() {
+        clauses.extend(record.measurements.iter().flat_map(measurement_clauses).take(CLAUSES_MAX));
+    }
     if clauses.is_empty() { "Nothing was measured.".to_owned() } else { sentence(&clauses.join("; ")) }
 }
 
@@ -177,7 +179,12 @@ fn surface_clauses(record: &Record) -> Vec<String> {
     });
     let seek = surface.seeks.get(&diskproof_model::surface::SeekPattern::Random);
     let seek = seek.map(|seek| format!("a random access takes {} on average", format_latency(seek.mean.value.round() as u64)));
-    rate.into_iter().chain(seek).collect()
+    let scan = surface.scan.as_ref().map(|scan| match (scan.unreadable_bytes, scan.slow_blocks) {
+        (0, 0) => format!("all of {} blocks scanned read well", scan.blocks),
+        (0, slow) => format!("{slow} of {} blocks scanned are slow", scan.blocks),
+        (bytes, slow) => format!("{} could not be read, and {slow} of {} blocks scanned are slow", format_bytes(bytes), scan.blocks),
+    });
+    rate.into_iter().chain(seek).chain(scan).collect()
 }
 
 fn measurement_clauses(m: &MeasurementRecord) -> Vec<String> {

@@ -55,7 +55,7 @@ pub struct Compare {
     /// Print the comparison as JSON
     #[arg(long)]
     pub json: bool,
-    /// Write the comparison to a file; the format follows the extension: .json (repeatable)
+    /// Write the comparison to a file; the format follows the extension: .json, .html (repeatable)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub outputs: Vec<PathBuf>,
     /// Colour the result
@@ -109,7 +109,7 @@ pub fn compare(compare: &Compare) -> anyhow::Result<Exit> {
     for path in &compare.outputs {
         if !Format::of(path).is_some_and(Format::takes_comparisons) {
             let name = path.display();
-            return Err(Failure::Usage(format!("-o {name}: a comparison is written as .json; name such a file")).into());
+            return Err(Failure::Usage(format!("-o {name}: a comparison is written as .json or .html; name such a file")).into());
         }
         try_out(path)?;
     }

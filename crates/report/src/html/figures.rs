@@ -83,7 +83,7 @@ fn figure(m: &MeasurementRecord, kind: OpKind, op: &OpRecord, is_first: bool) ->
             th.operation scope="row" { (plural(kind)) "/s" }
             td.number { strong { (format_rate(op.iops.value)) } }
             td.number { "± " (op.iops.relative_half_width().map_or("?".to_owned(), percent)) }
-            td.bar { (error_bar(&op.iops)) }
+            td.drawn { (error_bar(&op.iops)) }
             td.number { (format_throughput(op.throughput.value).replace(" MB/s", "")) }
             @for time in times { td.number { (time) } }
             td.number { @if is_first { (format!("{:.1}", m.achieved_depth)) } }

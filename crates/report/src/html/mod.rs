@@ -3,6 +3,7 @@
 //! Knows nothing of files or browsers; `script.js` and `style.css` are the page's only moving parts.
 
 mod charts;
+mod comparison;
 mod document;
 mod elements;
 mod figures;
@@ -12,6 +13,7 @@ mod map;
 mod overview;
 mod read_back;
 
+pub use comparison::write_comparison;
 pub use read_back::{PageError, read_record, record_json};
 
 use crate::chart::charts;

@@ -5,6 +5,9 @@ use diskproof_model::record::Record;
 /// Where the record stands in the page.
 pub(super) const RECORD_ID: &str = "record";
 
+/// Where a comparison stands in its page.
+pub(super) const COMPARISON_ID: &str = "comparison";
+
 /// Why no record could be read from a page.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {

@@ -121,7 +121,7 @@
           values: (_, splits) => splits.map((v) => +percentOf(v).toFixed(7) + "\u2009%"), label: x.label,
         };
       }
-      return x.ticks && x.ticks.length ? { splits: () => x.ticks } : {};
+      return x.ticks && x.ticks.length ? { splits: () => x.ticks, filter: (_, splits) => splits } : {};
     }
 
     spread(axis) {
@@ -130,11 +130,23 @@
 
     upright(axis, isLog) {
       if (isLog) return { distr: 3, range: (_, low, high) => low > 0 ? [low / 1.3, high * 1.3] : [0.1, 1] };
-      return { range: (_, low, high) => {
+      return { range: (u, low, high) => {
         if (low === null) return [0, 1];
+        high = Math.max(high, this.highestError(u, axis));
         const room = (high - low || Math.abs(high) || 1) * 0.08;
         return [axis.min ?? low - room, axis.max ?? high + room];
       } };
+    }
+
+    // The upper end of the highest error bar in view.
+    highestError(u, axis) {
+      const min = u.scales.x.min ?? -Infinity, max = u.scales.x.max ?? Infinity, isRight = axis === this.data.yRight;
+      let highest = -Infinity;
+      this.data.series.forEach((series, i) => {
+        if (!this.shown[i] || series.right !== isRight) return;
+        series.half.forEach((half, k) => { const x = this.place(series.x[k]); if (!(x < min || x > max)) highest = Math.max(highest, series.y[k] + half); });
+      });
+      return highest;
     }
 
     line(series, index) {
@@ -389,7 +401,7 @@
 
   for (const button of all(".copy")) button.addEventListener("click", () => copy(button));
   const record = one("#save-record"), everything = one("#save-charts");
-  if (record) record.addEventListener("click", () => save(fileName + ".json", "application/json", one("script#record").textContent + "\n"));
+  if (record) record.addEventListener("click", () => save(fileName + ".json", "application/json", one("script#record, script#comparison").textContent + "\n"));
   if (everything) everything.addEventListener("click", () => save(fileName + "-charts.csv", "text/csv", csv(data)));
 
   // Paper has no summary to click on.

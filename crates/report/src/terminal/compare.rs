@@ -51,7 +51,7 @@ pub fn write_comparison(comparison: &Comparison, detail: MetricDetail, style: &S
 }
 
 /// B, C, D … for the candidates in their order.
-fn letter(index: usize) -> String {
+pub(crate) fn letter(index: usize) -> String {
     ('B'..='Z').nth(index).map_or("?".to_owned(), |letter| letter.to_string())
 }
 
@@ -65,7 +65,7 @@ fn write_side(page: &mut Page<'_>, letter: &str, side: &Side) -> io::Result<()> 
     }
 }
 
-fn run_text(run: &RunReference) -> String {
+pub(crate) fn run_text(run: &RunReference) -> String {
     let mut facts =
         vec![run.name.clone(), start_text(&run.started), format!("{} {}", run.verb, run.targets.join(", ")).trim_end().to_owned()];
     facts.extend(Some(run.disks.join(", ")).filter(|disks| !disks.is_empty()));
@@ -96,7 +96,7 @@ fn write_candidate(page: &mut Page<'_>, letter: &str, candidate: &Candidate, det
     Ok(())
 }
 
-fn is_shown(metric: &MetricComparison, detail: MetricDetail, candidate: &Candidate) -> bool {
+pub(crate) fn is_shown(metric: &MetricComparison, detail: MetricDetail, candidate: &Candidate) -> bool {
     let lead = || candidate.metrics.iter().find(|m| m.headline && m.subject == metric.subject && m.target == metric.target);
     let is_closed_loop = || lead().is_some_and(|lead| matches!(lead.figure, Figure::Iops | Figure::Throughput));
     let follows = matches!(metric.figure, Figure::Iops | Figure::Throughput | Figure::Mean) && is_closed_loop();
@@ -126,7 +126,7 @@ fn write_table(page: &mut Page<'_>, letter: &str, candidate: &Candidate, detail:
 }
 
 /// The workload with the number of its target, where there are several.
-fn subject_text(metric: &MetricComparison) -> String {
+pub(crate) fn subject_text(metric: &MetricComparison) -> String {
     let prefix = metric.metric.split_once(metric.subject.as_str()).map_or("", |(prefix, _)| prefix);
     format!("{prefix}{}", metric.subject)
 }
@@ -151,18 +151,19 @@ fn ink(metric: &MetricComparison) -> Ink {
     }
 }
 
-fn row(metric: &MetricComparison) -> Vec<String> {
-    // What follows the workload's name: `iops`, `read.p99`.
+/// What follows the workload's name: `iops`, `read p99`.
+pub(crate) fn figure_name(metric: &MetricComparison) -> String {
     let (_, figure) = metric.metric.split_once(metric.subject.as_str()).unwrap_or(("", &metric.metric));
-    let name = format!(
-        "  {}",
-        figure.trim_start_matches('.').replacen('.', " ", usize::from(figure.matches('.').count() > 1 && !figure.starts_with(".p")))
-    );
+    figure.trim_start_matches('.').replacen('.', " ", usize::from(figure.matches('.').count() > 1 && !figure.starts_with(".p")))
+}
+
+fn row(metric: &MetricComparison) -> Vec<String> {
+    let name = format!("  {}", figure_name(metric));
     let ratio = metric.ratio.map_or(("–".to_owned(), "–".to_owned()), |ratio| (ratio_text(ratio.value), interval_text(ratio)));
     vec![name, value_text(&metric.a), value_text(&metric.b), ratio.0, ratio.1, metric.verdict.as_str().to_owned()]
 }
 
-fn value_text(estimate: &Estimate) -> String {
+pub(crate) fn value_text(estimate: &Estimate) -> String {
     match estimate.unit.as_str() {
         "B/s" => format_throughput(estimate.value),
         "ns" => format_latency(estimate.value.round() as u64),
@@ -171,7 +172,7 @@ fn value_text(estimate: &Estimate) -> String {
 }
 
 /// Three decimals tell a thousandth; from 10 on nobody asks for it.
-fn ratio_text(ratio: f64) -> String {
+pub(crate) fn ratio_text(ratio: f64) -> String {
     match ratio {
         r if r < 9.9995 => format!("{r:.3}"),
         r if r < 99.95 => format!("{r:.1}"),
@@ -179,7 +180,7 @@ fn ratio_text(ratio: f64) -> String {
     }
 }
 
-fn interval_text(ratio: Ratio) -> String {
+pub(crate) fn interval_text(ratio: Ratio) -> String {
     match ratio.high_95 {
         Some(high) => format!("{}–{}", ratio_text(ratio.low_95), ratio_text(high)),
         None => format!("{} or more", ratio_text(ratio.low_95)),
@@ -205,7 +206,7 @@ fn write_undecided(page: &mut Page<'_>, candidate: &Candidate, detail: MetricDet
     groups.into_iter().try_for_each(|(text, names)| page.entry((Ink::Plain, ""), 2, (Ink::Plain, &format!("{}: {text}", list(names)))))
 }
 
-fn needed_text(metric: &MetricComparison) -> String {
+pub(crate) fn needed_text(metric: &MetricComparison) -> String {
     match (metric.needed, metric.ratio) {
         (_, None) => "measured for too short a time to have an interval; measure at least 2 s".to_owned(),
         (Some(Needed { times, .. }), _) if times > TIMES_MAX => {

@@ -2,7 +2,7 @@
 //! A page per file; what they share is how the model's enums are said in words.
 
 mod commands;
-mod compare;
+pub(crate) mod compare;
 pub(crate) mod figures;
 mod graph;
 pub(crate) mod health;
