@@ -86,7 +86,7 @@ Examples:
   diskproof run docs/plans/postgresql-cookbook.toml /data";
 
 const CURVE_HELP: &str = "\
-A block device is read raw, without its filesystem; nothing is written to it. A regular file is read; in a directory a scratch file is made \
+A block device is read raw, without its filesystem; nothing is written to it without --write and --destroy NAME. A regular file is read; in a directory a scratch file is made \
 (--size, default 1GiB), and positions are then those in the file. Each point is a sample of about 0.2 s inside a stream, so that no seek is in \
 the rate; at most a fiftieth of a large disk is read, and the result says how much. Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB.
 

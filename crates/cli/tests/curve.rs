@@ -13,6 +13,7 @@ use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -41,10 +42,18 @@ fn curve(target: &Path, flags: &[&str]) -> Ran {
     run([OsStr::new("curve"), target.as_os_str()].into_iter().chain(flags.iter().map(OsStr::new)))
 }
 
-/// The figures come in real time, and the machine may be busy: one good run of three is enough.
+/// The figures come in real time, and the machine may be busy: one good run of several is enough. That the figures are exact is proven in virtual time,
+/// in the engine's own tests; here they show that nothing is lost on the way to the device.
 fn eventually_true(mut attempt: impl FnMut() -> Result<(), String>) {
-    let failures: Vec<String> = (0..3).map_while(|_| attempt().err()).collect();
-    assert!(failures.len() < 3, "{failures:#?}");
+    const ATTEMPTS: usize = 4;
+    let failures: Vec<String> = (0..ATTEMPTS).map_while(|_| attempt().err()).collect();
+    assert!(failures.len() < ATTEMPTS, "{failures:#?}");
+}
+
+/// Simulated disks share the processors: those whose figures count do not run beside others of this file.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn near(what: &str, value: f64, truth: f64, share: f64) -> Result<(), String> {
@@ -58,26 +67,35 @@ fn average(record: &Record) -> f64 {
 /// Slow enough that the machine's own noise is small beside it.
 const SMALL: &str = "rpm=4200,seek=4ms/18ms/36ms,rate=48MB/24MB,zones=8,queue=32,buffer=2MiB,overhead=300us";
 
+/// How much later than the disk the answers come on this machine now, in nanoseconds.
+fn lateness() -> f64 {
+    let fixed = Simulated::new("latency=20ms", 4 * GIB);
+    let surface = curve(fixed.path(), &["--json", "--points", "0", "--reads", "50"]).record().surface.unwrap();
+    surface.seeks[&SeekPattern::Random].mean.value - 20e6
+}
+
 #[test]
 fn the_figures_are_those_of_the_disk() {
+    let _alone = alone();
     if !can_run("the_figures_are_those_of_the_disk", &["fusermount3", "losetup"]) {
         return;
     }
     let disk = Simulated::new(SMALL, 4 * GIB);
     eventually_true(|| {
-        let ran = curve(disk.path(), &["--json", "--points", "16", "--reads", "150", "--seed", "5"]);
+        let late_ns = lateness();
+        let ran = curve(disk.path(), &["--json", "--points", "4", "--sample-size", "48M", "--reads", "250", "--seed", "5"]);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
         let record = ran.record();
         let surface = record.surface.as_ref().unwrap();
-        assert_eq!((record.curve.len(), surface.span_bytes), (16, 4 * GIB));
-        let (first, last) = (&record.curve[0], &record.curve[15]);
-        assert!(last.offset_bytes + last.bytes == 4 * GIB && first.offset_bytes < 8 * MIB);
-        near("first", first.bytes_per_second, 48e6, 0.02)?;
-        near("last", last.bytes_per_second, 24e6, 0.02)?;
+        assert_eq!((record.curve.len(), surface.span_bytes), (4, 4 * GIB));
+        let (first, last) = (&record.curve[0], &record.curve[3]);
+        assert!(last.offset_bytes + last.bytes == 4 * GIB && first.offset_bytes <= 8 * MIB);
+        near("first", first.bytes_per_second, 48e6, 0.05)?;
+        near("last", last.bytes_per_second, 24e6, 0.05)?;
         // Electronics, mean seek, half a turn.
         let random = &surface.seeks[&SeekPattern::Random];
-        near("access", random.mean.value, 0.3e6 + 18e6 + 60e9 / 4200.0 / 2.0, 0.05)?;
-        assert!(random.n > 140 && surface.seeks.len() == 5 && surface.burst.is_some());
+        near("access", random.mean.value - late_ns, 0.3e6 + 18e6 + 60e9 / 4200.0 / 2.0, 0.05)?;
+        assert!(random.n == 250 && surface.seeks.len() == 5 && surface.burst.is_some());
         assert!(surface.seeks[&SeekPattern::FullStroke].mean.value > 1.3 * random.mean.value);
         assert!(surface.reproduce.starts_with("zcav -b ") && surface.curve_cpu_share > 0.0);
         // The loop device counts what it carried: nothing but what we asked for.
@@ -87,6 +105,7 @@ fn the_figures_are_those_of_the_disk() {
 
 #[test]
 fn sampling_agrees_with_full_reading() {
+    let _alone = alone();
     if !can_run("sampling_agrees_with_full_reading", &["fusermount3", "losetup"]) {
         return;
     }
@@ -102,6 +121,7 @@ fn sampling_agrees_with_full_reading() {
 
 #[test]
 fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
+    let _alone = alone();
     if !can_run("a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c", &["fusermount3", "losetup"]) {
         return;
     }
@@ -132,14 +152,14 @@ fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
         line.clear();
         assert!(err.read_line(&mut line).unwrap() > 0, "it ended before the scan");
     }
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    std::thread::sleep(std::time::Duration::from_millis(700));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let mut out = String::new();
     child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{out}");
     let record: Record = serde_json::from_str(&std::fs::read_to_string(saved).unwrap()).unwrap();
     let first = record.surface.as_ref().unwrap().scan.as_ref().unwrap();
-    assert!(record.partial && !first.finished && first.to_bytes > 0 && first.to_bytes < 256 * MIB, "{}", first.to_bytes);
+    assert!(record.partial && !first.finished && first.to_bytes < 256 * MIB, "{}", first.to_bytes);
     assert!(record.ended_early.unwrap().contains(&format!("--scan --resume {}", first.to_bytes)));
 
     let rest = curve(disk.path(), &["--scan", "--resume", saved, "--json"]).record();
@@ -153,6 +173,7 @@ fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
 
 #[test]
 fn ctrl_c_keeps_the_points_that_were_measured() {
+    let _alone = alone();
     if !can_run("ctrl_c_keeps_the_points_that_were_measured", &["fusermount3"]) {
         return;
     }
@@ -174,6 +195,7 @@ fn ctrl_c_keeps_the_points_that_were_measured() {
 
 #[test]
 fn short_strokes_errors_and_thresholds_are_told() {
+    let _alone = alone();
     if !can_run("short_strokes_errors_and_thresholds_are_told", &["fusermount3"]) {
         return;
     }
@@ -197,6 +219,7 @@ fn short_strokes_errors_and_thresholds_are_told() {
 
 #[test]
 fn nothing_that_exists_is_written() {
+    let _alone = alone();
     if !can_run("nothing_that_exists_is_written", &["losetup"]) {
         return;
     }
@@ -219,7 +242,23 @@ fn nothing_that_exists_is_written() {
 }
 
 #[test]
+fn what_is_given_up_is_written() {
+    let _alone = alone();
+    if !can_run("what_is_given_up_is_written", &["losetup"]) {
+        return;
+    }
+    let place = place();
+    let device = Loop::sparse(&place.path().join("image"), 64 * MIB, &["--direct-io=on"]);
+    let ran = curve(&device.node, &["--write", "--destroy", device.name(), "--points", "5", "--reads", "20", "--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let surface = ran.record().surface.unwrap();
+    assert!(surface.asked.write_bytes > 20 * MIB && surface.asked.read_bytes == 0 && surface.rate.is_some());
+    assert!(ran.err.contains("content is lost"), "{}", ran.err);
+}
+
+#[test]
 fn a_directory_is_surveyed_through_a_scratch_file() {
+    let _alone = alone();
     let place = place();
     for flags in [&["--size", "64M", "--reads", "20", "--json"][..], &["--size", "64M", "--write", "--no-access", "--json"]] {
         let ran = curve(place.path(), flags);
@@ -260,6 +299,7 @@ fn what_makes_no_sense_is_a_usage_error() {
 
 #[test]
 fn check_on_a_device_shows_its_surface() {
+    let _alone = alone();
     if !can_run("check_on_a_device_shows_its_surface", &["fusermount3", "losetup"]) {
         return;
     }

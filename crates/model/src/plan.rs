@@ -50,8 +50,11 @@ impl Plan {
     }
 
     /// The most bytes that the plan may write to each target: the scratch file and every writing workload's own limit.
-    /// `None` when a writing workload has no byte limit.
+    /// `None` when a writing workload has no byte limit, or the survey writes.
     pub fn write_bytes_max(&self) -> Option<u64> {
+        if self.survey.as_ref().is_some_and(|survey| survey.operation != OpKind::Read) {
+            return None;
+        }
         self.workloads.iter().filter(|w| w.writes()).map(Workload::write_bytes_max).sum()
     }
 }

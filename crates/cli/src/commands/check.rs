@@ -99,7 +99,11 @@ pub fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
         // The whole of what is given up is measured, and no more of it is worn than a scratch file would be.
         None => Ground { write_bytes: pace.scratch_bytes.min(identity.size_bytes), first: Layout::Needed },
     };
-    for workload in eight(measuring, pace.time_ns, ground) {
+    let surveyed = identity.kind == TargetKind::BlockDevice;
+    // Where everything is measured, the surface takes its part from the others.
+    let is_all = surveyed && !measuring.giving_up.destroy.is_empty() && !check.read_only;
+    let shared_ns = if is_all { pace.time_ns * 58 / (58 + CURVE_SHARE + ACCESS_SHARE + 3) } else { pace.time_ns };
+    for workload in eight(measuring, shared_ns, ground) {
         let why = match identity.kind {
             _ if workload.writes() && check.read_only => Some("--read-only"),
             TargetKind::BlockDevice if workload.writes() && measuring.giving_up.destroy.is_empty() => {
@@ -122,14 +126,14 @@ pub fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
         targets: vec![identity.path.clone()],
         scratch_bytes,
         workloads,
-        survey: (identity.kind == TargetKind::BlockDevice).then(|| survey(measuring, pace.time_ns, identity)),
+        survey: surveyed.then(|| survey(measuring, shared_ns, identity)),
         data_sheet: None,
         skipped,
         origin: Origin::Native { verb: "check".to_owned(), argv: command_line() },
     })
 }
 
-/// A device is only read, which leaves the time of the writing workloads to its surface.
+/// A device that is only read leaves the time of the writing workloads to its surface.
 fn survey(measuring: &Measuring, time_ns: u64, identity: &TargetIdentity) -> Survey {
     let points = (time_ns / POINT_NS).clamp(u64::from(POINTS.0), u64::from(POINTS.1)) as u32;
     let curve = CurvePlan { points, coverage: Coverage::Sampled { sample_bytes: None }, time_ns: Some(time_ns / 58 * CURVE_SHARE) };

@@ -13,7 +13,7 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Span, Stop, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, ScanPlan, SurfaceMeasurement, Survey};
-use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_size};
 use diskproof_target::{probe, scratch_bytes_max};
 use std::path::{Path, PathBuf};
@@ -23,8 +23,9 @@ const SECOND: u64 = 1_000_000_000;
 const POINTS: u32 = 200;
 /// More than any picture can show.
 const POINTS_MAX: u32 = 100_000;
-/// Accesses of each pattern beside the random ones: the mean of 150 half turns is known to 5 %.
-const PATTERN_READS: u32 = 150;
+/// Accesses of each pattern beside the random ones, per thousand of those and in any case: the mean of 150 half turns is known to 5 %.
+const PATTERN_READS_PERMILLE: u32 = 150;
+const PATTERN_READS: std::ops::RangeInclusive<u32> = 20..=150;
 /// The mean of 1000 accesses of a rotating disk is known to 2 %.
 const READS: u32 = 1000;
 const READS_MAX: u32 = 1_000_000;
@@ -65,7 +66,7 @@ pub struct Curve {
     /// The part that is surveyed, such as 0-50% or 100GB-200GB
     #[arg(long, value_name = "FROM-TO")]
     pub span: Option<Part>,
-    /// Write instead of reading; what the target holds is lost
+    /// Write instead of reading; a device must be given up with --destroy NAME, a file with --overwrite: what it holds is lost
     #[arg(long, conflicts_with = "scan")]
     pub write: bool,
     /// Random reads in the first 100, 75, 50, 25 and 10 % of the span: what using less of the disk gains
@@ -111,9 +112,6 @@ pub fn curve(curve: &Curve) -> anyhow::Result<Exit> {
 /// What `curve` does on this target.
 pub fn plan(curve: &Curve, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let measuring = &curve.measuring;
-    if curve.write && identity.kind != TargetKind::Directory {
-        return Err(Failure::Refused(writing_refused(identity)));
-    }
     let scratch_bytes = scratch_bytes(measuring, identity)?;
     let resumed = curve.resume.as_deref().map(|text| Resumed::read(text, identity)).transpose()?;
     let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
@@ -156,7 +154,7 @@ fn survey(curve: &Curve, identity: &TargetIdentity, span: Span, resumed: Option<
         burst: has_curve.then_some(BurstPlan { bytes: BURST_BYTES, time_ns: BURST_TIME_NS }),
         access: (fresh && !curve.no_access).then_some(AccessPlan {
             random_reads: curve.reads,
-            pattern_reads: PATTERN_READS,
+            pattern_reads: (curve.reads * PATTERN_READS_PERMILLE / 1000).clamp(*PATTERN_READS.start(), *PATTERN_READS.end()),
             block_bytes: sector_bytes(identity),
             time_ns,
         }),
@@ -211,16 +209,6 @@ fn scratch_bytes(measuring: &Measuring, identity: &TargetIdentity) -> Result<Opt
         }
         Some(size) => Ok(Some(size / MIB * MIB)),
         None => Ok(Some(SCRATCH_BYTES.min(scratch_bytes_max(identity)).max(SCRATCH_BYTES_MIN))),
-    }
-}
-
-fn writing_refused(identity: &TargetIdentity) -> Refusal {
-    let path = &identity.path;
-    let what = if identity.kind == TargetKind::BlockDevice { "the device" } else { "the file" };
-    Refusal {
-        asked: format!("write to {what} {path}"),
-        reasons: vec!["--write writes, and what exists is only ever read".to_owned()],
-        remedy: "Name a directory on it: a scratch file of our own is measured there, and nothing else is touched.".to_owned(),
     }
 }
 

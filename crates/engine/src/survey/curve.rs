@@ -28,8 +28,9 @@ const IN_FLIGHT_MAX: u64 = 8 << 20;
 const SAMPLE_S: f64 = 0.2;
 /// Writes end with a flush, whose turn of the disk (8 ms) must not weigh.
 const WRITE_SAMPLE_S: f64 = 0.8;
-/// Samples are never smaller than this many times what is in flight: 64 ms, eight turns at 7200 rpm.
-const SAMPLE_BATCHES_MIN: u64 = 2;
+/// Samples are never smaller than this many times what is in flight: 128 ms, 15 turns at 7200 rpm, so that a wake-up that comes 1 ms late makes less than
+/// a percent.
+const SAMPLE_BATCHES_MIN: u64 = 4;
 /// At most this part of the span is transferred, unless the smallest samples need more.
 const SPAN_PARTS: u64 = 50;
 /// Assumed where the trial failed altogether.
