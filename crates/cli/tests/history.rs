@@ -64,6 +64,12 @@ fn a_run_is_shown_again_as_it_was_printed() {
     let list = here.run(&["history"]);
     assert!(list.out.contains(&id) && list.out.contains("[first]") && list.out.contains("note: before"), "{}", list.out);
     assert!(list.out.lines().all(|line| line.chars().count() <= 80), "{}", list.out);
+    // The most telling figures come first.
+    let runs: serde_json::Value = serde_json::from_str(&here.run(&["history", "--json"]).out).unwrap();
+    let figures: Vec<&str> = runs[0]["figures"].as_array().unwrap().iter().map(|figure| figure["workload"].as_str().unwrap()).collect();
+    // On a busy machine a workload may come to nothing.
+    let order = ["random-read-d32", "sequential-read", "random-read-d1"].into_iter().filter(|name| figures.contains(name));
+    assert_eq!(figures, order.collect::<Vec<_>>());
     // With --commands what was printed holds them already.
     let with = here.measure(&["--commands"]);
     assert_eq!(here.run(&["show"]).out, with.out);

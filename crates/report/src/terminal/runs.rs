@@ -129,3 +129,66 @@ fn shortened(text: &str, room: usize) -> String {
     }
     short + "…"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::style::Color;
+    use diskproof_model::saved::{SavedDisk, WorstFinding};
+
+    fn run() -> SavedRun {
+        let figure = |workload: &str, value, unit: &str| Headline {
+            workload: workload.to_owned(),
+            operation: OpKind::Read,
+            value,
+            half_width_95: None,
+            unit: unit.to_owned(),
+        };
+        SavedRun {
+            run_id: "3f2a91c07d6e4b58".to_owned(),
+            started: "2026-11-20T10:00:00Z".to_owned(),
+            verb: "check".to_owned(),
+            targets: vec!["/srv/data".to_owned()],
+            disks: vec![SavedDisk { name: "sda".to_owned(), model: Some("FAKE".to_owned()), serial: Some("F00D".to_owned()) }],
+            host: "db1".to_owned(),
+            label: Some("base".to_owned()),
+            note: None,
+            partial: true,
+            method: 1,
+            worst: Some(WorstFinding { severity: Severity::Failure, code: "io-errors".to_owned() }),
+            figures: vec![figure("random-read-d32", 98100.0, "1/s"), figure("curve", 1.5e8, "B/s"), figure("access", 12_600_000.0, "ns")],
+        }
+    }
+
+    fn printed(run: &SavedRun, width: usize) -> String {
+        let mut out = Vec::new();
+        write_runs(std::slice::from_ref(run), &Style { width, color: Color::Plain }, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_wide_page_has_a_table_and_a_narrow_one_a_few_lines_a_run() {
+        let wide = "run       started (UTC)     verb   target     disk  label  figures\n\
+                    3f2a91c0  2026-11-20 10:00  check  /srv/data  F00D  base   PARTIAL, failure: io-errors, random-read-d32 98100/s, \
+                    curve read 150 MB/s, access read 12.6 ms\n";
+        assert_eq!(printed(&run(), 200).replace('\u{a0}', " "), wide);
+        let narrow = "3f2a91c0  2026-11-20 10:00  check /srv/data  [base]\n          \
+                      F00D, db1 · random-read-d32 98100/s, curve read 150 MB/s,\n          access read 12.6 ms\n          \
+                      PARTIAL, failure: io-errors\n";
+        assert_eq!(printed(&run(), 80), narrow);
+    }
+
+    #[test]
+    fn nothing_that_a_run_is_called_leaves_its_line_or_acts_on_the_terminal() {
+        let long = "x\u{1b}[2J\n".repeat(40);
+        let disks = vec![SavedDisk { name: long.clone(), model: None, serial: None }];
+        let (label, note, verb, host) = (Some("l\u{202e}".to_owned()), Some(long.clone()), long.clone(), long.clone());
+        let hostile = SavedRun { targets: vec![long.clone(), "硬盘".repeat(60)], disks, label, note, verb, host, ..run() };
+        for width in [60, 80, 400] {
+            let page = printed(&hostile, width);
+            assert!(page.chars().all(|c| c == '\n' || !crate::text::is_hidden(c)), "{page:?}");
+            assert!(page.lines().all(|line| columns(line) <= width), "{width}: {page}");
+            assert!(page.lines().next().unwrap().ends_with("[l\\u{202e}]") || width == 400, "{page}");
+        }
+    }
+}
