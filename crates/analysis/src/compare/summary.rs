@@ -91,7 +91,7 @@ pub(super) fn notes(baseline: &Group<'_>, group: &Group<'_>, sides: &Sides<'_>, 
     for (name, _) in both.iter().filter(|(_, run)| run.record.partial) {
         notes.push(format!("{name} ended before its plan did; what it measured in full is compared."));
     }
-    notes.extend(both.iter().filter_map(|(name, run)| busy(name, run)));
+    notes.extend(busy(&both));
     notes.extend(unsettled(&both));
     notes.extend(lengths(sides));
     if sides.a.len() == 1 && sides.b.len() == 1 && metrics.iter().any(|m| m.ratio.is_some()) {
@@ -104,11 +104,18 @@ pub(super) fn notes(baseline: &Group<'_>, group: &Group<'_>, sides: &Sides<'_>, 
 }
 
 /// A machine with more to do than processors: what waits for one looks like a slow disk, and differs from run to run by more than any interval tells.
-fn busy(name: &str, run: &super::Run<'_>) -> Option<String> {
-    let (load, cpus) = (load(run.record)?, run.record.host.cpus);
-    (load > f64::from(cpus)).then(|| {
-        format!("{name} began at a load of {load:.1} on {cpus} processors: what waits for a processor counts as the disk's time. Compare runs of a quiet machine.")
-    })
+fn busy(runs: &[&(String, &super::Run<'_>)]) -> Option<String> {
+    let loads = runs.iter().filter_map(|(name, run)| Some((name.as_str(), load(run.record)?, run.record.host.cpus)));
+    let busy: Vec<(&str, f64, u32)> = loads.filter(|(_, load, cpus)| *load > f64::from(*cpus)).collect();
+    let (_, load, cpus) = busy.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let names = match busy.as_slice() {
+        few if few.len() <= NAMED_MAX => few.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", "),
+        many => format!("{} of {} runs", many.len(), runs.len()),
+    };
+    let up_to = if busy.len() > 1 { "up to " } else { "" };
+    Some(format!(
+        "{names} began at a load of {up_to}{load:.1} on {cpus} processors: what waits for a processor counts as the disk's time. Compare runs of a quiet machine."
+    ))
 }
 
 fn unsettled(runs: &[&(String, &super::Run<'_>)]) -> Option<String> {
