@@ -172,7 +172,7 @@ fn strokes(surface: &SurfaceRecord) -> Markup {
             caption { "What the first part of the disk can do alone" }
             thead { tr { th scope="col" { "Part used" } @for name in ["Bytes", "Random reads/s", "± 95 %", "Gain", "Mean", "Longest", "MB/s"] { th.number scope="col" { (name) } } } }
             tbody { @for stroke in &surface.short_strokes { tr {
-                th scope="row" { (stroke.percent) " %" }
+                th scope="row" { (stroke.percent) "\u{a0}%" }
                 td.number { (format_bytes(stroke.span_bytes)) }
                 td.number { strong { (format_rate(stroke.iops.value)) } }
                 td.number { "± " (stroke.iops.relative_half_width().map_or("?".to_owned(), percent)) }

@@ -25,6 +25,8 @@
   const percentOf = (position) => 100 * (1 - 10 ** -position);
 
   const COLOURS = 8;
+  // Letters in charts grow with those of the page, which are larger on a wall than on a desk.
+  const letter = () => parseFloat(getComputedStyle(root).fontSize) / 16;
   const ERROR_CAP = 4;
 
   // One chart: its plot, its buttons, its table.
@@ -93,11 +95,11 @@
     }
 
     options() {
-      const { data } = this;
+      const { data } = this, unit = letter();
       const axis = (of, extra) => ({ stroke: () => colour("quiet"), grid: { stroke: () => colour("faint-line"), width: 1 }, ticks: { stroke: () => colour("line"), width: 1 },
-        font: this.font(), labelFont: this.font(), label: heading(of), labelSize: 20, labelGap: 2, values: (_, splits) => splits.map((v) => v === null ? "" : number(v)), ...extra });
-      const axes = [axis(data.x, { size: 34, ...this.horizontal() }), axis(data.y, { size: 58 })];
-      if (data.yRight) axes.push(axis(data.yRight, { scale: "right", side: 1, size: 58, grid: { show: false } }));
+        font: this.font(), labelFont: this.font(), label: heading(of), labelSize: 20 * unit, labelGap: 2, values: (_, splits) => splits.map((v) => v === null ? "" : number(v)), ...extra });
+      const axes = [axis(data.x, { size: 34 * unit, ...this.horizontal() }), axis(data.y, { size: 58 * unit })];
+      if (data.yRight) axes.push(axis(data.yRight, { scale: "right", side: 1, size: 58 * unit, grid: { show: false } }));
       const scales = { x: { time: false, ...this.spread(data.x) }, y: this.upright(data.y, this.isLog) };
       if (data.yRight) scales.right = this.upright(data.yRight, data.yRight.scale === "log");
       return {
@@ -109,7 +111,7 @@
     }
 
     font() {
-      return `12px ${getComputedStyle(document.body).fontFamily}`;
+      return `${12 * letter()}px ${getComputedStyle(document.body).fontFamily}`;
     }
 
     horizontal() {
@@ -200,7 +202,7 @@
       ctx.save();
       ctx.strokeStyle = ctx.fillStyle = colour("quiet");
       ctx.lineWidth = ratio;
-      ctx.font = `${11 * ratio}px ${getComputedStyle(document.body).fontFamily}`;
+      ctx.font = `${11 * letter() * ratio}px ${getComputedStyle(document.body).fontFamily}`;
       for (const guide of this.data.guides || []) {
         const isUpright = guide.axis === "x";
         const at = Math.round(isUpright ? u.valToPos(this.place(guide.at), "x", true) : u.valToPos(guide.at, guide.axis === "right" ? "right" : "y", true));
