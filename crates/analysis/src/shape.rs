@@ -25,6 +25,15 @@ const LEVEL_PENALTY: f64 = 3.0;
 const DIP_DEPTH_MIN: f64 = 0.14;
 /// Least depth of a dip in standard deviations of its mean.
 const DIP_DEPTH_SCATTERS: f64 = 5.0;
+/// A point is far outside of what its neighbours suggest from so many standard deviations on.
+const LONE_SCATTERS: f64 = 4.0;
+/// So large a part of the points is no exception.
+const LONE_SHARE_MAX: f64 = 0.2;
+/// A point is slow because of one request when that one took longer by at least this share of the point's extra time. Where every request of a stream is
+/// slow, the longest takes longer by its part of the queue: half of it at the most, because a sample is at least two queues long.
+const ONE_REQUEST: f64 = 0.75;
+/// Points behind a dip at the very start, where nothing lies before it.
+const BEHIND_START_MIN: usize = 3;
 /// Longest dip, as a share of the points: what is longer is the disk, and the rest is the exception.
 const DIP_SHARE_MAX: f64 = 0.25;
 /// Longest dip that reaches to the end of the curve. The innermost of two zones holds more than this wherever its rate is 40 % or more of the outer one's.
@@ -112,11 +121,18 @@ impl Shape {
         }
         let values: Vec<f64> = points.iter().map(|p| p.ln_rate).collect();
         let scatter = scatter(&values);
-        let dips = dips(&values, scatter.max(SCATTER_MIN), reach);
-        let kept: Vec<usize> = (0..points.len()).filter(|i| !dips.iter().any(|d| (d.first..=d.last).contains(i))).collect();
+        let noise = scatter.max(SCATTER_MIN);
+        let lone = lone_points(&values, noise);
+        let steady: Vec<usize> = (0..points.len()).filter(|i| lone.iter().all(|l| l.point != *i)).collect();
+        let calm: Vec<f64> = steady.iter().map(|i| values[*i]).collect();
+        let mut dips = dips(&calm, noise, reach);
+        dips.iter_mut().for_each(|dip| (dip.first, dip.last) = (steady[dip.first], steady[dip.last]));
+        dips.extend(lone_dips(&lone, &values, noise, |l| has_waited(curve, &points, l)));
+        dips.sort_by_key(|dip| dip.first);
+        let kept: Vec<usize> = steady.into_iter().filter(|i| !dips.iter().any(|d| (d.first..=d.last).contains(i))).collect();
         let level = |members: &[usize]| Level { members: members.to_vec(), ln_rate: mean(members.iter().map(|i| values[*i])) };
         let calm: Vec<f64> = kept.iter().map(|i| values[*i]).collect();
-        let levels = stretches(&calm, scatter.max(SCATTER_MIN)).into_iter().map(|s| level(&kept[s])).collect();
+        let levels = stretches(&calm, noise).into_iter().map(|s| level(&kept[s])).collect();
         Some(Self { points, scatter, dips, levels })
     }
 
@@ -185,6 +201,52 @@ fn outside(values: &[f64]) -> impl Iterator<Item = (usize, f64)> {
         let (left, right) = (median(&values[i - NEIGHBOURS..i]), median(&values[i + 1..=i + NEIGHBOURS]));
         (i, (values[i] - left.max(right)).max(left.min(right) - values[i]).max(0.0))
     })
+}
+
+/// A point that lies far outside of what its neighbours suggest, while they agree.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct LonePoint {
+    point: usize,
+    /// Mean of the medians on both sides.
+    beside: f64,
+}
+
+/// Points that stand alone or in pairs. A pause of the host slows one sample down, and the next is too fast because the disk read ahead meanwhile; neither may
+/// break a level. None of them where they are many: then they are the curve.
+fn lone_points(values: &[f64], scatter: f64) -> Vec<LonePoint> {
+    let inner = 1..values.len().saturating_sub(1);
+    let lone = inner.filter_map(|i| {
+        let left = median(&values[i.saturating_sub(NEIGHBOURS)..i]);
+        let right = median(&values[i + 1..(i + 1 + NEIGHBOURS).min(values.len())]);
+        let outside = (values[i] - left.max(right)).max(left.min(right) - values[i]);
+        (outside > LONE_SCATTERS * scatter).then_some(LonePoint { point: i, beside: (left + right) / 2.0 })
+    });
+    let lone: Vec<LonePoint> = lone.collect();
+    if lone.len() as f64 > LONE_SHARE_MAX * values.len() as f64 { Vec::new() } else { lone }
+}
+
+/// The lone points that are dips: slow ones in which not just one request waited, neighbours taken together.
+fn lone_dips(lone: &[LonePoint], values: &[f64], scatter: f64, waited: impl Fn(&LonePoint) -> bool) -> Vec<Dip> {
+    let slow = lone.iter().filter(|l| values[l.point] <= l.beside - depth_min(1, scatter) && !waited(l));
+    let mut dips: Vec<Dip> = Vec::new();
+    for l in slow {
+        match dips.last_mut() {
+            Some(before) if before.last + 1 == l.point => *before = dip(values, before.first, l.point, before.beside.ln()),
+            _ => dips.push(dip(values, l.point, l.point, l.beside)),
+        }
+    }
+    dips
+}
+
+/// Whether one request alone took the time: then a sector, or the machine, made it wait, and the place is not slow. Where all requests are slow, the longest
+/// takes longer by its part of the queue only.
+fn has_waited(curve: &[CurvePoint], points: &[ShapePoint], lone: &LonePoint) -> bool {
+    let at = |i: usize| &curve[points[i].index];
+    let near = lone.point.saturating_sub(NEIGHBOURS)..(lone.point + NEIGHBOURS + 1).min(points.len());
+    let others: Vec<f64> = near.filter(|i| *i != lone.point).map(|i| at(i).latency_max_ns as f64).collect();
+    let slow = at(lone.point);
+    let extra_ns = slow.busy_ns as f64 * (1.0 - (points[lone.point].ln_rate - lone.beside).exp());
+    slow.latency_max_ns as f64 - median(&others) >= ONE_REQUEST * extra_ns
 }
 
 /// The partition into stretches of one level that costs least: squared deviations plus a penalty for each stretch (optimal partitioning; Jackson et al.,
@@ -256,7 +318,8 @@ fn dip(values: &[f64], first: usize, last: usize, beside: f64) -> Dip {
 /// the surface a healthy disk may fall by as much as the dip is deep.
 fn is_dip(stretches: &[Range<usize>], levels: &[f64], from: usize, to: usize, points: usize, scatter: f64) -> bool {
     let length = stretches[to].end - stretches[from].start;
-    if length as f64 > DIP_SHARE_MAX * points as f64 {
+    let lonely = from == 0 && stretches[to + 1].len() < BEHIND_START_MIN;
+    if lonely || length as f64 > DIP_SHARE_MAX * points as f64 {
         return false;
     }
     let right = levels[to + 1];
@@ -350,6 +413,21 @@ mod tests {
         assert_eq!(curve[shape.points[0].index].offset_bytes, 0);
         curve.truncate(11);
         assert_eq!((Shape::of(&curve, Reach::Whole), Shape::of(&[], Reach::Part)), (None, None));
+    }
+
+    #[test]
+    fn pauses_of_the_machine_break_no_level_and_are_no_dips() {
+        let disk = Disk { cap: Some(78e6), points: 60, accesses: 0, ..Disk::rotating() };
+        let mut survey = disk.survey(1);
+        for (index, factor) in [(2, 0.95), (11, 0.67), (14, 1.8), (30, 0.9), (50, 1.05), (51, 0.6)] {
+            let point = &mut survey.curve[index];
+            let busy_ns = (point.busy_ns as f64 / factor) as u64;
+            point.latency_max_ns += busy_ns.saturating_sub(point.busy_ns);
+            (point.bytes_per_second, point.busy_ns) = (point.bytes_per_second * factor, busy_ns);
+        }
+        let shape = Shape::of(&survey.curve, Reach::Whole).unwrap();
+        assert_eq!((shape.dips.len(), shape.rises(0.01)), (0, 0), "{:?}", shape.dips);
+        assert!(shape.levels[0].members.len() >= 20, "{:?}", shape.levels[0]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! `access-time-off`: the disk does not do what its data sheet and physics say: half a turn and an average seek per random access, and the top rate. Without
 //! the revolutions per minute and the rate it is silent.
 
-use super::{Rule, flat_top};
+use super::{Rule, flat_top, point_evidence};
 use crate::mechanics::{reach, reported_rpm};
-use crate::shape::Reach;
+use crate::shape::{Reach, Shape};
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::surface::{SeekPattern, SeekSummary, SurfaceRecord};
@@ -105,7 +105,11 @@ fn longest_seek(rpm: u32) -> f64 {
 /// A flat top below the sheet's rate is one fact and told by `flat-top`.
 fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
     let promised = record.plan.data_sheet?.bytes_per_second.filter(|rate| *rate > 0.0)?;
-    let top = surface.rate.as_ref()?.max;
+    // Not the highest of all: one sample may be too fast by chance.
+    let shape = Shape::of(&record.curve, reach(record, surface))?;
+    let fastest = shape.levels.iter().max_by(|a, b| a.ln_rate.total_cmp(&b.ln_rate))?;
+    let index = shape.points[*fastest.members.first()?].index;
+    let top = record.curve[index].bytes_per_second;
     let whole = record.targets.get(surface.target).map_or(0, |t| t.size_bytes);
     let share = top / promised;
     let outside = surface.span_start_bytes as f64 > OUTER_SHARE * whole as f64;
@@ -121,7 +125,7 @@ fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
             format_throughput(promised)
         ),
         faster,
-        evidence: Evidence { path: "/surface/rate/max".to_owned(), observed: top, threshold, unit: "B/s".to_owned() },
+        evidence: point_evidence(index, record, threshold),
     })
 }
 
@@ -153,7 +157,7 @@ pub(super) mod tests {
             "{}",
             finding.claim
         );
-        assert!(finding.claim.contains("The fastest place transfers 70.") && finding.remedy.contains("hdparm -M"), "{finding:?}");
+        assert!(finding.claim.contains("The fastest place transfers 69.") && finding.remedy.contains("hdparm -M"), "{finding:?}");
     }
 
     #[test]

@@ -4,10 +4,9 @@
 use super::ragged::is_uneven;
 use super::{Rule, gigabytes, percent, point_evidence};
 use crate::mechanics::{Mechanics, mechanics, reach};
-use crate::shape::{Dip, Shape, median};
+use crate::shape::{Dip, Shape};
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::record::Record;
-use diskproof_model::surface::CurvePoint;
 use diskproof_model::units::format_throughput;
 
 pub(super) const RULE: Rule =
@@ -17,9 +16,6 @@ pub(super) const RULE: Rule =
 const POINTS_MIN_SOLID: usize = 3;
 /// Least depth of a stretch of one point, as a share of the rate: one sample has nobody to confirm it.
 const DEPTH_MIN_SINGLE: f64 = 0.16;
-/// A single point is slow because of one request when that one took longer by at least this share of the point's extra time. Where every request of a stream is
-/// slow, the longest takes longer by its part of the queue: half of it at the most, because a sample is at least two queues long.
-const ONE_REQUEST: f64 = 0.75;
 /// Stretches told in the claim.
 const NAMED: usize = 3;
 
@@ -30,7 +26,7 @@ fn check(record: &Record) -> Option<Finding> {
     if !solid && is_uneven(&shape) {
         return None;
     }
-    let zones: Vec<&Dip> = shape.dips.iter().filter(|dip| is_zone(record, &shape, dip, solid)).collect();
+    let zones: Vec<&Dip> = shape.dips.iter().filter(|dip| is_zone(dip, solid)).collect();
     let worst = zones.iter().min_by(|a, b| (a.rate / a.beside).total_cmp(&(b.rate / b.beside)))?;
     let span_end = surface.span_start_bytes + surface.span_bytes;
     let bounds = |dip: &Dip| (shape.points[dip.first].offset_bytes, shape.end_bytes(dip.last, span_end));
@@ -60,23 +56,13 @@ fn check(record: &Record) -> Option<Finding> {
     })
 }
 
-fn is_zone(record: &Record, shape: &Shape, dip: &Dip, solid: bool) -> bool {
+fn is_zone(dip: &Dip, solid: bool) -> bool {
     let length = dip.last - dip.first + 1;
     match (solid, length) {
         (true, n) => n >= POINTS_MIN_SOLID,
-        (false, 1) => 1.0 - dip.rate / dip.beside >= DEPTH_MIN_SINGLE && !is_one_request(record, shape, dip),
+        (false, 1) => 1.0 - dip.rate / dip.beside >= DEPTH_MIN_SINGLE,
         (false, _) => true,
     }
-}
-
-/// Whether one request alone took the time: then a sector, or the machine, made it wait, and the stretch is not slow. Where all requests are slow, the
-/// longest is longer by the same share as all others.
-fn is_one_request(record: &Record, shape: &Shape, dip: &Dip) -> bool {
-    let point: &CurvePoint = &record.curve[shape.points[dip.first].index];
-    let near = dip.first.saturating_sub(2)..(dip.first + 3).min(shape.points.len());
-    let others: Vec<f64> = near.filter(|i| *i != dip.first).map(|i| record.curve[shape.points[i].index].latency_max_ns as f64).collect();
-    let extra_ns = point.busy_ns as f64 * (1.0 - dip.rate / dip.beside);
-    point.latency_max_ns as f64 - median(&others) >= ONE_REQUEST * extra_ns
 }
 
 fn tell(dip: &Dip, (from, to): (u64, u64)) -> String {
