@@ -234,6 +234,13 @@ fn nothing_that_exists_is_written() {
     }
     drop(device);
     assert_eq!(content_hash(&image), hash);
+    // Given up by name, it is.
+    let device = Loop::over(&image, &["--direct-io=on"]);
+    let ran = curve(&device.node, &["--write", "--no-access", "--points", "20", "--destroy", device.name(), "--json"]);
+    assert!(ran.code == Some(0) && ran.err.contains("to the device") && ran.err.contains("whose content is lost"), "{}", ran.err);
+    assert!(ran.record().surface.unwrap().asked.write_bytes > 0);
+    drop(device);
+    assert_ne!(content_hash(&image), hash);
 }
 
 #[test]

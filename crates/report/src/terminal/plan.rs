@@ -106,11 +106,14 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
         let place = place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
         return format!("{} into a scratch file{scratch} in {path}{place} that is gone afterwards", limit(plan.scratch_write_bytes_max()));
     }
-    let writes = plan.workloads.iter().any(Workload::writes) || plan.survey.as_ref().is_some_and(|s| s.operation == OpKind::Write);
+    let writes = plan.writes();
+    // How much a survey writes depends on how fast the disk is.
+    let surveyed = plan.survey.as_ref().is_some_and(|survey| survey.operation == OpKind::Write);
+    let most = plan.write_bytes_max().filter(|_| !surveyed);
     match (identity.kind, writes) {
         (_, false) => format!("writes nothing to {path}"),
-        (TargetKind::BlockDevice, true) => format!("{} to the device {path}, whose content is lost", limit(plan.write_bytes_max())),
-        (_, true) => format!("{} into the file {path}, whose content is lost", limit(plan.write_bytes_max())),
+        (TargetKind::BlockDevice, true) => format!("{} to the device {path}, whose content is lost", limit(most)),
+        (_, true) => format!("{} into the file {path}, whose content is lost", limit(most)),
     }
 }
 
