@@ -265,7 +265,12 @@ fn closed_streams_do_no_harm() {
     let binary = env!("CARGO_BIN_EXE_diskproof");
     for (redirection, file) in [(">&-", "a.json"), ("2>&-", "b.json"), (">&- 2>&-", "c.json"), ("<&- >&- 2>&-", "d.json")] {
         let line = format!("{binary} check --read-only --time 1s --size 16M -o {file} {redirection}");
-        let output = std::process::Command::new("sh").args(["-c", &line]).current_dir(here.path()).output().unwrap();
+        let output = std::process::Command::new("sh")
+            .args(["-c", &line])
+            .env("DISKPROOF_HISTORY", program::HISTORY)
+            .current_dir(here.path())
+            .output()
+            .unwrap();
         let ran = program::Ran::from(output);
         assert_eq!(ran.code, Some(0), "{redirection}: {}", ran.err);
         assert!(!ran.err.contains("panicked"), "{}", ran.err);
