@@ -10,6 +10,7 @@ use crate::sysroot::{SysRoot, list, read_text};
 use rustix::fs::{FileType, Stat, stat};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What must not be in use.
 #[derive(Debug, Clone, Copy)]
@@ -257,8 +258,19 @@ fn judge_loops(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
     }
 }
 
+/// udev, losetup and smartd open a disk in passing: who is gone after half a second does not use it.
+const OPENERS_LOOKS: u32 = 6;
+const OPENERS_PAUSE: Duration = Duration::from_millis(100);
+
 fn judge_openers(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) -> Blind {
-    let found = openers::find(root, &subject);
+    let mut found = openers::find(root, &subject);
+    for _ in 1..OPENERS_LOOKS {
+        if found.openers.is_empty() {
+            break;
+        }
+        std::thread::sleep(OPENERS_PAUSE);
+        found = openers::find(root, &subject);
+    }
     for Opener { pid, name, what, how } in &found.openers {
         doubts.add(format!("{what} is {how} by process {pid} ({name})"), format!("end process {pid} ({name}), or have it close {what}"));
     }
