@@ -66,7 +66,7 @@ pub(crate) struct Disk {
     pub points: u32,
     /// The part that is surveyed, as shares.
     pub span: std::ops::Range<f64>,
-    /// Random accesses; a tenth as many of the other patterns.
+    /// Random accesses; a quarter as many of each other pattern.
     pub accesses: u32,
 }
 
@@ -129,7 +129,7 @@ impl Disk {
                 burst: None,
                 access: Some(AccessPlan {
                     random_reads: self.accesses,
-                    pattern_reads: self.accesses / 10,
+                    pattern_reads: self.accesses / 4,
                     block_bytes: 512,
                     time_ns: 60_000_000_000,
                 }),
@@ -165,7 +165,7 @@ impl Disk {
     }
 
     fn accesses(&self, start: u64, length: u64, dice: &mut Dice) -> Vec<AccessPoint> {
-        let few = u64::from(self.accesses / 10);
+        let few = u64::from(self.accesses / 4);
         let patterns = [
             (SeekPattern::Random, u64::from(self.accesses)),
             (SeekPattern::TrackToTrack, few),

@@ -1,5 +1,8 @@
 //! `flat-top`: from the outermost zone to some place the curve is flat, and only from there on does it fall as zones do: up to there something other than
 //! the disk is the limit.
+//!
+//! Of random disks (`odds`, 1000 of each kind): none of 3000 healthy ones has it; where a limit takes 50, 30, 20, 10 and 5 % off the top rate and noise is up to
+//! 1 %, it alone is found on 96, 96, 97, 95 and 76 %; the others have a flat part no longer than a zone, or a fall behind it that noise hides.
 
 use super::{Rule, gigabytes, percent, point_evidence, ragged};
 use crate::mechanics::{self, Mechanics, is_surface, link_bytes_per_second, links, measured_mechanics, reach};
@@ -27,7 +30,7 @@ const POINTS_MIN: usize = 4;
 /// Points at the start that may differ: the disk wakes up.
 const START_SHARE: f64 = 0.02;
 /// Least fall behind the flat part, in logarithms.
-const FALL_MIN: f64 = 0.06;
+const FALL_MIN: f64 = 0.03;
 /// A flat part and a falling line must explain the curve so much better than one falling line: their squared deviations over those of the line.
 const UNEXPLAINED_MAX: f64 = 0.6;
 /// The least by which the disk would be faster without the limit, in logarithms, for the limit to matter.
