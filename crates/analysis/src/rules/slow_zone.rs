@@ -1,7 +1,7 @@
 //! `slow-zone`: a stretch of the surface is clearly slower than what lies on both sides of it. The fall towards the inner zones is none; neither is one
 //! request that waited, nor a moment's pause of a disk in which nothing turns.
 //!
-//! Of random disks (`odds`, 1000 of each kind): two of 3000 healthy ones at the most have it; stretches of 1, 2, 5 and 20 % of the surface at 30 to 80 % of the
+//! Of random disks (`odds`, 1000 of each kind): one of 3000 healthy ones has it; stretches of 1, 2, 5 and 20 % of the surface at 30 to 80 % of the
 //! rate are found, and nothing else, on 97, 99.8, 100 and 99.6 %, with 60 to 300 points.
 
 use super::ragged::is_uneven;
