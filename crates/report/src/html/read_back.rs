@@ -12,7 +12,7 @@ pub(super) const COMPARISON_ID: &str = "comparison";
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// Not a page of a run.
-    #[error("there is no record in this page; only pages that diskproof made with -o FILE.html hold one")]
+    #[error("there is no record in this page; only pages that diskproof made of a run with -o FILE.html hold one")]
     NoRecord,
     /// Cut off, or changed.
     #[error("the record in this page cannot be read: {0}; the file may be cut off, or an editor or mail program changed it")]

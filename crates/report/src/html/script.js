@@ -20,6 +20,9 @@
   const quantity = (value, axis) => (axis.scale === "percentile" ? +value.toFixed(6) : number(value)) + (axis.unit ? " " + axis.unit : "");
   const heading = (axis) => axis.unit && axis.unit !== axis.label ? `${axis.label} (${axis.unit})` : axis.label;
 
+  // uPlot counts the marks of a logarithmic axis from its lower end: they are round only if that is.
+  const roundBelow = (value) => { const power = 10 ** Math.floor(Math.log10(value)); return Math.floor(value / power) * power; };
+
   // Percentiles lie by 1/(1−p), as HdrHistogram plots them: the position is the number of nines.
   const nines = (percent) => -Math.log10(Math.max(1 - percent / 100, 1e-12));
   const percentOf = (position) => 100 * (1 - 10 ** -position);
@@ -103,7 +106,7 @@
       const scales = { x: { time: false, ...this.spread(data.x) }, y: this.upright(data.y, this.isLog) };
       if (data.yRight) scales.right = this.upright(data.yRight, data.yRight.scale === "log");
       return {
-        ...this.size(), axes, scales, legend: { show: false }, padding: [12, data.yRight ? 0 : 18, 0, 0],
+        ...this.size(), axes, scales, legend: { show: false }, padding: [12, data.yRight ? 0 : 28 * unit, 0, 0],
         series: [{}, ...data.series.map((series, i) => this.line(series, i))],
         cursor: { y: false, drag: { x: true, y: false }, dataIdx: (u, series, index) => this.nearest(series, index), points: { size: 9 } },
         hooks: { draw: [(u) => this.drawErrors(u), (u) => this.drawGuides(u)], setCursor: [(u) => this.point(u)], setSelect: [(u) => this.selected(u)] },
@@ -131,7 +134,7 @@
     }
 
     upright(axis, isLog) {
-      if (isLog) return { distr: 3, range: (_, low, high) => low > 0 ? [low / 1.3, high * 1.3] : [0.1, 1] };
+      if (isLog) return { distr: 3, range: (_, low, high) => low > 0 ? [roundBelow(low / 1.3), high * 1.3] : [0.1, 1] };
       return { range: (u, low, high) => {
         if (low === null) return [0, 1];
         high = Math.max(high, this.highestError(u, axis));
