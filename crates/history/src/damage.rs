@@ -3,6 +3,7 @@
 use crate::error::HistoryError;
 use crate::lock::PlaceLock;
 use crate::migrations::APPLICATION_ID;
+use crate::place::exists;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -28,6 +29,9 @@ pub struct SetAside {
 /// Moves the file aside if it is damaged indeed. `None` when it is not, because somebody else was faster.
 pub(crate) fn set_aside(path: &Path) -> Result<Option<SetAside>, HistoryError> {
     let _alone = PlaceLock::exclusive(path)?;
+    if !exists(path)? {
+        return Ok(None);
+    }
     let Some(what) = damage(path)? else { return Ok(None) };
     may_be_moved(path)?;
     let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();

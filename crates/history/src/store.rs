@@ -46,8 +46,14 @@ impl History {
         if is_full(path) {
             return Err(HistoryError::Full { path: path.to_owned() });
         }
-        make_file(path)?;
-        let lock = PlaceLock::shared(path)?;
+        let lock = loop {
+            make_file(path)?;
+            let lock = PlaceLock::shared(path)?;
+            // While this one waited for the lock, a damaged file may have been moved aside.
+            if exists(path)? {
+                break lock;
+            }
+        };
         Ok(Self { connection: connect(path, Sharing::Shared)?, path: path.to_owned(), _lock: Some(lock) })
     }
 

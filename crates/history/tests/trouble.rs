@@ -167,6 +167,26 @@ fn only_one_of_many_moves_a_damaged_history() {
 }
 
 #[test]
+fn a_file_that_is_moved_aside_while_a_save_waits_is_made_anew() {
+    for content in ["rubbish ".repeat(1000), String::new()] {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place(folder.path());
+        std::fs::write(&place.path, content).unwrap();
+        let lock = std::fs::File::create(format!("{}.lock", place.path.display())).unwrap();
+        lock.lock().unwrap();
+        std::thread::scope(|scope| {
+            let saver = scope.spawn(|| save_run(&place, "late"));
+            // Long enough for the saver to have found the file and to wait for the lock; where it is slower, less is tested and nothing fails.
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            std::fs::rename(&place.path, folder.path().join("elsewhere")).unwrap();
+            lock.unlock().unwrap();
+            assert_eq!(saver.join().unwrap().unwrap().set_aside, None);
+        });
+        assert_eq!(ids(&place), ["late"]);
+    }
+}
+
+#[test]
 fn what_is_not_ours_is_neither_changed_nor_moved() {
     let folder = tempfile::tempdir().unwrap();
     let foreign = folder.path().join("places.db");
