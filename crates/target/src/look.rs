@@ -7,6 +7,33 @@ use diskproof_model::target::TargetIdentity;
 use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat, open};
 use rustix::io::{Errno, pread};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// A claim can be a moment's: the kernel reading the partition table again because udev asked (BLKRRPART), a descriptor that a process which is just
+/// being started still shares until its exec. What lasts longer is a use.
+const CLAIM_TRIES: u32 = 20;
+const CLAIM_PAUSE: Duration = Duration::from_millis(50);
+
+/// Whether a claim of somebody else may be waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// A second: it may be over by then.
+    Wait,
+    /// Not at all: who has it is known.
+    Leave,
+}
+
+/// Opens a block device exclusively; EBUSY where somebody else claims it and goes on doing so.
+pub(crate) fn open_claiming(path: &str, flags: OFlags, patience: Patience) -> Result<OwnedFd, Errno> {
+    let tries = if patience == Patience::Wait { CLAIM_TRIES } else { 1 };
+    for _ in 1..tries {
+        match open(path, flags | OFlags::EXCL, Mode::empty()) {
+            Err(Errno::BUSY) => std::thread::sleep(CLAIM_PAUSE),
+            result => return result,
+        }
+    }
+    open(path, flags | OFlags::EXCL, Mode::empty())
+}
 
 /// Whether the exclusive claim on a block device could be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,13 +59,13 @@ enum Held<'fd> {
 
 impl Look<'static> {
     /// Opens a block device for reading, exclusively where nobody else claims it.
-    pub(crate) fn at_device(identity: &TargetIdentity) -> Result<Self, OpenError> {
+    pub(crate) fn at_device(identity: &TargetIdentity, patience: Patience) -> Result<Self, OpenError> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let open = |flags| open(&identity.path, flags, Mode::empty());
-        let (fd, claim) = match open(flags | OFlags::EXCL) {
-            Err(Errno::BUSY) => (open(flags).map_err(|errno| open_failed(identity, errno))?, Claim::Another),
-            result => (result.map_err(|errno| open_failed(identity, errno))?, Claim::Free),
+        let (opened, claim) = match open_claiming(&identity.path, flags, patience) {
+            Err(Errno::BUSY) => (open(&identity.path, flags, Mode::empty()), Claim::Another),
+            result => (result, Claim::Free),
         };
+        let fd = opened.map_err(|errno| open_failed(identity, errno))?;
         let stat = fstat(&fd).map_err(|errno| OpenError::from_errno(&identity.path, "look at it", errno))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice || device(stat.st_rdev) != identity.device {
             return Err(OpenError::Changed { path: identity.path.clone(), what: "something else took its place".into() });

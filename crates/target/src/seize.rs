@@ -4,7 +4,7 @@
 use crate::admit::doubts::Doubts;
 use crate::admit::{Consent, Permit, device, file, overwriting_asked};
 use crate::lease::{Writers, writers_beside};
-use crate::look::Look;
+use crate::look::{Look, Patience, open_claiming};
 use crate::open::{OpenError, device as number, open_failed};
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -38,8 +38,8 @@ pub(crate) fn open(identity: &TargetIdentity, consent: &Consent, permit: &Permit
 }
 
 fn open_device(identity: &TargetIdentity, doubts: &mut Doubts) -> Result<OwnedFd, OpenError> {
-    let flags = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let fd = match open_path(&identity.path, flags, Mode::empty()) {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let fd = match open_claiming(&identity.path, flags, Patience::Wait) {
         Err(Errno::BUSY) => {
             device::add_claimed(identity, doubts);
             return Err(OpenError::Refused(std::mem::take(doubts).into_stepwise_refusal(overwriting_asked(identity))));

@@ -8,7 +8,7 @@ use super::in_use::{self, Blind, Subject, quoted};
 use super::names::{disk_of, names};
 use super::{READ_BYTES_MIN, judge_access};
 use crate::layers;
-use crate::look::{Claim, Look};
+use crate::look::{Claim, Look, Patience};
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::target::{LayerKind, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
@@ -23,7 +23,7 @@ pub(super) fn judge(root: &SysRoot, identity: &TargetIdentity, words: &[String],
     let blind = in_use::judge(root, Subject::Device(&family), doubts);
     let is_used = doubts.count() > before;
     judge_access(identity, Permission::READ_OK | Permission::WRITE_OK, "read and write", doubts);
-    match Look::at_device(identity) {
+    match Look::at_device(identity, if is_used { Patience::Leave } else { Patience::Wait }) {
         Ok(look) => {
             // Whoever claims it is told above where /proc or sysfs knows him; a mount in a namespace without processes is not.
             if look.claim() == Claim::Another && !is_used {

@@ -6,6 +6,7 @@ use diskproof_target::{Admission, Consent, Intent, OpenError, OpenTarget, Overwr
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const MIB: u64 = 1 << 20;
 
@@ -368,6 +369,27 @@ fn a_mounted_partition_keeps_its_disk_away() {
     assert!(!locked.success(), "the whole disk is locked against udev");
     drop((target, mount));
     run("partx", &["--delete", disk.node()]);
+}
+
+/// Between its fork and its exec, every process that is being started shares the descriptors of whoever starts it, claims among them.
+#[test]
+fn a_claim_of_a_moment_is_no_use() {
+    if !can_run("a_claim_of_a_moment_is_no_use", &["losetup"]) {
+        return;
+    }
+    let disk = Disk::new(MIB);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let starting = || {
+            while !done.load(Relaxed) {
+                let _ = Command::new("true").status();
+            }
+        };
+        (0..4).for_each(|_| drop(scope.spawn(starting)));
+        let opened: Vec<_> = (0..40).map(|_| disk.admit().map(|admission| OpenTarget::open(admission).map(drop))).collect();
+        done.store(true, Relaxed);
+        opened.into_iter().for_each(|opened| assert!(matches!(opened, Ok(Ok(()))), "{opened:?}"));
+    });
 }
 
 #[test]
