@@ -44,7 +44,7 @@ fn histogram_bump(bencher: Bencher) {
     let (mut histogram, latencies, mut at) = (LatencyHistogram::new(), latencies(), 0);
     bencher.bench_local(|| {
         at = (at + 1) % 1024;
-        histogram.bump(black_box(latencies[at]));
+        histogram.bump(black_box(latencies[at]), 1);
     });
 }
 

@@ -129,6 +129,8 @@ fn punted(workload: &Workload, target: &OpenTarget) -> Option<bool> {
 
 /// Linux AIO must be this much faster to be worth naming another interface than usual.
 const TRIAL_GAIN: f64 = 1.1;
+/// Each is tried so often, in turn, and its best counts: what else the machine does takes from a trial and never adds to it.
+const TRIAL_ROUNDS: u32 = 3;
 
 /// Where io_uring hands every request to a worker thread, Linux AIO may be faster (a device that completes in the submission) or far slower (a filesystem
 /// that blocks in it): both are tried with a few milliseconds of random reads. `Some` reason when AIO wins.
@@ -139,8 +141,11 @@ fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -
     let buffers = || Buffers::new(depth as usize, block as usize);
     let fd = || target.fd().try_clone_to_owned();
     let shape = RingShape { depth, cache };
-    let uring = rate(UringBackend::new(fd().ok()?, buffers().ok()?, shape).ok()?, &reads, extent)?;
-    let aio = rate(AioBackend::new(fd().ok()?, buffers().ok()?, depth).ok()?, &reads, extent)?;
+    let (mut uring, mut aio) = (0.0_f64, 0.0_f64);
+    for _ in 0..TRIAL_ROUNDS {
+        uring = uring.max(rate(UringBackend::new(fd().ok()?, buffers().ok()?, shape).ok()?, &reads, extent)?);
+        aio = aio.max(rate(AioBackend::new(fd().ok()?, buffers().ok()?, depth).ok()?, &reads, extent)?);
+    }
     (aio > uring * TRIAL_GAIN).then(|| {
         format!(
             "io_uring hands every request to a worker thread here (no RWF_NOWAIT): {uring:.0} reads/s in a trial, {aio:.0} by Linux AIO"

@@ -19,6 +19,19 @@ pub enum Intended {
     SameAsStart,
 }
 
+/// Operations one after another of the same kind and latency: all of a batch that started in one call and was reaped at one time. They are booked together.
+#[derive(Debug, Clone, Copy)]
+struct Streak {
+    kind: OpKind,
+    latency_ns: u64,
+    ops: u64,
+    bytes: u64,
+}
+
+impl Streak {
+    const NONE: Self = Self { kind: OpKind::Read, latency_ns: 0, ops: 0, bytes: 0 };
+}
+
 #[derive(Debug)]
 struct Lane {
     cell: Cell,
@@ -33,6 +46,8 @@ struct Lane {
 pub struct Tally {
     /// By [`OpKind`] in its order: read, write, sync, commit.
     lanes: [Lane; 4],
+    /// Counted, but not booked yet.
+    streak: Streak,
     measure_ns: u64,
     measuring: bool,
     series_closed: bool,
@@ -64,6 +79,7 @@ impl Tally {
         };
         Self {
             lanes: std::array::from_fn(|_| lane()),
+            streak: Streak::NONE,
             measure_ns,
             measuring: false,
             series_closed: false,
@@ -80,14 +96,29 @@ impl Tally {
     /// Counts one operation that is done.
     #[inline(always)]
     pub fn record(&mut self, kind: OpKind, bytes: u32, latency_ns: u64, now: u64) {
+        if latency_ns != self.streak.latency_ns || kind != self.streak.kind {
+            self.book_streak();
+            (self.streak.kind, self.streak.latency_ns) = (kind, latency_ns);
+        }
+        self.streak.ops += 1;
+        self.streak.bytes += u64::from(bytes);
+        self.last_ns = now;
+    }
+
+    /// Books what was counted since the kind or the latency last changed.
+    #[inline(always)]
+    fn book_streak(&mut self) {
+        let Streak { kind, latency_ns, ops, bytes } = std::mem::replace(&mut self.streak, Streak::NONE);
+        if ops == 0 {
+            return;
+        }
         let lane = &mut self.lanes[kind as usize];
-        lane.cell.ops += 1;
-        lane.cell.bytes += u64::from(bytes);
+        lane.cell.ops += ops;
+        lane.cell.bytes += bytes;
         lane.cell.latency_max_ns = lane.cell.latency_max_ns.max(latency_ns);
         lane.latency_min_ns = lane.latency_min_ns.min(latency_ns);
-        lane.latency_sum_ns += latency_ns;
-        lane.op.latency.bump(latency_ns);
-        self.last_ns = now;
+        lane.latency_sum_ns += latency_ns * ops;
+        lane.op.latency.bump(latency_ns, ops);
         self.failures_in_row = 0;
     }
 
@@ -102,6 +133,7 @@ impl Tally {
     /// Counts a failure.
     #[cold]
     pub fn fail(&mut self, kind: OpKind, errno: i32, now: u64) {
+        self.book_streak();
         self.lanes[kind as usize].cell.errors += 1;
         *self.errnos.entry((kind, errno)).or_default() += 1;
         self.failures_in_row += 1;
@@ -138,6 +170,7 @@ impl Tally {
 
     /// Ends the cell that began last; `now` begins the next. The first roll after the warm-up forgets the warm-up.
     pub fn roll(&mut self, now: u64, published: &Mutex<TimeSeries>) {
+        self.book_streak();
         let mut total = Cell::default();
         for (lane, kind) in self.lanes.iter_mut().zip(KINDS) {
             let cell = std::mem::take(&mut lane.cell);
@@ -239,4 +272,41 @@ pub fn errno_name(errno: i32) -> String {
         other => return format!("errno {other}"),
     };
     name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_booked_together_counts_as_if_one_by_one() {
+        let published = Mutex::new(TimeSeries::new(10_000_000));
+        let mut tally = Tally::new(0, Intended::SameAsStart);
+        tally.roll(0, &published);
+        let (read, write) = (OpKind::Read, OpKind::Write);
+        let steps = [(read, 500), (read, 500), (write, 500), (read, 500), (read, 0), (read, 0), (write, 700), (write, 700), (write, 300)];
+        steps.iter().for_each(|(kind, latency_ns)| tally.record(*kind, 4096, *latency_ns, 1000));
+        tally.roll(2000, &published);
+        let (ops, asked) = tally.finish();
+        assert_eq!((asked.read_bytes, asked.write_bytes), (5 * 4096, 4 * 4096));
+        for kind in [read, write] {
+            let mut expected = LatencyHistogram::new();
+            steps.iter().filter(|(of, _)| *of == kind).for_each(|(_, latency_ns)| expected.record(*latency_ns));
+            assert_eq!(ops[&kind].latency, expected);
+            assert_eq!((ops[&kind].latency.min_ns(), ops[&kind].count), (expected.min_ns(), expected.count()));
+        }
+    }
+
+    #[test]
+    fn a_success_between_ends_a_row_of_failures() {
+        let mut tally = Tally::new(0, Intended::SameAsStart);
+        let fail = |tally: &mut Tally| tally.fail(OpKind::Read, libc::EIO, 1);
+        (0..3).for_each(|_| fail(&mut tally));
+        assert_eq!(tally.hopeless(3), Some(libc::EIO));
+        tally.record(OpKind::Read, 512, 9, 2);
+        (0..2).for_each(|_| fail(&mut tally));
+        assert_eq!(tally.hopeless(3), None);
+        fail(&mut tally);
+        assert_eq!(tally.hopeless(3), Some(libc::EIO));
+    }
 }

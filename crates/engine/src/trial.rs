@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 /// How long a trial takes.
-const TRIAL_NS: u64 = 20_000_000;
+const TRIAL_NS: u64 = 10_000_000;
 /// A worker that does fewer operations per second than this is far from its own limit, which is tens of millions.
 const CEILING_WORTH_KNOWING: f64 = 500_000.0;
 

@@ -79,11 +79,11 @@ impl LatencyHistogram {
         self.min_ns = self.min_ns.min(ns);
     }
 
-    /// The hot loop's half of [`Self::record`]: counts a latency in its bucket. The caller keeps the totals and brings them by
+    /// The hot loop's half of [`Self::record`]: counts a latency `times` in its bucket. The caller keeps the totals and brings them by
     /// [`Self::add_totals`] before anybody else looks.
     #[inline(always)]
-    pub fn bump(&mut self, ns: u64) {
-        self.counts[index_of(ns.min(VALUE_MAX))] += 1;
+    pub fn bump(&mut self, ns: u64, times: u64) {
+        self.counts[index_of(ns.min(VALUE_MAX))] += times;
     }
 
     /// The other half of [`Self::record`]: the totals of everything that was [bumped](Self::bump).
@@ -207,7 +207,7 @@ mod tests {
         let (mut recorded, mut bumped) = (LatencyHistogram::new(), LatencyHistogram::new());
         for ns in [5, 70_000, 1 << 50] {
             recorded.record(ns);
-            bumped.bump(ns);
+            bumped.bump(ns, 1);
         }
         bumped.add_totals(3, 5 + 70_000 + (1 << 50), 5, 1 << 50);
         assert_eq!(recorded, bumped);

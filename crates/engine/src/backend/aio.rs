@@ -66,6 +66,8 @@ pub struct AioBackend {
     queued: Vec<*mut Iocb>,
     events: Vec<Event>,
     ready: usize,
+    /// Events in the kernel's ring that the next reaping takes.
+    readable: u32,
     /// Done without the kernel's queue: sync_file_range has no AIO form, and some filesystems refuse AIO's fsync.
     at_once: Vec<(u32, i32)>,
     in_flight: usize,
@@ -93,6 +95,7 @@ impl AioBackend {
             queued: Vec::with_capacity(depth),
             events: vec![Event::default(); depth],
             ready: 0,
+            readable: 0,
             at_once: Vec::with_capacity(depth),
             in_flight: 0,
             ring: event_ring(context),
@@ -118,21 +121,21 @@ impl AioBackend {
         if tail >= head { tail - head } else { tail + nr - head }
     }
 
-    /// Takes what can be read without a call; nobody else reads this ring.
+    /// Hands over what lay in the ring at the end of the last wait: what came after it is younger than the time that the worker read since.
     #[inline(always)]
-    fn read(&mut self) {
-        let Some(ring) = self.ring else { return };
-        let unread = (self.unread() as usize).min(self.events.len());
-        // SAFETY: as above; the events lie behind the head, `nr` of them.
+    fn read(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        let (Some(ring), count @ 1..) = (self.ring, std::mem::take(&mut self.readable)) else { return };
+        // SAFETY: as above; the events lie behind the head, `nr` of them. Nobody else reads this ring.
         let (ring, events) = unsafe { (ring.as_ref(), ring.as_ptr().add(1).cast::<Event>()) };
-        let head = ring.head.load(Ordering::Relaxed);
-        for (at, event) in self.events[..unread].iter_mut().enumerate() {
+        let (mut head, nr) = (ring.head.load(Ordering::Relaxed), ring.nr);
+        for _ in 0..count {
             // SAFETY: below `nr`; between head and tail the kernel has written the event, and leaves it alone until the head passes it.
-            *event = unsafe { events.add((head as usize + at) % ring.nr as usize).read() };
+            let event = unsafe { events.add(head as usize).read() };
+            sink(event.data as u32, event.res as i32);
+            head = if head + 1 == nr { 0 } else { head + 1 };
         }
-        ring.head.store((head + unread as u32) % ring.nr, Ordering::Release);
-        self.ready = unread;
-        self.in_flight -= unread;
+        ring.head.store(head, Ordering::Release);
+        self.in_flight -= count as usize;
     }
 
     fn submit(&mut self) -> io::Result<()> {
@@ -204,8 +207,8 @@ impl Backend for AioBackend {
 
     fn wait(&mut self, patience: Patience) -> io::Result<()> {
         self.submit()?;
-        self.read();
-        if self.in_flight == 0 || self.ready > 0 {
+        self.readable = self.unread();
+        if self.in_flight == 0 || self.readable > 0 {
             return Ok(());
         }
         let wait_ns = match patience {
@@ -228,6 +231,7 @@ impl Backend for AioBackend {
     }
 
     fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        self.read(sink);
         self.events[..self.ready].iter().for_each(|event| sink(event.data as u32, event.res as i32));
         self.ready = 0;
         self.at_once.drain(..).for_each(|(slot, result)| sink(slot, result));
