@@ -66,13 +66,9 @@ impl Backend for FakeBackend {
         Ok(())
     }
 
-    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        while let Some((done_ns, slot, result)) = self.in_flight.last().copied()
-            && done_ns <= self.clock.now()
-        {
-            self.in_flight.pop();
-            sink(slot, result);
-        }
+    fn reap(&mut self) -> Option<(u32, i32)> {
+        let now = self.clock.now();
+        self.in_flight.pop_if(|(done_ns, ..)| *done_ns <= now).map(|(_, slot, result)| (slot, result))
     }
 
     fn buffers(&self) -> &Buffers {

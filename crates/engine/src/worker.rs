@@ -145,7 +145,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 self.roll(now);
             }
             let (feed, tally) = (&mut self.feed, &mut self.tally);
-            self.backend.reap(&mut |slot, result| tally.complete(feed, slot, result, now));
+            while let Some((slot, result)) = self.backend.reap() {
+                tally.complete(feed, slot, result, now);
+            }
             if rolled {
                 self.look_around(now);
                 self.last_now_ns = now;

@@ -121,21 +121,19 @@ impl AioBackend {
         if tail >= head { tail - head } else { tail + nr - head }
     }
 
-    /// Hands over what lay in the ring at the end of the last wait: what came after it is younger than the time that the worker read since.
+    /// The next event in the kernel's ring. Nobody else reads it.
     #[inline(always)]
-    fn read(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        let (Some(ring), count @ 1..) = (self.ring, std::mem::take(&mut self.readable)) else { return };
-        // SAFETY: as above; the events lie behind the head, `nr` of them. Nobody else reads this ring.
+    fn read(&mut self) -> Option<(u32, i32)> {
+        let ring = self.ring?;
+        // SAFETY: as above; the events lie behind the head, `nr` of them.
         let (ring, events) = unsafe { (ring.as_ref(), ring.as_ptr().add(1).cast::<Event>()) };
-        let (mut head, nr) = (ring.head.load(Ordering::Relaxed), ring.nr);
-        for _ in 0..count {
-            // SAFETY: below `nr`; between head and tail the kernel has written the event, and leaves it alone until the head passes it.
-            let event = unsafe { events.add(head as usize).read() };
-            sink(event.data as u32, event.res as i32);
-            head = if head + 1 == nr { 0 } else { head + 1 };
-        }
-        ring.head.store(head, Ordering::Release);
-        self.in_flight -= count as usize;
+        let head = ring.head.load(Ordering::Relaxed);
+        // SAFETY: below `nr`; between head and tail the kernel has written the event, and leaves it alone until the head passes it.
+        let event = unsafe { events.add(head as usize).read() };
+        ring.head.store(if head + 1 == ring.nr { 0 } else { head + 1 }, Ordering::Release);
+        self.readable -= 1;
+        self.in_flight -= 1;
+        Some((event.data as u32, event.res as i32))
     }
 
     fn submit(&mut self) -> io::Result<()> {
@@ -230,11 +228,17 @@ impl Backend for AioBackend {
         Ok(())
     }
 
-    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        self.read(sink);
-        self.events[..self.ready].iter().for_each(|event| sink(event.data as u32, event.res as i32));
-        self.ready = 0;
-        self.at_once.drain(..).for_each(|(slot, result)| sink(slot, result));
+    #[inline(always)]
+    fn reap(&mut self) -> Option<(u32, i32)> {
+        if self.readable > 0 {
+            return self.read();
+        }
+        if self.ready > 0 {
+            self.ready -= 1;
+            let event = self.events[self.ready];
+            return Some((event.data as u32, event.res as i32));
+        }
+        self.at_once.pop()
     }
 
     fn buffers(&self) -> &Buffers {

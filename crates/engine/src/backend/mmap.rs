@@ -106,10 +106,8 @@ impl Backend for MmapBackend {
         Ok(())
     }
 
-    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        if let Some((slot, result)) = self.done.take() {
-            sink(slot, result);
-        }
+    fn reap(&mut self) -> Option<(u32, i32)> {
+        self.done.take()
     }
 
     fn buffers(&self) -> &Buffers {

@@ -65,8 +65,9 @@ pub trait Backend {
     /// Starts what was taken and waits for completions.
     fn wait(&mut self, patience: Patience) -> io::Result<()>;
 
-    /// Hands over all completions that are there: slot, and bytes or a negative errno.
-    fn reap(&mut self, sink: &mut impl FnMut(u32, i32));
+    /// The next of the completions that were there at the end of the last wait: slot, and bytes or a negative errno. Later ones belong to the next
+    /// wait, because the worker reads the clock between the two.
+    fn reap(&mut self) -> Option<(u32, i32)>;
 
     /// The memory that requests go through.
     fn buffers(&self) -> &Buffers;

@@ -88,6 +88,8 @@ pub struct Ring {
     cq_mask: u32,
     completions: *const Completion,
     taken: u32,
+    /// Completions below this one may be reaped.
+    seen: u32,
     entries: *mut Entry,
     entries_len: u32,
     // Order matters: the file is closed before the memory goes.
@@ -124,6 +126,7 @@ impl Ring {
             cq_mask,
             completions: rings.at::<Completion>(cq.cqes),
             taken: 0,
+            seen: 0,
             entries: memory.at::<Entry>(0),
             entries_len: params.sq_entries,
             fd,
@@ -192,22 +195,27 @@ impl Ring {
         unsafe { (*self.sq_tail).store(self.queued, Ordering::Release) };
     }
 
-    /// Hands over all completions that are there: user data and result.
+    /// Notes which completions are there: those that [`Ring::reap`] hands over.
     #[inline(always)]
-    pub fn reap(&mut self, mut sink: impl FnMut(u64, i32)) {
-        // SAFETY: head and tail lie in the mapping; only this thread writes the head.
-        let tail = unsafe { (*self.cq_tail).load(Ordering::Acquire) };
-        if self.taken == tail {
-            return;
+    pub fn look(&mut self) {
+        // SAFETY: the tail lies in the mapping.
+        self.seen = unsafe { (*self.cq_tail).load(Ordering::Acquire) };
+    }
+
+    /// The next completion that was seen: user data and result.
+    #[inline(always)]
+    pub fn reap(&mut self) -> Option<(u64, i32)> {
+        if self.taken == self.seen {
+            return None;
         }
-        while self.taken != tail {
-            // SAFETY: between head and tail the kernel has written the completion, and leaves it alone until the head passes it.
-            let Completion { user_data, result, .. } = unsafe { self.completions.add((self.taken & self.cq_mask) as usize).read() };
-            self.taken = self.taken.wrapping_add(1);
-            sink(user_data, result);
+        // SAFETY: between head and tail the kernel has written the completion, and leaves it alone until the head passes it.
+        let Completion { user_data, result, .. } = unsafe { self.completions.add((self.taken & self.cq_mask) as usize).read() };
+        self.taken = self.taken.wrapping_add(1);
+        if self.taken == self.seen {
+            // SAFETY: the head lies in the mapping, and only this thread writes it.
+            unsafe { (*self.cq_head).store(self.taken, Ordering::Release) };
         }
-        // SAFETY: as above.
-        unsafe { (*self.cq_head).store(self.taken, Ordering::Release) };
+        Some((user_data, result))
     }
 
     /// Names a file by index 0 from now on.

@@ -89,8 +89,7 @@ impl<B: Backend, C: Clock> Lane<B, C> {
             }
             self.backend.wait(Patience::Completion)?;
             let now = self.clock.now();
-            let reaped = &mut self.reaped;
-            self.backend.reap(&mut |slot, result| reaped.push((slot, result)));
+            self.reaped.extend(std::iter::from_fn(|| self.backend.reap()));
             before_ns = self.settle(before_ns, now, &mut again, &mut land);
         }
     }
@@ -113,7 +112,7 @@ impl<B: Backend, C: Clock> Lane<B, C> {
         let mut result = None;
         while result.is_none() {
             self.backend.wait(Patience::Completion)?;
-            self.backend.reap(&mut |_, outcome| result = Some(outcome));
+            result = self.backend.reap().map(|(_, outcome)| outcome);
         }
         Ok(self.clock.now() - start_ns)
     }
