@@ -7,7 +7,7 @@ use diskproof_model::record::Record;
 use diskproof_model::surface::SeekPattern;
 use diskproof_simdisk::testbed::{Loop, TempDir, can_run, place};
 use diskproof_simdisk::{Direct, LoopDevice, SimDisk, spec};
-use program::{Ran, content_hash, program, random_file, run};
+use program::{Ran, content_hash, program, random_file, undisturbed};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -39,7 +39,7 @@ impl Simulated {
 }
 
 fn curve(target: &Path, flags: &[&str]) -> Ran {
-    run([OsStr::new("curve"), target.as_os_str()].into_iter().chain(flags.iter().map(OsStr::new)))
+    undisturbed([OsStr::new("curve"), target.as_os_str()].into_iter().chain(flags.iter().map(OsStr::new))).output().unwrap().into()
 }
 
 /// What a busy machine may add to a figure: simulated disks answer late then. How exact the figures are is proven in virtual time, in the engine's own

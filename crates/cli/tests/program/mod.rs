@@ -13,9 +13,25 @@ pub const SHORT: [&str; 4] = ["--time", "1s", "--size", "16M"];
 /// Where runs are saved: never in the history of whoever runs the tests. All tests share it, as programs on a machine do.
 pub const HISTORY: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/history.db");
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_diskproof");
+
 /// The program, in an environment without the variables that it looks at.
 pub fn program<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_diskproof"));
+    in_clean_environment(Command::new(PROGRAM), arguments)
+}
+
+/// The program ahead of all else that the machine does, where the system permits it: for what a busy machine would hide.
+pub fn undisturbed<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+    let fifo = ["--fifo", "1"];
+    if !Command::new("chrt").args(fifo).arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        return program(arguments);
+    }
+    let mut command = Command::new("chrt");
+    command.args(fifo).arg(PROGRAM);
+    in_clean_environment(command, arguments)
+}
+
+fn in_clean_environment<S: AsRef<OsStr>>(mut command: Command, arguments: impl IntoIterator<Item = S>) -> Command {
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "CI", "DISKPROOF_NO_HISTORY"] {
         command.env_remove(name);
     }
