@@ -13,7 +13,7 @@ pub enum Format {
     Json,
     /// A page for a browser.
     Html,
-    /// A picture for each chart.
+    /// The charts as a picture.
     Svg,
     /// A table of figures.
     Csv,
@@ -92,23 +92,24 @@ impl Format {
     }
 }
 
-/// The first chart under the name that was given, so that it exists, and the others beside it under that name and their own.
-fn pictures<'a>(record: &Record, path: &Path) -> Vec<Document<'a>> {
-    let charts = chart::charts(record).into_iter().enumerate();
-    let picture = |(index, chart): (usize, chart::Chart)| {
-        let path = if index == 0 { path.to_owned() } else { beside(path, &chart.id) };
-        let origin = chart::origin(record);
-        Document { path, write: Box::new(move |out| svg::write_chart(&chart, &origin, out)) }
-    };
-    charts.map(picture).collect()
-}
+/// Stands for the name of a chart in the name of a file: each chart then gets a file of its own.
+const EACH: &str = "%";
 
-/// `x.svg` and `scan` make `x-scan.svg`.
-fn beside(path: &Path, id: &str) -> PathBuf {
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(format!("-{id}."));
-    name.push(path.extension().unwrap_or_default());
-    path.with_file_name(name)
+/// One sheet with all charts; a file for each where the name says so.
+fn pictures<'a>(record: &Record, path: &Path) -> Vec<Document<'a>> {
+    let (charts, origin) = (chart::charts(record), chart::origin(record));
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if charts.is_empty() {
+        return Vec::new();
+    }
+    if !name.contains(EACH) {
+        return vec![Document { path: path.to_owned(), write: Box::new(move |out| svg::write_sheet(&charts, &origin, out)) }];
+    }
+    let picture = |chart: chart::Chart| {
+        let (path, origin) = (path.with_file_name(name.replace(EACH, &chart.id)), origin.clone());
+        Document { path, write: Box::new(move |out| svg::write_sheet(std::slice::from_ref(&chart), &origin, out)) }
+    };
+    charts.into_iter().map(picture).collect()
 }
 
 #[cfg(test)]
@@ -125,7 +126,11 @@ mod tests {
     }
 
     #[test]
-    fn further_files_stand_beside_the_first() {
-        assert_eq!(beside(Path::new("/a/x.y.svg"), "scan"), Path::new("/a/x.y-scan.svg"));
+    fn a_picture_is_one_sheet_unless_its_name_asks_for_each_chart() {
+        let record: Record = serde_json::from_str(include_str!("../../../tests/fixtures/check-directory.json")).unwrap();
+        let paths = |name: &str| Format::Svg.documents(&record, Path::new(name)).into_iter().map(|d| d.path).collect::<Vec<_>>();
+        assert_eq!(paths("/a/x.y.svg"), [Path::new("/a/x.y.svg")]);
+        let each = paths("/a/x-%.svg");
+        assert!(each.len() > 2 && each.contains(&PathBuf::from("/a/x-time-random-read-d32.svg")), "{each:?}");
     }
 }

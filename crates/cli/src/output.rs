@@ -157,7 +157,7 @@ impl<'a> Savings<'a> {
         Ok(Self { paths })
     }
 
-    /// Saves the record to all files, and says which ones where one name became several. One that fails does not keep the others from being saved.
+    /// Saves the record to all files, and says which ones where they have other names. One that fails does not keep the others from being saved.
     pub fn save(&self, record: &Record, voice: Voice) -> anyhow::Result<()> {
         let save =
             |path: &PathBuf| save(record, path, voice).with_context(|| format!("-o {}: the record could not be saved", path.display()));
@@ -172,7 +172,7 @@ fn save(record: &Record, path: &Path, voice: Voice) -> anyhow::Result<()> {
         let saved = save_document(document);
         if document.path == path { saved? } else { saved.with_context(|| document.path.display().to_string())? }
     }
-    if documents.len() > 1 {
+    if documents.iter().any(|document| document.path != path) {
         let names: Vec<String> = documents.iter().map(|document| document.path.display().to_string()).collect();
         voice.say(&format!("wrote {}", names.join(", ")));
     }

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use diskproof_history::{Folders, History, NewRun, Outcome, Place, SetAside, Stored, save};
+use diskproof_model::comparison::{COMPARISON_SCHEMA, Comparison};
 use diskproof_model::record::{RECORD_SCHEMA, Record};
 use rustix::process::geteuid;
 use std::ffi::OsString;
@@ -118,12 +119,17 @@ pub fn short(run_id: &str) -> &str {
 
 /// The record that a word means: a file, `latest`, `latest~N`, a label (the newest run of it) or the beginning of a run's id.
 pub fn load(reference: &str, history: Option<&Path>) -> Result<Record, Failure> {
-    Ok(find(reference, history)?.record)
+    if let Some(record) = record_of_file(reference)? {
+        return Ok(record);
+    }
+    let history = open(history)?;
+    let id = run_id(&history, reference)?;
+    Ok(get(&history, &id)?.record)
 }
 
 /// All records that a word means: every run of a label, the newest first; the one that [`load`] finds for any other word.
 pub fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Record>, Failure> {
-    if let Some(record) = from_file(reference)? {
+    if let Some(record) = record_of_file(reference)? {
         return Ok(vec![record]);
     }
     let history = open(history)?;
@@ -135,14 +141,35 @@ pub fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Record>, 
     ids.iter().map(|id| Ok(get(&history, id)?.record)).collect()
 }
 
-/// The run that a word means, with what was printed then where it comes from the history.
-pub fn find(reference: &str, history: Option<&Path>) -> Result<Stored, Failure> {
-    if let Some(record) = from_file(reference)? {
-        return Ok(Stored { record, page: None, label: None });
+/// Something that was saved.
+#[derive(Debug)]
+pub enum Saved {
+    /// A run, with what was printed then where it comes from the history.
+    Run(Box<Stored>),
+    /// A comparison, which only files hold.
+    Comparison(Box<Comparison>),
+}
+
+/// The run or the comparison that a word means.
+pub fn find(reference: &str, history: Option<&Path>) -> Result<Saved, Failure> {
+    if let Some(saved) = from_file(reference)? {
+        return Ok(saved);
     }
     let history = open(history)?;
     let id = run_id(&history, reference)?;
-    get(&history, &id)
+    get(&history, &id).map(Box::new).map(Saved::Run)
+}
+
+/// The record in a file; `None` for a word that names no file.
+fn record_of_file(reference: &str) -> Result<Option<Record>, Failure> {
+    match from_file(reference)? {
+        None => Ok(None),
+        Some(Saved::Run(stored)) => Ok(Some(stored.record)),
+        Some(Saved::Comparison(_)) => {
+            let why = "is a comparison, and a run is needed; 'diskproof show' prints it, and names the runs that it compared";
+            Err(Failure::Usage(format!("{reference}: {why}")))
+        }
+    }
 }
 
 fn get(history: &History, id: &str) -> Result<Stored, Failure> {
@@ -291,8 +318,8 @@ fn is_file(reference: &str) -> bool {
     reference.contains('/') || [".json", ".html"].iter().any(|extension| reference.ends_with(extension))
 }
 
-/// The record in a file, or in what comes through stdin (`-`); `None` for a word that names no file.
-fn from_file(reference: &str) -> Result<Option<Record>, Failure> {
+/// What is in a file, or comes through stdin (`-`); `None` for a word that names no file.
+fn from_file(reference: &str) -> Result<Option<Saved>, Failure> {
     let unreadable = |error: std::io::Error| Failure::Usage(format!("{reference} cannot be read: {error}"));
     let mut text = String::new();
     if reference == "-" {
@@ -302,18 +329,25 @@ fn from_file(reference: &str) -> Result<Option<Record>, Failure> {
     } else {
         return Ok(None);
     }
-    parse_record(&text).map(Some).map_err(|why| Failure::Usage(format!("{reference}: {why}")))
+    parse(&text).map(Some).map_err(|why| Failure::Usage(format!("{reference}: {why}")))
 }
 
-/// The record in JSON, or in the raw-data block of a report page.
-fn parse_record(text: &str) -> Result<Record, String> {
+/// The record or comparison in JSON, or in the raw-data block of a report page.
+fn parse(text: &str) -> Result<Saved, String> {
     let is_page = text.trim_start_matches('\u{feff}').trim_start().starts_with('<');
-    let json = if is_page { diskproof_report::html::record_json(text).map_err(|error| error.to_string())? } else { text };
+    let page = if is_page { Some(diskproof_report::html::page_json(text).map_err(|error| error.to_string())?) } else { None };
+    let json = page.as_deref().unwrap_or(text);
     let schema: Schema = serde_json::from_str(json).map_err(|error| format!("this is no record of diskproof: {error}"))?;
     match schema.schema.as_deref() {
-        Some(RECORD_SCHEMA) => serde_json::from_str(json).map_err(|error| format!("the record is damaged: {error}")),
-        Some(other) if other.starts_with("diskproof.record/") => {
-            Err(format!("a record of the format {other}; this diskproof reads {RECORD_SCHEMA}, so use a newer one"))
+        Some(RECORD_SCHEMA) => {
+            let record = serde_json::from_str(json).map_err(|error| format!("the record is damaged: {error}"))?;
+            Ok(Saved::Run(Box::new(Stored { record, page: None, label: None })))
+        }
+        Some(COMPARISON_SCHEMA) => serde_json::from_str(json)
+            .map(|comparison| Saved::Comparison(Box::new(comparison)))
+            .map_err(|error| format!("the comparison is damaged: {error}")),
+        Some(other) if other.starts_with("diskproof.record/") || other.starts_with("diskproof.comparison/") => {
+            Err(format!("of the format {other}; this diskproof reads {RECORD_SCHEMA} and {COMPARISON_SCHEMA}, so use a newer one"))
         }
         _ => Err("this is no record of diskproof; one is made by -o FILE.json or --json".to_owned()),
     }
@@ -386,12 +420,12 @@ mod tests {
 
     #[test]
     fn what_is_no_record_is_told_from_a_damaged_and_a_newer_one() {
-        assert!(parse_record("<html>").unwrap_err().contains("no record"));
-        assert!(parse_record("{\"schema\": \"diskproof.record/2\"}").unwrap_err().contains("newer"));
+        assert!(parse("<html>").unwrap_err().contains("no record"));
+        assert!(parse("{\"schema\": \"diskproof.record/2\"}").unwrap_err().contains("newer"));
         for text in ["", "[]", "{}", "{\"schema\": 1}", "{\"plan\": {}}"] {
-            assert!(parse_record(text).unwrap_err().contains("no record of diskproof"), "{text}");
+            assert!(parse(text).unwrap_err().contains("no record of diskproof"), "{text}");
         }
-        assert!(parse_record("{\"schema\": \"diskproof.record/1\"}").unwrap_err().contains("damaged"));
+        assert!(parse("{\"schema\": \"diskproof.record/1\"}").unwrap_err().contains("damaged"));
     }
 
     #[test]

@@ -182,6 +182,34 @@ fn the_command_compares_files_and_fails_a_build() {
 }
 
 #[test]
+fn a_page_of_a_comparison_reads_back() {
+    let place = place();
+    let (a, b) = (
+        save(place.path(), "a.json", &record(vec![workload("d8", 8, 1)], 1.0, 1)),
+        save(place.path(), "b.json", &record(vec![workload("d8", 8, 1)], 0.8, 2)),
+    );
+    let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    let (page, json, again) = (path("c.html"), path("c.json"), path("again.html"));
+    let ran = compared(place.path(), &[&a, &b, "-o", &page, "-o", &json]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    for file in [&page, &json] {
+        let shown = run(["show", file]);
+        assert_eq!((shown.code, &shown.out), (Some(0), &ran.out), "{file}: {}", shown.err);
+        assert_eq!(run(["show", file, "--json"]).out, std::fs::read_to_string(&json).unwrap(), "{file}");
+    }
+    assert_eq!(run(["show", &json, "-o", &again]).code, Some(0));
+    assert_eq!(std::fs::read_to_string(&again).unwrap(), std::fs::read_to_string(&page).unwrap());
+    std::fs::remove_file(&again).unwrap();
+    assert_eq!(run(["export", &page, &again]).code, Some(0));
+    assert_eq!(std::fs::read_to_string(&again).unwrap(), std::fs::read_to_string(&page).unwrap());
+
+    let refused = compared(place.path(), &[&a, &page]);
+    assert!(refused.code == Some(2) && refused.err.contains("is a comparison, and a run is needed"), "{}", refused.err);
+    assert_eq!(run(["show", &page, "--commands"]).code, Some(2));
+    assert_eq!(run(["export", &page, &path("c.csv")]).code, Some(2));
+}
+
+#[test]
 fn labels_are_sides_of_several_runs() {
     let place = place();
     let import = |label: &str, seeds: std::ops::Range<u64>, speed: f64| {
@@ -215,7 +243,8 @@ fn what_is_no_record_is_refused_in_words() {
         ("x.json", "{}", "no record of diskproof"),
         ("y.json", "not JSON", "no record of diskproof"),
         ("z.json", "{\"schema\":\"diskproof.record/9\"}", "diskproof.record/9"),
-        ("w.json", "{\"schema\":\"diskproof.comparison/1\"}", "no record of diskproof"),
+        ("w.json", "{\"schema\":\"diskproof.comparison/1\"}", "the comparison is damaged"),
+        ("u.json", "{\"schema\":\"diskproof.comparison/2\"}", "diskproof.comparison/2"),
         ("v.json", "{\"schema\":\"diskproof.record/1\"}", "damaged"),
     ] {
         let ran = compared(place.path(), &[&good, &file(name, text)]);

@@ -15,15 +15,16 @@ fn check(folder: &Path, outputs: &[&str]) -> Ran {
 }
 
 #[test]
-fn pictures_stand_beside_each_other_and_are_named() {
+fn pictures_are_one_sheet_or_a_file_each() {
     let here = place();
-    let ran = check(here.path(), &["x.svg"]);
+    let ran = check(here.path(), &["x.svg", "each-%.svg"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let names = names(here.path());
-    assert!(names.contains(&"x.svg".to_owned()) && names.len() > 1, "{names:?}");
-    let told = ran.err.lines().find(|line| line.contains("wrote x.svg, ")).unwrap_or_else(|| panic!("{}", ran.err));
+    let each = names.iter().filter(|name| name.starts_with("each-") && !name.contains('%')).count();
+    assert!(names.contains(&"x.svg".to_owned()) && each > 0 && each + 1 == names.len(), "{names:?}");
+    let told = ran.err.lines().find(|line| line.contains("wrote each-")).unwrap_or_else(|| panic!("{}", ran.err));
     for name in names {
-        assert!(told.contains(&name), "{name}: {told}");
+        assert!(name == "x.svg" || told.contains(&name), "{name}: {told}");
         let picture = std::fs::read_to_string(here.path().join(name)).unwrap();
         assert!(picture.starts_with("<?xml") && picture.ends_with("</svg>\n"));
     }
@@ -32,7 +33,7 @@ fn pictures_stand_beside_each_other_and_are_named() {
 #[test]
 fn every_format_is_written_whole_and_alone() {
     let here = place();
-    let outputs = ["a.json", "a.csv", "a.gnuplot", "a.hlog", "a.prom"];
+    let outputs = ["a.json", "a.csv", "a.gnuplot", "a.hlog", "a.prom", "a.svg", "a.html"];
     let ran = check(here.path(), &outputs);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let mut expected = outputs.to_vec();

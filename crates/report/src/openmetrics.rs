@@ -3,6 +3,7 @@
 
 use crate::text::clean;
 use diskproof_model::finding::Severity;
+use diskproof_model::health::DiskHealth;
 use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord, Record};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -26,6 +27,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let mut families = of_run(record);
     families.extend(of_workloads(record));
     families.extend(of_surface(record));
+    families.extend(of_health(record));
     families.iter().filter(|family| !family.samples.is_empty()).try_for_each(|family| write_family(family, out))?;
     writeln!(out, "# EOF")
 }
@@ -188,6 +190,86 @@ fn of_surface(record: &Record) -> Vec<Family> {
         gauge("diskproof_short_stroke_iops", "Random reads per second within the first part of the disk.", strokes.collect()),
         gauge("diskproof_scan_slow_blocks", "Blocks that took too long.", scan(&|scan| scan.slow_blocks as f64)),
         gauge("diskproof_scan_unreadable_bytes", "Bytes that could not be read.", scan(&|scan| scan.unreadable_bytes as f64)),
+    ]
+}
+
+/// What the disks say of themselves. A figure that a disk does not tell has no series, so that nobody takes it for a zero.
+fn of_health(record: &Record) -> Vec<Family> {
+    let labels = |disk: &DiskHealth| -> Labels {
+        let known = [("disk", Some(&disk.disk)), ("serial", disk.serial.as_ref()), ("model", disk.model.as_ref())];
+        known.into_iter().map(|(name, value)| (name, value.cloned().unwrap_or_default())).collect()
+    };
+    let per_disk = |figure: &dyn Fn(&DiskHealth) -> Option<f64>| -> Vec<(Labels, f64)> {
+        record.health.iter().filter_map(|disk| Some((labels(disk), figure(disk)?))).collect()
+    };
+    let share = |percent: Option<u32>| percent.map(|percent| f64::from(percent) / 100.0);
+    let flag = |flag: bool| f64::from(u8::from(flag));
+    let count = |count: Option<u64>| count.map(|count| count as f64);
+    vec![
+        gauge(
+            "diskproof_health_known",
+            "1 when the disk was asked for its health and answered, 0 when it could not be asked.",
+            per_disk(&|disk| Some(flag(disk.source.is_some()))),
+        ),
+        gauge(
+            "diskproof_health_passed",
+            "The disk's own verdict: 1 takes itself for healthy, 0 for failing.",
+            per_disk(&|disk| disk.passed.map(flag)),
+        ),
+        gauge(
+            "diskproof_health_alarms",
+            "Alarms that the disk raises itself.",
+            per_disk(&|disk| disk.source.as_ref().map(|_| disk.alarms.len() as f64)),
+        ),
+        gauge(
+            "diskproof_health_temperature_celsius",
+            "Temperature of the disk.",
+            per_disk(&|disk| disk.temperature_celsius.map(f64::from)),
+        ),
+        gauge(
+            "diskproof_health_temperature_limit_celsius",
+            "Temperature from which on the disk complains or slows down.",
+            per_disk(&|disk| disk.temperature_limit_celsius.map(f64::from)),
+        ),
+        gauge(
+            "diskproof_health_endurance_used_ratio",
+            "Endurance used; 1 is all that was promised.",
+            per_disk(&|disk| share(disk.wear_percent)),
+        ),
+        gauge("diskproof_health_spare_ratio", "Spare blocks left; 1 is all.", per_disk(&|disk| share(disk.spare_percent))),
+        gauge(
+            "diskproof_health_spare_threshold_ratio",
+            "Spare blocks at which the disk raises its alarm.",
+            per_disk(&|disk| share(disk.spare_threshold_percent)),
+        ),
+        gauge(
+            "diskproof_health_power_on_seconds",
+            "Time under power over the disk's life.",
+            per_disk(&|disk| count(disk.power_on_hours).map(|hours| hours * 3600.0)),
+        ),
+        gauge("diskproof_health_written_bytes", "Bytes written over the disk's life.", per_disk(&|disk| count(disk.written_bytes))),
+        gauge(
+            "diskproof_health_reallocated_sectors",
+            "Sectors that were replaced by spare ones.",
+            per_disk(&|disk| count(disk.reallocated_sectors)),
+        ),
+        gauge(
+            "diskproof_health_pending_sectors",
+            "Sectors that wait to be replaced or to prove good.",
+            per_disk(&|disk| count(disk.pending_sectors)),
+        ),
+        gauge(
+            "diskproof_health_uncorrectable_sectors",
+            "Sectors that could not be corrected.",
+            per_disk(&|disk| count(disk.uncorrectable_sectors)),
+        ),
+        gauge(
+            "diskproof_health_media_errors",
+            "Errors that the medium's own correction could not mend.",
+            per_disk(&|disk| count(disk.media_errors)),
+        ),
+        gauge("diskproof_health_link_errors", "Errors on the cable.", per_disk(&|disk| count(disk.link_errors))),
+        gauge("diskproof_health_unsafe_shutdowns", "Power losses without warning.", per_disk(&|disk| count(disk.unsafe_shutdowns))),
     ]
 }
 

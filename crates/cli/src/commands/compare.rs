@@ -106,20 +106,16 @@ impl Side {
 /// Compares.
 pub fn compare(compare: &Compare) -> anyhow::Result<Exit> {
     let words = words(compare)?;
-    for path in &compare.outputs {
-        if !Format::of(path).is_some_and(Format::takes_comparisons) {
-            let name = path.display();
-            return Err(Failure::Usage(format!("-o {name}: a comparison is written as .json or .html; name such a file")).into());
-        }
-        try_out(path)?;
-    }
+    prepare(&compare.outputs)?;
     let sides = words.iter().map(|word| Side::find(word, &compare.kept)).collect::<Result<Vec<_>, _>>()?;
     let mut groups = sides.iter().map(Side::group);
     let Some(baseline) = groups.next() else { return Err(Failure::Usage(TOO_FEW.to_owned()).into()) };
     let tool = Tool { name: "diskproof".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
     let question = Question { tool, margin: compare.margin, baseline, candidates: groups.collect(), limits: compare.limits.clone() };
     let comparison = hold_against(&question).map_err(|error: CompareError| Failure::Usage(error.to_string()))?;
-    deliver(&comparison, compare)?;
+    save(&comparison, &compare.outputs)?;
+    let detail = if compare.all { MetricDetail::All } else { MetricDetail::Telling };
+    print(&comparison, if compare.json { Form::Json } else { Form::Page(detail) }, compare.color)?;
     Ok(conclude(&comparison))
 }
 
@@ -134,20 +130,46 @@ fn words(compare: &Compare) -> Result<Vec<String>, Failure> {
     if words.len() < 2 { Err(Failure::Usage(TOO_FEW.to_owned())) } else { Ok(words) }
 }
 
-fn deliver(comparison: &Comparison, compare: &Compare) -> anyhow::Result<()> {
-    for path in &compare.outputs {
+/// Tries out the files that a comparison will be saved to.
+pub(super) fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
+    for path in outputs {
+        if !Format::of(path).is_some_and(Format::takes_comparisons) {
+            let name = path.display();
+            return Err(Failure::Usage(format!("-o {name}: a comparison is written as .json or .html; name such a file")));
+        }
+        try_out(path)?;
+    }
+    Ok(())
+}
+
+/// Saves a comparison to all files.
+pub(super) fn save(comparison: &Comparison, outputs: &[PathBuf]) -> anyhow::Result<()> {
+    for path in outputs {
         let document = Format::of(path).and_then(|format| format.comparison(comparison, path));
         let saved = document.as_ref().map_or(Ok(()), save_document);
         saved.with_context(|| format!("-o {}: the comparison could not be saved", path.display()))?;
     }
-    let detail = if compare.all { MetricDetail::All } else { MetricDetail::Telling };
-    unless_unread(to_stdout(|out| {
-        if compare.json {
-            return json::write_comparison(comparison, out);
+    Ok(())
+}
+
+/// How a comparison is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// For a program.
+    Json,
+    /// For people.
+    Page(MetricDetail),
+}
+
+/// Prints a comparison on stdout.
+pub(super) fn print(comparison: &Comparison, form: Form, color: ColorWhen) -> anyhow::Result<()> {
+    unless_unread(to_stdout(|out| match form {
+        Form::Json => json::write_comparison(comparison, out),
+        Form::Page(detail) => {
+            let mut page = Vec::new();
+            terminal::write_comparison(comparison, detail, &Style { color: Color::Ansi, ..style(color) }, &mut page)?;
+            write_page(&String::from_utf8_lossy(&page), color, out)
         }
-        let mut page = Vec::new();
-        terminal::write_comparison(comparison, detail, &Style { color: Color::Ansi, ..style(compare.color) }, &mut page)?;
-        write_page(&String::from_utf8_lossy(&page), compare.color, out)
     }))
 }
 

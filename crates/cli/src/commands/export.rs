@@ -1,14 +1,15 @@
-//! `diskproof export`: a saved run into files of any format. Measures nothing.
+//! `diskproof export`: a saved run or comparison into files of any format. Measures nothing.
 
+use super::compare;
 use crate::failure::Exit;
 use crate::output::{Savings, Voice};
-use crate::saved::{Kept, load};
+use crate::saved::{Kept, Saved, find};
 use std::path::PathBuf;
 
 /// `diskproof export`
 #[derive(Debug, clap::Args)]
 pub struct Export {
-    /// An id or the beginning of one, latest, latest~1, a label, or a file (.json, or .html of a report)
+    /// An id or the beginning of one, latest, latest~1, a label, or a file (.json, or .html of a report; also of a comparison)
     #[arg(value_name = "RUN|FILE")]
     pub run: String,
     /// Files to write; the format follows the extension, as for 'check -o'
@@ -21,7 +22,12 @@ pub struct Export {
 
 /// Writes the files.
 pub fn export(export: &Export) -> anyhow::Result<Exit> {
-    let record = load(&export.run, export.kept.file())?;
-    Savings::prepare(&export.outputs)?.save(&record, Voice::Lines)?;
+    match find(&export.run, export.kept.file())? {
+        Saved::Run(stored) => Savings::prepare(&export.outputs)?.save(&stored.record, Voice::Lines)?,
+        Saved::Comparison(comparison) => {
+            compare::prepare(&export.outputs)?;
+            compare::save(&comparison, &export.outputs)?;
+        }
+    }
     Ok(Exit::Done)
 }

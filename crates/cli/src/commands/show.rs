@@ -1,17 +1,20 @@
-//! `diskproof show`: a saved run as it was printed then, or a record from a file as it is printed today. Measures nothing.
+//! `diskproof show`: a saved run as it was printed then, or a record or comparison from a file as it is printed today. Measures nothing.
 
+use super::compare;
 use crate::args::ColorWhen;
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
 use crate::output::{Savings, Voice, commands_page, record_page, to_stdout, unless_unread, write_page};
-use crate::saved::{Kept, find};
+use crate::saved::{Kept, Saved, find};
 use diskproof_history::Stored;
+use diskproof_model::comparison::Comparison;
 use diskproof_report::json;
+use diskproof_report::terminal::MetricDetail;
 use std::path::PathBuf;
 
 /// `diskproof show`
 #[derive(Debug, clap::Args)]
 pub struct Show {
-    /// An id or the beginning of one, latest, latest~1, a label, a file (.json, or .html of a report), or - for stdin
+    /// An id or the beginning of one, latest, latest~1, a label, a file (.json, or .html of a report; also of a comparison), or - for stdin
     #[arg(value_name = "RUN|FILE", default_value = "latest")]
     pub run: String,
     /// Print the record as JSON
@@ -33,7 +36,10 @@ pub struct Show {
 
 /// Shows the run.
 pub fn show(show: &Show) -> anyhow::Result<Exit> {
-    let Stored { record, page, .. } = find(&show.run, show.kept.file())?;
+    let Stored { record, page, .. } = match find(&show.run, show.kept.file())? {
+        Saved::Run(stored) => *stored,
+        Saved::Comparison(comparison) => return show_comparison(show, &comparison),
+    };
     let savings = Savings::prepare(&show.outputs)?;
     savings.save(&record, Voice::Lines)?;
     if show.json {
@@ -46,6 +52,19 @@ pub fn show(show: &Show) -> anyhow::Result<Exit> {
             page = format!("{page}\n{commands}");
         }
         unless_unread(to_stdout(|out| write_page(&page, show.color, out)))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn show_comparison(show: &Show, comparison: &Comparison) -> anyhow::Result<Exit> {
+    if show.commands {
+        return Err(Failure::Usage(format!("{}: a comparison has no commands; show one of its runs with --commands", show.run)).into());
+    }
+    compare::prepare(&show.outputs)?;
+    compare::save(comparison, &show.outputs)?;
+    if show.json || show.outputs.is_empty() {
+        let form = if show.json { compare::Form::Json } else { compare::Form::Page(MetricDetail::Telling) };
+        compare::print(comparison, form, show.color)?;
     }
     Ok(Exit::Done)
 }

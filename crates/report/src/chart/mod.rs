@@ -255,10 +255,10 @@ pub fn origin(record: &Record) -> String {
 }
 
 /// A unit, and how many of the record's own unit make one.
-type Unit = (&'static str, f64);
+pub(crate) type Unit = (&'static str, f64);
 
 /// Decimal, as disks are sold.
-fn position_unit(bytes_max: f64) -> Unit {
+pub(crate) fn position_unit(bytes_max: f64) -> Unit {
     if bytes_max >= 1e9 { ("GB", 1e9) } else { ("MB", 1e6) }
 }
 

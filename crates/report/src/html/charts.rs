@@ -1,7 +1,7 @@
 //! Charts as the page holds them: a picture that needs no script, the frame that the script draws into, and the data for it, the table and the CSV.
 
 use super::elements::{self, shown};
-use crate::chart::{Axis, Chart, Guide, GuideAxis, Mark, Scale, Series, Side};
+use crate::chart::{Axis, Chart, Guide, GuideAxis, Mark, Range, Scale, Series, Side};
 use crate::svg::{dashes, inline};
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -94,24 +94,27 @@ pub(super) fn data(charts: &[Chart]) -> Value {
 }
 
 fn chart_data(chart: &Chart) -> Value {
+    let ranges = chart.ranges();
     json!({
         "id": chart.id,
         "title": chart.title,
-        "x": axis_data(&chart.x),
-        "y": axis_data(&chart.y),
-        "yRight": chart.y_right.as_ref().map(axis_data),
+        "x": axis_data(&chart.x, None),
+        "y": axis_data(&chart.y, Some(&ranges.y)),
+        "yRight": chart.y_right.as_ref().map(|axis| axis_data(axis, ranges.y_right.as_ref())),
         "series": chart.series.iter().enumerate().map(|(index, series)| series_data(chart, series, index)).collect::<Vec<_>>(),
         "guides": chart.guides.iter().map(guide_data).collect::<Vec<_>>(),
     })
 }
 
-fn axis_data(axis: &Axis) -> Value {
+/// An axis; `whole` is its range while all is shown, the same as in the picture, so that nothing jumps when the script takes over.
+fn axis_data(axis: &Axis, whole: Option<&Range>) -> Value {
     let scale = match axis.scale {
         Scale::Linear => "linear",
         Scale::Log => "log",
         Scale::Percentile => "percentile",
     };
-    json!({ "label": axis.label, "unit": axis.unit, "scale": scale, "min": axis.min, "max": axis.max, "ticks": axis.ticks })
+    let whole = whole.map(|range| json!({ "low": rounded(range.low), "high": rounded(range.high), "ticks": range.ticks.iter().copied().map(rounded).collect::<Vec<f64>>() }));
+    json!({ "label": axis.label, "unit": axis.unit, "scale": scale, "min": axis.min, "max": axis.max, "ticks": axis.ticks, "whole": whole })
 }
 
 fn guide_data(guide: &Guide) -> Value {
@@ -142,7 +145,7 @@ fn series_data(chart: &Chart, series: &Series, index: usize) -> Value {
 }
 
 /// Seven significant digits: more than any figure has, and percentiles such as 99.99995 stay what they are. Halves the size of the data.
-fn rounded(value: f64) -> f64 {
+pub(super) fn rounded(value: f64) -> f64 {
     format!("{value:.6e}").parse().unwrap_or(value)
 }
 

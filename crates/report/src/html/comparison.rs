@@ -28,7 +28,7 @@ pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Res
         (section("metrics", "Metrics", &metrics(comparison)))
         @if !charts.is_empty() { (charts::section(&charts, None)) }
         (section("data", "Data", &html! {
-            p { "This file holds the whole comparison: every metric with its interval, and the latency distributions of both sides." }
+            p { "This file holds the whole comparison: every metric with its interval, and the latency distributions of both sides. " code { "diskproof show THIS-FILE.html" } " prints it." }
             p.buttons { button #save-record.scripted type="button" { "Save the comparison as JSON" } " " button #save-charts.scripted type="button" { "Save all charts as CSV" } }
         }))
     };
@@ -168,7 +168,7 @@ fn table(letter: &str, candidate: &Candidate, margin: f64) -> Markup {
                 tbody {
                     tr.head { th colspan="8" scope="rowgroup" {
                         strong { (shown(&subject_text(group[0]))) }
-                        @for reason in &group[0].reasons { " " span.tag.warning { "not comparable: " (shown(&reason.why)) } }
+                        @if !group[0].reasons.is_empty() { " " span.reasons.warning { strong { "not comparable: " } (reasons_text(group[0])) } }
                     } }
                     @for metric in group { (row(metric, reach, margin)) }
                 }
@@ -191,6 +191,10 @@ fn row(metric: &MetricComparison, reach: f64, margin: f64) -> Markup {
             td.conditions { @if metric.verdict == Verdict::Undecided { (shown(&needed_text(metric))) } }
         }
     }
+}
+
+fn reasons_text(metric: &MetricComparison) -> String {
+    metric.reasons.iter().map(|reason| shown(&reason.why)).collect::<Vec<_>>().join(" · ")
 }
 
 /// Half the width of the picture's scale, as the logarithm of a ratio: all intervals fit, up to a factor of four; a percent is always to be seen.

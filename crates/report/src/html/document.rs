@@ -1,12 +1,15 @@
 //! The frame of every page: head, policy, navigation, script, data blocks. Knows nothing of what is on the page.
 //!
 //! The Content-Security-Policy lets the page's own script and style run, by their hashes, and nothing else; nothing can be loaded from anywhere. Hashes
-//! come from sha2, so that a change of the script cannot be forgotten; maud escapes every text; data blocks have no `<` at all.
+//! come from sha2, so that a change of the script cannot be forgotten; maud escapes every text; data blocks are base64, which has no `<`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
+use std::io::Write as _;
 
 /// uPlot 1.6.32 by Leon Sorokin, MIT, from the npm package `uplot`; see vendor/uPlot.LICENSE.
 const PLOT_SCRIPT: &str = include_str!("vendor/uPlot.iife.min.js");
@@ -67,7 +70,7 @@ impl Document<'_> {
                     footer { p { "Made by diskproof. This file is complete: it asks nothing of any network. Charts drawn by uPlot." } }
                     div #spoken .unseen role="status" aria-live="polite" {}
                     @for block in self.blocks {
-                        script type="application/json" id=(block.id) { (PreEscaped(embedded(&block.json))) }
+                        script type=(PACKED_TYPE) id=(block.id) { (packed(&block.json)) }
                     }
                     (PreEscaped(format!("<!--\nuPlot 1.6.32\n{PLOT_LICENSE}-->\n")))
                     script { (PreEscaped(PLOT_SCRIPT)) }
@@ -93,10 +96,14 @@ fn banner(sections: &[(&str, &str)]) -> Markup {
     }
 }
 
-/// JSON that may stand in a script element: no `<`, so that no text in it ends the element or begins another, and none of the two line separators
-/// that older engines take for the end of a line.
-fn embedded(json: &str) -> String {
-    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+/// What the type of a data block says: zlib (RFC 1950) in base64. Browsers run no script of a type that they do not know.
+pub(super) const PACKED_TYPE: &str = "application/zlib;base64";
+
+/// A tenth to a third of the JSON's size, and nothing in it that could end the element.
+fn packed(json: &str) -> String {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+    let bytes = encoder.write_all(json.as_bytes()).and_then(|()| encoder.finish()).expect("a Vec takes everything");
+    BASE64.encode(bytes)
 }
 
 fn hash(text: &str) -> String {
@@ -124,10 +131,8 @@ mod tests {
     }
 
     #[test]
-    fn embedded_json_reads_back_the_same() {
-        let text = serde_json::to_string("</script><!--\u{2028}\u{2029}é<").unwrap();
-        let safe = embedded(&text);
-        assert!(!safe.contains(['<', '\u{2028}', '\u{2029}']));
-        assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), "</script><!--\u{2028}\u{2029}é<");
+    fn packed_data_hold_nothing_that_a_page_could_take_for_markup() {
+        let text = packed(&"</script><!--\u{2028}é".repeat(100));
+        assert!(text.chars().all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c)) && text.len() < 200, "{text}");
     }
 }

@@ -12,14 +12,16 @@ use maud::{Markup, html};
 
 /// Half the width of an error bar's scale: wider intervals end in an arrow.
 const BAR_SCALE: f64 = 0.5;
+/// The colour of a doubled rate, of the six that there are (0 to 5): dark letters are still read on it.
+const HEAT_OF_DOUBLE: f64 = 2.0;
 
 /// The section `figures`.
 pub(super) fn figures(record: &Record) -> Markup {
     let targets = record.measurements.iter().map(|m| m.target + 1).max().unwrap_or(0);
     let content = html! {
         @if record.measurements.is_empty() && record.surface.is_none() { p.alert.failure { "Nothing was measured." } }
-        @for target in 0..targets { (target_figures(record, target, targets)) }
         @if let Some(surface) = &record.surface { (surface_figures(surface)) }
+        @for target in 0..targets { (target_figures(record, target, targets)) }
         (gaps(record))
     };
     section("figures", "Figures", &content)
@@ -31,10 +33,15 @@ fn target_figures(record: &Record, target: usize, targets: usize) -> Markup {
     let label = if targets > 1 { format!("Figures of {path}") } else { "Figures".to_owned() };
     let measurements: Vec<&MeasurementRecord> = own.iter().map(|(_, m)| *m).collect();
     html! {
-        @if targets > 1 { h3 { (path) } }
+        @if targets > 1 { h3 { (path) } } @else if record.surface.is_some() { h3 { "Workloads" } }
         (wide_table(&label, &table(record, &own)))
-        p.legend { (legend(&measurements)) " The bar beside a rate is its 95 % interval; the whole scale is ± " (percent(BAR_SCALE)) "." }
+        p.legend { (unbroken_dash(&legend(&measurements))) " The bar beside a rate is its 95 % interval; the whole scale is ± " (percent(BAR_SCALE)) "." }
     }
+}
+
+/// A browser may break a line between a dash and the space behind it that is none; a word joiner (U+2060) forbids it.
+fn unbroken_dash(text: &str) -> String {
+    text.replace("–\u{a0}", "–\u{2060}\u{a0}")
 }
 
 fn table(record: &Record, own: &[(usize, &MeasurementRecord)]) -> Markup {
@@ -164,9 +171,8 @@ fn seeks(surface: &SurfaceRecord) -> Markup {
 }
 
 fn strokes(surface: &SurfaceRecord) -> Markup {
-    // Depth of colour follows the gain, which is printed in the cell as well.
-    let gain_max = surface.short_strokes.iter().map(|stroke| stroke.gain).fold(1.0, f64::max);
-    let heat = |gain: f64| format!("number heat-{:.0}", (gain / gain_max * 6.0).clamp(0.0, 6.0));
+    // Depth of colour follows the gain, which is printed in the cell as well: palest where nothing is gained, never darker than for twice the rate.
+    let heat = |gain: f64| format!("number heat-{:.0}", ((gain - 1.0) * HEAT_OF_DOUBLE).clamp(0.0, HEAT_OF_DOUBLE));
     html! {
         table.plain {
             caption { "What the first part of the disk can do alone" }

@@ -1,10 +1,14 @@
 //! The map of a scan: the whole span as a field of cells, each as bright as its slowest block was slow; unreadable ones are crossed out.
 
+use super::charts;
 use super::elements::{shown, wide_table};
+use crate::chart::{Axis, Chart, Mark, Scale, Series, Side, position_unit};
 use diskproof_model::record::Record;
 use diskproof_model::surface::{Scan, ScanCell};
 use diskproof_model::units::{format_bytes, format_latency};
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Cells in a row; at most 1000 cells then make at most 20 rows.
@@ -13,19 +17,71 @@ const CELLS_PER_ROW: usize = 50;
 const CELL: usize = 14;
 /// A cell's class is how many times the median its slowest block took: up to 2, 4, 8, 16, 32 and more.
 const CLASSES: usize = 6;
+/// From this class on (more than four times the median) a cell is worth a visit.
+const NOTABLE_HEAT: usize = 2;
+
+/// What the script needs to read a cell out, to fill the table and to save the CSV: the map as the data of a chart, and where each cell lies.
+pub(super) fn data(record: &Record) -> Option<Value> {
+    let scan = scan(record)?;
+    let (unit, bytes) = position_unit(scan.map.last()?.offset_bytes as f64);
+    let axis = |label: &str, unit: &str| Axis {
+        label: label.to_owned(),
+        unit: unit.to_owned(),
+        scale: Scale::Linear,
+        min: None,
+        max: None,
+        ticks: Vec::new(),
+    };
+    let series = |name: &str, side, value: &dyn Fn(&ScanCell) -> Option<f64>| Series {
+        name: name.to_owned(),
+        mark: Mark::Dots,
+        side,
+        points: scan.map.iter().filter_map(|cell| Some((cell.offset_bytes as f64 / bytes, value(cell)?))).collect(),
+        half_widths_95: Vec::new(),
+    };
+    let timed = |cell: &ScanCell| cell.blocks > cell.errors;
+    let chart = Chart {
+        id: "scan-map".to_owned(),
+        title: "Map of the scan".to_owned(),
+        caption: String::new(),
+        x: axis("position", unit),
+        y: axis("latency of a block", "ms"),
+        y_right: Some(axis("blocks", "")),
+        series: vec![
+            series("mean", Side::Left, &|cell| timed(cell).then_some(cell.latency_mean_ns as f64 / 1e6)),
+            series("longest", Side::Left, &|cell| timed(cell).then_some(cell.latency_max_ns as f64 / 1e6)),
+            series("blocks read", Side::Right, &|cell| (cell.blocks > 0).then_some(cell.blocks as f64)),
+            series("blocks failed", Side::Right, &|cell| (cell.errors > 0).then_some(cell.errors as f64)),
+        ],
+        guides: Vec::new(),
+    };
+    let notable =
+        scan.map.iter().map(|cell| u8::from(cell.errors > 0 || heat(cell, scan.latency_p50_ns) >= NOTABLE_HEAT)).collect::<Vec<u8>>();
+    let cells = scan.map.iter().map(|cell| charts::rounded(cell.offset_bytes as f64 / bytes)).collect::<Vec<f64>>();
+    Some(json!({ "chart": charts::data(&[chart])[0], "perRow": CELLS_PER_ROW, "side": CELL, "cells": cells, "notable": notable }))
+}
+
+fn scan(record: &Record) -> Option<&Scan> {
+    record.surface.as_ref()?.scan.as_ref().filter(|scan| !scan.map.is_empty())
+}
 
 /// The map, where a scan was made.
 pub(super) fn scan_map(record: &Record) -> Option<Markup> {
-    let scan = record.surface.as_ref()?.scan.as_ref().filter(|scan| !scan.map.is_empty())?;
+    let scan = scan(record)?;
     let state = if scan.finished { "finished" } else { "not finished" };
     Some(html! {
         figure.chart.map #chart-scan-map aria-labelledby="title-scan-map" {
             figcaption {
                 h3 #title-scan-map { "Scan (" (state) "): " (scan.slow_blocks) " slow blocks, " (format_bytes(scan.unreadable_bytes)) " unreadable" }
-                p { "From the start of the disk, left to right, top to bottom. A cell shows its slowest block; the median block takes " (format_latency(scan.latency_p50_ns)) ". Point at a cell to read it." }
+                p { "From the start of the disk, left to right, top to bottom. A cell shows its slowest block; the median block takes " (format_latency(scan.latency_p50_ns)) "." }
             }
-            (field(scan))
-            (scale(scan))
+            div.field #field { (field(scan)) }
+            div.under {
+                (scale(scan))
+                div.buttons.scripted { button.csv type="button" aria-label="CSV: save the cells of the map" { "CSV" } }
+            }
+            p.legend.scripted { "Point at a cell to read it. With the keyboard: arrow keys go from cell to cell, Page Up and Page Down to the next slow or unreadable place." }
+            details.values.scripted { summary { "Values as a table" } div.wide tabindex="0" role="region" aria-label="Values: map of the scan" {} }
             @if !scan.slow.is_empty() || !scan.unreadable.is_empty() { details { summary { "Slow and unreadable places" } (wide_table("Slow and unreadable places", &places(scan))) } }
         }
     })
@@ -33,13 +89,12 @@ pub(super) fn scan_map(record: &Record) -> Option<Markup> {
 
 fn field(scan: &Scan) -> Markup {
     let rows = scan.map.len().div_ceil(CELLS_PER_ROW);
-    let mut cells = String::new();
+    // One path for all cells of a class: squares and, for errors, crosses.
+    let mut paths: BTreeMap<String, String> = BTreeMap::new();
     for (index, cell) in scan.map.iter().enumerate() {
         let (x, y) = (index % CELLS_PER_ROW * CELL, index / CELLS_PER_ROW * CELL);
-        let class = class(cell, scan.latency_p50_ns);
-        // Numbers of our own only, so nothing to escape. A path of a square and, for errors, a cross.
         let cross = if cell.errors > 0 { "m2 2 9 9m0-9-9 9" } else { "" };
-        let _ = write!(cells, r#"<path class="{class}" d="M{x} {y}h13v13h-13z{cross}"><title>{}</title></path>"#, cell_text(cell));
+        let _ = write!(paths.entry(class(cell, scan.latency_p50_ns)).or_default(), "M{x} {y}h13v13h-13z{cross}");
     }
     let (width, height) = (CELLS_PER_ROW * CELL, rows * CELL);
     let label = format!(
@@ -48,13 +103,7 @@ fn field(scan: &Scan) -> Markup {
         scan.slow_blocks,
         scan.unreadable_bytes
     );
-    html! { svg.cells viewBox={"0 0 " (width) " " (height)} role="img" aria-label=(label) { (PreEscaped(cells)) } }
-}
-
-fn cell_text(cell: &ScanCell) -> String {
-    let errors = if cell.errors > 0 { format!(", {} blocks failed", cell.errors) } else { String::new() };
-    let (mean, max) = (format_latency(cell.latency_mean_ns), format_latency(cell.latency_max_ns));
-    format!("at {}: mean {mean}, longest {max}{errors}", format_bytes(cell.offset_bytes))
+    html! { svg.cells viewBox={"0 0 " (width) " " (height)} role="img" aria-label=(label) { @for (class, path) in &paths { path class=(class) d=(path) {} } } }
 }
 
 fn class(cell: &ScanCell, median_ns: u64) -> String {
@@ -64,8 +113,12 @@ fn class(cell: &ScanCell, median_ns: u64) -> String {
     if cell.blocks == 0 {
         return "none".to_owned();
     }
+    format!("heat-{}", heat(cell, median_ns))
+}
+
+fn heat(cell: &ScanCell, median_ns: u64) -> usize {
     let times = cell.latency_max_ns as f64 / median_ns.max(1) as f64;
-    format!("heat-{}", (times.max(1.0).log2().ceil().max(1.0) as usize).min(CLASSES) - 1)
+    (times.max(1.0).log2().ceil().max(1.0) as usize).min(CLASSES) - 1
 }
 
 fn scale(scan: &Scan) -> Markup {

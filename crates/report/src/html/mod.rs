@@ -14,9 +14,9 @@ mod overview;
 mod read_back;
 
 pub use comparison::write_comparison;
-pub use read_back::{PageError, read_record, record_json};
+pub use read_back::{PageError, page_json, read_record};
 
-use crate::chart::charts;
+use crate::chart::{Chart, charts};
 use crate::terminal::record::asked_text;
 use crate::text::clean;
 use crate::verdict::verdict;
@@ -30,7 +30,11 @@ use std::io::{self, Write};
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let charts = charts(record);
     let map = map::scan_map(record);
-    let has_charts = !charts.is_empty() || map.is_some();
+    let (hero, others) = match charts.split_first() {
+        Some((first, others)) if is_answer(first) => (Some(first), others),
+        _ => (None, charts.as_slice()),
+    };
+    let has_charts = !others.is_empty() || map.is_some();
     let mut sections = vec![("verdict", "Verdict"), ("findings", "Findings")];
     if !record.advice.is_empty() {
         sections.push(("advice", "PostgreSQL"));
@@ -42,11 +46,11 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     sections.extend([("disk", "Disk and machine"), ("method", "Method"), ("data", "Data")]);
     let verdict = verdict(record);
     let body = html! {
-        (overview::overview(record, &verdict))
+        (overview::overview(record, &verdict, hero))
         (findings::findings(record))
         (findings::advice(&record.advice))
         (figures::figures(record))
-        @if has_charts { (charts::section(&charts, map)) }
+        @if has_charts { (charts::section(others, map)) }
         (machine::machine(record))
         (machine::method(record))
         (machine::data(record))
@@ -54,12 +58,15 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let title = format!("{} · {}", shown(&asked_text(&record.plan)), clean(&record.started));
     let record_block = Block { id: read_back::RECORD_ID, json: serde_json::to_string(record)? };
     let chart_block = Block { id: "chart-data", json: charts::data(&charts).to_string() };
+    let map_block = map::data(record).map(|data| Block { id: "map-data", json: data.to_string() });
+    let blocks: Vec<Block> = [chart_block].into_iter().chain(map_block).chain([record_block]).collect();
     let file_name = file_name(record);
-    out.write_all(
-        Document { title: &title, sections: &sections, file_name: &file_name, body, blocks: &[chart_block, record_block] }
-            .render()
-            .as_bytes(),
-    )
+    out.write_all(Document { title: &title, sections: &sections, file_name: &file_name, body, blocks: &blocks }.render().as_bytes())
+}
+
+/// Whether a chart is what the run was made for, and stands at the top: the rate across the surface, the rate over the depth.
+fn is_answer(chart: &Chart) -> bool {
+    chart.id == "curve" || chart.id.starts_with("depth")
 }
 
 /// What files saved from the page are called: letters, digits and hyphens only.

@@ -1,16 +1,21 @@
 //! The top of the page: what was measured, what the disk is good for, how far to trust it, what was demanded.
 
+use super::charts;
 use super::elements::{finding_anchor, section, shown};
+use crate::chart::Chart;
 use crate::terminal::record::{asked_text, observed_text, start_text};
 use crate::terminal::subject::{disk_text, model};
+use crate::terminal::words::percent;
 use crate::verdict::{Grade, Trust, Use, Verdict};
+use diskproof_model::record::Estimate;
 use diskproof_model::record::Record;
+use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
-use diskproof_model::units::format_duration;
+use diskproof_model::units::{format_duration, format_latency, format_throughput};
 use maud::{Markup, html};
 
-/// The section `verdict`.
-pub(super) fn overview(record: &Record, verdict: &Verdict) -> Markup {
+/// The section `verdict`, with the chart that answers the run's question where there is one.
+pub(super) fn overview(record: &Record, verdict: &Verdict, hero: Option<&Chart>) -> Markup {
     html! {
         section.overview #verdict aria-labelledby="title" {
             p.kicker { (shown(&asked_text(&record.plan))) " · " (shown(&start_text(&record.started))) " · " (format_duration(record.elapsed_ns())) }
@@ -21,8 +26,33 @@ pub(super) fn overview(record: &Record, verdict: &Verdict) -> Markup {
             p.headline { (shown(&verdict.headline)) }
             (trust(verdict))
             @if !verdict.uses.is_empty() { ul.uses { @for use_ in &verdict.uses { (use_card(record, use_)) } } }
+            @if let Some(surface) = &record.surface { (tiles(surface)) }
+            @if let Some(chart) = hero { (charts::groups(std::slice::from_ref(chart))) }
         }
         @if !record.expectations.is_empty() { (expectations(record)) }
+    }
+}
+
+/// The six figures that people know a disk by.
+fn tiles(surface: &SurfaceRecord) -> Markup {
+    let half = |estimate: &Estimate| estimate.relative_half_width().map(|width| format!("± {}", percent(width)));
+    let mut tiles: Vec<(&str, String, Option<String>)> = Vec::new();
+    if let Some(rate) = &surface.rate {
+        tiles.push(("Slowest place", format_throughput(rate.min), None));
+        tiles.push(("Average rate", format_throughput(rate.average.value), half(&rate.average)));
+        tiles.push(("Fastest place", format_throughput(rate.max), None));
+    }
+    if let Some(seek) = surface.seeks.get(&SeekPattern::Random) {
+        tiles.push(("Access time", format_latency(seek.mean.value.max(0.0).round() as u64), half(&seek.mean)));
+    }
+    if let Some(burst) = &surface.burst {
+        tiles.push(("Burst rate", format_throughput(burst.throughput.value), half(&burst.throughput)));
+    }
+    if surface.rate.is_some() {
+        tiles.push(("CPU use", percent(surface.curve_cpu_share), None));
+    }
+    html! {
+        @if !tiles.is_empty() { dl.tiles { @for (name, value, half) in tiles { div { dt { (name) } dd { strong { (value) } @if let Some(half) = half { " " span.half { (half) } } } } } } }
     }
 }
 

@@ -5,7 +5,12 @@
   const root = document.documentElement;
   const one = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
-  const dataOf = (id) => { const block = document.getElementById(id); return block ? JSON.parse(block.textContent) : null; };
+  // Data blocks are zlib in base64, so that the page stays small enough to mail.
+  async function textOf(block) {
+    const bytes = Uint8Array.from(atob(block.textContent.trim()), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+  }
+  const dataOf = async (id) => { const block = document.getElementById(id); return block ? JSON.parse(await textOf(block)) : null; };
   const colour = (name) => getComputedStyle(root).getPropertyValue("--" + name).trim();
   const say = (text) => { one("#spoken").textContent = text; };
   const fileName = document.body.dataset.fileName || "diskproof";
@@ -22,6 +27,9 @@
 
   // uPlot counts the marks of a logarithmic axis from its lower end: they are round only if that is.
   const roundBelow = (value) => { const power = 10 ** Math.floor(Math.log10(value)); return Math.floor(value / power) * power; };
+
+  // Multiples of a step, as uPlot chose it.
+  const marksBetween = (min, max, step) => { const marks = []; for (let k = Math.ceil(min / step - 1e-9); k * step <= max + step * 1e-9; k++) marks.push(+(k * step).toPrecision(12)); return marks; };
 
   // Percentiles lie by 1/(1−p), as HdrHistogram plots them: the position is the number of nines.
   const nines = (percent) => -Math.log10(Math.max(1 - percent / 100, 1e-12));
@@ -101,8 +109,8 @@
       const { data } = this, unit = letter();
       const axis = (of, extra) => ({ stroke: () => colour("quiet"), grid: { stroke: () => colour("faint-line"), width: 1 }, ticks: { stroke: () => colour("line"), width: 1 },
         font: this.font(), labelFont: this.font(), label: heading(of), labelSize: 20 * unit, labelGap: 2, values: (_, splits) => splits.map((v) => v === null ? "" : number(v)), ...extra });
-      const axes = [axis(data.x, { size: 34 * unit, ...this.horizontal() }), axis(data.y, { size: 58 * unit })];
-      if (data.yRight) axes.push(axis(data.yRight, { scale: "right", side: 1, size: 58 * unit, grid: { show: false } }));
+      const axes = [axis(data.x, { size: 34 * unit, ...this.horizontal() }), axis(data.y, { size: 58 * unit, ...this.vertical(data.y) })];
+      if (data.yRight) axes.push(axis(data.yRight, { scale: "right", side: 1, size: 58 * unit, grid: { show: false }, ...this.vertical(data.yRight) }));
       const scales = { x: { time: false, ...this.spread(data.x) }, y: this.upright(data.y, this.isLog) };
       if (data.yRight) scales.right = this.upright(data.yRight, data.yRight.scale === "log");
       return {
@@ -121,19 +129,41 @@
       const { x } = this.data;
       if (x.scale === "percentile") {
         const marks = [0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.999, 99.9999, 99.99999];
+        // The ends and whole nines first, then as many others as have room.
+        const weight = (p) => p === 0 || (p > 0 && Number.isInteger(+nines(p).toFixed(9))) ? 0 : p === 50 ? 1 : 2;
+        const order = [...marks].sort((a, b) => weight(a) - weight(b) || a - b);
         return {
-          splits: (u, _, min, max) => marks.filter((p) => max - min < 1.5 || p === 0 || p === 50 || Number.isInteger(+nines(p).toFixed(9))).map(nines).filter((v) => v >= min - 1e-9 && v <= max + 1e-9),
+          splits: (u, _, min, max) => {
+            const apart = 52 * letter() * (max - min) / (u.bbox.width / (devicePixelRatio || 1)), kept = [];
+            for (const v of order.map(nines)) if (v >= min - 1e-9 && v <= max + 1e-9 && kept.every((other) => Math.abs(other - v) >= apart)) kept.push(v);
+            return kept.sort((a, b) => a - b);
+          },
           values: (_, splits) => splits.map((v) => +percentOf(v).toFixed(7) + "\u2009%"), label: x.label,
         };
       }
       return x.ticks && x.ticks.length ? { splits: () => x.ticks, filter: (_, splits) => splits } : {};
     }
 
+    vertical(axis) {
+      return axis.whole && axis.scale === "linear" && !(axis === this.data.y && this.isLog) ? { splits: (u, index, min, max, step) => this.isWhole(axis) ? axis.whole.ticks : marksBetween(min, max, step) } : {};
+    }
+
     spread(axis) {
       return axis.scale === "log" ? { distr: 3 } : {};
     }
 
+    // While all is shown, an axis is that of the picture: its ends are round, and the lines of both sides are the same.
+    isWhole(axis) {
+      return axis.whole && !this.limits && this.shown.every(Boolean) && (axis.scale === "log") === (axis === this.data.y ? this.isLog : axis.scale === "log");
+    }
+
     upright(axis, isLog) {
+      const { range, ...scale } = this.loose(axis, isLog);
+      return { ...scale, range: (u, low, high) => this.isWhole(axis) ? [axis.whole.low, axis.whole.high] : range(u, low, high) };
+    }
+
+    // Around what is in view.
+    loose(axis, isLog) {
       if (isLog) return { distr: 3, range: (_, low, high) => low > 0 ? [roundBelow(low / 1.3), high * 1.3] : [0.1, 1] };
       return { range: (u, low, high) => {
         if (low === null) return [0, 1];
@@ -158,7 +188,7 @@
       const paint = () => colour("s" + (index % COLOURS));
       const common = { label: series.name, scale: series.right ? "right" : "y", stroke: paint, spanGaps: true, show: this.shown[index] };
       if (series.mark === "dots") return { ...common, paths: () => null, points: { show: true, size: 5, width: 0, fill: paint, stroke: paint } };
-      if (series.mark === "bars") return { ...common, fill: paint, paths: uPlot.paths.bars({ size: [0.7, 60] }), points: { show: false } };
+      if (series.mark === "bars") return { ...common, fill: () => paint() + "40", width: 1.6, paths: uPlot.paths.bars({ size: [0.7, 60] }), points: { show: false } };
       // The only line is what the chart is about.
       const tint = this.data.series.filter((other) => other.mark === "line").length === 1 ? { fill: () => paint() + "1a" } : {};
       return { ...common, ...tint, width: 1.8, dash: series.dash, points: { show: series.x.length <= 40 && this.data.x.scale !== "percentile", size: 5, width: 0, fill: paint } };
@@ -184,7 +214,7 @@
       this.data.series.forEach((series, i) => {
         if (!this.shown[i] || !series.half.length) return;
         const scale = series.right ? "right" : "y", cap = ERROR_CAP * ratio;
-        ctx.strokeStyle = colour("s" + (i % COLOURS));
+        ctx.strokeStyle = colour(series.mark === "bars" ? "ink" : "s" + (i % COLOURS));
         ctx.lineWidth = 1.2 * ratio;
         ctx.beginPath();
         series.x.forEach((x, k) => {
@@ -301,11 +331,7 @@
     listen() {
       const keys = { ArrowRight: () => this.step(1), ArrowLeft: () => this.step(-1), PageDown: () => this.step(20), PageUp: () => this.step(-20), "+": () => this.magnify(2), "=": () => this.magnify(2),
         "-": () => this.magnify(0.5), "0": () => this.showAll(), Escape: () => this.plot.setCursor({ left: -10, top: -10 }) };
-      this.box.addEventListener("keydown", (event) => {
-        if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
-        event.preventDefault();
-        keys[event.key]();
-      });
+      onKeys(this.box, keys);
       this.box.addEventListener("dblclick", () => this.showAll());
       one(".zoom-out", this.figure).addEventListener("click", () => this.showAll());
       one(".csv", this.figure).addEventListener("click", () => save(`${fileName}-${this.data.id}.csv`, "text/csv", csv([this.data])));
@@ -321,9 +347,98 @@
         button.setAttribute("aria-pressed", this.shown[index]);
         this.plot.setSeries(index + 1, { show: this.shown[index] });
       });
-      const values = one("details.values", this.figure);
-      values.addEventListener("toggle", () => { if (values.open && !one("table", values)) one(".wide", values).append(tableOf(this.data)); });
+      fillWhenOpened(one("details.values", this.figure), this.data);
     }
+  }
+
+  // The map of a scan: cells that are read with the mouse or with the keys.
+  class ScanMap {
+    constructor(figure, { chart, perRow, side, cells, notable }) {
+      Object.assign(this, { data: chart, perRow, side, cells, notable, chosen: null });
+      this.box = one(".field", figure);
+      this.svg = one("svg", this.box);
+      this.frame = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+      for (const [name, value] of Object.entries({ class: "chosen", width: side + 1, height: side + 1, visibility: "hidden" })) this.frame.setAttribute(name, value);
+      this.svg.append(this.frame);
+      this.tip = document.createElement("div");
+      this.tip.className = "tip";
+      this.tip.hidden = true;
+      this.box.append(this.tip);
+      this.box.tabIndex = 0;
+      this.box.setAttribute("role", "group");
+      this.box.setAttribute("aria-roledescription", "map");
+      this.box.setAttribute("aria-label", chart.title);
+      this.listen();
+      one(".csv", figure).addEventListener("click", () => save(`${fileName}-${chart.id}.csv`, "text/csv", csv([chart])));
+      fillWhenOpened(one("details.values", figure), chart);
+    }
+
+    reading(index) {
+      const { x, y, yRight, series } = this.data, at = this.cells[index];
+      const lines = series.map((own) => [own, own.x.indexOf(at)]).filter(([, k]) => k >= 0).map(([own, k]) => `${own.name}: ${quantity(own.y[k], own.right ? yRight : y)}`);
+      return [`${x.label}: ${quantity(at, x)}`, ...(lines.length ? lines : ["not read"])].join("\n");
+    }
+
+    show(index) {
+      this.chosen = index;
+      this.tip.hidden = index === null;
+      this.frame.setAttribute("visibility", index === null ? "hidden" : "visible");
+      if (index === null) return;
+      const [left, top] = [index % this.perRow * this.side - 1, Math.floor(index / this.perRow) * this.side - 1];
+      this.frame.setAttribute("x", left);
+      this.frame.setAttribute("y", top);
+      this.tip.textContent = this.reading(index);
+      const own = this.frame.getBoundingClientRect(), box = this.box.getBoundingClientRect();
+      const { offsetWidth: width, offsetHeight: height } = this.tip;
+      const x = own.right + 8 + width > box.right ? own.left - 8 - width : own.right + 8;
+      const y = Math.min(own.top, box.bottom - height);
+      this.tip.style.transform = `translate(${Math.max(x - box.left, 0)}px, ${Math.max(y - box.top, 0)}px)`;
+    }
+
+    cellAt(event) {
+      const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.svg.getScreenCTM().inverse());
+      const [column, row] = [Math.floor(x / this.side), Math.floor(y / this.side)];
+      const index = row * this.perRow + column;
+      return column >= 0 && column < this.perRow && row >= 0 && index < this.cells.length ? index : null;
+    }
+
+    step(by) {
+      const last = this.cells.length - 1;
+      this.go(this.chosen === null ? (by > 0 ? 0 : last) : Math.min(Math.max(this.chosen + by, 0), last));
+    }
+
+    // The next place that is slow or unreadable.
+    seek(by) {
+      const from = this.chosen ?? (by > 0 ? -1 : this.cells.length);
+      for (let index = from + by; index >= 0 && index < this.cells.length; index += by) if (this.notable[index]) return this.go(index);
+      say(by > 0 ? "No slow place further on" : "No slow place before");
+    }
+
+    go(index) {
+      this.show(index);
+      say(this.reading(index).replaceAll("\n", "; "));
+    }
+
+    listen() {
+      const keys = { ArrowRight: () => this.step(1), ArrowLeft: () => this.step(-1), ArrowDown: () => this.step(this.perRow), ArrowUp: () => this.step(-this.perRow),
+        Home: () => this.go(0), End: () => this.go(this.cells.length - 1), PageDown: () => this.seek(1), PageUp: () => this.seek(-1), Escape: () => this.show(null) };
+      onKeys(this.box, keys);
+      for (const moved of ["pointermove", "pointerdown"]) this.box.addEventListener(moved, (event) => this.show(this.cellAt(event)));
+      this.box.addEventListener("pointerleave", () => this.show(null));
+      this.box.addEventListener("blur", () => this.show(null));
+    }
+  }
+
+  function onKeys(box, keys) {
+    box.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
+      event.preventDefault();
+      keys[event.key]();
+    });
+  }
+
+  function fillWhenOpened(values, data) {
+    values.addEventListener("toggle", () => { if (values.open && !one("table", values)) one(".wide", values).append(tableOf(data)); });
   }
 
   // More rows than anybody reads make a browser slow; the CSV has them all.
@@ -389,11 +504,16 @@
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   }
 
-  const data = dataOf("chart-data") || [];
   const charts = [];
-  for (const figure of all("figure[data-chart]")) {
-    const own = data.find((chart) => chart.id === figure.dataset.chart);
-    if (own) charts.push(new Chart(figure, own));
+  async function drawCharts() {
+    const [data, map] = await Promise.all([dataOf("chart-data"), dataOf("map-data")]);
+    for (const figure of all("figure[data-chart]")) {
+      const own = (data || []).find((chart) => chart.id === figure.dataset.chart);
+      if (own) charts.push(new Chart(figure, own));
+    }
+    if (map) new ScanMap(one("figure.map"), map);
+    const everything = one("#save-charts");
+    if (everything) everything.addEventListener("click", () => save(fileName + "-charts.csv", "text/csv", csv([...(data || []), ...(map ? [map.chart] : [])])));
   }
 
   const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -405,13 +525,15 @@
   dark.addEventListener("change", repaint);
 
   for (const button of all(".copy")) button.addEventListener("click", () => copy(button));
-  const record = one("#save-record"), everything = one("#save-charts");
-  if (record) record.addEventListener("click", () => save(fileName + ".json", "application/json", one("script#record, script#comparison").textContent + "\n"));
-  if (everything) everything.addEventListener("click", () => save(fileName + "-charts.csv", "text/csv", csv(data)));
+  const record = one("#save-record");
+  if (record) record.addEventListener("click", async () => save(fileName + ".json", "application/json", await textOf(one("script#record, script#comparison")) + "\n"));
 
   // Paper has no summary to click on.
   let closed = [];
   addEventListener("beforeprint", () => { closed = all("details:not(.values):not([open])"); for (const details of closed) details.open = true; });
   addEventListener("afterprint", () => { for (const details of closed) details.open = false; });
-  root.classList.add("has-script");
+
+  // A browser of before 2023 cannot unpack data: its charts stay pictures, without what would need the data.
+  const withoutData = () => { for (const part of all("#charts .scripted, #save-record, #save-charts")) part.remove(); for (const button of all("[data-series]")) button.disabled = true; };
+  drawCharts().catch(withoutData).then(() => root.classList.add("has-script"));
 })();

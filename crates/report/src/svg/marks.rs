@@ -3,7 +3,7 @@
 use super::{Place, px};
 use crate::chart::{Chart, Mark, Series};
 use maud::{Markup, html};
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 /// Colours that stay apart for colour-blind eyes (after Okabe and Ito, darkened where white paper needs it).
 const COLORS: [&str; 8] = ["#0a64c8", "#d1490c", "#00835f", "#a63fb0", "#9a6a00", "#0b7f99", "#c2185b", "#4a5260"];
@@ -124,21 +124,56 @@ fn tint(points: &[(f64, f64)], index: usize, ground: f64) -> Markup {
 }
 
 fn dots(points: &[(f64, f64)], index: usize, size: f64, opacity: f64) -> Markup {
-    let path: String = points.iter().map(|point| shape(*point, index, size)).collect();
+    if index.is_multiple_of(SHAPES) {
+        return discs(points, index, size, opacity);
+    }
+    let outline = outline(index, size);
+    let mut path = String::new();
+    for (x, y) in points {
+        let _ = write!(path, "M{} {}{outline}", px(x + outline.start.0), px(y + outline.start.1));
+    }
     html! { path class=(class('f', index)) d=(path) fill=(color(index)) fill-opacity=(opacity) {} }
 }
 
-/// A circle, square, triangle, diamond or upside-down triangle, all of about the same area.
-fn shape((x, y): (f64, f64), index: usize, r: f64) -> String {
-    let polygon =
-        |corners: &[(f64, f64)]| format!("{}Z", path_through(&corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect::<Vec<_>>()));
-    match index % 5 {
-        0 => format!("M{} {}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0Z", px(x - r), px(y), d = r * 2.0),
-        1 => polygon(&[(-r, -r), (r, -r), (r, r), (-r, r)].map(|(dx, dy)| (dx * 0.88, dy * 0.88))),
-        2 => polygon(&[(0.0, -r * 1.3), (r * 1.2, r * 0.85), (-r * 1.2, r * 0.85)]),
-        3 => polygon(&[(0.0, -r * 1.3), (r * 1.3, 0.0), (0.0, r * 1.3), (-r * 1.3, 0.0)]),
-        _ => polygon(&[(0.0, r * 1.3), (r * 1.2, -r * 0.85), (-r * 1.2, -r * 0.85)]),
+/// Circles as the round ends of lines without length: a third of the letters that outlines would take.
+fn discs(points: &[(f64, f64)], index: usize, radius: f64, opacity: f64) -> Markup {
+    let mut path = String::new();
+    for (x, y) in points {
+        let _ = write!(path, "M{} {}h0", px(*x), px(*y));
     }
+    html! {
+        path class=(class('s', index)) d=(path) fill="none" stroke=(color(index)) stroke-width=(px(radius * 2.0)) stroke-linecap="round"
+            stroke-opacity=(opacity) {}
+    }
+}
+
+/// How many shapes there are.
+const SHAPES: usize = 5;
+
+/// A shape from one of its corners on: short, because a thousand of them stand in a picture.
+struct Outline {
+    /// The corner, from the middle of the shape.
+    start: (f64, f64),
+    /// The way back to it.
+    way: String,
+}
+
+impl fmt::Display for Outline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.way)
+    }
+}
+
+/// A square, triangle, diamond or upside-down triangle, all of about the area of the circle that the first series has.
+fn outline(index: usize, r: f64) -> Outline {
+    let (side, tip, half, low) = (r * 1.76, r * 1.3, r * 1.2, r * 2.15);
+    let (start, way) = match index % SHAPES {
+        1 => ((-side / 2.0, -side / 2.0), format!("h{s}v{s}h-{s}Z", s = px(side))),
+        2 => ((0.0, -tip), format!("l{h} {l}h-{w}Z", h = px(half), l = px(low), w = px(half * 2.0))),
+        3 => ((0.0, -tip), format!("l{t} {t}-{t} {t}-{t}-{t}Z", t = px(tip))),
+        _ => ((0.0, tip), format!("l{h}-{l}h-{w}Z", h = px(half), l = px(low), w = px(half * 2.0))),
+    };
+    Outline { start, way }
 }
 
 fn bars(series: &Series, index: usize, place: &Place<'_>, width: f64) -> Markup {

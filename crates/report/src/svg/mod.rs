@@ -1,4 +1,4 @@
-//! A chart as one SVG file that needs nothing else: no script, no font, no style sheet. White, and dark where the reader's program is dark and knows how
+//! Charts as one SVG file that needs nothing else: no script, no font, no style sheet. White, and dark where the reader's program is dark and knows how
 //! to say so. Knows charts, nothing of records.
 
 mod marks;
@@ -49,39 +49,76 @@ impl Frame {
     }
 }
 
-/// Writes the picture. `origin` says where its figures come from, and stands below them.
-pub fn write_chart(chart: &Chart, origin: &str, out: &mut dyn Write) -> io::Result<()> {
-    let inner = WIDTH - 2.0 * EDGE;
-    let (headline, figures) = chart.title.split_once(": ").unwrap_or((&chart.title, ""));
-    let headline = Block::new(headline, 19.0, inner);
-    let figures = Block::new(figures, 13.0, inner);
-    let legend = Legend::of(chart, inner);
-    let top = EDGE + headline.height() + figures.height() + legend.height() + 14.0;
-    let right_room = if chart.y_right.is_some() { SIDE_LABELS } else { SIDE_FREE };
-    let frame = Frame { left: SIDE_LABELS, right: WIDTH - right_room, top, bottom: top + PLOT_HEIGHT };
-    let caption = Block::new(&chart.caption, 12.5, inner);
-    let origin = Block::new(origin, 11.0, inner);
-    let caption_top = frame.bottom + BELOW + 10.0;
-    let origin_top = caption_top + caption.height() + 4.0;
-    let height = (origin_top + origin.height() + EDGE - 6.0).ceil();
+/// With so many charts two stand side by side, so that a sheet is not much taller than a screen or a page.
+const SIDE_BY_SIDE_FROM: usize = 3;
+
+/// Writes a picture of these charts. `origin` says where their figures come from, and stands below them.
+pub fn write_sheet(charts: &[Chart], origin: &str, out: &mut dyn Write) -> io::Result<()> {
+    let per_row = if charts.len() >= SIDE_BY_SIDE_FROM { 2 } else { 1 };
+    let width = WIDTH * per_row as f64;
+    let panels: Vec<Panel<'_>> = charts.iter().map(Panel::of).collect();
+    let origin = Block::new(origin, 11.0, width - 2.0 * EDGE);
+    let mut placed = Vec::new();
+    let mut top = 0.0;
+    for row in panels.chunks(per_row) {
+        placed.extend(row.iter().enumerate().map(|(column, panel)| panel.drawn(column as f64 * WIDTH, top)));
+        top += row.iter().map(|panel| panel.height).fold(0.0, f64::max);
+    }
+    let height = (top + 4.0 + origin.height() + EDGE - 6.0).ceil();
+    let joined = |text: fn(&Chart) -> &str| words::allowed(&charts.iter().map(text).collect::<Vec<_>>().join(" · "));
     let picture = html! {
         (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
-        svg xmlns="http://www.w3.org/2000/svg" width=(WIDTH) height=(height) viewBox=(format!("0 0 {WIDTH} {height}")) role="img"
+        svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height) viewBox=(format!("0 0 {width} {height}")) role="img"
             font-family="system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif" {
-            title { (words::allowed(&chart.title)) }
-            desc { (words::allowed(&chart.caption)) }
+            title { (joined(|chart| &chart.title)) }
+            @if let [chart] = charts { desc { (words::allowed(&chart.caption)) } }
             style { (PreEscaped(STYLE)) }
-            rect.ground width=(WIDTH) height=(height) fill="#ffffff" {}
-            (headline.at(EDGE, EDGE, Ink::Strong))
-            (figures.at(EDGE, EDGE + headline.height(), Ink::Plain))
-            (legend.at(EDGE, EDGE + headline.height() + figures.height() + 4.0))
-            (plot(chart, &frame))
-            (caption.at(EDGE, caption_top, Ink::Plain))
-            (origin.at(EDGE, origin_top, Ink::Faint))
+            rect.ground width=(width) height=(height) fill="#ffffff" {}
+            @for panel in placed { (panel) }
+            (origin.at(EDGE, top + 4.0, Ink::Faint))
         }
     };
     out.write_all(picture.into_string().as_bytes())?;
     out.write_all(b"\n")
+}
+
+/// A chart with its words, and the room that it takes.
+struct Panel<'a> {
+    chart: &'a Chart,
+    headline: Block,
+    figures: Block,
+    legend: Legend<'a>,
+    frame: Frame,
+    caption: Block,
+    height: f64,
+}
+
+impl<'a> Panel<'a> {
+    fn of(chart: &'a Chart) -> Self {
+        let inner = WIDTH - 2.0 * EDGE;
+        let (headline, figures) = chart.title.split_once(": ").unwrap_or((&chart.title, ""));
+        let headline = Block::new(headline, 19.0, inner);
+        let figures = Block::new(figures, 13.0, inner);
+        let legend = Legend::of(chart, inner);
+        let top = EDGE + headline.height() + figures.height() + legend.height() + 14.0;
+        let right_room = if chart.y_right.is_some() { SIDE_LABELS } else { SIDE_FREE };
+        let frame = Frame { left: SIDE_LABELS, right: WIDTH - right_room, top, bottom: top + PLOT_HEIGHT };
+        let caption = Block::new(&chart.caption, 12.5, inner);
+        let height = frame.bottom + BELOW + 10.0 + caption.height();
+        Self { chart, headline, figures, legend, frame, caption, height }
+    }
+
+    fn drawn(&self, left: f64, top: f64) -> Markup {
+        html! {
+            g transform=(format!("translate({left} {top:.1})")) {
+                (self.headline.at(EDGE, EDGE, Ink::Strong))
+                (self.figures.at(EDGE, EDGE + self.headline.height(), Ink::Plain))
+                (self.legend.at(EDGE, EDGE + self.headline.height() + self.figures.height() + 4.0))
+                (plot(self.chart, &self.frame))
+                (self.caption.at(EDGE, self.frame.bottom + BELOW + 10.0, Ink::Plain))
+            }
+        }
+    }
 }
 
 /// The data and its axes alone, for a page that has title, legend and caption of its own. Style sheets of the page colour the classes.

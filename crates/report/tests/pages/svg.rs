@@ -8,7 +8,10 @@ use roxmltree::{Document, Node};
 
 fn pictures(record: &Record) -> Vec<(String, String)> {
     let origin = origin(record);
-    charts(record).iter().map(|chart| (chart.id.clone(), written(|out| svg::write_chart(chart, &origin, out)))).collect()
+    charts(record)
+        .iter()
+        .map(|chart| (chart.id.clone(), written(|out| svg::write_sheet(std::slice::from_ref(chart), &origin, out))))
+        .collect()
 }
 
 #[test]
@@ -35,7 +38,7 @@ fn every_picture_is_one_whole_document_that_needs_nothing_else() {
 
 /// Nothing that runs, loads or points anywhere; and everything within the picture.
 fn assert_quiet(element: &Node<'_, '_>) {
-    let known = ["svg", "title", "desc", "style", "rect", "text", "line", "path"];
+    let known = ["svg", "g", "title", "desc", "style", "rect", "text", "line", "path"];
     assert!(known.contains(&element.tag_name().name()), "{element:?}");
     for attribute in element.attributes() {
         assert!(!attribute.name().starts_with("on") && !attribute.name().ends_with("href"), "{attribute:?}");
@@ -44,6 +47,25 @@ fn assert_quiet(element: &Node<'_, '_>) {
     for (name, most) in [("x", 960.0), ("x1", 960.0), ("x2", 960.0), ("y", 4000.0), ("width", 960.0), ("height", 4000.0)] {
         let value = element.attribute(name).map_or(0.0, |value| value.parse().unwrap_or(f64::NAN));
         assert!((0.0..=most).contains(&value), "{name} of {element:?}");
+    }
+}
+
+#[test]
+fn a_sheet_holds_every_chart_side_by_side() {
+    for (name, record) in &*RECORDS {
+        let charts = charts(record);
+        if charts.is_empty() {
+            continue;
+        }
+        let sheet = written(|out| svg::write_sheet(&charts, &origin(record), out));
+        let document = Document::parse(&sheet).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let panels: Vec<&str> =
+            document.descendants().filter(|node| node.has_tag_name("g")).filter_map(|g| g.attribute("transform")).collect();
+        let mut places = panels.clone();
+        places.dedup();
+        assert_eq!((panels.len(), places.len()), (charts.len(), charts.len()), "{name}");
+        let width = document.root_element().attribute("width");
+        assert_eq!(width, Some(if charts.len() < 3 { "960" } else { "1920" }), "{name}");
     }
 }
 
