@@ -193,84 +193,56 @@ fn of_surface(record: &Record) -> Vec<Family> {
     ]
 }
 
+/// Name, help, and the figure of a disk.
+type HealthMetric = (&'static str, &'static str, fn(&DiskHealth) -> Option<f64>);
+
 /// What the disks say of themselves. A figure that a disk does not tell has no series, so that nobody takes it for a zero.
+const HEALTH: [HealthMetric; 16] = [
+    ("diskproof_health_known", "1 when the disk was asked for its health and answered, 0 when it could not be asked.", |d| {
+        flag(Some(d.source.is_some()))
+    }),
+    ("diskproof_health_passed", "The disk's own verdict: 1 takes itself for healthy, 0 for failing.", |d| flag(d.passed)),
+    ("diskproof_health_alarms", "Alarms that the disk raises itself.", |d| d.source.as_ref().map(|_| d.alarms.len() as f64)),
+    ("diskproof_health_temperature_celsius", "Temperature of the disk.", |d| d.temperature_celsius.map(f64::from)),
+    ("diskproof_health_temperature_limit_celsius", "Temperature from which on the disk complains or slows down.", |d| {
+        d.temperature_limit_celsius.map(f64::from)
+    }),
+    ("diskproof_health_endurance_used_ratio", "Endurance used; 1 is all that was promised.", |d| share(d.wear_percent)),
+    ("diskproof_health_spare_ratio", "Spare blocks left; 1 is all.", |d| share(d.spare_percent)),
+    ("diskproof_health_spare_threshold_ratio", "Spare blocks at which the disk raises its alarm.", |d| share(d.spare_threshold_percent)),
+    ("diskproof_health_power_on_seconds", "Time under power over the disk's life.", |d| {
+        count(d.power_on_hours).map(|hours| hours * 3600.0)
+    }),
+    ("diskproof_health_written_bytes", "Bytes written over the disk's life.", |d| count(d.written_bytes)),
+    ("diskproof_health_reallocated_sectors", "Sectors that were replaced by spare ones.", |d| count(d.reallocated_sectors)),
+    ("diskproof_health_pending_sectors", "Sectors that wait to be replaced or to prove good.", |d| count(d.pending_sectors)),
+    ("diskproof_health_uncorrectable_sectors", "Sectors that could not be corrected.", |d| count(d.uncorrectable_sectors)),
+    ("diskproof_health_media_errors", "Errors that the medium's own correction could not mend.", |d| count(d.media_errors)),
+    ("diskproof_health_link_errors", "Errors on the cable.", |d| count(d.link_errors)),
+    ("diskproof_health_unsafe_shutdowns", "Power losses without warning.", |d| count(d.unsafe_shutdowns)),
+];
+
+fn flag(flag: Option<bool>) -> Option<f64> {
+    flag.map(|flag| f64::from(u8::from(flag)))
+}
+
+fn share(percent: Option<u32>) -> Option<f64> {
+    percent.map(|percent| f64::from(percent) / 100.0)
+}
+
+fn count(count: Option<u64>) -> Option<f64> {
+    count.map(|count| count as f64)
+}
+
 fn of_health(record: &Record) -> Vec<Family> {
     let labels = |disk: &DiskHealth| -> Labels {
         let known = [("disk", Some(&disk.disk)), ("serial", disk.serial.as_ref()), ("model", disk.model.as_ref())];
         known.into_iter().map(|(name, value)| (name, value.cloned().unwrap_or_default())).collect()
     };
-    let per_disk = |figure: &dyn Fn(&DiskHealth) -> Option<f64>| -> Vec<(Labels, f64)> {
-        record.health.iter().filter_map(|disk| Some((labels(disk), figure(disk)?))).collect()
+    let family = |(name, help, figure): HealthMetric| {
+        gauge(name, help, record.health.iter().filter_map(|disk| Some((labels(disk), figure(disk)?))).collect())
     };
-    let share = |percent: Option<u32>| percent.map(|percent| f64::from(percent) / 100.0);
-    let flag = |flag: bool| f64::from(u8::from(flag));
-    let count = |count: Option<u64>| count.map(|count| count as f64);
-    vec![
-        gauge(
-            "diskproof_health_known",
-            "1 when the disk was asked for its health and answered, 0 when it could not be asked.",
-            per_disk(&|disk| Some(flag(disk.source.is_some()))),
-        ),
-        gauge(
-            "diskproof_health_passed",
-            "The disk's own verdict: 1 takes itself for healthy, 0 for failing.",
-            per_disk(&|disk| disk.passed.map(flag)),
-        ),
-        gauge(
-            "diskproof_health_alarms",
-            "Alarms that the disk raises itself.",
-            per_disk(&|disk| disk.source.as_ref().map(|_| disk.alarms.len() as f64)),
-        ),
-        gauge(
-            "diskproof_health_temperature_celsius",
-            "Temperature of the disk.",
-            per_disk(&|disk| disk.temperature_celsius.map(f64::from)),
-        ),
-        gauge(
-            "diskproof_health_temperature_limit_celsius",
-            "Temperature from which on the disk complains or slows down.",
-            per_disk(&|disk| disk.temperature_limit_celsius.map(f64::from)),
-        ),
-        gauge(
-            "diskproof_health_endurance_used_ratio",
-            "Endurance used; 1 is all that was promised.",
-            per_disk(&|disk| share(disk.wear_percent)),
-        ),
-        gauge("diskproof_health_spare_ratio", "Spare blocks left; 1 is all.", per_disk(&|disk| share(disk.spare_percent))),
-        gauge(
-            "diskproof_health_spare_threshold_ratio",
-            "Spare blocks at which the disk raises its alarm.",
-            per_disk(&|disk| share(disk.spare_threshold_percent)),
-        ),
-        gauge(
-            "diskproof_health_power_on_seconds",
-            "Time under power over the disk's life.",
-            per_disk(&|disk| count(disk.power_on_hours).map(|hours| hours * 3600.0)),
-        ),
-        gauge("diskproof_health_written_bytes", "Bytes written over the disk's life.", per_disk(&|disk| count(disk.written_bytes))),
-        gauge(
-            "diskproof_health_reallocated_sectors",
-            "Sectors that were replaced by spare ones.",
-            per_disk(&|disk| count(disk.reallocated_sectors)),
-        ),
-        gauge(
-            "diskproof_health_pending_sectors",
-            "Sectors that wait to be replaced or to prove good.",
-            per_disk(&|disk| count(disk.pending_sectors)),
-        ),
-        gauge(
-            "diskproof_health_uncorrectable_sectors",
-            "Sectors that could not be corrected.",
-            per_disk(&|disk| count(disk.uncorrectable_sectors)),
-        ),
-        gauge(
-            "diskproof_health_media_errors",
-            "Errors that the medium's own correction could not mend.",
-            per_disk(&|disk| count(disk.media_errors)),
-        ),
-        gauge("diskproof_health_link_errors", "Errors on the cable.", per_disk(&|disk| count(disk.link_errors))),
-        gauge("diskproof_health_unsafe_shutdowns", "Power losses without warning.", per_disk(&|disk| count(disk.unsafe_shutdowns))),
-    ]
+    HEALTH.map(family).into()
 }
 
 #[cfg(test)]
