@@ -48,6 +48,8 @@ pub(crate) struct Shape {
     pub points: Vec<ShapePoint>,
     /// Standard deviation of a point from what its neighbours suggest, as a share of the rate.
     pub scatter: f64,
+    /// Median standard error of the points, as a share of the rate, by how they differ in themselves; `None` where most of them do not know theirs.
+    pub own_error: Option<f64>,
     /// Where the curve lies lower than on both sides, by position.
     pub dips: Vec<Dip>,
     /// Stretches of one rate, by position; the points of the dips left out.
@@ -133,7 +135,7 @@ impl Shape {
         let level = |members: &[usize]| Level { members: members.to_vec(), ln_rate: mean(members.iter().map(|i| values[*i])) };
         let calm: Vec<f64> = kept.iter().map(|i| values[*i]).collect();
         let levels = stretches(&calm, noise).into_iter().map(|s| level(&kept[s])).collect();
-        Some(Self { points, scatter, dips, levels })
+        Some(Self { own_error: own_error(curve, &points), points, scatter, dips, levels })
     }
 
     /// How often the rate rises from one level to the next by more than `share`, outside of the dips. It never does on a healthy rotating disk.
@@ -184,6 +186,11 @@ fn good_points(curve: &[CurvePoint]) -> Vec<ShapePoint> {
         return points;
     }
     points.chunks(group).map(|g| ShapePoint { ln_rate: mean(g.iter().map(|p| p.ln_rate)), ..g[0] }).collect()
+}
+
+fn own_error(curve: &[CurvePoint], points: &[ShapePoint]) -> Option<f64> {
+    let errors: Vec<f64> = points.iter().filter_map(|p| curve[p.index].standard_error).collect();
+    (2 * errors.len() > points.len()).then(|| median(&errors))
 }
 
 /// How far points lie outside of what their neighbours on the left and on the right suggest. On a staircase that only falls this is 0, however steep it

@@ -186,7 +186,7 @@ mod tests {
     use crate::surveyed::{Dice, Disk};
 
     fn point(offset_bytes: u64, bytes_per_second: f64) -> CurvePoint {
-        CurvePoint { offset_bytes, bytes_per_second, bytes: 0, busy_ns: 1, latency_max_ns: 1, errors: 0 }
+        CurvePoint { bytes_per_second, ..CurvePoint::read_once(offset_bytes, 0, 1) }
     }
 
     /// The average over all bytes of the surface.

@@ -161,7 +161,11 @@ impl Disk {
         let hiccup = if dice.share() < self.hiccups { 0.5 } else { 1.0 };
         let rate = self.rate_at(offset_bytes as f64 / self.size_bytes as f64) * (1.0 + self.noise * dice.normal()).max(0.2) * hiccup;
         let busy_ns = (bytes as f64 / rate * 1e9) as u64;
-        CurvePoint { offset_bytes, bytes_per_second: rate, bytes, busy_ns, latency_max_ns: busy_ns / 16, errors: 0 }
+        let latency_max_ns = busy_ns / 16;
+        // Six parts know their error to a third.
+        let parts: f64 = (0..5).map(|_| dice.normal().powi(2)).sum();
+        let standard_error = Some(self.noise * (parts / 5.0).sqrt());
+        CurvePoint { bytes_per_second: rate, latency_max_ns, standard_error, ..CurvePoint::read_once(offset_bytes, bytes, busy_ns) }
     }
 
     fn accesses(&self, start: u64, length: u64, dice: &mut Dice) -> Vec<AccessPoint> {

@@ -15,6 +15,11 @@ pub trait Clock: Clone {
     fn wait_until(&self, until_ns: u64);
     /// Holds the clock against its reference, now and then, outside the hot loop. A reading may then be a few nanoseconds before the last one.
     fn anchor(&mut self) {}
+
+    /// How long this thread was ready to run and got no processor so far, in nanoseconds; 0 where that is not known.
+    fn starved_ns(&self) -> u64 {
+        0
+    }
 }
 
 /// CLOCK_MONOTONIC.
@@ -133,6 +138,12 @@ impl Clock for WorkerClock {
 
     fn wait_until(&self, until_ns: u64) {
         MonotonicClock.wait_until(until_ns);
+    }
+
+    /// The second figure of schedstat is the time on a run queue (Linux, Documentation/scheduler/sched-stats.rst).
+    fn starved_ns(&self) -> u64 {
+        let figures = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        figures.split_ascii_whitespace().nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(0)
     }
 
     fn anchor(&mut self) {

@@ -172,6 +172,33 @@ pub struct CurvePoint {
     /// Requests that failed; they are in neither bytes nor rate.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub errors: u64,
+    /// Standard error of the rate, as a share of it, by how the parts of the sample differ; absent with too few parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standard_error: Option<f64>,
+    /// How long this program was ready to look at the disk and got no processor, in nanoseconds, as far as the kernel tells.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late_ns: u64,
+    /// Rates of all readings in order, in bytes per second, where the place was read more than once because it stood out from its neighbours; the point is
+    /// their median, of two the slower. Absent where once was enough.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<f64>,
+}
+
+impl CurvePoint {
+    /// A point that was read once, with nothing known of its error.
+    pub fn read_once(offset_bytes: u64, bytes: u64, busy_ns: u64) -> Self {
+        Self {
+            offset_bytes,
+            bytes_per_second: bytes as f64 * 1e9 / busy_ns.max(1) as f64,
+            bytes,
+            busy_ns,
+            latency_max_ns: 0,
+            errors: 0,
+            standard_error: None,
+            late_ns: 0,
+            readings: Vec::new(),
+        }
+    }
 }
 
 /// One access.

@@ -501,12 +501,9 @@ fn surveyed_record(speed: f64, seed: u64) -> Record {
         let rate = speed * (200e6 - 1e6 * f64::from(i)) * (1.0 + 0.01 * noise.normal());
         let (bytes, offset_bytes) = (8 << 20, (1u64 << 40) / 100 * u64::from(i));
         CurvePoint {
-            offset_bytes,
             bytes_per_second: rate,
-            bytes,
-            busy_ns: (bytes as f64 / rate * 1e9) as u64,
             latency_max_ns: 0,
-            errors: 0,
+            ..CurvePoint::read_once(offset_bytes, bytes, (bytes as f64 / rate * 1e9) as u64)
         }
     });
     let curve: Vec<CurvePoint> = curve.collect();

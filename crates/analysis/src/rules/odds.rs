@@ -77,7 +77,7 @@ fn limits_are_found() {
 
 #[test]
 fn raggedness_is_found() {
-    for (loss, least) in [(0.15, 0.75), (0.2, 0.85), (0.3, 0.9), (0.5, 0.9)] {
+    for (loss, least) in [(0.1, 0.75), (0.15, 0.85), (0.2, 0.85), (0.3, 0.9), (0.5, 0.9)] {
         let narrow = |d: &mut Dice| {
             let disk = healthy(d, 0.01);
             Disk { ragged: Some((disk.size_bytes / d.whole(500, 5000), loss)), ..disk }

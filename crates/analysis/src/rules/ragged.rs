@@ -24,6 +24,13 @@ const SCATTER_ROTATING: f64 = 0.04;
 const SCATTER_SOLID: f64 = 0.075;
 /// Noise that counts as healthy; few points may show more by chance.
 const HEALTHY: (f64, f64) = (0.03, 0.05);
+/// What counts as healthy on a rotating disk whose samples are so even in themselves that neither machine nor moment explains a scatter between them: the
+/// least standard deviation, and the noise that few points may exceed by chance. Two percent are more than timing and the steps of zones make, and less than
+/// what cells make that lose up to a tenth.
+const SCATTER_EVEN: f64 = 0.02;
+const HEALTHY_EVEN: f64 = 0.012;
+/// A scatter of so many times the samples' own error is explained by it: the parts of a sample that a pause hits are not independent.
+const OWN_ERRORS: f64 = 2.0;
 /// By how many of its own standard deviations the scatter must exceed the healthy one.
 const SURENESS: f64 = 3.0;
 /// The standard deviation of a scatter from `n` points is about 1/√(n/2) of it: an upper quartile of what lies outside is less efficient than a variance.
@@ -53,7 +60,7 @@ fn check(record: &Record) -> Option<Finding> {
     let at = |index: usize| &record.curve[shape.points[index].index];
     Some(Finding {
         code: RULE.code.to_owned(),
-        severity: Severity::Warning,
+        severity: if shape.scatter >= SCATTER_ROTATING || is_uneven(&shape) { Severity::Warning } else { Severity::Note },
         claim: format!(
             "The curve is ragged: from one point to the next the rate jumps by {} (standard deviation) where a healthy surface is smooth; {far} of {} points \
              lie more than {} beside what their neighbours suggest. The furthest, at {}, has {} among neighbours of {}.",
@@ -65,19 +72,31 @@ fn check(record: &Record) -> Option<Finding> {
             format_throughput(worst.expected),
         ),
         evidence: strays.iter().take(NAMED).map(|s| point_evidence(shape.points[s.point].index, record, s.expected)).collect(),
-        remedy: if solid { REMEDY_SOLID } else { REMEDY }.to_owned(),
+        remedy: match () {
+            () if solid => REMEDY_SOLID,
+            () if shape.scatter < SCATTER_ROTATING && !is_uneven(&shape) => REMEDY_SLIGHT,
+            () => REMEDY,
+        }
+        .to_owned(),
         reproduce: None,
     })
 }
 
 const REMEDY: &str = "Measure again on a quiet machine. The same places slow again: worn or reallocated sectors, look at smartctl -a and run curve --scan. Others \
                       each time: vibration, other load, cable, port or controller.";
+/// Of a scatter that is small, and more than the samples' own error.
+const REMEDY_SLIGHT: &str = "It costs little. Disks of several heads that differ in density do this by design; if earlier curves of this disk were smoother, look at \
+                             smartctl -a and run curve --scan, and rule out vibration, cable, port and controller.";
 const REMEDY_SOLID: &str = "Measure again on a quiet machine, and longer: nothing turns here, so it is a matter of the moment (other load, a shared link or host, \
                             heat, the disk's own housekeeping), not of the place.";
 
 /// Whether the points scatter by more than a healthy curve of as many points does by chance.
 pub(super) fn is_ragged(shape: &Shape, solid: bool) -> bool {
-    let (least, healthy) = if solid { (SCATTER_SOLID, HEALTHY.1) } else { (SCATTER_ROTATING, HEALTHY.0) };
+    let (least, healthy) = match shape.own_error {
+        _ if solid => (SCATTER_SOLID, HEALTHY.1),
+        None => (SCATTER_ROTATING, HEALTHY.0),
+        Some(error) => ((OWN_ERRORS * error).clamp(SCATTER_EVEN, SCATTER_ROTATING), (OWN_ERRORS * error).clamp(HEALTHY_EVEN, HEALTHY.0)),
+    };
     let by_chance = healthy * (1.0 + SURENESS / (EFFICIENCY * shape.points.len() as f64).sqrt());
     shape.scatter >= by_chance.max(least) || (!solid && is_uneven(shape))
 }
@@ -111,6 +130,19 @@ pub(super) mod tests {
             let record = Disk { ragged: Some((5_000_000_000, 0.5)), ..Disk::rotating() }.record(seed);
             assert!(check(&record).is_some(), "{seed}");
         }
+    }
+
+    #[test]
+    fn small_unevenness_counts_where_the_samples_are_even_in_themselves() {
+        let record = |disk: Disk, error: Option<f64>| {
+            let mut run = disk.run(1);
+            run.1.curve.iter_mut().for_each(|p| p.standard_error = error);
+            check(&crate::surveyed::judge(run)).map(|finding| finding.severity)
+        };
+        let uneven = || Disk { ragged: Some((64 << 20, 0.1)), ..Disk::rotating() };
+        assert_eq!(record(uneven(), Some(0.003)), Some(Severity::Note));
+        assert_eq!((record(uneven(), Some(0.03)), record(uneven(), None)), (None, None));
+        assert_eq!(record(Disk { noise: 0.01, ..Disk::rotating() }, Some(0.001)), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Each sample is the end of a stream: some requests before it bring the heads there and the queue into motion, untimed. From then on the time between
 //! the end of one request and the end of the next is the later one's, so that neither seek nor the filling of the queue is in the rate.
 
+use super::again;
 use super::journal::Journal;
 use super::lane::{Landing, Lane, Piece};
 use super::{Ground, UNIT_BYTES};
@@ -66,30 +67,58 @@ pub fn measure<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, pla
     let rate = trial(lane, ground, journal)?.unwrap_or(RATE_UNKNOWN);
     let sizing = size(plan, ground, rate);
     let book = Book { journal, start_ns: lane.now(), cpu: crate::usage::process() };
-    let Some(sample_bytes) = sizing.sample_bytes else { return whole(lane, ground, sizing, &book) };
+    let places = match sizing.sample_bytes {
+        None => whole(lane, ground, sizing, &book)?,
+        Some(sample_bytes) => sampled(lane, ground, sizing, sample_bytes, &book)?,
+    };
+    again::measure(lane, ground, again::Task { sizing, rate, time_ns: plan.time_ns, places: &places }, &book)
+}
+
+/// A place of the curve.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// What is timed.
+    pub extent: Extent,
+    /// Bytes that the survey had moved when it was last read.
+    pub moved_bytes: u64,
+}
+
+/// A sample at each point.
+fn sampled<B: Backend, C: Clock>(
+    lane: &mut Lane<B, C>,
+    ground: &Ground,
+    sizing: Sizing,
+    sample_bytes: u64,
+    book: &Book<'_>,
+) -> io::Result<Vec<Place>> {
     let starts = places(ground.extent, sizing.points, sizing.lead_bytes, sample_bytes);
-    for (index, start) in starts.iter().enumerate() {
-        if ground.cache == CachePolicy::Buffered {
-            lane.drop_cache();
-        }
-        lane.anchor_clock();
-        let Some(point) = sample(lane, ground, sizing, Extent { start: *start, length: sample_bytes }, journal)? else { break };
-        book.enter(lane.now(), point, (index + 1) as f64 / starts.len() as f64);
+    let mut read = Vec::with_capacity(starts.len());
+    for start in &starts {
+        let extent = Extent { start: *start, length: sample_bytes };
+        let Some(point) = sample(lane, ground, sizing, extent, book.journal)? else { break };
+        read.push(Place { extent, moved_bytes: book.journal.bytes() });
+        book.enter(lane.now(), point, read.len() as f64 / starts.len() as f64);
     }
-    Ok(())
+    Ok(read)
 }
 
 /// Where finished points go.
-struct Book<'a> {
-    journal: &'a Journal,
-    start_ns: u64,
+pub(super) struct Book<'a> {
+    pub journal: &'a Journal,
+    /// When the curve began.
+    pub start_ns: u64,
     cpu: CpuTime,
 }
 
 impl Book<'_> {
     fn enter(&self, now_ns: u64, point: CurvePoint, share: f64) {
+        self.journal.seen().curve.push(point);
+        self.tell(now_ns, share);
+    }
+
+    /// The curve has come so far.
+    pub fn tell(&self, now_ns: u64, share: f64) {
         let mut seen = self.journal.seen();
-        seen.curve.push(point);
         seen.curve_ns = now_ns.saturating_sub(self.start_ns);
         seen.curve_cpu = cpu_since(self.cpu);
         drop(seen);
@@ -199,23 +228,53 @@ struct Sum {
     busy_ns: u64,
     latency_max_ns: u64,
     errors: u64,
+    late_ns: u64,
+    /// Bytes of a part, and what is timed of the part under way.
+    part_bytes: u64,
+    part: (u64, u64),
+    /// Number of parts, and the sums of their times per byte and of the squares.
+    parts: (u32, f64, f64),
 }
 
+/// Parts of a sample whose spread tells something.
+const PARTS_MIN: u32 = 4;
+
 impl Sum {
+    /// Nothing yet; what is in flight at once makes a part.
+    fn new(sizing: Sizing) -> Self {
+        Self { part_bytes: sizing.lead_bytes, ..Self::default() }
+    }
+
     /// A failed request is in neither bytes nor time: a disk may try for seconds.
     fn add(&mut self, landing: &Landing) {
         if landing.errno == 0 {
             self.bytes += u64::from(landing.piece.len);
             self.busy_ns += landing.share_ns;
+            self.part = (self.part.0 + u64::from(landing.piece.len), self.part.1 + landing.share_ns);
+            if self.part.0 >= self.part_bytes {
+                let ns_per_byte = self.part.1 as f64 / self.part.0 as f64;
+                self.parts = (self.parts.0 + 1, self.parts.1 + ns_per_byte, self.parts.2 + ns_per_byte * ns_per_byte);
+                self.part = (0, 0);
+            }
         } else {
             self.errors += 1;
         }
         self.latency_max_ns = self.latency_max_ns.max(landing.latency_ns);
     }
 
+    /// Of the mean time per byte, as a share; to first order that of the rate is the same.
+    fn standard_error(&self) -> Option<f64> {
+        let (parts, sum, squares) = self.parts;
+        let n = f64::from(parts);
+        let variance = ((squares - sum * sum / n) / (n - 1.0)).max(0.0);
+        // Six digits are plenty, and a record holds many points.
+        (parts >= PARTS_MIN && sum > 0.0).then(|| ((variance / n).sqrt() / (sum / n) * 1e6).round() / 1e6)
+    }
+
     fn point(self, offset_bytes: u64) -> CurvePoint {
-        let Self { bytes, busy_ns, latency_max_ns, errors } = self;
-        CurvePoint { offset_bytes, bytes_per_second: bytes as f64 * 1e9 / busy_ns.max(1) as f64, bytes, busy_ns, latency_max_ns, errors }
+        let Self { bytes, busy_ns, latency_max_ns, errors, late_ns, .. } = self;
+        let standard_error = self.standard_error();
+        CurvePoint { latency_max_ns, errors, standard_error, late_ns, ..CurvePoint::read_once(offset_bytes, bytes, busy_ns) }
     }
 }
 
@@ -228,14 +287,18 @@ struct Stretch {
 }
 
 /// One sample; `None` when it was ended before it was done.
-fn sample<B: Backend, C: Clock>(
+pub(super) fn sample<B: Backend, C: Clock>(
     lane: &mut Lane<B, C>,
     ground: &Ground,
     sizing: Sizing,
     place: Extent,
     journal: &Journal,
 ) -> io::Result<Option<CurvePoint>> {
-    let mut sum = Sum::default();
+    if ground.cache == CachePolicy::Buffered {
+        lane.drop_cache();
+    }
+    lane.anchor_clock();
+    let (mut sum, starved_ns) = (Sum::new(sizing), lane.starved_ns());
     let (from, start, until) =
         (place.start.saturating_sub(sizing.lead_bytes).max(ground.extent.start), place.start, place.start + place.length);
     if ground.operation == OpKind::Write {
@@ -247,6 +310,7 @@ fn sample<B: Backend, C: Clock>(
     } else {
         stream(lane, sizing, Stretch { from, timed_from: start, until }, journal, &mut sum)?;
     }
+    sum.late_ns = lane.starved_ns().saturating_sub(starved_ns);
     Ok((!journal.is_stopped()).then(|| sum.point(start)))
 }
 
@@ -277,14 +341,16 @@ fn stream<B: Backend, C: Clock>(
 }
 
 /// The whole span in one stream; its first requests are the lead.
-fn whole<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, sizing: Sizing, book: &Book<'_>) -> io::Result<()> {
+fn whole<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, sizing: Sizing, book: &Book<'_>) -> io::Result<Vec<Place>> {
     let Extent { start, length } = ground.extent;
     let journal = book.journal;
     let edge = |index: u64| align(start + (u128::from(length) * u128::from(index) / u128::from(sizing.points)) as u64);
     let lead_end = align(start + sizing.lead_bytes.min(length / 2));
     let cells: Vec<(u64, u64)> =
         (0..sizing.points).map(|index| (edge(index).max(lead_end), edge(index + 1))).filter(|(from, until)| from < until).collect();
-    let mut sums = vec![(Sum::default(), 0u64); cells.len()];
+    let mut sums = vec![(Sum::new(sizing), 0u64); cells.len()];
+    let (mut read, clock) = (Vec::with_capacity(cells.len()), lane.clock());
+    let mut starved_ns = clock.starved_ns();
     let (mut at, mut cell, mut finished) = (align(start), 0, 0);
     let next = || {
         if journal.is_stopped() {
@@ -307,7 +373,10 @@ fn whole<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, sizing: S
             && *landed == until - from
         {
             finished += 1;
-            book.enter(landing.at_ns, sum.point(*from), finished as f64 / cells.len() as f64);
+            let late_ns = clock.starved_ns().saturating_sub(starved_ns);
+            starved_ns += late_ns;
+            read.push(Place { extent: Extent { start: *from, length: until - from }, moved_bytes: journal.bytes() });
+            book.enter(landing.at_ns, CurvePoint { late_ns, ..sum.point(*from) }, finished as f64 / cells.len() as f64);
         }
     })?;
     let flush_ns = lane.flush()?;
@@ -315,5 +384,5 @@ fn whole<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, sizing: S
         last.busy_ns += flush_ns;
         last.bytes_per_second = last.bytes as f64 * 1e9 / last.busy_ns as f64;
     }
-    Ok(())
+    Ok(read)
 }

@@ -67,6 +67,16 @@ impl<B: Backend, C: Clock> Lane<B, C> {
         self.clock.now()
     }
 
+    /// Its clock.
+    pub fn clock(&self) -> C {
+        self.clock.clone()
+    }
+
+    /// How long this thread was ready and got no processor so far, in nanoseconds.
+    pub fn starved_ns(&self) -> u64 {
+        self.clock.starved_ns()
+    }
+
     /// Empties the page cache of the target.
     pub fn drop_cache(&mut self) {
         self.backend.drop_cache();

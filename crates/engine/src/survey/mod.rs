@@ -2,6 +2,7 @@
 //! by the caller's. Judges nothing.
 
 mod access;
+mod again;
 mod burst;
 mod curve;
 mod journal;

@@ -7,6 +7,7 @@ use crate::backend::{Backend, LOOK_UP_NS, Op, Patience, Request};
 use crate::buffers::Buffers;
 use crate::clock::{Clock as _, FakeClock};
 use crate::pattern::Extent;
+use crate::random::Random;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::surface::{AccessPlan, AccessPoint, BurstPlan, Coverage, CurvePlan, CurvePoint, ScanPlan, SeekPattern};
@@ -30,6 +31,8 @@ struct SimBackend {
     results: Vec<i32>,
     done: Vec<(u32, i32)>,
     host_ns: u64,
+    /// When the host stands still, and for how long: it finds out late what the disk did meanwhile.
+    pauses: Vec<(u64, u64)>,
 }
 
 impl Backend for SimBackend {
@@ -64,7 +67,15 @@ impl Backend for SimBackend {
                 None => self.clock.move_to(self.machine.next_ns().map_or(latest, |next| next.clamp(self.clock.now() + 1, latest))),
             }
         }
-        self.clock.move_to(self.clock.now() + self.host_ns);
+        let now = self.clock.now();
+        self.clock.move_to(now + self.host_ns);
+        self.pauses.retain(|(at, length)| {
+            let is_due = *at <= now;
+            if is_due {
+                self.clock.move_to(now + length);
+            }
+            !is_due
+        });
         while let Some(completion) = self.machine.take_done(self.clock.now()) {
             self.done.push((completion.ticket as u32, self.results[completion.ticket as usize]));
         }
@@ -85,6 +96,7 @@ struct Bench {
     size_bytes: u64,
     ground: Ground,
     clock: FakeClock,
+    pauses: Vec<(u64, u64)>,
 }
 
 impl Bench {
@@ -99,7 +111,7 @@ impl Bench {
             operation: OpKind::Read,
             seed: 7,
         };
-        Self { model: spec::parse(text).unwrap(), size_bytes, ground, clock: FakeClock::default() }
+        Self { model: spec::parse(text).unwrap(), size_bytes, ground, clock: FakeClock::default(), pauses: Vec::new() }
     }
 
     fn lane(&self, depth: u32, request_bytes: u64) -> Lane<SimBackend, FakeClock> {
@@ -112,6 +124,7 @@ impl Bench {
             results: vec![0; depth as usize],
             done: Vec::new(),
             host_ns: 30_000,
+            pauses: self.pauses.clone(),
         };
         Lane::new(backend, self.clock.clone(), self.ground.operation, depth, 1)
     }
@@ -194,6 +207,65 @@ fn limits_of_the_link_and_fixed_rates_are_met() {
     // Latency on channels beside the pipe: the best that eight requests in flight can do.
     let bench = Bench::new("nvme-slc-cliff", 1_000_000_000_000);
     near(average(&bench.curve(50, SAMPLED)), 3.5e9, 0.02);
+}
+
+#[test]
+fn pauses_of_the_host_are_not_taken_for_the_disk() {
+    for (seed, spec) in [
+        (1, "momentus-7200.4"),
+        (2, "rpm=7200,seek=1ms/9ms/20ms,rate=180MB/90MB,zones=18,queue=32,buffer=64MiB,overhead=100us"),
+        (3, "momentus-7200.4-capped"),
+    ] {
+        let mut bench = Bench::new(spec, 320_000_000_000);
+        let quiet = bench.curve(200, SAMPLED);
+        assert!(quiet.iter().all(|p| p.readings.is_empty()), "{spec}: nothing stands out on a quiet machine");
+        // Twelve pauses somewhere in the minute that the curve takes.
+        let (mut random, start) = (Random::new(seed, 1), bench.clock.now());
+        let span_ns = start;
+        bench.pauses = (0..12).map(|_| (start + random.below(span_ns), 60_000_000 + random.below(150_000_000))).collect();
+        let curve = bench.curve(200, SAMPLED);
+        let taken_ns = bench.clock.now() - start;
+        assert_eq!(curve.len(), 200);
+        let repeated: Vec<_> = curve.iter().filter(|p| !p.readings.is_empty()).collect();
+        assert!(repeated.iter().all(|p| p.readings.len() == 3), "{spec}: {repeated:?}");
+        let was_off = |p: &CurvePoint, i: usize| (p.readings[0] / quiet[i].bytes_per_second - 1.0).abs() > 0.1;
+        let off = curve.iter().enumerate().filter(|(i, p)| !p.readings.is_empty() && was_off(p, *i)).count();
+        assert!(off >= 4, "{spec}: the pauses did something: {off}");
+        for (point, truth) in curve.iter().zip(&quiet) {
+            assert!((point.bytes_per_second / truth.bytes_per_second - 1.0).abs() < 0.03, "{spec}: {point:?} instead of {truth:?}");
+        }
+        assert!(
+            taken_ns < span_ns / 4 * 5 + 8_000_000_000,
+            "{spec}: {} s instead of {} s",
+            taken_ns / 1_000_000_000,
+            span_ns / 1_000_000_000
+        );
+    }
+}
+
+#[test]
+fn places_that_are_slow_themselves_stay_slow_when_read_again() {
+    let bench = Bench::new("momentus-7200.4,slow=100GB-101GB+10ms,slow=200GB-201GB+10ms", 320_000_000_000);
+    let curve = bench.curve(320, SAMPLED);
+    let slow: Vec<_> = curve.iter().filter(|p| !p.readings.is_empty()).collect();
+    assert_eq!(slow.len(), 2, "{slow:?}");
+    for point in slow {
+        assert!([100, 200].contains(&(point.offset_bytes / 1_000_000_000)) && point.bytes_per_second < 60e6, "{point:?}");
+        point.readings.iter().for_each(|rate| near(*rate, point.bytes_per_second, 0.02));
+    }
+}
+
+#[test]
+fn each_point_knows_its_own_error() {
+    let errors = |spec: &str| {
+        let curve = Bench::new(spec, 320_000_000_000).curve(50, SAMPLED);
+        let mut errors: Vec<f64> = curve.iter().filter_map(|p| p.standard_error).collect();
+        assert_eq!(errors.len(), 50, "{spec}");
+        errors.sort_by(f64::total_cmp);
+        errors[25]
+    };
+    assert!(errors("momentus-7200.4") < 0.004, "{}", errors("momentus-7200.4"));
+    assert!(errors("momentus-7200.4,ragged=1MiB+6ms") > 0.01, "{}", errors("momentus-7200.4,ragged=1MiB+6ms"));
 }
 
 #[test]
