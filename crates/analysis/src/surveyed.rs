@@ -149,6 +149,7 @@ impl Disk {
             access,
             access_errors: BTreeMap::new(),
             scan: None,
+            starved_ns: 0,
             asked: ByteCount { read_bytes: bytes, write_bytes: 0 },
             device: DeviceUse { disks: vec!["sda".to_owned()], read_bytes: bytes, accounted: Some(1.0), ..DeviceUse::default() },
             interrupted: false,
@@ -163,7 +164,8 @@ impl Disk {
         let busy_ns = (bytes as f64 / rate * 1e9) as u64;
         let latency_max_ns = busy_ns / 16;
         // Six parts know their error to a third.
-        let parts: f64 = (0..5).map(|_| dice.normal().powi(2)).sum();
+        let mut own = Dice(dice.0.rotate_left(17));
+        let parts: f64 = (0..5).map(|_| own.normal().powi(2)).sum();
         let standard_error = Some(self.noise * (parts / 5.0).sqrt());
         CurvePoint { bytes_per_second: rate, latency_max_ns, standard_error, ..CurvePoint::read_once(offset_bytes, bytes, busy_ns) }
     }

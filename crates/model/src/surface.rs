@@ -328,6 +328,8 @@ pub struct SurfaceMeasurement {
     pub access_errors: BTreeMap<String, u64>,
     /// Every block.
     pub scan: Option<Scan>,
+    /// How long the program was ready to go on and got no processor, in nanoseconds, as far as the kernel tells.
+    pub starved_ns: u64,
     /// Bytes that this program asked of the disks below.
     pub asked: ByteCount,
     /// What the disks and the other processes did meanwhile.
@@ -363,6 +365,9 @@ pub struct SurfaceRecord {
     pub engine: EngineKind,
     /// The cache mode that held.
     pub cache: CachePolicy,
+    /// Why direct I/O, which a survey asks for, was not to be had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_why: Option<String>,
     /// Minimum, maximum and average rate; `null` without a curve.
     pub rate: Option<RateSummary>,
     /// The same bytes again and again.
@@ -375,6 +380,9 @@ pub struct SurfaceRecord {
     pub short_strokes: Vec<ShortStroke>,
     /// Every block.
     pub scan: Option<Scan>,
+    /// Share of the duration in which this program was ready to go on and got no processor, as far as the kernel tells.
+    #[serde(default)]
+    pub starved_share: f64,
     /// Bytes that this program asked of the disks below.
     pub asked: ByteCount,
     /// What the disks and the other processes did meanwhile.

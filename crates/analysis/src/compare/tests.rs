@@ -540,6 +540,7 @@ fn surveyed_record(speed: f64, seed: u64) -> Record {
         access,
         access_errors: BTreeMap::new(),
         scan: None,
+        starved_ns: 0,
         asked: template.asked,
         device: template.device.clone(),
         interrupted: false,

@@ -1,7 +1,7 @@
 //! `access-time-off`: the disk does not do what its data sheet and physics say: half a turn and an average seek per random access, and the top rate. Without
 //! the revolutions per minute and the rate it is silent.
 
-use super::{Rule, flat_top, point_evidence};
+use super::{Rule, flat_top, point_evidence, starved};
 use crate::mechanics::{reach, reported_rpm};
 use crate::shape::{Reach, Shape};
 use diskproof_model::finding::{Evidence, Finding, Severity};
@@ -71,7 +71,9 @@ fn access_time(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
     let shortest = TURN_SHARE_MIN * half_turn_ns + seek_min;
     // A disk that only reports its revolutions and answers from a cache is `cache-answered`'s.
     let faster = sheet.rpm.is_some() && measured + error < shortest;
-    if measured - error <= longest && !faster {
+    // What waited for a processor is no slow disk.
+    let slower = measured - error > longest && !starved::is_starved(surface);
+    if !slower && !faster {
         return None;
     }
     let threshold = if faster { shortest } else { longest };

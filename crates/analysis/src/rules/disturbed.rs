@@ -1,9 +1,9 @@
 //! `disturbed`: others used the disk meanwhile. Journals, copy-on-write and redundancy write more than was asked without anybody's help, so
 //! bytes written count only where a process is seen that wrote them; bytes read count by themselves.
 
-use super::{Measured, Rule, evidence, heaviest, percent, real, scope};
+use super::{Measured, Rule, SURVEY, heaviest, percent, places, real};
 use diskproof_model::finding::{Evidence, Finding, Severity};
-use diskproof_model::measurement::OtherProcess;
+use diskproof_model::measurement::{ByteCount, DeviceUse, OtherProcess};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::Record;
 use diskproof_model::target::{LayerKind, TargetIdentity};
@@ -27,15 +27,66 @@ const KERNEL_WORKERS: [&str; 12] =
 /// Processes that are named; the busiest.
 const NAMED_MAX: usize = 3;
 
-struct Hit {
-    index: usize,
+/// What was asked of a target's disks and what they did: of a workload or of the survey.
+struct Counted<'a> {
+    index: Option<usize>,
+    name: &'a str,
+    target: &'a TargetIdentity,
+    /// Smallest request, in bytes.
+    block_bytes: u32,
+    /// What the disks may have read on top because small requests are rounded up, in bytes.
+    rounded_bytes: u64,
+    cache: CachePolicy,
+    asked: ByteCount,
+    device: &'a DeviceUse,
+}
+
+impl<'a> Counted<'a> {
+    fn of_workload(record: &'a Record, (index, m): Measured<'a>) -> Option<Self> {
+        Some(Self {
+            index: Some(index),
+            name: &m.workload.name,
+            target: record.targets.get(m.target)?,
+            block_bytes: m.workload.block_bytes,
+            rounded_bytes: 0,
+            cache: m.workload.cache,
+            asked: m.asked,
+            device: &m.device,
+        })
+    }
+
+    /// The accesses are too few and too small for their rounding to hide the rest.
+    fn of_survey(record: &'a Record) -> Option<Self> {
+        let surface = record.surface.as_ref()?;
+        let target = record.targets.get(surface.target)?;
+        let sector_bytes = target.layers.iter().filter_map(|layer| layer.physical_block_bytes).max().unwrap_or(0);
+        Some(Self {
+            index: None,
+            name: SURVEY,
+            target,
+            block_bytes: u32::MAX,
+            rounded_bytes: record.access.len() as u64 * u64::from(sector_bytes),
+            cache: surface.cache,
+            asked: surface.asked,
+            device: &surface.device,
+        })
+    }
+
+    fn path(&self) -> String {
+        self.index.map_or("/surface/device".to_owned(), |index| format!("/measurements/{index}/device"))
+    }
+}
+
+struct Hit<'a> {
+    counted: Counted<'a>,
     excess: u64,
     share: f64,
     evidence: Evidence,
 }
 
 fn check(record: &Record) -> Option<Finding> {
-    let hits: Vec<Hit> = real(record).filter_map(|measured| hit(measured, record.targets.get(measured.1.target)?)).collect();
+    let measured = real(record).filter_map(|measured| Counted::of_workload(record, measured));
+    let hits: Vec<Hit> = measured.chain(Counted::of_survey(record)).filter_map(hit).collect();
     let worst = hits.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
     let severity = |hit: &Hit| if hit.share >= SHARE_WARNING { Severity::Warning } else { Severity::Note };
     Some(Finding {
@@ -43,8 +94,8 @@ fn check(record: &Record) -> Option<Finding> {
         severity: heaviest(hits.iter().map(severity)),
         claim: format!(
             "Others used the disk during {}: in {} the disk moved {} more than was asked for ({}). {}",
-            scope(record, hits.iter().map(|h| h.index)),
-            record.measurements[worst.index].workload.name,
+            places(record, hits.iter().map(|h| h.counted.index)),
+            worst.counted.name,
             format_bytes(worst.excess),
             percent(worst.share),
             culprits(record, &hits)
@@ -56,41 +107,38 @@ fn check(record: &Record) -> Option<Finding> {
     })
 }
 
-fn hit((index, m): Measured, target: &TargetIdentity) -> Option<Hit> {
-    if m.device.unresolved.is_some() || m.device.accounted.is_none() {
+fn hit(counted: Counted<'_>) -> Option<Hit<'_>> {
+    let Counted { target, asked, device, .. } = counted;
+    if device.unresolved.is_some() || device.accounted.is_none() {
         return None;
     }
-    let asked = m.asked.total();
-    let named = |bytes: fn(&OtherProcess) -> u64| m.device.others.iter().filter(|p| !is_kernel_worker(&p.name)).map(bytes).sum::<u64>();
-    let reads = m.device.read_bytes.saturating_sub(m.asked.read_bytes);
-    let writes = m.device.write_bytes.saturating_sub(m.asked.write_bytes);
-    let is_real = |excess: u64| excess >= EXCESS_BYTES_MIN && excess as f64 >= SHARE_MIN * asked as f64;
+    let named = |bytes: fn(&OtherProcess) -> u64| device.others.iter().filter(|p| !is_kernel_worker(&p.name)).map(bytes).sum::<u64>();
+    let reads = device.read_bytes.saturating_sub(asked.read_bytes + counted.rounded_bytes);
+    let writes = device.write_bytes.saturating_sub(asked.write_bytes);
+    let is_real = |excess: u64| excess >= EXCESS_BYTES_MIN && excess as f64 >= SHARE_MIN * asked.total() as f64;
     // What a process did counts as far as the disk shows it on top of ours; it did most of its work elsewhere if the disk shows less than half.
     let shown = |excess: u64, named: u64| if excess >= named / 2 { excess.min(named) } else { 0 };
-    let read_by_others = if reads_only_what_is_asked(m, target) { reads } else { shown(reads, named(|p| p.read_bytes)) };
+    let read_by_others = if reads_only_what_is_asked(&counted) { reads } else { shown(reads, named(|p| p.read_bytes)) };
     let written_by_others =
-        if m.asked.write_bytes == 0 && !multiplies_writes(target) { writes } else { shown(writes, named(|p| p.write_bytes)) };
+        if asked.write_bytes == 0 && !multiplies_writes(target) { writes } else { shown(writes, named(|p| p.write_bytes)) };
     let (place, did, ours, excess) = if read_by_others >= written_by_others {
-        ("device/read_bytes", m.device.read_bytes, m.asked.read_bytes, read_by_others)
+        ("read_bytes", device.read_bytes, asked.read_bytes, read_by_others)
     } else {
-        ("device/write_bytes", m.device.write_bytes, m.asked.write_bytes, written_by_others)
+        ("write_bytes", device.write_bytes, asked.write_bytes, written_by_others)
     };
-    let allowed = ours as f64 + (SHARE_MIN * asked as f64).max(EXCESS_BYTES_MIN as f64);
-    is_real(excess).then(|| Hit {
-        index,
-        excess,
-        share: excess as f64 / asked.max(1) as f64,
-        evidence: evidence(index, place, did as f64, allowed, "B"),
-    })
+    let threshold = ours as f64 + (SHARE_MIN * asked.total() as f64).max(EXCESS_BYTES_MIN as f64);
+    let evidence = Evidence { path: format!("{}/{place}", counted.path()), observed: did as f64, threshold, unit: "B".to_owned() };
+    is_real(excess).then(|| Hit { excess, share: excess as f64 / asked.total().max(1) as f64, evidence, counted })
 }
 
 /// Whether every read at the disks is either ours or somebody else's: no read-ahead, no small block rounded up to a large one, no old data
 /// read because new data changes its parity or its tree.
-fn reads_only_what_is_asked(m: &diskproof_model::record::MeasurementRecord, target: &TargetIdentity) -> bool {
-    let rounds_up = |block: Option<u32>| block.is_some_and(|b| m.workload.block_bytes < b);
+fn reads_only_what_is_asked(counted: &Counted<'_>) -> bool {
+    let target = counted.target;
+    let rounds_up = |block: Option<u32>| block.is_some_and(|b| counted.block_bytes < b);
     let rounded = target.layers.iter().any(|l| rounds_up(l.logical_block_bytes) || rounds_up(l.physical_block_bytes));
-    let buffered = m.workload.cache != CachePolicy::Direct || target.layers.iter().any(|l| l.backing_direct == Some(false));
-    let rewrites = m.asked.write_bytes > 0 && multiplies_writes(target);
+    let buffered = counted.cache != CachePolicy::Direct || target.layers.iter().any(|l| l.backing_direct == Some(false));
+    let rewrites = counted.asked.write_bytes > 0 && multiplies_writes(target);
     !rounded && !buffered && !rewrites
 }
 
@@ -107,9 +155,9 @@ fn is_kernel_worker(name: &str) -> bool {
 }
 
 /// Who did it, as far as the kernel shows.
-fn culprits(record: &Record, hits: &[Hit]) -> String {
+fn culprits(record: &Record, hits: &[Hit<'_>]) -> String {
     let mut processes: BTreeMap<(u32, &str), (u64, u64)> = BTreeMap::new();
-    for other in hits.iter().flat_map(|h| &record.measurements[h.index].device.others).filter(|p| !is_kernel_worker(&p.name)) {
+    for other in hits.iter().flat_map(|h| &h.counted.device.others).filter(|p| !is_kernel_worker(&p.name)) {
         let sum = processes.entry((other.pid, &other.name)).or_default();
         sum.0 += other.read_bytes;
         sum.1 += other.write_bytes;
@@ -117,7 +165,7 @@ fn culprits(record: &Record, hits: &[Hit]) -> String {
     let mut processes: Vec<_> = processes.into_iter().filter(|(_, (read, written))| read + written >= EXCESS_BYTES_MIN).collect();
     processes.sort_by_key(|(_, (read, written))| std::cmp::Reverse(read + written));
     let names: Vec<String> = processes.iter().take(NAMED_MAX).map(|((pid, name), bytes)| describe(*pid, name, *bytes)).collect();
-    let hidden = hits.iter().map(|h| record.measurements[h.index].device.others_hidden).max().unwrap_or(0);
+    let hidden = hits.iter().map(|h| h.counted.device.others_hidden).max().unwrap_or(0);
     // Even root cannot look into a few processes of a container's host.
     let hidden = if record.host.uid == 0 { 0 } else { hidden };
     match (names.is_empty(), hidden) {
@@ -137,6 +185,7 @@ fn describe(pid: u32, name: &str, (read, written): (u64, u64)) -> String {
 pub(super) mod tests {
     use super::*;
     use crate::healthy;
+    use crate::surveyed::{self, Disk};
     use diskproof_model::measurement::Measurement;
 
     fn process(name: &str, read_bytes: u64, write_bytes: u64) -> OtherProcess {
@@ -172,6 +221,28 @@ pub(super) mod tests {
         let mut as_root = record;
         as_root.host.uid = 0;
         assert!(check(&as_root).unwrap().claim.contains("No process shows it"), "root needs no telling to be root");
+    }
+
+    #[test]
+    fn who_uses_the_disk_during_a_survey_is_named() {
+        let surveyed = |spoil: fn(&mut diskproof_model::surface::SurfaceMeasurement)| {
+            let mut run = Disk::rotating().run(1);
+            spoil(&mut run.1);
+            check(&surveyed::judge(run))
+        };
+        let finding = surveyed(|s| {
+            s.device.read_bytes += s.asked.read_bytes / 5;
+            s.device.others = vec![process("pg_dump", s.asked.read_bytes / 5, 0)];
+        });
+        let finding = finding.unwrap();
+        assert!(finding.claim.starts_with("Others used the disk during the survey: in the survey the disk moved 1."), "{}", finding.claim);
+        assert!(finding.claim.contains("(20 %). Busiest meanwhile, on any disk: pg_dump"), "{}", finding.claim);
+        assert_eq!(finding.evidence[0].path, "/surface/device/read_bytes");
+        let rounded = surveyed(|s| {
+            s.asked.read_bytes = s.access.len() as u64 * 512;
+            s.device.read_bytes = s.access.len() as u64 * 4096;
+        });
+        assert_eq!((rounded, surveyed(|_| {})), (None, None));
     }
 
     #[test]

@@ -35,6 +35,7 @@ mod self_test_running;
 mod served_from_cache;
 mod slow_blocks;
 mod slow_zone;
+mod starved;
 mod too_hot;
 mod unreadable_blocks;
 mod unwritten_blocks;
@@ -71,6 +72,7 @@ pub const RULES: &[Rule] = &[
     unwritten_blocks::RULE,
     not_direct::RULE,
     disturbed::RULE,
+    starved::RULE,
     cpu_limited::RULE,
     engine_limited::RULE,
     missed_schedule::RULE,
@@ -146,6 +148,14 @@ fn scope(record: &Record, indices: impl IntoIterator<Item = usize>) -> String {
     }
 }
 
+/// The same with the survey among them, which has no index.
+fn places(record: &Record, indices: impl IntoIterator<Item = Option<usize>>) -> String {
+    let indices: Vec<Option<usize>> = indices.into_iter().collect();
+    let workloads: Vec<usize> = indices.iter().copied().flatten().collect();
+    let parts = [(!workloads.is_empty()).then(|| scope(record, workloads)), indices.contains(&None).then(|| SURVEY.to_owned())];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+}
+
 /// A share in percent: `0.4 %`, `12 %`; never `100 %` for less than all.
 fn percent(share: f64) -> String {
     match share * 100.0 {
@@ -211,6 +221,7 @@ mod tests {
         unwritten_blocks::tests::spoilt,
         not_direct::tests::spoilt,
         disturbed::tests::spoilt,
+        starved::tests::spoilt,
         cpu_limited::tests::spoilt,
         engine_limited::tests::spoilt,
         missed_schedule::tests::spoilt,

@@ -1,8 +1,8 @@
 //! `not-direct`: direct I/O was asked for, and refused.
 
-use super::{Rule, evidence, real, scope};
-use diskproof_model::finding::{Finding, Severity};
-use diskproof_model::plan::CachePolicy;
+use super::{Rule, places, real};
+use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::plan::{CachePolicy, EngineKind};
 use diskproof_model::record::Record;
 
 pub(super) const RULE: Rule = Rule {
@@ -11,19 +11,37 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
+/// A workload or the survey that was refused.
+struct Refused<'a> {
+    index: Option<usize>,
+    target: usize,
+    why: Option<&'a String>,
+}
+
 fn check(record: &Record) -> Option<Finding> {
-    let hits: Vec<_> = real(record).filter(|(_, m)| m.cache.asked == CachePolicy::Direct && m.cache.used != CachePolicy::Direct).collect();
-    let (_, first) = hits.first()?;
+    let workloads = real(record).filter(|(_, m)| m.cache.asked == CachePolicy::Direct && m.cache.used != CachePolicy::Direct);
+    let workloads = workloads.map(|(index, m)| Refused { index: Some(index), target: m.target, why: m.cache.why.as_ref() });
+    // A survey always asks for direct I/O.
+    let survey = record.surface.as_ref().filter(|s| s.cache != CachePolicy::Direct && s.engine != EngineKind::Null);
+    let survey = survey.map(|s| Refused { index: None, target: s.target, why: s.cache_why.as_ref() });
+    let hits: Vec<Refused> = workloads.chain(survey).collect();
+    let first = hits.first()?;
     let filesystem = record.targets.get(first.target).and_then(|t| t.filesystem.as_ref()).map_or("the target", |f| &f.kind);
-    let why = first.cache.why.as_ref().map_or(String::new(), |why| format!(" ({why})"));
+    let why = first.why.map_or(String::new(), |why| format!(" ({why})"));
+    let evidence = |hit: &Refused| Evidence {
+        path: hit.index.map_or("/surface/cache".to_owned(), |index| format!("/measurements/{index}/cache/used")),
+        observed: 0.0,
+        threshold: 1.0,
+        unit: "direct I/O".to_owned(),
+    };
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Warning,
         claim: format!(
-            "{filesystem} refused direct I/O{why}, so {} went through the page cache, emptied as they went. Memory speed may be mixed in.",
-            scope(record, hits.iter().map(|h| h.0))
+            "{filesystem} refused direct I/O{why}, so {} went through the page cache, emptied meanwhile. Memory speed may be mixed in.",
+            places(record, hits.iter().map(|h| h.index))
         ),
-        evidence: hits.iter().map(|(index, _)| evidence(*index, "cache/used", 0.0, 1.0, "direct I/O")).collect(),
+        evidence: hits.iter().map(evidence).collect(),
         remedy: "Measure a directory on a filesystem that takes O_DIRECT (ext4, xfs, btrfs on a disk), or the block device itself."
             .to_owned(),
         reproduce: None,
@@ -44,6 +62,15 @@ pub(super) mod tests {
         let finding = check(&spoilt()).unwrap();
         assert!(finding.claim.starts_with("ext4 refused direct I/O (open: EINVAL), so all 8 workloads"), "{}", finding.claim);
         assert_eq!(finding.evidence.len(), 8);
+    }
+
+    #[test]
+    fn a_survey_through_the_page_cache_is_told() {
+        let mut run = crate::surveyed::Disk::rotating().run(1);
+        (run.1.cache.used, run.1.cache.why) = (CachePolicy::Buffered, Some("open: EINVAL".to_owned()));
+        let finding = check(&crate::surveyed::judge(run)).unwrap();
+        assert!(finding.claim.contains("refused direct I/O (open: EINVAL), so the survey went through"), "{}", finding.claim);
+        assert_eq!(finding.evidence[0].path, "/surface/cache");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `served-from-cache`: the disks did clearly less than was asked of them, so something in between answered.
 
-use super::{Rule, SURVEY, heaviest, percent, real, scope};
+use super::{Rule, SURVEY, heaviest, percent, places, real};
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::measurement::{ByteCount, DeviceUse};
 use diskproof_model::plan::CachePolicy;
@@ -62,7 +62,7 @@ fn check(record: &Record) -> Option<Finding> {
         severity: heaviest(hits.iter().map(severity)),
         claim: format!(
             "A cache answered in {}: the disks {} ({} in {}). {cause}",
-            places(record, &hits),
+            places(record, hits.iter().map(|h| h.index)),
             worst.words,
             percent(worst.share),
             worst.counted.name,
@@ -71,13 +71,6 @@ fn check(record: &Record) -> Option<Finding> {
         remedy,
         reproduce: Some(worst.counted.reproduce.to_owned()).filter(|command| !command.is_empty()),
     })
-}
-
-fn places(record: &Record, hits: &[Hit]) -> String {
-    let workloads: Vec<usize> = hits.iter().filter_map(|h| h.index).collect();
-    let parts =
-        [(!workloads.is_empty()).then(|| scope(record, workloads)), hits.iter().any(|h| h.index.is_none()).then(|| SURVEY.to_owned())];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(" and ")
 }
 
 fn of_workload(index: usize, m: &MeasurementRecord) -> Counted<'_> {

@@ -28,6 +28,8 @@ pub struct Seen {
     pub access_errors: BTreeMap<String, u64>,
     /// Every block.
     pub scan: Option<ScanLog>,
+    /// How long the thread that surveys was ready and got no processor, up to the end of the last step, in nanoseconds.
+    pub starved_ns: u64,
 }
 
 /// Shared by the thread that surveys and the one that watches.

@@ -123,6 +123,7 @@ impl Session {
             access: std::mem::take(&mut seen.access),
             access_errors: std::mem::take(&mut seen.access_errors),
             scan: seen.scan.take().map(|log| log.scan()),
+            starved_ns: seen.starved_ns,
             asked,
             device,
             interrupted: told == Control::Interrupt,
@@ -281,6 +282,7 @@ fn work(orders: &Orders, journal: &Journal) -> io::Result<()> {
         let lane = &mut lane(*stream, load(ground.depth, STREAM_REQUEST_MAX * (STREAM_DEPTH / ground.depth)))?;
         if let Some(plan) = &survey.curve {
             curve::measure(lane, ground, plan, journal)?;
+            journal.seen().starved_ns = lane.starved_ns();
         }
         // The page cache would answer, which tells nothing of the disk.
         if let Some(plan) = survey.burst.as_ref().filter(|_| ground.cache == CachePolicy::Direct && !journal.is_stopped()) {
@@ -292,12 +294,14 @@ fn work(orders: &Orders, journal: &Journal) -> io::Result<()> {
         let lane = &mut lane(*single, load(1, ground.fitting(u64::from(plan.block_bytes)) as u32))?;
         drop_if_buffered(lane, ground);
         access::measure(lane, ground, plan, journal)?;
+        journal.seen().starved_ns = lane.starved_ns();
     }
     if let Some(plan) = survey.scan.as_ref().filter(|_| !journal.is_stopped()) {
         let _ = fadvise(fd, 0, None, Advice::Sequential);
         let lane = &mut lane(*single, load(1, ground.fitting(u64::from(plan.block_bytes)) as u32))?;
         drop_if_buffered(lane, ground);
         scan::measure(lane, ground, plan, journal)?;
+        journal.seen().starved_ns = lane.starved_ns();
     }
     Ok(())
 }
