@@ -1,6 +1,7 @@
 //! What the user sees while it runs, on stderr: one moving line on a terminal, a plain line per workload elsewhere, nothing with --quiet.
 //! Also hears Ctrl-C, and ends a workload once it is known well enough.
 
+use crate::commands::curve::scan_command;
 use crate::interrupt::Interrupt;
 use crate::output::{MovingLine, Voice, complain, stderr_columns};
 use diskproof_analysis::estimate;
@@ -20,6 +21,8 @@ const SHARE_MIN: f64 = 0.25;
 /// Narrower terminals have no room for the bar beside the figures.
 const COLUMNS_WITH_BAR: usize = 76;
 const BAR_COLUMNS: usize = 16;
+/// How often it is told where a scan could go on.
+const RESUME_EVERY: Duration = Duration::from_secs(60);
 /// The step of a survey whose pace is told in requests, not in bytes.
 const ACCESS_STEP: &str = "access times";
 
@@ -33,13 +36,24 @@ pub struct Live {
     judged: Instant,
     /// Step of the survey that was told last.
     step: String,
+    /// When it was last told where a scan could go on.
+    resume_told: Instant,
 }
 
 impl Live {
     /// Nothing is shown before [`Live::begin`].
     pub fn new(plan: &Plan, voice: Voice, interrupt: Interrupt) -> Self {
         let line = (voice == Voice::Terminal).then(MovingLine::default);
-        Self { plan: plan.clone(), interrupt, voice, line, current: 0, judged: Instant::now(), step: String::new() }
+        Self {
+            plan: plan.clone(),
+            interrupt,
+            voice,
+            line,
+            current: 0,
+            judged: Instant::now(),
+            step: String::new(),
+            resume_told: Instant::now(),
+        }
     }
 
     /// The workload with this index is next.
@@ -107,6 +121,18 @@ impl Live {
         let figures: Vec<String> = rate.into_iter().chain(access).chain(scan).collect();
         if !figures.is_empty() {
             complain(&figures.join("; "));
+        }
+    }
+
+    /// A scan takes hours: should it be killed, the last of these lines says how to go on.
+    fn tell_where_to_resume(&mut self, progress: &Progress<'_>) {
+        let Some(at) = progress.resume_bytes.filter(|_| self.voice != Voice::Silent && self.resume_told.elapsed() >= RESUME_EVERY) else {
+            return;
+        };
+        self.resume_told = Instant::now();
+        self.finish();
+        if let (Some(survey), Some(path)) = (&self.plan.survey, self.plan.targets.first()) {
+            complain(&format!("should this be killed, the scan goes on with: {}", scan_command(path, survey.span, at)));
         }
     }
 
@@ -179,6 +205,7 @@ impl Watch for Live {
             progress.name.clone_into(&mut self.step);
             complain(&format!("survey: {}", progress.name));
         }
+        self.tell_where_to_resume(progress);
         if self.line.as_ref().is_some_and(MovingLine::is_due) {
             let reading = self.reading(progress);
             self.line.iter_mut().for_each(|line| line.show(&reading));

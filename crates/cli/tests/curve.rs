@@ -188,6 +188,37 @@ fn ctrl_c_keeps_the_points_that_were_measured() {
     assert!(record.partial && !record.curve.is_empty() && record.curve.len() < 200, "{}", record.curve.len());
 }
 
+/// The disk stops answering for good, as far as anybody is willing to wait.
+const HANGS: &str = "bandwidth=50MB,stall=2s+100000s";
+
+#[test]
+fn a_disk_that_hangs_is_given_up_after_ctrl_c_with_what_it_said() {
+    if !can_run("a_disk_that_hangs_is_given_up_after_ctrl_c_with_what_it_said", &["fusermount3"]) {
+        return;
+    }
+    let place = place();
+    let disk = SimDisk::serve(spec::parse(HANGS).unwrap(), 4 * GIB, &place.path().join("disk")).unwrap();
+    let saved = place.path().join("saved.json");
+    let words = [OsStr::new("curve"), disk.path().as_os_str(), OsStr::new("-o"), saved.as_os_str()];
+    let mut child = program(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("survey: curve") {
+        line.clear();
+        assert!(err.read_line(&mut line).unwrap() > 0, "it ended before the curve");
+    }
+    std::thread::sleep(std::time::Duration::from_secs(8));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    // Without a limit this would not come back; with one it does after 45 s, or at once should the machine be so slow that the disk does not hang yet.
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{out}");
+    assert!(out.contains("PARTIAL") && out.contains("interrupted"), "{out}");
+    let record: Record = serde_json::from_slice(&std::fs::read(&saved).unwrap()).unwrap();
+    assert!(record.partial && record.surface.is_some() && record.curve.len() < 200, "{}", record.curve.len());
+    assert_eq!(program::names(place.path()), ["disk", "saved.json"]);
+}
+
 #[test]
 fn short_strokes_errors_and_thresholds_are_told() {
     let _alone = alone();

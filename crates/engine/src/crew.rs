@@ -186,7 +186,7 @@ impl Crew {
             share(total.ops, all(workload.stop.ops)),
         ];
         let done = limits.into_iter().flatten().reduce(f64::max).map(|share| share.min(1.0));
-        watch.tick(&Progress { name: &workload.name, phase, elapsed_ns, done, series: &series })
+        watch.tick(&Progress { name: &workload.name, phase, elapsed_ns, done, series: &series, resume_bytes: None })
     }
 }
 

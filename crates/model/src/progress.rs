@@ -15,6 +15,8 @@ pub struct Progress<'a> {
     pub done: Option<f64>,
     /// Measured operations of all kinds so far (syncs apart), all workers, finest cells.
     pub series: &'a TimeSeries,
+    /// Everything before this byte is judged: where a scan that is killed now could go on.
+    pub resume_bytes: Option<u64>,
 }
 
 /// Parts of the work on one workload.

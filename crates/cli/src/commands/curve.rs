@@ -254,14 +254,17 @@ impl Resumed {
     }
 }
 
+/// The command that goes on with a scan at a byte.
+pub fn scan_command(path: &str, span: Span, at: u64) -> String {
+    let Span { start_bytes, length_bytes } = span;
+    let span = length_bytes.map_or(String::new(), |length| format!(" --span {start_bytes}-{}", start_bytes + length));
+    format!("diskproof curve {} --scan{span} --resume {at}", quoted(path))
+}
+
 /// Why a survey ended before its plan did, with the command that goes on; `None` when it did not.
 pub fn ended_early(surface: &SurfaceMeasurement, identity: &TargetIdentity, interrupted: &str) -> Option<String> {
     let scan = surface.scan.as_ref().filter(|scan| !scan.finished);
-    let go_on = |at: u64| {
-        let Span { start_bytes, length_bytes } = surface.survey.span;
-        let span = length_bytes.map_or(String::new(), |length| format!(" --span {start_bytes}-{}", start_bytes + length));
-        format!("diskproof curve {} --scan{span} --resume {at}", quoted(&identity.path))
-    };
+    let go_on = |at: u64| scan_command(&identity.path, surface.survey.span, at);
     match scan {
         Some(scan) if surface.interrupted => Some(format!("{interrupted}; the scan goes on with: {}", go_on(scan.to_bytes))),
         None if surface.interrupted => Some(interrupted.to_owned()),

@@ -31,6 +31,7 @@ use journal::Journal;
 use lane::Lane;
 use route::{Load, Route};
 use rustix::fs::{Advice, fadvise};
+use scan::ScanLog;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -264,6 +265,7 @@ impl Pace {
             elapsed_ns: now - self.step_ns,
             done: Some(journal.share_done()),
             series: &self.series,
+            resume_bytes: journal.seen().scan.as_ref().map(ScanLog::judged_to),
         })
     }
 }

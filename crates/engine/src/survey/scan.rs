@@ -83,6 +83,11 @@ impl ScanLog {
         }
     }
 
+    /// Everything before is judged.
+    pub fn judged_to(&self) -> u64 {
+        self.judged_to
+    }
+
     fn cell(&mut self, offset: u64) -> Option<&mut MapCell> {
         self.map.get_mut(((offset - self.map_start) / self.cell_bytes) as usize)
     }
@@ -327,9 +332,12 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
             let lead = self.lane.single(Piece { offset: before, len: (suspect.offset - before) as u32, tag: 0 })?;
             self.journal.count(&lead);
         }
+        let starved_ns = self.lane.starved_ns();
         let landing = self.lane.single(Piece { offset: suspect.offset, len: suspect.len, tag: 0 })?;
         self.journal.count(&landing);
-        Ok(Some(if landing.errno == 0 { landing.latency_ns.min(suspect.latency_ns) } else { suspect.latency_ns }))
+        // What we waited for a processor is not the block's.
+        let latency_ns = landing.latency_ns.saturating_sub(self.lane.starved_ns() - starved_ns);
+        Ok(Some(if landing.errno == 0 { latency_ns.min(suspect.latency_ns) } else { suspect.latency_ns }))
     }
 
     /// Reads elsewhere for a while, so that the last blocks leave the disk's cache.

@@ -8,7 +8,7 @@ use crate::page::{Columns, Ink, Lean, Page};
 use crate::text::glue;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, Record};
-use diskproof_model::surface::{Scan, SeekPattern, SurfaceRecord};
+use diskproof_model::surface::{CurvePoint, Scan, SeekPattern, SurfaceRecord};
 use diskproof_model::units::{format_bytes, format_duration, format_latency, format_rate, format_throughput};
 use std::io;
 
@@ -23,6 +23,7 @@ pub(super) fn write_surface(page: &mut Page<'_>, record: &Record, s: &SurfaceRec
         write_graph(page, chart)?;
     }
     write_errors(page, record, s)?;
+    write_repeats(page, record)?;
     write_ends(page, s)?;
     write_seeks(page, s)?;
     write_short_strokes(page, s)?;
@@ -52,6 +53,22 @@ fn write_errors(page: &mut Page<'_>, record: &Record, s: &SurfaceRecord) -> io::
     } else {
         page.entry((Ink::Alarm, "errors"), INDENT, (Ink::Plain, &format!("accesses that failed: {}", failed.join(", "))))
     }
+}
+
+/// Points that a disturbance had made stand out, and how far.
+fn write_repeats(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
+    let repeated: Vec<_> = record.curve.iter().filter(|point| point.readings.len() > 1).collect();
+    let change = |point: &CurvePoint| (point.readings[0] / point.bytes_per_second).ln().abs();
+    let Some(most) = repeated.iter().max_by(|a, b| change(a).total_cmp(&change(b))) else { return Ok(()) };
+    let (before, after) = (format_throughput(most.readings[0]), format_throughput(most.bytes_per_second));
+    let what = if repeated.len() == 1 { "1 place".to_owned() } else { format!("{} places", repeated.len()) };
+    let text = format!(
+        "{what} of {} stood out and {} read again; the median counts (most changed: {}, {before} at first, then {after})",
+        record.curve.len(),
+        if repeated.len() == 1 { "was" } else { "were" },
+        distance(most.offset_bytes as f64),
+    );
+    fact(page, "again", &text)
 }
 
 /// Offsets are compared with data sheets and partition tables: decimal, and to the byte.
