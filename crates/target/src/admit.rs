@@ -189,6 +189,9 @@ fn judge_read(identity: &TargetIdentity, doubts: &mut Doubts) {
         TargetKind::File if identity.size_bytes < READ_BYTES_MIN => {
             doubts.add(format!("the file is too small: {size}, and at least 1 MiB is needed"), "Name a larger file, or a directory.");
         }
+        TargetKind::BlockDevice if identity.size_bytes == 0 && identity.layers.is_empty() => {
+            doubts.add("sysfs does not show the device, so its size cannot be told", "Mount /sys, or run outside of the container.");
+        }
         TargetKind::BlockDevice if identity.size_bytes == 0 => {
             doubts.add("the device has a size of 0: no medium, or not set up", "Insert the medium, or name another device.");
         }
@@ -277,6 +280,7 @@ fn judge_filesystem_kind(identity: &TargetIdentity, doubts: &mut Doubts) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::tests::bare_layer;
     use diskproof_model::target::Filesystem;
 
     const GIB: u64 = 1 << 30;
@@ -371,7 +375,9 @@ mod tests {
         let sized = |kind, size_bytes| TargetIdentity { kind, size_bytes, ..directory(place.path(), "ext4", GIB, GIB) };
         assert!(reasons(sized(TargetKind::File, 0), Intent::Read)[0].contains("too small"));
         assert!(reasons(sized(TargetKind::File, READ_BYTES_MIN - 1), Intent::Read)[0].contains("too small"));
-        assert!(reasons(sized(TargetKind::BlockDevice, 0), Intent::Read)[0].contains("size of 0"));
+        let empty = TargetIdentity { layers: vec![bare_layer("sdx", "8:0")], ..sized(TargetKind::BlockDevice, 0) };
+        assert!(reasons(empty, Intent::Read)[0].contains("size of 0"));
+        assert!(reasons(sized(TargetKind::BlockDevice, 0), Intent::Read)[0].contains("sysfs does not show the device"));
         assert!(reasons(sized(TargetKind::Directory, GIB), Intent::Read)[0].contains("directory"));
         assert!(reasons(sized(TargetKind::File, READ_BYTES_MIN), Intent::Read).is_empty());
     }

@@ -4,6 +4,7 @@
 use super::doubts::Doubts;
 use super::family::{Family, Member, backing_path, node};
 use super::openers::{self, Opener};
+use crate::loop_file;
 use crate::mounts::{Mount, parse};
 use crate::open::device;
 use crate::sysroot::{SysRoot, list, read_text};
@@ -250,8 +251,12 @@ fn judge_loops(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
             }
             Subject::File { path, .. } => (Path::new(path) == file).then(|| path.to_owned()),
         };
-        let what =
-            subject.owns_path(&path).or_else(|| subject.owns_node_name(&path)).or_else(|| same_path(&path)).or_else(|| same_path(deleted?));
+        let by_driver = || {
+            let id = read_text(&blocks.join(&name).join("dev")).and_then(|number| loop_file::behind(&node(&name), &number))?;
+            subject.owns(&Node { is_block: false, device: 0, id })
+        };
+        let by_path = subject.owns_path(&path).or_else(|| subject.owns_node_name(&path));
+        let what = by_path.or_else(by_driver).or_else(|| same_path(&path)).or_else(|| same_path(deleted?));
         if let Some(what) = what {
             doubts.add(format!("{what} is the file behind {}", node(&name)), format!("losetup --detach {}", node(&name)));
         }
@@ -277,10 +282,21 @@ fn judge_openers(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) -> B
     Blind { processes: found.hidden }
 }
 
-/// As a shell takes it for one word.
+/// As a shell takes it for one word; with what would act on a terminal spelled out, as bash, ksh and zsh read it.
 pub(crate) fn quoted(text: &str) -> String {
     let plain = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@%=,".contains(c));
-    if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    match () {
+        () if plain => text.to_owned(),
+        () if text.contains(char::is_control) => {
+            let bytes = text.bytes().map(|byte| match byte {
+                b'\'' | b'\\' => format!("\\{}", char::from(byte)),
+                b' '..=b'~' => char::from(byte).to_string(),
+                other => format!("\\x{other:02x}"),
+            });
+            format!("$'{}'", bytes.collect::<String>())
+        }
+        () => format!("'{}'", text.replace('\'', "'\\''")),
+    }
 }
 
 #[cfg(test)]
@@ -386,5 +402,6 @@ mod tests {
             (quoted("/mnt/a-b"), quoted("a b"), quoted("it's"), quoted("$(x)")),
             ("/mnt/a-b".into(), "'a b'".into(), "'it'\\''s'".into(), "'$(x)'".into())
         );
+        assert_eq!(quoted("a\n\u{1b}[2Jit's\\ü"), "$'a\\x0a\\x1b[2Jit\\'s\\\\\\xc3\\xbc'");
     }
 }
