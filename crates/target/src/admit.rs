@@ -10,6 +10,7 @@ mod in_use;
 mod names;
 mod openers;
 mod postgres;
+mod servers;
 
 use crate::errno;
 use crate::sysroot::SysRoot;
@@ -17,7 +18,7 @@ use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 use doubts::Doubts;
 pub use file::Overwriting;
-use in_use::Blind;
+use in_use::{Blind, Hiding};
 use rustix::fs::{Access as Permission, StatVfsMountFlags, access, statvfs};
 use std::path::Path;
 
@@ -115,12 +116,13 @@ impl Admission {
 
     /// What the gate could not look at, one sentence, where that matters: the kernel's exclusive claim is then what it relies on.
     pub fn hint(&self) -> Option<String> {
-        (self.blind.processes > 0).then(|| {
-            format!(
-                "{}: {} processes of other users could not be asked whether they have it open; run as root to have them asked",
-                self.identity.path, self.blind.processes
-            )
-        })
+        let (who, step) = match (self.blind.hiding, self.blind.processes) {
+            (Some(Hiding::Namespace), _) => ("processes outside of this container (PID namespace)".to_owned(), "run on the host"),
+            (Some(Hiding::MountOption), _) => ("processes of other users are hidden (hidepid), and".to_owned(), "run as root"),
+            (None, 0) => return None,
+            (None, processes) => (format!("{processes} processes of other users"), "run as root"),
+        };
+        Some(format!("{}: {who} could not be asked whether they have it open; {step} to have them asked", self.identity.path))
     }
 
     pub(crate) fn into_parts(self) -> (TargetIdentity, Grant) {

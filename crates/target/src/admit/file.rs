@@ -3,7 +3,7 @@
 
 use super::doubts::Doubts;
 use super::in_use::{self, Blind, Subject};
-use super::{READ_BYTES_MIN, bytes_kept_free, contents, judge_access, judge_filesystem_kind, postgres};
+use super::{READ_BYTES_MIN, bytes_kept_free, contents, judge_access, judge_filesystem_kind, postgres, servers};
 use crate::look::Look;
 use crate::sysroot::SysRoot;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -70,6 +70,7 @@ pub(crate) fn judge_again(root: &SysRoot, identity: &TargetIdentity, look: &Look
 /// Servers, other names, other users, and the room that its holes will need.
 fn judge_owners(root: &SysRoot, identity: &TargetIdentity, doubts: &mut Doubts) -> Blind {
     postgres::judge_file(Path::new(&identity.path), doubts);
+    servers::judge_file(Path::new(&identity.path), doubts);
     let stat = match stat(&identity.path) {
         Ok(stat) => stat,
         Err(errno) => {

@@ -159,7 +159,7 @@ const MADE_BY_PROGRAMS: &[Row] = &[
     ("bcache's cache", 64, "make-bcache", "-C", "bcache device"),
     ("gfs2", 64, "mkfs.gfs2", "-q -O -J 8 -p lock_nolock", "GFS2 filesystem"),
     ("reiserfs", 64, "mkfs.reiserfs", "-q -f", "reiserfs filesystem"),
-    ("apfs", 600, "mkapfs", "", "APFS filesystem"),
+    ("apfs", 160, "mkapfs", "", "APFS filesystem"),
     ("hfs", 64, "hformat", "-f -l test", "HFS filesystem"),
 ];
 
@@ -632,7 +632,7 @@ fn overwriting(path: &Path) -> Result<Admission, Vec<String>> {
 
 #[test]
 fn files_are_overwritten_only_when_nobody_needs_them() {
-    if !can_run("files_are_overwritten_only_when_nobody_needs_them", &["losetup", "mkfs.ext4", "chattr"]) {
+    if !can_run("files_are_overwritten_only_when_nobody_needs_them", &["losetup", "mkfs.ext4"]) {
         return;
     }
     let place = place();
@@ -679,12 +679,6 @@ fn files_are_overwritten_only_when_nobody_needs_them() {
     running.kill().unwrap();
     running.wait().unwrap();
 
-    for (flag, part) in [("i", "immutable → chattr -i "), ("a", "append-only → chattr -a ")] {
-        run("chattr", &[&format!("+{flag}"), at("data").to_str().unwrap()]);
-        let reasons = overwriting(&at("data")).err().unwrap_or_default();
-        run("chattr", &[&format!("-{flag}"), at("data").to_str().unwrap()]);
-        assert!(reasons.len() == 1 && reasons[0].contains(part), "{reasons:?}");
-    }
     std::fs::File::create(at("image")).unwrap().set_len(64 * MIB).unwrap();
     run("mkfs.ext4", &["-q", at("image").to_str().unwrap()]);
     refused("image", "it holds a mark of: ext2/3/4 filesystem");
@@ -708,6 +702,22 @@ fn files_are_overwritten_only_when_nobody_needs_them() {
     std::fs::File::options().append(true).open(at("data")).unwrap().set_len(5 * MIB).unwrap();
     assert!(matches!(OpenTarget::open(admission), Err(OpenError::Changed { .. })), "grown: somebody writes to it");
     assert!(overwriting(place.path()).unwrap_err()[0].contains("it is a directory"));
+}
+
+#[test]
+fn what_chattr_protects_is_refused_and_the_flag_is_named() {
+    if !can_run("what_chattr_protects_is_refused_and_the_flag_is_named", &["chattr"]) {
+        return;
+    }
+    let place = place();
+    let file = place.path().join("data");
+    std::fs::write(&file, vec![1; 4 * MIB as usize]).unwrap();
+    for (flag, part) in [("i", "immutable → chattr -i "), ("a", "append-only → chattr -a ")] {
+        run("chattr", &[&format!("+{flag}"), file.to_str().unwrap()]);
+        let reasons = overwriting(&file).err().unwrap_or_default();
+        run("chattr", &[&format!("-{flag}"), file.to_str().unwrap()]);
+        assert!(reasons.len() == 1 && reasons[0].contains(part), "{reasons:?}");
+    }
 }
 
 #[test]
