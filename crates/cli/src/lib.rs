@@ -57,7 +57,11 @@ fn report(error: &anyhow::Error) -> ExitCode {
         // `| head` has seen enough.
         return Exit::Done.into();
     }
-    let exit = error.downcast_ref::<Failure>().map_or(Exit::Failed, Failure::exit);
-    output::complain(&format!("error: {error:#}"));
+    let failure = error.downcast_ref::<Failure>();
+    let exit = failure.map_or(Exit::Failed, Failure::exit);
+    let text = format!("error: {error:#}");
+    // One sentence, whatever stands in the path that it names.
+    let is_sentence = matches!(failure, Some(Failure::Probe(_) | Failure::Open(_))) && exit != Exit::Refused;
+    output::complain(&if is_sentence { text.replace('\n', "\\n") } else { text });
     exit.into()
 }

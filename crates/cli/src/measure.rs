@@ -2,12 +2,14 @@
 
 use crate::args::Measuring;
 use crate::execute::{Filling, Outcome, Run, execute, vet};
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::output::{Savings, Voice, deliver, show_plan};
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
-use diskproof_model::target::TargetIdentity;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 /// A plan and its surroundings.
 pub struct Job<'a> {
@@ -33,11 +35,24 @@ pub fn measure(job: Job<'_>, interrupt: &Interrupt) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let savings = Savings::prepare(&measuring.outputs)?;
+    measuring.outputs.iter().try_for_each(|output| keep_target(output, &identities))?;
     let voice = Voice::of(measuring);
     let (expected, health) = (&measuring.expected, &measuring.health);
     let outcome = execute(Run { plan, identities, consent: &consent, filling, expected, note, health, voice }, interrupt)?;
     deliver(&outcome.record, &savings, measuring)?;
     conclude(outcome, interrupt)
+}
+
+/// A record takes the place of what has its name: never that of what is measured.
+fn keep_target(output: &Path, identities: &[TargetIdentity]) -> Result<(), Failure> {
+    let Ok(found) = std::fs::metadata(output) else { return Ok(()) };
+    let device = format!("{}:{}", rustix::fs::major(found.dev()), rustix::fs::minor(found.dev()));
+    let is_target =
+        |identity: &TargetIdentity| identity.kind == TargetKind::File && (identity.inode, &identity.device) == (found.ino(), &device);
+    match identities.iter().any(is_target) {
+        true => Err(Failure::Usage(format!("-o {}: is the target itself, which would be lost; name another file", output.display()))),
+        false => Ok(()),
+    }
 }
 
 /// The exit code of a run that has been printed.

@@ -188,6 +188,80 @@ fn a_file_is_overwritten_in_its_size_or_not_at_all() {
     assert_eq!(content_hash(&file), before);
 }
 
+/// A name with line breaks and escape sequences must not look like a reason, or like the end of them, nor act on the terminal.
+#[test]
+fn hostile_names_are_one_word_in_a_refusal() {
+    if !can_run("hostile_names_are_one_word_in_a_refusal", &["losetup", "mkfs.ext4", "mknod"]) {
+        return;
+    }
+    let disk = Disk::new(16 * MIB);
+    let node = disk.node().to_str().unwrap().to_owned();
+    run("mkfs.ext4", &["-q", "-F", &node]);
+    let hostile = disk.place.path().join("mnt\nNothing was written.\u{1b}[2J it's");
+    let mount = Mount::new("ext4", &node, &hostile, "ro");
+    let before = disk.hash();
+    let ran = diskproof("run", disk.node(), &["--rw", "write", "--destroy", disk.device.name()]);
+    assert_eq!((ran.code, ran.out.as_str(), disk.hash()), (Some(3), "", before), "{}", ran.err);
+    assert!(ran.err.lines().count() == 4 && !ran.err.contains('\u{1b}') && ran.err.ends_with("\nNothing was written.\n"), "{}", ran.err);
+    // What bash, ksh and zsh read back as the same name.
+    assert!(ran.err.contains("mnt\\x0aNothing was written.\\x1b[2J it\\'s'\n"), "{}", ran.err);
+    let (_, command) = ran.err.split_once(" → umount ").unwrap();
+    let echoed = run("bash", &["-c", &format!("printf %s {}", command.lines().next().unwrap())]);
+    assert_eq!(Path::new(&echoed), hostile);
+    drop(mount);
+    let missing = diskproof("run", Path::new("/nowhere\nit is fine"), &["--rw", "read"]);
+    assert!(missing.code == Some(2) && missing.err.lines().count() == 1, "{}", missing.err);
+}
+
+#[test]
+fn a_record_never_takes_the_place_of_what_is_measured() {
+    let place = place();
+    let file = place.path().join("data.json");
+    random_file(&file, 2 * MIB);
+    let (before, link) = (content_hash(&file), place.path().join("link.json"));
+    std::fs::hard_link(&file, &link).unwrap();
+    for output in [&file, &link] {
+        let ran = diskproof("run", &file, &[OsStr::new("--ops"), OsStr::new("1"), OsStr::new("-o"), output.as_os_str()]);
+        assert!(ran.code == Some(2) && ran.err.contains("is the target itself, which would be lost"), "{}", ran.err);
+        assert_eq!(content_hash(&file), before);
+    }
+}
+
+/// Of several targets none is touched when one is refused.
+#[test]
+fn one_refusal_keeps_all_targets_as_they_are() {
+    if !can_run("one_refusal_keeps_all_targets_as_they_are", &["losetup", "mkswap"]) {
+        return;
+    }
+    let (free, taken) = (Disk::new(16 * MIB), Disk::new(16 * MIB));
+    run("mkswap", &["-q", taken.node().to_str().unwrap()]);
+    let before = (free.hash(), taken.hash());
+    for targets in [[free.node(), taken.node()], [taken.node(), free.node()]] {
+        let words = [OsStr::new("run"), targets[0].as_os_str(), targets[1].as_os_str()];
+        let flags = ["--rw", "write", "--ops", "1", "--destroy", free.device.name(), "--destroy", taken.device.name()];
+        let ran = program::run(words.into_iter().chain(flags.iter().map(OsStr::new)));
+        assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{}", ran.err);
+        assert_eq!((free.hash(), taken.hash()), before);
+    }
+}
+
+#[test]
+fn an_empty_device_is_refused_for_that() {
+    if !can_run("an_empty_device_is_refused_for_that", &["losetup"]) {
+        return;
+    }
+    // A loop device without a file, which nobody else gets meanwhile.
+    let place = place();
+    let image = place.path().join("image");
+    std::fs::File::create(&image).unwrap();
+    let device = Loop::over(&image, &[]);
+    for flags in [&["--rw", "write", "--destroy", device.name()][..], &["--rw", "read"]] {
+        let ran = diskproof("run", &device.node, flags);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{}", ran.err);
+        assert!(ran.err.contains("the device has a size of 0: no medium, or not set up"), "{}", ran.err);
+    }
+}
+
 /// Whoever opens something under test for writing has to come through the gate: no other crate of the program asks the kernel for it.
 #[test]
 fn nothing_but_the_gate_opens_for_writing() {

@@ -201,15 +201,20 @@ pub struct Refusal {
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.reasons.as_slice() {
-            [one] => write!(f, "refused to {}: {one}. {}", self.asked, self.remedy),
+            [one] => write!(f, "refused to {}: {}. {}", one_line(&self.asked), one_line(one), one_line(&self.remedy)),
             // Each on its own line: a disk in use has many, and each has a deed of its own.
             all => {
-                write!(f, "refused to {}:", self.asked)?;
-                all.iter().try_for_each(|reason| write!(f, "\n  - {reason}"))?;
-                write!(f, "\n{}", self.remedy)
+                write!(f, "refused to {}:", one_line(&self.asked))?;
+                all.iter().try_for_each(|reason| write!(f, "\n  - {}", one_line(reason)))?;
+                write!(f, "\n{}", one_line(&self.remedy))
             }
         }
     }
+}
+
+/// A name with a line break in it must not look like a reason, or like the end of them.
+fn one_line(text: &str) -> String {
+    text.replace('\n', "\\n").replace('\r', "\\r")
 }
 
 impl std::error::Error for Refusal {}

@@ -44,6 +44,9 @@ impl Arguments {
             Some(text) => parse_size(text).map_err(|e| e.to_string())?,
             None => natural_bytes.ok_or_else(|| format!("--size is missing\n{USAGE}"))?,
         };
+        if size_bytes == 0 {
+            return Err("a disk of 0 bytes cannot be served; use a larger --size".to_owned());
+        }
         Ok(Self {
             model: spec::parse(model).map_err(|e| e.to_string())?,
             size_bytes,
@@ -83,6 +86,7 @@ mod tests {
             ("--model ssd-sata --mount", "'--mount' needs a value"),
             ("--speed 5", "unknown argument '--speed'"),
             ("--model ssd-sata --mount m --size x", "'x' is not a size"),
+            ("--model ssd-sata --mount m --size 0", "a disk of 0 bytes"),
             ("--model help", "laptop-5400"),
         ] {
             let error = parse(line).unwrap_err();

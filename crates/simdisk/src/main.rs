@@ -1,4 +1,4 @@
-//! The program `simdisk`: one simulated disk in a process of its own, until SIGTERM or SIGINT. `kill -9` is the power cut.
+//! The program `simdisk`: one simulated disk in a process of its own, until SIGTERM, SIGINT, SIGHUP or SIGQUIT. `kill -9` is the power cut.
 //! Must not know anything the library does not.
 
 mod arguments;
@@ -18,16 +18,16 @@ fn main() -> ExitCode {
     match Arguments::parse(&arguments) {
         Ok(arguments) => match run(arguments) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("simdisk: {error}");
-                ExitCode::from(4)
-            }
+            Err(error) => complain(&error.to_string(), 4),
         },
-        Err(error) => {
-            eprintln!("simdisk: {error}");
-            ExitCode::from(2)
-        }
+        Err(error) => complain(&error, 2),
     }
+}
+
+/// A closed stderr (`| head`) leaves nobody to tell.
+fn complain(error: &str, code: u8) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "simdisk: {error}");
+    ExitCode::from(code)
 }
 
 /// Serves until told to end. `ready PATH` on stdout says that the disk is there; its statistics go to stderr at the end.
@@ -41,6 +41,6 @@ fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     ends.wait()?;
     let stats = disk.stats();
     drop(disk);
-    eprintln!("{stats:?}");
+    let _ = writeln!(std::io::stderr(), "{stats:?}");
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! SIGTERM and SIGINT as something to wait for. Must not know what ends then.
+//! The signals of Ctrl-C, `kill`, a closed terminal and Ctrl-\ as something to wait for: each would leave a dead mount behind if it ended the program
+//! at once. Must not know what ends then.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -15,8 +16,9 @@ impl Ends {
         let (set, result) = unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             let mut set = set.assume_init();
-            libc::sigaddset(&mut set, libc::SIGTERM);
-            libc::sigaddset(&mut set, libc::SIGINT);
+            for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
+                libc::sigaddset(&mut set, signal);
+            }
             (set, libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()))
         };
         if result == 0 { Ok(Self(set)) } else { Err(io::Error::from_raw_os_error(result)) }

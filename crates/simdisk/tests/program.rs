@@ -95,20 +95,22 @@ fn a_power_cut_takes_what_the_cache_held() {
 }
 
 #[test]
-fn it_ends_on_sigterm_and_comes_back_over_a_dead_mount() {
-    if root::missing("it_ends_on_sigterm_and_comes_back_over_a_dead_mount") {
+fn it_ends_on_signals_and_comes_back_over_a_dead_mount() {
+    if root::missing("it_ends_on_signals_and_comes_back_over_a_dead_mount") {
         return;
     }
     let scratch = Scratch::new();
     let mut first = Running::start(&scratch, "unthrottled");
     first.child.kill().unwrap();
     first.child.wait().unwrap();
-    let mut second = Running::start(&scratch, "unthrottled");
-    assert_eq!(second.mount_point.metadata().unwrap().len(), 8 << 20);
-    kill_process(Pid::from_child(&second.child), Signal::TERM).unwrap();
-    assert!(second.child.wait().unwrap().success());
-    let mut statistics = String::new();
-    second.child.stderr.take().unwrap().read_to_string(&mut statistics).unwrap();
-    assert!(statistics.starts_with("Stats { reads: 0"), "{statistics}");
-    assert_eq!(second.mount_point.metadata().unwrap().len(), 0, "unmounted");
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
+        let mut next = Running::start(&scratch, "unthrottled");
+        assert_eq!(next.mount_point.metadata().unwrap().len(), 8 << 20);
+        kill_process(Pid::from_child(&next.child), signal).unwrap();
+        assert!(next.child.wait().unwrap().success(), "{signal:?}");
+        let mut statistics = String::new();
+        next.child.stderr.take().unwrap().read_to_string(&mut statistics).unwrap();
+        assert!(statistics.starts_with("Stats { reads: 0"), "{statistics}");
+        assert_eq!(next.mount_point.metadata().unwrap().len(), 0, "unmounted after {signal:?}");
+    }
 }

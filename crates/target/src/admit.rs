@@ -10,6 +10,7 @@ mod in_use;
 mod names;
 mod openers;
 mod postgres;
+mod servers;
 
 use crate::errno;
 use crate::sysroot::SysRoot;
@@ -17,7 +18,7 @@ use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 use doubts::Doubts;
 pub use file::Overwriting;
-use in_use::Blind;
+use in_use::{Blind, Hiding};
 use rustix::fs::{Access as Permission, StatVfsMountFlags, access, statvfs};
 use std::path::Path;
 
@@ -115,12 +116,13 @@ impl Admission {
 
     /// What the gate could not look at, one sentence, where that matters: the kernel's exclusive claim is then what it relies on.
     pub fn hint(&self) -> Option<String> {
-        (self.blind.processes > 0).then(|| {
-            format!(
-                "{}: {} processes of other users could not be asked whether they have it open; run as root to have them asked",
-                self.identity.path, self.blind.processes
-            )
-        })
+        let (who, step) = match (self.blind.hiding, self.blind.processes) {
+            (Some(Hiding::Namespace), _) => ("processes outside of this container (PID namespace)".to_owned(), "run on the host"),
+            (Some(Hiding::MountOption), _) => ("processes of other users are hidden (hidepid), and".to_owned(), "run as root"),
+            (None, 0) => return None,
+            (None, processes) => (format!("{processes} processes of other users"), "run as root"),
+        };
+        Some(format!("{}: {who} could not be asked whether they have it open; {step} to have them asked", self.identity.path))
     }
 
     pub(crate) fn into_parts(self) -> (TargetIdentity, Grant) {
@@ -188,6 +190,9 @@ fn judge_read(identity: &TargetIdentity, doubts: &mut Doubts) {
         TargetKind::Directory => doubts.add("it is a directory", "Name a regular file or a block device to be read."),
         TargetKind::File if identity.size_bytes < READ_BYTES_MIN => {
             doubts.add(format!("the file is too small: {size}, and at least 1 MiB is needed"), "Name a larger file, or a directory.");
+        }
+        TargetKind::BlockDevice if identity.size_bytes == 0 && identity.layers.is_empty() => {
+            doubts.add("sysfs does not show the device, so its size cannot be told", "Mount /sys, or run outside of the container.");
         }
         TargetKind::BlockDevice if identity.size_bytes == 0 => {
             doubts.add("the device has a size of 0: no medium, or not set up", "Insert the medium, or name another device.");
@@ -277,6 +282,7 @@ fn judge_filesystem_kind(identity: &TargetIdentity, doubts: &mut Doubts) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::tests::bare_layer;
     use diskproof_model::target::Filesystem;
 
     const GIB: u64 = 1 << 30;
@@ -371,7 +377,9 @@ mod tests {
         let sized = |kind, size_bytes| TargetIdentity { kind, size_bytes, ..directory(place.path(), "ext4", GIB, GIB) };
         assert!(reasons(sized(TargetKind::File, 0), Intent::Read)[0].contains("too small"));
         assert!(reasons(sized(TargetKind::File, READ_BYTES_MIN - 1), Intent::Read)[0].contains("too small"));
-        assert!(reasons(sized(TargetKind::BlockDevice, 0), Intent::Read)[0].contains("size of 0"));
+        let empty = TargetIdentity { layers: vec![bare_layer("sdx", "8:0")], ..sized(TargetKind::BlockDevice, 0) };
+        assert!(reasons(empty, Intent::Read)[0].contains("size of 0"));
+        assert!(reasons(sized(TargetKind::BlockDevice, 0), Intent::Read)[0].contains("sysfs does not show the device"));
         assert!(reasons(sized(TargetKind::Directory, GIB), Intent::Read)[0].contains("directory"));
         assert!(reasons(sized(TargetKind::File, READ_BYTES_MIN), Intent::Read).is_empty());
     }

@@ -6,6 +6,7 @@
 
 mod admit;
 mod counters;
+mod descriptors;
 mod disk;
 mod errno;
 mod extents;
@@ -18,6 +19,7 @@ mod layers;
 mod lease;
 mod link;
 mod look;
+mod loop_file;
 mod mounts;
 mod open;
 mod probe;

@@ -2,7 +2,7 @@
 //! Opens for reading only; judges nothing.
 
 use crate::open::{AlignedBlock, OpenError, device, open_failed};
-use crate::signatures::{Found, Image, Slice, scan};
+use crate::signatures::{Found, Image, Slice, scan, scan_around};
 use diskproof_model::target::TargetIdentity;
 use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat, open};
 use rustix::io::{Errno, pread};
@@ -65,10 +65,20 @@ impl Look<'static> {
             Err(Errno::BUSY) => (open(&identity.path, flags, Mode::empty()), Claim::Another),
             result => (result, Claim::Free),
         };
-        let fd = opened.map_err(|errno| open_failed(identity, errno))?;
-        let stat = fstat(&fd).map_err(|errno| OpenError::from_errno(&identity.path, "look at it", errno))?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice || device(stat.st_rdev) != identity.device {
-            return Err(OpenError::Changed { path: identity.path.clone(), what: "something else took its place".into() });
+        Self::past_the_cache(opened, claim, &identity.path, &identity.device)
+    }
+
+    /// Opens another block device that has something to do with it, such as the disk around a partition; claims nothing.
+    pub(crate) fn beside(path: &str, device: &str) -> Result<Self, OpenError> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        Self::past_the_cache(open(path, flags, Mode::empty()), Claim::Free, path, device)
+    }
+
+    fn past_the_cache(opened: Result<OwnedFd, Errno>, claim: Claim, path: &str, number: &str) -> Result<Self, OpenError> {
+        let fd = opened.map_err(|errno| open_failed(path, errno))?;
+        let stat = fstat(&fd).map_err(|errno| OpenError::from_errno(path, "look at it", errno))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice || device(stat.st_rdev) != number {
+            return Err(OpenError::Changed { path: path.to_owned(), what: "something else took its place".into() });
         }
         // Refused where the driver has no direct I/O: then the node's own cache is all there is.
         let _ = fcntl_getfl(&fd).and_then(|flags| fcntl_setfl(&fd, flags | OFlags::DIRECT));
@@ -78,7 +88,7 @@ impl Look<'static> {
     /// Opens a regular file for reading.
     pub(crate) fn at_file(identity: &TargetIdentity) -> Result<Self, OpenError> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let fd = open(&identity.path, flags, Mode::empty()).map_err(|errno| open_failed(identity, errno))?;
+        let fd = open(&identity.path, flags, Mode::empty()).map_err(|errno| open_failed(&identity.path, errno))?;
         let stat = fstat(&fd).map_err(|errno| OpenError::from_errno(&identity.path, "look at it", errno))?;
         if device(stat.st_dev) != identity.device || stat.st_ino != identity.inode {
             return Err(OpenError::Changed { path: identity.path.clone(), what: "something else took its place".into() });
@@ -99,12 +109,21 @@ impl<'fd> Look<'fd> {
 
     /// Looks for signatures at the ends and in the partitions.
     pub(crate) fn scan(&self, size_bytes: u64, known: &[Slice]) -> Found {
-        let fd = match &self.fd {
+        let read_at = |offset: u64, length: usize| read_block(self.fd(), offset, length);
+        scan(&Image::new(&read_at, size_bytes), known)
+    }
+
+    /// Looks for what all of a divided disk is.
+    pub(crate) fn scan_around(&self, size_bytes: u64) -> Found {
+        let read_at = |offset: u64, length: usize| read_block(self.fd(), offset, length);
+        scan_around(&Image::new(&read_at, size_bytes))
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        match &self.fd {
             Held::Owned(fd) => fd.as_fd(),
             Held::Borrowed(fd) => *fd,
-        };
-        let read_at = |offset: u64, length: usize| read_block(fd, offset, length);
-        scan(&Image::new(&read_at, size_bytes), known)
+        }
     }
 }
 

@@ -391,7 +391,7 @@ impl AlignedBlock {
 fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
     // NOFOLLOW: the path had its symlinks resolved, so one that is there now is new. NONBLOCK: a FIFO put in its place must not hang us.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let fd = open(&identity.path, flags, Mode::empty()).map_err(|e| open_failed(identity, e))?;
+    let fd = open(&identity.path, flags, Mode::empty()).map_err(|e| open_failed(&identity.path, e))?;
     let stat = fstat(&fd).map_err(|e| OpenError::from_errno(&identity.path, "look at it", e))?;
     let changed = |what: String| Err(OpenError::Changed { path: identity.path.clone(), what });
     let same = match (identity.kind, FileType::from_raw_mode(stat.st_mode)) {
@@ -418,7 +418,7 @@ fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
 
 fn open_directory(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = open(&identity.path, flags, Mode::empty()).map_err(|e| open_failed(identity, e))?;
+    let fd = open(&identity.path, flags, Mode::empty()).map_err(|e| open_failed(&identity.path, e))?;
     let stat = fstat(&fd).map_err(|e| OpenError::from_errno(&identity.path, "look at it", e))?;
     if device(stat.st_dev) != identity.device || stat.st_ino != identity.inode {
         return Err(OpenError::Changed { path: identity.path.clone(), what: "something else took its place".into() });
@@ -426,12 +426,13 @@ fn open_directory(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
     Ok(fd)
 }
 
-pub(crate) fn open_failed(identity: &TargetIdentity, errno: Errno) -> OpenError {
+pub(crate) fn open_failed(path: &str, errno: Errno) -> OpenError {
+    let path = path.to_owned();
     match errno {
-        Errno::PERM => OpenError::Forbidden { path: identity.path.clone() },
-        Errno::NOENT | Errno::NOTDIR => OpenError::Changed { path: identity.path.clone(), what: "it vanished".into() },
-        Errno::LOOP => OpenError::Changed { path: identity.path.clone(), what: "a symlink took its place".into() },
-        other => OpenError::from_errno(&identity.path, "open it", other),
+        Errno::PERM => OpenError::Forbidden { path },
+        Errno::NOENT | Errno::NOTDIR => OpenError::Changed { path, what: "it vanished".into() },
+        Errno::LOOP => OpenError::Changed { path, what: "a symlink took its place".into() },
+        other => OpenError::from_errno(&path, "open it", other),
     }
 }
 

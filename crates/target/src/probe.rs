@@ -31,6 +31,23 @@ pub enum ProbeError {
         /// Where it points.
         points_to: String,
     },
+    /// A link that the kernel itself does not follow (fs.protected_symlinks of proc_sys_fs(5)).
+    #[error(
+        "{path}: {link} is a symlink that another user put into a directory where everybody may write, and the kernel does not follow it (EACCES); \
+         name the place itself"
+    )]
+    ForeignLink {
+        /// What was asked for.
+        path: String,
+        /// The symlink.
+        link: String,
+    },
+    /// The path led to two places within a moment.
+    #[error("{path}: it leads to another place than a moment ago; run again once nobody changes it")]
+    Moving {
+        /// What was asked for.
+        path: String,
+    },
     /// EACCES.
     #[error("{path}: this user may not look into {component} (EACCES); run as a user who may, or name another target")]
     NotPermitted {
@@ -79,9 +96,14 @@ pub fn probe(path: &Path) -> Result<TargetIdentity, ProbeError> {
 }
 
 fn probe_in(root: &SysRoot, path: &Path) -> Result<TargetIdentity, ProbeError> {
+    // The kernel goes first: it does not follow every link that can be read.
+    let followed = stat(path).map_err(|error| explain(path, error))?;
     let resolved = path.canonicalize().map_err(|error| explain(path, errno::of(&error)))?;
     let text = resolved.to_str().ok_or_else(|| ProbeError::NotUtf8 { path: resolved.display().to_string() })?.to_owned();
     let stat = stat(&resolved).map_err(|error| explain(path, error))?;
+    if (stat.st_dev, stat.st_ino) != (followed.st_dev, followed.st_ino) {
+        return Err(ProbeError::Moving { path: path.display().to_string() });
+    }
     let mounts = read_mounts(root);
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::BlockDevice => Ok(probe_device(root, &mounts, text, &stat)),
@@ -155,6 +177,13 @@ fn describe_kind(kind: FileType) -> &'static str {
     }
 }
 
+/// A link in a directory with the sticky bit that is neither the user's own nor the directory's owner's (may_follow_link in linux/fs/namei.c).
+fn is_foreign(link: &Stat, at: &Path) -> bool {
+    let directory = at.parent().and_then(|parent| stat(if parent.as_os_str().is_empty() { Path::new(".") } else { parent }).ok());
+    let is_shared = directory.is_some_and(|directory| directory.st_mode & 0o1002 == 0o1002 && directory.st_uid != link.st_uid);
+    FileType::from_raw_mode(link.st_mode) == FileType::Symlink && is_shared && link.st_uid != rustix::process::geteuid().as_raw()
+}
+
 /// Which part of a path is to blame for an error.
 fn explain(path: &Path, errno: Errno) -> ProbeError {
     let asked = path.display().to_string();
@@ -169,6 +198,10 @@ fn explain(path: &Path, errno: Errno) -> ProbeError {
             ProbeError::Dangling { path: asked, link: component, points_to }
         }
         Errno::NOENT => ProbeError::Missing { path: asked, component },
+        // Where the right to search is missing, the link itself cannot be seen either.
+        Errno::ACCESS if lstat(blamed).is_ok_and(|link| is_foreign(&link, blamed)) => {
+            ProbeError::ForeignLink { path: asked, link: component }
+        }
         Errno::ACCESS => ProbeError::NotPermitted { path: asked, component: parent },
         Errno::NOTDIR => ProbeError::NotDirectory { path: asked, component: parent },
         other => ProbeError::System { path: asked, errno: errno::name(other) },

@@ -44,7 +44,7 @@ fn open_device(identity: &TargetIdentity, doubts: &mut Doubts) -> Result<OwnedFd
             device::add_claimed(identity, doubts);
             return Err(OpenError::Refused(std::mem::take(doubts).into_stepwise_refusal(overwriting_asked(identity))));
         }
-        result => result.map_err(|errno| open_failed(identity, errno))?,
+        result => result.map_err(|errno| open_failed(&identity.path, errno))?,
     };
     let stat = stat_of(identity, &fd)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice || number(stat.st_rdev) != identity.device {
@@ -99,7 +99,7 @@ fn lock(fd: &OwnedFd, doubts: &mut Doubts) {
 
 fn open_file(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let fd = open_path(&identity.path, flags, Mode::empty()).map_err(|errno| open_failed(identity, errno))?;
+    let fd = open_path(&identity.path, flags, Mode::empty()).map_err(|errno| open_failed(&identity.path, errno))?;
     let stat = stat_of(identity, &fd)?;
     let is_same = number(stat.st_dev) == identity.device && stat.st_ino == identity.inode;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || !is_same {

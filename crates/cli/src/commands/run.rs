@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
-use diskproof_target::{host_facts, probe, scratch_bytes_max};
+use diskproof_target::{Intent, admit, host_facts, probe, scratch_bytes_max};
 use std::path::{Path, PathBuf};
 
 /// What the PostgreSQL cookbook uses, and the largest cache that drives have of their own.
@@ -28,6 +28,9 @@ pub fn run(run: &Run) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen().context("signals cannot be caught")?;
     let request = Request::of(run)?;
     let identities = request.targets.iter().map(|target| probe(target)).collect::<Result<Vec<_>, _>>().map_err(Failure::Probe)?;
+    // What is empty is refused for that, and not for a span that does not fit into it.
+    let empty = identities.iter().find(|identity| identity.kind == TargetKind::BlockDevice && identity.size_bytes == 0);
+    empty.map_or(Ok(()), |identity| admit(identity.clone(), Intent::Read).map(drop)).map_err(Failure::Refused)?;
     let plan = request.plan(&identities, host_facts().memory_bytes)?;
     measure(Job { plan, identities, filling: Filling::Span, note: request.note, measuring: &run.measuring }, &interrupt)
 }

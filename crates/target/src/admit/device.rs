@@ -3,7 +3,7 @@
 
 use super::contents;
 use super::doubts::Doubts;
-use super::family::Family;
+use super::family::{Family, Member};
 use super::in_use::{self, Blind, Subject, quoted};
 use super::names::{disk_of, names};
 use super::{READ_BYTES_MIN, judge_access};
@@ -44,7 +44,7 @@ pub(crate) fn judge_again(root: &SysRoot, identity: &TargetIdentity, words: &[St
     let who = |identity: &TargetIdentity| {
         let layer = identity.layers.first()?;
         let disk = disk_of(identity, layer);
-        Some((layer.name.clone(), layer.size_bytes, disk.name.clone(), disk.serial.clone(), disk.model.clone()))
+        Some((layer.name.clone(), layer.size_bytes, layer.backing_file.clone(), disk.name.clone(), disk.serial.clone(), disk.model.clone()))
     };
     if who(&now).is_none() || who(&now) != who(identity) {
         doubts.add("it is another device than a moment ago (name, size, serial or model)", "run again once nobody plugs disks in or out");
@@ -143,4 +143,18 @@ fn family(root: &SysRoot, identity: &TargetIdentity, doubts: &mut Doubts) -> Opt
 fn judge_contents(identity: &TargetIdentity, family: &Family, look: &Look<'_>, doubts: &mut Doubts) {
     let found = look.scan(identity.size_bytes, &family.slices);
     contents::judge_device(&identity.path, &found, doubts);
+    if family.whole != family.target {
+        judge_disk_around(&family.whole, doubts);
+    }
+}
+
+/// A member of a RAID of the firmware, say, shows the partitions of the volume as its own.
+fn judge_disk_around(disk: &Member, doubts: &mut Doubts) {
+    let node = disk.node();
+    let size_bytes = crate::disk::size_bytes(&disk.at).unwrap_or(0);
+    match Look::beside(&node, &disk.device) {
+        Ok(look) => contents::judge_around(&node, &look.scan_around(size_bytes), doubts),
+        Err(error) => doubts
+            .add(format!("its whole disk cannot be looked at: {error}"), "see to that first; what cannot be looked at is not written to"),
+    }
 }

@@ -43,7 +43,28 @@ impl Doubts {
 
     /// Each reason with the command or deed that ends it: for what would be destroyed.
     pub(crate) fn into_stepwise_refusal(self, asked: String) -> Refusal {
-        let reasons = self.all.into_iter().map(|(reason, step)| format!("{reason}{STEP}{step}")).collect();
+        let reasons = self.all.into_iter().map(|(reason, step)| format!("{reason}{STEP}{}", clause(&step))).collect();
         Refusal { asked, reasons, remedy: "Nothing was written.".to_owned() }
+    }
+}
+
+/// A sentence as the end of another one; commands stay as they are.
+fn clause(step: &str) -> String {
+    match step.strip_suffix('.').and_then(|sentence| Some((sentence.chars().next()?, sentence))) {
+        Some((first, sentence)) if first.is_uppercase() => first.to_lowercase().chain(sentence.chars().skip(1)).collect(),
+        _ => step.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_become_clauses_and_commands_stay() {
+        assert_eq!(clause("Run as root, or name another."), "run as root, or name another");
+        for same in ["umount /mnt/x.", "name one", "", "."] {
+            assert_eq!(clause(same), same);
+        }
     }
 }

@@ -2,10 +2,11 @@
 //! paths to the same disk, what lies behind a loop device. Reads sysfs only; judges nothing.
 
 use super::names::wwid_of;
+use crate::loop_file;
 use crate::open::device;
 use crate::signatures::{Slice, SliceName};
 use crate::sysroot::{SysRoot, list, read_number, read_text};
-use rustix::fs::{FileType, stat};
+use rustix::fs::{FileType, Stat, stat};
 use std::path::{Path, PathBuf};
 
 /// Sizes and places in sysfs are in sectors of 512 bytes, whatever the device has.
@@ -131,7 +132,7 @@ impl Family {
         // Loops over loops: the kernel allows no circle (loop_validate_file), and a bound costs nothing.
         for _ in 0..16 {
             let Some(path) = backing_path(&above.at) else { return };
-            let stat = stat(&path).ok();
+            let stat = stat(&path).ok().filter(|stat| is_behind(&above, stat));
             match stat.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice) {
                 Some(stat) => {
                     let Some(below) = member(root, &device(stat.st_rdev)) else { return };
@@ -151,6 +152,11 @@ impl Family {
             }
         }
     }
+}
+
+/// Whether what now has the path is what the loop device was set up with; yes where its driver does not say.
+fn is_behind(above: &Member, stat: &Stat) -> bool {
+    loop_file::behind(&above.node(), &above.device).is_none_or(|id| id == (stat.st_dev, stat.st_ino))
 }
 
 /// The file or device behind a loop device.

@@ -3,12 +3,12 @@
 
 use super::doubts::Doubts;
 use super::in_use::{self, Blind, Subject};
-use super::{READ_BYTES_MIN, bytes_kept_free, contents, judge_access, judge_filesystem_kind, postgres};
+use super::{READ_BYTES_MIN, bytes_kept_free, contents, judge_access, judge_filesystem_kind, postgres, servers};
 use crate::look::Look;
 use crate::sysroot::SysRoot;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
-use rustix::fs::{Access as Permission, stat};
+use rustix::fs::{Access as Permission, AtFlags, CWD, StatxAttributes, StatxFlags, stat, statx};
 use std::path::Path;
 
 /// Whether the user said that existing files may be overwritten.
@@ -38,7 +38,7 @@ pub(super) fn judge(root: &SysRoot, identity: &TargetIdentity, overwriting: Over
         doubts.add(format!("the file is too small: {size}, and at least 1 MiB is needed"), "name a larger file, or a directory");
     }
     judge_filesystem_kind(identity, doubts);
-    judge_access(identity, Permission::READ_OK | Permission::WRITE_OK, "read and write", doubts);
+    judge_access_to_file(identity, doubts);
     let blind = judge_owners(root, identity, doubts);
     match Look::at_file(identity) {
         Ok(look) => contents::judge_file(&look.scan(identity.size_bytes, &[]), doubts),
@@ -47,6 +47,18 @@ pub(super) fn judge(root: &SysRoot, identity: &TargetIdentity, overwriting: Over
         }
     }
     blind
+}
+
+/// What chattr(1) protects is protected from root too, who is told by which flag.
+fn judge_access_to_file(identity: &TargetIdentity, doubts: &mut Doubts) {
+    let told = statx(CWD, &identity.path, AtFlags::empty(), StatxFlags::BASIC_STATS).ok();
+    let has = |flag: StatxAttributes| told.is_some_and(|told| told.stx_attributes.contains(flag));
+    let path = in_use::quoted(&identity.path);
+    match () {
+        () if has(StatxAttributes::IMMUTABLE) => doubts.add("somebody made it immutable", format!("chattr -i {path}, if that was you")),
+        () if has(StatxAttributes::APPEND) => doubts.add("somebody made it append-only", format!("chattr -a {path}, if that was you")),
+        () => judge_access(identity, Permission::READ_OK | Permission::WRITE_OK, "read and write", doubts),
+    }
 }
 
 /// The same once more, with the file open for writing.
@@ -58,6 +70,7 @@ pub(crate) fn judge_again(root: &SysRoot, identity: &TargetIdentity, look: &Look
 /// Servers, other names, other users, and the room that its holes will need.
 fn judge_owners(root: &SysRoot, identity: &TargetIdentity, doubts: &mut Doubts) -> Blind {
     postgres::judge_file(Path::new(&identity.path), doubts);
+    servers::judge_file(Path::new(&identity.path), doubts);
     let stat = match stat(&identity.path) {
         Ok(stat) => stat,
         Err(errno) => {

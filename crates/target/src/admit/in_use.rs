@@ -4,6 +4,7 @@
 use super::doubts::Doubts;
 use super::family::{Family, Member, backing_path, node};
 use super::openers::{self, Opener};
+use crate::loop_file;
 use crate::mounts::{Mount, parse};
 use crate::open::device;
 use crate::sysroot::{SysRoot, list, read_text};
@@ -83,6 +84,32 @@ impl From<&Stat> for Node {
 pub(crate) struct Blind {
     /// Processes whose open files this user may not look at.
     pub(crate) processes: u32,
+    /// Why there may be processes that are not even listed.
+    pub(crate) hiding: Option<Hiding>,
+}
+
+/// What keeps processes out of /proc.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hiding {
+    /// A PID namespace of our own: a container.
+    Namespace,
+    /// The mount option `hidepid`, for all but root.
+    MountOption,
+}
+
+/// `PROC_PID_INIT_INO` of linux/proc_ns.h: the namespace that all others are inside of.
+const PID_NAMESPACE_OF_ALL: &str = "pid:[4026531836]";
+
+fn hiding(root: &SysRoot) -> Option<Hiding> {
+    let namespace = std::fs::read_link(root.proc.join("self/ns/pid"));
+    if namespace.is_ok_and(|namespace| namespace != Path::new(PID_NAMESPACE_OF_ALL)) {
+        return Some(Hiding::Namespace);
+    }
+    let mounts = std::fs::read(root.proc.join("self/mountinfo")).map(|bytes| parse(&String::from_utf8_lossy(&bytes))).unwrap_or_default();
+    // The last one mounted there is the one that is seen.
+    let proc = mounts.iter().rev().find(|mount| mount.kind == "proc" && Path::new(&mount.point) == Path::new("/proc"))?;
+    let hides = proc.option("hidepid").is_some_and(|value| !matches!(value, "0" | "off")) && !rustix::process::geteuid().is_root();
+    hides.then_some(Hiding::MountOption)
 }
 
 /// Everybody who uses the subject.
@@ -250,8 +277,12 @@ fn judge_loops(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
             }
             Subject::File { path, .. } => (Path::new(path) == file).then(|| path.to_owned()),
         };
-        let what =
-            subject.owns_path(&path).or_else(|| subject.owns_node_name(&path)).or_else(|| same_path(&path)).or_else(|| same_path(deleted?));
+        let by_driver = || {
+            let id = read_text(&blocks.join(&name).join("dev")).and_then(|number| loop_file::behind(&node(&name), &number))?;
+            subject.owns(&Node { is_block: false, device: 0, id })
+        };
+        let by_path = subject.owns_path(&path).or_else(|| subject.owns_node_name(&path));
+        let what = by_path.or_else(by_driver).or_else(|| same_path(&path)).or_else(|| same_path(deleted?));
         if let Some(what) = what {
             doubts.add(format!("{what} is the file behind {}", node(&name)), format!("losetup --detach {}", node(&name)));
         }
@@ -274,13 +305,24 @@ fn judge_openers(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) -> B
     for Opener { pid, name, what, how } in &found.openers {
         doubts.add(format!("{what} is {how} by process {pid} ({name})"), format!("end process {pid} ({name}), or have it close {what}"));
     }
-    Blind { processes: found.hidden }
+    Blind { processes: found.hidden, hiding: hiding(root) }
 }
 
-/// As a shell takes it for one word.
+/// As a shell takes it for one word; with what would act on a terminal spelled out, as bash, ksh and zsh read it.
 pub(crate) fn quoted(text: &str) -> String {
     let plain = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@%=,".contains(c));
-    if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    match () {
+        () if plain => text.to_owned(),
+        () if text.contains(char::is_control) => {
+            let bytes = text.bytes().map(|byte| match byte {
+                b'\'' | b'\\' => format!("\\{}", char::from(byte)),
+                b' '..=b'~' => char::from(byte).to_string(),
+                other => format!("\\x{other:02x}"),
+            });
+            format!("$'{}'", bytes.collect::<String>())
+        }
+        () => format!("'{}'", text.replace('\'', "'\\''")),
+    }
 }
 
 #[cfg(test)]
@@ -381,10 +423,27 @@ mod tests {
     }
 
     #[test]
+    fn what_hides_processes_is_known() {
+        let sysfs = quiet();
+        assert_eq!(hiding(&sysfs.root()), None);
+        std::fs::create_dir_all(sysfs.root().proc.join("self/ns")).unwrap();
+        std::os::unix::fs::symlink(PID_NAMESPACE_OF_ALL, sysfs.root().proc.join("self/ns/pid")).unwrap();
+        assert_eq!(hiding(&sysfs.root()), None);
+        let inside = quiet();
+        std::fs::create_dir_all(inside.root().proc.join("self/ns")).unwrap();
+        std::os::unix::fs::symlink("pid:[4026532001]", inside.root().proc.join("self/ns/pid")).unwrap();
+        assert_eq!(hiding(&inside.root()), Some(Hiding::Namespace));
+        sysfs.file("proc/self/mountinfo", "22 1 0:21 / /proc rw - proc proc rw,hidepid=invisible");
+        let expected = if rustix::process::geteuid().is_root() { None } else { Some(Hiding::MountOption) };
+        assert_eq!(hiding(&sysfs.root()), expected);
+    }
+
+    #[test]
     fn words_for_the_shell_are_quoted() {
         assert_eq!(
             (quoted("/mnt/a-b"), quoted("a b"), quoted("it's"), quoted("$(x)")),
             ("/mnt/a-b".into(), "'a b'".into(), "'it'\\''s'".into(), "'$(x)'".into())
         );
+        assert_eq!(quoted("a\n\u{1b}[2Jit's\\ü"), "$'a\\x0a\\x1b[2Jit\\'s\\\\\\xc3\\xbc'");
     }
 }

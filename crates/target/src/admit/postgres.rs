@@ -30,8 +30,14 @@ fn judge_names(directory: &Path, doubts: &mut Doubts) {
     if let Some((tablespace, _)) = names.into_iter().find(|(_, name)| is_tablespace_name(name)) {
         doubts.add(format!("{} belongs to a PostgreSQL tablespace", tablespace.display()), BESIDE);
     }
-    if holds_wal_segments(directory) {
-        doubts.add(format!("{} holds files named like PostgreSQL's WAL segments", directory.display()), BESIDE);
+    if holds(directory, is_tablespace_name) {
+        doubts.add(format!("{} is the place of a PostgreSQL tablespace", directory.display()), BESIDE);
+    }
+    // The server keeps directories of its own in pg_wal, wherever that is.
+    let of_wal = ["archive_status", "summaries"].iter().any(|name| directory.ends_with(name));
+    let wal = [Some(directory), directory.parent().filter(|_| of_wal)].into_iter().flatten().find(|at| holds(at, is_wal_segment_name));
+    if let Some(wal) = wal {
+        doubts.add(format!("{} holds files named like PostgreSQL's WAL segments", wal.display()), BESIDE);
     }
 }
 
@@ -45,12 +51,12 @@ fn is_tablespace_name(name: &str) -> bool {
     name.strip_prefix("PG_").and_then(|rest| rest.split_once('_')).is_some_and(|(version, catalog)| digits(version) && digits(catalog))
 }
 
-/// pg_wal can be a symlink to anywhere; its segments are named by 24 hexadecimal digits.
-fn holds_wal_segments(directory: &Path) -> bool {
+fn holds(directory: &Path, is_one: impl Fn(&str) -> bool) -> bool {
     let Ok(entries) = std::fs::read_dir(directory) else { return false };
-    entries.flatten().take(ENTRIES_LOOKED_AT).any(|entry| entry.file_name().to_str().is_some_and(is_wal_segment_name))
+    entries.flatten().take(ENTRIES_LOOKED_AT).any(|entry| entry.file_name().to_str().is_some_and(&is_one))
 }
 
+/// pg_wal can be a symlink to anywhere; its segments are named by 24 hexadecimal digits.
 fn is_wal_segment_name(name: &str) -> bool {
     name.len() == 24 && name.bytes().all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b))
 }
@@ -81,6 +87,8 @@ mod tests {
             judge_file(&place.path().join(file), &mut doubts);
             !doubts.is_empty()
         };
+        std::fs::create_dir(place.path().join("moved_wal/archive_status")).unwrap();
+        assert!(refused("moved_wal/archive_status/x") && refused("space/file") && !refused("file"));
         assert!(refused("data/base/5/16384") && refused("moved_wal/0000000100000000000000A1") && refused("space/PG_17_202406281/5/1"));
         assert!(!refused("beside/file") && !refused("data/base/file"));
     }

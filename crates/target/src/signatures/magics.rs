@@ -4,7 +4,7 @@
 //! copy may miss, there are none here: a false alarm costs a `wipefs`, a missed mark costs the data.
 
 use super::image::View;
-use super::{Clearing, Mark};
+use super::{Clearing, Mark, Role};
 
 /// Where a text stands.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +51,8 @@ const UDF_COPY: &str = "volume descriptor of a UDF or ISO 9660 filesystem";
 const FAT: &str = "FAT filesystem";
 const BITLOCKER: &str = "BitLocker encrypted volume";
 const BCACHEFS: &str = "bcachefs filesystem";
+const AFFS: &str = "Amiga filesystem";
+const GEOM: &str = "FreeBSD GEOM member";
 const BCACHE: &[u8] = b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81";
 const BCACHEFS_MAGIC: &[u8] = b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef";
 const STRATIS: &[u8] = b"!Stra0tis\x86\xff\x02^\x41rh";
@@ -174,7 +176,10 @@ const MAGICS: &[(&str, At, &[u8])] = &[
     ("HighPoint RAID member", end(11 * SECTOR, 0), b"\xf3\x16\x78\x5a"),
     ("HighPoint RAID member", end(11 * SECTOR, 0), b"\xfd\x16\x78\x5a"),
     ("Adaptec RAID member", end(SECTOR, 0), b"\x37\xfc\x4d\x1e"),
-    // partition tables that need no second look
+];
+
+/// Partition tables that need no second look, and that `wipefs -a` takes away.
+const TABLES: &[(&str, At, &[u8])] = &[
     ("BSD disk label", Start(SECTOR), b"\x57\x45\x56\x82"),
     ("BSD disk label", Start(64), b"\x57\x45\x56\x82"),
     ("BSD disk label", Start(128), b"\x57\x45\x56\x82"),
@@ -184,6 +189,18 @@ const MAGICS: &[(&str, At, &[u8])] = &[
     ("Solaris disk label", Start(SECTOR + 12), b"\xee\xde\x0d\x60"),
     ("UnixWare disk label", Start(29 * SECTOR + 4), b"\x0d\x60\xe5\xca"),
     ("Ultrix disk label", Start(16384 - 72), b"\x57\x29\x03\0"),
+];
+
+/// Partition tables that it leaves.
+const TABLES_LEFT_BY_WIPEFS: &[(&str, At, &[u8])] = &[
+    ("DASD volume label", Start(4 * KIB), b"\xd3\xd5\xe7\xf1"),
+    ("DASD volume label", Start(4 * KIB), b"\xc3\xd4\xe2\xf1"),
+    ("DASD volume label", Start(8 * KIB), b"\xd3\xd5\xe7\xf1"),
+    ("DASD volume label", Start(8 * KIB), b"\xc3\xd4\xe2\xf1"),
+    ("DASD volume label", Start(8 * KIB + 4), b"\xe5\xd6\xd3\xf1"),
+    ("Windows dynamic disk", Start(6 * SECTOR), b"PRIVHEAD"),
+    ("Windows dynamic disk", end(SECTOR, 0), b"PRIVHEAD"),
+    ("System V/68 disk label", Start(248), b"MOTOROLA"),
 ];
 
 /// Marks that `wipefs` leaves, because libblkid looks at the first copy only, or not at all.
@@ -211,21 +228,76 @@ const LEFT_BY_WIPEFS: &[(&str, At, &[u8])] = &[
     (LUKS_COPY, Start(0x100000), b"SKUL\xba\xbe"),
     (LUKS_COPY, Start(0x200000), b"SKUL\xba\xbe"),
     (LUKS_COPY, Start(0x400000), b"SKUL\xba\xbe"),
+    ("disk that parted made a loop device of", Start(0), b"GNU Parted Loopback 0"),
+    ("realtime device of an XFS filesystem", Start(0), b"Frog"),
+    ("HAMMER2 filesystem", Start(0), b"\x11\x20\x17\x05\x32\x4d\x41\x48"),
+    ("HAMMER filesystem", Start(0), b"\x31\x30\x52\xc5\x4d\x4d\x41\xc8"),
+    ("JFFS2 filesystem", Start(0), b"\x85\x19\x01\xe0"),
+    ("JFFS2 filesystem", Start(0), b"\x85\x19\x02\xe0"),
+    ("JFFS2 filesystem", Start(0), b"\x85\x19\x03\x20"),
+    ("JFFS2 filesystem", Start(0), b"\x19\x85\xe0\x01"),
+    ("JFFS2 filesystem", Start(0), b"\x19\x85\xe0\x02"),
+    ("JFFS2 filesystem", Start(0), b"\x19\x85\x20\x03"),
+    ("EFS filesystem", Start(SECTOR + 28), b"\0\x07\x29\x59"),
+    ("EFS filesystem", Start(SECTOR + 28), b"\0\x07\x29\x5a"),
+    ("QNX6 filesystem", Start(8 * KIB), b"\x22\x11\x19\x68"),
+    ("QNX6 filesystem", Start(8 * KIB), b"\x68\x19\x11\x22"),
+    (AFFS, Start(0), b"DOS\0"),
+    (AFFS, Start(0), b"DOS\x01"),
+    (AFFS, Start(0), b"DOS\x02"),
+    (AFFS, Start(0), b"DOS\x03"),
+    (AFFS, Start(0), b"DOS\x04"),
+    (AFFS, Start(0), b"DOS\x05"),
+    (AFFS, Start(0), b"DOS\x06"),
+    (AFFS, Start(0), b"DOS\x07"),
+    ("HP-UX LVM physical volume", Start(8 * KIB), b"LVMREC01"),
+    ("OpenBSD softraid member", Start(8 * KIB), b"MArcCRAM"),
+    (GEOM, end(SECTOR, 0), b"GEOM::"),
+    (GEOM, At::End { unit: 4 * KIB, back: 4 * KIB, plus: 0 }, b"GEOM::"),
+    // Device mapper's own superblocks (drivers/md of Linux): csum, flags, block number and uuid stand before the first four.
+    ("metadata of an LVM thin pool", Start(32), b"\xba\x52\x9c\x01\0\0\0\0"),
+    ("metadata of a dm-cache", Start(32), b"\x03\xc4\x18\0\0\0\0\0"),
+    ("metadata of a dm-era", Start(32), b"\x7b\x07\xc1\x7e\0\0\0\0"),
+    ("metadata of a dm-clone", Start(32), b"\x64\x7f\xf2\x8a\0\0\0\0"),
+    ("dm-writecache", Start(0), b"\x21\x93\x48\x23"),
+    ("metadata of a dm-raid", Start(0), b"DmRd"),
+    ("log of a dm-mirror", Start(0), b"rRiM"),
+    ("dm-zoned disk", Start(0), b"DBZD"),
+    ("namespace of persistent memory", Start(4 * KIB), b"NVDIMM_PFN_INFO"),
+    ("namespace of persistent memory", Start(4 * KIB), b"NVDIMM_DAX_INFO"),
+    ("namespace of persistent memory", Start(0), b"BTT_ARENA_INFO\0"),
+    ("namespace of persistent memory", Start(4 * KIB), b"BTT_ARENA_INFO\0"),
     ("second header of an Oracle ASM disk", Start(0x1f_e000 + 32), b"ORCLDISK"),
     ("Oracle data file", Start(28), b"\x7d\x7c\x7b\x7a"),
     ("Oracle data file", Start(28), b"\x7a\x7b\x7c\x7d"),
     ("SQLite database", Start(0), b"SQLite format 3\0"),
+    ("InnoDB redo log", Start(16), b"MySQL "),
+    ("InnoDB redo log", Start(16), b"MariaDB "),
+    ("InnoDB redo log", Start(16), b"Percona "),
+    ("MySQL binary log", Start(0), b"\xfebin"),
+    ("WiredTiger (MongoDB) data file", Start(0), b"\x41\xd8\x01\0\x01\0"),
+    ("LMDB database", Start(16), b"\xde\xc0\xef\xbe"),
     ("virtual disk image (qcow)", Start(0), b"QFI\xfb"),
     ("virtual disk image (VMDK)", Start(0), b"KDMV"),
+    ("virtual disk image (QED)", Start(0), b"QED\0"),
+    ("virtual disk image (VMDK)", Start(0), b"COWD"),
+    ("virtual disk image (Parallels)", Start(0), b"WithoutFreeSpace"),
+    ("virtual disk image (Parallels)", Start(0), b"WithouFreSpacExt"),
+    ("disk image (DMG)", end(SECTOR, 0), b"koly"),
     ("virtual disk image (VDI)", Start(0x40), b"\x7f\x10\xda\xbe"),
     ("virtual disk image (VHD)", Start(0), b"conectix"),
     ("virtual disk image (VHD)", end(SECTOR, 0), b"conectix"),
     ("virtual disk image (VHDX)", Start(0), b"vhdxfile"),
-    ("DASD volume label", Start(4 * KIB), b"\xd3\xd5\xe7\xf1"),
-    ("DASD volume label", Start(4 * KIB), b"\xc3\xd4\xe2\xf1"),
-    ("DASD volume label", Start(8 * KIB), b"\xd3\xd5\xe7\xf1"),
-    ("DASD volume label", Start(8 * KIB), b"\xc3\xd4\xe2\xf1"),
-    ("DASD volume label", Start(8 * KIB + 4), b"\xe5\xd6\xd3\xf1"),
+];
+
+/// A table, how its marks are taken away, and what they stand for.
+type Table = (&'static [(&'static str, At, &'static [u8])], Clearing, Role);
+
+const ALL: &[Table] = &[
+    (MAGICS, Clearing::Wipefs, Role::Content),
+    (LEFT_BY_WIPEFS, Clearing::Zeros, Role::Content),
+    (TABLES, Clearing::Wipefs, Role::PartitionTable),
+    (TABLES_LEFT_BY_WIPEFS, Clearing::Zeros, Role::PartitionTable),
 ];
 
 /// Offsets, from the end, at which Promise controllers keep their metadata, in sectors.
@@ -245,24 +317,24 @@ const SWAP_TEXTS: [(&str, &[u8]); 6] = [
 /// Every mark that is there, by its name, its offset within the view, and how it is taken away.
 pub(super) fn find(view: &View<'_, '_>) -> Vec<Mark> {
     let mut found = Vec::new();
-    let mut look = |what: &'static str, offset: u64, text: &[u8], clearing: Clearing| {
+    let mut look = |what: &'static str, offset: u64, text: &[u8], clearing: Clearing, role: Role| {
         if view.bytes(offset, text.len()).is_some_and(|bytes| bytes == text) {
-            found.push(Mark { what, offset, clearing });
+            found.push(Mark { what, offset, clearing, role });
         }
     };
-    for (table, clearing) in [(MAGICS, Clearing::Wipefs), (LEFT_BY_WIPEFS, Clearing::Zeros)] {
-        for (what, at, text) in table {
+    for (table, clearing, role) in ALL {
+        for (what, at, text) in *table {
             if let Some(offset) = at.offset(view.length()) {
-                look(what, offset, text, clearing);
+                look(what, offset, text, *clearing, *role);
             }
         }
     }
     for page in PAGE_BYTES {
-        SWAP_TEXTS.iter().for_each(|(what, text)| look(what, page - 10, text, Clearing::Wipefs));
+        SWAP_TEXTS.iter().for_each(|(what, text)| look(what, page - 10, text, Clearing::Wipefs, Role::Content));
     }
     for sectors in PROMISE_SECTORS {
         if let Some(offset) = (view.length() / SECTOR).checked_sub(sectors) {
-            look("Promise RAID member", offset * SECTOR, b"Promise Technology, Inc.", Clearing::Wipefs);
+            look("Promise RAID member", offset * SECTOR, b"Promise Technology, Inc.", Clearing::Wipefs, Role::Content);
         }
     }
     found
@@ -271,7 +343,7 @@ pub(super) fn find(view: &View<'_, '_>) -> Vec<Mark> {
 /// For tests: every line of the tables with its place on a disk of this size.
 #[cfg(test)]
 pub(super) fn planted(size: u64) -> Vec<(&'static str, u64, &'static [u8])> {
-    let texts = MAGICS.iter().chain(LEFT_BY_WIPEFS).filter_map(|(what, at, text)| Some((*what, at.offset(size)?, *text)));
+    let texts = ALL.iter().flat_map(|(table, ..)| *table).filter_map(|(what, at, text)| Some((*what, at.offset(size)?, *text)));
     let swap = PAGE_BYTES.iter().flat_map(|page| SWAP_TEXTS.iter().map(move |(what, text)| (*what, page - 10, *text)));
     texts.chain(swap).collect()
 }

@@ -23,6 +23,15 @@ pub(crate) enum Clearing {
     Zeros,
 }
 
+/// What a mark stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// That the disk is divided: each partition then speaks for itself.
+    PartitionTable,
+    /// That all of the disk or partition is something: a filesystem, a member of an array, a database.
+    Content,
+}
+
 /// A mark within a disk or partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
@@ -30,6 +39,7 @@ struct Mark {
     /// Bytes from the start of the disk or partition.
     offset: u64,
     clearing: Clearing,
+    role: Role,
 }
 
 /// A mark that was found.
@@ -75,10 +85,21 @@ pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> Found {
     Found { signatures, unreadable: image.unreadable() }
 }
 
-/// One of a name: the four labels of ZFS are one reason. A copy that outlives the first is found by the next look.
+/// For the disk around a partition: what all of it is, partitions included, such as a member of a firmware RAID whose volume is divided.
+pub(crate) fn scan_around(image: &Image<'_>) -> Found {
+    let whole = image.whole();
+    let marks = magics::find(&whole).into_iter().chain(structures::find(&whole)).filter(|mark| mark.role == Role::Content).collect();
+    Found { signatures: one_of_a_name(&whole, marks, None), unreadable: image.unreadable() }
+}
+
 fn signatures_of(view: &View<'_, '_>, tables: Vec<Mark>, slice: Option<&Slice>) -> Vec<Signature> {
+    one_of_a_name(view, tables.into_iter().chain(magics::find(view)).chain(structures::find(view)).collect(), slice)
+}
+
+/// The four labels of ZFS are one reason. A copy that outlives the first is found by the next look.
+fn one_of_a_name(view: &View<'_, '_>, marks: Vec<Mark>, slice: Option<&Slice>) -> Vec<Signature> {
     let mut signatures: Vec<Signature> = Vec::new();
-    for mark in tables.into_iter().chain(magics::find(view)).chain(structures::find(view)) {
+    for mark in marks {
         if !signatures.iter().any(|known| known.what == mark.what) {
             let offset = view.start() + mark.offset;
             signatures.push(Signature { what: mark.what, offset, clearing: mark.clearing, slice: slice.cloned() });

@@ -2,7 +2,7 @@
 //! looked into, whether or not it is plausible.
 
 use super::image::View;
-use super::{Clearing, Mark};
+use super::{Clearing, Mark, Role};
 use std::collections::BTreeSet;
 
 /// A partition, as the kernel or a table tells of it.
@@ -50,7 +50,7 @@ pub(super) fn read(view: &View<'_, '_>) -> Tables {
 
 impl Tables {
     fn mark(&mut self, what: &'static str, offset: u64) {
-        self.marks.push(Mark { what, offset, clearing: Clearing::Wipefs });
+        self.marks.push(Mark { what, offset, clearing: Clearing::Wipefs, role: Role::PartitionTable });
     }
 
     /// Offsets are within the view, as all of a table's are; empty entries are none.

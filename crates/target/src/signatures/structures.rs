@@ -2,14 +2,14 @@
 //! logs, PostgreSQL's pages and a few more. A second look is taken only where a text of two bytes would be met by chance.
 
 use super::image::View;
-use super::{Clearing, Mark};
+use super::{Clearing, Mark, Role};
 
 const KIB: u64 = 1 << 10;
 const SECTOR: u64 = 512;
 
 type Check = fn(&View<'_, '_>) -> Option<u64>;
 
-const CHECKS: [(&str, Check, Clearing); 18] = [
+const CHECKS: [(&str, Check, Clearing); 17] = [
     ("ext2/3/4 filesystem or its journal", ext, Clearing::Wipefs),
     ("NILFS2 filesystem", nilfs, Clearing::Wipefs),
     ("ZFS pool member", zfs, Clearing::ZpoolLabelclear),
@@ -26,13 +26,21 @@ const CHECKS: [(&str, Check, Clearing); 18] = [
     ("JMicron RAID member", jmicron, Clearing::Wipefs),
     ("PostgreSQL data pages", postgres_page, Clearing::Zeros),
     ("PostgreSQL write-ahead log", postgres_wal, Clearing::Zeros),
+    ("InnoDB (MySQL, MariaDB) tablespace", innodb, Clearing::Zeros),
+];
+
+const TABLES: [(&str, Check, Clearing); 3] = [
     ("Sun disk label", sun, Clearing::Wipefs),
     ("Atari disk label", atari, Clearing::Wipefs),
+    ("Amiga disk label", amiga, Clearing::Zeros),
 ];
 
 /// Every structure that is there.
 pub(super) fn find(view: &View<'_, '_>) -> Vec<Mark> {
-    CHECKS.iter().filter_map(|(what, check, clearing)| Some(Mark { what, offset: check(view)?, clearing: *clearing })).collect()
+    let look = |checks: &'static [(&str, Check, Clearing)], role: Role| {
+        checks.iter().filter_map(move |(what, check, clearing)| Some(Mark { what, offset: check(view)?, clearing: *clearing, role }))
+    };
+    look(&CHECKS, Role::Content).chain(look(&TABLES, Role::PartitionTable)).collect()
 }
 
 fn first(offsets: impl IntoIterator<Item = u64>, is_there: impl Fn(u64) -> Option<bool>) -> Option<u64> {
@@ -208,13 +216,29 @@ fn sun(view: &View<'_, '_>) -> Option<u64> {
     })
 }
 
-/// Four entries of twelve bytes; the table has no magic, only well-known names of partition types.
+/// Four entries of twelve bytes; the table has no magic, only well-known names of partition types. The size of the disk stands before them, also
+/// where there are none.
 fn atari(view: &View<'_, '_>) -> Option<u64> {
     const KNOWN: [&[u8]; 5] = [b"GEM", b"BGM", b"LNX", b"SWP", b"RAW"];
     let sectors = view.length() / SECTOR;
+    if view.be32(0x1c2).is_some_and(|size| size != 0 && u64::from(size) == sectors) {
+        return Some(0x1c2);
+    }
     first((0..4).map(|entry| 0x1c6 + entry * 12), |at| {
         let (flags, name) = (view.array::<1>(at)?[0], view.array::<3>(at + 1)?);
         let (start, size) = (u64::from(view.be32(at + 4)?), u64::from(view.be32(at + 8)?));
         Some(flags & 1 == 1 && KNOWN.contains(&&name[..]) && start > 0 && size > 0 && start + size <= sectors)
     })
+}
+
+/// The rigid disk block in one of the first sixteen blocks (linux/affs_hardblocks.h, RDB_ALLOCATION_LIMIT).
+fn amiga(view: &View<'_, '_>) -> Option<u64> {
+    first((0..16).map(|block| block * SECTOR), |at| Some(&view.array::<4>(at)? == b"RDSK"))
+}
+
+/// The first page of a tablespace (storage/innobase/include/fil0types.h, fsp0types.h): page 0, of the type "file space header", with the number of the
+/// space in the page's header and in that of the space.
+fn innodb(view: &View<'_, '_>) -> Option<u64> {
+    const FSP_HEADER: u16 = 8;
+    first([0], |at| Some(view.be32(at + 4)? == 0 && view.be16(at + 24)? == FSP_HEADER && view.be32(at + 34)? == view.be32(at + 38)?))
 }

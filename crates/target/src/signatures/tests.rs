@@ -83,6 +83,10 @@ fn marks_with_numbers_are_found_and_what_only_looks_alike_is_not() {
     assert!(is_found("System V", disk().plant(9 * 1024 + 1016, &0xfd18_7e20u32.to_le_bytes())));
     assert!(is_found("external log", disk().plant(40 * 512, &[0xfe, 0xed, 0xba, 0xbe, 0, 0, 0, 1, 0, 0, 0, 2])));
     assert!(is_found("Oracle ASM", disk().plant(0, &[1, 0x82, 1, 1])));
+    assert!(is_found("Amiga", disk().plant(15 * 512, b"RDSK")) && !is_found("Amiga", disk().plant(16 * 512, b"RDSK")));
+    let sectors = ((size / 512) as u32).to_be_bytes();
+    assert!(is_found("Atari", disk().plant(0x1c2, &sectors)) && !is_found("Atari", disk().plant(0x1c2, &[0, 0, 1, 0])));
+    assert!(is_found("Atari", disk().plant(0x1c6, b"\x01GEM\0\0\0\x02\0\0\x10\0")));
     let aligned = size / (256 << 10) * (256 << 10);
     for label in [0, 256 << 10, aligned - (512 << 10), aligned - (256 << 10)] {
         for magic in [0x00ba_b10cu64.to_le_bytes(), 0x00ba_b10cu64.to_be_bytes()] {
@@ -177,9 +181,9 @@ fn what_cannot_be_read_is_told() {
     assert!(!scan(&Image::new(&short, 16 * MIB), &[]).unreadable.is_empty());
 }
 
-/// What our own writing workloads leave must not keep the next run away.
+/// What our own writing workloads leave must not keep the next run away, nor what other tools leave that wipe a disk.
 #[test]
-fn random_content_is_no_mark() {
+fn random_and_uniform_content_is_no_mark() {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut block: Vec<u8> = Vec::new();
     for _ in 0..(8 << 20) / 8 {
@@ -188,8 +192,43 @@ fn random_content_is_no_mark() {
         state ^= state << 17;
         block.extend(state.to_le_bytes());
     }
-    let read_at = |offset: u64, length: usize| Ok(block[(offset as usize % (4 << 20))..][..length].to_vec());
-    assert_eq!(scan(&Image::new(&read_at, 100 * MIB + 512), &[]).signatures, []);
+    for disk in 0..200 {
+        // Another part of the random bytes for each disk, the same ones at every look.
+        let read_at = |offset: u64, length: usize| Ok(block[((offset as usize + disk * 20_011) % (4 << 20))..][..length].to_vec());
+        assert_eq!(scan(&Image::new(&read_at, 100 * MIB + 512), &[]), Found::default(), "{disk}");
+    }
+    for byte in [0, 0xff, 0x55, 0xaa, b' '] {
+        let read_at = |_: u64, length: usize| Ok(vec![byte; length]);
+        assert_eq!(scan(&Image::new(&read_at, 100 * MIB), &[]), Found::default(), "{byte}");
+    }
+}
+
+#[test]
+fn databases_on_a_device_are_known() {
+    let names = |disk: Disk| disk.found().iter().map(|(name, ..)| *name).collect::<Vec<_>>();
+    let page = |space: u32, kind: u16, header: u32| {
+        let (space, kind, header) = (space.to_be_bytes(), kind.to_be_bytes(), header.to_be_bytes());
+        Disk::new(64 * MIB).plant(0, b"\x12\x34\x56\x78").plant(24, &kind).plant(34, &space).plant(38, &header)
+    };
+    assert_eq!(names(page(23, 8, 23)), ["InnoDB (MySQL, MariaDB) tablespace"]);
+    assert!(names(page(23, 8, 24)).is_empty() && names(page(23, 3, 23)).is_empty());
+}
+
+#[test]
+fn around_a_partition_only_what_all_of_the_disk_is_counts() {
+    let disk = Disk::new(64 * MIB).plant(510, &[0x55, 0xaa]).plant(446, &mbr_entry(0x83, 2048, 4096)).plant(MIB, b"XFSB");
+    let disk = disk.plant(512, b"EFI PART").plant(64 * MIB - 512, b"EFI PART").plant(64, b"\x57\x45\x56\x82");
+    let around = |disk: &Disk| {
+        let read_at = |offset: u64, length: usize| {
+            let mut block = vec![0; length.min(disk.size.saturating_sub(offset) as usize)];
+            disk.bytes.range(offset..offset + block.len() as u64).for_each(|(at, byte)| block[(at - offset) as usize] = *byte);
+            Ok(block)
+        };
+        scan_around(&Image::new(&read_at, disk.size)).signatures.into_iter().map(|s| (s.what, s.offset)).collect::<Vec<_>>()
+    };
+    assert_eq!(around(&disk), []);
+    let member = disk.plant(64 * MIB - 1024, b"Intel Raid ISM Cfg Sig. ");
+    assert_eq!(around(&member), [("Intel RAID member", 64 * MIB - 1024)]);
 }
 
 proptest! {

@@ -1,7 +1,7 @@
 //! The gate on real loop devices: what real programs put on a disk, and everybody who can use one. Each must be refused with the reason and the
 //! command that ends it, and not one byte may change; once the commands were followed, the same device must be let in and be writable.
 
-use diskproof_simdisk::testbed::{Loop, Mount, TempDir, can_run, place, run};
+use diskproof_simdisk::testbed::{Loop, Mount, TempDir, can_run, place};
 use diskproof_target::{Admission, Consent, Intent, OpenError, OpenTarget, Overwriting, admit, probe};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -90,6 +90,22 @@ fn admitted(path: &Path, consent: &Consent) -> Result<Admission, Vec<String>> {
     })
 }
 
+/// Runs a program; its output, or a panic with what it said. Another test may be starting a process, which until its exec shares this one's claims on
+/// devices: what is busy is tried again.
+fn run(program: &str, arguments: &[&str]) -> String {
+    for attempt in 0.. {
+        let output = Command::new(program).args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"));
+        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        if output.status.success() {
+            return String::from_utf8(output.stdout).unwrap().trim().to_owned();
+        }
+        let is_busy = ["busy", "in use", "exclusively"].iter().any(|word| said.contains(word));
+        assert!(is_busy && attempt < 600, "{program} {arguments:?}: {}: {said}", output.status);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    unreachable!("it tries until it succeeds or fails")
+}
+
 fn shell(command: &str) {
     run("sh", &["-c", command]);
 }
@@ -140,6 +156,33 @@ const MADE_BY_PROGRAMS: &[Row] = &[
     ("LVM", 64, "pvcreate", "-qq -ff -y", "LVM physical volume"),
     ("LVM label in the fourth sector", 64, "pvcreate", "-qq -ff -y --labelsector 3", "LVM physical volume"),
     ("bcache", 64, "make-bcache", "-B", "bcache device"),
+    ("bcache's cache", 64, "make-bcache", "-C", "bcache device"),
+    ("gfs2", 64, "mkfs.gfs2", "-q -O -J 8 -p lock_nolock", "GFS2 filesystem"),
+    ("reiserfs", 64, "mkfs.reiserfs", "-q -f", "reiserfs filesystem"),
+    ("apfs", 160, "mkapfs", "", "APFS filesystem"),
+    ("hfs", 64, "hformat", "-f -l test", "HFS filesystem"),
+];
+
+/// Name, program, a shell command that makes IMAGE of the directory SOURCE, a part of the reason.
+const MADE_AS_IMAGES: &[(&str, &str, &str, &str)] = &[
+    ("squashfs", "mksquashfs", "mksquashfs SOURCE IMAGE -noappend -quiet", "squashfs filesystem"),
+    ("EROFS", "mkfs.erofs", "mkfs.erofs IMAGE SOURCE", "EROFS filesystem"),
+    ("cramfs", "mkfs.cramfs", "mkfs.cramfs SOURCE IMAGE", "cramfs filesystem"),
+    ("verity", "veritysetup", "veritysetup format --data-blocks 16 /bin/ls IMAGE", "dm-verity data"),
+    (
+        "thin pool",
+        "thin_restore",
+        "truncate -s 4M IMAGE && echo '<superblock uuid=\"\" time=\"0\" transaction=\"0\" data_block_size=\"128\" nr_data_blocks=\"64\"/>' > \
+         SOURCE.xml && thin_restore -i SOURCE.xml -o IMAGE",
+        "metadata of an LVM thin pool",
+    ),
+    (
+        "cache",
+        "cache_restore",
+        "truncate -s 4M IMAGE && echo '<superblock uuid=\"\" block_size=\"128\" nr_cache_blocks=\"8\" policy=\"mq\" hint_width=\"4\"> \
+         <mappings></mappings><hints></hints></superblock>' > SOURCE.xml && cache_restore -i SOURCE.xml -o IMAGE",
+        "metadata of a dm-cache",
+    ),
 ];
 
 /// What libblkid finds there, as `blkid` says it.
@@ -156,8 +199,27 @@ fn what_programs_make_is_refused_until_it_is_wiped() {
             continue;
         }
         let disk = Disk::new(mib * MIB);
-        shell(&format!("{program} {arguments} {} >/dev/null 2>&1", disk.node()));
+        shell(&format!("{program} {arguments} {} 2>&1", disk.node()));
         assert!(known_to_blkid(&disk), "{name}");
+        disk.assert_refused(name, &[part, "→ after saving what it holds: "]);
+        follow(&disk, name);
+        disk.assert_writable();
+    }
+}
+
+#[test]
+fn images_of_programs_are_refused_until_they_are_wiped() {
+    const TEST: &str = "images_of_programs_are_refused_until_they_are_wiped";
+    for (name, program, command, part) in MADE_AS_IMAGES {
+        if !can_run(TEST, &["losetup", "wipefs", program]) {
+            continue;
+        }
+        let disk = Disk::new(8 * MIB);
+        let (source, image) = (disk.place.path().join("source"), disk.place.path().join("made"));
+        std::fs::create_dir(&source).unwrap();
+        std::fs::write(source.join("file"), "content").unwrap();
+        let command = command.replace("SOURCE", source.to_str().unwrap()).replace("IMAGE", image.to_str().unwrap());
+        shell(&format!("({command}) >/dev/null 2>&1 && dd if={} of={} conv=notrunc,fsync 2>/dev/null", image.display(), disk.node()));
         disk.assert_refused(name, &[part, "→ after saving what it holds: "]);
         follow(&disk, name);
         disk.assert_writable();
@@ -214,9 +276,16 @@ fn partition_tables_are_refused_and_what_stands_in_their_partitions_is_named() {
     assert!(!gpt.reasons().iter().any(|reason| reason.contains("GPT partition table (byte 512)")));
     let logical = made("printf ',4M,5\\n,,E\\n,8M,L\\n' | sfdisk -q --no-reread --no-tell-kernel --label dos DISK 2>/dev/null; true");
     logical.assert_refused("logical partitions", &["MBR partition table"]);
-    for label in ["sun", "dvh", "mac", "bsd"] {
-        let disk = made(&format!("parted -s IMAGE mklabel {label} 2>/dev/null"));
-        assert!(!disk.reasons().is_empty(), "{label}");
+    for label in ["aix", "amiga", "atari", "bsd", "dvh", "gpt", "loop", "mac", "msdos", "pc98", "sun"] {
+        let disk = Disk::new(16 * MIB);
+        // It reads AIX labels, and writes none.
+        let made =
+            if label == "aix" { "printf '\\311\\302\\324\\301' | dd of=IMAGE conv=notrunc" } else { "parted -s IMAGE mklabel LABEL" };
+        let made = made.replace("LABEL", label).replace("IMAGE", disk.image.to_str().unwrap());
+        shell(&format!("{made} 2>/dev/null && blockdev --flushbufs {}", disk.node()));
+        disk.assert_refused(label, &["it holds a mark of: ", "→ after saving what it holds: "]);
+        follow(&disk, label);
+        disk.assert_writable();
     }
     // Partitions that the kernel knows have nodes of their own.
     run("partx", &["--add", "--nr", "1", mbr.node()]);
@@ -371,6 +440,55 @@ fn a_mounted_partition_keeps_its_disk_away() {
     run("partx", &["--delete", disk.node()]);
 }
 
+/// Such as the member of a RAID of the firmware, or of md with its superblock at the end: the partitions that show on it are those of the volume.
+#[test]
+fn a_partition_of_what_is_one_thing_as_a_whole_is_refused() {
+    if !can_run("a_partition_of_what_is_one_thing_as_a_whole_is_refused", &["losetup", "sfdisk", "partx", "pvcreate", "wipefs"]) {
+        return;
+    }
+    let divide = |disk: &Disk| {
+        shell(&format!("echo '2048,32768,L' | sfdisk -q --wipe never --no-reread --no-tell-kernel --label dos {}", disk.node()));
+        run("partx", &["--add", disk.node()]);
+        let part = disk.device.partition(1);
+        let name = part.file_name().unwrap().to_str().unwrap().to_owned();
+        (part, consent(&name))
+    };
+    for mark in ["LVM", "Intel RAID"] {
+        let disk = Disk::new(64 * MIB);
+        if mark == "LVM" {
+            run("pvcreate", &["-qq", "-ff", "-y", "--labelsector", "3", disk.node()]);
+        } else {
+            let end = 64 * MIB - 1024;
+            std::fs::File::options().write(true).open(&disk.device.node).unwrap().write_all_at(b"Intel Raid ISM Cfg Sig. ", end).unwrap();
+        }
+        let (part, inner) = divide(&disk);
+        let before = disk.hash();
+        let reasons = admitted(&part, &inner).unwrap_err();
+        assert!(reasons.len() == 1 && reasons[0].contains(&format!("as a whole holds a mark of: {mark}")), "{reasons:#?}");
+        assert_eq!(disk.hash(), before);
+        let (mut last, mut opened) = (Vec::new(), None);
+        for _ in 0..6 {
+            let reasons = match admitted(&part, &inner) {
+                Ok(admission) => {
+                    opened = Some(OpenTarget::open(admission).unwrap());
+                    break;
+                }
+                Err(reasons) => reasons,
+            };
+            let step = reasons[0].split_once("what it holds: ").unwrap().1;
+            let (first, second) = step.split_once("; where that finds nothing: ").unwrap();
+            shell(&format!("{} 2>&1", if last == reasons { second } else { first }));
+            last = reasons;
+        }
+        assert!(opened.is_some(), "{last:?}");
+        drop(opened);
+        // The partition table is still there, for others may need their partitions.
+        assert!(disk.reasons().iter().any(|reason| reason.contains("MBR partition table")));
+        assert!(run("sfdisk", &["--dump", disk.node()]).contains("start=        2048"));
+        run("partx", &["--delete", disk.node()]);
+    }
+}
+
 /// Between its fork and its exec, every process that is being started shares the descriptors of whoever starts it, claims among them.
 #[test]
 fn a_claim_of_a_moment_is_no_use() {
@@ -434,6 +552,39 @@ fn swap_holders_and_open_files_are_in_use() {
     disk.assert_refused("read-only", &["is read-only → blockdev --setrw"]);
     run("blockdev", &["--setrw", disk.node()]);
     disk.assert_writable();
+}
+
+/// A path in sysfs is the one that the loop device was set up with, wherever that leads by now.
+#[test]
+fn the_file_behind_a_loop_device_is_told_by_its_driver() {
+    if !can_run("the_file_behind_a_loop_device_is_told_by_its_driver", &["losetup", "unshare", "mount"]) {
+        return;
+    }
+    let place = place();
+    let (folder, hidden) = (place.path().join("folder"), place.path().join("hidden"));
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::create_dir(&hidden).unwrap();
+    let image = folder.join("image");
+    let disk = Loop::sparse(&image, 16 * MIB, &[]);
+    drop(OpenTarget::open(admitted(&disk.node, &consent(disk.name())).unwrap()).unwrap());
+    // Another file of this name now stands where the path leads to.
+    let cover = Mount::new("tmpfs", "tmpfs", &folder, "size=64M");
+    std::fs::File::create(&image).unwrap().set_len(16 * MIB).unwrap();
+    let reasons = admitted(&disk.node, &consent(disk.name())).unwrap_err();
+    assert!(reasons.len() == 1 && reasons[0].contains("cannot be looked at from here"), "{reasons:?}");
+    drop(cover);
+    // The same file by a path that exists in another mount namespace only.
+    std::fs::write(hidden.join("empty"), "").unwrap();
+    let (from, at) = (image.display(), hidden.join("empty"));
+    let inside = format!("unshare --mount sh -c 'mount --bind {from} {0}; losetup --find --show {0}; read line'", at.display());
+    let mut child = Command::new("sh").args(["-c", &inside]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut node = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.as_mut().unwrap()), &mut node).unwrap();
+    let twin = Loop { node: node.trim().into() };
+    let process = Process(child);
+    let reasons = admitted(&disk.node, &consent(disk.name())).unwrap_err();
+    assert!(reasons.iter().any(|reason| reason.contains(&format!("losetup --detach {}", twin.node.display()))), "{reasons:?}");
+    drop((twin, process));
 }
 
 #[test]
@@ -551,6 +702,22 @@ fn files_are_overwritten_only_when_nobody_needs_them() {
     std::fs::File::options().append(true).open(at("data")).unwrap().set_len(5 * MIB).unwrap();
     assert!(matches!(OpenTarget::open(admission), Err(OpenError::Changed { .. })), "grown: somebody writes to it");
     assert!(overwriting(place.path()).unwrap_err()[0].contains("it is a directory"));
+}
+
+#[test]
+fn what_chattr_protects_is_refused_and_the_flag_is_named() {
+    if !can_run("what_chattr_protects_is_refused_and_the_flag_is_named", &["chattr"]) {
+        return;
+    }
+    let place = place();
+    let file = place.path().join("data");
+    std::fs::write(&file, vec![1; 4 * MIB as usize]).unwrap();
+    for (flag, part) in [("i", "immutable → chattr -i "), ("a", "append-only → chattr -a ")] {
+        run("chattr", &[&format!("+{flag}"), file.to_str().unwrap()]);
+        let reasons = overwriting(&file).err().unwrap_or_default();
+        run("chattr", &[&format!("-{flag}"), file.to_str().unwrap()]);
+        assert!(reasons.len() == 1 && reasons[0].contains(part), "{reasons:?}");
+    }
 }
 
 #[test]

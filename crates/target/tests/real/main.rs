@@ -4,4 +4,5 @@
 
 mod gate;
 mod identity;
+mod mapping;
 mod opening;
