@@ -4,7 +4,8 @@ use crate::pattern::Extent;
 use crate::tally::errno_name;
 use crate::worker::{Ending, Yield};
 use diskproof_model::measurement::{
-    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, OpKind, OpMeasurement, SERIES_CELLS_MAX, StopReason, ZeroSample,
+    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS,
+    StopReason, ZeroSample,
 };
 use diskproof_model::plan::{Layout, Workload};
 use diskproof_model::progress::Control;
@@ -46,24 +47,25 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
     let Closing { workload, extent, measure_ns, .. } = closing;
     let mut ops: BTreeMap<OpKind, OpMeasurement> = BTreeMap::new();
     let (mut asked, mut zero_blocks, mut late) = (ByteCount::default(), ZeroSample::default(), 0);
-    let (mut stop_ns, mut last_ns) = (measure_ns, measure_ns);
     let stopped = stop_reason(&workload, closing.told, &yields);
-    let used_up = yields.iter().any(|y| y.ending == Ending::Allowance);
+    let (flow_ns, edge) = flow(&yields, measure_ns);
+    let (mut depth, mut dead_ns) = (0.0, 0.0);
     for part in yields {
+        // One that was done sooner held nothing for the rest of the time.
+        let window_ns = (part.stop_ns - measure_ns).max(flow_ns).max(1) as f64;
+        depth += part.busy_ns as f64 / window_ns;
+        dead_ns = (window_ns - part.busy_ns as f64).max(0.0);
         part.ops.into_iter().for_each(|(kind, op)| merge_op(ops.entry(kind).or_default(), op));
         asked.read_bytes += part.asked.read_bytes;
         asked.write_bytes += part.asked.write_bytes;
         zero_blocks.sampled += part.zero_blocks.sampled;
         zero_blocks.zero += part.zero_blocks.zero;
         late += part.late;
-        (stop_ns, last_ns) = (stop_ns.max(part.stop_ns), last_ns.max(part.last_ns));
     }
-    let busy_ns: u128 = ops.iter().filter(|(kind, _)| **kind != OpKind::Commit).map(|(_, op)| op.latency.sum_ns()).sum();
-    // What is in flight when the time is over is waited for, but that wait is not part of the flow.
-    let flow_ns = if used_up { stop_ns.max(last_ns) } else { stop_ns } - measure_ns;
-    let done: u64 = ops.iter().filter(|(kind, _)| **kind != OpKind::Commit).map(|(_, op)| op.latency.count()).sum();
+    let done: u64 = ops.iter().filter(|(kind, _)| **kind != OpKind::Commit).map(|(_, op)| op.count).sum();
     let alone = workload.depth * workload.workers == 1 && workload.rate.is_none() && done > 0;
-    let dead_time_ns = alone.then(|| ((last_ns - measure_ns) as f64 - busy_ns as f64).max(0.0) / done as f64);
+    let dead_time_ns = alone.then(|| dead_ns / done as f64);
+    let flow_ns = if edge == Edge::Ragged { cut(&mut ops, flow_ns) } else { flow_ns };
     let wall_ns = flow_ns + closing.final_sync.map_or(0, |(ns, _)| ns);
     if let Some((ns, errno)) = closing.final_sync {
         add_final_sync(&mut ops, flow_ns, ns, errno);
@@ -81,7 +83,7 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
         ops,
         asked,
         device: closing.device,
-        achieved_depth: busy_ns as f64 / flow_ns.max(1) as f64,
+        achieved_depth: depth,
         dead_time_ns,
         ceiling_iops: None,
         zero_blocks,
@@ -92,6 +94,45 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
         stopped,
         workload,
     }
+}
+
+/// Whether all workers counted up to the same instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Edge {
+    Straight,
+    Ragged,
+}
+
+/// How long the workers measured together, from `measure_ns` on. What is in flight at the end is waited for, but that wait is not part of the flow,
+/// unless bytes or operations were to be done. Told to end, each worker notices with its next completion: on a slow disk one later than the other, and
+/// only up to the first of them is it the flow of all.
+fn flow(yields: &[Yield], measure_ns: u64) -> (u64, Edge) {
+    let of = |wanted: fn(&Ending) -> bool| yields.iter().filter(move |y| wanted(&y.ending)).map(|y| y.stop_ns - measure_ns);
+    if yields.iter().any(|y| y.ending == Ending::Allowance) {
+        let last = yields.iter().map(|y| y.stop_ns.max(y.last_ns) - measure_ns).max();
+        return (last.unwrap_or(0), Edge::Straight);
+    }
+    if let Some(first) = of(|ending| *ending == Ending::Told).min() {
+        return (first, Edge::Ragged);
+    }
+    // A worker that gave up leaves the flow to the others.
+    let last = of(|ending| *ending == Ending::Time).max().or_else(|| of(|_| true).max());
+    (last.unwrap_or(0), Edge::Straight)
+}
+
+/// Cuts what was counted at the last edge between cells within the flow, and says where that is.
+fn cut(ops: &mut BTreeMap<OpKind, OpMeasurement>, flow_ns: u64) -> u64 {
+    let interval_ns = ops.values().map(|op| op.series.interval_ns).max().unwrap_or(SERIES_INTERVAL_NS);
+    let whole_ns = flow_ns / interval_ns * interval_ns;
+    if whole_ns == 0 {
+        return flow_ns;
+    }
+    for op in ops.values_mut() {
+        op.series.cells.truncate((whole_ns / op.series.interval_ns) as usize);
+        let total = op.series.total();
+        (op.count, op.bytes) = (total.ops, total.bytes);
+    }
+    whole_ns
 }
 
 fn merge_op(sum: &mut OpMeasurement, part: OpMeasurement) {
@@ -132,5 +173,54 @@ fn stop_reason(workload: &Workload, told: Control, yields: &[Yield]) -> StopReas
         Control::Enough if any(|e| matches!(e, Ending::Told)) => StopReason::Precision,
         _ if workload.stop.ops.is_some() && workload.stop.bytes.is_none() => StopReason::Ops,
         _ => StopReason::Bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CELL: u64 = SERIES_INTERVAL_NS;
+
+    /// A worker that did one operation in each of its cells.
+    fn done(ending: Ending, stop_ns: u64) -> Yield {
+        let mut op = OpMeasurement::default();
+        (0..stop_ns / CELL)
+            .for_each(|index| op.series.add(index * CELL, &Cell { ops: 1, bytes: 512, ..Cell::default() }, SERIES_CELLS_MAX));
+        (op.count, op.bytes) = (op.series.total().ops, op.series.total().bytes);
+        let ops = BTreeMap::from([(OpKind::Read, op)]);
+        Yield {
+            ops,
+            asked: ByteCount::default(),
+            stop_ns,
+            busy_ns: 0,
+            last_ns: stop_ns + CELL,
+            zero_blocks: ZeroSample::default(),
+            late: 0,
+            ending,
+        }
+    }
+
+    #[test]
+    fn the_flow_ends_where_all_workers_still_worked() {
+        use Ending::{Allowance, Errors, Time, Told};
+        let of = |yields: &[(Ending, u64)]| flow(&yields.iter().map(|(ending, stop)| done(*ending, *stop)).collect::<Vec<_>>(), 0);
+        assert_eq!(of(&[(Time, 90 * CELL), (Time, 90 * CELL)]), (90 * CELL, Edge::Straight));
+        // Told to end, the one on a slow request notices late, maybe after its time.
+        assert_eq!(of(&[(Told, 50 * CELL), (Told, 66 * CELL), (Time, 90 * CELL)]), (50 * CELL, Edge::Ragged));
+        assert_eq!(of(&[(Errors(5), 3 * CELL), (Time, 90 * CELL)]), (90 * CELL, Edge::Straight));
+        assert_eq!(of(&[(Errors(5), 3 * CELL), (Errors(5), 4 * CELL)]), (4 * CELL, Edge::Straight));
+        // Bytes and operations are done when the last of them is.
+        assert_eq!(of(&[(Allowance, 50 * CELL), (Allowance, 66 * CELL)]), (67 * CELL, Edge::Straight));
+    }
+
+    #[test]
+    fn what_some_did_after_the_flow_is_cut_off() {
+        let mut ops = done(Ending::Told, 66 * CELL).ops;
+        assert_eq!(cut(&mut ops, 50 * CELL + 7), 50 * CELL);
+        let read = &ops[&OpKind::Read];
+        assert_eq!((read.count, read.bytes, read.series.cells.len()), (50, 50 * 512, 50));
+        assert_eq!(cut(&mut ops, CELL - 1), CELL - 1, "too short to cut");
+        assert_eq!(ops[&OpKind::Read].count, 50);
     }
 }

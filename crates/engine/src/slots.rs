@@ -87,6 +87,15 @@ impl Slots {
         self.free.push(index);
     }
 
+    /// How long the operations in flight have taken up to `at_ns`, added up: a sync counts from its own start, as the write before it is done.
+    pub fn in_flight_ns(&self, at_ns: u64) -> u64 {
+        let mut is_free = vec![false; self.slots.len()];
+        self.free.iter().for_each(|index| is_free[*index as usize] = true);
+        let busy = self.slots.iter().zip(&self.timings).zip(is_free).filter(|(_, is_free)| !is_free);
+        let start = |slot: &Slot, timing: &Timing| if slot.stage == Stage::Sync { timing.sync_start_ns } else { slot.start_ns };
+        busy.map(|((slot, timing), _)| at_ns.saturating_sub(start(slot, timing))).sum()
+    }
+
     /// Slots in flight.
     #[inline(always)]
     pub fn in_flight(&self) -> usize {

@@ -163,6 +163,16 @@ impl Tally {
         (at_once || self.failures_in_row >= failures_max).then_some(self.last_errno)
     }
 
+    /// Whether the warm-up is over.
+    pub fn is_measuring(&self) -> bool {
+        self.measuring
+    }
+
+    /// Latencies of all operations up to the last roll, added up; those of a commit once.
+    pub fn busy_ns(&self) -> u128 {
+        self.lanes.iter().zip(KINDS).filter(|(_, kind)| *kind != OpKind::Commit).map(|(lane, _)| lane.op.latency.sum_ns()).sum()
+    }
+
     /// When the last operation was done.
     pub fn last_ns(&self) -> u64 {
         self.last_ns

@@ -56,8 +56,10 @@ pub struct Yield {
     pub ops: BTreeMap<OpKind, OpMeasurement>,
     /// Bytes moved, warm-up included.
     pub asked: ByteCount,
-    /// When it stopped starting requests.
+    /// Up to when it measured: until it started no more requests.
     pub stop_ns: u64,
+    /// Requests in flight, summed over the measured time: their number times nanoseconds.
+    pub busy_ns: u128,
     /// When its last request was done.
     pub last_ns: u64,
     /// A look at what was read.
@@ -81,7 +83,11 @@ pub struct Worker<B, C> {
     published: Arc<Mutex<TimeSeries>>,
     caching: Caching,
     zero_blocks: ZeroSample,
+    /// How long the requests in flight at the end of the warm-up had already taken.
+    warm_ns: u64,
     ending: Option<(Ending, u64)>,
+    /// [`Yield::busy_ns`], once that is known.
+    busy_ns: Option<u128>,
 }
 
 /// What a worker does about the page cache at the end of each cell.
@@ -109,7 +115,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             published,
             caching: Caching::LeftAlone,
             zero_blocks: ZeroSample::default(),
+            warm_ns: 0,
             ending: None,
+            busy_ns: None,
         }
     }
 
@@ -160,7 +168,11 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     #[cold]
     fn roll(&mut self, now: u64) {
         self.clock.anchor();
+        let was_measuring = self.tally.is_measuring();
         self.tally.roll(now, &self.published);
+        if !was_measuring && self.tally.is_measuring() {
+            self.warm_ns = self.feed.slots.in_flight_ns(self.schedule.measure_ns);
+        }
         let next = if now < self.schedule.measure_ns {
             (now + SERIES_INTERVAL_NS).min(self.schedule.measure_ns)
         } else {
@@ -169,7 +181,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         };
         self.cell_end_ns = if self.ending.is_none() { next.min(self.schedule.end_ns.max(now + 1)) } else { next };
         if now >= self.schedule.end_ns {
-            self.end(Ending::Time, now);
+            // Not now: that is when the next completion woke the worker up, which does not count any more.
+            self.end(Ending::Time, self.schedule.end_ns);
         } else if self.stop.load(Ordering::Relaxed) {
             self.end(Ending::Told, now);
         }
@@ -192,15 +205,25 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
     }
 
-    fn end(&mut self, ending: Ending, now: u64) {
+    fn end(&mut self, ending: Ending, at_ns: u64) {
         self.feed.left = 0;
         if self.ending.is_none() {
-            self.ending = Some((ending, now));
+            self.ending = Some((ending, at_ns));
             // What is drained after an end that cuts the flow short still counts, but not towards the rate.
             if ending != Ending::Allowance {
-                self.tally.close_series(now);
+                self.busy_ns = Some(self.busy_until(at_ns));
+                self.tally.close_series(at_ns);
             }
         }
+    }
+
+    /// Requests in flight, summed from the end of the warm-up to `at_ns`: what the latencies say, less what of them lies before, and what of those in
+    /// flight lies within.
+    fn busy_until(&self, at_ns: u64) -> u128 {
+        if !self.tally.is_measuring() {
+            return 0;
+        }
+        (self.tally.busy_ns() + u128::from(self.feed.slots.in_flight_ns(at_ns))).saturating_sub(u128::from(self.warm_ns))
     }
 
     /// What was measured. Only after [`State::Done`].
@@ -211,8 +234,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let last_ns = self.tally.last_ns().max(self.schedule.measure_ns);
         let stop_ns = stop_ns.max(self.schedule.measure_ns);
         let late = self.feed.late();
+        let busy_ns = self.busy_ns.unwrap_or_else(|| self.busy_until(last_ns));
         let (ops, asked) = self.tally.finish();
-        Yield { ops, asked, stop_ns, last_ns, zero_blocks: self.zero_blocks, late, ending }
+        Yield { ops, asked, stop_ns, busy_ns, last_ns, zero_blocks: self.zero_blocks, late, ending }
     }
 }
 

@@ -50,8 +50,8 @@ pub struct Measurement {
     pub cache: CacheUse,
     /// Start of the measured time, nanoseconds after the start of the run.
     pub start_ns: u64,
-    /// Measured time in nanoseconds: from the end of the warm-up until no more requests were started (time, precision) or the last one was done
-    /// (bytes, operations); a final sync included.
+    /// Measured time in nanoseconds: from the end of the warm-up until no more requests were started (exactly the time asked for; to whole cells where
+    /// it was told to end, by precision or the user) or the last one was done (bytes, operations); a final sync included.
     pub wall_ns: u64,
     /// CPU time of the whole process over warm-up and measured time, scaled to the measured time.
     pub cpu: CpuTime,
@@ -62,7 +62,8 @@ pub struct Measurement {
     pub asked: ByteCount,
     /// What the devices and other processes did in the same time.
     pub device: DeviceUse,
-    /// Requests in flight, averaged over the measured time (sum of latencies over wall time), all workers.
+    /// Requests in flight, averaged over the measured time, all workers: the latencies within it over its length. Of those in flight at either end, only
+    /// the part within counts.
     pub achieved_depth: f64,
     /// Time between the end of one request and the start of the next at depth 1 that no latency covers, in nanoseconds per operation.
     pub dead_time_ns: Option<f64>,
