@@ -196,7 +196,7 @@ fn a_history_that_may_not_be_written_to_is_a_warning() {
     let here = Here::new();
     here.run(&["run", "--time", "50ms", "--size", "1M"]);
     let copy = here.place.path().join("diskproof");
-    std::fs::copy(env!("CARGO_BIN_EXE_diskproof"), &copy).unwrap();
+    program::copy_program(&copy);
     let data = here.place.path().join("data");
     std::fs::create_dir(&data).unwrap();
     std::os::unix::fs::chown(&data, Some(65534), Some(65534)).unwrap();

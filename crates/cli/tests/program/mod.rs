@@ -77,12 +77,18 @@ pub fn check(target: &Path, flags: &[&str]) -> Ran {
     run([OsStr::new("check"), target.as_os_str()].into_iter().chain(flags.iter().map(OsStr::new)))
 }
 
+/// Copies the program. Another process does it: while this one has the copy open for writing, a child that another test starts holds it open, too, until
+/// it has become another program, and meanwhile the copy cannot be run (ETXTBSY).
+pub fn copy_program(to: &Path) {
+    diskproof_simdisk::testbed::run("cp", &[env!("CARGO_BIN_EXE_diskproof"), to.to_str().unwrap()]);
+}
+
 /// `check TARGET` by user nobody, who belongs to no group.
 pub fn check_as_nobody(target: &Path, flags: &[&str]) -> Ran {
     // Where the program lies, nobody may not go.
     let place = diskproof_simdisk::testbed::place();
     let copy = place.path().join("diskproof");
-    std::fs::copy(env!("CARGO_BIN_EXE_diskproof"), &copy).unwrap();
+    copy_program(&copy);
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(copy).arg("check").arg(target).args(flags);
     let own = place.path().join("own");
