@@ -57,6 +57,11 @@ const colouredPixels = (figure) => figure.evaluate((element) => {
 
 /** What a data block holds, unpacked by another hand than the page's. */
 const held = async (page, selector) => inflateSync(Buffer.from(await page.locator(selector).textContent(), "base64")).toString();
+/** Waits until what is asked answers as it should: charts are drawn a moment after what they are told. */
+async function becomes(ask, isRight, what) {
+  const end = Date.now() + 30_000;
+  while (!isRight(await ask())) assert.ok(Date.now() < end, what);
+}
 const chartData = async (page) => JSON.parse(await held(page, "script#chart-data"));
 const overflow = (page) => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
@@ -93,8 +98,11 @@ for (const made of pages) describe(made.name, () => {
     const { page, close } = await open(address);
     const shift = await page.evaluate(() => new Promise((done) => {
       let sum = 0;
-      new PerformanceObserver((list) => { for (const entry of list.getEntries()) sum += entry.value; }).observe({ type: "layout-shift", buffered: true });
-      setTimeout(() => done(sum), 200);
+      const count = (entries) => { for (const entry of entries) sum += entry.value; };
+      const observer = new PerformanceObserver((list) => count(list.getEntries()));
+      observer.observe({ type: "layout-shift", buffered: true });
+      // Two frames later everything that the script did has been laid out and painted.
+      requestAnimationFrame(() => requestAnimationFrame(() => { count(observer.takeRecords()); done(sum); }));
     }));
     assert.ok(shift < 0.01, `cumulative layout shift ${shift}`);
     await close();
@@ -125,6 +133,15 @@ for (const made of pages) describe(made.name, () => {
     await page.emulateMedia({ media: "print" });
     assert.ok(await overflow(page) <= 0, "wider than A4");
     assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
+    for (const table of await page.locator("table.figures").all()) {
+      // Each number stands below its heading.
+      const apart = await table.evaluate((element) => {
+        const ends = (row) => [...row.cells].filter((cell) => cell.offsetWidth).map((cell) => Math.round(cell.getBoundingClientRect().right));
+        const row = [...element.tBodies].flatMap((body) => [...body.rows]).find((row) => row.cells.length > 2);
+        return row ? [ends(element.tHead.rows[0]), ends(row)] : [[], []];
+      });
+      assert.deepEqual(apart[0], apart[1]);
+    }
     for (const figure of await page.locator("figure.chart").all()) {
       const box = await figure.boundingBox();
       assert.ok(box.height < PAPER_HEIGHT, "taller than A4");
@@ -199,8 +216,7 @@ for (const made of pages) describe(made.name, () => {
     assert.notEqual(zoomed, whole);
     await back.click();
     await page.mouse.move(0, 0);
-    await page.waitForTimeout(50);
-    assert.equal(await picture(), whole);
+    await becomes(picture, (now) => now === whole, "the whole picture again");
     await figure.locator(".plot").focus();
     await page.keyboard.press("+");
     assert.ok(!await back.isDisabled());
@@ -220,12 +236,11 @@ for (const made of pages) describe(made.name, () => {
       assert.notEqual(await scale.getAttribute("aria-pressed"), pressed);
       assert.notEqual(await picture(), before);
       await scale.click();
-      await page.waitForTimeout(50);
+      await becomes(picture, (now) => now === before, "the scale as it was");
       const shown = (await colouredPixels(figure))[0];
       await series.click();
       assert.equal(await series.getAttribute("aria-pressed"), "false");
-      await page.waitForTimeout(50);
-      assert.ok((await colouredPixels(figure))[0] < shown);
+      await becomes(async () => (await colouredPixels(figure))[0], (now) => now < shown, "a series less");
     }
     assert.deepEqual(seen.messages, []);
     await close();

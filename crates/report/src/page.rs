@@ -26,6 +26,8 @@ pub(crate) enum Ink {
     Caution,
     /// Good to know.
     Hint,
+    /// Single points of a chart. Magenta is read on dark and on light terminals alike; yellow is not.
+    Dot,
 }
 
 impl Ink {
@@ -38,6 +40,7 @@ impl Ink {
             Self::Alarm => style.bold().fg_color(Some(AnsiColor::Red.into())),
             Self::Caution => style.bold().fg_color(Some(AnsiColor::Yellow.into())),
             Self::Hint => style.fg_color(Some(AnsiColor::Cyan.into())),
+            Self::Dot => style.fg_color(Some(AnsiColor::Magenta.into())),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::elements::{self, shown};
 use crate::chart::{Axis, Chart, Guide, GuideAxis, Mark, Range, Scale, Series, Side};
-use crate::svg::{dashes, inline};
+use crate::svg::{dashes, dot, inline};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ fn key(chart: &Chart, series: &Series, index: usize) -> Markup {
     html! {
         @match series.mark {
             Mark::Line => line class={"s" (color)} x1="1" x2="23" y1="6" y2="6" stroke-dasharray=[dashes(chart, index)] {},
-            Mark::Dots => circle class={"f" (color)} cx="12" cy="6" r="4" {},
+            Mark::Dots => path class={"f" (color)} d=(dot(index, (12.0, 6.0), 4.0)) {},
             Mark::Bars => rect class={"f" (color)} x="7" y="1" width="10" height="10" {},
         }
     }

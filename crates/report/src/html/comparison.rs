@@ -166,10 +166,10 @@ fn table(letter: &str, candidate: &Candidate, margin: f64) -> Markup {
             } }
             @for group in rows.chunk_by(|a, b| a.subject == b.subject && a.target == b.target) {
                 tbody {
-                    tr.head { th colspan="8" scope="rowgroup" {
+                    tr.head { th colspan="8" scope="rowgroup" { div.pinned {
                         strong { (shown(&subject_text(group[0]))) }
                         @if !group[0].reasons.is_empty() { " " span.reasons.warning { strong { "not comparable: " } (reasons_text(group[0])) } }
-                    } }
+                    } } }
                     @for metric in group { (row(metric, reach, margin)) }
                 }
             }

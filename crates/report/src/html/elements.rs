@@ -45,11 +45,15 @@ pub(super) fn facts<L: AsRef<str>>(facts: &[(L, Option<String>)]) -> Markup {
     }
 }
 
-/// A command line with a button that copies it. Whole, however long: a cut command would be a wrong one.
+/// A command line with a button that copies it. Whole, however long: a cut command would be a wrong one. Lines break between its words, never at the hyphens
+/// of a flag.
 pub(super) fn command(text: &str, what: &str) -> Markup {
+    let text = clean(text);
     html! {
         div.command {
-            pre tabindex="0" role="region" aria-label={"Command: " (shown(what))} { code { (clean(text)) } }
+            pre tabindex="0" role="region" aria-label={"Command: " (shown(what))} {
+                code { @for (index, word) in text.split(' ').enumerate() { @if index > 0 { " " } span.word { (word) } } }
+            }
             button.copy.scripted type="button" aria-label={"Copy the command: " (shown(what))} { "Copy" }
         }
     }
@@ -75,7 +79,8 @@ mod tests {
 
     #[test]
     fn a_command_is_never_cut() {
-        let text = format!("fio --filename=/{}", "x".repeat(5000));
-        assert!(command(&text, "name").into_string().contains(&text));
+        let text = format!("fio  --filename=/{}", "x".repeat(5000));
+        let markup = command(&text, "name").into_string().replace("<span class=\"word\">", "").replace("</span>", "");
+        assert!(markup.contains(&format!("<code>{text}</code>")), "{markup}");
     }
 }

@@ -50,7 +50,7 @@ fn table(record: &Record, own: &[(usize, &MeasurementRecord)]) -> Markup {
             thead { tr {
                 th scope="col" { "Workload" }
                 @for name in ["Rate", "± 95 %"] { th.number scope="col" { (name) } }
-                th scope="col" { span.unseen { "95 % interval drawn" } }
+                th.interval scope="col" { span.unseen { "95 % interval drawn" } }
                 @for name in ["MB/s", "Mean", "p50", "p90", "p99", "p99.9", "p99.99", "Max", "In flight", "CPU"] { th.number scope="col" { (name) } }
             } }
             @for (index, m) in own { (measurement(record, *index, m)) }
@@ -62,13 +62,13 @@ fn measurement(record: &Record, index: usize, m: &MeasurementRecord) -> Markup {
     let doubts = doubts(record, index);
     html! {
         tbody id={"figure-" (index)} {
-            tr.head { th colspan="14" scope="rowgroup" {
+            tr.head { th colspan="14" scope="rowgroup" { div.pinned {
                 strong { (shown(&m.workload.name)) } " " span.conditions { (shown(&conditions(&m.workload))) }
                 @for finding in &doubts { " " a.tag.warning href={"#" (finding_anchor(&finding.code))} { "! " (shown(&finding.code)) } }
-            } }
+            } } }
             @for (row, (kind, op)) in shown_ops(m).into_iter().enumerate() { (figure(m, kind, op, row == 0)) }
             @if shown_ops(m).is_empty() { tr { td colspan="14" { "nothing was measured" } } }
-            @for (_, text) in remarks(m) { tr.remark { td colspan="14" { (shown(&text)) } } }
+            @for (_, text) in remarks(m) { tr.remark { td colspan="14" { div.pinned { (shown(&text)) } } } }
         }
     }
 }
@@ -90,7 +90,7 @@ fn figure(m: &MeasurementRecord, kind: OpKind, op: &OpRecord, is_first: bool) ->
             th.operation scope="row" { (plural(kind)) "/s" }
             td.number { strong { (format_rate(op.iops.value)) } }
             td.number { "± " (op.iops.relative_half_width().map_or("?".to_owned(), percent)) }
-            td.drawn { (error_bar(&op.iops)) }
+            td.drawn.interval { (error_bar(&op.iops)) }
             td.number { (format_throughput(op.throughput.value).replace(" MB/s", "")) }
             @for time in times { td.number { (time) } }
             td.number { @if is_first { (format!("{:.1}", m.achieved_depth)) } }

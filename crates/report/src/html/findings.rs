@@ -96,12 +96,13 @@ pub(super) fn advice(advice: &[Advice]) -> Markup {
         return html! {};
     }
     let table = html! {
-        table.plain.advice {
-            thead { tr { th scope="col" { "Setting" } th scope="col" { "Value" } th scope="col" { "Why" } } }
-            tbody { @for item in advice { tr {
-                th scope="row" { code { (shown(&item.setting)) } }
-                td { (advised(item)) }
-                td { (shown_whole(&item.why)) @if !item.from.is_empty() { span.source { " From " (shown(&item.from.join(", "))) "." } } }
+        // Rows stand as blocks on a phone; the roles keep it a table for readers of the screen.
+        table.plain.advice role="table" {
+            thead role="rowgroup" { tr role="row" { th scope="col" role="columnheader" { "Setting" } th scope="col" role="columnheader" { "Value" } th scope="col" role="columnheader" { "Why" } } }
+            tbody role="rowgroup" { @for item in advice { tr role="row" {
+                th scope="row" role="rowheader" { code { (shown(&item.setting)) } }
+                td role="cell" { (advised(item)) }
+                td role="cell" { (shown_whole(&item.why)) @if !item.from.is_empty() { span.source { " From " (shown(&item.from.join(", "))) "." } } }
             } } }
         }
     };

@@ -90,7 +90,7 @@ pub(super) fn method(record: &Record) -> Markup {
         (command(&quoted(argv), "this run"))
         @if !record.measurements.is_empty() {
             h3 { "How each figure was measured, and how to see it with another tool" }
-            @for m in &record.measurements { (measured(record, m)) }
+            div.methods { @for m in &record.measurements { (measured(record, m)) } }
         }
         @if let Some(surface) = record.surface.as_ref().filter(|surface| !surface.reproduce.is_empty()) {
             article.measured { h4 { "Transfer rate by position" } (command(&surface.reproduce, "transfer rate by position")) }

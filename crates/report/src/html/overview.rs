@@ -7,11 +7,12 @@ use crate::terminal::record::{asked_text, observed_text, start_text};
 use crate::terminal::subject::{disk_text, model};
 use crate::terminal::words::percent;
 use crate::verdict::{Grade, Trust, Use, Verdict};
-use diskproof_model::record::Estimate;
-use diskproof_model::record::Record;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::Access;
+use diskproof_model::record::{Estimate, MeasurementRecord, Record};
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
-use diskproof_model::units::{format_duration, format_latency, format_throughput};
+use diskproof_model::units::{format_duration, format_latency, format_rate, format_throughput};
 use maud::{Markup, html};
 
 /// The section `verdict`, with the chart that answers the run's question where there is one.
@@ -35,7 +36,7 @@ pub(super) fn overview(record: &Record, verdict: &Verdict, hero: Option<&Chart>)
 
 /// The six figures that people know a disk by.
 fn tiles(surface: &SurfaceRecord) -> Markup {
-    let half = |estimate: &Estimate| estimate.relative_half_width().map(|width| format!("± {}", percent(width)));
+    let half = half_text;
     let mut tiles: Vec<(&str, String, Option<String>)> = Vec::new();
     if let Some(rate) = &surface.rate {
         tiles.push(("Slowest place", format_throughput(rate.min), None));
@@ -95,17 +96,34 @@ fn trust(verdict: &Verdict) -> Markup {
     html! { p class=(class) { span.sign aria-hidden="true" { (sign) } " " (verdict.trust_why) @if verdict.trust != Trust::Sound { " " a href="#findings" { "See what, and what to do" } } } }
 }
 
+/// The figure that a use stands on, and its interval.
+fn figure(m: &MeasurementRecord) -> Option<(String, Option<String>)> {
+    let (kind, op) = m.headline_ops().into_iter().next()?;
+    let (estimate, text) = match kind {
+        OpKind::Commit => (&op.iops, format!("{} commits/s", format_rate(op.iops.value))),
+        _ if m.workload.access == Access::Sequential => (&op.throughput, format_throughput(op.throughput.value)),
+        _ => (&op.iops, format!("{} IOPS", format_rate(op.iops.value))),
+    };
+    Some((text, half_text(estimate)))
+}
+
+fn half_text(estimate: &Estimate) -> Option<String> {
+    estimate.relative_half_width().map(|width| format!("± {}", percent(width)))
+}
+
 fn use_card(record: &Record, item: &Use) -> Markup {
     let (class, sign) = match item.grade {
         Grade::Good => ("use good", "●●●"),
         Grade::Limited => ("use limited", "●●○"),
         Grade::Poor => ("use poor", "●○○"),
     };
-    let name = record.measurements.get(item.measurement).map_or("", |m| m.workload.name.as_str());
+    let measured = record.measurements.get(item.measurement);
+    let name = measured.map_or("", |m| m.workload.name.as_str());
     html! {
         li class=(class) {
             h3 { (capitalized(item.name)) }
             p.grade { span.dots aria-hidden="true" { (sign) } " " (item.grade.as_str()) }
+            @if let Some((figure, half)) = measured.and_then(figure) { p.figure { strong { (figure) } @if let Some(half) = half { " " span.half { (half) } } } }
             p { (item.why) }
             p.source {
                 "from " a href={"#figure-" (item.measurement)} { (shown(name)) }

@@ -39,6 +39,14 @@
   // Letters in charts grow with those of the page, which are larger on a wall than on a desk.
   const letter = () => parseFloat(getComputedStyle(root).fontSize) / 16;
   const ERROR_CAP = 4;
+  const polygon = (corners) => (ctx, x, y, r) => {
+    corners.forEach(([dx, dy], i) => ctx[i ? "lineTo" : "moveTo"](x + dx * r, y + dy * r));
+    ctx.closePath();
+  };
+  const disc = (ctx, x, y, r) => { ctx.moveTo(x + r, y); ctx.arc(x, y, r, 0, 2 * Math.PI); };
+  // Circle, square, triangle, diamond, upside-down triangle.
+  const SHAPES = [disc, polygon([[-0.88, -0.88], [0.88, -0.88], [0.88, 0.88], [-0.88, 0.88]]), polygon([[0, -1.3], [1.2, 0.85], [-1.2, 0.85]]),
+    polygon([[0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]]), polygon([[0, 1.3], [1.2, -0.85], [-1.2, -0.85]])];
 
   // One chart: its plot, its buttons, its table.
   class Chart {
@@ -117,7 +125,7 @@
         ...this.size(), axes, scales, legend: { show: false }, padding: [12, data.yRight ? 0 : 28 * unit, 0, 0],
         series: [{}, ...data.series.map((series, i) => this.line(series, i))],
         cursor: { y: false, drag: { x: true, y: false }, dataIdx: (u, series, index) => this.nearest(series, index), points: { size: 9 } },
-        hooks: { draw: [(u) => this.drawErrors(u), (u) => this.drawGuides(u)], setCursor: [(u) => this.point(u)], setSelect: [(u) => this.selected(u)] },
+        hooks: { drawSeries: [(u, series) => this.drawDots(u, series - 1)], draw: [(u) => this.drawErrors(u), (u) => this.drawGuides(u)], setCursor: [(u) => this.point(u)], setSelect: [(u) => this.selected(u)] },
       };
     }
 
@@ -187,7 +195,7 @@
     line(series, index) {
       const paint = () => colour("s" + (index % COLOURS));
       const common = { label: series.name, scale: series.right ? "right" : "y", stroke: paint, spanGaps: true, show: this.shown[index] };
-      if (series.mark === "dots") return { ...common, paths: () => null, points: { show: true, size: 5, width: 0, fill: paint, stroke: paint } };
+      if (series.mark === "dots") return { ...common, paths: () => null, points: { show: false } };
       if (series.mark === "bars") return { ...common, fill: () => paint() + "40", width: 1.6, paths: uPlot.paths.bars({ size: [0.7, 60] }), points: { show: false } };
       // The only line is what the chart is about.
       const tint = this.data.series.filter((other) => other.mark === "line").length === 1 ? { fill: () => paint() + "1a" } : {};
@@ -203,6 +211,24 @@
         if (values[index + step] != null) return index + step;
       }
       return index;
+    }
+
+    // Each series has a shape of its own as well as a colour, the same as in the picture.
+    drawDots(u, index) {
+      const own = this.data.series[index];
+      if (!own || own.mark !== "dots" || !this.shown[index]) return;
+      const { ctx, bbox } = u, radius = 2.5 * letter() * (devicePixelRatio || 1), shape = SHAPES[index % SHAPES.length];
+      ctx.save();
+      ctx.beginPath();
+      // A dot on the edge is drawn whole.
+      ctx.rect(bbox.left - 2 * radius, bbox.top - 2 * radius, bbox.width + 4 * radius, bbox.height + 4 * radius);
+      ctx.clip();
+      ctx.fillStyle = colour("s" + (index % COLOURS));
+      ctx.beginPath();
+      const xs = this.table[0], ys = this.table[index + 1], { min, max } = u.scales.x;
+      for (let i = 0; i < xs.length; i++) if (ys[i] != null && xs[i] >= min && xs[i] <= max) shape(ctx, u.valToPos(xs[i], "x", true), u.valToPos(ys[i], own.right ? "right" : "y", true), radius);
+      ctx.fill();
+      ctx.restore();
     }
 
     drawErrors(u) {

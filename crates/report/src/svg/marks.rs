@@ -147,6 +147,16 @@ fn discs(points: &[(f64, f64)], index: usize, radius: f64, opacity: f64) -> Mark
     }
 }
 
+/// One dot of a series as an outline, for a legend.
+pub(crate) fn dot(index: usize, (x, y): (f64, f64), r: f64) -> String {
+    if index.is_multiple_of(SHAPES) {
+        let d = px(r * 2.0);
+        return format!("M{} {}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0-{d} 0Z", px(x - r), px(y));
+    }
+    let outline = outline(index, r);
+    format!("M{} {}{outline}", px(x + outline.start.0), px(y + outline.start.1))
+}
+
 /// How many shapes there are.
 const SHAPES: usize = 5;
 

@@ -5,8 +5,8 @@ mod marks;
 mod words;
 
 use crate::chart::{Axis, Chart, Guide, GuideAxis, Mark, Range, Ranges, Scale, Side};
-pub(crate) use marks::dashes;
 use marks::{Ink, mark, sample};
+pub(crate) use marks::{dashes, dot};
 use maud::{Markup, PreEscaped, html};
 use std::io::{self, Write};
 use words::{Block, text_columns};

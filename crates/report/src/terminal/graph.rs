@@ -179,8 +179,8 @@ impl Canvas {
         for index in row * self.width..(row + 1) * self.width {
             let (ink, c) = match (self.lines[index], self.points[index]) {
                 (0, None) => (Ink::Plain, ' '),
-                (0, Some(mark)) => (if mark == POINTS[0] { Ink::Caution } else { Ink::Alarm }, mark),
-                (dots, _) => (Ink::Hint, char::from_u32(0x2800 + u32::from(dots)).unwrap_or(' ')),
+                (0, Some(mark)) => (if mark == POINTS[0] { Ink::Dot } else { Ink::Alarm }, mark),
+                (dots, _) => (Ink::Plain, char::from_u32(0x2800 + u32::from(dots)).unwrap_or(' ')),
             };
             match pieces.last_mut() {
                 Some((last, text)) if *last == ink => text.push(c),
@@ -246,8 +246,8 @@ mod tests {
     fn a_line_goes_from_corner_to_corner() {
         let mut canvas = Canvas::new(2, 1);
         canvas.line(&[(0.0, 1.0), (1.0, 0.0)]);
-        assert_eq!(canvas.row(0), [(Ink::Hint, "⠑⢄".to_owned())]);
+        assert_eq!(canvas.row(0), [(Ink::Plain, "⠑⢄".to_owned())]);
         canvas.extremes(&[(0.0, 0.5)], '•');
-        assert_eq!(canvas.row(0), [(Ink::Hint, "⠑⢄".to_owned())], "lines hide points, not the other way round");
+        assert_eq!(canvas.row(0), [(Ink::Plain, "⠑⢄".to_owned())], "lines hide points, not the other way round");
     }
 }
