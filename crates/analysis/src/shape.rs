@@ -32,6 +32,8 @@ const LONE_SHARE_MAX: f64 = 0.2;
 /// A point is slow because of one request when that one took longer by at least this share of the point's extra time. Where every request of a stream is
 /// slow, the longest takes longer by its part of the queue: half of it at the most, because a sample is at least two queues long.
 const ONE_REQUEST: f64 = 0.75;
+/// A sample of less time is no more exact than a wake-up that comes 1 ms late.
+const BUSY_NS_MIN: u64 = 5_000_000;
 /// A point during which the program waited for a processor for this share of the time says more of the machine than of the disk.
 const LATE_SHARE: f64 = 0.05;
 /// Points behind a dip at the very start, where nothing lies before it.
@@ -46,7 +48,7 @@ const END_STEPS: f64 = 3.0;
 /// A curve made ready to be judged.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shape {
-    /// By position; those that transferred something without an error, and were not disturbed by the machine.
+    /// By position; those that transferred something without an error, for long enough to be exact, and were not disturbed by the machine.
     pub points: Vec<ShapePoint>,
     /// Standard deviation of a point from what its neighbours suggest, as a share of the rate.
     pub scatter: f64,
@@ -176,7 +178,9 @@ pub(crate) enum Reach {
 /// The points that say what the medium does, in order of position; of very many the middle ones of equal groups.
 fn good_points(curve: &[CurvePoint]) -> Vec<ShapePoint> {
     let in_time = |p: &CurvePoint| p.late_ns as f64 <= LATE_SHARE * p.busy_ns as f64;
-    let good = |p: &CurvePoint| in_time(p) && p.errors == 0 && p.bytes_per_second > 0.0 && p.bytes_per_second.is_finite();
+    let good = |p: &CurvePoint| {
+        in_time(p) && p.busy_ns >= BUSY_NS_MIN && p.errors == 0 && p.bytes_per_second > 0.0 && p.bytes_per_second.is_finite()
+    };
     let mut points: Vec<ShapePoint> = curve
         .iter()
         .enumerate()

@@ -93,6 +93,10 @@ fn plateau(shape: &Shape, reach: Reach, measured: Mechanics) -> Option<Plateau> 
     let skipped = (START_SHARE * points as f64).ceil() as usize;
     let first = usize::from(shape.levels.len() > 2 && shape.levels[0].members.len() <= skipped);
     let (top, later) = shape.levels.get(first..)?.split_first()?;
+    // On a ragged disk chance makes long levels; but where the disk is not the limit, it is not ragged either.
+    if ragged::is_ragged(shape, false) && deviation_within(shape, top) > CALM * shape.scatter {
+        return None;
+    }
     if later.is_empty() {
         let everywhere = reach == Reach::Whole && measured == Mechanics::Rotating;
         return everywhere.then(|| Plateau { last: None, rate: top.rate(), expected: None });
@@ -105,10 +109,6 @@ fn plateau(shape: &Shape, reach: Reach, measured: Mechanics) -> Option<Plateau> 
     };
     let falls = top.ln_rate - later[later.len() - 1].ln_rate >= FALL_MIN && later.iter().all(|l| l.ln_rate < top.ln_rate);
     if !long_enough || !falls || top.members.len() < POINTS_MIN || length < SHARE_MIN * points as f64 {
-        return None;
-    }
-    // On a ragged disk chance makes long levels; but where the disk is not the limit, it is not ragged either.
-    if ragged::is_ragged(shape, false) && deviation_within(shape, top) > CALM * shape.scatter {
         return None;
     }
     let last = *top.members.last()?;
@@ -272,6 +272,14 @@ pub(super) mod tests {
         assert!(finding.claim.starts_with("The curve is flat at 40.0 MB/s over the whole surface, although"), "{}", finding.claim);
         for other in [Disk { accesses: 0, ..disk.clone() }, Disk { span: 0.0..0.3, ..disk.clone() }, Disk::solid()] {
             assert_eq!(check(&other.record(1)), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn so_ragged_that_no_zone_can_be_told_is_not_flat() {
+        for seed in 0..5 {
+            let record = Disk { ragged: Some((40 << 20, 0.85)), points: 100, ..Disk::rotating() }.record(seed);
+            assert_eq!(surveyed::codes(&record), ["ragged"], "{seed}");
         }
     }
 

@@ -46,7 +46,7 @@ fn check(record: &Record) -> Option<Finding> {
 }
 
 fn told(errno: &str) -> &'static str {
-    if errno == CURVE { "the scan names the blocks" } else { meaning(errno) }
+    if errno == CURVE { "in the curve; curve --scan names the blocks" } else { meaning(errno) }
 }
 
 /// A clause as a sentence.

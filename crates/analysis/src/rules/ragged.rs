@@ -133,6 +133,13 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn samples_of_no_time_are_not_judged() {
+        let mut run = Disk { ragged: Some((64 << 20, 0.5)), ..Disk::rotating() }.run(1);
+        run.1.curve.iter_mut().for_each(|p| p.busy_ns /= 1000);
+        assert_eq!(check(&crate::surveyed::judge(run)), None);
+    }
+
+    #[test]
     fn small_unevenness_counts_where_the_samples_are_even_in_themselves() {
         let record = |disk: Disk, error: Option<f64>| {
             let mut run = disk.run(1);

@@ -19,6 +19,8 @@ pub(super) const RULE: Rule =
 const POINTS_MIN_SOLID: usize = 3;
 /// Least depth of a stretch of one point, as a share of the rate: one sample has nobody to confirm it.
 const DEPTH_MIN_SINGLE: f64 = 0.16;
+/// Where points scatter by more than this, as a share of the rate, no slow one is an exception.
+const SCATTER_MAX: f64 = 0.25;
 /// Stretches told in the claim.
 const NAMED: usize = 3;
 
@@ -26,7 +28,7 @@ fn check(record: &Record) -> Option<Finding> {
     let surface = record.surface.as_ref()?;
     let shape = Shape::of(&record.curve, reach(record, surface))?;
     let solid = mechanics(record) == Mechanics::Solid;
-    if !solid && is_uneven(&shape) {
+    if shape.scatter > SCATTER_MAX || (!solid && is_uneven(&shape)) {
         return None;
     }
     let zones: Vec<&Dip> = shape.dips.iter().filter(|dip| is_zone(dip, solid)).collect();

@@ -27,7 +27,7 @@ const SCATTERS: f64 = 4.0;
 /// The upper quartile of normally distributed distances of standard deviation 1 (as in the rules on the surface).
 const NORMAL_QUARTILE: f64 = 0.934;
 /// At most this part of the points is read again, and at least so many: where more stand out, they are the surface.
-const SHARE_MAX: f64 = 0.1;
+const SHARE_MAX: f64 = 0.2;
 const PLACES_MIN: usize = 4;
 /// Readings after the first one: three have a median.
 const ROUNDS: usize = 2;
@@ -39,7 +39,7 @@ const ROOM: u64 = 4;
 /// Longest part that is read again: in a longer one a pause is lost by itself.
 const BUSY_NS_MAX: u64 = 2_000_000_000;
 /// Reading again takes at most this part of the time of the curve, or this long.
-const TIME_PARTS: u64 = 4;
+const TIME_PARTS: u64 = 3;
 const TIME_NS: u64 = 5_000_000_000;
 
 /// What was done, and how.

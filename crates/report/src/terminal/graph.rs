@@ -3,7 +3,7 @@
 
 use crate::chart::{Axis, Chart, Mark, Range, Ranges, Scale, Side};
 use crate::page::{Ink, Page};
-use crate::text::columns;
+use crate::text::{columns, glue};
 use std::io;
 
 /// Dots of a braille character (U+2800), by column and row.
@@ -53,10 +53,11 @@ fn legend(chart: &Chart) -> String {
         } else {
             '⠒'
         };
-        let spread = if series.mark == Mark::Dots && series.points.len() > 1 { ": lowest and highest in each column" } else { "" };
-        format!("{mark} {}{spread}{side}", series.name)
+        glue(&format!("{mark} {}{side}", series.name))
     });
-    names.collect::<Vec<_>>().join("   ")
+    let names = names.collect::<Vec<_>>().join("   ");
+    let has_dots = chart.series.iter().any(|series| series.mark == Mark::Dots && series.points.len() > 1);
+    if has_dots { format!("{names}   (dots: lowest and highest in each column)") } else { names }
 }
 
 fn write_units(page: &mut Page<'_>, chart: &Chart, left: usize, width: usize) -> io::Result<()> {

@@ -15,6 +15,9 @@ use std::io;
 /// Bad places that a page lists; the record holds more.
 const PLACES_SHOWN: usize = 10;
 
+/// Readings that differ by less are the same, as a share.
+const CONFIRMED: f64 = 0.02;
+
 /// Writes everything about the surface.
 pub(super) fn write_surface(page: &mut Page<'_>, record: &Record, s: &SurfaceRecord) -> io::Result<()> {
     fact(page, "surface", &conditions(s))?;
@@ -60,14 +63,15 @@ fn write_repeats(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
     let repeated: Vec<_> = record.curve.iter().filter(|point| point.readings.len() > 1).collect();
     let change = |point: &CurvePoint| (point.readings[0] / point.bytes_per_second).ln().abs();
     let Some(most) = repeated.iter().max_by(|a, b| change(a).total_cmp(&change(b))) else { return Ok(()) };
-    let (before, after) = (format_throughput(most.readings[0]), format_throughput(most.bytes_per_second));
     let what = if repeated.len() == 1 { "1 place".to_owned() } else { format!("{} places", repeated.len()) };
-    let text = format!(
-        "{what} of {} stood out and {} read again; the median counts (most changed: {}, {before} at first, then {after})",
-        record.curve.len(),
-        if repeated.len() == 1 { "was" } else { "were" },
-        distance(most.offset_bytes as f64),
-    );
+    let (verb, of) = (if repeated.len() == 1 { "was" } else { "were" }, record.curve.len());
+    let text = if change(most) < CONFIRMED {
+        format!("{what} of {of} stood out and {verb} read again, with the same result")
+    } else {
+        let (at, before, after) =
+            (distance(most.offset_bytes as f64), format_throughput(most.readings[0]), format_throughput(most.bytes_per_second));
+        format!("{what} of {of} stood out and {verb} read again; the median counts (most changed: {at}, {before} at first, then {after})")
+    };
     fact(page, "again", &text)
 }
 
