@@ -1,7 +1,7 @@
 //! Ctrl-C and its relatives: the first asks for a clean end, the second ends at once. Nothing is ever left behind either way, because the
 //! scratch file has no name.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,6 +22,8 @@ impl Interrupt {
             signal_hook::flag::register(number, Arc::clone(&again))?;
             signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)?;
         }
+        // Caught, a write beyond the limit on file sizes (setrlimit(2)) is an error that can be told, EFBIG; else it would kill.
+        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
         Ok(Self { signal })
     }
 

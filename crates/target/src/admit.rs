@@ -120,7 +120,8 @@ impl Admission {
             (Some(Hiding::Namespace), _) => ("processes outside of this container (PID namespace)".to_owned(), "run on the host"),
             (Some(Hiding::MountOption), _) => ("processes of other users are hidden (hidepid), and".to_owned(), "run as root"),
             (None, 0) => return None,
-            (None, processes) => (format!("{processes} processes of other users"), "run as root"),
+            (None, 1) => ("one process that belongs to another user or the system".to_owned(), "run as root, on the host,"),
+            (None, processes) => (format!("{processes} processes of other users or the system"), "run as root, on the host,"),
         };
         Some(format!("{}: {who} could not be asked whether they have it open; {step} to have them asked", self.identity.path))
     }

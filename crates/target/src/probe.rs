@@ -207,3 +207,35 @@ fn explain(path: &Path, errno: Errno) -> ProbeError {
         other => ProbeError::System { path: asked, errno: errno::name(other) },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
+
+    /// The rule of fs.protected_symlinks, which is a setting of the whole machine and not a test's to change.
+    #[test]
+    fn links_of_others_in_a_shared_directory_are_foreign() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: links_of_others_in_a_shared_directory_are_foreign: root");
+            return;
+        }
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let at = |name: &str| place.path().join(name);
+        std::fs::write(at("data"), "x").unwrap();
+        for name in ["shared", "own"] {
+            std::fs::create_dir(at(name)).unwrap();
+            for (link, owner) in [("mine", 0), ("theirs", 65534)] {
+                symlink(at("data"), at(name).join(link)).unwrap();
+                lchown(at(name).join(link), Some(owner), None).unwrap();
+            }
+        }
+        std::fs::set_permissions(at("shared"), std::fs::Permissions::from_mode(0o1777)).unwrap();
+        let foreign = |path: &str| is_foreign(&lstat(at(path)).unwrap(), &at(path));
+        assert!(foreign("shared/theirs"));
+        assert!(!foreign("shared/mine") && !foreign("own/theirs") && !foreign("data"));
+        std::os::unix::fs::chown(at("shared"), Some(65534), None).unwrap();
+        assert!(!foreign("shared/theirs"), "whoever owns the directory may say where it leads");
+        assert_eq!(probe(&at("shared/theirs")).map(|identity| identity.path), Ok(at("data").to_str().unwrap().to_owned()));
+    }
+}

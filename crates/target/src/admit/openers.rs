@@ -5,6 +5,7 @@ use super::in_use::{Node, Subject};
 use crate::descriptors::tables;
 use crate::sysroot::{SysRoot, list, read_text};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
+use rustix::io::Errno;
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ pub(super) struct Openers {
 
 /// Every process but ourselves.
 pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> Openers {
-    let mut found = Openers::default();
+    let (mut found, mut hidden) = (Openers::default(), 0);
     for pid in list(&root.proc).iter().filter_map(|name| name.parse::<u32>().ok()).filter(|pid| *pid != std::process::id()) {
         let directory = root.proc.join(pid.to_string());
         let mut add = |what: String, how: &'static str| {
@@ -40,29 +41,31 @@ pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> Openers {
             }
         };
         match std::fs::read_dir(directory.join("fd")) {
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => found.hidden += 1,
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => hidden += 1,
             // It has just ended.
             Err(_) => {}
             Ok(_) => {
+                let mut denied = false;
                 for table in tables(&directory, pid) {
-                    let descriptors = std::fs::read_dir(table).into_iter().flatten().flatten();
-                    descriptors.filter_map(|descriptor| open_at(subject, &descriptor.path())).for_each(|what| add(what, "held open"));
+                    for descriptor in std::fs::read_dir(table).into_iter().flatten().flatten() {
+                        match look_at(&descriptor.path()) {
+                            Ok(told) => subject.owns(&node(&told)).into_iter().for_each(|what| add(what, "held open")),
+                            // Root without CAP_SYS_PTRACE, as in most containers, sees that there are descriptors, and not of what.
+                            Err(errno) => denied |= matches!(errno, Errno::ACCESS | Errno::PERM),
+                        }
+                    }
                 }
+                hidden += u32::from(denied);
                 mapped(subject, &directory).into_iter().for_each(|what| add(what, "mapped into memory"));
             }
         }
     }
-    found
-}
-
-/// What a descriptor leads to.
-fn open_at(subject: &Subject<'_>, descriptor: &Path) -> Option<String> {
-    subject.owns(&node(&look_at(descriptor)?))
+    Openers { hidden, ..found }
 }
 
 /// Without asking a server: a hanging NFS must not hang us.
-fn look_at(path: &Path) -> Option<Statx> {
-    statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS).ok()
+fn look_at(path: &Path) -> Result<Statx, Errno> {
+    statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS)
 }
 
 fn node(told: &Statx) -> Node {
@@ -86,14 +89,17 @@ fn mapped(subject: &Subject<'_>, process: &Path) -> Vec<String> {
 /// The kernel's own link to what is mapped leads to it whatever it is called (proc_pid_map_files(5)), for root alone; else the path, where it still is
 /// the same inode, and for a file its number, which btrfs reports with another device.
 fn mapped_at(subject: &Subject<'_>, process: &Path, mapping: &Mapping<'_>) -> Option<String> {
-    if let Some(told) = mapping.link().and_then(|link| look_at(&process.join("map_files").join(link))) {
+    if let Some(told) = mapping.link().and_then(|link| look_at(&process.join("map_files").join(link)).ok()) {
         return subject.owns(&node(&told));
     }
     if let Some(what) = subject.owns(&Node { is_block: false, device: 0, id: (mapping.device, mapping.inode) }) {
         return Some(what);
     }
     let inside = PathBuf::from(format!("{}/root{}", process.display(), mapping.path));
-    let told = [inside.as_path(), Path::new(mapping.path)].into_iter().find_map(look_at).filter(|told| told.stx_ino == mapping.inode)?;
+    let told = [inside.as_path(), Path::new(mapping.path)]
+        .into_iter()
+        .find_map(|path| look_at(path).ok())
+        .filter(|told| told.stx_ino == mapping.inode)?;
     subject.owns(&node(&told))
 }
 

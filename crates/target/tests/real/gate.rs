@@ -307,7 +307,7 @@ fn marks_without_a_program_here_are_refused() {
     if !can_run("marks_without_a_program_here_are_refused", &["losetup"]) {
         return;
     }
-    let size = 64 * MIB;
+    let size = 8 * MIB;
     let md = [0xfc, 0x4e, 0x2b, 0xa9];
     let cases: [(&str, u64, &[u8]); 12] = [
         ("(md) member", size - 64 * 1024, &md),
