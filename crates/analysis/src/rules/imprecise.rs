@@ -4,6 +4,7 @@ use super::{Measured, Rule, evidence, heaviest, percent, real, scope};
 use crate::estimate::BATCHES_MIN;
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::measurement::SERIES_INTERVAL_NS;
+use diskproof_model::plan::Origin;
 use diskproof_model::record::{OpRecord, Record};
 use diskproof_model::units::format_duration;
 
@@ -78,12 +79,16 @@ fn hit((index, m): Measured) -> Option<Hit> {
 /// Time needed grows with the square of the precision wanted.
 fn remedy(record: &Record, worst: &Hit, unsettled: &[usize]) -> String {
     let m = &record.measurements[worst.index];
+    // The short strokes of a survey have a time of their own.
+    let Origin::Native { verb, .. } = &record.plan.origin;
+    let how = if verb == "curve" { "diskproof run --rw randread --span 0-N% --time" } else { "--time" };
     if !unsettled.is_empty() {
-        return "Measure longer (--time) until the rate has settled: a cache or a burst credit may have run out, or others used the disk."
-            .to_owned();
+        return format!(
+            "Measure longer ({how}) until the rate has settled: a cache or a burst credit may have run out, or others used the disk."
+        );
     }
     if !worst.width.is_finite() {
-        return "Measure longer (--time 10s).".to_owned();
+        return format!("Measure longer ({how} 10s).");
     }
     let needed_ns = m.wall_ns as f64 * (worst.width / WIDTH_NOTE).powi(2);
     if needed_ns > SUGGESTED_NS_MAX {
@@ -91,7 +96,7 @@ fn remedy(record: &Record, worst: &Hit, unsettled: &[usize]) -> String {
             .to_owned();
     }
     let (needed, had) = (format_duration(needed_ns as u64), format_duration(m.wall_ns));
-    format!("To know {} to ±5 % takes about {needed} instead of {had} (--time), if the disk goes on as it did.", m.workload.name)
+    format!("To know {} to ±5 % takes about {needed} instead of {had} ({how}), if the disk goes on as it did.", m.workload.name)
 }
 
 #[cfg(test)]
@@ -118,6 +123,14 @@ pub(super) mod tests {
             cell.ops = 100 - i as u64 / 10;
         }
         healthy::judge(run)
+    }
+
+    #[test]
+    fn the_remedy_is_one_that_the_verb_has() {
+        let mut record = spoilt();
+        assert!(check(&record).unwrap().remedy.contains("(--time)"));
+        record.plan.origin = Origin::Native { verb: "curve".to_owned(), argv: Vec::new() };
+        assert!(check(&record).unwrap().remedy.contains("(diskproof run --rw randread --span 0-N% --time)"));
     }
 
     #[test]
