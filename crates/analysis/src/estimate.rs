@@ -3,9 +3,9 @@
 //!
 //! Warm-up by MSER-5 (White 1997; White, Cobb & Spratt 2000), interval by batch means with Student's t (Law & Carson 1979).
 
+use crate::student;
 use diskproof_model::record::Estimate;
 use diskproof_model::series::{Cell, TimeSeries};
-use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Cells per batch of the warm-up statistic: the 5 of MSER-5.
 const WARMUP_BATCH_CELLS: usize = 5;
@@ -199,7 +199,7 @@ fn halves_differ(values: &[f64]) -> bool {
     let (first, second) = batches.split_at(BATCHES_MIN / 2);
     let difference = (mean(first) - mean(second)).abs();
     let error = ((variance(first) + variance(second)) / first.len() as f64).sqrt();
-    difference > DRIFT_MIN * mean(&batches) && difference > student_t(0.995, BATCHES_MIN - 2) * error
+    difference > DRIFT_MIN * mean(&batches) && difference > student::quantile(0.995, (BATCHES_MIN - 2) as f64) * error
 }
 
 /// Whether the level steps in the second half, where the step looks largest: by more than [`DRIFT_MIN`], and by more than [`STEP_ERRORS`] standard errors of the
@@ -232,7 +232,7 @@ fn begins_off(values: &[f64]) -> bool {
     let (first, last) = (&batches[..batches.len() / 5], &batches[batches.len() / 2..]);
     let error = (variance(last) * (1.0 / first.len() as f64 + 1.0 / last.len() as f64)).sqrt();
     let difference = (mean(first) - mean(last)).abs();
-    difference > LEVEL_MIN * mean(last) && difference > student_t(0.975, last.len() - 1) * error
+    difference > LEVEL_MIN * mean(last) && difference > student::multiple_95((last.len() - 1) as f64) * error
 }
 
 /// A mean per cell and how well it is known.
@@ -269,7 +269,7 @@ fn batch_means(values: &[f64]) -> Option<BatchMeans> {
             continue;
         }
         let error = (variance(&batches) / n as f64 * widening(&batches)).sqrt();
-        return Some(BatchMeans { n, cells: values.len(), mean: mean(values), half_width: student_t(0.975, n - 1) * error });
+        return Some(BatchMeans { n, cells: values.len(), mean: mean(values), half_width: student::multiple_95((n - 1) as f64) * error });
     }
 }
 
@@ -289,43 +289,23 @@ fn autocorrelation(values: &[f64]) -> f64 {
     if squares > 0.0 { products / squares } else { 0.0 }
 }
 
-fn mean(values: &[f64]) -> f64 {
+/// Arithmetic mean.
+pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// Sample variance.
-fn variance(values: &[f64]) -> f64 {
+pub(crate) fn variance(values: &[f64]) -> f64 {
     let centre = mean(values);
     values.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / (values.len() - 1) as f64
-}
-
-fn student_t(probability: f64, degrees: usize) -> f64 {
-    StudentsT::new(0.0, 1.0, degrees as f64).expect("degrees of freedom are positive").inverse_cdf(probability)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dice::Dice;
 
     const CELL_NS: u64 = 10_000_000;
-
-    /// SplitMix64 with a fixed seed.
-    struct Noise(u64);
-
-    impl Noise {
-        fn uniform(&mut self) -> f64 {
-            self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-        }
-
-        /// Box and Muller.
-        fn normal(&mut self) -> f64 {
-            (-2.0 * (1.0 - self.uniform()).ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
-        }
-    }
 
     fn series(counts: impl IntoIterator<Item = f64>) -> TimeSeries {
         let mut series = TimeSeries::new(CELL_NS);
@@ -344,30 +324,30 @@ mod tests {
     }
 
     /// First-order autoregressive noise around 1000 per cell, with a standard deviation of 100.
-    fn autoregressive(noise: &mut Noise, phi: f64, cells: usize) -> Vec<f64> {
-        let mut x = noise.normal();
+    fn autoregressive(dice: &mut Dice, phi: f64, cells: usize) -> Vec<f64> {
+        let mut x = dice.normal();
         (0..cells)
             .map(|_| {
-                x = phi * x + (1.0 - phi * phi).sqrt() * noise.normal();
+                x = phi * x + (1.0 - phi * phi).sqrt() * dice.normal();
                 1000.0 + 100.0 * x
             })
             .collect()
     }
 
-    fn ramp(noise: &mut Noise, cells: usize) -> Vec<f64> {
-        let noise = autoregressive(noise, 0.3, cells);
+    fn ramp(dice: &mut Dice, cells: usize) -> Vec<f64> {
+        let noise = autoregressive(dice, 0.3, cells);
         noise.into_iter().enumerate().map(|(i, v)| v * (1.0 - 0.7 * (-(i as f64) / (cells as f64 / 20.0)).exp())).collect()
     }
 
-    fn bimodal(noise: &mut Noise, cells: usize) -> Vec<f64> {
-        (0..cells).map(|_| if noise.uniform() < 0.2 { 200.0 } else { 1200.0 }).collect()
+    fn bimodal(dice: &mut Dice, cells: usize) -> Vec<f64> {
+        (0..cells).map(|_| if dice.share() < 0.2 { 200.0 } else { 1200.0 }).collect()
     }
 
-    type Source = (&'static str, fn(&mut Noise, usize) -> Vec<f64>);
+    type Source = (&'static str, fn(&mut Dice, usize) -> Vec<f64>);
     const SOURCES: [Source; 5] = [
-        ("independent", |noise, n| autoregressive(noise, 0.0, n)),
-        ("rho 0.5", |noise, n| autoregressive(noise, 0.5, n)),
-        ("rho 0.9", |noise, n| autoregressive(noise, 0.9, n)),
+        ("independent", |dice, n| autoregressive(dice, 0.0, n)),
+        ("rho 0.5", |dice, n| autoregressive(dice, 0.5, n)),
+        ("rho 0.9", |dice, n| autoregressive(dice, 0.9, n)),
         ("warm-up", ramp),
         ("bimodal", bimodal),
     ];
@@ -383,10 +363,10 @@ mod tests {
             let lengths: &[usize] = if name == "rho 0.9" { &[500, 2000] } else { &[200, 2000] };
             lengths.iter().map(move |cells| (name, source, *cells))
         }) {
-            let mut noise = Noise(7);
+            let mut dice = Dice(7);
             let runs = 300;
             let estimates = (0..runs).map(|_| {
-                let series = series(source(&mut noise, cells));
+                let series = series(source(&mut dice, cells));
                 rate(&series, wall(&series))
             });
             let (covering, settled) =
@@ -400,11 +380,11 @@ mod tests {
     #[test]
     fn stopping_early_keeps_the_coverage() {
         for (name, source) in SOURCES {
-            let mut noise = Noise(9);
+            let mut dice = Dice(9);
             let (runs, cells, goal) = (120, 3000, 0.03);
             let (mut covering, mut stopped) = (0, 0);
             for _ in 0..runs {
-                let all = source(&mut noise, cells);
+                let all = source(&mut dice, cells);
                 let stop = (25..cells).step_by(25).find(|n| precise_enough(&series(all[..*n].iter().copied()), goal));
                 stopped += i32::from(stop.is_some());
                 let series = series(all[..stop.unwrap_or(cells)].iter().copied());
@@ -417,9 +397,9 @@ mod tests {
 
     #[test]
     fn a_drift_and_a_cliff_do_not_settle() {
-        let mut noise = Noise(1);
-        let drift = autoregressive(&mut noise, 0.0, 400).into_iter().enumerate().map(|(i, v)| v * (1.0 - 0.5 * i as f64 / 400.0));
-        let cliff = autoregressive(&mut noise, 0.0, 400).into_iter().enumerate().map(|(i, v)| if i < 320 { v } else { v / 5.0 });
+        let mut dice = Dice(1);
+        let drift = autoregressive(&mut dice, 0.0, 400).into_iter().enumerate().map(|(i, v)| v * (1.0 - 0.5 * i as f64 / 400.0));
+        let cliff = autoregressive(&mut dice, 0.0, 400).into_iter().enumerate().map(|(i, v)| if i < 320 { v } else { v / 5.0 });
         for (name, counts) in [("drift", drift.collect::<Vec<_>>()), ("cliff", cliff.collect())] {
             let series = series(counts);
             let result = rate(&series, wall(&series));
@@ -430,8 +410,8 @@ mod tests {
 
     #[test]
     fn a_slow_start_is_left_out() {
-        let mut noise = Noise(3);
-        let counts = autoregressive(&mut noise, 0.0, 400).into_iter().enumerate().map(|(i, v)| if i < 50 { v / 4.0 } else { v });
+        let mut dice = Dice(3);
+        let counts = autoregressive(&mut dice, 0.0, 400).into_iter().enumerate().map(|(i, v)| if i < 50 { v / 4.0 } else { v });
         let series = series(counts);
         let result = rate(&series, wall(&series));
         assert!((500_000_000..1_000_000_000).contains(&result.settling_ns), "{result:?}");
@@ -441,8 +421,8 @@ mod tests {
 
     #[test]
     fn a_disturbed_first_half_is_not_taken_for_a_warm_up() {
-        let mut noise = Noise(3);
-        let counts = autoregressive(&mut noise, 0.0, 400).into_iter().enumerate().map(|(i, v)| if i < 190 { v / 2.0 } else { v });
+        let mut dice = Dice(3);
+        let counts = autoregressive(&mut dice, 0.0, 400).into_iter().enumerate().map(|(i, v)| if i < 190 { v / 2.0 } else { v });
         let series = series(counts);
         let result = rate(&series, wall(&series));
         assert_eq!((result.settled, result.settling_ns), (Some(false), 0));
@@ -482,8 +462,8 @@ mod tests {
         let result = rate(&even, wall(&even)).ops;
         assert!((result.value - 7.69).abs() <= result.half_width_95.unwrap() && result.relative_half_width().unwrap() < 0.1, "{result:?}");
         // The same at random: about 154 operations, known to 16 % at the best.
-        let mut noise = Noise(5);
-        let random = series((0..2000).map(|_| if noise.uniform() < 1.0 / 13.0 { 1.0 } else { 0.0 }));
+        let mut dice = Dice(5);
+        let random = series((0..2000).map(|_| if dice.share() < 1.0 / 13.0 { 1.0 } else { 0.0 }));
         let result = rate(&random, wall(&random)).ops;
         assert!((result.value - 7.69).abs() <= result.half_width_95.unwrap(), "{result:?}");
         assert!((0.1..0.35).contains(&result.relative_half_width().unwrap()), "{result:?}");

@@ -13,7 +13,10 @@ pub mod surface;
 
 mod mechanics;
 mod shape;
+mod student;
 
+#[cfg(test)]
+mod dice;
 #[cfg(test)]
 mod healthy;
 #[cfg(test)]

@@ -382,7 +382,8 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surveyed::{Dice, Disk};
+    use crate::dice::Dice;
+    use crate::surveyed::Disk;
 
     fn shape(disk: &Disk) -> Shape {
         Shape::of(&disk.survey(1).curve, Reach::Whole).unwrap()

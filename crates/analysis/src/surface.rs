@@ -1,11 +1,11 @@
 //! Derived figures of a survey: rates, access times by pattern, what short strokes gain.
 
+use crate::student;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, MeasurementRecord};
 use diskproof_model::surface::{
     AccessPoint, CurvePoint, RateSummary, SeekPattern, SeekSummary, ShortStroke, SurfaceMeasurement, SurfaceRecord,
 };
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -119,8 +119,8 @@ fn half_width_95(samples: &[Sample], weights: &[f64]) -> Option<f64> {
     };
     let surprises: Vec<f64> = samples.windows(3).map(surprise).collect();
     let variance = surprises.iter().sum::<f64>() / surprises.len().max(1) as f64;
-    let t = StudentsT::new(0.0, 1.0, surprises.len() as f64).ok().filter(|_| !surprises.is_empty())?.inverse_cdf(0.975);
-    Some(t * (variance * weights.iter().map(|w| w * w).sum::<f64>()).sqrt())
+    let t = student::multiple_95(surprises.len() as f64);
+    (!surprises.is_empty()).then_some(t * (variance * weights.iter().map(|w| w * w).sum::<f64>()).sqrt())
 }
 
 fn seek_summaries(access: &[AccessPoint]) -> BTreeMap<SeekPattern, SeekSummary> {
@@ -151,8 +151,7 @@ fn mean_estimate(values: &[f64], unit: &str) -> Option<Estimate> {
     let n = values.len();
     let value = (n > 0).then(|| values.iter().sum::<f64>() / n as f64)?;
     let variance = values.iter().map(|v| (v - value).powi(2)).sum::<f64>() / (n.max(2) - 1) as f64;
-    let t = StudentsT::new(0.0, 1.0, (n.max(2) - 1) as f64).ok().map(|t| t.inverse_cdf(0.975));
-    let half_width_95 = t.filter(|_| n > 1).map(|t| t * (variance / n as f64).sqrt());
+    let half_width_95 = (n > 1).then(|| student::multiple_95((n - 1) as f64) * (variance / n as f64).sqrt());
     Some(Estimate { n: n as u64, value, half_width_95, unit: unit.to_owned() })
 }
 
@@ -185,7 +184,8 @@ fn short_stroke(s: &SurfaceMeasurement, measurement: usize, m: &MeasurementRecor
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surveyed::{Dice, Disk};
+    use crate::dice::Dice;
+    use crate::surveyed::Disk;
 
     fn point(offset_bytes: u64, bytes_per_second: f64) -> CurvePoint {
         CurvePoint { bytes_per_second, ..CurvePoint::read_once(offset_bytes, 0, 1) }

@@ -9,11 +9,11 @@
 
 use super::distribution::{Distribution, cluster_size};
 use super::ratio::{Arm, Sample, Within};
-use crate::estimate::{self, Settling};
+use crate::estimate::{self, Settling, mean};
+use crate::student::multiple_95;
 use diskproof_model::comparison::Figure;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, LatencySummary, MeasurementRecord, OpRecord};
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 /// A dispersion below this is that of one bucket: all latencies are alike.
 const DISPERSION_MIN: f64 = 1e-9;
@@ -123,20 +123,16 @@ pub(super) fn of_estimates(estimates: &[Estimate]) -> Option<Told> {
 
 /// Standard error over value.
 fn relative_error(estimate: &Estimate) -> Option<f64> {
-    Some(estimate.half_width_95? / student(estimate.n.max(2) - 1) / estimate.value)
-}
-
-fn student(freedom: u64) -> f64 {
-    StudentsT::new(0.0, 1.0, freedom as f64).expect("degrees of freedom are positive").inverse_cdf(0.975)
+    Some(estimate.half_width_95? / multiple_95((estimate.n.max(2) - 1) as f64) / estimate.value)
 }
 
 /// For the table: the half-width is the longer arm.
 fn estimate_of(sample: &Sample, n: u64, unit: &str) -> Estimate {
     let freedom = match (sample.between, &sample.within) {
-        (None, Within::Error { freedom, .. } | Within::Ranks { freedom, .. }) => *freedom as u64,
-        _ => sample.runs.max(2) as u64 - 1,
+        (None, Within::Error { freedom, .. } | Within::Ranks { freedom, .. }) => *freedom,
+        _ => (sample.runs.max(2) - 1) as f64,
     };
-    let multiple = student(freedom.max(1));
+    let multiple = multiple_95(freedom);
     let longer = match sample.within {
         // Exactly what the record says; by logarithms it would be a little more.
         Within::Error { error, .. } if sample.between.is_none() => error * multiple,
@@ -151,13 +147,7 @@ fn estimate_of(sample: &Sample, n: u64, unit: &str) -> Estimate {
 
 /// Standard deviation from run to run; `None` of one.
 fn deviation(logs: &[f64]) -> Option<f64> {
-    let centre = mean(logs);
-    let squares: f64 = logs.iter().map(|v| (v - centre).powi(2)).sum();
-    (logs.len() > 1).then(|| (squares / (logs.len() - 1) as f64).sqrt())
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
+    (logs.len() > 1).then(|| estimate::variance(logs).sqrt())
 }
 
 /// Under an offered load the time from the intended start counts, else that from the submission.
@@ -237,7 +227,7 @@ impl<'a> OpRun<'a> {
             _ => self.latencies_per_one(TAIL_FROM).map(|per_one| independent * per_one.sqrt()),
         };
         let n = self.freedom() as u64 + 1;
-        Estimate { n, value, half_width_95: error.map(|e| e * student(n - 1) * value), unit: "ns".to_owned() }
+        Estimate { n, value, half_width_95: error.map(|e| e * multiple_95((n - 1) as f64) * value), unit: "ns".to_owned() }
     }
 }
 

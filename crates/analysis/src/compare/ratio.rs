@@ -5,8 +5,8 @@
 //! ones this is Welch's t. Degrees of freedom as Satterthwaite has them, p-values made from the same intervals, adjusted as Holm (1979) does.
 
 use super::distribution::Distribution;
+use crate::student;
 use diskproof_model::comparison::{Basis, Direction, Ratio, Verdict};
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 /// Error that a verdict of better or worse may have by chance, over all metrics that are looked at together.
 pub(super) const ALPHA: f64 = 0.05;
@@ -157,13 +157,9 @@ impl Joined {
         self.a.arm(of_a, multiple).hypot(self.b.arm(of_b, multiple))
     }
 
-    fn student(&self) -> StudentsT {
-        StudentsT::new(0.0, 1.0, self.freedom.max(1.0)).expect("degrees of freedom are positive")
-    }
-
     /// Both arms of the 95 % interval.
     pub fn arms_95(&self) -> (f64, f64) {
-        let multiple = self.student().inverse_cdf(1.0 - ALPHA / 2.0);
+        let multiple = student::quantile(1.0 - ALPHA / 2.0, self.freedom);
         (self.reach(Arm::Below, multiple), self.reach(Arm::Above, multiple))
     }
 
@@ -184,7 +180,7 @@ impl Joined {
 
     /// Probability of a ratio this far from 1, either way, where the truth is 1.
     pub fn p_value(&self) -> f64 {
-        (2.0 * self.student().sf(self.statistic())).min(1.0)
+        student::two_sided(self.statistic(), self.freedom)
     }
 
     /// For the record.
@@ -244,8 +240,7 @@ pub(super) fn judge(joined: &Joined, p_adjusted: f64, margin: f64, better: Direc
         let is_better = (joined.log() > 0.0) == (better == Direction::Higher);
         return Judged { verdict: if is_better { Verdict::Better } else { Verdict::Worse }, times: None };
     }
-    let normal = StudentsT::new(0.0, 1.0, joined.freedom.max(3.0)).expect("degrees of freedom are positive");
-    let wanted = normal.inverse_cdf(1.0 - ALPHA / (2.0 * family.max(1) as f64));
+    let wanted = student::quantile(1.0 - ALPHA / (2.0 * family.max(1) as f64), joined.freedom.max(3.0));
     let times = (wanted / joined.statistic()).powi(2);
     Judged { verdict: Verdict::Undecided, times: Some(times).filter(|t| t.is_finite()) }
 }

@@ -7,11 +7,11 @@ use super::comparable::{Part, Surveyed, of_survey};
 use super::figures::of_estimates;
 use super::ratio::Within;
 use super::rows::{Name, Row};
-use crate::estimate::widening;
+use crate::estimate::{variance, widening};
+use crate::student::multiple_95;
 use diskproof_model::comparison::{Basis, Figure, Holder, Reason, Unmatched};
 use diskproof_model::record::Estimate;
 use diskproof_model::surface::{RateSummary, SeekPattern};
-use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 /// A figure of a curve and where it stands.
 type Extract = (Figure, fn(&RateSummary) -> f64);
@@ -166,9 +166,6 @@ fn access_estimate(s: &Surveyed<'_>, seek: SeekPattern) -> Option<Estimate> {
         return Some(told.clone());
     }
     let n = latencies.len() as f64;
-    let mean = latencies.iter().sum::<f64>() / n;
-    let variance = latencies.iter().map(|ns| (ns - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    let multiple = StudentsT::new(0.0, 1.0, n - 1.0).expect("degrees of freedom are positive").inverse_cdf(0.975);
-    let half_width_95 = Some(multiple * (variance / n * widening(&latencies)).sqrt());
+    let half_width_95 = Some(multiple_95(n - 1.0) * (variance(&latencies) / n * widening(&latencies)).sqrt());
     Some(Estimate { n: latencies.len() as u64, half_width_95, ..told.clone() })
 }

@@ -2,7 +2,8 @@
 //! header of each rule tells the shares found with `ODDS=2000` and an optimized build:
 //! `ODDS=2000 cargo test --config 'profile.test.package.diskproof-analysis.opt-level=2' -p diskproof-analysis odds -- --nocapture`
 
-use crate::surveyed::{Dice, Disk, codes};
+use crate::dice::Dice;
+use crate::surveyed::{Disk, codes};
 
 /// Disks of each kind; a few in the daily run, where the shares below must hold all the same.
 fn count() -> u64 {

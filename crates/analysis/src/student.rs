@@ -1,0 +1,38 @@
+//! Student's t distribution: the only place that asks for it. Knows nothing of what is estimated.
+
+use statrs::distribution::{ContinuousCDF as _, StudentsT};
+
+fn student(freedom: f64) -> StudentsT {
+    // Fewer than one degree of freedom is none at all; an interval of one is wide enough to say so.
+    StudentsT::new(0.0, 1.0, freedom.max(1.0)).expect("degrees of freedom are positive")
+}
+
+/// Standard errors below which the share `probability` lies, at so many degrees of freedom.
+pub(crate) fn quantile(probability: f64, freedom: f64) -> f64 {
+    student(freedom).inverse_cdf(probability)
+}
+
+/// Standard errors to either end of a 95 % interval.
+pub(crate) fn multiple_95(freedom: f64) -> f64 {
+    quantile(0.975, freedom)
+}
+
+/// Probability of being at least so many standard errors off, either way.
+pub(crate) fn two_sided(multiple: f64, freedom: f64) -> f64 {
+    (2.0 * student(freedom).sf(multiple)).min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_the_tables() {
+        for (freedom, multiple) in [(1.0, 12.706), (9.0, 2.262), (30.0, 2.042), (1e6, 1.960)] {
+            assert!((multiple_95(freedom) - multiple).abs() < 1e-3, "{freedom}");
+            assert!((two_sided(multiple, freedom) - 0.05).abs() < 1e-4, "{freedom}");
+        }
+        assert_eq!(two_sided(0.0, 5.0), 1.0);
+        assert_eq!(multiple_95(0.0), multiple_95(1.0));
+    }
+}
