@@ -1,7 +1,7 @@
 //! Saved runs: where the history lies, what is said when a run is saved, and which record a word means. Knows the environment, not SQL.
 
 use crate::failure::Failure;
-use diskproof_history::{Folders, History, NewRun, Outcome, Place, SetAside, Stored, save};
+use diskproof_history::{Folders, History, NewRun, Outcome, Place, Saved, Stored, save};
 use diskproof_model::comparison::{COMPARISON_SCHEMA, Comparison};
 use diskproof_model::record::{RECORD_SCHEMA, Record};
 use rustix::process::geteuid;
@@ -87,7 +87,7 @@ pub fn keep(record: &Record, page: &str, keeping: &Keeping) -> Vec<Remark> {
     match save(&place, &NewRun { record, page: Some(page), label }) {
         Ok(saved) => {
             let id = short(&record.run_id);
-            let moved = saved.set_aside.as_ref().map(|aside| Remark::Warning(moved_text(&place.path, aside)));
+            let moved = moved(&place.path, &saved);
             let name = label.map_or(String::new(), |label| format!(", label {label}"));
             let note = Remark::Note(format!("saved as {id}{name}; 'diskproof show {id}' prints it again"));
             moved.into_iter().chain([note]).collect()
@@ -100,16 +100,19 @@ pub fn keep(record: &Record, page: &str, keeping: &Keeping) -> Vec<Remark> {
 pub fn import(record: &Record, label: Option<&str>, history: Option<&Path>) -> Result<(Outcome, Option<Remark>), Failure> {
     let place = place(history)?;
     let saved = save(&place, &NewRun { record, page: None, label })?;
-    Ok((saved.outcome, saved.set_aside.map(|aside| Remark::Warning(moved_text(&place.path, &aside)))))
+    Ok((saved.outcome, moved(&place.path, &saved)))
 }
 
-fn moved_text(path: &Path, aside: &SetAside) -> String {
+/// What there is to say where a damaged history had to make room.
+fn moved(path: &Path, saved: &Saved) -> Option<Remark> {
+    let aside = saved.set_aside.as_ref()?;
+    let begun = match saved.rescued {
+        0 => "a new one was begun, and none of the old runs could be taken over".to_owned(),
+        1 => "a new one was begun with the one run that could still be read".to_owned(),
+        n => format!("a new one was begun with the {n} runs that could still be read"),
+    };
     let (path, moved) = (path.display(), aside.path.display());
-    format!(
-        "the history {path} was damaged ({}) and is now {moved}; a new one was begun. The program sqlite3 may get runs out of the old one by its \
-         command .recover",
-        aside.what
-    )
+    Some(Remark::Warning(format!("the history {path} was damaged ({}) and is now {moved}; {begun}", aside.what)))
 }
 
 /// The beginning of a run's id.

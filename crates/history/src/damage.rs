@@ -51,13 +51,21 @@ pub(crate) fn set_aside(path: &Path) -> Result<Option<SetAside>, HistoryError> {
 fn damage(path: &Path) -> Result<Option<String>, HistoryError> {
     let look = || {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0))
+        // The longer one also holds tables against their indexes.
+        first_fault(&connection, "integrity_check")
     };
     match look().map_err(|error| HistoryError::sqlite(path, &error)) {
-        Ok(verdict) if verdict == "ok" => Ok(None),
-        Ok(what) | Err(HistoryError::Damaged { what, .. }) => Ok(Some(what)),
-        Err(error) => Err(error),
+        Err(HistoryError::Damaged { what, .. }) => Ok(Some(what)),
+        other => other,
     }
+}
+
+/// The first thing that one of SQLite's own checks finds, as one line; `None` where there is none.
+pub(crate) fn first_fault(connection: &Connection, check: &str) -> rusqlite::Result<Option<String>> {
+    let verdict: String = connection.query_row(&format!("PRAGMA {check}(1)"), [], |row| row.get(0))?;
+    // A line in front of the fault says in which database.
+    let fault = verdict.lines().find(|line| !line.starts_with("***")).unwrap_or(&verdict).trim();
+    Ok((fault != "ok").then(|| fault.to_owned()))
 }
 
 /// Another program's database is not moved, however damaged, nor is a file that has nothing to do with databases.

@@ -54,7 +54,7 @@ pub enum HistoryError {
         what: String,
     },
     /// Its content makes no sense.
-    #[error("the history {} is damaged ({what}); the next run that is saved moves it aside and begins a new one, and the program sqlite3 may get runs out of it by its command .recover", path.display())]
+    #[error("the history {} is damaged ({what}); the next run that is saved moves it aside and begins a new one with all runs that can still be read", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -1,5 +1,6 @@
 //! An open history: the connection, the lock that keeps the file in its place, and what may be changed about runs that are saved.
 
+use crate::damage::first_fault;
 use crate::error::{HistoryError, is_full};
 use crate::filesystem::{Journal, journal_for};
 use crate::lock::{PATIENCE, PlaceLock};
@@ -76,6 +77,14 @@ impl History {
             let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         }
         Ok(removed)
+    }
+
+    /// An error where the file is damaged anywhere, not only where the next step leads.
+    pub(crate) fn vet(&self) -> Result<(), HistoryError> {
+        match first_fault(&self.connection, "quick_check").map_err(|error| self.failed(&error))? {
+            Some(what) => Err(HistoryError::Damaged { path: self.path.clone(), what }),
+            None => Ok(()),
+        }
     }
 
     /// In a transaction that has the lock from its beginning, so that it waits its turn instead of failing halfway.

@@ -64,7 +64,7 @@ fn lists_are_newest_first_and_filters_hold_together() {
         record.targets[0].layers.iter_mut().for_each(|layer| layer.serial = Some("OTHER".to_owned()));
     });
     let history = open(&place);
-    let list = |filter: Filter| history.list(&filter).unwrap().into_iter().map(|run| run.run_id).collect::<Vec<_>>().join(" ");
+    let list = |filter: Filter| history.list(&filter).unwrap().runs.into_iter().map(|run| run.run_id).collect::<Vec<_>>().join(" ");
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(list(Filter::default()), "bb33 aa22 aa11 cc44");
     assert_eq!(list(Filter { limit: Some(2), ..Filter::default() }), "bb33 aa22");
@@ -82,7 +82,7 @@ fn lists_are_newest_first_and_filters_hold_together() {
     assert_eq!(history.labelled("odd").unwrap(), ["bb33", "aa22"]);
     assert_eq!(history.nth_newest(1).unwrap().as_deref(), Some("aa22"));
     assert_eq!(history.nth_newest(4).unwrap(), None);
-    let run = &history.list(&Filter { limit: Some(1), ..Filter::default() }).unwrap()[0];
+    let run = &history.list(&Filter { limit: Some(1), ..Filter::default() }).unwrap().runs[0];
     assert_eq!((run.verb.as_str(), run.host.as_str(), run.disks[0].best_name()), ("run", "db2", "S64FNE0R"));
     assert_eq!((run.figures[0].unit.as_str(), run.figures.len()), ("1/s", 1));
 }
@@ -172,7 +172,7 @@ fn histories_of_all_versions_can_be_read_and_added_to() {
         let stored = open(&place).get("f00d").unwrap().unwrap();
         assert_eq!(stored.record, record("f00d", "2026-11-20T10:00:00Z"), "version {version}");
         assert_eq!((stored.page.as_deref(), stored.label.as_deref()), (Some(PAGE), Some("old")), "version {version}");
-        assert_eq!(open(&place).list(&Filter::default()).unwrap()[0].targets, ["/srv/data"], "version {version}");
+        assert_eq!(open(&place).list(&Filter::default()).unwrap().runs[0].targets, ["/srv/data"], "version {version}");
         save_run(&place, "new").unwrap();
         assert_eq!((ids(&place), integrity(&place)), (vec!["f00d".to_owned(), "new".to_owned()], "ok".to_owned()), "version {version}");
     }

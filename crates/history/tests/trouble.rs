@@ -69,7 +69,7 @@ fn what_was_reported_as_saved_survives_kill_9() {
     let lost: Vec<&String> = all.iter().filter(|id| !there.contains(id)).collect();
     assert!(lost.is_empty(), "{} of {} lost: {lost:?}", lost.len(), all.len());
     assert_eq!(integrity(&place), "ok");
-    assert_eq!(open(&place).list(&Filter::default()).unwrap().len(), there.len());
+    assert_eq!(open(&place).list(&Filter::default()).unwrap().runs.len(), there.len());
     assert_eq!(set_aside(folder.path()), [""; 0].map(std::path::PathBuf::from));
 }
 
@@ -128,11 +128,67 @@ fn a_damaged_history_is_moved_aside_whole_and_a_new_one_begun() {
         assert!(looked_at == damaged, "{what}: changed from {first:?} on, {} bytes were {}", looked_at.len(), damaged.len());
         let saved = save_run(&place, "new").unwrap_or_else(|error| panic!("{what}: {error}"));
         let aside = saved.set_aside.unwrap_or_else(|| panic!("{what}: not moved"));
-        assert_eq!((saved.outcome, ids(&place)), (Outcome::Added, vec!["new".to_owned()]), "{what}");
+        assert_eq!((saved.outcome, ids(&place).len()), (Outcome::Added, 1 + saved.rescued), "{what}");
+        assert!(open(&place).get("new").unwrap().is_some(), "{what}");
         assert!(std::fs::read(&aside.path).unwrap() == damaged, "{what}: kept as it was");
         assert_eq!(set_aside(folder.path()), [aside.path], "{what}");
         assert_eq!((integrity(&place), save_run(&place, "next").unwrap().set_aside), ("ok".to_owned(), None), "{what}");
     }
+}
+
+/// What happens to a few bytes or pages of a history, one at a time.
+fn scratched(whole: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
+    let mut bytes = whole.to_vec();
+    let (kind, page, at) = (random(4), 4096 * random(whole.len() / 4096), random(whole.len() - 64));
+    match kind {
+        0 => bytes[page..page + 4096].fill(0),
+        1 => bytes[page..page + 4096].iter_mut().for_each(|byte| *byte = random(256) as u8),
+        2 => bytes[at..at + 64].iter_mut().for_each(|byte| *byte = random(256) as u8),
+        _ => bytes.truncate(at),
+    }
+    bytes
+}
+
+#[test]
+fn what_is_saved_into_a_damaged_history_can_be_found_again_and_what_is_left_of_it_is_taken_over() {
+    const RUNS: usize = 12;
+    let folder = tempfile::tempdir().unwrap();
+    let place = place(folder.path());
+    (0..RUNS).for_each(|n| drop(save_run(&place, &format!("old{n:02}")).unwrap()));
+    let whole = std::fs::read(&place.path).unwrap();
+    let mut state = 7_u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let (mut moved, mut rescued) = (0, 0);
+    for round in 0..40 {
+        for file in std::fs::read_dir(folder.path()).unwrap() {
+            std::fs::remove_file(file.unwrap().path()).unwrap();
+        }
+        std::fs::write(&place.path, scratched(&whole, &mut random)).unwrap();
+        let saved = match save_run(&place, "new") {
+            Ok(saved) => saved,
+            // The header's version was hit: nobody knows what this is.
+            Err(HistoryError::Newer { .. } | HistoryError::Foreign { .. }) => continue,
+            Err(error) => panic!("round {round}: {error}"),
+        };
+        // Whatever was hit: the run that was reported as saved is listed, found and whole, as is every one that was taken over.
+        let history = open(&place);
+        let listing = history.list(&Filter::default()).unwrap_or_else(|error| panic!("round {round}: {error}"));
+        assert!(listing.runs.iter().any(|run| run.run_id == "new"), "round {round}");
+        assert!(history.get("new").unwrap().is_some(), "round {round}");
+        if saved.set_aside.is_some() {
+            assert_eq!((listing.runs.len(), listing.unreadable.len()), (1 + saved.rescued, 0), "round {round}");
+            assert!(listing.runs.iter().all(|run| history.get(&run.run_id).unwrap().is_some()), "round {round}");
+            (moved, rescued) = (moved + 1, rescued + saved.rescued);
+        } else {
+            // What was hit lies inside one run, or where nothing is.
+            assert!(listing.runs.len() + listing.unreadable.len() == 1 + RUNS && listing.unreadable.len() <= 1, "round {round}");
+        }
+        assert_eq!(save_run(&place, "next").unwrap().set_aside, None, "round {round}");
+    }
+    assert!(moved > 15 && rescued > moved * RUNS / 2, "{rescued} of {}", moved * RUNS);
 }
 
 #[test]

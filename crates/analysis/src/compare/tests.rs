@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 mod conditions;
 mod latencies;
 mod limits;
+mod odds;
 mod surveys;
 mod verdicts;
 

@@ -4,7 +4,7 @@ use crate::args::ColorWhen;
 use crate::failure::{Exit, Failure};
 use crate::output::{Voice, complain, remark, style, to_stdout, unless_unread, write_in_locale};
 use crate::saved::{Kept, empty_text, import, load, open, parse_label, place, run_id, short};
-use diskproof_history::{Filter, History as Opened, Outcome};
+use diskproof_history::{Filter, History as Opened, Listing, Outcome};
 use diskproof_model::saved::SavedRun;
 use diskproof_report::{json, terminal};
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
@@ -150,10 +150,14 @@ pub fn history(history: &History) -> anyhow::Result<Exit> {
 
 fn list(list: &List) -> anyhow::Result<Exit> {
     let place = place(list.kept.file())?;
-    let runs = match Opened::open(&place).map_err(Failure::History)? {
+    let Listing { runs, unreadable } = match Opened::open(&place).map_err(Failure::History)? {
         Some(history) => history.list(&list.filter()).map_err(Failure::History)?,
-        None => Vec::new(),
+        None => Listing::default(),
     };
+    if let Some(first) = unreadable.first() {
+        let (count, id) = (counted(unreadable.len()), short(first));
+        complain(&format!("warning: {count} cannot be read and is left out, such as {id}; something wrote over the history"));
+    }
     if runs.is_empty() && !list.json {
         match list.filter() == Filter::default() {
             true => complain(&empty_text(&place.path)),
