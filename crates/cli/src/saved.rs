@@ -1,12 +1,13 @@
 //! Saved runs: where the history lies, what is said when a run is saved, and which record a word means. Knows the environment, not SQL.
 
 use crate::failure::Failure;
-use diskproof_history::{Folders, History, NewRun, Outcome, Place, Saved, Stored, save};
+use diskproof_history::{Folders, History, NewRun, Outcome, Place, Stored, save};
 use diskproof_model::comparison::{COMPARISON_SCHEMA, Comparison};
 use diskproof_model::record::{RECORD_SCHEMA, Record};
 use rustix::process::geteuid;
 use std::ffi::OsString;
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,8 @@ pub const SHORT_ID: usize = 8;
 const PREFIX_MIN: usize = 4;
 /// Longer labels would not fit into a list.
 const LABEL_MAX: usize = 40;
+/// Longer files are no records: those of hours, with every series and histogram, have a few megabytes.
+const RECORD_BYTES_MAX: u64 = 256 << 20;
 /// Names the newest run.
 const LATEST: &str = "latest";
 
@@ -104,7 +107,7 @@ pub fn import(record: &Record, label: Option<&str>, history: Option<&Path>) -> R
 }
 
 /// What there is to say where a damaged history had to make room.
-fn moved(path: &Path, saved: &Saved) -> Option<Remark> {
+fn moved(path: &Path, saved: &diskproof_history::Saved) -> Option<Remark> {
     let aside = saved.set_aside.as_ref()?;
     let begun = match saved.rescued {
         0 => "a new one was begun, and none of the old runs could be taken over".to_owned(),
@@ -323,16 +326,22 @@ fn is_file(reference: &str) -> bool {
 
 /// What is in a file, or comes through stdin (`-`); `None` for a word that names no file.
 fn from_file(reference: &str) -> Result<Option<Saved>, Failure> {
-    let unreadable = |error: std::io::Error| Failure::Usage(format!("{reference} cannot be read: {error}"));
-    let mut text = String::new();
-    if reference == "-" {
-        std::io::stdin().lock().read_to_string(&mut text).map_err(unreadable)?;
+    let unreadable = |error: io::Error| Failure::Usage(format!("{reference} cannot be read: {error}"));
+    let text = if reference == "-" {
+        read_up_to_max(std::io::stdin().lock())
     } else if is_file(reference) {
-        text = std::fs::read_to_string(reference).map_err(unreadable)?;
+        File::open(reference).and_then(read_up_to_max)
     } else {
         return Ok(None);
-    }
-    parse(&text).map(Some).map_err(|why| Failure::Usage(format!("{reference}: {why}")))
+    };
+    parse(&text.map_err(unreadable)?).map(Some).map_err(|why| Failure::Usage(format!("{reference}: {why}")))
+}
+
+/// Something without an end, such as a device, must not fill the memory.
+fn read_up_to_max(from: impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    let read = from.take(RECORD_BYTES_MAX + 1).read_to_string(&mut text)? as u64;
+    if read > RECORD_BYTES_MAX { Err(io::Error::other("it is larger than any record")) } else { Ok(text) }
 }
 
 /// The record or comparison in JSON, or in the raw-data block of a report page.

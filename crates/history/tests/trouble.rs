@@ -162,7 +162,9 @@ fn what_is_saved_into_a_damaged_history_can_be_found_again_and_what_is_left_of_i
         (state >> 33) as usize % below
     };
     let (mut moved, mut rescued) = (0, 0);
-    for round in 0..40 {
+    std::fs::write(&place.path, &whole[..whole.len() * 3 / 4]).unwrap();
+    assert!(save_run(&place, "new").unwrap().rescued >= RUNS / 2, "three quarters of the file are left");
+    for round in 0..24 {
         for file in std::fs::read_dir(folder.path()).unwrap() {
             std::fs::remove_file(file.unwrap().path()).unwrap();
         }
@@ -188,7 +190,7 @@ fn what_is_saved_into_a_damaged_history_can_be_found_again_and_what_is_left_of_i
         }
         assert_eq!(save_run(&place, "next").unwrap().set_aside, None, "round {round}");
     }
-    assert!(moved > 15 && rescued > moved * RUNS / 2, "{rescued} of {}", moved * RUNS);
+    assert!(moved > 8 && rescued > moved * RUNS / 2, "{rescued} of {}", moved * RUNS);
 }
 
 #[test]

@@ -202,7 +202,8 @@ const KINDS: [(&str, Kind); 16] = [
 fn table() {
     let runs: u64 = std::env::var("RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let depth: usize = std::env::var("DEPTH").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
-    for (name, kind) in KINDS {
+    let wanted = std::env::var("KIND").unwrap_or_default();
+    for (name, kind) in KINDS.into_iter().filter(|(name, _)| name.contains(&wanted)) {
         for seconds in [2.0, 5.0, 10.0, 30.0] {
             let disk = Disk { kind, mean_ns: 1e6, channels: depth.min(8), depth };
             let mut line = format!("{name:<20} {seconds:>3} s");
