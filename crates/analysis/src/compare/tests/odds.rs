@@ -1,13 +1,13 @@
 //! How often verdicts are right: pairs of runs on simulated disks whose speed differs by a known share, under many kinds of noise, through the records that
-//! the program saves. docs/compare.md tells the shares found with `ODDS=200` and an optimized build:
-//! `ODDS=200 cargo test --config 'profile.test.package.diskproof-analysis.opt-level=2' -p diskproof-analysis compare::tests::odds -- --nocapture`
+//! the program saves. docs/compare.md tells the shares found with `ODDS=60` and an optimized build:
+//! `ODDS=60 cargo test --config 'profile.test.package.diskproof-analysis.opt-level=2' -p diskproof-analysis compare::tests::odds -- --nocapture --ignored`
 
 use super::*;
 use crate::dice::Dice;
 
-/// Pairs of each kind; a few in the daily run, where the shares below must hold all the same.
-fn pairs() -> u64 {
-    std::env::var("ODDS").ok().and_then(|n| n.parse().ok()).unwrap_or(20)
+/// A number that whoever asks for the table may set.
+fn asked(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(otherwise)
 }
 
 /// What makes one request take longer than another. Every kind has the same mean of 1.
@@ -160,9 +160,9 @@ impl Outcome {
 }
 
 /// Holds so many pairs of sides of `runs` runs each against each other.
-fn outcome(disk: Disk, speed: f64, seconds: f64, runs: u64) -> Outcome {
+fn outcome(disk: Disk, speed: f64, seconds: f64, (pairs, runs): (u64, u64)) -> Outcome {
     let mut outcome = Outcome::default();
-    for pair in 0..pairs() {
+    for pair in 0..pairs {
         let side = |speed: f64, from: u64| -> Vec<Record> { (0..runs).map(|n| disk.run(speed, seconds, from + pair * runs + n)).collect() };
         let (a, b) = (side(1.0, 1), side(speed, 1_000_001));
         for m in held(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>()).metrics {
@@ -200,15 +200,14 @@ const KINDS: [(&str, Kind); 16] = [
 #[test]
 #[ignore = "prints a table for docs/compare.md; minutes"]
 fn table() {
-    let runs: u64 = std::env::var("RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
-    let depth: usize = std::env::var("DEPTH").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let (sizes, depth) = ((asked("ODDS", 60), asked("RUNS", 1)), asked("DEPTH", 1) as usize);
     let wanted = std::env::var("KIND").unwrap_or_default();
     for (name, kind) in KINDS.into_iter().filter(|(name, _)| name.contains(&wanted)) {
         for seconds in [2.0, 5.0, 10.0, 30.0] {
             let disk = Disk { kind, mean_ns: 1e6, channels: depth.min(8), depth };
             let mut line = format!("{name:<20} {seconds:>3} s");
             for speed in [1.0, 1.03, 1.1] {
-                let o = outcome(disk, speed, seconds, runs);
+                let o = outcome(disk, speed, seconds, sizes);
                 let [same, better, worse, undecided] =
                     [Verdict::Same, Verdict::Better, Verdict::Worse, Verdict::Undecided].map(|v| o.share(v));
                 line += &format!(" | {same:>3.0} {better:>3.0} {worse:>3.0} {undecided:>3.0} {:?}", o.wrong);
@@ -216,4 +215,42 @@ fn table() {
             eprintln!("{line}");
         }
     }
+}
+
+/// One request at a time of 1 ms.
+fn slow(kind: Kind) -> Disk {
+    Disk { kind, mean_ns: 1e6, channels: 1, depth: 1 }
+}
+
+#[test]
+fn ten_percent_are_never_reversed() {
+    // A pace that stays as long as a run lasts is beyond what one run can tell, and that of a day too.
+    let told =
+        KINDS.into_iter().filter(|(_, kind)| !matches!(kind, Kind::Days(_) | Kind::Regimes(0.5)) && *kind != Kind::Wandering(0.05, 1.0));
+    for (name, kind) in told {
+        let outcome = outcome(slow(kind), 1.1, 5.0, (6, 1));
+        assert!(outcome.share(Verdict::Worse) == 0.0 && outcome.wrong.is_empty(), "{name}: {outcome:?}");
+    }
+}
+
+#[test]
+fn who_takes_the_advice_gets_a_verdict() {
+    // Of what is undecided after 2 s, most must be decided by the advised time; what advises more than 60 s is left out to save time.
+    let (mut advised, mut decided) = (0, 0);
+    for (kind, speed) in [(Kind::Even, 1.0), (Kind::Even, 1.03), (Kind::Exponential, 1.1)] {
+        for seed in 0..16 {
+            let held = |seconds: f64, from: u64| {
+                let (a, b) = (slow(kind).run(1.0, seconds, from + seed), slow(kind).run(speed, seconds, from + seed + 500));
+                held(&[&a], &[&b]).metrics.into_iter().find(|m| m.headline).unwrap()
+            };
+            let first = held(2.0, 1);
+            let Some(seconds) = first.needed.and_then(|needed| needed.measure_ns).map(|ns| ns as f64 / 1e9).filter(|s| *s <= 60.0) else {
+                continue;
+            };
+            assert!(first.verdict == Verdict::Undecided && seconds > 2.0, "{first:?}");
+            let then = held(seconds, 10_000).verdict;
+            (advised, decided) = (advised + 1, decided + u32::from(then != Verdict::Undecided));
+        }
+    }
+    assert!(advised >= 12 && decided * 10 >= advised * 7, "{decided} of {advised} decided");
 }
