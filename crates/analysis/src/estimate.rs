@@ -282,7 +282,7 @@ pub(crate) fn widening(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     // The estimate of a correlation ρ from n values is too low by about (1 + 3ρ)/n (Marriott & Pope 1954), which is solved for ρ here.
     let rho = ((autocorrelation(values) + 1.0 / n) / (1.0 - 3.0 / n).max(0.25)).clamp(0.0, CORRELATION_MAX);
-    let of_mean = ((1.0 + rho) / (1.0 - rho) - 2.0 * rho / n * (1.0 - rho.powf(n)) / (1.0 - rho).powi(2)) / n;
+    let of_mean = ((1.0 + rho) / (1.0 - rho) - 2.0 * rho / n * (1.0 - rho.powi(values.len() as i32)) / (1.0 - rho).powi(2)) / n;
     ((n - 1.0) * of_mean / (1.0 - of_mean)).max(1.0)
 }
 
