@@ -153,7 +153,10 @@ fn names_of_the_contract(record: &Value) {
         }
     };
     has("", "schema tool method run_id started partial host plan targets measurements findings advice");
-    assert_eq!((at("/schema"), at("/tool/name"), at("/method")), (&json!("diskproof.record/1"), &json!("diskproof"), &json!(1)));
+    assert_eq!(
+        (at("/schema"), at("/tool/name"), at("/method")),
+        (&json!("diskproof.record/1"), &json!("diskproof"), &json!(METHOD_VERSION))
+    );
     assert!(at("/tool/version").is_string() && at("/started").as_str().unwrap().ends_with('Z'));
     assert_eq!((at("/partial"), at("/targets/0/kind")), (&json!(false), &json!("directory")));
     has("/targets/0", "path size_bytes layers");

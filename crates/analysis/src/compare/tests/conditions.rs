@@ -55,7 +55,8 @@ fn nothing_compares_across_methods_or_kinds_of_target() {
     other_method.method += 1;
     let candidate = held(&[&healthy], &[&other_method]);
     assert_eq!(candidate.headline.not_comparable, 8);
-    assert_eq!(candidate.summary, "B cannot be compared with A: A: measuring method 1, B: measuring method 2.");
+    let (ours, theirs) = (healthy.method, other_method.method);
+    assert_eq!(candidate.summary, format!("B cannot be compared with A: A: measuring method {ours}, B: measuring method {theirs}."));
     let device = changed(|run| run.0.targets[0].kind = diskproof_model::target::TargetKind::BlockDevice);
     assert_eq!(held(&[&healthy], &[&device]).all.not_comparable, held(&[&healthy], &[&device]).all.total());
 }
