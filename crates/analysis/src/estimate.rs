@@ -79,7 +79,8 @@ pub fn rate_after(series: &TimeSeries, wall_ns: u64, settling: Settling) -> Rate
     let dropped = settling.settling_ns.saturating_sub(series.start_ns).div_ceil(series.interval_ns) as usize;
     let steady = |count: fn(&Cell) -> u64| {
         let values = per_cell(series, wall_ns, count);
-        batch_means(values.get(dropped..).unwrap_or_default())
+        let values = values.get(dropped..).unwrap_or_default();
+        batch_means(values).map(|means| (means, burst(values)))
     };
     let total = series.total();
     let scale = 1e9 / series.interval_ns as f64;
@@ -89,10 +90,11 @@ pub fn rate_after(series: &TimeSeries, wall_ns: u64, settling: Settling) -> Rate
         let done: u64 = series.cells.iter().skip(dropped).map(count).sum();
         if time_ns == 0 { 0.0 } else { done as f64 * 1e9 / time_ns as f64 }
     };
-    // Counting cannot tell the rate better than to one operation more or less, even where every batch holds the same number.
+    // Counting cannot tell the rate better than to one operation more or less, or to one burst where they complete in bursts, even where every batch holds
+    // the same number.
     let estimate = |count: fn(&Cell) -> u64, one: f64, whole: u64, unit: &str| match steady(count) {
-        Some(b) if whole > 0 => {
-            let half_width = b.half_width.max(one / b.cells as f64);
+        Some((b, burst)) if whole > 0 => {
+            let half_width = b.half_width.max(one.max(burst) / b.cells as f64);
             Estimate { n: b.n as u64, value: per_second(count, dropped), half_width_95: Some(half_width * scale), unit: unit.to_owned() }
         }
         _ => Estimate { n: 1, value: per_second(count, 0), half_width_95: None, unit: unit.to_owned() },
@@ -117,7 +119,8 @@ pub fn precise_enough(series: &TimeSeries, goal: f64) -> bool {
     let known = |values: &[f64], goal: f64| {
         let (dropped, settled) = settle(values);
         let steady = &values[dropped..];
-        let precise = |b: BatchMeans| b.n >= STOP_BATCHES_MIN && b.mean > 0.0 && b.half_width.max(1.0 / b.cells as f64) <= goal * b.mean;
+        let grain = burst(steady).max(1.0);
+        let precise = |b: BatchMeans| b.n >= STOP_BATCHES_MIN && b.mean > 0.0 && b.half_width.max(grain / b.cells as f64) <= goal * b.mean;
         settled == Some(true) && dropped * SETTLING_PARTS_MIN <= full && batch_means(steady).is_some_and(precise) && !begins_off(steady)
     };
     known(&values, goal) && known(&values[..full / 2], goal * std::f64::consts::SQRT_2)
@@ -233,6 +236,18 @@ fn begins_off(values: &[f64]) -> bool {
     let error = (variance(last) * (1.0 / first.len() as f64 + 1.0 / last.len() as f64)).sqrt();
     let difference = (mean(first) - mean(last)).abs();
     difference > LEVEL_MIN * mean(last) && difference > student::multiple_95((last.len() - 1) as f64) * error
+}
+
+/// How much more a full cell holds than an empty one: where requests that began together stay together, all of a queue, and the edges of the measured time
+/// decide whether one such convoy more or less is counted.
+fn burst(values: &[f64]) -> f64 {
+    if values.is_empty() {
+        return 0.0;
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let at = |share: usize| sorted[(sorted.len() - 1) * share / 100];
+    at(95) - at(5)
 }
 
 /// A mean per cell and how well it is known.
@@ -441,6 +456,20 @@ mod tests {
         assert_eq!((result.settled, result.settling_ns, result.ops.value), (Some(true), 0, 2000.0));
         assert_eq!(result.ops.half_width_95, Some(0.25), "one operation in 4 s");
         assert!(precise_enough(&series, 0.02));
+    }
+
+    #[test]
+    fn convoys_are_known_no_better_than_to_one_of_them() {
+        // Eight requests of 20.14 ms each that stay together for 2 s: 99 or 100 times eight, whatever the batches say.
+        for phase in 0..20 {
+            let convoys = series((0..200_u64).map(|cell| {
+                let reached = |ms: u64| (ms * 100 + phase * 100) / 2014;
+                (reached(cell * 10 + 10) - reached(cell * 10)) as f64 * 8.0
+            }));
+            let result = rate(&convoys, 200 * CELL_NS).ops;
+            let truth = 8.0 / 0.02014;
+            assert!((result.value - truth).abs() <= result.half_width_95.unwrap(), "{result:?} is not {truth}");
+        }
     }
 
     #[test]
