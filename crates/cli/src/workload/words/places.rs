@@ -98,7 +98,7 @@ impl FromStr for Zones {
         for (sum, name) in sums.into_iter().zip(["accesses", "sizes"]) {
             // Thirds of 33.33 are meant as thirds.
             if (sum - 100.0).abs() > 0.1 {
-                return Err(WordError::Value(format!("'{text}': the {name} add up to {sum:.4} %; make it 100")));
+                return Err(WordError::Value(format!("'{text}': the {name} add up to {} %; make it 100", (sum * 1e4).round() / 1e4)));
             }
         }
         Ok(Self(zones))
