@@ -140,6 +140,11 @@ fn queue(w: &WorkloadRecord) -> Vec<String> {
     if jobs(w) > 1 {
         words.push("--thread".to_owned());
     }
+    // A quarter of the queue goes to the kernel in one call, which makes one request of neighbours; one by one they stay apart.
+    let is_ordered = !matches!(w.access, Access::Random { .. } | Access::Zoned { .. });
+    if is_ordered && !is_blocking(w.engine) && w.depth >= 8 {
+        words.push(format!("--iodepth_batch_submit={}", (w.depth / 4).min(32)));
+    }
     words
 }
 
