@@ -79,6 +79,8 @@ impl<'a> Counted<'a> {
 
 struct Hit<'a> {
     counted: Counted<'a>,
+    /// What others did more of: read or wrote.
+    did: &'static str,
     excess: u64,
     share: f64,
     evidence: Evidence,
@@ -93,9 +95,10 @@ fn check(record: &Record) -> Option<Finding> {
         code: RULE.code.to_owned(),
         severity: heaviest(hits.iter().map(severity)),
         claim: format!(
-            "Others used the disk during {}: in {} the disk moved {} more than was asked for ({}). {}",
+            "Others used the disk during {}: in {} the disk {} {} more than was asked for ({}). {}",
             places(record, hits.iter().map(|h| h.counted.index)),
             worst.counted.name,
+            worst.did,
             format_bytes(worst.excess),
             percent(worst.share),
             culprits(record, &hits)
@@ -121,14 +124,14 @@ fn hit(counted: Counted<'_>) -> Option<Hit<'_>> {
     let read_by_others = if reads_only_what_is_asked(&counted) { reads } else { shown(reads, named(|p| p.read_bytes)) };
     let written_by_others =
         if asked.write_bytes == 0 && !multiplies_writes(target) { writes } else { shown(writes, named(|p| p.write_bytes)) };
-    let (place, did, ours, excess) = if read_by_others >= written_by_others {
-        ("read_bytes", device.read_bytes, asked.read_bytes, read_by_others)
+    let (did, place, all, ours, excess) = if read_by_others >= written_by_others {
+        ("read", "read_bytes", device.read_bytes, asked.read_bytes, read_by_others)
     } else {
-        ("write_bytes", device.write_bytes, asked.write_bytes, written_by_others)
+        ("wrote", "write_bytes", device.write_bytes, asked.write_bytes, written_by_others)
     };
     let threshold = ours as f64 + (SHARE_MIN * asked.total() as f64).max(EXCESS_BYTES_MIN as f64);
-    let evidence = Evidence { path: format!("{}/{place}", counted.path()), observed: did as f64, threshold, unit: "B".to_owned() };
-    is_real(excess).then(|| Hit { excess, share: excess as f64 / asked.total().max(1) as f64, evidence, counted })
+    let evidence = Evidence { path: format!("{}/{place}", counted.path()), observed: all as f64, threshold, unit: "B".to_owned() };
+    is_real(excess).then(|| Hit { did, excess, share: excess as f64 / asked.total().max(1) as f64, evidence, counted })
 }
 
 /// Whether every read at the disks is either ours or somebody else's: no read-ahead, no small block rounded up to a large one, no old data
@@ -235,7 +238,7 @@ pub(super) mod tests {
             s.device.others = vec![process("pg_dump", s.asked.read_bytes / 5, 0)];
         });
         let finding = finding.unwrap();
-        assert!(finding.claim.starts_with("Others used the disk during the survey: in the survey the disk moved 1."), "{}", finding.claim);
+        assert!(finding.claim.starts_with("Others used the disk during the survey: in the survey the disk read 1."), "{}", finding.claim);
         assert!(finding.claim.contains("(20 %). Busiest meanwhile, on any disk: pg_dump"), "{}", finding.claim);
         assert_eq!(finding.evidence[0].path, "/surface/device/read_bytes");
         let rounded = surveyed(|s| {
