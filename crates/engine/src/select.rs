@@ -99,7 +99,7 @@ fn read_one(mut backend: impl Backend, len: u32, readable: bool) -> io::Result<(
     let mut outcome = None;
     while outcome.is_none() {
         backend.wait(Patience::Completion)?;
-        outcome = backend.reap().map(|(_, result)| result);
+        backend.reap(&mut |_, result| outcome = Some(result));
     }
     match outcome {
         // An I/O error is the disk's, not the interface's: the run will count it.

@@ -66,9 +66,11 @@ impl Backend for FakeBackend {
         Ok(())
     }
 
-    fn reap(&mut self) -> Option<(u32, i32)> {
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
         let now = self.clock.now();
-        self.in_flight.pop_if(|(done_ns, ..)| *done_ns <= now).map(|(_, slot, result)| (slot, result))
+        while let Some((_, slot, result)) = self.in_flight.pop_if(|(done_ns, ..)| *done_ns <= now) {
+            sink(slot, result);
+        }
     }
 
     fn buffers(&self) -> &Buffers {

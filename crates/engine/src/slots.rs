@@ -44,7 +44,9 @@ pub struct Timing {
 pub struct Slots {
     slots: Vec<Slot>,
     timings: Vec<Timing>,
-    free: Vec<u32>,
+    /// Numbers of free slots; those below `free_len` count.
+    free: Box<[u32]>,
+    free_len: usize,
 }
 
 impl Slots {
@@ -52,19 +54,20 @@ impl Slots {
     pub fn new(depth: u32) -> Self {
         let idle = Slot { start_ns: 0, offset: 0, len: 0, left: 0, stage: Stage::Sync };
         let timings = vec![Timing::default(); depth as usize];
-        Self { slots: vec![idle; depth as usize], timings, free: (0..depth).rev().collect() }
+        Self { slots: vec![idle; depth as usize], timings, free: (0..depth).rev().collect(), free_len: depth as usize }
     }
 
     /// A free slot, if there is one; it stays free until [`Slots::take`].
     #[inline(always)]
     pub fn peek(&self) -> Option<u32> {
-        self.free.last().copied()
+        self.free.get(self.free_len.wrapping_sub(1)).copied()
     }
 
     /// Puts the slot that `peek` showed to use.
     #[inline(always)]
     pub fn take(&mut self, slot: Slot) {
-        if let Some(index) = self.free.pop() {
+        if let Some(index) = self.peek() {
+            self.free_len -= 1;
             self.slots[index as usize] = slot;
         }
     }
@@ -84,13 +87,14 @@ impl Slots {
     /// Frees a slot.
     #[inline(always)]
     pub fn free(&mut self, index: u32) {
-        self.free.push(index);
+        self.free[self.free_len] = index;
+        self.free_len += 1;
     }
 
     /// How long the operations in flight have taken up to `at_ns`, added up: a sync counts from its own start, as the write before it is done.
     pub fn in_flight_ns(&self, at_ns: u64) -> u64 {
         let mut is_free = vec![false; self.slots.len()];
-        self.free.iter().for_each(|index| is_free[*index as usize] = true);
+        self.free[..self.free_len].iter().for_each(|index| is_free[*index as usize] = true);
         let busy = self.slots.iter().zip(&self.timings).zip(is_free).filter(|(_, is_free)| !is_free);
         let start = |slot: &Slot, timing: &Timing| if slot.stage == Stage::Sync { timing.sync_start_ns } else { slot.start_ns };
         busy.map(|((slot, timing), _)| at_ns.saturating_sub(start(slot, timing))).sum()
@@ -99,6 +103,6 @@ impl Slots {
     /// Slots in flight.
     #[inline(always)]
     pub fn in_flight(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len() - self.free_len
     }
 }

@@ -19,17 +19,18 @@ pub enum Intended {
     SameAsStart,
 }
 
-/// Operations one after another of the same kind and latency: all of a batch that started in one call and was reaped at one time. They are booked together.
+/// Operations one after another of the same kind, size and latency: all of a batch that started in one call and was reaped at one time. They are booked together.
 #[derive(Debug, Clone, Copy)]
 struct Streak {
     kind: OpKind,
     latency_ns: u64,
+    /// Of each.
+    bytes: u32,
     ops: u64,
-    bytes: u64,
 }
 
 impl Streak {
-    const NONE: Self = Self { kind: OpKind::Read, latency_ns: 0, ops: 0, bytes: 0 };
+    const NONE: Self = Self { kind: OpKind::Read, latency_ns: 0, bytes: 0, ops: 0 };
 }
 
 #[derive(Debug)]
@@ -57,7 +58,7 @@ pub struct Tally {
     errnos: BTreeMap<(OpKind, i32), u64>,
     failures_in_row: u32,
     last_errno: i32,
-    last_read: Option<(u32, u32)>,
+    last_read: Option<u32>,
 }
 
 const KINDS: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Commit];
@@ -96,25 +97,24 @@ impl Tally {
     /// Counts one operation that is done.
     #[inline(always)]
     pub fn record(&mut self, kind: OpKind, bytes: u32, latency_ns: u64, now: u64) {
-        if latency_ns != self.streak.latency_ns || kind != self.streak.kind {
+        if latency_ns != self.streak.latency_ns || kind != self.streak.kind || bytes != self.streak.bytes {
             self.book_streak();
-            (self.streak.kind, self.streak.latency_ns) = (kind, latency_ns);
+            (self.streak.kind, self.streak.latency_ns, self.streak.bytes) = (kind, latency_ns, bytes);
         }
         self.streak.ops += 1;
-        self.streak.bytes += u64::from(bytes);
         self.last_ns = now;
     }
 
-    /// Books what was counted since the kind or the latency last changed.
+    /// Books what was counted since the kind, the size or the latency last changed.
     #[inline(always)]
     fn book_streak(&mut self) {
-        let Streak { kind, latency_ns, ops, bytes } = std::mem::replace(&mut self.streak, Streak::NONE);
+        let Streak { kind, latency_ns, bytes, ops } = std::mem::replace(&mut self.streak, Streak::NONE);
         if ops == 0 {
             return;
         }
         let lane = &mut self.lanes[kind as usize];
         lane.cell.ops += ops;
-        lane.cell.bytes += bytes;
+        lane.cell.bytes += u64::from(bytes) * ops;
         lane.cell.latency_max_ns = lane.cell.latency_max_ns.max(latency_ns);
         lane.latency_min_ns = lane.latency_min_ns.min(latency_ns);
         lane.latency_sum_ns += latency_ns * ops;
@@ -148,12 +148,12 @@ impl Tally {
 
     /// Remembers where the newest data lies.
     #[inline(always)]
-    pub fn note_read(&mut self, slot: u32, len: u32) {
-        self.last_read = Some((slot, len));
+    pub fn note_read(&mut self, slot: u32) {
+        self.last_read = Some(slot);
     }
 
-    /// Slot and length of the newest data, once.
-    pub fn take_last_read(&mut self) -> Option<(u32, u32)> {
+    /// The slot of the newest data, once.
+    pub fn take_last_read(&mut self) -> Option<u32> {
         self.last_read.take()
     }
 
@@ -295,10 +295,11 @@ mod tests {
         tally.roll(0, &published);
         let (read, write) = (OpKind::Read, OpKind::Write);
         let steps = [(read, 500), (read, 500), (write, 500), (read, 500), (read, 0), (read, 0), (write, 700), (write, 700), (write, 300)];
-        steps.iter().for_each(|(kind, latency_ns)| tally.record(*kind, 4096, *latency_ns, 1000));
+        let sizes = [512, 4096, 4096, 512, 512, 512, 4096, 512, 512];
+        steps.iter().zip(sizes).for_each(|((kind, latency_ns), bytes)| tally.record(*kind, bytes, *latency_ns, 1000));
         tally.roll(2000, &published);
         let (ops, asked) = tally.finish();
-        assert_eq!((asked.read_bytes, asked.write_bytes), (5 * 4096, 4 * 4096));
+        assert_eq!((asked.read_bytes, asked.write_bytes), (4096 + 4 * 512, 2 * 4096 + 2 * 512));
         for kind in [read, write] {
             let mut expected = LatencyHistogram::new();
             steps.iter().filter(|(of, _)| *of == kind).for_each(|(_, latency_ns)| expected.record(*latency_ns));

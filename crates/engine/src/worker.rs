@@ -132,7 +132,13 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let mut now = self.clock.now().max(self.last_now_ns);
         loop {
             let feed = &mut self.feed;
-            self.backend.enqueue(&mut |buffers| feed.next(now, buffers))?;
+            match feed.burst(now) {
+                Some(mut burst) => {
+                    self.backend.enqueue(&mut |_| burst.next())?;
+                    burst.end();
+                }
+                None => self.backend.enqueue(&mut |buffers| feed.next(now, buffers))?,
+            }
             if self.feed.slots.in_flight() == 0 {
                 if self.feed.ended() {
                     self.end(Ending::Allowance, now);
@@ -153,9 +159,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 self.roll(now);
             }
             let (feed, tally) = (&mut self.feed, &mut self.tally);
-            while let Some((slot, result)) = self.backend.reap() {
-                tally.complete(feed, slot, result, now);
-            }
+            self.backend.reap(&mut |slot, result| tally.complete(feed, slot, result, now));
             if rolled {
                 self.look_around(now);
                 self.last_now_ns = now;
@@ -191,9 +195,10 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// After the completions of the last batch: the slots that they freed are not yet in use again.
     #[cold]
     fn look_around(&mut self, now: u64) {
-        if let Some((slot, len)) = self.tally.take_last_read()
+        if let Some(slot) = self.tally.take_last_read()
             && self.feed.slots.peek() == Some(slot)
         {
+            let len = self.feed.slots.get(slot).len;
             self.zero_blocks.sampled += 1;
             self.zero_blocks.zero += u64::from(self.backend.buffers().is_zero(slot as usize, len as usize));
         }
@@ -253,7 +258,7 @@ impl Tally {
         match stage {
             Stage::Transfer(Direction::Read) => {
                 self.record(OpKind::Read, len, latency_ns, now);
-                self.note_read(index, len);
+                self.note_read(index);
             }
             Stage::Transfer(Direction::Write) if feed.after_write == AfterWrite::Nothing => {
                 self.record(OpKind::Write, len, latency_ns, now)

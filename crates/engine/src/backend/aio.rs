@@ -103,6 +103,24 @@ impl AioBackend {
         })
     }
 
+    /// Queues a request; what AIO cannot do is done now.
+    #[inline(always)]
+    fn prepare(&mut self, request: &Request) {
+        let opcode = match request.op {
+            Op::Read => IOCB_CMD_PREAD,
+            Op::Write => IOCB_CMD_PWRITE,
+            Op::Sync(call) => return self.at_once.push((request.slot, sync(self.fd.as_raw_fd(), call))),
+            Op::WriteBack => return self.at_once.push((request.slot, write_back(self.fd.as_raw_fd(), request.offset, request.len))),
+        };
+        // The rest of the control block is the same for every request of the slot.
+        let iocb = &mut self.iocbs[request.slot as usize];
+        iocb.opcode = opcode;
+        iocb.buf = self.buffers.slot(request.buffer as usize) as u64 + u64::from(request.skip);
+        iocb.nbytes = u64::from(request.len);
+        iocb.offset = request.offset as i64;
+        self.queued.push(iocb);
+    }
+
     /// Sends what waits, without waiting for completions.
     fn send(&mut self) -> io::Result<()> {
         let sent = self.queued.len() as u32;
@@ -121,19 +139,21 @@ impl AioBackend {
         if tail >= head { tail - head } else { tail + nr - head }
     }
 
-    /// The next event in the kernel's ring. Nobody else reads it.
+    /// The events in the kernel's ring that were seen. Nobody else reads them.
     #[inline(always)]
-    fn read(&mut self) -> Option<(u32, i32)> {
-        let ring = self.ring?;
+    fn read(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        let Some(ring) = self.ring else { return };
         // SAFETY: as above; the events lie behind the head, `nr` of them.
         let (ring, events) = unsafe { (ring.as_ref(), ring.as_ptr().add(1).cast::<Event>()) };
-        let head = ring.head.load(Ordering::Relaxed);
-        // SAFETY: below `nr`; between head and tail the kernel has written the event, and leaves it alone until the head passes it.
-        let event = unsafe { events.add(head as usize).read() };
-        ring.head.store(if head + 1 == ring.nr { 0 } else { head + 1 }, Ordering::Release);
-        self.readable -= 1;
-        self.in_flight -= 1;
-        Some((event.data as u32, event.res as i32))
+        let (mut head, nr) = (ring.head.load(Ordering::Relaxed), ring.nr);
+        for _ in 0..self.readable {
+            // SAFETY: below `nr`; between head and tail the kernel has written the event, and leaves it alone until the head passes it.
+            let event = unsafe { events.add(head as usize).read() };
+            head = if head + 1 == nr { 0 } else { head + 1 };
+            sink(event.data as u32, event.res as i32);
+        }
+        ring.head.store(head, Ordering::Release);
+        self.in_flight -= std::mem::take(&mut self.readable) as usize;
     }
 
     fn submit(&mut self) -> io::Result<()> {
@@ -175,32 +195,18 @@ fn event_ring(context: u64) -> Option<NonNull<EventRing>> {
 
 impl Backend for AioBackend {
     fn enqueue(&mut self, source: &mut impl FnMut(&mut Buffers) -> Option<Request>) -> io::Result<()> {
-        while let Some(request) = source(&mut self.buffers) {
-            let fd = self.fd.as_raw_fd();
-            let opcode = match request.op {
-                Op::Read => IOCB_CMD_PREAD,
-                Op::Write => IOCB_CMD_PWRITE,
-                Op::Sync(call) => {
-                    self.at_once.push((request.slot, sync(fd, call)));
-                    continue;
-                }
-                Op::WriteBack => {
-                    self.at_once.push((request.slot, write_back(fd, request.offset, request.len)));
-                    continue;
-                }
-            };
-            // The rest of the control block is the same for every request of the slot.
-            let iocb = &mut self.iocbs[request.slot as usize];
-            iocb.opcode = opcode;
-            iocb.buf = self.buffers.slot(request.buffer as usize) as u64 + u64::from(request.skip);
-            iocb.nbytes = u64::from(request.len);
-            iocb.offset = request.offset as i64;
-            self.queued.push(iocb);
-            if self.queued.len() >= self.grouping.size() as usize {
-                self.send()?;
+        loop {
+            // No call within: what the loop needs stays in registers.
+            while self.queued.len() < self.grouping.size() as usize {
+                let Some(request) = source(&mut self.buffers) else { return Ok(()) };
+                self.prepare(&request);
+            }
+            self.send()?;
+            if !self.queued.is_empty() {
+                // The kernel takes no more before completions are reaped.
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     fn wait(&mut self, patience: Patience) -> io::Result<()> {
@@ -229,16 +235,16 @@ impl Backend for AioBackend {
     }
 
     #[inline(always)]
-    fn reap(&mut self) -> Option<(u32, i32)> {
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
         if self.readable > 0 {
-            return self.read();
+            self.read(sink);
         }
-        if self.ready > 0 {
-            self.ready -= 1;
-            let event = self.events[self.ready];
-            return Some((event.data as u32, event.res as i32));
+        for event in &self.events[..std::mem::take(&mut self.ready)] {
+            sink(event.data as u32, event.res as i32);
         }
-        self.at_once.pop()
+        if !self.at_once.is_empty() {
+            self.at_once.drain(..).for_each(|(slot, result)| sink(slot, result));
+        }
     }
 
     fn buffers(&self) -> &Buffers {

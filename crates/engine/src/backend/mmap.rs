@@ -106,8 +106,10 @@ impl Backend for MmapBackend {
         Ok(())
     }
 
-    fn reap(&mut self) -> Option<(u32, i32)> {
-        self.done.take()
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        if let Some((slot, result)) = self.done.take() {
+            sink(slot, result);
+        }
     }
 
     fn buffers(&self) -> &Buffers {

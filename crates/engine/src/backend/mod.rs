@@ -27,7 +27,7 @@ pub enum Op {
 }
 
 /// One request. The buffer's index is also the index of its registration.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     /// Comes back with the completion.
     pub slot: u32,
@@ -65,9 +65,9 @@ pub trait Backend {
     /// Starts what was taken and waits for completions.
     fn wait(&mut self, patience: Patience) -> io::Result<()>;
 
-    /// The next of the completions that were there at the end of the last wait: slot, and bytes or a negative errno. Later ones belong to the next
+    /// Hands `sink` the completions that were there at the end of the last wait: slot, and bytes or a negative errno. Later ones belong to the next
     /// wait, because the worker reads the clock between the two.
-    fn reap(&mut self) -> Option<(u32, i32)>;
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32));
 
     /// The memory that requests go through.
     fn buffers(&self) -> &Buffers;

@@ -33,8 +33,8 @@ impl Backend for NullBackend {
     }
 
     #[inline(always)]
-    fn reap(&mut self) -> Option<(u32, i32)> {
-        self.done.pop()
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        self.done.drain(..).for_each(|(slot, result)| sink(slot, result));
     }
 
     fn buffers(&self) -> &Buffers {

@@ -202,20 +202,19 @@ impl Ring {
         self.seen = unsafe { (*self.cq_tail).load(Ordering::Acquire) };
     }
 
-    /// The next completion that was seen: user data and result.
+    /// Hands over the completions that were seen: user data and result.
     #[inline(always)]
-    pub fn reap(&mut self) -> Option<(u64, i32)> {
-        if self.taken == self.seen {
-            return None;
+    pub fn reap(&mut self, mut sink: impl FnMut(u64, i32)) {
+        let (completions, mask) = (self.completions, self.cq_mask);
+        for at in 0..self.seen.wrapping_sub(self.taken) {
+            let index = self.taken.wrapping_add(at) & mask;
+            // SAFETY: between head and tail the kernel has written the completion, and leaves it alone until the head passes it.
+            let Completion { user_data, result, .. } = unsafe { completions.add(index as usize).read() };
+            sink(user_data, result);
         }
-        // SAFETY: between head and tail the kernel has written the completion, and leaves it alone until the head passes it.
-        let Completion { user_data, result, .. } = unsafe { self.completions.add((self.taken & self.cq_mask) as usize).read() };
-        self.taken = self.taken.wrapping_add(1);
-        if self.taken == self.seen {
-            // SAFETY: the head lies in the mapping, and only this thread writes it.
-            unsafe { (*self.cq_head).store(self.taken, Ordering::Release) };
-        }
-        Some((user_data, result))
+        self.taken = self.seen;
+        // SAFETY: the head lies in the mapping, and only this thread writes it.
+        unsafe { (*self.cq_head).store(self.taken, Ordering::Release) };
     }
 
     /// Names a file by index 0 from now on.

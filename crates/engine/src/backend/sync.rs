@@ -75,8 +75,10 @@ impl Backend for SyncBackend {
     }
 
     #[inline(always)]
-    fn reap(&mut self) -> Option<(u32, i32)> {
-        self.done.take()
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        if let Some((slot, result)) = self.done.take() {
+            sink(slot, result);
+        }
     }
 
     fn buffers(&self) -> &Buffers {

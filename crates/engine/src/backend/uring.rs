@@ -209,15 +209,20 @@ impl Backend for UringBackend {
         if !self.look_up_armed {
             self.arm_look_up();
         }
-        while let Some(request) = source(&mut self.buffers) {
-            self.prepare(&request);
-            // The ring has more entries than there are slots, each of which is in flight at most once.
-            self.ring.push(request.slot);
+        loop {
+            // No call within: what the loop needs stays in registers.
+            while self.ring.unsent() < self.grouping.size() {
+                let Some(request) = source(&mut self.buffers) else { return Ok(()) };
+                self.prepare(&request);
+                // The ring has more entries than there are slots, each of which is in flight at most once.
+                self.ring.push(request.slot);
+            }
+            self.send()?;
             if self.ring.unsent() >= self.grouping.size() {
-                self.send()?;
+                // The kernel takes no more before completions are reaped.
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     #[inline(always)]
@@ -234,14 +239,9 @@ impl Backend for UringBackend {
     }
 
     #[inline(always)]
-    fn reap(&mut self) -> Option<(u32, i32)> {
-        let (user_data, result) = self.ring.reap()?;
-        if user_data != LOOK_UP {
-            return Some((user_data as u32, result));
-        }
-        self.look_up_armed = false;
-        // Only one is ever under way.
-        self.ring.reap().map(|(user_data, result)| (user_data as u32, result))
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        let armed = &mut self.look_up_armed;
+        self.ring.reap(|user_data, result| if user_data == LOOK_UP { *armed = false } else { sink(user_data as u32, result) });
     }
 
     fn buffers(&self) -> &Buffers {
@@ -275,7 +275,7 @@ mod tests {
         // With DEFER_TASKRUN a call without GETEVENTS never does: an open loop that polled saw its requests done a millisecond late.
         while done.is_none() && began.elapsed() < Duration::from_secs(10) {
             backend.wait(Patience::Poll).unwrap();
-            done = backend.reap();
+            backend.reap(&mut |slot, result| done = Some((slot, result)));
         }
         assert_eq!(done, Some((0, 4096)));
     }

@@ -40,6 +40,12 @@ impl Blocks {
         self.sizes.iter().map(|s| s.1).max().unwrap_or(1)
     }
 
+    /// The size, where there is only one.
+    #[inline(always)]
+    pub fn only(&self) -> u32 {
+        self.only
+    }
+
     /// The next size.
     #[inline(always)]
     pub fn draw(&self, random: &mut Random) -> u32 {

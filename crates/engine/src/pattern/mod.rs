@@ -79,6 +79,25 @@ enum Mix {
     Both,
 }
 
+/// Reads of one size, every aligned place alike.
+#[derive(Debug, Clone)]
+pub struct Plain {
+    /// Bytes of each.
+    pub len: u32,
+    start: u64,
+    blocks: u64,
+    align: u64,
+    random: Random,
+}
+
+impl Plain {
+    /// Where the next one begins.
+    #[inline(always)]
+    pub fn offset(&mut self) -> u64 {
+        self.start + self.random.below(self.blocks) * self.align
+    }
+}
+
 impl Pattern {
     /// The steps of `workload` inside `extent`, which must hold at least one block. `stream` tells workers and targets apart.
     pub fn new(workload: &Workload, extent: Extent, seed: u64, stream: u64) -> Self {
@@ -108,6 +127,23 @@ impl Pattern {
     /// Bytes of the shortest and of the longest step.
     pub fn block_range(&self) -> (u32, u32) {
         (self.blocks.smallest(), self.blocks.largest())
+    }
+
+    /// The steps from here on, where they are that.
+    #[inline(always)]
+    pub fn plain(&self) -> Option<Plain> {
+        match self.reads {
+            Walk::Uniform { start, blocks, align } if self.mix == Mix::Reads && self.blocks.only() != 0 => {
+                Some(Plain { len: self.blocks.only(), start, blocks, align, random: self.random.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    /// Goes on where `plain` is.
+    #[inline(always)]
+    pub fn go_on(&mut self, plain: &Plain) {
+        self.random = plain.random.clone();
     }
 
     /// The next step. Named apart from `Iterator::next`, because it never ends.

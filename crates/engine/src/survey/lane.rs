@@ -99,7 +99,7 @@ impl<B: Backend, C: Clock> Lane<B, C> {
             }
             self.backend.wait(Patience::Completion)?;
             let now = self.clock.now();
-            self.reaped.extend(std::iter::from_fn(|| self.backend.reap()));
+            self.backend.reap(&mut |slot, result| self.reaped.push((slot, result)));
             before_ns = self.settle(before_ns, now, &mut again, &mut land);
         }
     }
@@ -122,7 +122,7 @@ impl<B: Backend, C: Clock> Lane<B, C> {
         let mut result = None;
         while result.is_none() {
             self.backend.wait(Patience::Completion)?;
-            result = self.backend.reap().map(|(_, outcome)| outcome);
+            self.backend.reap(&mut |_, outcome| result = Some(outcome));
         }
         Ok(self.clock.now() - start_ns)
     }

@@ -76,12 +76,12 @@ impl Backend for Route {
         }
     }
 
-    fn reap(&mut self) -> Option<(u32, i32)> {
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
         match self {
-            Self::Uring(backend) => backend.reap(),
-            Self::Aio(backend) => backend.reap(),
-            Self::Sync(backend) => backend.reap(),
-            Self::Null(backend) => backend.reap(),
+            Self::Uring(backend) => backend.reap(sink),
+            Self::Aio(backend) => backend.reap(sink),
+            Self::Sync(backend) => backend.reap(sink),
+            Self::Null(backend) => backend.reap(sink),
         }
     }
 

@@ -82,8 +82,8 @@ impl Backend for SimBackend {
         Ok(())
     }
 
-    fn reap(&mut self) -> Option<(u32, i32)> {
-        (!self.done.is_empty()).then(|| self.done.remove(0))
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        self.done.drain(..).for_each(|(slot, result)| sink(slot, result));
     }
 
     fn buffers(&self) -> &Buffers {
