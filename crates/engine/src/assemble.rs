@@ -1,13 +1,16 @@
 //! What the workers of one target brought home, summed up. Pure: the same in real and in virtual time.
 
+use crate::feed::LATE_NS;
+use crate::pacer::Pacer;
 use crate::pattern::Extent;
 use crate::tally::errno_name;
 use crate::worker::{Ending, Yield};
+use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS,
     StopReason, ZeroSample,
 };
-use diskproof_model::plan::{Layout, Workload};
+use diskproof_model::plan::{Layout, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::series::Cell;
 use std::collections::BTreeMap;
@@ -26,6 +29,8 @@ pub struct Closing {
     pub cache: CacheUse,
     /// End of the warm-up, on the clock.
     pub measure_ns: u64,
+    /// The schedule, in an open loop.
+    pub pacer: Option<Pacer>,
     /// Start of the run, on the clock.
     pub origin_ns: u64,
     /// CPU time used.
@@ -66,6 +71,10 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
     let alone = workload.depth * workload.workers == 1 && workload.rate.is_none() && done > 0;
     let dead_time_ns = alone.then(|| dead_ns / done as f64);
     let flow_ns = if edge == Edge::Ragged { cut(&mut ops, flow_ns) } else { flow_ns };
+    if let Some(pacer) = closing.pacer.filter(|_| !matches!(stopped, StopReason::Ops | StopReason::Bytes)) {
+        let waiting = pacer.waiting(measure_ns, measure_ns + flow_ns);
+        late += add_waiting(&mut ops, &workload, waiting.filter(|(waited_ns, _)| *waited_ns > LATE_NS));
+    }
     let wall_ns = flow_ns + closing.final_sync.map_or(0, |(ns, _)| ns);
     if let Some((ns, errno)) = closing.final_sync {
         add_final_sync(&mut ops, flow_ns, ns, errno);
@@ -147,6 +156,28 @@ fn merge_op(sum: &mut OpMeasurement, part: OpMeasurement) {
         (Some(_), None) => {}
     }
     sum.series.merge(&part.series);
+}
+
+/// Starts that were due and that nobody made, as every slot was busy to the end: without them a disk that stalls up to the end would seem to have
+/// kept hardly anybody waiting. What they have waited until then is the least that they would have taken. Returns how many they are.
+fn add_waiting(ops: &mut BTreeMap<OpKind, OpMeasurement>, workload: &Workload, waiting: impl Iterator<Item = (u64, u64)>) -> u64 {
+    let share = u64::from(workload.read_permille.min(1000));
+    let commits = matches!(workload.sync, SyncPolicy::Every { writes: 0 | 1, .. });
+    let (mut all, mut reads) = (0, 0);
+    for (waited_ns, count) in waiting {
+        all += count;
+        // In the same shares as those that were made.
+        let of_reads = (u128::from(all) * u128::from(share) / 1000) as u64 - reads;
+        reads += of_reads;
+        let commits = if commits { count - of_reads } else { 0 };
+        for (kind, count) in [(OpKind::Read, of_reads), (OpKind::Write, count - of_reads), (OpKind::Commit, commits)] {
+            if count > 0 {
+                let intended = &mut ops.entry(kind).or_default().latency_intended;
+                intended.get_or_insert_with(LatencyHistogram::new).record_many(waited_ns, count);
+            }
+        }
+    }
+    all
 }
 
 /// The final sync belongs to the writes' time: their series goes on to its end, empty.

@@ -37,6 +37,8 @@ pub struct Crew {
     pub features: Vec<String>,
     /// What the threads brought home, per target.
     pub yields: Vec<Vec<Yield>>,
+    /// The schedule of each target, in an open loop; from time zero on.
+    pub pacers: Vec<Option<Pacer>>,
     working: usize,
 }
 
@@ -51,12 +53,12 @@ impl Crew {
             published: Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS))),
             features: Vec::new(),
             yields: targets.iter().map(|_| Vec::new()).collect(),
+            pacers: targets.iter().map(|_| workload.rate.map(|rate| Pacer::new(0, rate))).collect(),
             working: 0,
         };
         let workload = Arc::new(workload.clone());
         for (index, (target, prepared)) in targets.iter().zip(prepared).enumerate() {
-            let pacer = workload.rate.map(|rate| Pacer::new(0, rate));
-            for orders in crew.orders_for(seed, &workload, index, prepared, pacer.as_ref()) {
+            for orders in crew.orders_for(seed, &workload, index, prepared, crew.pacers[index].as_ref()) {
                 let (start, started) = channel();
                 spawn(orders, target.fd(), started, sender.clone()).map_err(RunError::Thread)?;
                 crew.starts.push(start);

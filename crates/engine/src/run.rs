@@ -176,6 +176,7 @@ impl Session {
                 },
                 cache: prepared.cache.clone(),
                 measure_ns: start.schedule.measure_ns,
+                pacer: crew.pacers[index].take().map(|pacer| pacer.starting_at(start.at_ns)),
                 origin_ns: self.origin_ns,
                 cpu,
                 device: DeviceUse::default(),

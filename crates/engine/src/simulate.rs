@@ -91,8 +91,9 @@ pub fn simulate(workload: &Workload, disk: FakeDisk, seed: u64, watch: &mut dyn 
     let schedule = schedule_of(workload, 0);
     let (stop, published) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS))));
     let shift = slots - workload.depth;
+    let pacer = workload.rate.map(|rate| Pacer::new(0, rate));
     let feed = Feed::new(pattern, workload.depth, after_write_of(workload, workload.cache), allowance_of(workload, 0, 1))
-        .paced(workload.rate.map(|rate| Pacer::new(0, rate)), schedule.measure_ns)
+        .paced(pacer.clone(), schedule.measure_ns)
         .with_buffers(shift, seed);
     let mut worker = Worker::new(backend, clock.clone(), feed, schedule, Arc::clone(&stop), Arc::clone(&published));
     let (mut told, mut next_tick) = (Control::Continue, 0);
@@ -119,6 +120,7 @@ pub fn simulate(workload: &Workload, disk: FakeDisk, seed: u64, watch: &mut dyn 
         },
         cache: CacheUse { asked: workload.cache, used: workload.cache, why: None },
         measure_ns: schedule.measure_ns,
+        pacer,
         origin_ns: 0,
         cpu: CpuTime::default(),
         device: DeviceUse { unresolved: Some("a simulated disk has no counters".to_owned()), ..DeviceUse::default() },

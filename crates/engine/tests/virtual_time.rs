@@ -75,6 +75,28 @@ fn a_stall_shows_in_full_from_the_intended_start() {
 }
 
 #[test]
+fn starts_that_were_never_made_are_missed_and_have_waited_until_the_end() {
+    // Four requests are in flight when the time ends, and everything else that was due by then still waits: 100 per second for 1 s, after a warm-up of 0.1 s.
+    let paced = Workload { rate: Some(100.0), ..workload(4, 1) };
+    let hung = FakeDisk { service_ns: 3_000_000_000, channels: 4, jitter_ns: 0, size_bytes: 1 << 30 };
+    let seen = simulate(&paced, hung, 1, &mut Patient).unwrap();
+    let read = &seen.ops[&OpKind::Read];
+    assert_eq!((read.count, read.latency.count()), (0, 4), "what comes after the end is no rate, but a latency");
+    let intended = read.latency_intended.as_ref().unwrap();
+    // The last one, due 10 ms before the end, has waited for that long.
+    assert_eq!((intended.count(), intended.min_ns(), intended.max_ns()), (4 + 100, 10_000_000, 3_000_000_000));
+    assert_eq!(seen.missed_starts, Some(100));
+}
+
+#[test]
+fn the_backlog_of_the_warm_up_is_missed_when_it_starts() {
+    // A million due per second: all that start in a second were due in its first instants.
+    let seen = simulate(&Workload { rate: Some(1e6), ..workload(1, 1) }, FakeDisk { channels: 1, ..DISK }, 1, &mut Patient).unwrap();
+    let made = seen.ops[&OpKind::Read].count;
+    assert!(seen.missed_starts.unwrap() > 990_000 + made, "{:?} of {made}", seen.missed_starts);
+}
+
+#[test]
 fn equal_seeds_give_equal_measurements() {
     let jitter = FakeDisk { jitter_ns: 400_000, ..DISK };
     let once = simulate(&workload(8, 1), jitter, 42, &mut Patient).unwrap();

@@ -71,10 +71,16 @@ impl LatencyHistogram {
     /// Counts one latency. Never allocates, never fails.
     #[inline(always)]
     pub fn record(&mut self, ns: u64) {
+        self.record_many(ns, 1);
+    }
+
+    /// Counts a latency that several operations had.
+    #[inline(always)]
+    pub fn record_many(&mut self, ns: u64, times: u64) {
         let index = index_of(ns.min(VALUE_MAX));
-        self.counts[index] += 1;
-        self.count += 1;
-        self.sum_ns += u128::from(ns);
+        self.counts[index] += times;
+        self.count += times;
+        self.sum_ns += u128::from(ns) * u128::from(times);
         self.max_ns = self.max_ns.max(ns);
         self.min_ns = self.min_ns.min(ns);
     }

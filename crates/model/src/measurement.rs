@@ -73,7 +73,7 @@ pub struct Measurement {
     pub zero_blocks: ZeroSample,
     /// Unwritten bytes (holes, preallocated extents) in the span before the workload began; `None` where it cannot be known.
     pub unwritten_bytes: Option<u64>,
-    /// Open loop only: operations that started more than 1 ms after their intended time.
+    /// Open loop only: operations that started more than 1 ms after their intended time, or were that late and not started when the measured time ended.
     pub missed_starts: Option<u64>,
     /// Whether io_uring completes this target's I/O inline, or hands it to worker threads.
     pub punted: Option<bool>,
@@ -97,7 +97,7 @@ pub struct OpMeasurement {
     /// From before the submission to the reaping. Requests in flight when the time is over are waited for and counted here alone, so that a stall
     /// at the end is not lost.
     pub latency: LatencyHistogram,
-    /// From the intended start (open loop only).
+    /// From the intended start (open loop only). Operations that never started count with what they had waited when the measured time ended.
     pub latency_intended: Option<LatencyHistogram>,
     /// Over time, finest cells kept.
     pub series: TimeSeries,

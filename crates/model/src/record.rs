@@ -124,7 +124,7 @@ pub struct MeasurementRecord {
     pub zero_blocks: ZeroSample,
     /// Unwritten bytes in the span before the workload began.
     pub unwritten_bytes: Option<u64>,
-    /// Open loop: operations that could not start when they should have.
+    /// Open loop: operations that started more than 1 ms after they should have, or were that late and not started at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_starts: Option<u64>,
     /// Whether io_uring handed this target's I/O to worker threads.
@@ -188,7 +188,7 @@ pub struct OpRecord {
     pub throughput: Estimate,
     /// Latency from before the submission to the reaping.
     pub latency: LatencySummary,
-    /// Latency from the intended start (open loop only).
+    /// Latency from the intended start (open loop only). Operations that were never started count with what they had waited at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_intended: Option<LatencySummary>,
     /// Events over time, in cells of at least 100 ms.

@@ -1,5 +1,6 @@
 //! `cpu-limited`: the program had no CPU time left to ask for more.
 
+use super::missed_schedule;
 use super::{Measured, Rule, evidence, percent, real, scope, wanted_depth};
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
@@ -43,9 +44,13 @@ fn check(record: &Record) -> Option<Finding> {
     })
 }
 
-/// Whether the program used all the CPU time that its threads could have.
+/// Whether the program used all the CPU time that its threads could have. A worker that keeps a schedule spends what is left of it on looking at the clock.
 pub(super) fn is_cpu_limited(record: &Record, m: &MeasurementRecord) -> bool {
-    m.wall_ns >= WALL_NS_MIN && m.ops.keys().any(|kind| *kind != OpKind::Sync) && m.cpu_share() >= BUSY_SHARE * threads(record, m)
+    let keeps_schedule = m.workload.rate.is_some() && !missed_schedule::is_missed(m);
+    !keeps_schedule
+        && m.wall_ns >= WALL_NS_MIN
+        && m.ops.keys().any(|kind| *kind != OpKind::Sync)
+        && m.cpu_share() >= BUSY_SHARE * threads(record, m)
 }
 
 /// Threads that can be busy at once: one per worker, or one per request where the interface blocks or the kernel hands it to its own.
@@ -81,6 +86,18 @@ pub(super) mod tests {
         };
         assert_eq!(check(&blocking(4)), None);
         assert!(check(&blocking(8)).unwrap().claim.contains("all that 8 CPUs have"));
+    }
+
+    #[test]
+    fn waiting_for_the_next_start_is_no_limit() {
+        let paced = |missed: u64| {
+            healthy::spoilt("random-read-d32", |m| {
+                m.cpu.user_ns = healthy::WALL_NS;
+                (m.workload.rate, m.missed_starts) = (Some(10_000.0), Some(missed));
+            })
+        };
+        assert_eq!(check(&paced(10)), None);
+        assert!(check(&paced(10_000)).is_some());
     }
 
     #[test]

@@ -221,7 +221,10 @@ pub(crate) fn remarks(measurement: &MeasurementRecord) -> Vec<(char, String)> {
         remarks.push((FAILED, format!("{} of {} blocks read back with the wrong content", verify.bad_blocks, verify.blocks)));
     }
     if let Some(missed) = measurement.missed_starts.filter(|missed| *missed > 0) {
-        remarks.push((FAILED, format!("{missed} requests started over 1 ms late; the latencies count from when they should have")));
+        remarks.push((
+            FAILED,
+            format!("{missed} requests started over 1 ms late or not at all; the latencies count from when they should have"),
+        ));
     }
     let cache = &measurement.cache;
     match (cache.used, &cache.why) {
