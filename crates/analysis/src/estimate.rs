@@ -22,6 +22,8 @@ const DRIFT_MIN: f64 = 0.01;
 /// A beginning that differs from the rest by less than this share of it needs no cut, however sure the difference is: on a disk that does exactly
 /// as many operations in every cell, one more or less is "significant", and what makes the variance smallest is chance.
 const LEVEL_MIN: f64 = 0.001;
+/// Where most cells of time are empty, a beginning that holds no more than so many full cells above or below the rest is chance.
+const SPARSE_CELLS: f64 = 2.0;
 /// Batches of the test whether a tail still begins off its level: a first fifth of four, a last half of ten.
 const LEVEL_BATCHES: usize = 20;
 /// Standard errors that make a step. More than the two or three of an ordinary test, as the place where the step looks largest is chosen
@@ -157,6 +159,14 @@ fn settle(values: &[f64]) -> (usize, Option<bool>) {
     if cut == 0 || (mean(head) - mean(tail)).abs() <= LEVEL_MIN * mean(tail) {
         return (0, Some(true));
     }
+    // A disk that does nothing any more has not warmed up.
+    if mean(tail) == 0.0 {
+        return (0, Some(false));
+    }
+    // Where most cells are empty, a cell more or less is no level.
+    if median(values) == 0.0 && (mean(head) - mean(tail)).abs() * head.len() as f64 <= SPARSE_CELLS * largest(values) {
+        return (0, Some(true));
+    }
     if cut <= batches.len() / WARMUP_PARTS_MIN {
         return (half.min(cut + cut / 2) * WARMUP_BATCH_CELLS, Some(true));
     }
@@ -244,10 +254,24 @@ fn burst(values: &[f64]) -> f64 {
     if values.is_empty() {
         return 0.0;
     }
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
+    let sorted = sorted(values);
     let at = |share: usize| sorted[(sorted.len() - 1) * share / 100];
     at(95) - at(5)
+}
+
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted
+}
+
+/// Of values that are not empty.
+fn median(values: &[f64]) -> f64 {
+    sorted(values)[values.len() / 2]
+}
+
+fn largest(values: &[f64]) -> f64 {
+    values.iter().copied().fold(0.0, f64::max)
 }
 
 /// A mean per cell and how well it is known.
@@ -326,6 +350,23 @@ mod tests {
     use crate::dice::Dice;
 
     const CELL_NS: u64 = 10_000_000;
+
+    #[test]
+    fn a_few_operations_in_many_cells_are_no_warm_up() {
+        // One every two seconds for five seconds, the first at once: MSER would call the first a warm-up, and the rate would be 0.4.
+        let sparse = series((0..500).map(|cell| f64::from(u8::from(cell % 200 == 0))));
+        let known = rate(&sparse, 500 * CELL_NS);
+        assert_eq!((known.settling_ns, known.ops.value), (0, 0.6));
+        let once = series((0..50).map(|cell| f64::from(u8::from(cell == 0))));
+        assert_eq!(rate(&once, 50 * CELL_NS).ops.value, 2.0);
+    }
+
+    #[test]
+    fn what_was_done_before_a_disk_hung_is_no_warm_up() {
+        let hung = series((0..200).map(|cell| if cell < 45 { 60.0 } else { 0.0 }));
+        let known = rate(&hung, 200 * CELL_NS);
+        assert_eq!((known.settling_ns, known.settled, known.ops.value), (0, Some(false), 1350.0));
+    }
 
     fn series(counts: impl IntoIterator<Item = f64>) -> TimeSeries {
         let mut series = TimeSeries::new(CELL_NS);

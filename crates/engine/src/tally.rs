@@ -57,6 +57,8 @@ pub struct Tally {
     asked: ByteCount,
     errnos: BTreeMap<(OpKind, i32), u64>,
     failures_in_row: u32,
+    /// How long what failed was in flight.
+    failed_ns: u128,
     last_errno: i32,
     last_read: Option<u32>,
 }
@@ -89,6 +91,7 @@ impl Tally {
             asked: ByteCount::default(),
             errnos: BTreeMap::new(),
             failures_in_row: 0,
+            failed_ns: 0,
             last_errno: 0,
             last_read: None,
         }
@@ -130,10 +133,11 @@ impl Tally {
         }
     }
 
-    /// Counts a failure.
+    /// Counts a failure after `latency_ns` in flight, which is no latency of an operation.
     #[cold]
-    pub fn fail(&mut self, kind: OpKind, errno: i32, now: u64) {
+    pub fn fail(&mut self, kind: OpKind, errno: i32, latency_ns: u64, now: u64) {
         self.book_streak();
+        self.failed_ns += u128::from(latency_ns);
         self.lanes[kind as usize].cell.errors += 1;
         *self.errnos.entry((kind, errno)).or_default() += 1;
         self.failures_in_row += 1;
@@ -168,9 +172,10 @@ impl Tally {
         self.measuring
     }
 
-    /// Latencies of all operations up to the last roll, added up; those of a commit once.
+    /// Latencies of all operations up to the last roll, those that failed among them, added up; those of a commit once.
     pub fn busy_ns(&self) -> u128 {
-        self.lanes.iter().zip(KINDS).filter(|(_, kind)| *kind != OpKind::Commit).map(|(lane, _)| lane.op.latency.sum_ns()).sum()
+        let once = self.lanes.iter().zip(KINDS).filter(|(_, kind)| *kind != OpKind::Commit);
+        self.failed_ns + once.map(|(lane, _)| lane.op.latency.sum_ns()).sum::<u128>()
     }
 
     /// When the last operation was done.
@@ -215,6 +220,7 @@ impl Tally {
 
     fn forget_latencies(&mut self) {
         self.errnos.clear();
+        self.failed_ns = 0;
         for lane in &mut self.lanes {
             if lane.op.latency.count() > 0 {
                 lane.op.latency.clear();
@@ -238,13 +244,13 @@ impl Tally {
         }
     }
 
-    /// Everything counted; kinds that never occurred are left out. Only after a last [`Tally::roll`].
+    /// Everything counted; kinds that never occurred are left out, those that were only waited for at the end are not. Only after a last [`Tally::roll`].
     pub fn finish(self) -> (BTreeMap<OpKind, OpMeasurement>, ByteCount) {
         let errnos = self.errnos;
         let ops = self.lanes.into_iter().zip(KINDS).filter_map(|(lane, kind)| {
             let mut op = lane.op;
             op.errors = errnos.iter().filter(|((k, _), _)| *k == kind).map(|((_, errno), n)| (errno_name(*errno), *n)).collect();
-            (op.count > 0 || !op.errors.is_empty()).then_some((kind, op))
+            (op.count > 0 || op.latency.count() > 0 || !op.errors.is_empty()).then_some((kind, op))
         });
         (ops.collect(), self.asked)
     }
@@ -255,6 +261,7 @@ pub fn errno_name(errno: i32) -> String {
     let name = match errno {
         END_OF_FILE => "EOF",
         libc::EPERM => "EPERM",
+        libc::EINTR => "EINTR",
         libc::EIO => "EIO",
         libc::ENXIO => "ENXIO",
         libc::EBADF => "EBADF",
@@ -269,6 +276,10 @@ pub fn errno_name(errno: i32) -> String {
         libc::ENOSPC => "ENOSPC",
         libc::EROFS => "EROFS",
         libc::ENOTCONN => "ENOTCONN",
+        libc::ECONNABORTED => "ECONNABORTED",
+        libc::ENOLINK => "ENOLINK",
+        libc::EBADE => "EBADE",
+        libc::ETIME => "ETIME",
         libc::ETIMEDOUT => "ETIMEDOUT",
         libc::EOPNOTSUPP => "EOPNOTSUPP",
         libc::EDQUOT => "EDQUOT",
@@ -309,9 +320,25 @@ mod tests {
     }
 
     #[test]
+    fn what_failed_was_in_flight_and_what_came_late_is_not_forgotten() {
+        let published = Mutex::new(TimeSeries::new(10_000_000));
+        let mut tally = Tally::new(0, Intended::SameAsStart);
+        tally.roll(0, &published);
+        tally.record(OpKind::Read, 512, 300, 1000);
+        tally.fail(OpKind::Read, libc::EIO, 700, 1000);
+        tally.roll(2000, &published);
+        assert_eq!(tally.busy_ns(), 1000);
+        tally.close_series(2000);
+        tally.record(OpKind::Write, 512, 9_000, 11_000);
+        tally.roll(11_000, &published);
+        let (ops, _) = tally.finish();
+        assert_eq!((ops[&OpKind::Write].count, ops[&OpKind::Write].latency.max_ns()), (0, 9_000));
+    }
+
+    #[test]
     fn a_success_between_ends_a_row_of_failures() {
         let mut tally = Tally::new(0, Intended::SameAsStart);
-        let fail = |tally: &mut Tally| tally.fail(OpKind::Read, libc::EIO, 1);
+        let fail = |tally: &mut Tally| tally.fail(OpKind::Read, libc::EIO, 1, 1);
         (0..3).for_each(|_| fail(&mut tally));
         assert_eq!(tally.hopeless(3), Some(libc::EIO));
         tally.record(OpKind::Read, 512, 9, 2);

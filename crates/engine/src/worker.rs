@@ -325,11 +325,12 @@ impl Tally {
         let kind = kind_of(slot.stage);
         if result <= 0 {
             let errno = if result == 0 { crate::tally::END_OF_FILE } else { -result };
-            let (len, offset) = (slot.len, slot.offset);
+            let Slot { len, offset, start_ns, stage, .. } = *slot;
+            let began_ns = if stage == Stage::Sync { feed.slots.timing(index).sync_start_ns } else { start_ns };
             feed.book(index, offset, Fate::Failed);
             feed.give_back(len);
             feed.slots.free(index);
-            self.fail(kind, errno, now);
+            self.fail(kind, errno, now - began_ns, now);
             return;
         }
         slot.left = slot.left.saturating_sub(result as u32);

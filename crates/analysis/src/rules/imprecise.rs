@@ -5,7 +5,7 @@ use crate::estimate::BATCHES_MIN;
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::measurement::SERIES_INTERVAL_NS;
 use diskproof_model::plan::Origin;
-use diskproof_model::record::{OpRecord, Record};
+use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
 use diskproof_model::units::format_duration;
 
 pub(super) const RULE: Rule = Rule {
@@ -34,17 +34,22 @@ struct Hit {
 fn check(record: &Record) -> Option<Finding> {
     let hits: Vec<Hit> = real(record).filter_map(hit).collect();
     let worst = hits.iter().max_by(|a, b| a.width.total_cmp(&b.width))?;
+    let unanswered: Vec<usize> = hits.iter().map(|h| h.index).filter(|i| is_unanswered(&record.measurements[*i])).collect();
     let unsettled: Vec<usize> = hits.iter().map(|h| h.index).filter(|i| record.measurements[*i].settled == Some(false)).collect();
     let mut claims = Vec::new();
-    if worst.width > WIDTH_NOTE {
-        let rough = hits.iter().filter(|h| h.width > WIDTH_NOTE).map(|h| h.index);
-        let name = &record.measurements[worst.index].workload.name;
-        let width = if worst.width.is_finite() {
-            format!("to ±{} in {name}", percent(worst.width))
+    if let Some(first) = unanswered.first() {
+        let time = format_duration(record.measurements[*first].wall_ns);
+        claims.push(format!("No operation was done within the measured time of {time} in {}.", scope(record, unanswered.iter().copied())));
+    }
+    let rough = || hits.iter().filter(|h| h.width > WIDTH_NOTE && !unanswered.contains(&h.index));
+    if let Some(roughest) = rough().max_by(|a, b| a.width.total_cmp(&b.width)) {
+        let name = &record.measurements[roughest.index].workload.name;
+        let width = if roughest.width.is_finite() {
+            format!("to ±{} in {name}", percent(roughest.width))
         } else {
             format!("too short to tell in {name}")
         };
-        claims.push(format!("The rate is known only roughly in {}: {width}.", scope(record, rough)));
+        claims.push(format!("The rate is known only roughly in {}: {width}.", scope(record, rough().map(|h| h.index))));
     }
     if !unsettled.is_empty() {
         claims.push(format!("It was still changing at the end of {}.", scope(record, unsettled.iter().copied())));
@@ -59,7 +64,17 @@ fn check(record: &Record) -> Option<Finding> {
     })
 }
 
+/// Whether everything that was asked for came only after the measured time.
+fn is_unanswered(m: &MeasurementRecord) -> bool {
+    let ops = m.headline_ops();
+    ops.iter().any(|(_, op)| op.latency.max > 0) && ops.iter().all(|(_, op)| op.count == 0 && op.errors.is_empty())
+}
+
 fn hit((index, m): Measured) -> Option<Hit> {
+    if let (true, Some((kind, _))) = (is_unanswered(m), m.headline_ops().first()) {
+        let evidence = evidence(index, &format!("ops/{}/count", kind.as_str()), 0.0, 1.0, "1");
+        return Some(Hit { index, severity: Severity::Warning, width: f64::INFINITY, evidence });
+    }
     let ops = m.headline_ops().into_iter().filter(|(_, op)| op.count > 0);
     let width = |op: &OpRecord| op.iops.relative_half_width().unwrap_or(f64::INFINITY);
     let (kind, op) = ops.max_by(|a, b| width(a.1).total_cmp(&width(b.1)))?;
@@ -86,6 +101,9 @@ fn remedy(record: &Record, worst: &Hit, unsettled: &[usize]) -> String {
         return format!(
             "Measure longer ({how}) until the rate has settled: a cache or a burst credit may have run out, or others used the disk."
         );
+    }
+    if is_unanswered(m) {
+        return format!("Measure longer ({how} 10s); if the disk takes that long for an operation, see dmesg: it may be failing or hung.");
     }
     if !worst.width.is_finite() {
         return format!("Measure longer ({how} 10s).");
@@ -151,6 +169,21 @@ pub(super) mod tests {
             "{}",
             finding.remedy
         );
+    }
+
+    #[test]
+    fn a_disk_that_answered_only_after_the_end_is_told() {
+        let hung = |m: &mut Measurement| {
+            for op in m.ops.values_mut() {
+                (op.count, op.bytes) = (0, 0);
+                op.series.cells.clear();
+            }
+        };
+        let finding = check(&healthy::spoilt("random-read-d32", hung)).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        let claim = "No operation was done within the measured time of 5.0 s in 1 of 8 workloads (random-read-d32).";
+        assert_eq!(finding.claim, claim);
+        assert_eq!((finding.evidence[0].path.as_str(), finding.evidence[0].observed), ("/measurements/3/ops/read/count", 0.0));
     }
 
     #[test]
