@@ -10,15 +10,26 @@ pub struct Zipf {
     integral_first: f64,
     integral_last: f64,
     shortcut: f64,
+    /// From one rank's block to the next one's, modulo n.
+    scatter: u64,
 }
 
-/// A prime above any number of blocks of a device; a multiple of it modulo n is a permutation of 0..n, which scatters the popular blocks.
-const SCATTER: u64 = 0xFFFF_FFFF_FFFF_FFC5;
+/// Steps of the golden section of `n` spread any number of first steps evenly over 0..n (Knuth, The Art of Computer Programming, 6.4): popular blocks must
+/// not lie side by side, where a disk's head or cache would find them together. Without a common divisor with `n`, n steps reach every block once.
+fn scatter(n: u64) -> u64 {
+    const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+    let section = ((u128::from(n) * u128::from(GOLDEN)) >> 64) as u64;
+    (section.max(1)..).find(|step| gcd(*step, n) == 1).unwrap_or(1)
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
 
 impl Zipf {
     /// For `n` blocks.
     pub fn new(n: u64, theta: f64) -> Self {
-        let mut zipf = Self { n: n.max(1), theta, integral_first: 0.0, integral_last: 0.0, shortcut: 0.0 };
+        let mut zipf = Self { n: n.max(1), theta, integral_first: 0.0, integral_last: 0.0, shortcut: 0.0, scatter: scatter(n.max(1)) };
         zipf.integral_first = zipf.integral(1.5) - 1.0;
         zipf.integral_last = zipf.integral(zipf.n as f64 + 0.5);
         zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.weight(2.0));
@@ -56,7 +67,7 @@ impl Zipf {
     /// The next block, from 0 to n − 1.
     pub fn block(&self, random: &mut Random) -> u64 {
         let rank = self.rank(random);
-        (u128::from(rank) * u128::from(SCATTER) % u128::from(self.n)) as u64
+        (u128::from(rank) * u128::from(self.scatter) % u128::from(self.n)) as u64
     }
 }
 
@@ -75,6 +86,25 @@ mod tests {
             let expected = f64::from(draws) * f64::from(k).powf(-1.1) / norm;
             let seen = counts[k as usize];
             assert!((seen - expected).abs() < 6.0 * expected.sqrt(), "rank {k}: {seen} of {expected}");
+        }
+    }
+
+    #[test]
+    fn popular_blocks_lie_all_over_and_each_block_has_one_rank() {
+        for n in [1, 2, 3, 7, 100, 4096, 131_072, 131_071, 1 << 28] {
+            let zipf = Zipf::new(n, 1.1);
+            let block = |rank: u64| (u128::from(rank) * u128::from(zipf.scatter) % u128::from(n)) as u64;
+            let mut first: Vec<u64> = (1..=n.min(5000)).map(block).collect();
+            first.sort_unstable();
+            first.dedup();
+            assert_eq!(first.len() as u64, n.min(5000));
+            // Of the twenty most popular, no two are nearer than a third of their mean distance, and no gap is three times as wide.
+            if n >= 4096 {
+                let mut top: Vec<u64> = (1..=20).map(block).collect();
+                top.sort_unstable();
+                let gaps = top.windows(2).map(|pair| pair[1] - pair[0]).chain([top[0] + n - top[19]]);
+                gaps.for_each(|gap| assert!((n / 60..n * 3 / 20).contains(&gap), "{n}: {top:?}"));
+            }
         }
     }
 
