@@ -4,6 +4,7 @@
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, Distribution, EngineKind, Layout, Span, SyncCall, SyncPolicy, Workload, Zone};
 use diskproof_model::record::WorkloadRecord;
+use diskproof_model::submission::group_of;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 
@@ -140,10 +141,10 @@ fn queue(w: &WorkloadRecord) -> Vec<String> {
     if jobs(w) > 1 {
         words.push("--thread".to_owned());
     }
-    // A quarter of the queue goes to the kernel in one call, which makes one request of neighbours; one by one they stay apart.
-    let is_ordered = !matches!(w.access, Access::Random { .. } | Access::Zoned { .. });
-    if is_ordered && !is_blocking(w.engine) && w.depth >= 8 {
-        words.push(format!("--iodepth_batch_submit={}", (w.depth / 4).min(32)));
+    // The kernel makes one request of neighbours that come in one call; one by one they stay apart.
+    let (is_ordered, group) = (!matches!(w.access, Access::Random { .. } | Access::Zoned { .. }), group_of(w.depth));
+    if is_ordered && !is_blocking(w.engine) && group > 1 {
+        words.push(format!("--iodepth_batch_submit={group}"));
     }
     words
 }

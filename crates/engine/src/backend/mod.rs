@@ -10,6 +10,7 @@ pub mod uring;
 
 use crate::buffers::Buffers;
 use diskproof_model::plan::SyncCall;
+use diskproof_model::submission::group_of;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -102,13 +103,6 @@ impl Grouping {
             self.now = if done >= sent { self.depth } else { group_of(self.depth) };
         }
     }
-}
-
-/// Requests that go to the kernel in one call: a quarter of the queue. One call for all that was reaped saves more CPU, but then the requests keep
-/// together as a convoy, and the device idles while they are reaped: on a virtio disk at depth 32, 92 k IOPS instead of 107 k, and more CPU time per
-/// request. A call for each request is as fast as groups, at 10 % more CPU time.
-fn group_of(depth: u32) -> u32 {
-    (depth / 4).clamp(1, 32)
 }
 
 /// Asks the kernel to drop the clean pages of a file. Advice cannot fail in a way that matters.
