@@ -1,11 +1,11 @@
 //! From a plan to a record: gate, run, judge. The same for every verb that measures.
 
-use crate::commands::curve;
 use crate::failure::Failure;
 use crate::health::{HealthFlags, ask_health, warn_of_failing};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::output::Voice;
+use crate::resume;
 use diskproof_analysis::expect::{Expected, SurfaceStep};
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::{RunError, Session, measure_clock};
@@ -167,7 +167,7 @@ impl Work<'_> {
             other => other?,
         };
         live.surveyed(&surface);
-        let ended = curve::ended_early(&surface, target.identity(), INTERRUPTED);
+        let ended = resume::ended_early(&surface, target.identity(), INTERRUPTED);
         self.surface = Some(surface);
         Ok(ended)
     }

@@ -15,6 +15,7 @@ mod live;
 mod measure;
 mod output;
 mod plan_file;
+mod resume;
 pub mod saved;
 pub mod workload;
 

@@ -1,9 +1,9 @@
 //! What the user sees while it runs, on stderr: one moving line on a terminal, a plain line per workload elsewhere, nothing with --quiet.
 //! Also hears Ctrl-C, and ends a workload once it is known well enough.
 
-use crate::commands::curve::scan_command;
 use crate::interrupt::Interrupt;
 use crate::output::{MovingLine, Voice, complain, stderr_columns};
+use crate::resume::scan_command;
 use diskproof_analysis::estimate;
 use diskproof_analysis::surface::surface_record;
 use diskproof_model::measurement::{Measurement, OpKind};
