@@ -4,6 +4,7 @@
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, Distribution, EngineKind, Layout, Span, SyncCall, SyncPolicy, Workload, Zone};
 use diskproof_model::record::WorkloadRecord;
+use diskproof_model::shell::quoted;
 use diskproof_model::submission::group_of;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -15,8 +16,8 @@ const DESTROYS: &str = "# overwrites what the target holds";
 
 /// The line that repeats `workload` on `target`; `asked` tells when it ends and how long it warms up.
 pub fn command(workload: &WorkloadRecord, target: &TargetIdentity, asked: &Workload) -> String {
-    let mut words = vec!["fio".to_owned(), quote(&format!("--name={}", workload.name))];
-    words.extend(place(workload, target, asked.layout).iter().map(|word| quote(word)));
+    let mut words = vec!["fio".to_owned(), quoted(&format!("--name={}", workload.name))];
+    words.extend(place(workload, target, asked.layout).iter().map(|word| quoted(word)));
     words.push(format!("--rw={}", direction(workload)));
     words.extend(blocks(workload));
     words.extend(queue(workload));
@@ -40,7 +41,7 @@ pub fn curve(surface: &SurfaceMeasurement, target: &TargetIdentity) -> String {
     }
     let mib = |bytes: u64| bytes >> 20;
     if target.kind == TargetKind::Directory {
-        let directory = quote(&format!("--directory={}", target.path));
+        let directory = quoted(&format!("--directory={}", target.path));
         let size = mib(surface.span_start_bytes + surface.span_bytes);
         return format!(
             "fio --name=curve {directory} --unlink=1 --rw=read --size={size}M --bs=1M --ioengine=libaio --iodepth=8 --direct=1 --write_bw_log=curve \
@@ -54,7 +55,7 @@ pub fn curve(surface: &SurfaceMeasurement, target: &TargetIdentity) -> String {
     } else {
         String::new()
     };
-    format!("zcav -b {cell} {part}-u root -f {}", quote(&target.path))
+    format!("zcav -b {cell} {part}-u root -f {}", quoted(&target.path))
 }
 
 fn writes(w: &WorkloadRecord) -> bool {
@@ -252,12 +253,6 @@ fn time(ns: u64) -> String {
     }
 }
 
-/// Quotes a word for a POSIX shell where it needs that.
-fn quote(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=/.:,+@%".contains(c);
-    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -339,12 +334,6 @@ mod tests {
         });
         assert!(text.contains(" --rate_iops=125,125 --rate_process=linear --io_size=2097152 --runtime=8s --ramp_time=500ms "), "{text}");
         assert!(text.contains("--filename=diskproof-fio.tmp") && text.contains("--numjobs=4 --thread"), "{text}");
-    }
-
-    #[test]
-    fn odd_paths_survive_the_shell() {
-        assert_eq!(quote("/data/it's $HOME `x` \n;"), "'/data/it'\\''s $HOME `x` \n;'");
-        assert_eq!(quote("/data/plain-1.0"), "/data/plain-1.0");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use diskproof_model::errno::remedy;
 use diskproof_model::plan::Span;
 use diskproof_model::record::Record;
+use diskproof_model::shell::quoted;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_bytes, parse_size};
@@ -87,10 +88,4 @@ pub fn ended_early(surface: &SurfaceMeasurement, identity: &TargetIdentity, inte
         }
         None => None,
     }
-}
-
-/// As a shell takes it.
-fn quoted(path: &str) -> String {
-    let plain = path.chars().all(|c| c.is_alphanumeric() || "/-_.,:+@".contains(c));
-    if plain { path.to_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }

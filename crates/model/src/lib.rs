@@ -13,6 +13,7 @@ pub mod progress;
 pub mod record;
 pub mod saved;
 pub mod series;
+pub mod shell;
 pub mod submission;
 pub mod summary;
 pub mod surface;

@@ -7,6 +7,7 @@ use crate::terminal::words;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::Origin;
 use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::shell::quoted;
 use diskproof_model::units::{format_bytes, format_duration};
 use maud::{Markup, html};
 
@@ -87,7 +88,7 @@ pub(super) fn method(record: &Record) -> Markup {
     let content = html! {
         (facts(&list))
         h3 { "The command of this run" }
-        (command(&quoted(argv), "this run"))
+        (command(&argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "), "this run"))
         @if !record.measurements.is_empty() {
             h3 { "How each figure was measured, and how to see it with another tool" }
             div.methods { @for m in &record.measurements { (measured(record, m)) } }
@@ -143,15 +144,6 @@ fn measured(record: &Record, m: &MeasurementRecord) -> Markup {
     }
 }
 
-/// A command line as a shell would take it.
-fn quoted(argv: &[String]) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./=:,+@%".contains(c);
-    let word = |text: &String| {
-        if !text.is_empty() && text.chars().all(plain) { text.clone() } else { format!("'{}'", text.replace('\'', r"'\''")) }
-    };
-    argv.iter().map(word).collect::<Vec<_>>().join(" ")
-}
-
 /// The section `data`.
 pub(super) fn data(record: &Record) -> Markup {
     let content = html! {
@@ -180,16 +172,5 @@ fn contents(record: &Record) -> Markup {
             thead { tr { th scope="col" { "In the record (" (shown(&record.schema)) ")" } th.number scope="col" { "How many" } } }
             tbody { @for (name, n) in rows { tr { th scope="row" { (name) } td.number { (n) } } } }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_line_is_quoted_for_a_shell() {
-        let argv = ["diskproof", "check", "/my disk", "--note", "it's"].map(str::to_owned);
-        assert_eq!(quoted(&argv), r"diskproof check '/my disk' --note 'it'\''s'");
     }
 }

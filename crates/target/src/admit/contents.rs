@@ -2,9 +2,9 @@
 
 use super::doubts::Doubts;
 use super::family::node;
-use super::in_use::quoted;
 use crate::errno;
 use crate::signatures::{Clearing, Found, Signature, SliceName};
+use diskproof_model::shell::quoted;
 use diskproof_model::units::format_bytes;
 
 /// What `dd` is told to write at a time: no device has larger logical blocks.

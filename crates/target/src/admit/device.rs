@@ -4,12 +4,13 @@
 use super::contents;
 use super::doubts::Doubts;
 use super::family::{Family, Member};
-use super::in_use::{self, Blind, Subject, quoted};
+use super::in_use::{self, Blind, Subject};
 use super::names::{disk_of, names};
 use super::{READ_BYTES_MIN, judge_access};
 use crate::layers;
 use crate::look::{Claim, Look, Patience};
 use crate::sysroot::{SysRoot, read_text};
+use diskproof_model::shell::quoted;
 use diskproof_model::target::{LayerKind, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 use rustix::fs::Access as Permission;

@@ -6,6 +6,7 @@ use super::in_use::{self, Blind, Subject};
 use super::{READ_BYTES_MIN, bytes_kept_free, contents, judge_access, judge_filesystem_kind, postgres, servers};
 use crate::look::Look;
 use crate::sysroot::SysRoot;
+use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 use rustix::fs::{Access as Permission, AtFlags, CWD, StatxAttributes, StatxFlags, stat, statx};
@@ -53,7 +54,7 @@ pub(super) fn judge(root: &SysRoot, identity: &TargetIdentity, overwriting: Over
 fn judge_access_to_file(identity: &TargetIdentity, doubts: &mut Doubts) {
     let told = statx(CWD, &identity.path, AtFlags::empty(), StatxFlags::BASIC_STATS).ok();
     let has = |flag: StatxAttributes| told.is_some_and(|told| told.stx_attributes.contains(flag));
-    let path = in_use::quoted(&identity.path);
+    let path = quoted(&identity.path);
     match () {
         () if has(StatxAttributes::IMMUTABLE) => doubts.add("somebody made it immutable", format!("chattr -i {path}, if that was you")),
         () if has(StatxAttributes::APPEND) => doubts.add("somebody made it append-only", format!("chattr -a {path}, if that was you")),

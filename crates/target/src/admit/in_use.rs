@@ -8,6 +8,7 @@ use crate::loop_file;
 use crate::mounts::{Mount, parse};
 use crate::open::device;
 use crate::sysroot::{SysRoot, list, read_text};
+use diskproof_model::shell::quoted;
 use rustix::fs::{FileType, Stat, stat};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -308,23 +309,6 @@ fn judge_openers(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) -> B
     Blind { processes: found.hidden, hiding: hiding(root) }
 }
 
-/// As a shell takes it for one word; with what would act on a terminal spelled out, as bash, ksh and zsh read it.
-pub(crate) fn quoted(text: &str) -> String {
-    let plain = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@%=,".contains(c));
-    match () {
-        () if plain => text.to_owned(),
-        () if text.contains(char::is_control) => {
-            let bytes = text.bytes().map(|byte| match byte {
-                b'\'' | b'\\' => format!("\\{}", char::from(byte)),
-                b' '..=b'~' => char::from(byte).to_string(),
-                other => format!("\\x{other:02x}"),
-            });
-            format!("$'{}'", bytes.collect::<String>())
-        }
-        () => format!("'{}'", text.replace('\'', "'\\''")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -436,14 +420,5 @@ mod tests {
         sysfs.file("proc/self/mountinfo", "22 1 0:21 / /proc rw - proc proc rw,hidepid=invisible");
         let expected = if rustix::process::geteuid().is_root() { None } else { Some(Hiding::MountOption) };
         assert_eq!(hiding(&sysfs.root()), expected);
-    }
-
-    #[test]
-    fn words_for_the_shell_are_quoted() {
-        assert_eq!(
-            (quoted("/mnt/a-b"), quoted("a b"), quoted("it's"), quoted("$(x)")),
-            ("/mnt/a-b".into(), "'a b'".into(), "'it'\\''s'".into(), "'$(x)'".into())
-        );
-        assert_eq!(quoted("a\n\u{1b}[2Jit's\\ü"), "$'a\\x0a\\x1b[2Jit\\'s\\\\\\xc3\\xbc'");
     }
 }
