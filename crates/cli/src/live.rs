@@ -8,9 +8,9 @@ use diskproof_analysis::estimate;
 use diskproof_analysis::surface::surface_record;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Layout, Plan};
-use diskproof_model::progress::{Control, Phase, Progress, Watch};
-use diskproof_model::surface::{SeekPattern, SurfaceMeasurement};
-use diskproof_model::units::{format_duration, format_latency, format_rate, format_throughput};
+use diskproof_model::progress::{Control, Found, Phase, Progress, Watch};
+use diskproof_model::surface::{SeekPattern, SlowBlock, SurfaceMeasurement, UnreadableRange};
+use diskproof_model::units::{counted, format_bytes, format_duration, format_latency, format_rate, format_throughput};
 use std::time::{Duration, Instant};
 
 /// Judging the precision takes a millisecond on a long series: often enough, and far from the workers' time.
@@ -21,8 +21,9 @@ const SHARE_MIN: f64 = 0.25;
 /// Narrower terminals have no room for the bar beside the figures.
 const COLUMNS_WITH_BAR: usize = 76;
 const BAR_COLUMNS: usize = 16;
-/// How often it is told where a scan could go on.
-const RESUME_EVERY: Duration = Duration::from_secs(60);
+/// How often it is told where a scan could go on: after another fiftieth of its time, so that little is lost and a day of it fits a few screens.
+const RESUME_SHARE: u32 = 50;
+const RESUME_EVERY: std::ops::RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_secs(600);
 /// The step of a survey whose pace is told in requests, not in bytes.
 const ACCESS_STEP: &str = "access times";
 
@@ -112,12 +113,14 @@ impl Live {
         }
         let record = surface_record(measurement, &[]);
         let rate = record.rate.map(|rate| {
-            let (points, average) = (measurement.curve.len(), format_throughput(rate.average.value));
-            format!("curve of {points} points: {} to {}, {average} on average", format_throughput(rate.max), format_throughput(rate.min))
+            let (points, average) = (counted(measurement.curve.len() as u64, "point"), format_throughput(rate.average.value));
+            format!("curve of {points}: {} to {}, {average} on average", format_throughput(rate.max), format_throughput(rate.min))
         });
         let access =
             record.seeks.get(&SeekPattern::Random).map(|seek| format!("access {}", format_latency(seek.mean.value.round() as u64)));
-        let scan = record.scan.map(|scan| format!("scan: {} slow blocks, {} unreadable bytes", scan.slow_blocks, scan.unreadable_bytes));
+        let scan = record
+            .scan
+            .map(|scan| format!("scan: {}, {} unreadable", counted(scan.slow_blocks, "slow block"), format_bytes(scan.unreadable_bytes)));
         let figures: Vec<String> = rate.into_iter().chain(access).chain(scan).collect();
         if !figures.is_empty() {
             complain(&figures.join("; "));
@@ -126,12 +129,14 @@ impl Live {
 
     /// A scan takes hours: should it be killed, the last of these lines says how to go on.
     fn tell_where_to_resume(&mut self, progress: &Progress<'_>) {
-        let Some(at) = progress.resume_bytes.filter(|_| self.voice != Voice::Silent && self.resume_told.elapsed() >= RESUME_EVERY) else {
+        let every = (Duration::from_nanos(progress.elapsed_ns) / RESUME_SHARE).clamp(*RESUME_EVERY.start(), *RESUME_EVERY.end());
+        let Some(at) = progress.resume_bytes.filter(|_| self.voice != Voice::Silent && self.resume_told.elapsed() >= every) else {
             return;
         };
         self.resume_told = Instant::now();
         self.finish();
-        if let (Some(survey), Some(path)) = (&self.plan.survey, self.plan.targets.first()) {
+        // A scratch file is another one each time.
+        if let (Some(survey), Some(path), None) = (&self.plan.survey, self.plan.targets.first(), self.plan.scratch_bytes) {
             complain(&format!("should this be killed, the scan goes on with: {}", scan_command(path, survey.span, at)));
         }
     }
@@ -211,5 +216,21 @@ impl Watch for Live {
             self.line.iter_mut().for_each(|line| line.show(&reading));
         }
         if self.known_well_enough(progress) { Control::Enough } else { Control::Continue }
+    }
+
+    /// A scan that is killed hands nothing over: what it found was said by then.
+    fn found(&mut self, place: &Found) {
+        if self.voice == Voice::Silent {
+            return;
+        }
+        self.finish();
+        complain(&match place {
+            Found::Slow(SlowBlock { offset_bytes, lba, latency_ns }) => {
+                format!("slow: the block at byte {offset_bytes} (LBA {lba}) took {}", format_latency(*latency_ns))
+            }
+            Found::Unreadable(UnreadableRange { offset_bytes, length_bytes, lba, errno }) => {
+                format!("unreadable: {} from byte {offset_bytes} on (LBA {lba}), {errno}", format_bytes(*length_bytes))
+            }
+        });
     }
 }

@@ -6,7 +6,7 @@ use diskproof_model::plan::Span;
 use diskproof_model::record::Record;
 use diskproof_model::shell::quoted;
 use diskproof_model::surface::SurfaceMeasurement;
-use diskproof_model::target::TargetIdentity;
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_size};
 use std::path::Path;
 
@@ -27,6 +27,11 @@ pub struct Resumed {
 impl Resumed {
     /// A position, or the record of a scan that was ended.
     pub fn read(text: &str, identity: &TargetIdentity) -> Result<Self, Failure> {
+        if identity.kind == TargetKind::Directory {
+            let why =
+                "a scan in a directory reads a scratch file, which is another one each time: leave --resume out, or name the block device";
+            return Err(Failure::Usage(format!("--resume {text}: {why}")));
+        }
         if let Ok(at) = parse_size(text) {
             if at >= identity.size_bytes {
                 let (at, size) = (format_bytes(at), format_bytes(identity.size_bytes));
@@ -70,8 +75,10 @@ pub fn ended_early(surface: &SurfaceMeasurement, identity: &TargetIdentity, inte
     let scan = surface.scan.as_ref().filter(|scan| !scan.finished);
     let go_on = |at: u64| scan_command(&identity.path, surface.survey.span, at);
     match scan {
-        Some(scan) if surface.interrupted => Some(format!("{interrupted}; the scan goes on with: {}", go_on(scan.to_bytes))),
-        None if surface.interrupted => Some(interrupted.to_owned()),
+        Some(scan) if surface.interrupted && identity.kind != TargetKind::Directory => {
+            Some(format!("{interrupted}; the scan goes on with: {}", go_on(scan.to_bytes)))
+        }
+        _ if surface.interrupted => Some(interrupted.to_owned()),
         Some(scan) => {
             let (last, errno) = scan.unreadable.last().map_or((0, ""), |range| (range.length_bytes, range.errno.as_str()));
             Some(format!(

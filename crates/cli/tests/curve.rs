@@ -4,13 +4,15 @@
 mod program;
 
 use diskproof_model::record::Record;
-use diskproof_model::surface::SeekPattern;
+use diskproof_model::surface::{Scan, SeekPattern};
 use diskproof_simdisk::testbed::{Loop, TempDir, can_run, place};
 use diskproof_simdisk::{Direct, LoopDevice, SimDisk, spec};
 use program::{Ran, content_hash, program, random_file, undisturbed};
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -164,6 +166,67 @@ fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
     assert_eq!(scan.blocks, (256 * MIB - scan.from_bytes).div_ceil(MIB));
     let found: u64 = first.unreadable_bytes + scan.unreadable_bytes;
     assert_eq!(found, MIB + 1024, "together they found everything");
+}
+
+/// What `--scan` says on stderr of what could not be read: offset and LBA of each range.
+fn told_unreadable(err: &str) -> BTreeSet<(u64, u64)> {
+    let lines = err.lines().filter(|line| line.contains("unreadable: "));
+    let after = |line: &str, word: &str| line.split(word).nth(1).unwrap().split([' ', ')']).next().unwrap().parse().unwrap();
+    lines.map(|line| (after(line, "from byte "), after(line, "(LBA "))).collect()
+}
+
+fn listed_unreadable(scan: &Scan) -> BTreeSet<(u64, u64)> {
+    scan.unreadable.iter().map(|range| (range.offset_bytes, range.lba)).collect()
+}
+
+#[test]
+fn a_scan_that_was_killed_goes_on_with_the_command_it_said() {
+    let name = "a_scan_that_was_killed_goes_on_with_the_command_it_said";
+    if !can_run(name, &["fusermount3", "losetup"]) {
+        return;
+    }
+    // 18 s, of which the first 10 pass before the line is said; one place is bad before that, one behind what is read by then.
+    const SIZE: u64 = 144 * MIB;
+    let faults = "eio-read=4194816-4195840,eio-read=140MiB-141MiB";
+    let scan = ["--scan", "--points", "0", "--no-access"];
+    let swift = Simulated::new(&format!("bandwidth=200MB,{faults}"), SIZE);
+    let undisturbed = curve(swift.path(), &[&scan[..], &["--json"]].concat());
+    let undisturbed = undisturbed.record().surface.unwrap().scan.unwrap();
+    let all = listed_unreadable(&undisturbed);
+    assert_eq!((all.len(), undisturbed.finished), (2, true));
+
+    let disk = Simulated::new(&format!("bandwidth=8MB,{faults}"), SIZE);
+    let mut child = program([&["curve", disk.path().to_str().unwrap()], &scan[..]].concat())
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    let (mut said, mut command) = (String::new(), None);
+    while command.is_none() {
+        let start = said.len();
+        assert!(err.read_line(&mut said).unwrap() > 0, "it ended before it said how to go on: {said}");
+        command = said[start..].split_once("the scan goes on with: diskproof ").map(|(_, command)| command.trim().to_owned());
+    }
+    child.kill().unwrap();
+    let status = child.wait().unwrap();
+    // Where this test got no processor for seconds the scan was faster; to go on must give the same.
+    assert!(status.signal() == Some(9) || status.code() == Some(4), "{status}");
+    err.read_to_string(&mut said).unwrap();
+
+    let command = command.unwrap();
+    let rest: Ran = program(command.split(' ').chain(["--json"])).output().unwrap().into();
+    let rest = rest.record().surface.unwrap().scan.unwrap();
+    assert!(command.ends_with(&format!(" --scan --resume {}", rest.from_bytes)), "{command}: {}", rest.from_bytes);
+    assert!(rest.finished && rest.from_bytes < SIZE && rest.to_bytes == SIZE);
+    assert_eq!(rest.blocks, (SIZE - rest.from_bytes) / MIB);
+    // What was said and what the second run found are together what an undisturbed one finds.
+    let (said, found) = (told_unreadable(&said), listed_unreadable(&rest));
+    assert!(!found.is_empty() && all.iter().filter(|(offset, _)| *offset < rest.from_bytes).all(|place| said.contains(place)), "{said:?}");
+    assert_eq!(said.union(&found).copied().collect::<BTreeSet<_>>(), all);
+    // Nobody may take the page for one of the whole disk.
+    let page = curve(swift.path(), &["--scan", "--resume", "16M"]).out;
+    assert!(page.split_whitespace().collect::<Vec<_>>().join(" ").contains("(byte 16777216) to the end, not what lies before;"), "{page}");
 }
 
 #[test]
@@ -326,6 +389,10 @@ fn what_makes_no_sense_is_a_usage_error() {
         assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{flags:?}: {}", ran.err);
         assert!(ran.err.contains(part), "{flags:?}: {}", ran.err);
     }
+    let ran = curve(place.path(), &["--scan", "--resume", "5"]);
+    assert!(ran.code == Some(2) && ran.err.contains("name the block device"), "{}", ran.err);
+    let ran = curve(&file, &["--dry-run", "--points", "1"]);
+    assert!(ran.code == Some(0) && ran.out.contains("curve of 1 point,"), "{}", ran.out);
     let ran = curve(&file, &["--dry-run"]);
     assert!(ran.code == Some(0) && ran.out.contains("curve of 200 points") && ran.out.contains("takes about"), "{}", ran.out);
 }

@@ -1,6 +1,7 @@
 //! What the engine tells while it works, and what it may be told in return.
 
 use crate::series::TimeSeries;
+use crate::surface::{SlowBlock, UnreadableRange};
 
 /// The state of the workload that is running.
 #[derive(Debug, Clone)]
@@ -45,8 +46,20 @@ pub enum Control {
     Interrupt,
 }
 
+/// A place that a scan found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// A block that took long, twice.
+    Slow(SlowBlock),
+    /// What could not be read.
+    Unreadable(UnreadableRange),
+}
+
 /// Somebody who watches a run: shows progress, judges precision, hears Ctrl-C. Called a few times a second, never from the hot loop.
 pub trait Watch {
     /// Sees the progress and says how to go on.
     fn tick(&mut self, progress: &Progress<'_>) -> Control;
+
+    /// Hears of a place as soon as a scan is sure of it: the scan may be killed before it can hand over its result.
+    fn found(&mut self, _place: &Found) {}
 }

@@ -13,6 +13,11 @@ const SIZE: &str =
     "a size; write bytes with k, M, G or T (steps of 1024), kB/MB/GB/TB (steps of 1000) or KiB/MiB/GiB/TiB, such as 8k, 100MB or 4GiB";
 const DURATION: &str = "a duration; write a number with ms, s, m or h, such as 500ms, 30s or 2m";
 
+/// A count of things that have a plural in s: `1 point`, `200 points`.
+pub fn counted(n: u64, one: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+}
+
 /// Reads a size in bytes: `8k` = 8 KiB = 8192, `8kB` = 8000, `1.5G`, `4096`.
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     let error = || UnitError { text: text.to_owned(), what: SIZE };

@@ -4,7 +4,7 @@
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
-use diskproof_model::units::{format_bytes, format_duration, format_latency, format_rate, format_throughput};
+use diskproof_model::units::{counted, format_bytes, format_duration, format_latency, format_rate, format_throughput};
 
 /// How well a disk suits a use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -179,10 +179,15 @@ fn surface_clauses(record: &Record) -> Vec<String> {
     });
     let seek = surface.seeks.get(&diskproof_model::surface::SeekPattern::Random);
     let seek = seek.map(|seek| format!("a random access takes {} on average", format_latency(seek.mean.value.round() as u64)));
+    let are = |n: u64| if n == 1 { "is" } else { "are" };
     let scan = surface.scan.as_ref().map(|scan| match (scan.unreadable_bytes, scan.slow_blocks) {
+        (0, 0) if scan.blocks == 1 => "the one block scanned read well".to_owned(),
         (0, 0) => format!("all of {} blocks scanned read well", scan.blocks),
-        (0, slow) => format!("{slow} of {} blocks scanned are slow", scan.blocks),
-        (bytes, slow) => format!("{} could not be read, and {slow} of {} blocks scanned are slow", format_bytes(bytes), scan.blocks),
+        (0, slow) => format!("{slow} of {} scanned {} slow", counted(scan.blocks, "block"), are(slow)),
+        (bytes, slow) => {
+            let (lost, blocks) = (format_bytes(bytes), counted(scan.blocks, "block"));
+            format!("{lost} could not be read, and {slow} of {blocks} scanned {} slow", are(slow))
+        }
     });
     rate.into_iter().chain(seek).chain(scan).collect()
 }
@@ -204,18 +209,17 @@ fn measurement_clauses(m: &MeasurementRecord) -> Vec<String> {
 fn trust(record: &Record) -> (Trust, String) {
     let count = |severity| record.findings.iter().filter(|finding| finding.severity == severity).count();
     let (failures, warnings) = (count(Severity::Failure), count(Severity::Warning));
-    let plural = |n: usize, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
     let missed = record.expectations.iter().filter(|expectation| !expectation.met).count();
     let (trust, mut why) = match (failures, warnings) {
         (0, 0) if record.partial => {
             (Trust::Doubtful, "The run ended early; nothing was seen that puts in doubt what was measured.".to_owned())
         }
         (0, 0) => (Trust::Sound, "Nothing was seen that puts these figures in doubt.".to_owned()),
-        (0, n) => (Trust::Doubtful, format!("Read these figures with care: {} below.", plural(n, "warning", "warnings"))),
-        (n, _) => (Trust::Broken, format!("The figures are wrong, or the disk is: {} below.", plural(n, "failure", "failures"))),
+        (0, n) => (Trust::Doubtful, format!("Read these figures with care: {} below.", counted(n as u64, "warning"))),
+        (n, _) => (Trust::Broken, format!("The figures are wrong, or the disk is: {} below.", counted(n as u64, "failure"))),
     };
     if missed > 0 {
-        why.push_str(&format!(" {} of {} expectations missed.", missed, record.expectations.len()));
+        why.push_str(&format!(" {missed} of {} missed.", counted(record.expectations.len() as u64, "expectation")));
     }
     (trust, why)
 }

@@ -9,7 +9,7 @@ use diskproof_model::plan::{Access, CachePolicy, Distribution, SyncCall, SyncPol
 use diskproof_model::record::{MeasurementRecord, Record, WorkloadRecord};
 use diskproof_model::surface::{Coverage, SurfaceRecord};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, format_rate};
+use diskproof_model::units::{counted, format_bytes, format_rate};
 
 /// Spans that differ by less are taken as equal: a scratch file is cut to what a disk wrote in its time. Seek times grow with the root of the span at
 /// the most, so this moves a figure by 1 %, half of the default margin.
@@ -121,7 +121,7 @@ fn conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
         });
     }
     reasons.differ("depth-differs", (a.name, x.depth), (b.name, y.depth), |n| format!("depth {n}"));
-    reasons.differ("workers-differ", (a.name, x.workers), (b.name, y.workers), |n| format!("{n} workers"));
+    reasons.differ("workers-differ", (a.name, x.workers), (b.name, y.workers), |n| counted(u64::from(*n), "worker"));
     reasons.differ("load-differs", (a.name, x.rate), (b.name, y.rate), |rate| load_text(*rate));
     reasons.differ("sync-differs", (a.name, x.sync), (b.name, y.sync), |sync| sync_text(*sync));
     reasons.differ("cache-differs", (a.name, x.cache), (b.name, y.cache), |cache| cache_text(*cache));

@@ -6,7 +6,7 @@ use diskproof_model::comparison::Difference;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::record::Record;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, WriteCache};
-use diskproof_model::units::format_bytes;
+use diskproof_model::units::{counted, format_bytes};
 use std::collections::BTreeSet;
 
 /// Values that are told where the runs of a side differ among themselves.
@@ -29,7 +29,7 @@ const FACTS: [Fact; 22] = [
     ("filesystem", |r| targets(r, |target| target.filesystem.as_ref().map(|f| f.kind.clone()))),
     ("mount options", |r| targets(r, |target| target.filesystem.as_ref().map(|f| f.options.join(",")))),
     ("scheduler", |r| disks(r, |disk| disk.scheduler.clone())),
-    ("queue", |r| disks(r, |disk| disk.queue_requests.map(|n| format!("{n} requests")))),
+    ("queue", |r| disks(r, |disk| disk.queue_requests.map(|n| counted(u64::from(n), "request")))),
     ("read-ahead", |r| disks(r, |disk| disk.read_ahead_bytes.map(format_bytes))),
     ("largest request", |r| disks(r, |disk| disk.request_bytes_max.map(format_bytes))),
     ("path", |r| targets(r, |target| Some(target.path.clone()))),

@@ -3,6 +3,7 @@
 use super::{Rule, evidence, scope};
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::record::Record;
+use diskproof_model::units::counted;
 
 pub(super) const RULE: Rule =
     Rule { code: "bad-blocks", meaning: "Blocks that the disk had acknowledged held something else when they were read back.", check };
@@ -19,7 +20,7 @@ fn check(record: &Record) -> Option<Finding> {
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Failure,
-        claim: format!("{bad} of {all} blocks read back wrong in {}: {}.", scope(record, hits.iter().map(|h| h.0)), named.join("; ")),
+        claim: format!("{bad} of {} read back wrong in {}: {}.", counted(all, "block"), scope(record, hits.iter().map(|h| h.0)), named.join("; ")),
         evidence: hits.iter().map(|(index, v)| evidence(*index, "verify/bad_blocks", v.bad_blocks as f64, 0.0, "1")).collect(),
         remedy: "Trust no data to this disk: it, its cable, controller or memory loses or changes what was written. Run the same seed again, then \
                  memtest and smartctl -a."

@@ -33,7 +33,10 @@ fn check(record: &Record) -> Option<Finding> {
             worst.workload.name,
             percent(worst.cpu_share()),
             if all_busy {
-                format!("which is all that {} CPUs have", record.host.cpus)
+                match record.host.cpus {
+                    1 => "which is all that there is".to_owned(),
+                    n => format!("which is all that {n} CPUs have"),
+                }
             } else {
                 "which is all that its threads can".to_owned()
             },

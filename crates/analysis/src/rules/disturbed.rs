@@ -174,6 +174,7 @@ fn culprits(record: &Record, hits: &[Hit<'_>]) -> String {
     match (names.is_empty(), hidden) {
         (false, _) => format!("Busiest meanwhile, on any disk: {}.", names.join(", ")),
         (true, 0) => "No process shows it: perhaps the kernel itself (RAID resync, trim, swap).".to_owned(),
+        (true, 1) => "Who it was is hidden: a process of another user; run as root to see it.".to_owned(),
         (true, n) => format!("Who it was is hidden among {n} processes of other users; run as root to see them."),
     }
 }

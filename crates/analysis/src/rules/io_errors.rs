@@ -4,6 +4,7 @@ use super::{Rule, evidence, gigabytes, scope};
 use diskproof_model::errno::{meaning, remedy};
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::record::Record;
+use diskproof_model::units::counted;
 use std::collections::BTreeMap;
 
 pub(super) const RULE: Rule =
@@ -64,7 +65,7 @@ fn places<'a>(record: &'a Record, hits: Vec<usize>, totals: &mut BTreeMap<&'a st
         *totals.entry(CURVE).or_default() += failed.iter().map(|(_, count)| count).sum::<u64>();
         seen.extend(failed.iter().take(POINTS_NAMED).map(|(i, count)| errors(format!("/curve/{i}/errors"), *count)));
         let at = gigabytes(record.curve[*first].offset_bytes);
-        places.push(format!("{} of {} points of the curve (the first at {at})", failed.len(), record.curve.len()));
+        places.push(format!("{} of {} of the curve (the first at {at})", failed.len(), counted(record.curve.len() as u64, "point")));
     }
     let access = record.surface.iter().flat_map(|s| &s.access_errors).filter(|(_, count)| **count > 0);
     let before = seen.len();

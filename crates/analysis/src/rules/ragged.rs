@@ -10,7 +10,7 @@ use crate::mechanics::{Mechanics, mechanics, reach};
 use crate::shape::Shape;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::record::Record;
-use diskproof_model::units::format_throughput;
+use diskproof_model::units::{counted, format_throughput};
 
 pub(super) const RULE: Rule = Rule {
     code: "ragged",
@@ -62,10 +62,11 @@ fn check(record: &Record) -> Option<Finding> {
         code: RULE.code.to_owned(),
         severity: if shape.scatter >= SCATTER_ROTATING || is_uneven(&shape) { Severity::Warning } else { Severity::Note },
         claim: format!(
-            "The curve is ragged: from one point to the next the rate jumps by {} (standard deviation) where a healthy surface is smooth; {far} of {} points \
-             lie more than {} beside what their neighbours suggest. The furthest, at {}, has {} among neighbours of {}.",
+            "The curve is ragged: from one point to the next the rate jumps by {} (standard deviation) where a healthy surface is smooth; {far} of {} \
+             {} more than {} beside what their neighbours suggest. The furthest, at {}, has {} among neighbours of {}.",
             percent(shape.scatter),
-            shape.points.len(),
+            counted(shape.points.len() as u64, "point"),
+            if far == 1 { "lies" } else { "lie" },
             percent(STRAY),
             gigabytes(at(worst.point).offset_bytes),
             format_throughput(at(worst.point).bytes_per_second),

@@ -3,7 +3,7 @@
 use super::{Rule, gigabytes};
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::record::Record;
-use diskproof_model::units::format_latency;
+use diskproof_model::units::{counted, format_latency};
 
 pub(super) const RULE: Rule = Rule {
     code: "slow-blocks",
@@ -38,9 +38,9 @@ fn check(record: &Record) -> Option<Finding> {
         code: RULE.code.to_owned(),
         severity: Severity::Warning,
         claim: format!(
-            "{} of {} blocks took more than {} both times they were read, where half of all take {} or less.{places}",
+            "{} of {} took more than {} both times they were read, where half of all take {} or less.{places}",
             scan.slow_blocks,
-            scan.blocks,
+            counted(scan.blocks, "block"),
             format_latency(scan.slow_from_ns),
             format_latency(scan.latency_p50_ns)
         ),

@@ -5,6 +5,7 @@ use super::{Rule, percent};
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::surface::SurfaceRecord;
+use diskproof_model::units::counted;
 
 pub(super) const RULE: Rule = Rule {
     code: "starved",
@@ -24,7 +25,11 @@ pub(super) fn is_starved(surface: &SurfaceRecord) -> bool {
 
 fn check(record: &Record) -> Option<Finding> {
     let surface = record.surface.as_ref().filter(|surface| is_starved(surface))?;
-    let load = record.host.load_average.as_ref().map_or(String::new(), |load| format!(" (load {load} on {} CPUs)", record.host.cpus));
+    let load = record
+        .host
+        .load_average
+        .as_ref()
+        .map_or(String::new(), |load| format!(" (load {load} on {})", counted(u64::from(record.host.cpus), "CPU")));
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Warning,

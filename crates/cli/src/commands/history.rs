@@ -6,6 +6,7 @@ use crate::output::{Voice, complain, remark, style, to_stdout, unless_unread, wr
 use crate::saved::{Kept, empty_text, import, load, open, parse_label, place, run_id, short};
 use diskproof_history::{Filter, History as Opened, Listing, Outcome};
 use diskproof_model::saved::SavedRun;
+use diskproof_model::units::counted;
 use diskproof_report::{json, terminal};
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use std::path::{Path, PathBuf};
@@ -155,7 +156,7 @@ fn list(list: &List) -> anyhow::Result<Exit> {
         None => Listing::default(),
     };
     if let Some(first) = unreadable.first() {
-        let (count, id) = (counted(unreadable.len()), short(first));
+        let (count, id) = (counted(unreadable.len() as u64, "run"), short(first));
         complain(&format!("warning: {count} cannot be read and is left out, such as {id}; something wrote over the history"));
     }
     if runs.is_empty() && !list.json {
@@ -198,12 +199,12 @@ fn remove_old(prune: &Prune) -> anyhow::Result<Exit> {
     let before = prune.older_than.map(|age| Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN).as_second());
     let runs = history.prunable(before, prune.keep).map_err(Failure::History)?;
     if prune.dry_run {
-        complain(&format!("{} would be removed; nothing was", counted(runs.len())));
+        complain(&format!("{} would be removed; nothing was", counted(runs.len() as u64, "run")));
         return if runs.is_empty() { Ok(Exit::Done) } else { write(&runs, false, None) };
     }
     let ids: Vec<String> = runs.into_iter().map(|run| run.run_id).collect();
     let removed = history.delete(&ids).map_err(Failure::History)?;
-    complain(&format!("{} removed", counted(removed)));
+    complain(&format!("{} removed", counted(removed as u64, "run")));
     Ok(Exit::Done)
 }
 
@@ -224,7 +225,7 @@ fn remove(delete: &Delete) -> anyhow::Result<Exit> {
     // All or nothing: a mistyped word must not cost the runs before it.
     let ids = delete.runs.iter().map(|run| run_id(&history, run)).collect::<Result<Vec<_>, _>>()?;
     let removed = history.delete(&ids).map_err(Failure::History)?;
-    complain(&format!("{} removed", counted(removed)));
+    complain(&format!("{} removed", counted(removed as u64, "run")));
     Ok(Exit::Done)
 }
 
@@ -248,7 +249,7 @@ fn add(files: &Import) -> anyhow::Result<Exit> {
         }
     }
     let there = if known > 0 { format!(", {known} there already") } else { String::new() };
-    complain(&format!("{} added{there}", counted(added)));
+    complain(&format!("{} added{there}", counted(added as u64, "run")));
     Ok(failed.unwrap_or(Exit::Done))
 }
 
@@ -257,10 +258,6 @@ fn load_file(file: &str) -> Result<diskproof_model::record::Record, Failure> {
     let path: PathBuf = file.into();
     let path = if file == "-" || path.is_absolute() { file.to_owned() } else { format!("./{file}") };
     load(&path, None)
-}
-
-fn counted(runs: usize) -> String {
-    if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") }
 }
 
 fn parse_new_label(text: &str) -> Result<String, String> {

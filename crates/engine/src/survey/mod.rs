@@ -31,7 +31,6 @@ use journal::Journal;
 use lane::Lane;
 use route::{Load, Route};
 use rustix::fs::{Advice, fadvise};
-use scan::ScanLog;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -259,13 +258,15 @@ impl Pace {
             (self.series, self.start_ns) = (TimeSeries::new(PACE_NS), now);
         }
         self.series.add(now - self.start_ns, &cell, PACE_CELLS_MAX + 1);
+        let (found, judged_to) = journal.seen().scan.as_mut().map(|log| (log.take_found(), log.judged_to())).unzip();
+        found.iter().flatten().for_each(|place| watch.found(place));
         watch.tick(&Progress {
             name: step,
             phase: Phase::Survey,
             elapsed_ns: now - self.step_ns,
             done: Some(journal.share_done()),
             series: &self.series,
-            resume_bytes: journal.seen().scan.as_ref().map(ScanLog::judged_to),
+            resume_bytes: judged_to,
         })
     }
 }

@@ -11,6 +11,7 @@ use crate::pattern::Extent;
 use crate::tally::errno_name;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::plan::CachePolicy;
+use diskproof_model::progress::Found;
 use diskproof_model::surface::{Scan, ScanCell, ScanPlan, SlowBlock, UnreadableRange};
 use std::io;
 
@@ -47,6 +48,10 @@ pub struct ScanLog {
     slow: Vec<SlowBlock>,
     unreadable_bytes: u64,
     unreadable: Vec<UnreadableRange>,
+    /// The block that was read well last.
+    read_at: u64,
+    /// How many of each list the watcher was told.
+    told: (usize, usize),
     map: Vec<MapCell>,
     map_start: u64,
     cell_bytes: u64,
@@ -77,6 +82,8 @@ impl ScanLog {
             slow: Vec::new(),
             unreadable_bytes: 0,
             unreadable: Vec::new(),
+            read_at: from,
+            told: (0, 0),
             map: vec![MapCell::default(); length.div_ceil(cell_bytes) as usize],
             map_start: start,
             cell_bytes,
@@ -94,6 +101,7 @@ impl ScanLog {
 
     fn read(&mut self, offset: u64, latency_ns: u64) {
         self.blocks += 1;
+        self.read_at = offset;
         self.latencies.record(latency_ns);
         if let Some(cell) = self.cell(offset) {
             (cell.blocks, cell.read, cell.sum_ns) = (cell.blocks + 1, cell.read + 1, cell.sum_ns + latency_ns);
@@ -130,6 +138,19 @@ impl ScanLog {
         {
             self.slow.swap_remove(fastest);
         }
+    }
+
+    /// Places that were found since the last call, as far as a record would list them.
+    pub fn take_found(&mut self) -> Vec<Found> {
+        // Once the list of slow blocks is full its entries change places.
+        let slow = if self.slow_blocks > LIST_MAX as u64 { &[] } else { &self.slow[self.told.0..] };
+        // The last range may go on in the next block.
+        let whole = |range: &UnreadableRange| range.offset_bytes + range.length_bytes <= self.read_at;
+        let whole = self.unreadable.len() - usize::from(self.unreadable.last().is_some_and(|last| !whole(last)));
+        let unreadable = &self.unreadable[self.told.1.min(whole)..whole];
+        let found = slow.iter().copied().map(Found::Slow).chain(unreadable.iter().cloned().map(Found::Unreadable)).collect();
+        self.told = (self.told.0 + slow.len(), whole);
+        found
     }
 
     /// What a record says of it.

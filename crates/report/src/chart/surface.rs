@@ -3,7 +3,7 @@
 use super::{Axis, Chart, Guide, GuideAxis, Mark, Scale, Series, latency_unit, position_unit};
 use diskproof_model::record::Record;
 use diskproof_model::surface::{AccessPoint, CurvePoint, Scan, ScanCell, SeekPattern, ShortStroke, SurfaceRecord};
-use diskproof_model::units::{format_bytes, format_latency, format_rate, format_throughput};
+use diskproof_model::units::{counted, format_bytes, format_latency, format_rate, format_throughput};
 
 /// All of them that the record has data for.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
@@ -174,8 +174,8 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
     // Nothing was timed there: the dot stands at the limit, where it cannot be overlooked.
     let unreadable = scan.unreadable.iter().map(|range| (range.offset_bytes as f64 / bytes, scan.slow_from_ns as f64 / ns)).collect();
     let title = format!(
-        "Scan: {} slow blocks of {}, {} unreadable; median {}",
-        scan.slow_blocks,
+        "Scan: {} of {}, {} unreadable; median {}",
+        counted(scan.slow_blocks, "slow block"),
         scan.blocks,
         format_bytes(scan.unreadable_bytes),
         format_latency(scan.latency_p50_ns)

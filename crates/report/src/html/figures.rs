@@ -7,7 +7,7 @@ use crate::verdict::doubts;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
 use diskproof_model::surface::SurfaceRecord;
-use diskproof_model::units::{format_bytes, format_latency, format_rate, format_throughput};
+use diskproof_model::units::{counted, format_bytes, format_latency, format_rate, format_throughput};
 use maud::{Markup, html};
 
 /// Half the width of an error bar's scale: wider intervals end in an arrow.
@@ -137,7 +137,7 @@ fn surface_figures(surface: &SurfaceRecord) -> Markup {
         } }
         @if let Some(burst) = &surface.burst { p {
             strong { "Burst: " (estimate_text(&burst.throughput)) }
-            " when the same " (format_bytes(burst.bytes)) " are read again and again (" (burst.rounds) " times): the device's cache and its link."
+            " when the same " (format_bytes(burst.bytes)) " are read again and again (" (counted(burst.rounds, "time")) "): the device's cache and its link."
         } }
         @if !surface.seeks.is_empty() { (wide_table("Access times", &seeks(surface))) }
         @if !surface.short_strokes.is_empty() { (wide_table("Short strokes", &strokes(surface))) }

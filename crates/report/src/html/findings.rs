@@ -76,6 +76,7 @@ fn quantity(value: f64, unit: &str) -> String {
         "B" => format_bytes(value.max(0.0).round() as u64),
         "B/s" => format_throughput(value),
         "1/s" => format!("{}/s", format_rate(value)),
+        "CPUs" if value == 1.0 => "1 CPU".to_owned(),
         "CPUs" => format!("{} CPUs", plain_number(value)),
         // Facts that hold or do not carry their name as unit.
         fact if value == 0.0 => format!("not {}", shown(fact)),

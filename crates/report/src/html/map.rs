@@ -3,9 +3,10 @@
 use super::charts;
 use super::elements::{shown, wide_table};
 use crate::chart::{Axis, Chart, Mark, Scale, Series, Side, position_unit};
+use crate::terminal::surface::reach;
 use diskproof_model::record::Record;
 use diskproof_model::surface::{Scan, ScanCell};
-use diskproof_model::units::{format_bytes, format_latency};
+use diskproof_model::units::{counted, format_bytes, format_latency};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -68,12 +69,13 @@ fn scan(record: &Record) -> Option<&Scan> {
 /// The map, where a scan was made.
 pub(super) fn scan_map(record: &Record) -> Option<Markup> {
     let scan = scan(record)?;
+    let read = reach(scan, record.surface.as_ref()?.span_start_bytes);
     let state = if scan.finished { "finished" } else { "not finished" };
     Some(html! {
         figure.chart.map #chart-scan-map aria-labelledby="title-scan-map" {
             figcaption {
-                h3 #title-scan-map { "Scan (" (state) "): " (scan.slow_blocks) " slow blocks, " (format_bytes(scan.unreadable_bytes)) " unreadable" }
-                p { "From the start of the disk, left to right, top to bottom. A cell shows its slowest block; the median block takes " (format_latency(scan.latency_p50_ns)) "." }
+                h3 #title-scan-map { "Scan (" (state) "): " (counted(scan.slow_blocks, "slow block")) ", " (format_bytes(scan.unreadable_bytes)) " unreadable" }
+                p { "Read: " (read) ". Left to right, top to bottom; a cell shows its slowest block; the median block takes " (format_latency(scan.latency_p50_ns)) "." }
             }
             div.field #field { (field(scan)) }
             div.under {
@@ -98,10 +100,10 @@ fn field(scan: &Scan) -> Markup {
     }
     let (width, height) = (CELLS_PER_ROW * CELL, rows * CELL);
     let label = format!(
-        "Map of {} cells; {} slow blocks, {} bytes unreadable. The table below lists the places.",
-        scan.map.len(),
-        scan.slow_blocks,
-        scan.unreadable_bytes
+        "Map of {}; {}, {} unreadable. The table below lists the places.",
+        counted(scan.map.len() as u64, "cell"),
+        counted(scan.slow_blocks, "slow block"),
+        counted(scan.unreadable_bytes, "byte")
     );
     html! { svg.cells viewBox={"0 0 " (width) " " (height)} role="img" aria-label=(label) { @for (class, path) in &paths { path class=(class) d=(path) {} } } }
 }

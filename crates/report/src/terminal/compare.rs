@@ -10,7 +10,7 @@ use diskproof_model::comparison::{
     Candidate, Comparison, ConditionOutcome, Figure, Holder, MetricComparison, Needed, Ratio, RunReference, Side, Verdict,
 };
 use diskproof_model::record::Estimate;
-use diskproof_model::units::{format_duration, format_latency, format_rate, format_throughput};
+use diskproof_model::units::{counted, format_duration, format_latency, format_rate, format_throughput};
 use std::io::{self, Write};
 
 const COLUMNS: usize = 6;
@@ -59,7 +59,7 @@ fn write_side(page: &mut Page<'_>, letter: &str, side: &Side) -> io::Result<()> 
     match side.runs.as_slice() {
         [run] => fact(page, letter, &run_text(run)),
         runs => {
-            fact(page, letter, &format!("{}: {} runs", side.label, runs.len()))?;
+            fact(page, letter, &format!("{}: {}", side.label, counted(runs.len() as u64, "run")))?;
             runs.iter().enumerate().try_for_each(|(index, run)| fact(page, &format!("  {letter}{}", index + 1), &run_text(run)))
         }
     }

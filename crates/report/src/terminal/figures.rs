@@ -7,7 +7,7 @@ use crate::text::list;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::{CachePolicy, SyncPolicy};
 use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord, WorkloadRecord};
-use diskproof_model::units::{format_latency, format_rate, format_throughput};
+use diskproof_model::units::{counted, format_latency, format_rate, format_throughput};
 use std::io;
 
 /// Column at which conditions begin: two more than the longest name that `check` uses.
@@ -207,7 +207,7 @@ pub(crate) fn remarks(measurement: &MeasurementRecord) -> Vec<(char, String)> {
     let failed = measurement.errors_total();
     if failed > 0 {
         let kinds = list(measurement.errors_by_name().into_iter().map(|(name, n)| format!("{n} × {name}")));
-        remarks.push((FAILED, format!("{failed} operations failed ({kinds}); the figure counts those that succeeded")));
+        remarks.push((FAILED, format!("{} failed ({kinds}); the figure counts those that succeeded", counted(failed, "operation"))));
     }
     match measurement.stopped {
         StopReason::Interrupted => remarks.push((FAILED, "cut short by an interrupt".to_owned())),
@@ -215,15 +215,15 @@ pub(crate) fn remarks(measurement: &MeasurementRecord) -> Vec<(char, String)> {
         StopReason::Precision | StopReason::Time | StopReason::Bytes | StopReason::Ops => {}
     }
     if let Some(verify) = measurement.verify.as_ref().filter(|verify| verify.bad_blocks == 0 && verify.blocks > 0) {
-        remarks.push((VERIFIED, format!("{} blocks were read back, and each held what had been written", verify.blocks)));
+        remarks.push((VERIFIED, format!("{} read back, and each held what had been written", counted(verify.blocks, "block"))));
     }
     if let Some(verify) = measurement.verify.as_ref().filter(|verify| verify.bad_blocks > 0) {
-        remarks.push((FAILED, format!("{} of {} blocks read back with the wrong content", verify.bad_blocks, verify.blocks)));
+        remarks.push((FAILED, format!("{} of {} read back with the wrong content", verify.bad_blocks, counted(verify.blocks, "block"))));
     }
     if let Some(missed) = measurement.missed_starts.filter(|missed| *missed > 0) {
         remarks.push((
             FAILED,
-            format!("{missed} requests started over 1 ms late or not at all; the latencies count from when they should have"),
+            format!("{} started over 1 ms late or not at all; the latencies count from when they should have", counted(missed, "request")),
         ));
     }
     let cache = &measurement.cache;

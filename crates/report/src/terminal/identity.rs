@@ -7,7 +7,7 @@ use crate::Examined;
 use crate::page::{Ink, Page};
 use crate::style::Style;
 use diskproof_model::target::{Filesystem, HostFacts, Layer, LayerKind, TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, format_throughput};
+use diskproof_model::units::{counted, format_bytes, format_throughput};
 use std::io::{self, Write};
 
 /// Column at which values begin.
@@ -108,7 +108,7 @@ pub(crate) fn layer_facts(layer: &Layer) -> Vec<Fact> {
         ),
         ("write cache", write_cache_text(layer)),
         ("scheduler", layer.scheduler.clone()),
-        ("queue", layer.queue_requests.map(|n| format!("{n} requests"))),
+        ("queue", layer.queue_requests.map(|n| counted(u64::from(n), "request"))),
         ("largest request", layer.request_bytes_max.map(format_bytes)),
         ("read-ahead", layer.read_ahead_bytes.map(format_bytes)),
         ("discard", layer.discard.map(|can| if can { "supported" } else { "not supported" }.to_owned())),

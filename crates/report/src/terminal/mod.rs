@@ -11,7 +11,7 @@ mod plan;
 pub(crate) mod record;
 mod runs;
 pub(crate) mod subject;
-mod surface;
+pub(crate) mod surface;
 pub(crate) mod words;
 
 pub use commands::write_commands;

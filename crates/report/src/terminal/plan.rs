@@ -8,9 +8,9 @@ use crate::style::Style;
 use crate::text::{clean, glue, list, wrap};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{CachePolicy, Plan, Workload};
-use diskproof_model::surface::{Coverage, Survey};
+use diskproof_model::surface::{Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, format_duration};
+use diskproof_model::units::{counted, format_bytes, format_duration};
 use std::io::{self, Write};
 
 const COLUMNS: usize = 6;
@@ -47,12 +47,13 @@ pub fn write_plan(plan: &Plan, identities: &[TargetIdentity], style: &Style, out
 /// The steps of a survey.
 fn survey_text(survey: &Survey) -> String {
     let operation = if survey.operation == OpKind::Write { "written" } else { "read" };
+    let points = |plan: CurvePlan| format!("curve of {}", counted(u64::from(plan.points), "point"));
     let curve = survey.curve.map(|plan| match plan.coverage {
-        Coverage::Full => format!("curve of {} points, everything {operation}", plan.points),
+        Coverage::Full => format!("{}, everything {operation}", points(plan)),
         Coverage::Sampled { sample_bytes: Some(bytes) } => {
-            format!("curve of {} points, {} {operation} at each", plan.points, format_bytes(bytes))
+            format!("{}, {} {operation} at each", points(plan), format_bytes(bytes))
         }
-        Coverage::Sampled { sample_bytes: None } => format!("curve of {} points, samples as large as precision needs", plan.points),
+        Coverage::Sampled { sample_bytes: None } => format!("{}, samples as large as precision needs", points(plan)),
     });
     let burst = survey.burst.map(|plan| format!("burst of {}", format_bytes(plan.bytes)));
     let access = survey.access.map(|plan| {

@@ -7,7 +7,7 @@ use crate::text::{glue, list};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::Plan;
 use diskproof_model::target::{HostFacts, Layer, TargetIdentity, TargetKind};
-use diskproof_model::units::format_bytes;
+use diskproof_model::units::{counted, format_bytes};
 use std::io;
 
 /// Column at which the text beside a label begins.
@@ -99,7 +99,7 @@ pub(crate) fn stacked_text(layer: &Layer) -> String {
 
 /// The machine.
 pub(crate) fn host_text(host: &HostFacts) -> String {
-    let cpus = if host.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", host.cpus) };
+    let cpus = counted(u64::from(host.cpus), "CPU");
     let mut facts = vec![host.name.clone(), format!("Linux {}", host.kernel), cpus, format_bytes(host.memory_bytes)];
     facts.extend(host.hypervisor.as_ref().map(|name| format!("virtual ({name})")));
     facts.extend(host.container.as_ref().map(|name| format!("in a container ({name})")));

@@ -9,7 +9,7 @@ use crate::text::glue;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::surface::{CurvePoint, Scan, SeekPattern, SurfaceRecord};
-use diskproof_model::units::{format_bytes, format_duration, format_latency, format_rate, format_throughput};
+use diskproof_model::units::{counted, format_bytes, format_duration, format_latency, format_rate, format_throughput};
 use std::io;
 
 /// Bad places that a page lists; the record holds more.
@@ -30,7 +30,7 @@ pub(super) fn write_surface(page: &mut Page<'_>, record: &Record, s: &SurfaceRec
     write_ends(page, s)?;
     write_seeks(page, s)?;
     write_short_strokes(page, s)?;
-    s.scan.as_ref().map_or(Ok(()), |scan| write_scan(page, scan))
+    s.scan.as_ref().map_or(Ok(()), |scan| write_scan(page, scan, s.span_start_bytes))
 }
 
 fn conditions(s: &SurfaceRecord) -> String {
@@ -47,7 +47,12 @@ fn conditions(s: &SurfaceRecord) -> String {
 fn write_errors(page: &mut Page<'_>, record: &Record, s: &SurfaceRecord) -> io::Result<()> {
     let bad: Vec<u64> = record.curve.iter().filter(|point| point.errors > 0).map(|point| point.offset_bytes).collect();
     if let Some(first) = bad.first() {
-        let text = format!("{} of {} places of the curve gave errors, the first at {}", bad.len(), record.curve.len(), place(*first));
+        let text = format!(
+            "{} of {} of the curve gave errors, the first at {}",
+            bad.len(),
+            counted(record.curve.len() as u64, "place"),
+            place(*first)
+        );
         page.entry((Ink::Alarm, "errors"), INDENT, (Ink::Plain, &text))?;
     }
     let failed: Vec<String> = s.access_errors.iter().map(|(errno, n)| glue(&format!("{n} × {errno}"))).collect();
@@ -63,7 +68,7 @@ fn write_repeats(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
     let repeated: Vec<_> = record.curve.iter().filter(|point| point.readings.len() > 1).collect();
     let change = |point: &CurvePoint| (point.readings[0] / point.bytes_per_second).ln().abs();
     let Some(most) = repeated.iter().max_by(|a, b| change(a).total_cmp(&change(b))) else { return Ok(()) };
-    let what = if repeated.len() == 1 { "1 place".to_owned() } else { format!("{} places", repeated.len()) };
+    let what = counted(repeated.len() as u64, "place");
     let (verb, of) = (if repeated.len() == 1 { "was" } else { "were" }, record.curve.len());
     let text = if change(most) < CONFIRMED {
         format!("{what} of {of} stood out and {verb} read again, with the same result")
@@ -171,14 +176,13 @@ fn write_short_strokes(page: &mut Page<'_>, s: &SurfaceRecord) -> io::Result<()>
 }
 
 /// The map, then the places that somebody has to look at.
-fn write_scan(page: &mut Page<'_>, scan: &Scan) -> io::Result<()> {
+fn write_scan(page: &mut Page<'_>, scan: &Scan, span_start_bytes: u64) -> io::Result<()> {
     page.blank()?;
-    let whole =
-        if scan.finished { "all of the span".to_owned() } else { format!("up to {}; --resume goes on there", place(scan.to_bytes)) };
     let text = format!(
-        "{} blocks of {} read, {whole}; median {}, {} slow (from {}), {} unreadable",
-        scan.blocks,
+        "{} of {} read, {}; median {}, {} slow (from {}), {} unreadable",
+        counted(scan.blocks, "block"),
         format_bytes(u64::from(scan.block_bytes)),
+        reach(scan, span_start_bytes),
         format_latency(scan.latency_p50_ns),
         scan.slow_blocks,
         format_latency(scan.slow_from_ns),
@@ -190,6 +194,16 @@ fn write_scan(page: &mut Page<'_>, scan: &Scan) -> io::Result<()> {
     write_places(page, (Ink::Caution, "slow"), slow, scan.slow_blocks)?;
     let bad = scan.unreadable.iter().map(|r| (r.lba, r.offset_bytes, format!("{} {}", format_bytes(r.length_bytes), r.errno)));
     write_places(page, (Ink::Alarm, "bad"), bad, scan.unreadable.len() as u64)
+}
+
+/// Which part of the span this run read. What lies before may be full of holes, and nobody may take it for read.
+pub(crate) fn reach(scan: &Scan, span_start_bytes: u64) -> String {
+    let from = if scan.from_bytes > span_start_bytes { format!("from {} ", place(scan.from_bytes)) } else { String::new() };
+    match (scan.finished, from.is_empty()) {
+        (true, true) => "all of the span".to_owned(),
+        (true, false) => format!("{from}to the end, not what lies before"),
+        (false, _) => format!("{from}up to {}; --resume goes on there", place(scan.to_bytes)),
+    }
 }
 
 /// Longest latency by position in one line, and below it where blocks failed.

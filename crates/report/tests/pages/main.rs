@@ -108,13 +108,9 @@ fn odd_surveys_make_a_page() {
     (scan.finished, scan.to_bytes, scan.slow_blocks) = (false, 1 << 30, 5000);
     scan.map.truncate(1);
     let page = record_page(&record, &PLAIN_80);
-    for text in [
-        "1 of 1 places of the curve gave errors",
-        "3 × EIO",
-        "unknown what the disk did",
-        "up to 1.1 GB (byte 1073741824)",
-        "and 4998 more",
-    ] {
+    for text in
+        ["1 of 1 place of the curve gave errors", "3 × EIO", "unknown what the disk did", "up to 1.1 GB (byte 1073741824)", "and 4998 more"]
+    {
         assert!(page.contains(text), "{text} is missing:\n{page}");
     }
     record.surface.as_mut().unwrap().rate = None;
@@ -158,7 +154,7 @@ fn a_proven_content_is_told() {
     let mut record = fixture::healthy();
     record.measurements[0].verify = Some(VerifyResult { blocks: 4711, bad_blocks: 0, bad: Vec::new() });
     let page = record_page(&record, &PLAIN_80);
-    assert!(page.contains("=  sequential-write: 4711 blocks were read back, and each held what had been"), "{page}");
+    assert!(page.contains("=  sequential-write: 4711 blocks read back, and each held what had been"), "{page}");
     record.measurements[0].verify = Some(VerifyResult { blocks: 4711, bad_blocks: 2, bad: Vec::new() });
     let page = record_page(&record, &PLAIN_80);
     assert!(page.contains("!  sequential-write: 2 of 4711 blocks read back with the wrong content"), "{page}");
