@@ -60,6 +60,22 @@ pub(crate) fn run() -> Run {
     (facts, measurements)
 }
 
+/// A healthy run in which these neighbours of the plan ran at the same time, on disks that counted them as one.
+pub(crate) fn together(names: &[&str]) -> Run {
+    let mut run = run();
+    let is_member = |name: &str| names.contains(&name);
+    run.0.plan.workloads.iter_mut().filter(|w| is_member(&w.name)).skip(1).for_each(|w| w.start = Start::WithPrevious);
+    let members = || run.1.iter().filter(|m| is_member(&m.workload.name));
+    let sum = |of: fn(&Measurement) -> u64| members().map(of).sum::<u64>();
+    let asked = ByteCount { read_bytes: sum(|m| m.asked.read_bytes), write_bytes: sum(|m| m.asked.write_bytes) };
+    let (read_bytes, write_bytes) = (sum(|m| m.device.read_bytes), sum(|m| m.device.write_bytes));
+    for m in run.1.iter_mut().filter(|m| is_member(&m.workload.name)) {
+        m.asked = asked;
+        (m.device.read_bytes, m.device.write_bytes) = (read_bytes, write_bytes);
+    }
+    run
+}
+
 /// The judgement on a run.
 pub(crate) fn judge(run: Run) -> Record {
     judge_run(run.0, &run.1, None, &[])
@@ -138,6 +154,7 @@ fn commit() -> Measurement {
 fn workload(name: &str, read_permille: u16, access: Access, block_bytes: u32, depth: u32) -> Workload {
     Workload {
         name: name.to_owned(),
+        start: Start::AfterPrevious,
         read_permille,
         access,
         block_bytes,

@@ -47,7 +47,9 @@ pub struct RunFacts {
 
 /// The record of a run: what was seen, and what it means.
 pub fn judge(facts: RunFacts, measurements: &[Measurement], surface: Option<&SurfaceMeasurement>, expected: &[Expected]) -> Record {
-    let measurements: Vec<MeasurementRecord> = measurements.iter().map(|m| measurement_record(m, &facts.targets)).collect();
+    let mut measurements: Vec<MeasurementRecord> = measurements.iter().map(|m| measurement_record(m, &facts.plan)).collect();
+    let commands: Vec<String> = measurements.iter().map(|m| reproduce_command(m, &measurements, &facts)).collect();
+    measurements.iter_mut().zip(commands).for_each(|(m, command)| m.reproduce = command);
     let surface_of = surface.map(|s| {
         let reproduce = facts.targets.get(s.target).map_or_else(String::new, |target| reproduce::curve(s, target));
         SurfaceRecord { reproduce, ..surface_record(s, &measurements) }
@@ -80,10 +82,17 @@ pub fn judge(facts: RunFacts, measurements: &[Measurement], surface: Option<&Sur
     record
 }
 
-fn measurement_record(m: &Measurement, targets: &[TargetIdentity]) -> MeasurementRecord {
+/// The command that shows a figure again, with everything that ran at the same time on its target; empty without a plan that says what was asked.
+fn reproduce_command(of: &MeasurementRecord, all: &[MeasurementRecord], facts: &RunFacts) -> String {
+    let (Some(target), Some(group)) = (facts.targets.get(of.target), facts.plan.group_of(&of.workload.name)) else { return String::new() };
+    let ran = |name: &str| all.iter().find(|m| m.target == of.target && m.workload.name == name);
+    let members = group.workloads.iter().filter_map(|asked| Some((&ran(&asked.name)?.workload, asked)));
+    reproduce::command(&members.collect::<Vec<_>>(), target, group)
+}
+
+fn measurement_record(m: &Measurement, plan: &Plan) -> MeasurementRecord {
     let settling = common_settling(m);
-    let workload = workload_record(m);
-    let reproduce = targets.get(m.target).map_or_else(String::new, |target| reproduce::command(&workload, target, &m.workload));
+    let workload = workload_record(m, plan);
     MeasurementRecord {
         target: m.target,
         workload,
@@ -106,7 +115,7 @@ fn measurement_record(m: &Measurement, targets: &[TargetIdentity]) -> Measuremen
         punted: m.punted,
         verify: m.verify.clone(),
         stopped: m.stopped,
-        reproduce,
+        reproduce: String::new(),
     }
 }
 
@@ -138,10 +147,11 @@ fn op_record(op: &OpMeasurement, wall_ns: u64, settling: Settling) -> OpRecord {
     }
 }
 
-fn workload_record(m: &Measurement) -> WorkloadRecord {
+fn workload_record(m: &Measurement, plan: &Plan) -> WorkloadRecord {
     let w = &m.workload;
     WorkloadRecord {
         name: w.name.clone(),
+        together_with: plan.group_of(&w.name).map_or_else(Vec::new, |group| group.beside(&w.name).map(str::to_owned).collect()),
         read_permille: w.read_permille,
         access: w.access.clone(),
         block_bytes: w.block_bytes,

@@ -118,7 +118,7 @@ fn measured<'a>(record: &'a Record, workload: &str) -> Option<(usize, &'a Measur
 
 /// Whether a workload is what `check` means by its name: `run` lets users give any name to anything.
 fn is_check_s(w: &WorkloadRecord) -> bool {
-    let plain = w.block_mix.is_empty() && w.rate.is_none() && w.workers == 1;
+    let plain = w.block_mix.is_empty() && w.rate.is_none() && w.workers == 1 && w.together_with.is_empty();
     let pages = w.block_bytes == PAGE_BYTES;
     let uniform = w.access == Access::Random { distribution: Distribution::Uniform };
     let commits = w.sync == SyncPolicy::Every { writes: 1, call: SyncCall::Fdatasync };

@@ -1,6 +1,7 @@
 //! For each figure one line of fio, 3.33 or later, that shows it again with the same block size, depth, span and cache mode.
 //! Only writes the line; never runs it. Option names and meanings are those of fio's HOWTO.
 
+use diskproof_model::group::Group;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, Distribution, EngineKind, Layout, Span, SyncCall, SyncPolicy, Workload, Zone};
 use diskproof_model::record::WorkloadRecord;
@@ -9,25 +10,45 @@ use diskproof_model::submission::group_of;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 
+/// For fio, which ends a job after one pass without a time: longer than what ends the others.
+const ENDLESS_NS: u64 = 86_400_000_000_000;
 /// Name of the file that fio makes in a directory when several of its jobs must share one.
 const SHARED_FILE: &str = "diskproof-fio.tmp";
 /// A shell takes this for a comment; one that does not hands fio a job file that is not there, and fio stops before it writes.
 const DESTROYS: &str = "# overwrites what the target holds";
 
-/// The line that repeats `workload` on `target`; `asked` tells when it ends and how long it warms up.
-pub fn command(workload: &WorkloadRecord, target: &TargetIdentity, asked: &Workload) -> String {
-    let mut words = vec!["fio".to_owned(), quoted(&format!("--name={}", workload.name))];
-    words.extend(place(workload, target, asked.layout).iter().map(|word| quoted(word)));
-    words.push(format!("--rw={}", direction(workload)));
-    words.extend(blocks(workload));
-    words.extend(queue(workload));
-    words.extend(cache(workload));
-    words.extend(offsets(workload));
-    words.extend(durability(workload.sync));
-    words.extend(offered(workload));
-    words.extend(ending(workload, asked));
-    words.push("--group_reporting".to_owned());
-    if writes(workload) && target.kind != TargetKind::Directory {
+/// The line that repeats the workloads that ran at the same time on `target`, mostly a single one: as they ran and as they were asked for, which tells
+/// when they end and how long they warm up. fio runs the jobs of one line at the same time.
+pub fn command(members: &[(&WorkloadRecord, &Workload)], target: &TargetIdentity, group: Group<'_>) -> String {
+    let mut words = vec!["fio".to_owned()];
+    let is_alone = members.len() == 1;
+    if !is_alone {
+        // What is done first ends the others; by default it ends its own reporting group only.
+        words.extend(["--exitall".to_owned(), "--exit_what=all".to_owned()]);
+    }
+    let writing = members.iter().any(|(workload, _)| writes(workload));
+    if !writing && target.kind != TargetKind::Directory {
+        words.push("--readonly".to_owned());
+    }
+    for (index, (workload, asked)) in members.iter().enumerate() {
+        let file = if is_alone && jobs(workload) == 1 { ScratchFile::Own } else { ScratchFile::Shared };
+        words.push(quoted(&format!("--name={}", workload.name)));
+        if index > 0 {
+            // Otherwise the figures of all jobs are added up.
+            words.push("--new_group".to_owned());
+        }
+        words.extend(place(workload, target, asked.layout, file).iter().map(|word| quoted(word)));
+        words.push(format!("--rw={}", direction(workload)));
+        words.extend(blocks(workload));
+        words.extend(queue(workload));
+        words.extend(cache(workload));
+        words.extend(offsets(workload));
+        words.extend(durability(workload.sync));
+        words.extend(offered(workload));
+        words.extend(ending(workload, asked, group));
+        words.push("--group_reporting".to_owned());
+    }
+    if writing && target.kind != TargetKind::Directory {
         words.push(DESTROYS.to_owned());
     }
     words.join(" ")
@@ -71,17 +92,24 @@ fn is_blocking(engine: EngineKind) -> bool {
     matches!(engine, EngineKind::Sync | EngineKind::Mmap)
 }
 
+/// The file that fio lays out in a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ScratchFile {
+    /// One job, one file.
+    Own,
+    /// One for several jobs, each of which would lay out one of the full size otherwise.
+    Shared,
+}
+
 /// The file or device, or the directory in which fio lays out a file of its own and takes it away again.
-fn place(w: &WorkloadRecord, target: &TargetIdentity, layout: Layout) -> Vec<String> {
+fn place(w: &WorkloadRecord, target: &TargetIdentity, layout: Layout, file: ScratchFile) -> Vec<String> {
     // fio takes a colon for the border between two names.
     let path = target.path.replace('\\', "\\\\").replace(':', "\\:");
     if target.kind != TargetKind::Directory {
-        let file = format!("--filename={path}");
-        return if writes(w) { vec![file] } else { vec![file, "--readonly".to_owned()] };
+        return vec![format!("--filename={path}")];
     }
     let mut words = vec![format!("--directory={path}")];
-    if jobs(w) > 1 {
-        // Otherwise each job would lay out a file of the full size.
+    if file == ScratchFile::Shared {
         words.push(format!("--filename={SHARED_FILE}"));
     }
     if writes(w) && layout == Layout::Needed {
@@ -228,20 +256,21 @@ fn offered(w: &WorkloadRecord) -> Vec<String> {
     vec![format!("--rate_iops={rates}"), "--rate_process=linear".to_owned()]
 }
 
-/// fio's limits are per job.
-fn ending(w: &WorkloadRecord, asked: &Workload) -> Vec<String> {
+/// fio's limits are per job. One who runs as long as the others has none of his own.
+fn ending(w: &WorkloadRecord, asked: &Workload, group: Group<'_>) -> Vec<String> {
     let each = |all: u64| all.div_ceil(u64::from(jobs(w).max(1)));
     let mut words = Vec::new();
     words.extend(asked.stop.bytes.map(|bytes| format!("--io_size={}", each(bytes))));
     words.extend(asked.stop.ops.map(|ops| format!("--number_ios={}", each(ops))));
-    if let Some(time_ns) = asked.stop.time_ns {
+    let endless = !group.is_alone() && asked.stop.bytes.is_none() && asked.stop.ops.is_none();
+    if let Some(time_ns) = group.time_ns().or(endless.then_some(ENDLESS_NS)) {
         words.push(format!("--runtime={}", time(time_ns)));
         if asked.stop.bytes.is_none() && asked.stop.ops.is_none() {
             words.push("--time_based".to_owned());
         }
     }
-    if asked.warmup_ns > 0 {
-        words.push(format!("--ramp_time={}", time(asked.warmup_ns)));
+    if group.warmup_ns() > 0 {
+        words.push(format!("--ramp_time={}", time(group.warmup_ns())));
     }
     words
 }
@@ -269,7 +298,11 @@ mod tests {
     fn line(name: &str, spoil: impl Fn(&mut WorkloadRecord, &mut TargetIdentity, &mut Workload)) -> String {
         let (mut workload, mut target, mut asked) = case(name);
         spoil(&mut workload, &mut target, &mut asked);
-        command(&workload, &target, &asked)
+        alone(&workload, &target, &asked)
+    }
+
+    fn alone(workload: &WorkloadRecord, target: &TargetIdentity, asked: &Workload) -> String {
+        command(&[(workload, asked)], target, Group { first: 0, workloads: std::slice::from_ref(asked) })
     }
 
     fn fio_is_missing(test: &str) -> bool {
@@ -306,7 +339,8 @@ mod tests {
             target.path = "/dev/disk/by-path/pci-0000:00:1f.2".to_owned();
         };
         let read = line("random-read-d1", device);
-        assert!(read.contains(r"'--filename=/dev/disk/by-path/pci-0000\:00\:1f.2' --readonly"), "{read}");
+        assert!(read.starts_with("fio --readonly "), "{read}");
+        assert!(read.contains(r"'--filename=/dev/disk/by-path/pci-0000\:00\:1f.2' --rw"), "{read}");
         let write = line("random-write-d32", device);
         assert!(!write.contains("--readonly") && write.ends_with(DESTROYS), "{write}");
     }

@@ -70,7 +70,7 @@ A directory is measured through a scratch file without a name inside it (--size,
 content. A regular file or a block device is only read, unless it is given up with --overwrite or --destroy NAME. Several targets are measured at the same time. Without --precision, --time, --bytes \
 and --ops a workload ends once its rate is known to 2 %, or after 30 s; with --precision alone also after 30 s.
 
-A plan file holds workloads that run in order, with the flags' names as keys: see docs/plans. Flags beside it replace what stands at its top \
+A plan file holds workloads that run in order, or at the same time (together = true), with the flags' names as keys: see docs/plans. Flags beside it replace what stands at its top \
 (targets, --seed, --size, --note) and the engine. Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety, 4 the run failed or the disk gave errors, 130 Ctrl-C.

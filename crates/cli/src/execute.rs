@@ -177,17 +177,19 @@ impl Work<'_> {
         if let Some(ended) = self.survey(live)? {
             return Ok(Some(ended));
         }
-        for (index, workload) in self.plan.workloads.iter().enumerate() {
-            live.begin(index);
-            if workload.layout == Layout::Needed && self.fill(workload, live)? == Control::Interrupt {
-                return Ok(Some(INTERRUPTED.to_owned()));
+        for group in self.plan.groups() {
+            live.begin(group);
+            for workload in group.workloads.iter().filter(|workload| workload.layout == Layout::Needed) {
+                if self.fill(workload, live)? == Control::Interrupt {
+                    return Ok(Some(INTERRUPTED.to_owned()));
+                }
             }
-            let measured = match self.session.run(workload, self.targets, live) {
+            let measured = match self.session.run_together(group, self.targets, live) {
                 Err(RunError::Interrupted { .. }) => return Ok(Some(INTERRUPTED.to_owned())),
                 other => other?,
             };
             live.end(&measured);
-            let ended = self.ended_early(workload, &measured);
+            let ended = self.ended_early(&measured);
             self.measurements.extend(measured);
             if ended.is_some() {
                 return Ok(ended);
@@ -216,7 +218,7 @@ impl Work<'_> {
         Ok(Control::Continue)
     }
 
-    fn ended_early(&self, workload: &Workload, measured: &[Measurement]) -> Option<String> {
+    fn ended_early(&self, measured: &[Measurement]) -> Option<String> {
         measured.iter().find_map(|m| match m.stopped {
             StopReason::Interrupted => Some(INTERRUPTED.to_owned()),
             StopReason::Errors => {
@@ -224,7 +226,7 @@ impl Work<'_> {
                     m.ops.values().flat_map(|op| op.errors.iter()).map(|(errno, n)| format!("{n} × {errno}")).collect();
                 let names = m.ops.values().flat_map(|op| op.errors.keys()).map(String::as_str);
                 let path = self.targets.get(m.target).map_or("", |t| t.identity().path.as_str());
-                let name = &workload.name;
+                let name = &m.workload.name;
                 Some(format!("{path} failed too often while '{name}' ran ({}); {}", errors.join(", "), remedy(names)))
             }
             _ => None,

@@ -6,11 +6,13 @@ use crate::output::{MovingLine, Voice, complain, stderr_columns};
 use crate::resume::scan_command;
 use diskproof_analysis::estimate;
 use diskproof_analysis::surface::surface_record;
+use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Layout, Plan};
 use diskproof_model::progress::{Control, Found, Phase, Progress, Watch};
 use diskproof_model::surface::{SeekPattern, SlowBlock, SurfaceMeasurement, UnreadableRange};
 use diskproof_model::units::{counted, format_bytes, format_duration, format_latency, format_rate, format_throughput};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Judging the precision takes a millisecond on a long series: often enough, and far from the workers' time.
@@ -33,8 +35,12 @@ pub struct Live {
     interrupt: Interrupt,
     voice: Voice,
     line: Option<MovingLine>,
-    current: usize,
-    judged: Instant,
+    /// The workloads that are under way, by their place in the plan.
+    current: Range<usize>,
+    /// For each of them, when its precision was judged last.
+    judged: Vec<Instant>,
+    /// For each of them, operations per second in its last second, and how much of it is done.
+    readings: Vec<(f64, f64)>,
     /// Step of the survey that was told last.
     step: String,
     /// When it was last told where a scan could go on.
@@ -50,19 +56,32 @@ impl Live {
             interrupt,
             voice,
             line,
-            current: 0,
-            judged: Instant::now(),
+            current: 0..0,
+            judged: Vec::new(),
+            readings: Vec::new(),
             step: String::new(),
             resume_told: Instant::now(),
         }
     }
 
-    /// The workload with this index is next.
-    pub fn begin(&mut self, index: usize) {
-        self.current = index;
+    /// These workloads are next.
+    pub fn begin(&mut self, group: Group<'_>) {
+        self.current = group.first..group.first + group.workloads.len();
+        self.judged = vec![Instant::now(); group.workloads.len()];
+        self.readings = vec![(0.0, 0.0); group.workloads.len()];
     }
 
-    /// The current workload is over.
+    /// The workloads under way.
+    fn group(&self) -> Group<'_> {
+        Group { first: self.current.start, workloads: &self.plan.workloads[self.current.clone()] }
+    }
+
+    /// Place of a workload under way among them.
+    fn place(&self, name: &str) -> Option<usize> {
+        self.group().workloads.iter().position(|workload| workload.name == name)
+    }
+
+    /// The current workloads are over.
     pub fn end(&mut self, measured: &[Measurement]) {
         if self.voice != Voice::Lines {
             return;
@@ -78,7 +97,8 @@ impl Live {
                     Some(format!("{} {}s/s, {}", format_rate(rate.ops.value), kind.as_str(), format_throughput(rate.bytes.value)))
                 })
                 .collect();
-            let (step, all) = (self.current + 1, self.plan.workloads.len());
+            let place = self.place(&measurement.workload.name).unwrap_or(0);
+            let (step, all) = (self.current.start + place + 1, self.plan.workloads.len());
             let left = match self.left_ns(1.0) {
                 Some(left) if left > 0 => format!("; at most {} left", format_duration(left)),
                 _ => String::new(),
@@ -98,9 +118,10 @@ impl Live {
         }
     }
 
-    /// The most time left when `done` of the current workload is over.
+    /// The most time left when `done` of what is under way is over.
     fn left_ns(&self, done: f64) -> Option<u64> {
-        let times: Option<Vec<u64>> = self.plan.workloads[self.current..].iter().map(|w| w.stop.time_ns.map(|t| t + w.warmup_ns)).collect();
+        let coming = self.plan.groups().filter(|group| group.first >= self.current.start);
+        let times: Option<Vec<u64>> = coming.map(|group| Some(group.time_ns()? + group.warmup_ns())).collect();
         let times = times?;
         let current = times.first().copied().unwrap_or(0) as f64 * (1.0 - done.clamp(0.0, 1.0));
         Some(current as u64 + times.iter().skip(1).sum::<u64>())
@@ -159,12 +180,11 @@ impl Live {
         if progress.phase == Phase::Survey {
             return Self::survey_reading(progress);
         }
-        let done = progress.done.unwrap_or(0.0).clamp(0.0, 1.0);
-        // The last second, so that the reading lives.
-        let recent: Vec<_> = progress.series.cells.iter().rev().skip(1).take(100).collect();
-        let seconds = (recent.len().max(1) as u64 * progress.series.interval_ns) as f64 / 1e9;
-        let ops = recent.iter().map(|cell| cell.ops).sum::<u64>() as f64 / seconds;
-        let bytes = recent.iter().map(|cell| cell.bytes).sum::<u64>() as f64 / seconds;
+        let is_joint = self.current.len() > 1 && progress.phase != Phase::Layout;
+        // What is done first ends the others, too.
+        let first = self.readings.iter().filter(|_| is_joint).map(|(_, done)| *done).reduce(f64::max);
+        let done = first.or(progress.done).unwrap_or(0.0).clamp(0.0, 1.0);
+        let (ops, bytes) = last_second(progress);
         let what = match progress.phase {
             Phase::Layout => Some("laying out".to_owned()),
             Phase::Warmup => Some("warming up".to_owned()),
@@ -172,20 +192,27 @@ impl Live {
             Phase::Verify => Some("checking".to_owned()),
         };
         let left = self.left_ns(done).map(|left| format!("{} left", format_duration(left)));
+        let (step, all) = (self.current.start + 1, self.plan.workloads.len().max(1));
+        if is_joint {
+            let each =
+                self.group().workloads.iter().zip(&self.readings).map(|(w, (rate, _))| format!("{} {}/s", w.name, format_rate(*rate)));
+            let figures = what.into_iter().chain(left).chain(each).collect::<Vec<_>>().join(", ");
+            return format!("{step}-{}/{all} {}{figures}", self.current.end, bar(done));
+        }
         let rate = [Some(format!("{}/s", format_rate(ops))), Some(format_throughput(bytes))];
         let figures = [what, left].into_iter().chain(rate).flatten().collect::<Vec<_>>().join(", ");
-        let name = self.plan.workloads.get(self.current).map_or(progress.name, |workload| &workload.name);
-        let (step, all) = (self.current + 1, self.plan.workloads.len().max(1));
+        let name = self.plan.workloads.get(self.current.start).map_or(progress.name, |workload| &workload.name);
         format!("{step}/{all} {name:<18} {}{figures}", bar(done))
     }
 
     fn known_well_enough(&mut self, progress: &Progress<'_>) -> bool {
-        let Some(workload) = self.plan.workloads.get(self.current) else { return false };
+        let Some(place) = self.place(progress.name) else { return false };
+        let workload = &self.plan.workloads[self.current.start + place];
         let Some(goal) = workload.stop.precision else { return false };
-        if progress.phase != Phase::Measure || self.judged.elapsed() < JUDGE_EVERY {
+        if progress.phase != Phase::Measure || self.judged[place].elapsed() < JUDGE_EVERY {
             return false;
         }
-        self.judged = Instant::now();
+        self.judged[place] = Instant::now();
         let share = workload.stop.time_ns.map_or(1.0, |time| progress.elapsed_ns as f64 / time.max(1) as f64);
         // A layout that ends before the file is full would leave the rest to an unmeasured fill.
         // The series is the sum over all targets, and a workload that lays out has nothing but scratch files.
@@ -193,6 +220,15 @@ impl Live {
         let laid_out = workload.layout == Layout::Needed || progress.series.total().bytes >= content_bytes;
         share >= SHARE_MIN && laid_out && estimate::precise_enough(progress.series, goal)
     }
+}
+
+/// Operations and bytes per second over the last second, so that the reading lives.
+fn last_second(progress: &Progress<'_>) -> (f64, f64) {
+    let recent: Vec<_> = progress.series.cells.iter().rev().skip(1).take(100).collect();
+    let seconds = (recent.len().max(1) as u64 * progress.series.interval_ns) as f64 / 1e9;
+    let ops = recent.iter().map(|cell| cell.ops).sum::<u64>() as f64 / seconds;
+    let bytes = recent.iter().map(|cell| cell.bytes).sum::<u64>() as f64 / seconds;
+    (ops, bytes)
 }
 
 /// A bar with a blank behind it, where the terminal has room for one.
@@ -211,6 +247,9 @@ impl Watch for Live {
             complain(&format!("survey: {}", progress.name));
         }
         self.tell_where_to_resume(progress);
+        if let Some(place) = self.place(progress.name).filter(|_| self.line.is_some()) {
+            self.readings[place] = (last_second(progress).0, progress.done.unwrap_or(0.0));
+        }
         if self.line.as_ref().is_some_and(MovingLine::is_due) {
             let reading = self.reading(progress);
             self.line.iter_mut().for_each(|line| line.show(&reading));

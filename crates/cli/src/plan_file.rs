@@ -69,6 +69,11 @@ impl PlanFile {
                 let told = "name under [defaults] would be the name of every workload: give each [[workload]] its own".to_owned();
                 return Err(PlanFileError { line: line(&defaults), text: told });
             }
+            Some(defaults) if defaults.get_ref().together.is_some() => {
+                let told = "together under [defaults] would leave nothing that could start: write it in each [[workload]] that runs at the same time \
+                            as the one before it";
+                return Err(PlanFileError { line: line(&defaults), text: told.to_owned() });
+            }
             Some(defaults) => defaults.into_inner(),
             None => WorkloadFlags::default(),
         };
@@ -81,6 +86,12 @@ impl PlanFile {
             };
             if !names.insert(name.clone()) {
                 return Err(PlanFileError { line, text: format!("there are two workloads named '{name}': give each a name of its own") });
+            }
+            if workloads.is_empty() && flags.together == Some(true) {
+                let told = format!(
+                    "there is no workload before '{name}' to run together with: leave its together out, or put another one before it"
+                );
+                return Err(PlanFileError { line, text: told });
             }
             workloads.push(Planned { line, name, flags: flags.or(&defaults) });
         }
@@ -156,6 +167,12 @@ mod tests {
             ("[workload]\nname = \"a\"\n", "line 1: [workload]: invalid type: map, expected a sequence"),
             ("[[workload]]\nname = \"a\"\nengine = \"x\"\n", "line 3: engine = \"x\": 'x' is not an engine"),
             ("workload = [\n", "line 1: "),
+            ("note = \"n\"\n[[workload]]\nname = \"a\"\ntogether = true\n", "line 2: there is no workload before 'a' to run together with"),
+            ("[defaults]\ntogether = true\n[[workload]]\nname = \"b\"\n", "line 1: together under [defaults]"),
+            (
+                "[[workload]]\nname = \"a\"\n[[workload]]\nname = \"b\"\ntogether = \"a\"\n",
+                "line 5: together = \"a\": invalid type: string \"a\", expected a boolean",
+            ),
             ("[[workload]]\nname = \"a\"\ndepth = 1979-05-27\n", "line 3: depth = 1979-05-27: invalid type"),
         ];
         for (text, part) in cases {

@@ -285,7 +285,7 @@ fn nothing_but_the_gate_opens_for_writing() {
         }
     }
     assert_eq!(found, [""; 0], "what is under test is opened in crates/target only");
-    // Within it, three places: scratch files, what was given up, and nothing else.
+    // Within it, two places: scratch files, and what was given up. A second description of either has the rights of the first (`again.rs`).
     let mut writers: Vec<String> = Vec::new();
     let mut folders = vec![crates.join("target/src")];
     while let Some(folder) = folders.pop() {

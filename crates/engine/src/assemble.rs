@@ -45,6 +45,8 @@ pub struct Closing {
     pub unwritten_bytes: Option<u64>,
     /// What the watcher said last.
     pub told: Control,
+    /// How long, from the end of the warm-up, all workloads that ran together with this one measured; `None` where it ran alone.
+    pub all_until_ns: Option<u64>,
 }
 
 /// Sums up what the workers of one target brought home.
@@ -53,7 +55,7 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
     let mut ops: BTreeMap<OpKind, OpMeasurement> = BTreeMap::new();
     let (mut asked, mut zero_blocks, mut late) = (ByteCount::default(), ZeroSample::default(), 0);
     let stopped = stop_reason(&workload, closing.told, &yields);
-    let (flow_ns, edge) = flow(&yields, measure_ns);
+    let (flow_ns, edge) = within(closing.all_until_ns, flow(&yields, measure_ns), &yields);
     let (mut depth, mut dead_ns) = (0.0, 0.0);
     for part in yields {
         // One that was done sooner held nothing for the rest of the time.
@@ -129,6 +131,21 @@ fn flow(yields: &[Yield], measure_ns: u64) -> (u64, Edge) {
     (last.unwrap_or(0), Edge::Straight)
 }
 
+/// How long the workers of one workload on one target measured together, from `measure_ns` on.
+pub fn flow_ns(yields: &[Yield], measure_ns: u64) -> u64 {
+    flow(yields, measure_ns).0
+}
+
+/// Until the first of the workloads that ran together was over. What was to be done to the last byte or operation was done meanwhile, and stays whole;
+/// and of less than a cell nothing can be cut.
+fn within(all_until_ns: Option<u64>, (flow_ns, edge): (u64, Edge), yields: &[Yield]) -> (u64, Edge) {
+    let counted = yields.iter().any(|y| y.ending == Ending::Allowance);
+    match all_until_ns {
+        Some(until) if !counted && (SERIES_INTERVAL_NS..flow_ns).contains(&until) => (until, Edge::Ragged),
+        _ => (flow_ns, edge),
+    }
+}
+
 /// Cuts what was counted at the last edge between cells within the flow, and says where that is.
 fn cut(ops: &mut BTreeMap<OpKind, OpMeasurement>, flow_ns: u64) -> u64 {
     let interval_ns = ops.values().map(|op| op.series.interval_ns).max().unwrap_or(SERIES_INTERVAL_NS);
@@ -202,6 +219,8 @@ fn stop_reason(workload: &Workload, told: Control, yields: &[Yield]) -> StopReas
         _ if any(|e| matches!(e, Ending::Errors(_))) => StopReason::Errors,
         _ if any(|e| matches!(e, Ending::Time)) => StopReason::Time,
         Control::Enough if any(|e| matches!(e, Ending::Told)) => StopReason::Precision,
+        // Nobody but the end of another workload told it to.
+        Control::Continue if any(|e| matches!(e, Ending::Told)) => StopReason::Companion,
         _ if workload.stop.ops.is_some() && workload.stop.bytes.is_none() => StopReason::Ops,
         _ => StopReason::Bytes,
     }
@@ -243,6 +262,22 @@ mod tests {
         assert_eq!(of(&[(Errors(5), 3 * CELL), (Errors(5), 4 * CELL)]), (4 * CELL, Edge::Straight));
         // Bytes and operations are done when the last of them is.
         assert_eq!(of(&[(Allowance, 50 * CELL), (Allowance, 66 * CELL)]), (67 * CELL, Edge::Straight));
+    }
+
+    #[test]
+    fn together_means_until_the_first_is_over() {
+        use Ending::{Allowance, Told};
+        let told = [done(Told, 50 * CELL)];
+        let flow = flow(&told, 0);
+        assert_eq!(within(None, flow, &told), (50 * CELL, Edge::Ragged));
+        assert_eq!(within(Some(40 * CELL), flow, &told), (40 * CELL, Edge::Ragged));
+        assert_eq!(within(Some(60 * CELL), flow, &told).0, 50 * CELL, "it was over first");
+        assert_eq!(within(Some(CELL / 2), flow, &told).0, 50 * CELL, "nothing would be left");
+        let counted = [done(Allowance, 50 * CELL)];
+        assert_eq!(within(Some(40 * CELL), super::flow(&counted, 0), &counted).0, 51 * CELL, "what was asked for was done");
+        let workload = Workload::named("w");
+        assert_eq!(stop_reason(&workload, Control::Continue, &told), StopReason::Companion);
+        assert_eq!(stop_reason(&workload, Control::Enough, &told), StopReason::Precision);
     }
 
     #[test]

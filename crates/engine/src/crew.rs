@@ -1,4 +1,4 @@
-//! The threads of a workload: made together, started at one instant, followed until the last is home.
+//! The threads of one workload or of several that run together: made together, started at one instant, followed until the last is home.
 
 use crate::clock::{Clock, MonotonicClock};
 use crate::failure::RunError;
@@ -7,8 +7,9 @@ use crate::pacer::Pacer;
 use crate::pattern::{Cursors, Pattern};
 use crate::run::Prepared;
 use crate::spawn::{Orders, Report, Start, spawn};
-use crate::worker::Yield;
-use diskproof_model::measurement::SERIES_INTERVAL_NS;
+use crate::worker::{Ending, Yield};
+use diskproof_model::group::Group;
+use diskproof_model::measurement::{CpuTime, SERIES_INTERVAL_NS};
 use diskproof_model::plan::{Access, EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::series::TimeSeries;
@@ -27,49 +28,79 @@ pub const STALL_NS: u64 = 45_000_000_000;
 /// From the decision to start to the common start: long enough for every thread to wake up.
 const LEAD_NS: u64 = 300_000;
 
-/// The threads of a workload.
-pub struct Crew {
-    reports: Receiver<Report>,
-    starts: Vec<Sender<Start>>,
-    stop: Arc<AtomicBool>,
-    published: Arc<Mutex<TimeSeries>>,
-    /// What the backends have on, for the record.
-    pub features: Vec<String>,
-    /// What the threads brought home, per target.
-    pub yields: Vec<Vec<Yield>>,
-    /// The schedule of each target, in an open loop; from time zero on.
-    pub pacers: Vec<Option<Pacer>>,
-    working: usize,
+/// A workload on a target.
+#[derive(Clone, Copy)]
+pub struct Post<'a> {
+    /// What to do.
+    pub workload: &'a Workload,
+    /// Its place in the group.
+    pub member: usize,
+    /// Index of the target.
+    pub target: usize,
+    /// The target, by the description that this workload uses.
+    pub open: &'a OpenTarget,
+    /// What was found and chosen before.
+    pub prepared: &'a Prepared,
 }
 
-impl Crew {
-    /// Starts all threads, and waits until each has its backend.
-    pub fn start(seed: u64, workload: &Workload, targets: &[OpenTarget], prepared: &[Prepared]) -> Result<Self, RunError> {
+/// The threads of all posts.
+pub struct Crew<'a> {
+    group: Group<'a>,
+    posts: &'a [Post<'a>],
+    reports: Receiver<Report>,
+    starts: Vec<Sender<Start>>,
+    /// For each target, whether its threads are told to end.
+    stops: Vec<Arc<AtomicBool>>,
+    /// For each workload, what its threads have published, of all targets.
+    published: Vec<Arc<Mutex<TimeSeries>>>,
+    /// For each post, what the backends have on, for the record.
+    pub features: Vec<Vec<String>>,
+    /// For each post, what the threads brought home.
+    pub yields: Vec<Vec<Yield>>,
+    /// For each post in an open loop, its schedule; from time zero on.
+    pub pacers: Vec<Option<Pacer>>,
+    /// For each post, the CPU time of its threads.
+    pub cpu: Vec<CpuTime>,
+    /// For each post, the threads that are not home yet.
+    working: Vec<usize>,
+}
+
+impl<'a> Crew<'a> {
+    /// Starts all threads, and waits until each has its backend. `posts` holds, workload by workload, one per target.
+    pub fn start(seed: u64, group: Group<'a>, posts: &'a [Post<'a>]) -> Result<Self, RunError> {
         let (sender, reports) = channel();
+        let targets = posts.len() / group.workloads.len();
         let mut crew = Self {
+            group,
+            posts,
             reports,
             starts: Vec::new(),
-            stop: Arc::new(AtomicBool::new(false)),
-            published: Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS))),
-            features: Vec::new(),
-            yields: targets.iter().map(|_| Vec::new()).collect(),
-            pacers: targets.iter().map(|_| workload.rate.map(|rate| Pacer::new(0, rate))).collect(),
-            working: 0,
+            stops: (0..targets).map(|_| Arc::new(AtomicBool::new(false))).collect(),
+            published: group.workloads.iter().map(|_| Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)))).collect(),
+            features: vec![Vec::new(); posts.len()],
+            yields: posts.iter().map(|_| Vec::new()).collect(),
+            pacers: posts.iter().map(|post| post.workload.rate.map(|rate| Pacer::new(0, rate))).collect(),
+            cpu: vec![CpuTime::default(); posts.len()],
+            working: vec![0; posts.len()],
         };
-        let workload = Arc::new(workload.clone());
-        for (index, (target, prepared)) in targets.iter().zip(prepared).enumerate() {
-            for orders in crew.orders_for(seed, &workload, index, prepared, crew.pacers[index].as_ref()) {
+        let workloads: Vec<Arc<Workload>> = group.workloads.iter().map(|workload| Arc::new(workload.clone())).collect();
+        let mut outcome = Ok(());
+        for (index, post) in posts.iter().enumerate() {
+            for orders in crew.orders_for(seed, &workloads[post.member], index) {
                 let (start, started) = channel();
-                spawn(orders, target.fd(), started, sender.clone()).map_err(RunError::Thread)?;
-                crew.starts.push(start);
-                crew.working += 1;
+                outcome = outcome.and_then(|()| spawn(orders, post.open.fd(), started, sender.clone()).map_err(RunError::Thread));
+                if outcome.is_ok() {
+                    crew.starts.push(start);
+                    crew.working[index] += 1;
+                }
             }
         }
-        crew.await_ready(&workload, targets)?;
-        Ok(crew)
+        let ready = crew.await_ready();
+        outcome.and(ready).map(|()| crew)
     }
 
-    fn orders_for(&self, seed: u64, workload: &Arc<Workload>, target: usize, prepared: &Prepared, pacer: Option<&Pacer>) -> Vec<Orders> {
+    fn orders_for(&self, seed: u64, workload: &Arc<Workload>, post: usize) -> Vec<Orders> {
+        let Post { member, target, prepared, .. } = self.posts[post];
         let one_at_a_time = matches!(prepared.selection.kind, EngineKind::Sync | EngineKind::Mmap);
         let (threads_per_worker, depth) = if one_at_a_time { (workload.depth, 1) } else { (1, workload.depth) };
         let threads = u64::from(workload.workers) * u64::from(threads_per_worker);
@@ -79,7 +110,7 @@ impl Crew {
             let cursors = Cursors::default();
             for slot in 0..u64::from(threads_per_worker) {
                 let index = worker * u64::from(threads_per_worker) + slot;
-                let stream = (target as u64) << 32 | index;
+                let stream = (post as u64) << 32 | index;
                 let ordered = matches!(workload.access, Access::Sequential);
                 let (part, parts) = if ordered { (worker, u64::from(workload.workers)) } else { (index, threads) };
                 let extent = prepared.extent.share(&workload.access, part, parts, block);
@@ -88,7 +119,7 @@ impl Crew {
                     pattern = pattern.together(&cursors, extent);
                 }
                 all.push(Orders {
-                    target,
+                    post,
                     workload: Arc::clone(workload),
                     kind: prepared.selection.kind,
                     cache: prepared.cache.used,
@@ -98,32 +129,42 @@ impl Crew {
                     depth,
                     allowance: allowance_of(workload, index, threads),
                     after_write: after_write_of(workload, prepared.cache.used),
-                    pacer: pacer.cloned(),
+                    pacer: self.pacers[post].clone(),
                     seed,
                     stream,
-                    stop: Arc::clone(&self.stop),
-                    published: Arc::clone(&self.published),
+                    stop: Arc::clone(&self.stops[target]),
+                    published: Arc::clone(&self.published[member]),
                 });
             }
         }
         all
     }
 
-    fn await_ready(&mut self, workload: &Workload, targets: &[OpenTarget]) -> Result<(), RunError> {
-        for _ in 0..self.working {
-            match self.reports.recv() {
-                Ok(Report::Ready(features)) => self.features = features,
-                Ok(Report::Failed(target, source)) => return Err(worker_error(workload, &targets[target], source)),
-                Ok(Report::Done(..)) | Err(_) => return Err(RunError::Thread(io::Error::other("a worker ended before it began"))),
-            }
+    /// Hears of every thread, also where one has failed: until then they use descriptors that are not theirs.
+    fn await_ready(&mut self) -> Result<(), RunError> {
+        let mut outcome = Ok(());
+        for _ in 0..self.working.iter().sum() {
+            let failure = match self.reports.recv() {
+                Ok(Report::Ready(post, features)) => {
+                    self.features[post] = features;
+                    continue;
+                }
+                Ok(Report::Failed(post, source)) => self.error(post, source),
+                Ok(Report::Done(..)) | Err(_) => RunError::Thread(io::Error::other("a worker ended before it began")),
+            };
+            outcome = outcome.and(Err(failure));
         }
-        Ok(())
+        outcome
+    }
+
+    fn error(&self, post: usize, source: io::Error) -> RunError {
+        worker_error(self.posts[post].workload, self.posts[post].open, source)
     }
 
     /// Gives the common start.
-    pub fn release(&mut self, workload: &Workload) -> Start {
+    pub fn release(&mut self) -> Start {
         let at_ns = MonotonicClock.now() + LEAD_NS;
-        let start = Start { at_ns, schedule: schedule_of(workload, at_ns) };
+        let start = Start { at_ns, schedule: schedule_of(self.group, at_ns) };
         for sender in self.starts.drain(..) {
             // A worker that is gone has reported why.
             let _ = sender.send(start);
@@ -132,47 +173,81 @@ impl Crew {
     }
 
     /// Waits for all workers; asks the watcher meanwhile. Returns what the watcher said last.
-    pub fn follow(
-        &mut self,
-        workload: &Workload,
-        targets: &[OpenTarget],
-        phase: Phase,
-        start: Start,
-        watch: &mut dyn Watch,
-    ) -> Result<Control, RunError> {
-        let (mut told, mut ending_since, mut failure) = (Control::Continue, None::<u64>, None);
-        while self.working > 0 {
+    pub fn follow(&mut self, phase: Phase, start: Start, watch: &mut dyn Watch) -> Result<Control, RunError> {
+        let (mut told, mut failure) = (Control::Continue, None);
+        let mut ending_since = vec![None; self.stops.len()];
+        let mut known = vec![false; self.group.workloads.len()];
+        while self.working.iter().any(|working| *working > 0) {
             match self.reports.recv_timeout(TICK) {
-                Ok(Report::Done(target, done)) => {
-                    self.yields[target].push(*done);
-                    self.working -= 1;
+                Ok(Report::Done(post, done, cpu)) => self.come_home(post, *done, cpu),
+                Ok(Report::Failed(post, source)) => {
+                    failure.get_or_insert(self.error(post, source));
+                    self.working[post] -= 1;
+                    self.stop_all();
                 }
-                Ok(Report::Failed(target, source)) => {
-                    failure.get_or_insert(worker_error(workload, &targets[target], source));
-                    self.working -= 1;
-                    self.stop.store(true, Ordering::Relaxed);
-                }
-                Ok(Report::Ready(_)) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Report::Ready(..)) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             let now = MonotonicClock.now();
             if told == Control::Continue {
-                told = self.tick(workload, phase, start, now, watch);
-                self.stop.fetch_or(told != Control::Continue, Ordering::Relaxed);
+                told = self.tick(phase, start, now, &mut known, watch);
+                if told != Control::Continue {
+                    self.stop_all();
+                }
             }
-            if ending_since.is_none() && (now >= start.schedule.end_ns || self.stop.load(Ordering::Relaxed)) {
-                ending_since = Some(now);
-            }
-            if ending_since.is_some_and(|since| now - since > STALL_NS) {
-                let path = targets.first().map_or(String::new(), |t| t.identity().path.clone());
-                return Err(RunError::Stalled { path, workload: workload.name.clone(), seconds: STALL_NS / 1_000_000_000 });
-            }
+            self.give_up_stalled(start, now, &mut ending_since)?;
         }
         failure.map_or(Ok(told), Err)
     }
 
-    fn tick(&self, workload: &Workload, phase: Phase, start: Start, now: u64, watch: &mut dyn Watch) -> Control {
-        let series = self.published.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    fn stop_all(&self) {
+        self.stops.iter().for_each(|stop| stop.store(true, Ordering::Relaxed));
+    }
+
+    /// With its last thread a post is over. Where it was done before its time, or given up, the others on its target end too: from here on their figures
+    /// would be those of another load.
+    fn come_home(&mut self, post: usize, done: Yield, cpu: CpuTime) {
+        self.yields[post].push(done);
+        self.cpu[post].user_ns += cpu.user_ns;
+        self.cpu[post].system_ns += cpu.system_ns;
+        self.working[post] -= 1;
+        let is_early = |y: &Yield| matches!(y.ending, Ending::Allowance | Ending::Errors(_));
+        let is_over = self.working[post] == 0 && self.yields[post].iter().all(is_early);
+        if is_over && !self.group.is_alone() {
+            self.stops[self.posts[post].target].store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// An error where a target has not answered for too long after it was time to end.
+    fn give_up_stalled(&self, start: Start, now: u64, ending_since: &mut [Option<u64>]) -> Result<(), RunError> {
+        for (target, since) in ending_since.iter_mut().enumerate() {
+            if since.is_none() && (now >= start.schedule.end_ns || self.stops[target].load(Ordering::Relaxed)) {
+                *since = Some(now);
+            }
+            let left = self.posts.iter().zip(&self.working).find(|(post, working)| post.target == target && **working > 0);
+            if let (Some((post, _)), true) = (left, since.is_some_and(|since| now - since > STALL_NS)) {
+                let path = post.open.identity().path.clone();
+                return Err(RunError::Stalled { path, workload: post.workload.name.clone(), seconds: STALL_NS / 1_000_000_000 });
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the watcher every workload, and says what it makes of them together.
+    fn tick(&self, phase: Phase, start: Start, now: u64, known: &mut [bool], watch: &mut dyn Watch) -> Control {
+        for (member, known) in known.iter_mut().enumerate() {
+            match self.tick_one(member, phase, start, now, watch) {
+                Control::Interrupt => return Control::Interrupt,
+                Control::Enough => *known = true,
+                Control::Continue => {}
+            }
+        }
+        if self.group.is_known(known) { Control::Enough } else { Control::Continue }
+    }
+
+    fn tick_one(&self, member: usize, phase: Phase, start: Start, now: u64, watch: &mut dyn Watch) -> Control {
+        let workload = &self.group.workloads[member];
+        let series = self.published[member].lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (phase, since) = match phase {
             Phase::Measure if now < start.schedule.measure_ns => (Phase::Warmup, start.at_ns),
             other => (other, start.schedule.measure_ns),
@@ -181,9 +256,9 @@ impl Crew {
         let total = series.total();
         let share = |part: u64, whole: Option<u64>| whole.map(|whole| part as f64 / whole.max(1) as f64);
         // Bytes and operations are counted over all targets, but limited for each.
-        let all = |each: Option<u64>| each.map(|each| each.saturating_mul(self.yields.len() as u64));
+        let all = |each: Option<u64>| each.map(|each| each.saturating_mul(self.stops.len() as u64));
         let limits = [
-            share(elapsed_ns, workload.stop.time_ns),
+            share(elapsed_ns, self.group.time_ns()),
             share(total.bytes, all(workload.stop.bytes)),
             share(total.ops, all(workload.stop.ops)),
         ];

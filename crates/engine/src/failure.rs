@@ -1,5 +1,6 @@
 //! Why a workload could not be run. An I/O error of the target is none of these: it is counted.
 
+use diskproof_model::group::Clash;
 use diskproof_model::plan::EngineKind;
 use diskproof_target::OpenError;
 use std::io;
@@ -10,6 +11,9 @@ pub enum RunError {
     /// The target could not be prepared.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// Workloads that cannot run at the same time.
+    #[error(transparent)]
+    Together(#[from] Clash),
     /// No kernel interface serves.
     #[error("{path}: cannot be measured with --engine {}: {why}. Use --engine auto, which takes what works here", kind.as_str())]
     Engine {

@@ -2,6 +2,7 @@
 
 use crate::feed::{AfterWrite, Allowance};
 use crate::worker::Schedule;
+use diskproof_model::group::Group;
 use diskproof_model::plan::{CachePolicy, SyncPolicy, Workload};
 
 /// The longest operation of a workload, in bytes.
@@ -9,10 +10,10 @@ pub fn largest_block(workload: &Workload) -> u32 {
     workload.block_mix.iter().map(|share| share.block_bytes).fold(workload.block_bytes, u32::max)
 }
 
-/// When a workload that starts at `start_ns` measures and ends.
-pub fn schedule_of(workload: &Workload, start_ns: u64) -> Schedule {
-    let measure_ns = start_ns + workload.warmup_ns;
-    Schedule { measure_ns, end_ns: workload.stop.time_ns.map_or(u64::MAX / 2, |time| measure_ns.saturating_add(time)) }
+/// When workloads that start together at `start_ns` measure and end: all alike.
+pub fn schedule_of(group: Group<'_>, start_ns: u64) -> Schedule {
+    let measure_ns = start_ns + group.warmup_ns();
+    Schedule { measure_ns, end_ns: group.time_ns().map_or(u64::MAX / 2, |time| measure_ns.saturating_add(time)) }
 }
 
 /// The share of thread `index` of `threads` in the workload's limits.

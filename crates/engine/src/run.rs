@@ -1,16 +1,19 @@
-//! One workload on open targets, from preparation to `Measurement`: page cache, layout, span, kernel interface, counters, verification.
+//! Workloads on open targets, from preparation to `Measurement`: page cache, layout, span, kernel interface, counters, verification. One at a time, or
+//! several together: then every figure is one of the time in which all of them ran.
 
-use crate::assemble::{Closing, assemble};
+use crate::assemble::{Closing, assemble, flow_ns};
 use crate::clock::{Clock, MonotonicClock};
-use crate::crew::{Crew, worker_error};
+use crate::crew::{Crew, Post, worker_error};
 use crate::failure::RunError;
 use crate::ledger::{BLOCKS_MAX, Ledger};
 use crate::limits::largest_block;
 use crate::pattern::Extent;
 use crate::select::{Selection, select};
+use crate::spawn::Start;
 use crate::trial::ceiling;
 use crate::verify::verify;
 use diskproof_model::errno::remedy;
+use diskproof_model::group::{Group, page_cache_clash};
 use diskproof_model::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, EngineChoice, EngineKind, Layout, Span, Stop, SyncCall, SyncPolicy, Verify, Workload};
 use diskproof_model::progress::{Control, Phase, Watch};
@@ -28,6 +31,13 @@ const LAYOUT_DEPTH: u32 = 8;
 pub struct Session {
     pub(crate) origin_ns: u64,
     pub(crate) seed: u64,
+}
+
+/// Whether a scratch file was written to, so that a workload finds its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    There,
+    New,
 }
 
 /// A target made ready for one workload.
@@ -52,17 +62,47 @@ impl Session {
 
     /// Runs one workload on all targets at the same time. One measurement per target, in order.
     pub fn run(&self, workload: &Workload, targets: &mut [OpenTarget], watch: &mut dyn Watch) -> Result<Vec<Measurement>, RunError> {
-        let mut prepared = Vec::new();
-        for target in targets.iter_mut() {
-            prepared.push(self.prepare(workload, target, watch)?);
-        }
-        let measurements = self.measure(workload, targets, &prepared, Phase::Measure, watch)?;
+        let group = Group { first: 0, workloads: std::slice::from_ref(workload) };
+        let prepared = targets.iter_mut().map(|target| self.prepare(workload, target, watch)).collect::<Result<Vec<_>, _>>()?;
+        let opens: Vec<&OpenTarget> = targets.iter().collect();
+        let measurements = self.measure(group, &opens, &prepared, Phase::Measure, watch)?;
         if workload.layout == Layout::Provides {
             for (target, measurement) in targets.iter_mut().zip(&measurements) {
                 mark_laid_out(target, measurement);
             }
         }
         Ok(measurements)
+    }
+
+    /// Runs the workloads of a group on all targets at the same time: they start together, warm up equally long, and on each target they end together, as
+    /// soon as the first of them has done what it was to do. Measurements workload by workload, of each one per target in order.
+    pub fn run_together(&self, group: Group<'_>, targets: &mut [OpenTarget], watch: &mut dyn Watch) -> Result<Vec<Measurement>, RunError> {
+        if let [alone] = group.workloads {
+            return self.run(alone, targets, watch);
+        }
+        group.clash().map_or(Ok(()), Err)?;
+        for workload in group.workloads {
+            for target in targets.iter_mut() {
+                self.give_content(workload, target, watch)?;
+            }
+        }
+        // How the page cache is treated and what is to be read ahead belong to the description of an open file.
+        let others = group.workloads[1..].iter().map(|_| targets.iter().map(OpenTarget::again).collect::<Result<Vec<_>, _>>());
+        let mut others = others.collect::<Result<Vec<_>, _>>()?;
+        let mut prepared = Vec::new();
+        for (workload, targets) in
+            group.workloads.iter().zip(std::iter::once(&mut *targets).chain(others.iter_mut().map(Vec::as_mut_slice)))
+        {
+            for target in targets {
+                prepared.push(self.prepare(workload, target, watch)?);
+            }
+        }
+        for target in 0..targets.len() {
+            let used = group.workloads.iter().zip(prepared.iter().skip(target).step_by(targets.len()));
+            page_cache_clash(used.map(|(workload, prepared)| (workload.name.as_str(), prepared.cache.used))).map_or(Ok(()), Err)?;
+        }
+        let opens: Vec<&OpenTarget> = targets.iter().chain(others.iter().flatten()).collect();
+        self.measure(group, &opens, &prepared, Phase::Measure, watch)
     }
 
     /// Writes the scratch file up to `upto_bytes`, where it is not written yet, for at most `time_ns`. Returns whether the watcher interrupted.
@@ -80,7 +120,8 @@ impl Session {
         let workload = layout_workload(from, upto_bytes - from, time_ns);
         let targets = std::slice::from_mut(target);
         let prepared = self.prepare(&workload, &mut targets[0], watch)?;
-        let measurements = self.measure(&workload, targets, &[prepared], Phase::Layout, watch)?;
+        let group = Group { first: 0, workloads: std::slice::from_ref(&workload) };
+        let measurements = self.measure(group, &[&targets[0]], &[prepared], Phase::Layout, watch)?;
         mark_laid_out(&mut targets[0], &measurements[0]);
         let errors: Vec<&str> = measurements[0].ops.values().flat_map(|op| op.errors.keys()).map(String::as_str).collect();
         if !errors.is_empty() {
@@ -97,11 +138,7 @@ impl Session {
         }
         let cache = set_cache(workload, target)?;
         check_alignment(workload, cache.used, extent_of(workload, target.capacity_bytes().max(target.usable_bytes())), target)?;
-        if workload.layout == Layout::Needed && target.is_scratch() {
-            let end = workload.span.length_bytes.map_or(target.capacity_bytes(), |length| workload.span.start_bytes + length);
-            if self.lay_out(target, end.min(target.capacity_bytes()), None, watch)? == Control::Interrupt {
-                return Err(RunError::Interrupted { workload: workload.name.clone() });
-            }
+        if self.give_content(workload, target, watch)? == Content::New {
             // Laying out has its own way with the page cache.
             set_cache(workload, target)?;
         }
@@ -121,6 +158,19 @@ impl Session {
         let selection = select(workload, cache.used, target)?;
         let ledger = self.ledger_for(workload, extent, target)?;
         Ok(Prepared { extent, ledger, cache, selection, unwritten_bytes })
+    }
+
+    /// Writes what a workload needs to find in a scratch file, as far as that is not written yet.
+    fn give_content(&self, workload: &Workload, target: &mut OpenTarget, watch: &mut dyn Watch) -> Result<Content, RunError> {
+        let end = workload.span.length_bytes.map_or(target.capacity_bytes(), |length| workload.span.start_bytes + length);
+        let end = end.min(target.capacity_bytes());
+        if workload.layout == Layout::Provides || !target.is_scratch() || end <= target.usable_bytes() {
+            return Ok(Content::There);
+        }
+        match self.lay_out(target, end, None, watch)? {
+            Control::Interrupt => Err(RunError::Interrupted { workload: workload.name.clone() }),
+            Control::Continue | Control::Enough => Ok(Content::New),
+        }
     }
 
     fn ledger_for(&self, workload: &Workload, extent: Extent, target: &OpenTarget) -> Result<Option<Arc<Ledger>>, RunError> {
@@ -145,56 +195,82 @@ impl Session {
         Ok(Some(Arc::new(Ledger::new(self.seed, extent.start, extent.length, block))))
     }
 
+    /// `opens` and `prepared` hold, workload by workload, one per target.
     fn measure(
         &self,
-        workload: &Workload,
-        targets: &[OpenTarget],
+        group: Group<'_>,
+        opens: &[&OpenTarget],
         prepared: &[Prepared],
         phase: Phase,
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
+        let targets = &opens[..opens.len() / group.workloads.len()];
+        let places = (0..group.workloads.len()).flat_map(|member| (0..targets.len()).map(move |target| (member, target)));
+        let posts: Vec<Post<'_>> = places
+            .zip(opens.iter().zip(prepared))
+            .map(|((member, target), (open, prepared))| Post { workload: &group.workloads[member], member, target, open, prepared })
+            .collect();
         let snapshots: Vec<Snapshot> = targets.iter().map(|target| Snapshot::take(target.identity())).collect();
-        let mut crew = Crew::start(self.seed, workload, targets, prepared)?;
+        let mut crew = Crew::start(self.seed, group, &posts)?;
         let cpu_before = crate::usage::process();
-        let start = crew.release(workload);
-        let told = crew.follow(workload, targets, phase, start, watch)?;
-        let (cpu, end_ns) = (cpu_since(cpu_before), MonotonicClock.now());
-        let total_ns = end_ns.saturating_sub(start.at_ns).max(1);
-        let mut measurements = Vec::new();
-        for (index, (target, prepared)) in targets.iter().zip(prepared).enumerate() {
-            let yields = std::mem::take(&mut crew.yields[index]);
-            let final_sync = final_sync(workload, prepared.cache.used, target);
-            let closing = Closing {
-                target: index,
-                workload: workload.clone(),
-                extent: prepared.extent,
-                engine: EngineUse {
-                    asked: workload.engine,
-                    used: prepared.selection.kind,
-                    fallbacks: prepared.selection.fallbacks.clone(),
-                    features: crew.features.clone(),
-                },
-                cache: prepared.cache.clone(),
-                measure_ns: start.schedule.measure_ns,
-                pacer: crew.pacers[index].take().map(|pacer| pacer.starting_at(start.at_ns)),
-                origin_ns: self.origin_ns,
-                cpu,
-                device: DeviceUse::default(),
-                final_sync,
-                punted: prepared.selection.punted,
-                unwritten_bytes: prepared.unwritten_bytes,
-                told,
-            };
-            measurements.push(assemble(closing, yields));
-        }
-        share_out(&mut measurements, total_ns);
+        let start = crew.release();
+        let told = crew.follow(phase, start, watch)?;
+        let total = Total { cpu: cpu_since(cpu_before), ns: MonotonicClock.now().saturating_sub(start.at_ns).max(1) };
+        let own = std::mem::take(&mut crew.cpu);
+        let mut measurements = self.sum_up(&posts, crew, start, told);
+        share_out(&mut measurements, &own, total);
         count_devices(&mut measurements, targets, snapshots);
-        for (measurement, (prepared, target)) in measurements.iter_mut().zip(prepared.iter().zip(targets)) {
-            self.check(measurement, prepared, target, watch)?;
+        for (measurement, post) in measurements.iter_mut().zip(&posts) {
+            self.check(measurement, post.prepared, post.open, watch)?;
             measurement.ceiling_iops = ceiling(measurement);
         }
         Ok(measurements)
     }
+
+    /// What the workers brought home, as a measurement for each post.
+    fn sum_up(&self, posts: &[Post<'_>], mut crew: Crew<'_>, start: Start, told: Control) -> Vec<Measurement> {
+        let measure_ns = start.schedule.measure_ns;
+        let ends: Vec<u64> = crew.yields.iter().map(|yields| flow_ns(yields, measure_ns)).collect();
+        let mut syncs: Vec<Option<(u64, i32)>> = vec![None; posts.len()];
+        let mut measurements = Vec::new();
+        for (index, post) in posts.iter().enumerate() {
+            let fellows = || posts.iter().enumerate().filter(|(other, fellow)| *other != index && fellow.target == post.target);
+            let wanted = wants_final_sync(post.workload, post.prepared.cache.used);
+            // One sync makes durable what all of them wrote.
+            syncs[index] = wanted.then(|| fellows().find_map(|(other, _)| syncs[other]).unwrap_or_else(|| final_sync(post.open)));
+            let closing = Closing {
+                target: post.target,
+                workload: post.workload.clone(),
+                extent: post.prepared.extent,
+                engine: EngineUse {
+                    asked: post.workload.engine,
+                    used: post.prepared.selection.kind,
+                    fallbacks: post.prepared.selection.fallbacks.clone(),
+                    features: std::mem::take(&mut crew.features[index]),
+                },
+                cache: post.prepared.cache.clone(),
+                measure_ns,
+                pacer: crew.pacers[index].take().map(|pacer| pacer.starting_at(start.at_ns)),
+                origin_ns: self.origin_ns,
+                cpu: CpuTime::default(),
+                device: DeviceUse::default(),
+                final_sync: syncs[index],
+                punted: post.prepared.selection.punted,
+                unwritten_bytes: post.prepared.unwritten_bytes,
+                told,
+                all_until_ns: fellows().map(|(other, _)| ends[other]).min(),
+            };
+            measurements.push(assemble(closing, std::mem::take(&mut crew.yields[index])));
+        }
+        measurements
+    }
+}
+
+/// What the whole process used, from the start of the workers to the end of the last.
+#[derive(Debug, Clone, Copy)]
+struct Total {
+    cpu: CpuTime,
+    ns: u64,
 }
 
 impl Session {
@@ -283,14 +359,15 @@ fn check_alignment(workload: &Workload, cache: CachePolicy, extent: Extent, targ
     Ok(())
 }
 
+fn wants_final_sync(workload: &Workload, cache: CachePolicy) -> bool {
+    workload.sync == SyncPolicy::AtEnd || (cache == CachePolicy::Buffered && workload.writes())
+}
+
 /// The sync after the last write: (duration, 0 or errno).
-fn final_sync(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> Option<(u64, i32)> {
-    let wanted = workload.sync == SyncPolicy::AtEnd || (cache == CachePolicy::Buffered && workload.writes());
-    wanted.then(|| {
-        let start = MonotonicClock.now();
-        let result = crate::backend::sync::sync(target.fd().as_raw_fd(), SyncCall::Fdatasync);
-        (MonotonicClock.now() - start, -result)
-    })
+fn final_sync(target: &OpenTarget) -> (u64, i32) {
+    let start = MonotonicClock.now();
+    let result = crate::backend::sync::sync(target.fd().as_raw_fd(), SyncCall::Fdatasync);
+    (MonotonicClock.now() - start, -result)
 }
 
 fn cpu_since(before: CpuTime) -> CpuTime {
@@ -298,30 +375,36 @@ fn cpu_since(before: CpuTime) -> CpuTime {
     CpuTime { user_ns: now.user_ns.saturating_sub(before.user_ns), system_ns: now.system_ns.saturating_sub(before.system_ns) }
 }
 
-/// The CPU time was taken of the whole process from start to end: each target gets the part of its operations, for its measured time.
-fn share_out(measurements: &mut [Measurement], total_ns: u64) {
+/// CPU time from start to end: to each measurement that of its own threads (`own`), and of what else the process used the part of its operations. The
+/// rest are the kernel's threads that work for io_uring, which count for the process alone (io_uring/io-wq.c), and this program's display. For the
+/// measured time of it.
+fn share_out(measurements: &mut [Measurement], own: &[CpuTime], total: Total) {
     let ops = |m: &Measurement| m.ops.values().map(|op| op.count).sum::<u64>();
     let all: u64 = measurements.iter().map(ops).sum();
     let alone = measurements.len() == 1;
-    for measurement in measurements {
+    let rest = |of: fn(&CpuTime) -> u64| of(&total.cpu).saturating_sub(own.iter().map(of).sum());
+    let (user_ns, system_ns) = (rest(|cpu| cpu.user_ns), rest(|cpu| cpu.system_ns));
+    for (measurement, own) in measurements.iter_mut().zip(own) {
         let part = if alone { 1.0 } else { ops(measurement) as f64 / all.max(1) as f64 };
-        let by = part * (measurement.wall_ns as f64 / total_ns as f64).min(1.0);
-        let scaled = |ns: u64| (ns as f64 * by) as u64;
-        measurement.cpu = CpuTime { user_ns: scaled(measurement.cpu.user_ns), system_ns: scaled(measurement.cpu.system_ns) };
+        let within = (measurement.wall_ns as f64 / total.ns as f64).min(1.0);
+        let scaled = |own: u64, rest: u64| ((own as f64 + rest as f64 * part) * within) as u64;
+        measurement.cpu = CpuTime { user_ns: scaled(own.user_ns, user_ns), system_ns: scaled(own.system_ns, system_ns) };
     }
 }
 
-/// Holds the devices' counters against what was asked of them: by all targets together that lie on the same disks.
-fn count_devices(measurements: &mut [Measurement], targets: &[OpenTarget], snapshots: Vec<Snapshot>) {
+/// Holds the devices' counters against what was asked of them: by all workloads on all targets that lie on the same disks.
+fn count_devices(measurements: &mut [Measurement], targets: &[&OpenTarget], snapshots: Vec<Snapshot>) {
     let disks: Vec<BTreeSet<&str>> = targets.iter().map(|t| t.identity().disks().map(|disk| disk.name.as_str()).collect()).collect();
-    let asked: Vec<ByteCount> = measurements.iter().map(|m| m.asked).collect();
-    for (index, (measurement, snapshot)) in measurements.iter_mut().zip(snapshots).enumerate() {
-        let sharing =
-            disks.iter().zip(&asked).enumerate().filter(|(other, (theirs, _))| *other == index || !disks[index].is_disjoint(theirs));
-        measurement.asked = sharing.fold(ByteCount::default(), |sum, (_, (_, more))| ByteCount {
+    let asked: Vec<(usize, ByteCount)> = measurements.iter().map(|m| (m.target, m.asked)).collect();
+    for (target, snapshot) in snapshots.into_iter().enumerate() {
+        let sharing = asked.iter().filter(|(other, _)| *other == target || !disks[target].is_disjoint(&disks[*other]));
+        let all = sharing.fold(ByteCount::default(), |sum, (_, more)| ByteCount {
             read_bytes: sum.read_bytes + more.read_bytes,
             write_bytes: sum.write_bytes + more.write_bytes,
         });
-        measurement.device = snapshot.finish(measurement.asked);
+        let device = snapshot.finish(all);
+        for measurement in measurements.iter_mut().filter(|measurement| measurement.target == target) {
+            (measurement.asked, measurement.device) = (all, device.clone());
+        }
     }
 }

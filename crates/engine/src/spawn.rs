@@ -15,6 +15,7 @@ use crate::pacer::Pacer;
 use crate::pattern::{Extent, Pattern};
 use crate::random::Random;
 use crate::worker::{Caching, Schedule, State, Worker, Yield};
+use diskproof_model::measurement::CpuTime;
 use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
 use diskproof_model::series::TimeSeries;
 use std::io;
@@ -25,8 +26,8 @@ use std::sync::{Arc, Mutex};
 
 /// What one thread is told before it starts.
 pub struct Orders {
-    /// Index of the target; comes back with the results.
-    pub target: usize,
+    /// Index of the post, a workload on a target; comes back with the results.
+    pub post: usize,
     /// The workload, shared by all.
     pub workload: Arc<Workload>,
     /// Which interface.
@@ -59,10 +60,10 @@ pub struct Orders {
 
 /// What a thread says.
 pub enum Report {
-    /// It has its backend and waits for the start; the features that are on.
-    Ready(Vec<String>),
-    /// It is done.
-    Done(usize, Box<Yield>),
+    /// It has its backend and waits for the start; its post, and the features that are on.
+    Ready(usize, Vec<String>),
+    /// It is done: its post, what it brings home, and the CPU time that it took from the start on.
+    Done(usize, Box<Yield>, CpuTime),
     /// It could not go on.
     Failed(usize, io::Error),
 }
@@ -81,10 +82,10 @@ pub fn spawn(orders: Orders, fd: BorrowedFd<'_>, start: Receiver<Start>, reports
     let name = format!("diskproof-{}", orders.stream);
     let fd = fd.as_raw_fd();
     std::thread::Builder::new().name(name).stack_size(256 << 10).spawn(move || {
-        let target = orders.target;
+        let post = orders.post;
         let report = match own(fd).and_then(|fd| work(orders, fd, &start, &reports)) {
-            Ok(done) => Report::Done(target, Box::new(done)),
-            Err(error) => Report::Failed(target, error),
+            Ok((done, cpu)) => Report::Done(post, Box::new(done), cpu),
+            Err(error) => Report::Failed(post, error),
         };
         // Nobody listens any more when the run was given up.
         let _ = reports.send(report);
@@ -109,7 +110,7 @@ fn write_buffer_shift(workload: &Workload, depth: u32) -> u32 {
     if workload.reads() && workload.writes() { depth } else { 0 }
 }
 
-fn work(orders: Orders, fd: OwnedFd, start: &Receiver<Start>, reports: &Sender<Report>) -> io::Result<Yield> {
+fn work(orders: Orders, fd: OwnedFd, start: &Receiver<Start>, reports: &Sender<Report>) -> io::Result<(Yield, CpuTime)> {
     let shift = write_buffer_shift(&orders.workload, orders.depth);
     let largest = orders.workload.block_mix.iter().map(|share| share.block_bytes).fold(orders.workload.block_bytes, u32::max);
     let mut buffers = Buffers::new((orders.depth + shift) as usize, largest as usize)?;
@@ -151,10 +152,11 @@ fn drive<B: Backend>(
     features: Vec<String>,
     start: &Receiver<Start>,
     reports: &Sender<Report>,
-) -> io::Result<Yield> {
+) -> io::Result<(Yield, CpuTime)> {
     let gone = |_| io::Error::other("the run was given up before it began");
-    reports.send(Report::Ready(features)).map_err(|_| io::Error::other("the run was given up before it began"))?;
+    reports.send(Report::Ready(orders.post, features)).map_err(|_| io::Error::other("the run was given up before it began"))?;
     let start = start.recv().map_err(gone)?;
+    let before = crate::usage::thread();
     let shift = write_buffer_shift(&orders.workload, orders.depth);
     let caching = if orders.cache == CachePolicy::Buffered { Caching::Dropped } else { Caching::LeftAlone };
     let is_paced = orders.pacer.is_some();
@@ -169,5 +171,7 @@ fn drive<B: Backend>(
     clock.wait_until(start.at_ns);
     let mut worker = Worker::new(backend, clock, feed, start.schedule, orders.stop, orders.published).caching(caching);
     while worker.advance()? == State::Running {}
-    Ok(worker.finish())
+    let (done, after) = (worker.finish(), crate::usage::thread());
+    let since = |after: u64, before: u64| after.saturating_sub(before);
+    Ok((done, CpuTime { user_ns: since(after.user_ns, before.user_ns), system_ns: since(after.system_ns, before.system_ns) }))
 }

@@ -1,14 +1,23 @@
-//! CPU time of this process, all threads (getrusage(2)).
+//! CPU time of this process with all its threads, and of the calling thread alone (getrusage(2)).
 #![allow(unsafe_code)]
 
 use diskproof_model::measurement::CpuTime;
 
-/// User and system time so far.
+/// User and system time of the process so far. The kernel's worker threads for io_uring are among its threads.
 pub fn process() -> CpuTime {
+    of(libc::RUSAGE_SELF)
+}
+
+/// User and system time of the calling thread so far.
+pub fn thread() -> CpuTime {
+    of(libc::RUSAGE_THREAD)
+}
+
+fn of(whom: libc::c_int) -> CpuTime {
     // SAFETY: rusage is plain numbers, for which all zeros is valid; the call fills it in.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer leads to a live rusage.
-    unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
+    unsafe { libc::getrusage(whom, &raw mut usage) };
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
     CpuTime { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime) }
 }

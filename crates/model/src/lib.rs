@@ -5,6 +5,7 @@
 pub mod comparison;
 pub mod errno;
 pub mod finding;
+pub mod group;
 pub mod health;
 pub mod histogram;
 pub mod measurement;

@@ -53,12 +53,13 @@ pub struct Measurement {
     /// Measured time in nanoseconds: from the end of the warm-up until no more requests were started (exactly the time asked for; to whole cells where
     /// it was told to end, by precision or the user) or the last one was done (bytes, operations); a final sync included.
     pub wall_ns: u64,
-    /// CPU time of the whole process over warm-up and measured time, scaled to the measured time.
+    /// CPU time over warm-up and measured time, scaled to the measured time: that of its own threads, and of what else the process used (the kernel's
+    /// threads that work for io_uring, this program's display) the part of its operations among all.
     pub cpu: CpuTime,
     /// Per kind of operation; only kinds that occurred.
     pub ops: BTreeMap<OpKind, OpMeasurement>,
-    /// Bytes that this program asked of the disks below from the snapshot of the counters before to the one after: warm-up included, and what other
-    /// targets on the same disks were asked at the same time.
+    /// Bytes that this program asked of the disks below from the snapshot of the counters before to the one after: warm-up included, and what was
+    /// asked of the same disks at the same time by way of other targets and by workloads that ran together with it.
     pub asked: ByteCount,
     /// What the devices and other processes did in the same time.
     pub device: DeviceUse,
@@ -267,6 +268,8 @@ pub enum StopReason {
     Bytes,
     /// Its operations were done.
     Ops,
+    /// A workload that ran together with it was over.
+    Companion,
     /// The user ended it.
     Interrupted,
     /// The target failed too often.

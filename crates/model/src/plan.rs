@@ -1,6 +1,7 @@
 //! What is asked for: workloads in order, each complete enough to be run again by somebody else.
 //! Knows nothing of how a workload is run.
 
+use crate::group::Group;
 use crate::measurement::OpKind;
 use crate::surface::{DataSheet, Survey};
 use schemars::JsonSchema;
@@ -27,7 +28,7 @@ pub struct Plan {
     pub targets: Vec<String>,
     /// Size of the scratch file in bytes, where a target is a directory.
     pub scratch_bytes: Option<u64>,
-    /// The workloads, in the order in which they run.
+    /// The workloads, in the order in which they run; those that start with the one before it run at the same time as that one.
     pub workloads: Vec<Workload>,
     /// Transfer rate and access time by position, before the workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,7 +45,22 @@ pub struct Plan {
 impl Plan {
     /// The longest that the workloads may take together, warm-up included, in nanoseconds; `None` when one has no time limit.
     pub fn time_ns_max(&self) -> Option<u64> {
-        self.workloads.iter().map(|w| w.stop.time_ns.map(|t| t + w.warmup_ns)).sum()
+        self.groups().map(|group| Some(group.time_ns()? + group.warmup_ns())).sum()
+    }
+
+    /// The workloads by what runs at the same time, in order.
+    pub fn groups(&self) -> impl Iterator<Item = Group<'_>> {
+        let mut first = 0;
+        self.workloads.chunk_by(|_, next| next.start == Start::WithPrevious).map(move |workloads| {
+            let group = Group { first, workloads };
+            first += workloads.len();
+            group
+        })
+    }
+
+    /// The workloads that run at the same time as the one of this name, itself among them; `None` when the plan has none of this name.
+    pub fn group_of(&self, name: &str) -> Option<Group<'_>> {
+        self.groups().find(|group| group.workloads.iter().any(|workload| workload.name == name))
     }
 
     /// Whether anything in it writes.
@@ -89,6 +105,9 @@ pub enum Origin {
 pub struct Workload {
     /// Name, unique within the plan, such as `random-read-d32`.
     pub name: String,
+    /// Whether it runs at the same time as the workload before it.
+    #[serde(default, skip_serializing_if = "Start::is_after_previous")]
+    pub start: Start,
     /// Share of the operations that are reads, in permille: 1000 reads only, 0 writes only.
     pub read_permille: u16,
     /// Where the operations go.
@@ -130,6 +149,7 @@ impl Workload {
     pub fn named(name: &str) -> Self {
         Self {
             name: name.to_owned(),
+            start: Start::AfterPrevious,
             read_permille: 1000,
             access: Access::Random { distribution: Distribution::Uniform },
             block_bytes: 8192,
@@ -163,6 +183,23 @@ impl Workload {
     pub fn write_bytes_max(&self) -> Option<u64> {
         let share = 1000 - u64::from(self.read_permille.min(1000));
         self.stop.bytes.map(|b| (u128::from(b) * u128::from(share)).div_ceil(1000) as u64)
+    }
+}
+
+/// When a workload starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Start {
+    /// Once the workload before it is over.
+    #[default]
+    AfterPrevious,
+    /// Together with the workload before it; they also end together.
+    WithPrevious,
+}
+
+impl Start {
+    fn is_after_previous(&self) -> bool {
+        *self == Self::AfterPrevious
     }
 }
 

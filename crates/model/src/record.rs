@@ -105,7 +105,8 @@ pub struct MeasurementRecord {
     pub cpu: CpuTime,
     /// Per kind of operation.
     pub ops: BTreeMap<OpKind, OpRecord>,
-    /// Bytes that this program asked of the disks below, warm-up and other targets on the same disks included; `device` is held against it.
+    /// Bytes that this program asked of the disks below, warm-up, other targets on the same disks and the workloads that ran together with it included;
+    /// `device` is held against it.
     pub asked: ByteCount,
     /// What the disks and the other processes did.
     pub device: DeviceUse,
@@ -144,6 +145,9 @@ pub struct MeasurementRecord {
 pub struct WorkloadRecord {
     /// Its name.
     pub name: String,
+    /// Names of the workloads that ran at the same time on the same target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub together_with: Vec<String>,
     /// Share of reads in permille.
     pub read_permille: u16,
     /// Where the operations went.

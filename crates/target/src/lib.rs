@@ -5,6 +5,7 @@
 //! which nothing speaks. A writable [`OpenTarget`] comes from the gate and from nowhere else.
 
 mod admit;
+mod again;
 mod counters;
 mod descriptors;
 mod disk;

@@ -2,6 +2,7 @@
 //! descriptor. Knows nothing of workloads; the engine does its own I/O on [`OpenTarget::fd`].
 
 use crate::admit::{Admission, Grant, Permit};
+use crate::again::{Again, open_again};
 use crate::{errno, extents, scratch, seize};
 use diskproof_model::measurement::CacheUse;
 use diskproof_model::plan::CachePolicy;
@@ -12,6 +13,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, pread, pwrite};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 /// `STATX_DIOALIGN` (Linux 6.1, statx(2)): not yet named by the wrapper.
 const STATX_DIOALIGN: u32 = 0x2000;
@@ -120,12 +122,12 @@ pub enum Access {
     Write,
 }
 
-/// What the descriptor stands for. The permit to write stays with it: without one there is no writing.
-#[derive(Debug)]
+/// What the descriptor stands for. The permit to write stays with it: without one there is no writing. Every description of the same target shares it.
+#[derive(Debug, Clone)]
 enum Content {
     Existing,
-    GivenUp { _permit: Permit, _lock: Option<OwnedFd> },
-    Scratch { _permit: Permit, written_bytes: u64, capacity_bytes: u64 },
+    GivenUp { _permit: Arc<Permit>, _lock: Option<Arc<OwnedFd>> },
+    Scratch { _permit: Arc<Permit>, written_bytes: u64, capacity_bytes: u64 },
 }
 
 /// What direct I/O needs on this target.
@@ -149,6 +151,8 @@ pub struct OpenTarget {
     identity: TargetIdentity,
     content: Content,
     direct: DirectNeeds,
+    /// The description that came from the gate, where this is another one.
+    _first: Option<OwnedFd>,
 }
 
 impl OpenTarget {
@@ -160,17 +164,25 @@ impl OpenTarget {
             Grant::Read => (open_existing(&identity)?, Content::Existing),
             Grant::Overwrite(permit, consent) => {
                 let (fd, lock) = seize::open(&identity, &consent, &permit)?;
-                (fd, Content::GivenUp { _permit: permit, _lock: lock })
+                (fd, Content::GivenUp { _permit: Arc::new(permit), _lock: lock.map(Arc::new) })
             }
             Grant::Scratch(permit) => {
                 let directory = open_directory(&identity)?;
                 let fd = scratch::create(directory.as_fd(), &identity.path, &permit)?;
                 let capacity_bytes = permit.size_bytes();
-                (fd, Content::Scratch { _permit: permit, written_bytes: 0, capacity_bytes })
+                (fd, Content::Scratch { _permit: Arc::new(permit), written_bytes: 0, capacity_bytes })
             }
         };
         let direct = direct_needs(fd.as_fd(), &identity);
-        Ok(Self { fd, identity, content, direct })
+        Ok(Self { fd, identity, content, direct, _first: None })
+    }
+
+    /// The same target by another description, for a workload that treats the page cache in a way of its own beside others: with the same permit, so
+    /// with no more rights, and without asking the gate, which has said yes to this very file or device. What is written through either shows in both;
+    /// how far a scratch file is written is noted as it is now.
+    pub fn again(&self) -> Result<Self, OpenError> {
+        let Again { fd, first } = open_again(self.fd(), &self.identity.path)?;
+        Ok(Self { fd, identity: self.identity.clone(), content: self.content.clone(), direct: self.direct, _first: Some(first) })
     }
 
     /// The descriptor, for the engine's I/O.

@@ -52,6 +52,13 @@ impl<'a> Measured<'a> {
     fn target(self) -> Option<&'a TargetIdentity> {
         self.run.record.targets.get(self.measurement().target)
     }
+
+    /// The workload of this name that ran at the same time on the same target.
+    fn companion(self, name: &str) -> Option<Self> {
+        let measurements = &self.run.record.measurements;
+        let index = measurements.iter().position(|m| m.target == self.measurement().target && m.workload.name == name)?;
+        Some(Self { index, ..self })
+    }
 }
 
 /// Collects reasons, each once.
@@ -80,7 +87,10 @@ impl Reasons {
 pub(super) fn of_workload(runs: &[Measured<'_>]) -> Vec<Reason> {
     let mut reasons = Reasons::default();
     if let Some(first) = runs.first() {
-        runs[1..].iter().for_each(|other| conditions(&mut reasons, *first, *other));
+        runs[1..].iter().for_each(|other| {
+            conditions(&mut reasons, *first, *other);
+            company(&mut reasons, *first, *other);
+        });
     }
     runs.iter().for_each(|run| faults(&mut reasons, *run));
     busy(&mut reasons, &runs.iter().map(|run| (run.name, run.run.record)).collect::<Vec<_>>());
@@ -112,6 +122,10 @@ fn conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
         reasons.differ("target-kind-differs", (a.name, x.kind), (b.name, y.kind), |kind| kind_text(*kind).to_owned());
     }
     let (x, y) = (&a.measurement().workload, &b.measurement().workload);
+    reasons.differ("company-differs", (a.name, &x.together_with), (b.name, &y.together_with), |names| match names.as_slice() {
+        [] => "it ran alone".to_owned(),
+        names => format!("it ran together with {}", names.join(", ")),
+    });
     reasons.differ("mix-differs", (a.name, x.read_permille), (b.name, y.read_permille), |p| format!("{} % reads", f64::from(*p) / 10.0));
     reasons.differ("access-differs", (a.name, &x.access), (b.name, &y.access), |access| access_text(access));
     reasons.differ("block-size-differs", (a.name, x.block_bytes), (b.name, y.block_bytes), |n| format_bytes(u64::from(*n)));
@@ -145,12 +159,25 @@ fn conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     }
 }
 
+/// What ran at the same time must be the same by more than its name.
+fn company(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
+    for name in &a.measurement().workload.together_with {
+        if let (Some(x), Some(y)) = (a.companion(name), b.companion(name)) {
+            let mut differences = Reasons::default();
+            conditions(&mut differences, x, y);
+            if let Some(difference) = differences.done().first() {
+                reasons.add("company-differs", format!("{name}, which ran together with it, differs: {}", difference.why));
+            }
+        }
+    }
+}
+
 fn faults(reasons: &mut Reasons, run: Measured<'_>) {
     let (name, m) = (run.name, run.measurement());
     match m.stopped {
         StopReason::Interrupted => reasons.add("interrupted", format!("{name} was cut short by an interrupt")),
         StopReason::Errors => reasons.add("io-errors", format!("{name} was given up: too many operations failed")),
-        StopReason::Precision | StopReason::Time | StopReason::Bytes | StopReason::Ops => {}
+        StopReason::Precision | StopReason::Time | StopReason::Bytes | StopReason::Ops | StopReason::Companion => {}
     }
     let reads = m.workload.read_permille > 0;
     if let (true, Some(share)) = (reads, unwritten_share(m).filter(|share| *share > UNWRITTEN_MAX)) {

@@ -1,7 +1,6 @@
 //! `cpu-limited`: the program had no CPU time left to ask for more.
 
-use super::missed_schedule;
-use super::{Measured, Rule, evidence, percent, real, scope, wanted_depth};
+use super::{Measured, Rule, evidence, missed_schedule, percent, real, scope, together, wanted_depth};
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::EngineKind;
@@ -18,7 +17,8 @@ const WALL_NS_MIN: u64 = 100_000_000;
 fn check(record: &Record) -> Option<Finding> {
     let hits: Vec<Measured> = real(record).filter(|(_, m)| is_cpu_limited(record, m)).collect();
     let (_, worst) = hits.iter().max_by(|a, b| a.1.cpu_share().total_cmp(&b.1.cpu_share()))?;
-    let all_busy = worst.cpu_share() >= BUSY_SHARE * f64::from(record.host.cpus);
+    let all_busy = takes_all(record, worst);
+    let beside = if !all_busy || worst.workload.together_with.is_empty() { "" } else { " with what ran together with it" };
     let remedy = if all_busy {
         "This machine has no CPU time left for the disk; measure from one with more or faster CPUs, and stop other work meanwhile."
     } else {
@@ -28,10 +28,10 @@ fn check(record: &Record) -> Option<Finding> {
         code: RULE.code.to_owned(),
         severity: Severity::Warning,
         claim: format!(
-            "The CPU was the limit in {}: {} used {} of one CPU, {}. The disk may be faster than the figures say.",
+            "The CPU was the limit in {}: {}{beside} used {} of one CPU, {}. The disk may be faster than the figures say.",
             scope(record, hits.iter().map(|h| h.0)),
             worst.workload.name,
-            percent(worst.cpu_share()),
+            percent(if all_busy { joint_share(record, worst) } else { worst.cpu_share() }),
             if all_busy {
                 match record.host.cpus {
                     1 => "which is all that there is".to_owned(),
@@ -47,13 +47,22 @@ fn check(record: &Record) -> Option<Finding> {
     })
 }
 
-/// Whether the program used all the CPU time that its threads could have. A worker that keeps a schedule spends what is left of it on looking at the clock.
+/// Whether the program used all the CPU time that its threads could have: those of this workload, or, where several ran together, all that there is. A
+/// worker that keeps a schedule spends what is left of it on looking at the clock.
 pub(super) fn is_cpu_limited(record: &Record, m: &MeasurementRecord) -> bool {
     let keeps_schedule = m.workload.rate.is_some() && !missed_schedule::is_missed(m);
-    !keeps_schedule
-        && m.wall_ns >= WALL_NS_MIN
-        && m.ops.keys().any(|kind| *kind != OpKind::Sync)
-        && m.cpu_share() >= BUSY_SHARE * threads(record, m)
+    let is_measured = m.wall_ns >= WALL_NS_MIN && m.ops.keys().any(|kind| *kind != OpKind::Sync);
+    !keeps_schedule && is_measured && (m.cpu_share() >= BUSY_SHARE * threads(record, m) || takes_all(record, m))
+}
+
+/// Whether what ran together used all CPUs of the machine.
+fn takes_all(record: &Record, m: &MeasurementRecord) -> bool {
+    joint_share(record, m) >= BUSY_SHARE * f64::from(record.host.cpus)
+}
+
+/// CPU time of all that ran together, over the measured time.
+fn joint_share(record: &Record, m: &MeasurementRecord) -> f64 {
+    together(record, m).map(MeasurementRecord::cpu_share).sum()
 }
 
 /// Threads that can be busy at once: one per worker, or one per request where the interface blocks or the kernel hands it to its own.
@@ -101,6 +110,17 @@ pub(super) mod tests {
         };
         assert_eq!(check(&paced(10)), None);
         assert!(check(&paced(10_000)).is_some());
+    }
+
+    #[test]
+    fn together_they_may_take_all_that_there_is() {
+        let mut run = healthy::together(&["sequential-read", "random-read-d1"]);
+        run.0.host.cpus = 1;
+        run.1[1..3].iter_mut().for_each(|m| m.cpu.user_ns = healthy::WALL_NS / 2);
+        let claim = check(&healthy::judge(run.clone())).unwrap().claim;
+        assert!(claim.contains("with what ran together with it used") && claim.contains("all that 1 CPUs have"), "{claim}");
+        run.1[1].cpu.user_ns = 0;
+        assert_eq!(check(&healthy::judge(run)), None);
     }
 
     #[test]

@@ -68,7 +68,9 @@ fn shallow(m: &MeasurementRecord) -> Option<Depth> {
     }
     let random = matches!(m.workload.access, Access::Random { .. } | Access::Zoned { .. });
     let in_full = m.device.accounted.is_some_and(|share| (0.9..1.1).contains(&share));
-    let seen = m.device.queue_depth.filter(|_| random && in_full && m.workload.cache == CachePolicy::Direct)?;
+    // The disks' queues hold what others that ran together had in flight, too.
+    let is_alone = m.workload.together_with.is_empty();
+    let seen = m.device.queue_depth.filter(|_| is_alone && random && in_full && m.workload.cache == CachePolicy::Direct)?;
     (seen < queued).then_some(Depth { seen, least: queued, place: "device/queue_depth" })
 }
 

@@ -1,7 +1,7 @@
 //! `disturbed`: others used the disk meanwhile. Journals, copy-on-write and redundancy write more than was asked without anybody's help, so
 //! bytes written count only where a process is seen that wrote them; bytes read count by themselves.
 
-use super::{Measured, Rule, SURVEY, heaviest, percent, places, real};
+use super::{Measured, Rule, SURVEY, heaviest, percent, places, real, together};
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::measurement::{ByteCount, DeviceUse, OtherProcess};
 use diskproof_model::plan::CachePolicy;
@@ -47,9 +47,10 @@ impl<'a> Counted<'a> {
             index: Some(index),
             name: &m.workload.name,
             target: record.targets.get(m.target)?,
-            block_bytes: m.workload.block_bytes,
+            block_bytes: together(record, m).map(|m| m.workload.block_bytes).min()?,
             rounded_bytes: 0,
-            cache: m.workload.cache,
+            // What one of them reads ahead, the disk reads for all of them.
+            cache: together(record, m).map(|m| m.workload.cache).find(|cache| *cache != CachePolicy::Direct).unwrap_or(m.workload.cache),
             asked: m.asked,
             device: &m.device,
         })
@@ -160,6 +161,10 @@ fn is_kernel_worker(name: &str) -> bool {
 /// Who did it, as far as the kernel shows.
 fn culprits(record: &Record, hits: &[Hit<'_>]) -> String {
     let mut processes: BTreeMap<(u32, &str), (u64, u64)> = BTreeMap::new();
+    // Workloads that ran together were counted once, for all of them.
+    let same = |a: &Hit<'_>, b: &Hit<'_>| a.counted.target == b.counted.target && a.counted.device == b.counted.device;
+    let hits = hits.iter().enumerate().filter(|(index, hit)| !hits[..*index].iter().any(|before| same(before, hit)));
+    let hits: Vec<&Hit<'_>> = hits.map(|(_, hit)| hit).collect();
     for other in hits.iter().flat_map(|h| &h.counted.device.others).filter(|p| !is_kernel_worker(&p.name)) {
         let sum = processes.entry((other.pid, &other.name)).or_default();
         sum.0 += other.read_bytes;
@@ -213,6 +218,30 @@ pub(super) mod tests {
         assert_eq!((finding.severity, finding.evidence.len()), (Severity::Warning, 2));
         assert!(finding.claim.contains("pg_dump (pid 812) read 16 MiB and wrote 100 MiB."), "{}", finding.claim);
         assert!(!finding.claim.contains("systemd"), "{}", finding.claim);
+    }
+
+    #[test]
+    fn workloads_that_ran_together_do_not_disturb_each_other() {
+        let (reads, scan) = ("random-read-d1", "sequential-read");
+        let record = |spoil: fn(&mut Measurement)| {
+            let mut run = healthy::together(&[reads, scan]);
+            run.1.iter_mut().filter(|m| [reads, scan].contains(&m.workload.name.as_str())).for_each(spoil);
+            healthy::judge(run)
+        };
+        assert_eq!(check(&record(|_| {})), None);
+        let read_ahead = |m: &mut Measurement| {
+            m.device.read_bytes += m.asked.read_bytes / 2;
+            if m.workload.name == "sequential-read" {
+                m.cache.used = CachePolicy::Buffered;
+            }
+        };
+        assert_eq!(check(&record(read_ahead)), None, "what one of them reads ahead");
+        let busy = check(&record(|m| {
+            m.device.read_bytes += m.asked.read_bytes / 2;
+            m.device.others = vec![process("pg_dump", 16 << 20, 0)];
+        }));
+        let claim = busy.unwrap().claim;
+        assert!(claim.contains("2 of 8 workloads") && claim.contains("pg_dump (pid 812) read 16 MiB."), "{claim}");
     }
 
     #[test]

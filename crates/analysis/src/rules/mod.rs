@@ -131,6 +131,12 @@ fn real(record: &Record) -> impl Iterator<Item = Measured<'_>> {
     record.measurements.iter().enumerate().filter(|(_, m)| m.workload.engine != EngineKind::Null)
 }
 
+/// The measurement and those of the workloads that ran at the same time on the same target, which share its device counters.
+fn together<'a>(record: &'a Record, m: &'a MeasurementRecord) -> impl Iterator<Item = &'a MeasurementRecord> {
+    let is_beside = |other: &MeasurementRecord| other.target == m.target && m.workload.together_with.contains(&other.workload.name);
+    std::iter::once(m).chain(record.measurements.iter().filter(move |other| is_beside(other)))
+}
+
 /// An observation at `/measurements/INDEX/PLACE`.
 fn evidence(index: usize, place: &str, observed: f64, threshold: f64, unit: &str) -> Evidence {
     Evidence { path: format!("/measurements/{index}/{place}"), observed, threshold, unit: unit.to_owned() }

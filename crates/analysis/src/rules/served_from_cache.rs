@@ -1,6 +1,6 @@
 //! `served-from-cache`: the disks did clearly less than was asked of them, so something in between answered.
 
-use super::{Rule, SURVEY, heaviest, percent, places, real};
+use super::{Rule, SURVEY, heaviest, percent, places, real, together};
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::measurement::{ByteCount, DeviceUse};
 use diskproof_model::plan::CachePolicy;
@@ -51,7 +51,7 @@ pub(super) fn is_told(record: &Record) -> bool {
 }
 
 fn check(record: &Record) -> Option<Finding> {
-    let measured = real(record).map(|(index, m)| (Some(index), of_workload(index, m)));
+    let measured = real(record).map(|(index, m)| (Some(index), of_workload(record, index, m)));
     let surveyed = record.surface.as_ref().map(|s| (None, of_survey(s)));
     let hits: Vec<Hit> = measured.chain(surveyed).filter_map(|(index, counted)| hit(index, counted)).collect();
     let worst = hits.iter().min_by(|a, b| a.share.total_cmp(&b.share))?;
@@ -73,21 +73,27 @@ fn check(record: &Record) -> Option<Finding> {
     })
 }
 
-fn of_workload(index: usize, m: &MeasurementRecord) -> Counted<'_> {
-    let holes = m.unwritten_bytes.unwrap_or(0) as f64 / m.workload.span_bytes.max(1) as f64;
-    // On a device there is no telling holes, but what is read from them is zero.
-    let unwritten = holes.max(m.zero_blocks.zero as f64 / m.zero_blocks.sampled.max(1) as f64);
+fn of_workload<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -> Counted<'a> {
+    let shares = together(record, m).filter(|m| m.workload.read_permille == 1000).map(unwritten_share);
+    // Where one of those that ran together was free to be answered by the page cache, the counters prove nothing against any.
+    let is_cached = together(record, m).any(|m| m.workload.cache == CachePolicy::Cached);
     Counted {
         target: m.target,
         name: &m.workload.name,
         path: format!("/measurements/{index}/device"),
-        cache: m.workload.cache,
+        cache: if is_cached { CachePolicy::Cached } else { m.workload.cache },
         asked: m.asked,
         device: &m.device,
         // Blocks that were never written are answered without the disk; they have a finding of their own.
-        unwritten: if m.workload.read_permille == 1000 { unwritten } else { 0.0 },
+        unwritten: shares.fold(0.0, f64::max),
         reproduce: &m.reproduce,
     }
+}
+
+fn unwritten_share(m: &MeasurementRecord) -> f64 {
+    let holes = m.unwritten_bytes.unwrap_or(0) as f64 / m.workload.span_bytes.max(1) as f64;
+    // On a device there is no telling holes, but what is read from them is zero.
+    holes.max(m.zero_blocks.zero as f64 / m.zero_blocks.sampled.max(1) as f64)
 }
 
 fn of_survey(s: &SurfaceRecord) -> Counted<'_> {
@@ -163,6 +169,22 @@ pub(super) mod tests {
 
     pub(in crate::rules) fn spoilt() -> Record {
         healthy::all_spoilt(|m| (m.device.read_bytes, m.device.write_bytes) = (m.asked.read_bytes / 10, m.asked.write_bytes * 9 / 10))
+    }
+
+    #[test]
+    fn the_page_cache_of_one_says_nothing_of_the_others() {
+        let (reads, scan) = ("random-read-d1", "sequential-read");
+        let record = |cache: CachePolicy| {
+            let mut run = healthy::together(&[reads, scan]);
+            for m in run.1.iter_mut().filter(|m| [reads, scan].contains(&m.workload.name.as_str())) {
+                m.device.read_bytes = m.asked.read_bytes / 3;
+                m.device.accounted = Some(0.3);
+            }
+            run.1.iter_mut().filter(|m| m.workload.name == scan).for_each(|m| m.cache.used = cache);
+            check(&healthy::judge(run))
+        };
+        assert_eq!(record(CachePolicy::Cached), None);
+        assert!(record(CachePolicy::Direct).unwrap().claim.contains("2 of 8 workloads"));
     }
 
     #[test]

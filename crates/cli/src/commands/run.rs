@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::measure::{Job, measure};
 use crate::plan_file::{PlanFile, Planned};
-use crate::workload::{Bytes, Content, Ground, Wording, WorkloadFlags, misfit, resolve};
+use crate::workload::{Bytes, Content, Contradiction, Ground, Team, Wording, WorkloadFlags, misfit, resolve, resolve_team};
 use anyhow::Context as _;
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
@@ -124,14 +124,17 @@ impl Request {
             Work::Plan { path, workloads } => (path.display(), workloads),
         };
         let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
-        for Planned { line, name, flags } in planned {
-            let resolved = resolve(flags, &ground, Wording::Keys);
-            let workload = resolved.map_err(|error| Failure::Usage(format!("{path}: line {line}: workload '{name}': {error}")))?;
-            match misfit(&workload, unit_bytes) {
-                Some(why) => skipped.push(Skipped { workload: workload.name, why }),
-                None => {
+        for members in teams(planned) {
+            let flags: Vec<&WorkloadFlags> = members.iter().map(|member| &member.flags).collect();
+            let wrong = |(index, error): (usize, Contradiction)| {
+                let Planned { line, name, .. } = &members[index];
+                Failure::Usage(format!("{path}: line {line}: workload '{name}': {error}"))
+            };
+            match resolve_team(&flags, &ground, unit_bytes).map_err(wrong)? {
+                Team::LeftOut(left_out) => skipped.extend(left_out),
+                Team::Runs(together) => {
                     ground.content = Content::Data;
-                    workloads.push(workload);
+                    workloads.extend(together);
                 }
             }
         }
@@ -179,6 +182,11 @@ impl Request {
 
 fn whole(bytes: u64) -> u64 {
     bytes / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
+}
+
+/// What runs at the same time, in order.
+fn teams(planned: &[Planned]) -> impl Iterator<Item = &[Planned]> {
+    planned.chunk_by(|_, next| next.flags.together == Some(true))
 }
 
 fn read_plan(path: &Path, flags: &WorkloadFlags) -> Result<PlanFile, Failure> {

@@ -108,6 +108,9 @@ pub struct WorkloadFlags {
     #[arg(skip)]
     #[serde(deserialize_with = "written")]
     pub engine: Option<EngineName>,
+    /// Whether it runs at the same time as the workload before it: a key of plan files, since flags make one workload.
+    #[arg(skip)]
+    pub together: Option<bool>,
 }
 
 impl WorkloadFlags {
@@ -119,6 +122,11 @@ impl WorkloadFlags {
     /// Whether any operation writes.
     pub fn writes(&self) -> bool {
         self.rw.is_some_and(|rw| rw.direction != Direction::Read) && self.rwmixread.is_none_or(|share| share.0 < 1000)
+    }
+
+    /// Whether it is said when the workload ends.
+    pub fn says_its_end(&self) -> bool {
+        self.precision.is_some() || self.time.is_some() || self.bytes.is_some() || self.ops.is_some()
     }
 
     /// These, and the others where nothing was said. What excludes each other is taken from one side only: a workload's own `bssplit` also sets
@@ -156,6 +164,7 @@ impl WorkloadFlags {
             cached: self.cached.or(cache.cached),
             verify: self.verify.or(others.verify),
             engine: self.engine.or(others.engine),
+            together: self.together,
         }
     }
 }

@@ -2,8 +2,10 @@
 
 mod flags;
 mod resolve;
+mod together;
 mod words;
 
 pub use flags::WorkloadFlags;
 pub use resolve::{Content, Contradiction, Ground, Wording, misfit, place, resolve};
+pub use together::{Team, resolve_team};
 pub use words::{Bytes, Part, written};

@@ -4,8 +4,8 @@
 use super::flags::WorkloadFlags;
 use super::words::{BlockSize, Bytes, Count, Direction, Order, Part, Position, Rw};
 use diskproof_model::plan::{
-    Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Stop, SyncCall, SyncPolicy, Verify, Workload,
-    Zone,
+    Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start, Stop, SyncCall, SyncPolicy, Verify,
+    Workload, Zone,
 };
 use diskproof_model::units::format_bytes;
 
@@ -116,6 +116,7 @@ impl Resolution<'_> {
         let verify = self.verify(block_bytes, &block_mix)?;
         let mut workload = Workload {
             name: flags.name.as_ref().map_or(self.rw.as_str(), |name| &name.0).to_owned(),
+            start: if said(flags.together) { Start::WithPrevious } else { Start::AfterPrevious },
             read_permille: self.read_permille()?,
             access: self.access(block_bytes)?,
             block_bytes,
@@ -350,16 +351,9 @@ impl Resolution<'_> {
     }
 
     fn check_memory(&self, workload: &Workload) -> Resolved<()> {
-        // Reads and writes of a mix have buffers of their own.
-        let directions = 1 + u64::from(workload.reads() && workload.writes());
-        let (in_flight, targets) = (u64::from(workload.depth) * u64::from(workload.workers), self.ground.target_bytes.len() as u64);
-        let bytes = u128::from(in_flight * u64::from(workload.block_bytes)) * u128::from(directions * targets);
-        let allowed = self.ground.memory_bytes / MEMORY_SHARE;
-        if self.ground.memory_bytes == 0 || bytes <= u128::from(allowed) {
-            return Ok(());
-        }
+        let Some((bytes, allowed)) = too_many_buffers([workload], self.ground) else { return Ok(()) };
         let (jobs, depth, bs) = (self.name("jobs"), self.name("depth"), self.name("bs"));
-        let (needed, allowed) = (format_bytes(u64::try_from(bytes).unwrap_or(u64::MAX)), format_bytes(allowed));
+        let (needed, allowed) = (format_bytes(bytes), format_bytes(allowed));
         no(format!("{jobs} × {depth} × {bs} needs {needed} of buffers, and a quarter of the memory is {allowed}: make one of them smaller"))
     }
 
@@ -402,6 +396,19 @@ impl Resolution<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// Bytes of the buffers that workloads need at the same time, and how many they may have, where they need more.
+pub fn too_many_buffers<'a>(workloads: impl IntoIterator<Item = &'a Workload>, ground: &Ground) -> Option<(u64, u64)> {
+    let needed = workloads.into_iter().map(|workload| {
+        // Reads and writes of a mix have buffers of their own.
+        let directions = 1 + u64::from(workload.reads() && workload.writes());
+        let in_flight = u64::from(workload.depth) * u64::from(workload.workers);
+        u128::from(in_flight * u64::from(workload.block_bytes)) * u128::from(directions * ground.target_bytes.len() as u64)
+    });
+    let (needed, allowed) = (needed.sum::<u128>(), ground.memory_bytes / MEMORY_SHARE);
+    let is_too_much = ground.memory_bytes > 0 && needed > u128::from(allowed);
+    is_too_much.then(|| (u64::try_from(needed).unwrap_or(u64::MAX), allowed))
 }
 
 /// A workload that fills a new file from its start, once through, by itself: a file that grows under it is what such a workload means. One that

@@ -2,15 +2,22 @@
 
 use crate::page::{Ink, Page};
 use crate::style::Style;
-use diskproof_model::record::Record;
+use crate::text::list;
+use diskproof_model::record::{MeasurementRecord, Record};
 use std::io::{self, Write};
 
 /// Writes a comment with the name, then the command, for every figure and for every finding that has one. Hidden characters are spelled out,
 /// so that a name with a line break in it cannot become a command of its own.
 pub fn write_commands(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let mut page = Page::new(style, out);
-    for measurement in &record.measurements {
-        let name = &measurement.workload.name;
+    // What ran together has one command, which stands with the first of them.
+    let is_told = |index: usize, m: &MeasurementRecord| {
+        let before = &record.measurements[..index];
+        before.iter().any(|other| other.target == m.target && m.workload.together_with.contains(&other.workload.name))
+    };
+    for (_, measurement) in record.measurements.iter().enumerate().filter(|(index, m)| !is_told(*index, m)) {
+        let beside = &measurement.workload.together_with;
+        let name = list(std::iter::once(&measurement.workload.name).chain(beside).cloned());
         let title = match record.targets.get(measurement.target) {
             Some(target) if record.targets.len() > 1 => format!("# {name} on {}", target.path),
             _ => format!("# {name}"),

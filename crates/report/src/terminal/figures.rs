@@ -90,6 +90,7 @@ pub(crate) fn conditions(workload: &WorkloadRecord) -> String {
     facts.push(span);
     facts.extend(words::offered(workload.rate));
     facts.push(words::cache(workload.cache).to_owned());
+    facts.extend(words::together(&workload.together_with));
     list(facts)
 }
 
@@ -212,7 +213,7 @@ pub(crate) fn remarks(measurement: &MeasurementRecord) -> Vec<(char, String)> {
     match measurement.stopped {
         StopReason::Interrupted => remarks.push((FAILED, "cut short by an interrupt".to_owned())),
         StopReason::Errors => remarks.push((FAILED, "given up: too many operations failed".to_owned())),
-        StopReason::Precision | StopReason::Time | StopReason::Bytes | StopReason::Ops => {}
+        StopReason::Precision | StopReason::Time | StopReason::Bytes | StopReason::Ops | StopReason::Companion => {}
     }
     if let Some(verify) = measurement.verify.as_ref().filter(|verify| verify.bad_blocks == 0 && verify.blocks > 0) {
         remarks.push((VERIFIED, format!("{} read back, and each held what had been written", counted(verify.blocks, "block"))));

@@ -6,8 +6,9 @@ use super::words;
 use crate::page::{Columns, Ink, Lean, Page};
 use crate::style::Style;
 use crate::text::{clean, glue, list, wrap};
+use diskproof_model::group::Group;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{CachePolicy, Plan, Workload};
+use diskproof_model::plan::{CachePolicy, Plan, Start, Workload};
 use diskproof_model::surface::{Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes, format_duration};
@@ -17,6 +18,8 @@ const COLUMNS: usize = 6;
 const HEADING: [&str; COLUMNS] = ["workload", "block", "depth", "access", "time", "bytes"];
 /// What stands where there is no limit.
 const NO_LIMIT: &str = "no limit";
+/// What stands before a workload that runs at the same time as the one above.
+const TOGETHER: &str = "+ ";
 const UNLIMITED: &str = "as long as it needs: a workload has no time limit";
 
 /// Writes the plan: what it costs, then its workloads in order, then what is left out.
@@ -41,7 +44,7 @@ pub fn write_plan(plan: &Plan, identities: &[TargetIdentity], style: &Style, out
         return Ok(());
     }
     page.blank()?;
-    write_workloads(page, &plan.workloads)
+    write_workloads(page, plan)
 }
 
 /// The steps of a survey.
@@ -142,9 +145,9 @@ fn target_text(identity: &TargetIdentity) -> String {
 }
 
 /// The workloads in order, as a table, or as running text where that does not fit.
-fn write_workloads(page: &mut Page<'_>, workloads: &[Workload]) -> io::Result<()> {
+fn write_workloads(page: &mut Page<'_>, plan: &Plan) -> io::Result<()> {
     let heading: Vec<String> = HEADING.map(str::to_owned).to_vec();
-    let rows: Vec<Vec<String>> = workloads.iter().map(workload_row).collect();
+    let rows: Vec<Vec<String>> = plan.groups().flat_map(|group| group.workloads.iter().map(move |w| workload_row(group, w))).collect();
     let leans = [Lean::Left, Lean::Right, Lean::Right, Lean::Left, Lean::Right, Lean::Right];
     let columns = Columns::fit(&leans, rows.iter().chain([&heading]));
     if page.has_room_for(columns.total()) {
@@ -156,18 +159,18 @@ fn write_workloads(page: &mut Page<'_>, workloads: &[Workload]) -> io::Result<()
             page.entry((Ink::Strong, &row[0]), 4, (Ink::Plain, &list(facts)))?;
         }
     }
-    write_ends(page, workloads)
+    write_ends(page, plan)
 }
 
-fn workload_row(workload: &Workload) -> Vec<String> {
-    let time = workload.stop.time_ns.map_or(NO_LIMIT.to_owned(), |ns| format_duration(ns + workload.warmup_ns));
+fn workload_row(group: Group<'_>, workload: &Workload) -> Vec<String> {
+    let time = group.time_ns().map_or(NO_LIMIT.to_owned(), |ns| format_duration(ns + group.warmup_ns()));
     let bytes = match (workload.stop.bytes, workload.stop.ops) {
         (Some(bytes), _) => format_bytes(bytes),
         (None, Some(ops)) => format!("{ops} ops"),
         (None, None) => NO_LIMIT.to_owned(),
     };
     vec![
-        workload.name.clone(),
+        if workload.start == Start::WithPrevious { format!("{TOGETHER}{}", workload.name) } else { workload.name.clone() },
         words::block(workload.block_bytes, &workload.block_mix),
         words::depth(workload.depth, workload.workers),
         access_text(workload),
@@ -189,7 +192,8 @@ fn access_text(workload: &Workload) -> String {
 }
 
 /// What ends a workload before its limits: precision, which most share.
-fn write_ends(page: &mut Page<'_>, workloads: &[Workload]) -> io::Result<()> {
+fn write_ends(page: &mut Page<'_>, plan: &Plan) -> io::Result<()> {
+    let workloads = &plan.workloads;
     let mut text = "Times (with warm-up) and bytes are limits.".to_owned();
     let precisions: Vec<f64> = workloads.iter().filter_map(|w| w.stop.precision).collect();
     let (finest, widest) = (precisions.iter().copied().reduce(f64::min), precisions.iter().copied().reduce(f64::max));
@@ -198,6 +202,9 @@ fn write_ends(page: &mut Page<'_>, workloads: &[Workload]) -> io::Result<()> {
         let range =
             if finest == widest { words::percent(widest) } else { format!("{} to {}", words::percent(finest), words::percent(widest)) };
         text.push_str(&format!(" {who} earlier once the rate is known to {}.", glue(&format!("± {range}"))));
+    }
+    if workloads.iter().any(|workload| workload.start == Start::WithPrevious) {
+        text.push_str(" + runs together with the one above; whichever reaches a limit first ends them all.");
     }
     page.text(Ink::Faint, &text)
 }

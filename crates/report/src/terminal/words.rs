@@ -14,6 +14,11 @@ pub(crate) fn cache(policy: CachePolicy) -> &'static str {
     }
 }
 
+/// What ran at the same time, if anything did: a figure beside others is another figure.
+pub(crate) fn together(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| format!("together with {}", list(names)))
+}
+
 /// A kind of block device.
 pub(crate) fn layer_kind(kind: LayerKind) -> &'static str {
     match kind {

@@ -103,6 +103,7 @@ fn measurement(index: usize, spec: &Spec) -> MeasurementRecord {
         target: 0,
         workload: WorkloadRecord {
             name: spec.name.to_owned(),
+            together_with: Vec::new(),
             read_permille: spec.read_permille,
             access: spec.access(),
             block_bytes: spec.block_bytes,
@@ -145,6 +146,7 @@ fn measurement(index: usize, spec: &Spec) -> MeasurementRecord {
 fn workload(spec: &Spec) -> Workload {
     Workload {
         name: spec.name.to_owned(),
+        start: Start::AfterPrevious,
         read_permille: spec.read_permille,
         access: spec.access(),
         block_bytes: spec.block_bytes,

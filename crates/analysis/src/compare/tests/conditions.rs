@@ -158,3 +158,23 @@ fn questions_that_make_no_sense_are_refused() {
     }
     assert_eq!(compare(&ask(&[&record], &[], &[])), Err(CompareError::Empty("b".to_owned())));
 }
+
+/// Beside another workload a figure is another figure, and beside one that goes by the same name and does something else, too.
+#[test]
+fn what_ran_together_is_compared_with_the_same_company_only() {
+    let names = ["sequential-read", "random-read-d1"];
+    let reasons = |a: &Record, b: &Record| {
+        let metrics = held(&[a], &[b]).metrics;
+        let of_it = metrics.into_iter().find(|m| m.subject == "random-read-d1").unwrap();
+        of_it.reasons.into_iter().map(|reason| (reason.code, reason.why)).collect::<Vec<_>>()
+    };
+    let (alone, beside) = (healthy::record(), healthy::judge(healthy::together(&names)));
+    assert_eq!(reasons(&beside, &beside), []);
+    let told = reasons(&alone, &beside);
+    assert_eq!(told[0].0, "company-differs");
+    assert_eq!(told[0].1, "A: it ran alone, B: it ran together with sequential-read");
+    let mut other = healthy::together(&names);
+    other.1[1].workload.rate = Some(100.0);
+    let told = reasons(&beside, &healthy::judge(other));
+    assert!(told[0].1.starts_with("sequential-read, which ran together with it, differs: A: as fast as it goes"), "{told:?}");
+}

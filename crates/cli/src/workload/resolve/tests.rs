@@ -31,6 +31,7 @@ fn made(line: &str) -> Workload {
 fn default_workload() -> Workload {
     Workload {
         name: "randread".to_owned(),
+        start: Start::AfterPrevious,
         read_permille: 1000,
         access: Access::Random { distribution: Distribution::Uniform },
         block_bytes: 8192,
