@@ -113,7 +113,7 @@ fn measurement(name: &str, read_permille: u16, access: Access, (block_bytes, dep
         workload: workload(name, read_permille, access, block_bytes, depth),
         span_start_bytes: 0,
         span_bytes: SPAN_BYTES,
-        engine: EngineUse { asked: EngineChoice::Auto, used: engine, fallbacks: Vec::new(), features: Vec::new() },
+        engine: EngineUse { asked: EngineChoice::Auto, used: engine, fallbacks: Vec::new(), features: Vec::new(), done_before_wait: None },
         cache: CacheUse { asked: CachePolicy::Direct, used: CachePolicy::Direct, why: None },
         start_ns: 0,
         wall_ns: WALL_NS,

@@ -192,3 +192,22 @@ fn a_disk_faster_than_the_processor_is_called_one() {
     let slow = diskproof_simdisk::SimDisk::serve(simulated, 64 * MIB, &place.path().join("slow")).unwrap();
     assert_eq!(claim(&record(slow.path(), &["--time", "2s"]), "cpu-limited"), None);
 }
+
+#[test]
+fn requests_that_were_carried_out_one_by_one_are_found_out() {
+    if !can_run("requests_that_were_carried_out_one_by_one_are_found_out", &["cp"]) {
+        return;
+    }
+    let place = place();
+    let simulated = diskproof_simdisk::spec::parse("latency=10ms").unwrap();
+    let slow = diskproof_simdisk::SimDisk::serve(simulated, 64 * MIB, &place.path().join("slow")).unwrap();
+    let disk = slow.path().to_str().unwrap();
+    let told = |flags: &[&str]| {
+        let common = ["run", disk, "--json", "--no-history", "--bs", "4k", "--depth", "8", "--ops", "200"];
+        claim(&Ran::from(program(common.iter().chain(flags)).output().unwrap()).record(), "depth-not-held")
+    };
+    // Through the page cache Linux AIO reads while it submits.
+    let claim = told(&["--engine", "aio", "--buffered"]).unwrap();
+    assert!(claim.contains("1.0 instead of 8"), "{claim}");
+    assert_eq!((told(&["--engine", "aio"]), told(&["--engine", "sync", "--buffered"])), (None, None));
+}

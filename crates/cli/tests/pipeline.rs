@@ -99,7 +99,7 @@ fn measure(plan: &Plan) -> Vec<Measurement> {
         let mut seen = simulate(workload, fake_disk(workload.block_bytes), plan.seed, &mut Patient).unwrap();
         (seen.start_ns, start_ns) = (start_ns + workload.warmup_ns, start_ns + workload.warmup_ns + seen.wall_ns);
         let (asked, used) = (EngineChoice::Auto, EngineKind::Uring);
-        seen.engine = EngineUse { asked, used, fallbacks: Vec::new(), features: vec!["fixed-buffers".to_owned()] };
+        seen.engine = EngineUse { asked, used, fallbacks: Vec::new(), features: vec!["fixed-buffers".to_owned()], done_before_wait: None };
         let (read_bytes, write_bytes) = (seen.asked.read_bytes, seen.asked.write_bytes);
         seen.device =
             DeviceUse { disks: vec!["nvme0n1".to_owned()], read_bytes, write_bytes, accounted: Some(1.0), ..DeviceUse::default() };

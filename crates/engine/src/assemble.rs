@@ -57,6 +57,8 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
     let stopped = stop_reason(&workload, closing.told, &yields);
     let (flow_ns, edge) = within(closing.all_until_ns, flow(&yields, measure_ns), &yields);
     let (mut depth, mut dead_ns) = (0.0, 0.0);
+    // The one that waited most tells whether there was anything to wait for.
+    let done_before_wait = yields.iter().filter_map(|part| part.done_before_wait).reduce(f64::min);
     for part in yields {
         // One that was done sooner held nothing for the rest of the time.
         let window_ns = (part.stop_ns - measure_ns).max(flow_ns).max(1) as f64;
@@ -86,7 +88,7 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
         span_start_bytes: extent.start,
         // A layout that ran out of time covered what it wrote, not what it was meant to.
         span_bytes: if workload.layout == Layout::Provides { extent.length.min(asked.write_bytes) } else { extent.length },
-        engine: closing.engine,
+        engine: EngineUse { done_before_wait, ..closing.engine },
         cache: closing.cache,
         start_ns: measure_ns - closing.origin_ns,
         wall_ns,
@@ -247,6 +249,7 @@ mod tests {
             last_ns: stop_ns + CELL,
             zero_blocks: ZeroSample::default(),
             late: 0,
+            done_before_wait: None,
             ending,
         }
     }

@@ -91,7 +91,7 @@ pub enum RunError {
         workload: String,
     },
     /// The kernel refused to go on.
-    #[error("{path}: {source} while '{workload}' ran. Try another --engine")]
+    #[error("{path}: {source} while '{workload}' ran. {}", worker_remedy(source))]
     Worker {
         /// The target.
         path: String,
@@ -113,4 +113,26 @@ pub enum RunError {
     /// No thread could be started.
     #[error("a thread could not be started: {0}. Use fewer workers or a smaller depth, or raise the limit of processes (ulimit -u)")]
     Thread(io::Error),
+}
+
+/// Buffers and queues take memory; anything else is the kernel interface's.
+fn worker_remedy(source: &io::Error) -> &'static str {
+    if source.kind() == io::ErrorKind::OutOfMemory {
+        return "Use fewer --jobs, a smaller --depth or a smaller --bs, or raise the limits on memory (ulimit -v, the container's)";
+    }
+    "Try another --engine"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_little_memory_is_no_matter_of_the_interface() {
+        let told = |errno| {
+            let source = io::Error::from_raw_os_error(errno);
+            RunError::Worker { path: "disk".to_owned(), workload: "load".to_owned(), source }.to_string()
+        };
+        assert!(told(libc::ENOMEM).contains("a smaller --depth") && told(libc::EINVAL).ends_with("Try another --engine"));
+    }
 }

@@ -247,6 +247,7 @@ impl Session {
                     used: post.prepared.selection.kind,
                     fallbacks: post.prepared.selection.fallbacks.clone(),
                     features: std::mem::take(&mut crew.features[index]),
+                    done_before_wait: None,
                 },
                 cache: post.prepared.cache.clone(),
                 measure_ns,

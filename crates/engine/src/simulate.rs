@@ -118,6 +118,7 @@ pub fn simulate(workload: &Workload, disk: FakeDisk, seed: u64, watch: &mut dyn 
             used: EngineKind::Null,
             fallbacks: Vec::new(),
             features: Vec::new(),
+            done_before_wait: None,
         },
         cache: CacheUse { asked: workload.cache, used: workload.cache, why: None },
         measure_ns: schedule.measure_ns,

@@ -66,6 +66,8 @@ pub struct Yield {
     pub zero_blocks: ZeroSample,
     /// Open-loop operations that started late.
     pub late: u64,
+    /// [`Backend::done_before_wait`].
+    pub done_before_wait: Option<f64>,
     /// Why it ended.
     pub ending: Ending,
 }
@@ -241,7 +243,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let late = self.feed.late();
         let busy_ns = self.busy_ns.unwrap_or_else(|| self.busy_until(last_ns));
         let (ops, asked) = self.tally.finish();
-        Yield { ops, asked, stop_ns, busy_ns, last_ns, zero_blocks: self.zero_blocks, late, ending }
+        let done_before_wait = self.backend.done_before_wait();
+        Yield { ops, asked, stop_ns, busy_ns, last_ns, zero_blocks: self.zero_blocks, late, done_before_wait, ending }
     }
 }
 

@@ -133,7 +133,7 @@ pub struct CpuTime {
 }
 
 /// What carried the operations.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EngineUse {
     /// What was asked for.
     pub asked: EngineChoice,
@@ -145,6 +145,10 @@ pub struct EngineUse {
     /// Features that were on: `fixed-buffers`, `fixed-files`, `defer-taskrun` …
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<String>,
+    /// Linux AIO: share of the waits that found something done already. Near 1 on a processor that is not busy, the kernel carried out the requests one by
+    /// one while they were submitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done_before_wait: Option<f64>,
 }
 
 /// An interface that was refused.

@@ -2,8 +2,8 @@
 
 use super::cpu_limited::is_cpu_limited;
 use super::{Measured, Rule, evidence, real, scope, wanted_depth};
-use diskproof_model::finding::{Finding, Severity};
-use diskproof_model::plan::{Access, CachePolicy, SyncPolicy};
+use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record};
 
 pub(super) const RULE: Rule = Rule {
@@ -20,17 +20,21 @@ const ROUNDS_MIN: f64 = 20.0;
 /// Least share of the depth that must have reached the disks' queues: the way there and back is part of our latency, not of theirs.
 const QUEUED_MIN: f64 = 0.5;
 
-/// What a measurement shows of its depth.
+/// From this share of its waits on, a worker that had time to wait found its requests done: they were carried out while it submitted them.
+const DONE_MIN: f64 = 0.9;
+/// A worker that uses more of a processor than this may find requests done because it came late.
+const IDLE_SHARE: f64 = 0.5;
+
+/// What a measurement shows of its depth, and by what.
 struct Depth {
     seen: f64,
-    least: f64,
-    place: &'static str,
+    evidence: Evidence,
 }
 
 fn check(record: &Record) -> Option<Finding> {
     let hits: Vec<(Measured, Depth)> = real(record)
         .filter(|(_, m)| is_meant(m) && !is_cpu_limited(record, m))
-        .filter_map(|(index, m)| Some(((index, m), shallow(m)?)))
+        .filter_map(|(index, m)| Some(((index, m), shallow(index, m)?)))
         .collect();
     let share = |(measured, depth): &(Measured, Depth)| depth.seen / wanted_depth(measured.1);
     let ((_, worst), depth) = hits.iter().min_by(|a, b| share(a).total_cmp(&share(b)))?;
@@ -44,10 +48,12 @@ fn check(record: &Record) -> Option<Finding> {
             wanted_depth(worst),
             worst.workload.name,
         ),
-        evidence: hits.iter().map(|((index, _), d)| evidence(*index, d.place, d.seen, d.least, "1")).collect(),
-        remedy:
-            "Try another interface (--engine aio or --engine sync): some filesystems finish or queue requests while they are submitted."
-                .to_owned(),
+        evidence: hits.iter().map(|(_, depth)| depth.evidence.clone()).collect(),
+        remedy: format!(
+            "Try another interface (--engine {} or --engine sync): some filesystems finish or queue requests while they are submitted{}.",
+            if worst.workload.engine == EngineKind::Aio { "uring" } else { "aio" },
+            if worst.workload.engine == EngineKind::Aio { ", and Linux AIO through the page cache always does" } else { "" },
+        ),
         reproduce: None,
     })
 }
@@ -61,17 +67,22 @@ fn is_meant(m: &MeasurementRecord) -> bool {
 
 /// The depth by our own latencies (Little's law), or by the disks' queues. The latter tells what the former cannot: requests that were done one by one
 /// while they were submitted. Only for random direct I/O that the disks did in full: neighbours are merged, caches and mirrors change the number.
-fn shallow(m: &MeasurementRecord) -> Option<Depth> {
+fn shallow(index: usize, m: &MeasurementRecord) -> Option<Depth> {
     let (held, queued) = (HELD_MIN * wanted_depth(m), QUEUED_MIN * wanted_depth(m));
     if m.achieved_depth < held {
-        return Some(Depth { seen: m.achieved_depth, least: held, place: "achieved_depth" });
+        return Some(Depth { seen: m.achieved_depth, evidence: evidence(index, "achieved_depth", m.achieved_depth, held, "1") });
+    }
+    let workers = f64::from(m.workload.workers);
+    if let Some(share) = m.engine.done_before_wait.filter(|share| *share >= DONE_MIN && m.cpu_share() < IDLE_SHARE * workers) {
+        // One at a time for each.
+        return Some(Depth { seen: workers, evidence: evidence(index, "engine/done_before_wait", share, DONE_MIN, "share") });
     }
     let random = matches!(m.workload.access, Access::Random { .. } | Access::Zoned { .. });
     let in_full = m.device.accounted.is_some_and(|share| (0.9..1.1).contains(&share));
     // The disks' queues hold what others that ran together had in flight, too.
     let is_alone = m.workload.together_with.is_empty();
     let seen = m.device.queue_depth.filter(|_| is_alone && random && in_full && m.workload.cache == CachePolicy::Direct)?;
-    (seen < queued).then_some(Depth { seen, least: queued, place: "device/queue_depth" })
+    (seen < queued).then(|| Depth { seen, evidence: evidence(index, "device/queue_depth", seen, queued, "1") })
 }
 
 #[cfg(test)]
@@ -100,6 +111,20 @@ pub(super) mod tests {
         let merged = healthy::spoilt("sequential-read", |m| m.device.queue_depth = Some(1.1));
         let held = healthy::spoilt("random-read-d32", |m| m.device.queue_depth = Some(24.0));
         assert_eq!((check(&merged), check(&held)), (None, None));
+    }
+
+    #[test]
+    fn requests_that_were_done_before_anybody_waited_for_them_went_one_by_one() {
+        let aio = |share: f64, cpu_share: f64| {
+            healthy::spoilt("random-read-d32", |m| {
+                (m.engine.used, m.engine.done_before_wait) = (EngineKind::Aio, Some(share));
+                m.cpu.user_ns = (m.wall_ns as f64 * cpu_share) as u64;
+            })
+        };
+        let finding = check(&aio(0.99, 0.05)).unwrap();
+        assert!(finding.claim.contains("1.0 instead of 32"), "{}", finding.claim);
+        assert!(finding.remedy.contains("--engine uring"), "{}", finding.remedy);
+        assert_eq!((check(&aio(0.3, 0.05)), check(&aio(0.99, 0.8))), (None, None));
     }
 
     #[test]

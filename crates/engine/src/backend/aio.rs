@@ -71,6 +71,9 @@ pub struct AioBackend {
     /// Done without the kernel's queue: sync_file_range has no AIO form, and some filesystems refuse AIO's fsync.
     at_once: Vec<(u32, i32)>,
     in_flight: usize,
+    waits: u64,
+    /// Waits that had to sleep.
+    slept: u64,
     /// The completion ring, where its layout is the known one.
     ring: Option<NonNull<EventRing>>,
     grouping: Grouping,
@@ -98,6 +101,8 @@ impl AioBackend {
             readable: 0,
             at_once: Vec::with_capacity(depth),
             in_flight: 0,
+            waits: 0,
+            slept: 0,
             ring: event_ring(context),
             grouping,
         })
@@ -212,6 +217,7 @@ impl Backend for AioBackend {
     fn wait(&mut self, patience: Patience) -> io::Result<()> {
         self.submit()?;
         self.readable = self.unread();
+        self.waits += 1;
         if self.in_flight == 0 || self.readable > 0 {
             return Ok(());
         }
@@ -221,6 +227,7 @@ impl Backend for AioBackend {
             Patience::AtMost(ns) => ns.min(LOOK_UP_NS),
             Patience::Poll => 0,
         };
+        self.slept += 1;
         let timeout = libc::timespec { tv_sec: 0, tv_nsec: wait_ns.min(999_999_999) as i64 };
         let (least, most) = (libc::c_long::from(wait_ns > 0), self.events.len() as libc::c_long);
         // SAFETY: the events array has room for `most` entries; the timeout outlives the call.
@@ -249,6 +256,10 @@ impl Backend for AioBackend {
 
     fn buffers(&self) -> &Buffers {
         &self.buffers
+    }
+
+    fn done_before_wait(&self) -> Option<f64> {
+        (self.ring.is_some() && self.waits > 0).then(|| 1.0 - self.slept as f64 / self.waits as f64)
     }
 
     fn drop_cache(&mut self) {

@@ -73,6 +73,12 @@ pub trait Backend {
     /// The memory that requests go through.
     fn buffers(&self) -> &Buffers;
 
+    /// Share of the waits that found something done already. Nearly all of them do where the kernel carries out requests one by one while they are
+    /// submitted. `None` where that cannot be told.
+    fn done_before_wait(&self) -> Option<f64> {
+        None
+    }
+
     /// Empties the page cache of the target, for buffered runs: what is mapped is unmapped first.
     fn drop_cache(&mut self) {}
 }

@@ -126,7 +126,7 @@ fn measurement(index: usize, spec: &Spec) -> MeasurementRecord {
         asked: ByteCount { read_bytes: 17 * GIB, write_bytes: 0 },
         device: DeviceUse { disks: vec!["vda".to_owned()], accounted: Some(0.996 + index as f64 * 0.001), ..DeviceUse::default() },
         cache: CacheUse { asked: CachePolicy::Direct, used: CachePolicy::Direct, why: None },
-        engine: EngineUse { asked: EngineChoice::Auto, used: engine, fallbacks: Vec::new(), features: Vec::new() },
+        engine: EngineUse { asked: EngineChoice::Auto, used: engine, fallbacks: Vec::new(), features: Vec::new(), done_before_wait: None },
         achieved_depth: f64::from(spec.depth) * 0.98,
         dead_time_ns: (spec.depth == 1).then_some(412.5),
         ceiling_iops: None,
