@@ -118,7 +118,7 @@ pub(super) mod tests {
         run.0.host.cpus = 1;
         run.1[1..3].iter_mut().for_each(|m| m.cpu.user_ns = healthy::WALL_NS / 2);
         let claim = check(&healthy::judge(run.clone())).unwrap().claim;
-        assert!(claim.contains("with what ran together with it used") && claim.contains("all that 1 CPUs have"), "{claim}");
+        assert!(claim.contains("with what ran together with it used") && claim.contains("all that there is"), "{claim}");
         run.1[1].cpu.user_ns = 0;
         assert_eq!(check(&healthy::judge(run)), None);
     }
