@@ -286,17 +286,21 @@ fn nothing_but_the_gate_opens_for_writing() {
     }
     assert_eq!(found, [""; 0], "what is under test is opened in crates/target only");
     // Within it, two places: scratch files, and what was given up. A second description of either has the rights of the first (`again.rs`).
-    let mut writers: Vec<String> = Vec::new();
+    let (mut writers, mut heirs): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let mut folders = vec![crates.join("target/src")];
     while let Some(folder) = folders.pop() {
         for path in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
             if path.is_dir() {
                 folders.push(path);
-            } else if std::fs::read_to_string(&path).unwrap().split("#[cfg(test)]").next().unwrap().contains("OFlags::RDWR") {
-                writers.push(path.file_name().unwrap().to_str().unwrap().to_owned());
+                continue;
             }
+            let (text, name) = (std::fs::read_to_string(&path).unwrap(), path.file_name().unwrap().to_str().unwrap());
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            writers.extend(code.contains("OFlags::RDWR").then(|| name.to_owned()));
+            heirs.extend(code.contains("OFlags::RWMODE").then(|| name.to_owned()));
         }
     }
     writers.sort();
     assert_eq!(writers, ["scratch.rs", "seize.rs"]);
+    assert_eq!(heirs, ["again.rs"]);
 }

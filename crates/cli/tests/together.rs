@@ -51,7 +51,8 @@ fn commits_beside_reads_are_measured_and_told() {
     assert!(dry.out.contains("\n+ reads") && squeezed.contains("+ runs together with the one above"), "{}", dry.out);
     assert!(names(here.path()).is_empty());
 
-    let ran = run_plan(&plan, here.path(), &["--json", "--expect", "reads.p50<=1h", "--expect", "commits.iops>=0"]);
+    // Of the reads nothing is sure but that they ran beside: the commits may be done within a moment.
+    let ran = run_plan(&plan, here.path(), &["--json", "--expect", "commits.iops>=0", "--expect", "commits.commit.p50<=1h"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(ran.err.contains("1/3 commits: ") && ran.err.contains("2/3 reads: ") && ran.err.contains("3/3 alone: "), "{}", ran.err);
     let record = ran.record();
@@ -65,7 +66,7 @@ fn commits_beside_reads_are_measured_and_told() {
     let page = run_plan(&plan, here.path(), &["--commands"]);
     assert!(page.out.contains("together with reads") && page.out.contains("together with commits"), "{}", page.out);
     assert_eq!(page.out.lines().filter(|line| line.starts_with("fio ")).count(), 2, "one command for both: {}", page.out);
-    let missed = run_plan(&plan, here.path(), &["--quiet", "--expect", "reads.iops>=1000000000"]);
+    let missed = run_plan(&plan, here.path(), &["--quiet", "--expect", "commits.iops>=1000000000"]);
     assert_eq!(missed.code, Some(1), "{}", missed.err);
 }
 

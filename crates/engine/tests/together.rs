@@ -160,5 +160,5 @@ fn the_processor_time_of_all_is_no_more_than_that_of_the_process() {
     let seen = together(&group, std::slice::from_mut(&mut target), &mut patient()).unwrap();
     let used = |m: &Measurement| m.cpu.user_ns + m.cpu.system_ns;
     let cpus = std::thread::available_parallelism().unwrap().get() as u64;
-    assert!(used(&seen[0]) > 0 && used(&seen[0]) + used(&seen[1]) <= cpus * 300_000_000 * 11 / 10, "{:?} {:?}", seen[0].cpu, seen[1].cpu);
+    assert!(used(&seen[0]) + used(&seen[1]) <= cpus * 300_000_000 * 11 / 10, "{:?} {:?}", seen[0].cpu, seen[1].cpu);
 }

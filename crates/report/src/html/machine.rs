@@ -129,7 +129,7 @@ fn measured(record: &Record, m: &MeasurementRecord) -> Markup {
         ),
         ("span", Some(words::span(m.workload.span_start_bytes, m.workload.span_bytes))),
         ("page cache", Some(words::cache(m.workload.cache).to_owned())),
-        ("at the same time", words::together(&m.workload.together_with)),
+        ("at the same time", Some(m.workload.together_with.join(", ")).filter(|names| !names.is_empty())),
         ("engine", Some(format!("{}{features}", m.workload.engine.as_str()))),
         ("measured for", Some(format!("{}{warmup}{settling}", format_duration(m.wall_ns)))),
         ("proof", accounted.or_else(|| m.device.unresolved.as_ref().map(|why| format!("unknown what the disk did: {why}")))),

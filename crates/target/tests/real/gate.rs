@@ -626,6 +626,44 @@ fn what_comes_between_the_look_and_the_opening_is_refused() {
     assert!(matches!(OpenTarget::open(admission), Err(OpenError::Changed { .. } | OpenError::Refused(_))));
 }
 
+/// Workloads that run at the same time use a description each: it opens no door that the first one has not, and the device stays claimed until the last is gone.
+#[test]
+fn a_second_description_has_the_rights_of_the_first_and_keeps_its_claim() {
+    if !can_run("a_second_description_has_the_rights_of_the_first_and_keeps_its_claim", &["losetup"]) {
+        return;
+    }
+    let disk = Disk::new(64 * MIB);
+    let before = disk.hash();
+    let path = Path::new(disk.node());
+    let reader = OpenTarget::open(admit(probe(path).unwrap(), Intent::Read).unwrap()).unwrap();
+    let again = reader.again().unwrap();
+    assert!(!again.is_writable() && rustix::io::pwrite(again.fd(), &[0xa5; 4096], 0) == Err(rustix::io::Errno::BADF));
+    drop((reader, again));
+    assert_eq!(disk.hash(), before);
+
+    let target = OpenTarget::open(disk.admit().unwrap_or_else(|reasons| panic!("{reasons:#?}"))).unwrap();
+    let mut again = target.again().unwrap();
+    assert!(again.is_writable() && again.capacity_bytes() == target.capacity_bytes() && again.identity() == target.identity());
+    let used = again.set_cache(diskproof_model::plan::CachePolicy::Cached).unwrap().used;
+    assert_eq!(used, diskproof_model::plan::CachePolicy::Cached);
+    let claim = || {
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::EXCL | rustix::fs::OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, rustix::fs::Mode::empty()).map(drop)
+    };
+    assert_eq!(claim(), Err(rustix::io::Errno::BUSY));
+    drop(target);
+    assert_eq!(claim(), Err(rustix::io::Errno::BUSY), "the first description lives as long as the second");
+    drop(again);
+    // A process that another test is starting shares the claim until it has become another program.
+    let is_free = (0..600).any(|_| {
+        claim().is_ok() || {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            false
+        }
+    });
+    assert!(is_free);
+}
+
 fn overwriting(path: &Path) -> Result<Admission, Vec<String>> {
     admitted(path, &Consent { destroy: Vec::new(), overwriting: Overwriting::Allowed })
 }

@@ -3,6 +3,7 @@
 use diskproof_model::measurement::{ByteCount, CacheUse};
 use diskproof_model::plan::CachePolicy;
 use diskproof_simdisk::testbed::{Disk, Loop, Mount, can_run, place, run};
+use diskproof_simdisk::{DirectAccess, SimDirectory};
 use diskproof_target::{Access, Intent, OpenError, OpenTarget, Snapshot, admit, host_facts, probe, scratch_bytes_max};
 use std::path::Path;
 
@@ -191,6 +192,36 @@ fn buffered_drops_the_cache_and_cached_keeps_it() {
     target.mark_written(GIB);
     assert_eq!((target.usable_bytes(), target.capacity_bytes()), (8 * MIB, 0));
     assert_eq!(rustix::io::pwrite(target.fd(), b"x", 0), Err(rustix::io::Errno::BADF), "the descriptor itself cannot write");
+}
+
+/// A second description of a scratch file, which has no name, has a way with the page cache of its own and the same content.
+#[test]
+fn a_scratch_file_is_opened_again_everywhere() {
+    if !can_run("a_scratch_file_is_opened_again_everywhere", &["losetup", "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "fusermount3"]) {
+        return;
+    }
+    let disks: Vec<Disk> = ["ext4", "xfs", "btrfs"].map(|kind| Disk::new(kind, 6 * GIB, "rw")).into();
+    let here = place();
+    let served = SimDirectory::serve(DirectAccess::Accepted, &here.path().join("served")).unwrap();
+    for directory in disks.iter().map(Disk::path).chain([served.path()]) {
+        let mut first = scratch(directory, 64 * MIB);
+        write(&mut first, 0, MIB);
+        let mut second = first.again().unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+        assert_eq!((second.usable_bytes(), second.is_scratch()), (MIB, true));
+        let direct = first.set_cache(CachePolicy::Direct).unwrap().used;
+        assert_eq!(second.set_cache(CachePolicy::Cached).unwrap().used, CachePolicy::Cached);
+        let flags = |target: &OpenTarget| rustix::fs::fcntl_getfl(target.fd()).unwrap().contains(rustix::fs::OFlags::DIRECT);
+        assert_eq!((flags(&first), flags(&second)), (direct == CachePolicy::Direct, false), "{}", directory.display());
+        let mut memory = Vec::new();
+        let block = aligned(&mut memory, 4096);
+        block.fill(0x5a);
+        assert_eq!(rustix::io::pwrite(second.fd(), block, 8192), Ok(4096));
+        second.write_back().unwrap();
+        drop(second);
+        block.fill(0);
+        assert_eq!(rustix::io::pread(first.fd(), &mut *block, 8192), Ok(4096));
+        assert!(block.iter().all(|byte| *byte == 0x5a), "{}", directory.display());
+    }
 }
 
 #[test]
