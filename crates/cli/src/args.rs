@@ -202,6 +202,9 @@ pub struct Info {
     /// Print it as JSON
     #[arg(long)]
     pub json: bool,
+    /// Write it to a file, too; the format follows the extension: .json (repeatable)
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub outputs: Vec<PathBuf>,
     /// Whether the disks are asked of their health.
     #[command(flatten)]
     pub health: HealthFlags,

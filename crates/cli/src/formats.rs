@@ -51,6 +51,10 @@ impl Format {
     /// The format that a file name asks for.
     pub fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_string_lossy().to_lowercase();
+        // Whoever asks for fio's own JSON would take the record for it.
+        if name.ends_with(".fio.json") {
+            return None;
+        }
         FORMATS.into_iter().find(|(end, _)| name.len() > end.len() && name.ends_with(end)).map(|(_, format)| format)
     }
 
@@ -120,7 +124,7 @@ mod tests {
     fn the_format_follows_the_end_of_the_name() {
         assert_eq!(Format::of(Path::new("/tmp/a.b.JSON")), Some(Format::Json));
         assert_eq!(Format::of(Path::new("x.svg")), Some(Format::Svg));
-        for name in ["svg", ".svg", "x.svgz", "x.", "/", "x.svg/.."] {
+        for name in ["svg", ".svg", "x.svgz", "x.", "/", "x.svg/..", "x.fio.json"] {
             assert_eq!(Format::of(Path::new(name)), None, "{name}");
         }
     }

@@ -6,6 +6,7 @@ pub mod args;
 pub mod commands;
 pub mod consent;
 mod data_sheet;
+mod elsewhere;
 mod execute;
 pub mod failure;
 mod formats;
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(elsewhere::told(error)),
     };
     let done = match &args.verb {
         Verb::Check(check) => commands::check::check(check),
@@ -47,7 +48,7 @@ pub fn main() -> ExitCode {
 }
 
 /// clap's own help and usage errors: help goes to stdout and is no error.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(error: clap::Error) -> ExitCode {
     // A closed stdout or stderr leaves nobody to tell.
     let _ = error.print();
     if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }

@@ -44,7 +44,7 @@ pub fn measure(job: Job<'_>, interrupt: &Interrupt) -> anyhow::Result<Exit> {
 }
 
 /// A record takes the place of what has its name: never that of what is measured.
-fn keep_target(output: &Path, identities: &[TargetIdentity]) -> Result<(), Failure> {
+pub fn keep_target(output: &Path, identities: &[TargetIdentity]) -> Result<(), Failure> {
     let Ok(found) = std::fs::metadata(output) else { return Ok(()) };
     let device = format!("{}:{}", rustix::fs::major(found.dev()), rustix::fs::minor(found.dev()));
     let is_target =

@@ -135,6 +135,29 @@ fn json_is_one_document_and_quiet_is_quiet() {
 }
 
 #[test]
+fn info_goes_to_a_file_too() {
+    let here = Here::new();
+    here.command(&["info", "-o", "info.json"]).assert().code(0).stdout(contains("disk")).stderr("");
+    let document: serde_json::Value = serde_json::from_slice(&std::fs::read(here.path().join("info.json")).unwrap()).unwrap();
+    assert_eq!(document["target"]["path"], here.path().to_str().unwrap());
+    here.command(&["info", "-o", "info.html"]).assert().code(2).stdout("").stderr(contains("info is written as .json"));
+    here.command(&["info", "info.json", "-o", "info.json"]).assert().code(2).stdout("").stderr(contains("is the target itself"));
+    assert_eq!(names(here.path()), ["info.json"]);
+}
+
+#[test]
+fn a_flag_of_another_verb_is_named_as_such() {
+    let here = Here::new();
+    let told = |words: &[&str], text: &str| _ = here.command(words).assert().code(2).stdout("").stderr(contains(text));
+    told(&["curve", "--time", "5s"], "'--time' belongs to check and run");
+    told(&["info", "--no-history"], "'--no-history' belongs to check, run and curve");
+    told(&["compare", "-o"], "a value is required");
+    told(&["history", "-o", "x.json"], "'-o' belongs to check, run, curve, info, show and compare");
+    told(&["check", "--fail-on", "x"], "'--fail-on' belongs to compare");
+    told(&["check", "--nonsense"], "unexpected argument '--nonsense'");
+}
+
+#[test]
 fn progress_is_a_line_per_workload_with_the_budget_first() {
     let here = Here::new();
     let output = here.check(&[]).assert().code(0).get_output().clone();

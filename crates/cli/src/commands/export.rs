@@ -15,6 +15,9 @@ pub struct Export {
     /// Files to write; the format follows the extension, as for 'check -o'
     #[arg(value_name = "OUTPUT", required = true)]
     pub outputs: Vec<PathBuf>,
+    /// No notes on stderr
+    #[arg(long)]
+    pub quiet: bool,
     /// The history.
     #[command(flatten)]
     pub kept: Kept,
@@ -23,7 +26,10 @@ pub struct Export {
 /// Writes the files.
 pub fn export(export: &Export) -> anyhow::Result<Exit> {
     match find(&export.run, export.kept.file())? {
-        Saved::Run(stored) => Savings::prepare(&export.outputs)?.save(&stored.record, Voice::Lines)?,
+        Saved::Run(stored) => {
+            let voice = if export.quiet { Voice::Silent } else { Voice::Lines };
+            Savings::prepare(&export.outputs)?.save(&stored.record, voice)?;
+        }
         Saved::Comparison(comparison) => {
             compare::prepare(&export.outputs)?;
             compare::save(&comparison, &export.outputs)?;

@@ -26,6 +26,9 @@ pub struct Show {
     /// Write the record to a file instead; the format follows the extension, as for 'check' (repeatable)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub outputs: Vec<PathBuf>,
+    /// No notes on stderr
+    #[arg(long)]
+    pub quiet: bool,
     /// Colour the result
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: ColorWhen,
@@ -41,7 +44,7 @@ pub fn show(show: &Show) -> anyhow::Result<Exit> {
         Saved::Comparison(comparison) => return show_comparison(show, &comparison),
     };
     let savings = Savings::prepare(&show.outputs)?;
-    savings.save(&record, Voice::Lines)?;
+    savings.save(&record, if show.quiet { Voice::Silent } else { Voice::Lines })?;
     if show.json {
         unless_unread(to_stdout(|out| json::write_record(&record, out)))?;
     } else if show.outputs.is_empty() || show.commands {
