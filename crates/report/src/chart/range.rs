@@ -9,6 +9,10 @@ const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
 const STEPS_SHARED: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
 /// As many labels as a horizontal axis may have without looking crowded; half as many when they are long.
 const TICKS_ACROSS: usize = 10;
+/// The same on the axis of percentiles, whose labels are two to five characters long.
+const PERCENTILES_ACROSS: f64 = 13.0;
+/// Percentiles that are labelled where the nines leave room.
+const PERCENTILES_BETWEEN: [f64; 6] = [75.0, 95.0, 25.0, 99.5, 99.95, 99.995];
 /// The same for the vertical ones.
 const TICKS_UPWARD: usize = 6;
 /// A logarithmic axis that spans fewer decades than this has labels at 1, 2 and 5.
@@ -202,9 +206,18 @@ fn round_up(value: f64) -> f64 {
     [1.0, 2.0, 5.0].into_iter().map(|part| part * power).find(|round| *round >= value * 0.999).unwrap_or(power * 10.0)
 }
 
+/// The median and each nine that is behind; of the others as many as have room, so that short runs, which end before 99 %, can be read, too.
 fn percentiles(high: f64) -> Vec<f64> {
     let nines = (1..=9).map(|k| 100.0 - 10.0_f64.powi(2 - k));
-    [0.0, 50.0].into_iter().chain(nines).filter(|tick| *tick <= high).collect()
+    let mut ticks: Vec<f64> = [0.0, 50.0].into_iter().chain(nines).filter(|tick| *tick <= high).collect();
+    let place = |tick: f64| spread(Scale::Percentile, tick);
+    for tick in PERCENTILES_BETWEEN.into_iter().filter(|tick| *tick <= high) {
+        if ticks.iter().all(|other| (place(*other) - place(tick)).abs() * PERCENTILES_ACROSS >= place(high)) {
+            ticks.push(tick);
+        }
+    }
+    ticks.sort_by(f64::total_cmp);
+    ticks
 }
 
 /// As many decimals as the step between labels needs.
@@ -267,7 +280,10 @@ mod tests {
         let narrow = Range::rounded(&axis(Scale::Log), vec![0.3, 4.0]);
         assert_eq!(labels(&narrow), ["0.2", "0.5", "1", "2", "5"]);
         let tail = Range::tight(&Axis { min: Some(0.0), max: Some(99.984), ..axis(Scale::Percentile) });
-        assert_eq!(labels(&tail), ["0", "50", "90", "99", "99.9"]);
+        assert_eq!(labels(&tail), ["0", "50", "75", "90", "95", "99", "99.5", "99.9", "99.95"]);
+        let upto = |high| Range::tight(&Axis { min: Some(0.0), max: Some(high), ..axis(Scale::Percentile) });
+        assert_eq!(labels(&upto(95.2)), ["0", "25", "50", "75", "90", "95"]);
+        assert_eq!(labels(&upto(99.9999)), ["0", "50", "90", "99", "99.9", "99.99", "99.999", "99.9999"]);
         assert!((tail.place(99.0) - 2.0 / 3.795_88).abs() < 1e-5);
     }
 

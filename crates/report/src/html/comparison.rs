@@ -181,7 +181,7 @@ fn row(metric: &MetricComparison, reach: f64, margin: f64) -> Markup {
     let better = if metric.better == Direction::Higher { "more is better" } else { "less is better" };
     html! {
         tr class=(tone(metric.verdict)) {
-            th.operation scope="row" title=(better) { (shown(&figure_name(metric))) }
+            th.operation scope="row" title=(better) { span.beside aria-hidden="true" { (sign(metric.verdict)) } (shown(&figure_name(metric))) }
             td.number { (value_text(&metric.a)) }
             td.number { (value_text(&metric.b)) }
             td.number { strong { (metric.ratio.map_or("–".to_owned(), |ratio| ratio_text(ratio.value))) } }
