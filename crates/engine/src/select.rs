@@ -22,7 +22,8 @@ pub struct Selection {
     pub kind: EngineKind,
     /// What was tried first.
     pub fallbacks: Vec<Fallback>,
-    /// Whether io_uring hands this target's I/O to kernel worker threads; `None` where io_uring is not used or it cannot be known.
+    /// Whether io_uring hands this target's I/O to kernel worker threads, or would where another was taken for it; `None` where that was not asked or
+    /// cannot be known.
     pub punted: Option<bool>,
 }
 
@@ -46,7 +47,7 @@ pub fn select(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> R
                     && let Some(why) = aio_is_faster(workload, cache, target)
                 {
                     fallbacks.push(Fallback { from: EngineKind::Uring, why });
-                    return Ok(Selection { kind: EngineKind::Aio, fallbacks, punted: None });
+                    return Ok(Selection { kind: EngineKind::Aio, fallbacks, punted });
                 }
                 return Ok(Selection { kind, fallbacks, punted });
             }

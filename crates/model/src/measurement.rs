@@ -76,7 +76,7 @@ pub struct Measurement {
     pub unwritten_bytes: Option<u64>,
     /// Open loop only: operations that started more than 1 ms after their intended time, or were that late and not started when the measured time ended.
     pub missed_starts: Option<u64>,
-    /// Whether io_uring completes this target's I/O inline, or hands it to worker threads.
+    /// Whether io_uring hands this target's I/O to worker threads, or would, where another interface was taken for it.
     pub punted: Option<bool>,
     /// Blocks whose content was not what had been written; at most the first 100 offsets.
     pub verify: Option<VerifyResult>,

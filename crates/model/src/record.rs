@@ -128,7 +128,7 @@ pub struct MeasurementRecord {
     /// Open loop: operations that started more than 1 ms after they should have, or were that late and not started at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_starts: Option<u64>,
-    /// Whether io_uring handed this target's I/O to worker threads.
+    /// Whether io_uring handed this target's I/O to worker threads, or would have, where another interface was taken for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub punted: Option<bool>,
     /// The outcome of reading back what was written.

@@ -67,7 +67,11 @@ fn joint_share(record: &Record, m: &MeasurementRecord) -> f64 {
 
 /// Threads that can be busy at once: one per worker, or one per request where the interface blocks or the kernel hands it to its own.
 fn threads(record: &Record, m: &MeasurementRecord) -> f64 {
-    let per_request = matches!(m.workload.engine, EngineKind::Sync | EngineKind::Mmap) || m.punted == Some(true);
+    let per_request = match m.workload.engine {
+        EngineKind::Sync | EngineKind::Mmap => true,
+        EngineKind::Uring => m.punted == Some(true),
+        EngineKind::Aio | EngineKind::Null => false,
+    };
     let threads = if per_request { wanted_depth(m) } else { f64::from(m.workload.workers) };
     threads.min(f64::from(record.host.cpus)).max(1.0)
 }
