@@ -302,7 +302,7 @@ mod tests {
     }
 
     fn alone(workload: &WorkloadRecord, target: &TargetIdentity, asked: &Workload) -> String {
-        command(&[(workload, asked)], target, Group { first: 0, workloads: std::slice::from_ref(asked) })
+        command(&[(workload, asked)], target, Group::alone(asked))
     }
 
     fn fio_is_missing(test: &str) -> bool {

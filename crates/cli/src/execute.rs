@@ -144,7 +144,7 @@ fn answerable(plan: &Plan, expected: &Expected) -> Result<(), Failure> {
         Some(OpKind::Read) => workload.reads(),
         Some(OpKind::Write) => workload.writes(),
         Some(OpKind::Sync) => workload.sync != SyncPolicy::None,
-        Some(OpKind::Commit) => matches!(workload.sync, SyncPolicy::Every { writes: 0 | 1, .. }),
+        Some(OpKind::Commit) => workload.commits(),
     };
     if done { Ok(()) } else { wrong(format!("{} has no such operations", workload.name)) }
 }

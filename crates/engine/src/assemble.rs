@@ -10,7 +10,7 @@ use diskproof_model::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS,
     StopReason, ZeroSample,
 };
-use diskproof_model::plan::{Layout, SyncPolicy, Workload};
+use diskproof_model::plan::{Layout, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::series::Cell;
 use std::collections::BTreeMap;
@@ -33,8 +33,6 @@ pub struct Closing {
     pub pacer: Option<Pacer>,
     /// Start of the run, on the clock.
     pub origin_ns: u64,
-    /// CPU time used.
-    pub cpu: CpuTime,
     /// What the counters say; may be filled in later.
     pub device: DeviceUse,
     /// The sync after the last write.
@@ -49,7 +47,7 @@ pub struct Closing {
     pub all_until_ns: Option<u64>,
 }
 
-/// Sums up what the workers of one target brought home.
+/// Sums up what the workers of one target brought home. CPU time and ceiling are for the caller to fill in.
 pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
     let Closing { workload, extent, measure_ns, .. } = closing;
     let mut ops: BTreeMap<OpKind, OpMeasurement> = BTreeMap::new();
@@ -92,7 +90,7 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
         cache: closing.cache,
         start_ns: measure_ns - closing.origin_ns,
         wall_ns,
-        cpu: closing.cpu,
+        cpu: CpuTime::default(),
         ops,
         asked,
         device: closing.device,
@@ -181,7 +179,7 @@ fn merge_op(sum: &mut OpMeasurement, part: OpMeasurement) {
 /// kept hardly anybody waiting. What they have waited until then is the least that they would have taken. Returns how many they are.
 fn add_waiting(ops: &mut BTreeMap<OpKind, OpMeasurement>, workload: &Workload, waiting: impl Iterator<Item = (u64, u64)>) -> u64 {
     let share = u64::from(workload.read_permille.min(1000));
-    let commits = matches!(workload.sync, SyncPolicy::Every { writes: 0 | 1, .. });
+    let commits = workload.commits();
     let (mut all, mut reads) = (0, 0);
     for (waited_ns, count) in waiting {
         all += count;

@@ -62,7 +62,7 @@ impl Session {
 
     /// Runs one workload on all targets at the same time. One measurement per target, in order.
     pub fn run(&self, workload: &Workload, targets: &mut [OpenTarget], watch: &mut dyn Watch) -> Result<Vec<Measurement>, RunError> {
-        let group = Group { first: 0, workloads: std::slice::from_ref(workload) };
+        let group = Group::alone(workload);
         let prepared = targets.iter_mut().map(|target| self.prepare(workload, target, watch)).collect::<Result<Vec<_>, _>>()?;
         let opens: Vec<&OpenTarget> = targets.iter().collect();
         let measurements = self.measure(group, &opens, &prepared, Phase::Measure, watch)?;
@@ -120,7 +120,7 @@ impl Session {
         let workload = layout_workload(from, upto_bytes - from, time_ns);
         let targets = std::slice::from_mut(target);
         let prepared = self.prepare(&workload, &mut targets[0], watch)?;
-        let group = Group { first: 0, workloads: std::slice::from_ref(&workload) };
+        let group = Group::alone(&workload);
         let measurements = self.measure(group, &[&targets[0]], &[prepared], Phase::Layout, watch)?;
         mark_laid_out(&mut targets[0], &measurements[0]);
         let errors: Vec<&str> = measurements[0].ops.values().flat_map(|op| op.errors.keys()).map(String::as_str).collect();
@@ -253,7 +253,6 @@ impl Session {
                 measure_ns,
                 pacer: crew.pacers[index].take().map(|pacer| pacer.starting_at(start.at_ns)),
                 origin_ns: self.origin_ns,
-                cpu: CpuTime::default(),
                 device: DeviceUse::default(),
                 final_sync: syncs[index],
                 punted: post.prepared.selection.punted,

@@ -13,7 +13,7 @@ use crate::random::Random;
 use crate::worker::{State, Worker};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::SERIES_INTERVAL_NS;
-use diskproof_model::measurement::{CacheUse, CpuTime, DeviceUse, EngineUse, Measurement};
+use diskproof_model::measurement::{CacheUse, DeviceUse, EngineUse, Measurement};
 use diskproof_model::plan::{EngineChoice, EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::series::TimeSeries;
@@ -89,7 +89,7 @@ pub fn simulate(workload: &Workload, disk: FakeDisk, seed: u64, watch: &mut dyn 
     let backend = FakeBackend { disk, clock: clock.clone(), buffers, random, free_at_ns, in_flight: Vec::new() };
     let extent = Extent { start: workload.span.start_bytes, length: workload.span.length_bytes.unwrap_or(disk.size_bytes) };
     let pattern = Pattern::new(workload, extent, seed, 0);
-    let schedule = schedule_of(Group { first: 0, workloads: std::slice::from_ref(workload) }, 0);
+    let schedule = schedule_of(Group::alone(workload), 0);
     let (stop, published) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS))));
     let shift = slots - workload.depth;
     let pacer = workload.rate.map(|rate| Pacer::new(0, rate));
@@ -124,7 +124,6 @@ pub fn simulate(workload: &Workload, disk: FakeDisk, seed: u64, watch: &mut dyn 
         measure_ns: schedule.measure_ns,
         pacer,
         origin_ns: 0,
-        cpu: CpuTime::default(),
         device: DeviceUse { unresolved: Some("a simulated disk has no counters".to_owned()), ..DeviceUse::default() },
         final_sync: None,
         punted: None,

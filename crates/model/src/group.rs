@@ -45,6 +45,11 @@ pub enum Clash {
 }
 
 impl<'a> Group<'a> {
+    /// A single workload, the first of its plan.
+    pub fn alone(workload: &'a Workload) -> Self {
+        Self { first: 0, workloads: std::slice::from_ref(workload) }
+    }
+
     /// Whether it is a single workload.
     pub fn is_alone(&self) -> bool {
         self.workloads.len() == 1

@@ -151,12 +151,12 @@ pub struct EngineUse {
     pub done_before_wait: Option<f64>,
 }
 
-/// An interface that was refused.
+/// An interface that was refused, or that was slower than another in a trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fallback {
     /// What was tried.
     pub from: EngineKind,
-    /// Why it did not serve, with the errno.
+    /// Why it did not serve: with the errno, or with the rates of the trial.
     pub why: String,
 }
 

@@ -181,6 +181,11 @@ impl Workload {
         self.read_permille > 0
     }
 
+    /// Whether each write is made durable by a sync of its own.
+    pub fn commits(&self) -> bool {
+        matches!(self.sync, SyncPolicy::Every { writes: 0 | 1, .. })
+    }
+
     /// The most bytes that this workload may write; `None` without a byte limit. A mixed workload's limit counts reads too, so its share is
     /// rounded up.
     pub fn write_bytes_max(&self) -> Option<u64> {
