@@ -72,6 +72,12 @@ impl Slots {
         }
     }
 
+    /// The slots, the numbers of the free ones, and how many of those count: for a loop that keeps them at hand.
+    #[inline(always)]
+    pub fn parts(&mut self) -> (&mut [Slot], &mut [u32], &mut usize) {
+        (&mut self.slots, &mut self.free, &mut self.free_len)
+    }
+
     /// The slot with this number.
     #[inline(always)]
     pub fn get(&mut self, index: u32) -> &mut Slot {

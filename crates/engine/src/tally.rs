@@ -112,6 +112,19 @@ impl Tally {
     #[inline(always)]
     fn book_streak(&mut self) {
         let Streak { kind, latency_ns, bytes, ops } = std::mem::replace(&mut self.streak, Streak::NONE);
+        self.book(kind, bytes, latency_ns, ops);
+    }
+
+    /// Counts `reads` that all started at one time and were all done at `now`.
+    #[inline(always)]
+    pub fn record_reads(&mut self, bytes: u32, latency_ns: u64, reads: u64, now: u64) {
+        self.book(OpKind::Read, bytes, latency_ns, reads);
+        self.last_ns = now;
+    }
+
+    /// Books `ops` operations of one kind, size and latency.
+    #[inline(always)]
+    fn book(&mut self, kind: OpKind, bytes: u32, latency_ns: u64, ops: u64) {
         if ops == 0 {
             return;
         }

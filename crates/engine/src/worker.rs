@@ -133,29 +133,13 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     pub fn advance(&mut self) -> io::Result<State> {
         let mut now = self.clock.now().max(self.last_now_ns);
         loop {
-            let feed = &mut self.feed;
-            match feed.burst(now) {
-                Some(mut burst) => {
-                    self.backend.enqueue(&mut |_| burst.next())?;
-                    burst.end();
-                }
-                None => self.backend.enqueue(&mut |buffers| feed.next(now, buffers))?,
-            }
-            if self.feed.slots.in_flight() == 0 {
-                if self.feed.ended() {
-                    self.end(Ending::Allowance, now);
-                    return Ok(State::Done);
-                }
-                // An open loop with nothing due: idle, but not past the end of the cell.
-                let due = self.feed.reserve().unwrap_or(now);
-                self.clock.wait_until(due.min(self.cell_end_ns.max(now)));
-                now = self.clock.now().max(now);
-            } else {
-                let patience = if self.feed.has_extras() { self.feed.patience(now) } else { Patience::Completion };
-                self.backend.wait(patience)?;
-                // An anchored clock may step back by nanoseconds; time does not.
-                now = self.clock.now().max(now);
-            }
+            now = match self.read_on(now)? {
+                Some(now) => now,
+                None => match self.take_turn(now)? {
+                    Some(now) => now,
+                    None => return Ok(State::Done),
+                },
+            };
             let rolled = now >= self.cell_end_ns;
             if rolled {
                 self.roll(now);
@@ -168,6 +152,70 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 return Ok(State::Running);
             }
         }
+    }
+
+    /// Plain reads, until the cell is over or one of them did not do what it should: the loop of [`Worker::advance`] without everything that they do
+    /// not need. A function of its own, because after each system call its code comes from the CPU's slower caches: the shorter, the better.
+    /// The time after the last wait, what that brought is not reaped yet; `None` where there is nothing for it to do.
+    #[inline(never)]
+    fn read_on(&mut self, now: u64) -> io::Result<Option<u64>> {
+        let Some(mut burst) = self.feed.burst(now) else { return Ok(None) };
+        let (tally, mut odd) = (&mut self.tally, Vec::new());
+        loop {
+            self.backend.enqueue(&mut |_| burst.next())?;
+            if burst.in_flight() == 0 {
+                burst.end();
+                return Ok(None);
+            }
+            self.backend.wait(Patience::Completion)?;
+            burst.now = self.clock.now().max(burst.now);
+            if burst.now >= self.cell_end_ns {
+                break;
+            }
+            let (len, now) = (burst.len(), burst.now);
+            let (mut start_ns, mut reads) = (now, 0);
+            self.backend.reap(&mut |slot, result| {
+                if result != len as i32 {
+                    odd.push((slot, result));
+                    return;
+                }
+                let began_ns = burst.free(slot);
+                if began_ns != start_ns {
+                    tally.record_reads(len, now - start_ns, reads, now);
+                    (start_ns, reads) = (began_ns, 0);
+                }
+                reads += 1;
+            });
+            tally.record_reads(len, now - start_ns, reads, now);
+            if !odd.is_empty() {
+                break;
+            }
+        }
+        let now = burst.now;
+        burst.end();
+        odd.into_iter().for_each(|(slot, result)| tally.complete(&mut self.feed, slot, result, now));
+        Ok(Some(now))
+    }
+
+    /// Starts what may start, and waits for completions or for the next start. The time then; `None` when everything is over.
+    #[inline(always)]
+    fn take_turn(&mut self, now: u64) -> io::Result<Option<u64>> {
+        let feed = &mut self.feed;
+        self.backend.enqueue(&mut |buffers| feed.next(now, buffers))?;
+        if self.feed.slots.in_flight() == 0 {
+            if self.feed.ended() {
+                self.end(Ending::Allowance, now);
+                return Ok(None);
+            }
+            // An open loop with nothing due: idle, but not past the end of the cell.
+            let due = self.feed.reserve().unwrap_or(now);
+            self.clock.wait_until(due.min(self.cell_end_ns.max(now)));
+        } else {
+            let patience = if self.feed.has_extras() { self.feed.patience(now) } else { Patience::Completion };
+            self.backend.wait(patience)?;
+        }
+        // An anchored clock may step back by nanoseconds; time does not.
+        Ok(Some(self.clock.now().max(now)))
     }
 
     /// Ends a cell: what was counted belongs to the time before `now`.
@@ -356,4 +404,90 @@ fn kind_of(stage: Stage) -> OpKind {
 /// Adds a cell to the series that the controller looks at.
 pub fn publish(published: &Mutex<TimeSeries>, at_ns: u64, cell: &diskproof_model::series::Cell) {
     published.lock().unwrap_or_else(PoisonError::into_inner).add(at_ns, cell, SERIES_CELLS_MAX);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffers::Buffers;
+    use crate::clock::FakeClock;
+    use crate::feed::Allowance;
+    use crate::pattern::{Extent, Pattern};
+    use diskproof_model::plan::{Access, Distribution, Workload};
+
+    const BLOCK: u32 = 4096;
+    const DEPTH: u32 = 4;
+
+    /// Answers by turns: in full, short, with an error, with the end of the file; one microsecond after it was asked.
+    struct Moody {
+        buffers: Buffers,
+        clock: FakeClock,
+        waiting: Vec<Request>,
+        asked: u64,
+        full: u64,
+        short: u64,
+        failed: u64,
+        ended: u64,
+    }
+
+    impl Backend for &mut Moody {
+        fn enqueue(&mut self, source: &mut impl FnMut(&mut Buffers) -> Option<Request>) -> io::Result<()> {
+            while let Some(request) = source(&mut self.buffers) {
+                self.waiting.push(request);
+            }
+            Ok(())
+        }
+
+        fn wait(&mut self, _patience: Patience) -> io::Result<()> {
+            self.clock.move_to(self.clock.now() + 1000);
+            Ok(())
+        }
+
+        fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+            for request in std::mem::take(&mut self.waiting) {
+                self.asked += 1;
+                let result = match self.asked % 17 {
+                    3 | 4 if request.len == BLOCK => BLOCK as i32 / 4,
+                    7 => -libc::EIO,
+                    11 => 0,
+                    _ => request.len as i32,
+                };
+                *match result {
+                    0 => &mut self.ended,
+                    ..0 => &mut self.failed,
+                    _ if result as u32 == request.len => &mut self.full,
+                    _ => &mut self.short,
+                } += 1;
+                sink(request.slot, result);
+            }
+        }
+
+        fn buffers(&self) -> &Buffers {
+            &self.buffers
+        }
+    }
+
+    #[test]
+    fn plain_reads_that_fall_short_or_fail_are_finished_and_counted_like_any_other() {
+        let access = Access::Random { distribution: Distribution::Uniform };
+        let workload = Workload { read_permille: 1000, access, block_bytes: BLOCK, depth: DEPTH, ..Workload::named("moody") };
+        let pattern = Pattern::new(&workload, Extent { start: 0, length: 1 << 30 }, 1, 0);
+        let feed = Feed::new(pattern, DEPTH, AfterWrite::Nothing, Allowance { ops: 1_000_000, bytes: u64::MAX });
+        let clock = FakeClock::default();
+        let buffers = Buffers::new(DEPTH as usize, BLOCK as usize).unwrap();
+        let mut disk = Moody { buffers, clock: clock.clone(), waiting: Vec::new(), asked: 0, full: 0, short: 0, failed: 0, ended: 0 };
+        let schedule = Schedule { measure_ns: 0, end_ns: 35_000_000 };
+        let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
+        let mut worker = Worker::new(&mut disk, clock, feed, schedule, Arc::default(), published);
+        while worker.advance().unwrap() == State::Running {}
+        let home = worker.finish();
+        let read = &home.ops[&OpKind::Read];
+        assert!(disk.asked > 100_000 && disk.short > 1000 && disk.failed > 1000 && disk.ended > 1000);
+        assert_eq!(read.latency.count(), disk.full);
+        assert_eq!(read.short, disk.short);
+        assert_eq!(read.errors, BTreeMap::from([("EIO".to_owned(), disk.failed), ("EOF".to_owned(), disk.ended)]));
+        // A remainder is asked for a microsecond later, and the whole counts from the first asking.
+        assert_eq!((read.latency.min_ns(), read.latency.max_ns()), (1000, 2000));
+        assert_eq!(home.ending, Ending::Time);
+    }
 }

@@ -74,6 +74,41 @@ impl Drop for Mapping {
     }
 }
 
+/// The submission side of a ring, for a loop that keeps it at hand: the ring itself takes no part until [`Submissions::end`].
+#[derive(Debug)]
+pub struct Submissions<'a> {
+    entries: *mut Entry,
+    entries_len: u32,
+    array: *mut u32,
+    mask: u32,
+    queued: u32,
+    queued_to: &'a mut u32,
+}
+
+impl Submissions<'_> {
+    /// The entry with this number. Not to be touched between [`Submissions::push`] and the [`Ring::enter`] that sends it; afterwards the kernel has its copy.
+    #[inline(always)]
+    pub fn entry(&mut self, index: u32) -> &mut Entry {
+        debug_assert!(index < self.entries_len);
+        // SAFETY: within the mapping, which the ring keeps; the kernel only reads entries, and only inside io_uring_enter, which needs the ring for itself.
+        unsafe { &mut *self.entries.add(index as usize) }
+    }
+
+    /// Sends the entry with this number at the next [`Ring::enter`].
+    #[inline(always)]
+    pub fn push(&mut self, index: u32) {
+        // SAFETY: the masked index lies in the array, whose slots up to `queued` the kernel has read already.
+        unsafe { self.array.add((self.queued & self.mask) as usize).write(index) };
+        self.queued = self.queued.wrapping_add(1);
+    }
+
+    /// Tells the ring what was pushed.
+    #[inline(always)]
+    pub fn end(self) {
+        *self.queued_to = self.queued;
+    }
+}
+
 /// An io_uring. Belongs to the thread that made it.
 #[derive(Debug)]
 pub struct Ring {
@@ -135,21 +170,11 @@ impl Ring {
         })
     }
 
-    /// The entry with this number. Not to be touched between [`Ring::push`] and the [`Ring::enter`] that sends it; afterwards the kernel has its copy.
+    /// To put requests into. No more than there are entries may wait for the next [`Ring::enter`].
     #[inline(always)]
-    pub fn entry(&mut self, index: u32) -> &mut Entry {
-        debug_assert!(index < self.entries_len);
-        // SAFETY: within the mapping; the kernel only reads entries, and only inside io_uring_enter, during which `self` is borrowed.
-        unsafe { &mut *self.entries.add(index as usize) }
-    }
-
-    /// Sends the entry with this number at the next [`Ring::enter`].
-    #[inline(always)]
-    pub fn push(&mut self, index: u32) {
-        debug_assert!(self.unsent() <= self.sq_mask);
-        // SAFETY: the masked index lies in the array, whose slots up to `queued` the kernel has read already.
-        unsafe { self.sq_array.add((self.queued & self.sq_mask) as usize).write(index) };
-        self.queued = self.queued.wrapping_add(1);
+    pub fn submissions(&mut self) -> Submissions<'_> {
+        let Self { entries, entries_len, sq_array: array, sq_mask: mask, queued, .. } = *self;
+        Submissions { entries, entries_len, array, mask, queued, queued_to: &mut self.queued }
     }
 
     /// Entries that wait for the next [`Ring::enter`].
@@ -205,9 +230,9 @@ impl Ring {
     /// Hands over the completions that were seen: user data and result.
     #[inline(always)]
     pub fn reap(&mut self, mut sink: impl FnMut(u64, i32)) {
-        let (completions, mask) = (self.completions, self.cq_mask);
-        for at in 0..self.seen.wrapping_sub(self.taken) {
-            let index = self.taken.wrapping_add(at) & mask;
+        let (completions, mask, taken) = (self.completions, self.cq_mask, self.taken);
+        for at in 0..self.seen.wrapping_sub(taken) {
+            let index = taken.wrapping_add(at) & mask;
             // SAFETY: between head and tail the kernel has written the completion, and leaves it alone until the head passes it.
             let Completion { user_data, result, .. } = unsafe { completions.add(index as usize).read() };
             sink(user_data, result);

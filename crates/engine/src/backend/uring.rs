@@ -9,7 +9,7 @@ use diskproof_model::plan::{CachePolicy, SyncCall};
 use rustix::io::Errno;
 use rustix::io_uring::{IoringEnterFlags, IoringOp, IoringSetupFlags};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// user_data of the timer that makes a waiting worker look up.
 const LOOK_UP: u64 = u64::MAX;
@@ -25,10 +25,8 @@ pub struct UringBackend {
     // Order matters: the ring ends (and with it all I/O) before the buffers are unmapped.
     ring: Ring,
     buffers: Buffers,
-    /// What each slot's entry says, offset and length apart.
-    said: Vec<Said>,
+    speller: Speller,
     fd: OwnedFd,
-    registered: Registered,
     look_up: Box<LookUp>,
     look_up_armed: bool,
     grouping: Grouping,
@@ -48,6 +46,63 @@ enum Said {
 struct Registered {
     file: bool,
     buffers: bool,
+}
+
+/// Marks a branch as seldom taken, without handing it anything: what is handed to a function has to lie in memory, on all ways to there.
+#[cold]
+#[inline(never)]
+fn seldom() {}
+
+/// Makes entries out of requests.
+#[derive(Debug)]
+struct Speller {
+    fd: RawFd,
+    registered: Registered,
+    /// By slot.
+    said: Box<[Said]>,
+}
+
+impl Speller {
+    /// Puts a request into its slot's entry.
+    #[inline(always)]
+    fn put(&mut self, request: Request, buffers: &Buffers, entry: &mut Entry) {
+        let says = match request.op {
+            Op::Read if request.skip == 0 => Said::Read,
+            Op::Write if request.skip == 0 => Said::Write,
+            _ => Said::Other,
+        };
+        if self.said[request.slot as usize] == says && says != Said::Other {
+            // The reads of a slot have one buffer, and so have its writes (crate::feed).
+            (entry.off, entry.len) = (request.offset, request.len);
+        } else {
+            seldom();
+            self.said[request.slot as usize] = says;
+            *entry = self.spell(request, buffers);
+        }
+    }
+
+    /// The whole entry of a request.
+    #[inline(always)]
+    fn spell(&self, request: Request, buffers: &Buffers) -> Entry {
+        // A registered file is named by its index, 0, and a flag.
+        let (fd, flags) = if self.registered.file { (0, FIXED_FILE) } else { (self.fd as u32, 0) };
+        // SAFETY: inside the slot: skip is what an earlier transfer of at most len bytes has done.
+        let addr = unsafe { buffers.slot(request.buffer as usize).add(request.skip as usize) } as u64;
+        let (off, len, buf_index) = (request.offset, request.len, u64::from(request.buffer));
+        let transfer = |op: IoringOp| (op, Entry { off, addr, len, ..Entry::default() });
+        let fixed = |op: IoringOp| (op, Entry { off, addr, len, buf_index, ..Entry::default() });
+        let (op, entry) = match request.op {
+            Op::Read if self.registered.buffers => fixed(IoringOp::ReadFixed),
+            Op::Read => transfer(IoringOp::Read),
+            Op::Write if self.registered.buffers => fixed(IoringOp::WriteFixed),
+            Op::Write => transfer(IoringOp::Write),
+            Op::Sync(SyncCall::Fsync) => (IoringOp::Fsync, Entry::default()),
+            Op::Sync(SyncCall::Fdatasync) => (IoringOp::Fsync, Entry { op_flags: DATASYNC, ..Entry::default() }),
+            Op::WriteBack => (IoringOp::SyncFileRange, Entry { off, len, op_flags: WRITE_BACK, ..Entry::default() }),
+        };
+        let head = u64::from(op as u8) | flags << 8 | u64::from(fd) << 32;
+        Entry { head, user_data: u64::from(request.slot), ..entry }
+    }
 }
 
 /// `struct __kernel_timespec`.
@@ -109,9 +164,12 @@ impl UringBackend {
         Ok(Self {
             ring,
             buffers,
-            said: vec![Said::Other; shape.depth as usize],
+            speller: Speller {
+                fd: fd.as_raw_fd(),
+                registered: Registered { file, buffers: fixed },
+                said: vec![Said::Other; shape.depth as usize].into_boxed_slice(),
+            },
             fd,
-            registered: Registered { file, buffers: fixed },
             look_up: Box::new(LookUp { seconds: 0, nanoseconds: LOOK_UP_NS as i64 }),
             look_up_armed: false,
             grouping: Grouping::of(shape.depth),
@@ -122,48 +180,6 @@ impl UringBackend {
     /// What is on: names for the record.
     pub fn features(&self) -> &[String] {
         &self.features
-    }
-
-    /// The whole entry of a request.
-    fn spell(&self, request: &Request) -> Entry {
-        // A registered file is named by its index, 0, and a flag.
-        let (fd, flags) = if self.registered.file { (0, FIXED_FILE) } else { (self.fd.as_raw_fd() as u32, 0) };
-        // SAFETY: inside the slot: skip is what an earlier transfer of at most len bytes has done.
-        let addr = unsafe { self.buffers.slot(request.buffer as usize).add(request.skip as usize) } as u64;
-        let (off, len, buf_index) = (request.offset, request.len, u64::from(request.buffer));
-        let transfer = |op: IoringOp| (op, Entry { off, addr, len, ..Entry::default() });
-        let fixed = |op: IoringOp| (op, Entry { off, addr, len, buf_index, ..Entry::default() });
-        let (op, entry) = match request.op {
-            Op::Read if self.registered.buffers => fixed(IoringOp::ReadFixed),
-            Op::Read => transfer(IoringOp::Read),
-            Op::Write if self.registered.buffers => fixed(IoringOp::WriteFixed),
-            Op::Write => transfer(IoringOp::Write),
-            Op::Sync(SyncCall::Fsync) => (IoringOp::Fsync, Entry::default()),
-            Op::Sync(SyncCall::Fdatasync) => (IoringOp::Fsync, Entry { op_flags: DATASYNC, ..Entry::default() }),
-            Op::WriteBack => (IoringOp::SyncFileRange, Entry { off, len, op_flags: WRITE_BACK, ..Entry::default() }),
-        };
-        let head = u64::from(op as u8) | flags << 8 | u64::from(fd) << 32;
-        Entry { head, user_data: u64::from(request.slot), ..entry }
-    }
-
-    /// Puts a request into its slot's entry.
-    #[inline(always)]
-    fn prepare(&mut self, request: &Request) {
-        let says = match request.op {
-            Op::Read if request.skip == 0 => Said::Read,
-            Op::Write if request.skip == 0 => Said::Write,
-            _ => Said::Other,
-        };
-        let slot = request.slot;
-        let said = &mut self.said[slot as usize];
-        if *said == says && says != Said::Other {
-            // The reads of a slot have one buffer, and so have its writes (crate::feed).
-            let entry = self.ring.entry(slot);
-            (entry.off, entry.len) = (request.offset, request.len);
-        } else {
-            *said = says;
-            *self.ring.entry(slot) = self.spell(request);
-        }
     }
 
     /// Sends what waits, without waiting for completions.
@@ -178,10 +194,12 @@ impl UringBackend {
     fn arm_look_up(&mut self) {
         let addr = (&raw const *self.look_up) as u64;
         let head = u64::from(IoringOp::Timeout as u8);
-        let index = self.said.len() as u32;
+        let index = self.speller.said.len() as u32;
+        let mut submissions = self.ring.submissions();
         // The time lies on the heap and lives as long as the ring; the kernel copies it at submission.
-        *self.ring.entry(index) = Entry { head, addr, len: 1, user_data: LOOK_UP, ..Entry::default() };
-        self.ring.push(index);
+        *submissions.entry(index) = Entry { head, addr, len: 1, user_data: LOOK_UP, ..Entry::default() };
+        submissions.push(index);
+        submissions.end();
         self.look_up_armed = true;
     }
 }
@@ -210,13 +228,19 @@ impl Backend for UringBackend {
             self.arm_look_up();
         }
         loop {
-            // No call within: what the loop needs stays in registers.
-            while self.ring.unsent() < self.grouping.size() {
-                let Some(request) = source(&mut self.buffers) else { return Ok(()) };
-                self.prepare(&request);
+            let room = self.grouping.size().saturating_sub(self.ring.unsent());
+            let mut submissions = self.ring.submissions();
+            // No call within, and nothing but locals: what the loop needs stays in registers.
+            for _ in 0..room {
+                let Some(request) = source(&mut self.buffers) else {
+                    submissions.end();
+                    return Ok(());
+                };
+                self.speller.put(request, &self.buffers, submissions.entry(request.slot));
                 // The ring has more entries than there are slots, each of which is in flight at most once.
-                self.ring.push(request.slot);
+                submissions.push(request.slot);
             }
+            submissions.end();
             self.send()?;
             if self.ring.unsent() >= self.grouping.size() {
                 // The kernel takes no more before completions are reaped.
@@ -297,9 +321,9 @@ mod tests {
         let elsewhere = Request { offset: 0x4000, len: 8192, ..plain };
         // Every change from one kind to another, and each kind twice in a row.
         for request in [plain, elsewhere, rest, rest, plain, write, write, sync, sync, write, plain, sync, plain, elsewhere] {
-            backend.prepare(&request);
-            let said = *backend.ring.entry(1);
-            assert_eq!(said, backend.spell(&request));
+            let mut submissions = backend.ring.submissions();
+            backend.speller.put(request, &backend.buffers, submissions.entry(1));
+            assert_eq!(*submissions.entry(1), backend.speller.spell(request, &backend.buffers));
         }
     }
 }
