@@ -2,7 +2,7 @@
 
 use crate::clock::{Clock, MonotonicClock};
 use crate::failure::RunError;
-use crate::limits::{after_write_of, allowance_of, largest_block, schedule_of};
+use crate::limits::{after_write_of, allowance_of, largest_block, schedule_of, within_part};
 use crate::pacer::Pacer;
 use crate::pattern::{Cursors, Pattern};
 use crate::run::Prepared;
@@ -105,9 +105,12 @@ impl<'a> Crew<'a> {
         let (threads_per_worker, depth) = if one_at_a_time { (workload.depth, 1) } else { (1, workload.depth) };
         let threads = u64::from(workload.workers) * u64::from(threads_per_worker);
         let block = u64::from(largest_block(workload));
+        let allowance = allowance_of(workload, threads);
         let mut all = Vec::new();
         for worker in 0..u64::from(workload.workers) {
             let cursors = Cursors::default();
+            let of_worker = prepared.extent.share(&workload.access, worker, u64::from(workload.workers), block);
+            let of_worker = within_part(&allowance, workload, of_worker, prepared.extent);
             for slot in 0..u64::from(threads_per_worker) {
                 let index = worker * u64::from(threads_per_worker) + slot;
                 let stream = (post as u64) << 32 | index;
@@ -127,7 +130,8 @@ impl<'a> Crew<'a> {
                     extent: prepared.extent,
                     ledger: prepared.ledger.clone(),
                     depth,
-                    allowance: allowance_of(workload, index, threads),
+                    // In order, the threads of a worker go through its part together.
+                    allowance: if ordered { of_worker.clone() } else { within_part(&allowance, workload, extent, prepared.extent) },
                     after_write: after_write_of(workload, prepared.cache.used),
                     pacer: self.pacers[post].clone(),
                     seed,

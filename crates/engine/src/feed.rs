@@ -1,6 +1,7 @@
 //! What a worker starts next: steps of the pattern, follow-ups of what is done, at the pacer's times, within the allowance. Knows slots and
 //! requests; nothing of backends, clocks or counts.
 
+use crate::allowance::{Allowance, Pot};
 use crate::backend::{Op, Patience, Request};
 use crate::buffers::Buffers;
 use crate::ledger::Ledger;
@@ -28,20 +29,13 @@ pub enum AfterWrite {
     SyncEvery(u32, SyncCall),
 }
 
-/// What a worker may use up.
-#[derive(Debug, Clone, Copy)]
-pub struct Allowance {
-    /// Operations.
-    pub ops: u64,
-    /// Bytes.
-    pub bytes: u64,
-}
-
 /// Makes requests out of steps.
 #[derive(Debug)]
 pub struct Feed {
-    /// Steps that may still start; the bytes are looked at only where steps differ in length.
-    pub left: u64,
+    /// Steps that may still start before the next portion.
+    left: u64,
+    /// Where portions come from; `None` once the worker has ended.
+    allowance: Option<Allowance>,
     /// The requests in flight.
     pub slots: Slots,
     pattern: Pattern,
@@ -66,8 +60,8 @@ struct Extras {
     /// Sync after so many writes.
     sync_every: Option<(u32, SyncCall)>,
     writes_unsynced: u32,
-    /// Bytes left, where blocks differ in length, and the longest block.
-    bytes_left: Option<(u64, u64)>,
+    /// Bytes left to all workers, where blocks differ in length, and the longest block.
+    bytes_left: Option<(Arc<Pot>, u64)>,
     /// Who wrote what where, in verified workloads.
     ledger: Option<Arc<Ledger>>,
 }
@@ -83,13 +77,12 @@ const CLAIMS_MAX: u32 = 64;
 impl Feed {
     /// The steps of `pattern` through `depth` slots.
     pub fn new(pattern: Pattern, depth: u32, after_write: AfterWrite, allowance: Allowance) -> Self {
-        let (shortest, longest) = pattern.block_range();
-        let bytes_left = (shortest != longest).then_some((allowance.bytes, u64::from(longest)));
-        let left = allowance.ops.min(if bytes_left.is_some() { u64::MAX } else { allowance.bytes / u64::from(longest) });
+        let bytes_left = allowance.bytes.clone();
         let sync_every = if let AfterWrite::SyncEvery(writes, call) = after_write { Some((writes, call)) } else { None };
         let extras = (bytes_left.is_some() || sync_every.is_some()).then(|| Box::new(Extras { sync_every, bytes_left, ..Extras::NONE }));
         Self {
-            left,
+            left: allowance.take_portion(),
+            allowance: Some(allowance),
             slots: Slots::new(depth),
             pattern,
             again: Vec::with_capacity(depth as usize),
@@ -158,9 +151,21 @@ impl Feed {
         Some(*extras.owed_ns.get_or_insert_with(|| pacer.take_next()))
     }
 
-    /// Whether no more steps start.
+    /// Whether no more steps start. Only after [`Feed::next`] had none with a slot free: before that there may be another portion.
     pub fn ended(&self) -> bool {
         self.left == 0
+    }
+
+    /// Starts no more steps. What is left of a portion is not handed on: a worker ends before its allowance only where all do, or where the target fails.
+    pub fn end(&mut self) {
+        (self.left, self.allowance) = (0, None);
+    }
+
+    /// Takes the next portion; whether there was one.
+    #[cold]
+    fn refill(&mut self) -> bool {
+        self.left = self.allowance.as_ref().map_or(0, Allowance::take_portion);
+        self.left > 0
     }
 
     /// The next request, if one may start at `now` and a slot is free.
@@ -170,7 +175,7 @@ impl Feed {
             return self.again.pop();
         }
         let index = self.slots.peek()?;
-        if self.left == 0 {
+        if self.left == 0 && !self.refill() {
             return None;
         }
         if self.extras.is_some() {
@@ -260,17 +265,18 @@ impl Feed {
             *self.slots.timing(index) = Timing { waited_ns: 0, sync_start_ns: now, generation: 0 };
             return Consent::Instead(Request { slot: index, buffer: index, op: Op::Sync(call), offset: 0, len: 0, skip: 0 });
         }
-        if let Some((bytes, longest)) = &mut extras.bytes_left {
-            if *bytes < *longest {
-                self.left = 0;
-                return Consent::NotNow;
+        // The step may be shorter: what it leaves over is given back when it is done.
+        if let Some((bytes, longest)) = &extras.bytes_left
+            && !bytes.take(*longest)
+        {
+            if self.slots.in_flight() == 0 {
+                self.end();
             }
-            // The step may be shorter: what it leaves over is given back when it is done.
-            *bytes -= *longest;
+            return Consent::NotNow;
         }
         if let Some(pacer) = &extras.pacer {
             let Some(due) = extras.owed_ns.or_else(|| pacer.take_due(now)).filter(|due| *due <= now) else {
-                extras.bytes_left.iter_mut().for_each(|(bytes, longest)| *bytes += *longest);
+                extras.bytes_left.iter().for_each(|(bytes, longest)| bytes.give_back(*longest));
                 return Consent::NotNow;
             };
             extras.owed_ns = Some(due);
@@ -292,10 +298,10 @@ impl Feed {
     /// A step of `len` bytes is done: the difference to the longest may be used again.
     #[inline(always)]
     pub fn give_back(&mut self, len: u32) {
-        if let Some(extras) = &mut self.extras
-            && let Some((bytes, longest)) = &mut extras.bytes_left
+        if let Some(extras) = &self.extras
+            && let Some((bytes, longest)) = &extras.bytes_left
         {
-            *bytes += *longest - u64::from(len);
+            bytes.give_back(*longest - u64::from(len));
         }
     }
 
@@ -369,10 +375,10 @@ impl Burst<'_> {
         self.plain.len
     }
 
-    /// Slots in flight.
+    /// Whether a slot stayed free because the steps are used up.
     #[inline(always)]
-    pub fn in_flight(&self) -> usize {
-        self.slots.len() - self.free_len
+    pub fn is_short(&self) -> bool {
+        self.free_len != 0 && self.left == 0
     }
 
     /// Tells the feed how far it came.
@@ -418,8 +424,8 @@ mod tests {
         let pattern = Pattern::new(&workload, Extent { start: 0, length: u64::from(BLOCK) }, 1, 0);
         let pacer = Pacer::new(0, 1000.0);
         let ledger = Arc::new(Ledger::new(1, 0, u64::from(BLOCK), BLOCK));
-        let allowance = Allowance { ops: u64::MAX, bytes: u64::MAX };
-        let mut feed = Feed::new(pattern, 4, AfterWrite::Nothing, allowance).paced(Some(pacer.clone()), 0).verified(Some(ledger));
+        let mut feed =
+            Feed::new(pattern, 4, AfterWrite::Nothing, Allowance::default()).paced(Some(pacer.clone()), 0).verified(Some(ledger));
         let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();
         let first = feed.next(2_500_000, &mut buffers).unwrap();
         // The only block is being written: the start at 1 ms is owed, and the one at 2 ms not even taken.
@@ -437,7 +443,7 @@ mod tests {
             let access = Access::Random { distribution: Distribution::Uniform };
             let workload = Workload { read_permille, access, block_bytes: BLOCK, depth: 4, ..Workload::named("plain") };
             let pattern = Pattern::new(&workload, Extent { start: 4096, length: 1 << 30 }, 7, 3);
-            Feed::new(pattern, 4, AfterWrite::Nothing, Allowance { ops: 10, bytes: u64::MAX })
+            Feed::new(pattern, 4, AfterWrite::Nothing, Allowance::of_steps(10))
         };
         let (mut one, mut other) = (feed_of(1000), feed_of(1000));
         let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();

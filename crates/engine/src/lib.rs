@@ -3,6 +3,7 @@
 //! Knows the plan's nouns (crate `model`) and open targets (crate `target`); judges nothing, prints nothing, reads no argument.
 //! `unsafe` lives in the buffers, in the backends that speak to the kernel, and in small files around them (clock, spawn, select, usage).
 
+mod allowance;
 mod assemble;
 mod backend;
 mod buffers;

@@ -1,9 +1,12 @@
 //! What a workload's words mean to one thread: when it ends, what it may use up, what follows its writes.
 
-use crate::feed::{AfterWrite, Allowance};
+use crate::allowance::{Allowance, Pot};
+use crate::feed::AfterWrite;
+use crate::pattern::{Extent, block_range};
 use crate::worker::Schedule;
 use diskproof_model::group::Group;
-use diskproof_model::plan::{CachePolicy, SyncPolicy, Workload};
+use diskproof_model::plan::{Access, CachePolicy, Stop, SyncPolicy, Workload};
+use std::sync::Arc;
 
 /// The longest operation of a workload, in bytes.
 pub fn largest_block(workload: &Workload) -> u32 {
@@ -16,14 +19,27 @@ pub fn schedule_of(group: Group<'_>, start_ns: u64) -> Schedule {
     Schedule { measure_ns, end_ns: group.time_ns().map_or(u64::MAX / 2, |time| measure_ns.saturating_add(time)) }
 }
 
-/// The share of thread `index` of `threads` in the workload's limits.
-pub fn allowance_of(workload: &Workload, index: u64, threads: u64) -> Allowance {
-    let share = |total: Option<u64>, unit: u64| match total {
-        None => u64::MAX / 2,
-        // In whole units, the remainder to the first threads.
-        Some(total) => (total / unit / threads + u64::from(index < total / unit % threads)) * unit,
-    };
-    Allowance { ops: share(workload.stop.ops, 1), bytes: share(workload.stop.bytes, u64::from(largest_block(workload))) }
+/// What the `threads` of a workload may use up together. In whole blocks: less than one of the bytes asked for stays unused, of the longest where they differ.
+pub fn allowance_of(workload: &Workload, threads: u64) -> Allowance {
+    let Stop { ops, bytes, .. } = workload.stop;
+    let pot = |amount: u64| Pot::new(amount, threads);
+    let (shortest, longest) = block_range(workload);
+    if shortest != longest {
+        return Allowance { steps: ops.map(pot), bytes: bytes.map(|bytes| (pot(bytes), u64::from(longest))), part: None };
+    }
+    let steps = ops.into_iter().chain(bytes.map(|bytes| bytes / u64::from(longest))).min();
+    Allowance { steps: steps.map(pot), ..Allowance::default() }
+}
+
+/// `allowance`, of which nothing is used up yet, limited to as many laps of `part` as `workload` may make of all of its span, `whole`; where its steps have an
+/// order.
+pub fn within_part(allowance: &Allowance, workload: &Workload, part: Extent, whole: Extent) -> Allowance {
+    let (shortest, longest) = block_range(workload);
+    let is_ordered = matches!(workload.access, Access::Sequential | Access::Backward | Access::Stride { .. });
+    let steps = allowance.steps.as_ref().filter(|_| is_ordered && shortest == longest && part != whole);
+    let steps_in = |extent: Extent| extent.length / u64::from(longest);
+    let most = |steps: &Arc<Pot>| steps.left().div_ceil(steps_in(whole).max(1)).saturating_mul(steps_in(part));
+    Allowance { part: steps.map(|steps| Pot::new(most(steps), 1)), ..allowance.clone() }
 }
 
 /// What follows each write, given the cache mode that holds.

@@ -93,7 +93,7 @@ pub fn simulate(workload: &Workload, disk: FakeDisk, seed: u64, watch: &mut dyn 
     let (stop, published) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS))));
     let shift = slots - workload.depth;
     let pacer = workload.rate.map(|rate| Pacer::new(0, rate));
-    let feed = Feed::new(pattern, workload.depth, after_write_of(workload, workload.cache), allowance_of(workload, 0, 1))
+    let feed = Feed::new(pattern, workload.depth, after_write_of(workload, workload.cache), allowance_of(workload, 1))
         .paced(pacer.clone(), schedule.measure_ns)
         .with_buffers(shift, seed);
     let mut worker = Worker::new(backend, clock.clone(), feed, schedule, Arc::clone(&stop), Arc::clone(&published));

@@ -1,6 +1,7 @@
 //! Threads: each makes its own backend (a ring belongs to the thread that made it), reports ready, waits for the common start, and works.
 #![allow(unsafe_code)]
 
+use crate::allowance::Allowance;
 use crate::backend::Backend;
 use crate::backend::aio::AioBackend;
 use crate::backend::mmap::{MmapBackend, Protection};
@@ -9,7 +10,7 @@ use crate::backend::sync::SyncBackend;
 use crate::backend::uring::{RingShape, UringBackend};
 use crate::buffers::Buffers;
 use crate::clock::{Clock, WorkerClock};
-use crate::feed::{AfterWrite, Allowance, Feed};
+use crate::feed::{AfterWrite, Feed};
 use crate::ledger::Ledger;
 use crate::pacer::Pacer;
 use crate::pattern::{Extent, Pattern};
@@ -40,7 +41,7 @@ pub struct Orders {
     pub extent: Extent,
     /// Requests in flight in this thread.
     pub depth: u32,
-    /// This thread's share of the limits.
+    /// What this thread may use up, together with the others.
     pub allowance: Allowance,
     /// What follows each write.
     pub after_write: AfterWrite,

@@ -1,10 +1,11 @@
 //! Short runs of a worker on a backend, aside from any measurement: which interface is faster here, and what the program itself can do at most.
 
+use crate::allowance::Allowance;
 use crate::backend::Backend;
 use crate::backend::null::NullBackend;
 use crate::buffers::Buffers;
 use crate::clock::{Clock, MonotonicClock, WorkerClock};
-use crate::feed::{AfterWrite, Allowance, Feed};
+use crate::feed::{AfterWrite, Feed};
 use crate::pattern::{Extent, Pattern};
 use crate::worker::{Schedule, State, Worker};
 use diskproof_model::measurement::{Measurement, OpKind};
@@ -33,8 +34,7 @@ pub fn random_reads(workload: &Workload) -> Workload {
 
 /// Operations per second of `workload`, which only reads, on `backend`.
 pub fn rate(backend: impl Backend, workload: &Workload, extent: Extent) -> Option<f64> {
-    let allowance = Allowance { ops: u64::MAX / 2, bytes: u64::MAX / 2 };
-    let feed = Feed::new(Pattern::new(workload, extent, 0, 0), workload.depth, AfterWrite::Nothing, allowance);
+    let feed = Feed::new(Pattern::new(workload, extent, 0, 0), workload.depth, AfterWrite::Nothing, Allowance::default());
     let start_ns = MonotonicClock.now();
     let schedule = Schedule { measure_ns: start_ns, end_ns: start_ns + TRIAL_NS };
     let published = Arc::new(Mutex::new(TimeSeries::new(TRIAL_NS)));

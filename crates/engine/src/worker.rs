@@ -36,6 +36,15 @@ pub enum State {
     Done,
 }
 
+/// How plain reads stopped, and when.
+enum Readings {
+    /// After a wait; what that brought is not reaped yet.
+    Waited(u64),
+    /// There is nothing for them to do, or their portion is used up.
+    Idle(u64),
+}
+use Readings::{Idle, Waited};
+
 /// Why a worker ended by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
@@ -134,8 +143,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let mut now = self.clock.now().max(self.last_now_ns);
         loop {
             now = match self.read_on(now)? {
-                Some(now) => now,
-                None => match self.take_turn(now)? {
+                Waited(now) => now,
+                Idle(now) => match self.take_turn(now)? {
                     Some(now) => now,
                     None => return Ok(State::Done),
                 },
@@ -156,16 +165,16 @@ impl<B: Backend, C: Clock> Worker<B, C> {
 
     /// Plain reads, until the cell is over or one of them did not do what it should: the loop of [`Worker::advance`] without everything that they do
     /// not need. A function of its own, because after each system call its code comes from the CPU's slower caches: the shorter, the better.
-    /// The time after the last wait, what that brought is not reaped yet; `None` where there is nothing for it to do.
     #[inline(never)]
-    fn read_on(&mut self, now: u64) -> io::Result<Option<u64>> {
-        let Some(mut burst) = self.feed.burst(now) else { return Ok(None) };
+    fn read_on(&mut self, now: u64) -> io::Result<Readings> {
+        let Some(mut burst) = self.feed.burst(now) else { return Ok(Idle(now)) };
         let (tally, mut odd) = (&mut self.tally, Vec::new());
         loop {
             self.backend.enqueue(&mut |_| burst.next())?;
-            if burst.in_flight() == 0 {
+            if burst.is_short() {
+                let now = burst.now;
                 burst.end();
-                return Ok(None);
+                return Ok(Idle(now));
             }
             self.backend.wait(Patience::Completion)?;
             burst.now = self.clock.now().max(burst.now);
@@ -194,7 +203,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let now = burst.now;
         burst.end();
         odd.into_iter().for_each(|(slot, result)| tally.complete(&mut self.feed, slot, result, now));
-        Ok(Some(now))
+        Ok(Waited(now))
     }
 
     /// Starts what may start, and waits for completions or for the next start. The time then; `None` when everything is over.
@@ -261,7 +270,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     }
 
     fn end(&mut self, ending: Ending, at_ns: u64) {
-        self.feed.left = 0;
+        self.feed.end();
         if self.ending.is_none() {
             self.ending = Some((ending, at_ns));
             // What is drained after an end that cuts the flow short still counts, but not towards the rate.
@@ -409,9 +418,9 @@ pub fn publish(published: &Mutex<TimeSeries>, at_ns: u64, cell: &diskproof_model
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::allowance::{Allowance, Pot};
     use crate::buffers::Buffers;
     use crate::clock::FakeClock;
-    use crate::feed::Allowance;
     use crate::pattern::{Extent, Pattern};
     use diskproof_model::plan::{Access, Distribution, Workload};
 
@@ -428,6 +437,8 @@ mod tests {
         short: u64,
         failed: u64,
         ended: u64,
+        /// Waits with a slot free.
+        thin_waits: u64,
     }
 
     impl Backend for &mut Moody {
@@ -439,6 +450,7 @@ mod tests {
         }
 
         fn wait(&mut self, _patience: Patience) -> io::Result<()> {
+            self.thin_waits += u64::from(self.waiting.len() < DEPTH as usize);
             self.clock.move_to(self.clock.now() + 1000);
             Ok(())
         }
@@ -467,20 +479,26 @@ mod tests {
         }
     }
 
-    #[test]
-    fn plain_reads_that_fall_short_or_fail_are_finished_and_counted_like_any_other() {
+    /// Plain reads from a moody disk; the disk afterwards, and what the worker brought home.
+    fn read_moodily(allowance: Allowance, end_ns: u64) -> (Moody, Yield) {
         let access = Access::Random { distribution: Distribution::Uniform };
         let workload = Workload { read_permille: 1000, access, block_bytes: BLOCK, depth: DEPTH, ..Workload::named("moody") };
         let pattern = Pattern::new(&workload, Extent { start: 0, length: 1 << 30 }, 1, 0);
-        let feed = Feed::new(pattern, DEPTH, AfterWrite::Nothing, Allowance { ops: 1_000_000, bytes: u64::MAX });
+        let feed = Feed::new(pattern, DEPTH, AfterWrite::Nothing, allowance);
         let clock = FakeClock::default();
         let buffers = Buffers::new(DEPTH as usize, BLOCK as usize).unwrap();
-        let mut disk = Moody { buffers, clock: clock.clone(), waiting: Vec::new(), asked: 0, full: 0, short: 0, failed: 0, ended: 0 };
-        let schedule = Schedule { measure_ns: 0, end_ns: 35_000_000 };
+        let waiting = Vec::new();
+        let mut disk = Moody { buffers, clock: clock.clone(), waiting, asked: 0, full: 0, short: 0, failed: 0, ended: 0, thin_waits: 0 };
         let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
-        let mut worker = Worker::new(&mut disk, clock, feed, schedule, Arc::default(), published);
+        let mut worker = Worker::new(&mut disk, clock, feed, Schedule { measure_ns: 0, end_ns }, Arc::default(), published);
         while worker.advance().unwrap() == State::Running {}
         let home = worker.finish();
+        (disk, home)
+    }
+
+    #[test]
+    fn plain_reads_that_fall_short_or_fail_are_finished_and_counted_like_any_other() {
+        let (disk, home) = read_moodily(Allowance::of_steps(1_000_000), 35_000_000);
         let read = &home.ops[&OpKind::Read];
         assert!(disk.asked > 100_000 && disk.short > 1000 && disk.failed > 1000 && disk.ended > 1000);
         assert_eq!(read.latency.count(), disk.full);
@@ -489,5 +507,17 @@ mod tests {
         // A remainder is asked for a microsecond later, and the whole counts from the first asking.
         assert_eq!((read.latency.min_ns(), read.latency.max_ns()), (1000, 2000));
         assert_eq!(home.ending, Ending::Time);
+    }
+
+    #[test]
+    fn plain_reads_go_on_with_the_next_portion_without_a_gap() {
+        // Of what three may use up it does all, as the others do nothing.
+        let allowance = Allowance { steps: Some(Pot::new(100_003, 3)), ..Allowance::default() };
+        let (disk, home) = read_moodily(allowance, u64::MAX);
+        assert_eq!((disk.full + disk.failed + disk.ended, home.ending), (100_003, Ending::Allowance));
+        // The queue was full at each wait but the last, or the last two, where a remainder was asked for.
+        assert!(disk.thin_waits <= 2, "{}", disk.thin_waits);
+        let latency = &home.ops[&OpKind::Read].latency;
+        assert_eq!((latency.min_ns(), latency.max_ns()), (1000, 2000), "the first of a portion starts now, not when the last began");
     }
 }

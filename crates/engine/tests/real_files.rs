@@ -78,6 +78,60 @@ fn every_engine_does_exactly_what_was_asked() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the scratch file has no name");
 }
 
+/// Ways to share a total between threads: queue depth and jobs.
+const SHARED: [(u32, u32); 3] = [(1, 3), (4, 3), (3, 5)];
+
+#[test]
+fn the_total_is_exact_whoever_does_it() {
+    let (_dir, mut target) = scratch(8 * MIB);
+    let accesses = [
+        Access::Random { distribution: Distribution::Uniform },
+        Access::Sequential,
+        Access::Backward,
+        Access::Stride { stride_bytes: 65536 },
+    ];
+    for (engine, access) in ENGINES.into_iter().flat_map(|engine| accesses.clone().map(|access| (engine, access))) {
+        for (depth, workers) in SHARED {
+            let asked = |stop| Workload { access: access.clone(), depth, workers, stop, ..workload(engine) };
+            let context = format!("{engine:?} {access:?} {depth}x{workers}");
+            let counted = run(&asked(Stop { ops: Some(1237), ..Stop::default() }), &mut target);
+            assert_eq!((counted.ops[&OpKind::Read].count, counted.stopped), (1237, StopReason::Ops), "{context}");
+            // The last 100 bytes are no block.
+            let moved = run(&asked(Stop { bytes: Some(1237 * 8192 + 100), ..Stop::default() }), &mut target);
+            assert_eq!((moved.ops[&OpKind::Read].bytes, moved.stopped), (1237 * 8192, StopReason::Bytes), "{context}");
+        }
+    }
+}
+
+#[test]
+fn blocks_of_mixed_sizes_leave_less_than_one_of_the_bytes() {
+    let (_dir, mut target) = scratch(8 * MIB);
+    let block_mix = vec![BlockShare { block_bytes: 4096, weight: 3 }, BlockShare { block_bytes: 65536, weight: 1 }];
+    for engine in ENGINES {
+        for (depth, workers) in SHARED {
+            let stop = Stop { bytes: Some(10 * MIB), ..Stop::default() };
+            let mixed = Workload { block_mix: block_mix.clone(), depth, workers, stop, ..workload(engine) };
+            let seen = run(&mixed, &mut target);
+            let bytes = seen.ops[&OpKind::Read].bytes;
+            assert!(bytes <= 10 * MIB && bytes > 10 * MIB - 65536, "{engine:?} {depth}x{workers}: {bytes}");
+        }
+    }
+}
+
+#[test]
+fn a_pass_in_order_by_several_jobs_touches_every_block() {
+    let (_dir, mut target) = scratch(8 * MIB);
+    for engine in [EngineKind::Uring, EngineKind::Aio, EngineKind::Sync] {
+        for (access, (depth, workers)) in [Access::Sequential, Access::Backward].into_iter().flat_map(|a| SHARED.map(|s| (a.clone(), s))) {
+            let stop = Stop { bytes: Some(8 * MIB), ..Stop::default() };
+            let context = format!("{engine:?} {access:?} {depth}x{workers}");
+            let pass = Workload { read_permille: 0, access, depth, workers, stop, verify: Verify::Checksum, ..workload(engine) };
+            let verified = run(&pass, &mut target).verify.unwrap();
+            assert_eq!((verified.blocks, verified.bad_blocks), (8 * MIB / 8192, 0), "{context}");
+        }
+    }
+}
+
 #[test]
 fn the_first_pass_lays_the_file_out_without_holes() {
     for engine in [EngineKind::Uring, EngineKind::Aio, EngineKind::Sync] {

@@ -16,7 +16,9 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/1";
 ///
 /// 3: starts of an open loop that were never made count with what they had waited, Zipf's popular blocks lie all over the span, nothing that is written can
 /// be compressed, work before a hang is no warm-up, and what failed was in flight.
-pub const METHOD_VERSION: u32 = 3;
+///
+/// 4: the workers of a workload take its operations or bytes from one common amount and end together, instead of one after the other with a share each.
+pub const METHOD_VERSION: u32 = 4;
 
 /// Everything that one run will do, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -290,9 +292,9 @@ pub struct Stop {
     pub precision: Option<f64>,
     /// Measured time, in nanoseconds.
     pub time_ns: Option<u64>,
-    /// Bytes moved by all workers, warm-up included.
+    /// Bytes moved by all workers together, warm-up included; in whole blocks.
     pub bytes: Option<u64>,
-    /// Operations done by all workers, warm-up included.
+    /// Operations done by all workers together, warm-up included.
     pub ops: Option<u64>,
 }
 

@@ -98,6 +98,12 @@ impl Plain {
     }
 }
 
+/// Bytes of the shortest and of the longest step of `workload`.
+pub fn block_range(workload: &Workload) -> (u32, u32) {
+    let blocks = Blocks::new(workload);
+    (blocks.smallest(), blocks.largest())
+}
+
 impl Pattern {
     /// The steps of `workload` inside `extent`, which must hold at least one block. `stream` tells workers and targets apart.
     pub fn new(workload: &Workload, extent: Extent, seed: u64, stream: u64) -> Self {
@@ -122,11 +128,6 @@ impl Pattern {
             self.writes = Walk::Together { start: extent.start, blocks, len, next: Arc::clone(&cursors.writes) };
         }
         self
-    }
-
-    /// Bytes of the shortest and of the longest step.
-    pub fn block_range(&self) -> (u32, u32) {
-        (self.blocks.smallest(), self.blocks.largest())
     }
 
     /// The steps from here on, where they are that.
