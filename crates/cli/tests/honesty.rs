@@ -3,6 +3,7 @@
 
 mod program;
 
+use diskproof_model::measurement::FallbackCause;
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::Record;
 use diskproof_simdisk::seccomp::forbid;
@@ -149,8 +150,9 @@ fn a_refused_kernel_interface_is_replaced_and_said() {
         let deep = record.measurements.iter().find(|m| m.workload.name == "random-read-d32").unwrap();
         assert_eq!((deep.workload.engine, deep.workload.depth), (used, 32));
         assert!(deep.engine.fallbacks[0].why.contains("io_uring is blocked here"), "{:?}", deep.engine.fallbacks);
+        assert!(deep.engine.fallbacks.iter().all(|f| f.cause == FallbackCause::Refused), "{:?}", deep.engine.fallbacks);
         let seen = claim(&record, "engine-fallback").unwrap();
-        assert!(seen.contains("io_uring (") && seen.contains(&format!("so {named} carried")), "{seen}");
+        assert!(seen.contains("io_uring was refused by the kernel (") && seen.contains(&format!("so {named} carried")), "{seen}");
         // Who insists on it gets no other.
         let mut command = program(["check", "--engine", "uring", "--time", "1s", "--size", "16M"]);
         forbid(&mut command, forbidden);

@@ -9,7 +9,7 @@ use crate::failure::RunError;
 use crate::pattern::Extent;
 use crate::tally::errno_name;
 use crate::trial::{random_reads, rate};
-use diskproof_model::measurement::Fallback;
+use diskproof_model::measurement::{Fallback, FallbackCause};
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
 use diskproof_target::OpenTarget;
 use std::io;
@@ -46,34 +46,42 @@ pub fn select(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> R
                     && candidates.contains(&EngineKind::Aio)
                     && let Some(why) = aio_is_faster(workload, cache, target)
                 {
-                    fallbacks.push(Fallback { from: EngineKind::Uring, why });
+                    fallbacks.push(Fallback { from: EngineKind::Uring, cause: FallbackCause::Slower, why });
                     return Ok(Selection { kind: EngineKind::Aio, fallbacks, punted });
                 }
                 return Ok(Selection { kind, fallbacks, punted });
             }
-            Err(error) if candidates.len() > 1 => fallbacks.push(Fallback { from: kind, why: explain(kind, &error) }),
-            Err(error) => return Err(RunError::Engine { kind, path: target.identity().path.clone(), why: explain(kind, &error) }),
+            Err(error) if candidates.len() > 1 => fallbacks.push(refused(kind, &error)),
+            Err(error) => return Err(RunError::Engine { kind, path: target.identity().path.clone(), why: refused(kind, &error).why }),
         }
     }
     let tried: Vec<String> = fallbacks.into_iter().map(|f| f.why).collect();
     Err(RunError::Engine { kind: EngineKind::Sync, path: target.identity().path.clone(), why: tried.join("; ") })
 }
 
-fn explain(kind: EngineKind, error: &io::Error) -> String {
-    let (name, setup) = match kind {
+/// What kept an interface from being used.
+fn refused(from: EngineKind, error: &io::Error) -> Fallback {
+    let (name, setup) = match from {
         EngineKind::Uring => ("io_uring", "io_uring_setup"),
         EngineKind::Aio => ("Linux AIO", "io_setup"),
-        _ => (kind.as_str(), "a read"),
+        _ => (from.as_str(), "a read"),
     };
     let errno = error.raw_os_error().map_or_else(|| error.to_string(), errno_name);
-    match error.raw_os_error() {
+    let (cause, why) = match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
-            format!("{name} is blocked here ({errno}): a container's seccomp profile or kernel.io_uring_disabled")
+            (FallbackCause::Refused, format!("{name} is blocked here ({errno}): a container's seccomp profile or kernel.io_uring_disabled"))
         }
-        Some(libc::ENOSYS) => format!("this kernel has no {name} ({errno})"),
-        Some(libc::EAGAIN) if kind == EngineKind::Aio => format!("no AIO contexts are left ({errno}): see fs.aio-max-nr"),
-        _ => format!("{name} does not work on this target ({setup}: {errno})"),
-    }
+        Some(libc::ENOSYS) => (FallbackCause::Missing, format!("this kernel has no {name} ({errno})")),
+        Some(libc::EAGAIN) if from == EngineKind::Aio => {
+            (FallbackCause::Exhausted, format!("no AIO contexts are left ({errno}): see fs.aio-max-nr"))
+        }
+        // io_uring_setup(2): locked memory on kernels before 5.12, and descriptors.
+        Some(libc::ENOMEM | libc::EMFILE | libc::ENFILE) => {
+            (FallbackCause::Exhausted, format!("{name} found no memory or descriptors left ({setup}: {errno})"))
+        }
+        _ => (FallbackCause::Unusable, format!("{name} does not work on this target ({setup}: {errno})")),
+    };
+    Fallback { from, cause, why }
 }
 
 /// Sets the interface up and, where there is data to read, reads one block through it.
@@ -172,6 +180,17 @@ fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_error_has_its_cause() {
+        let cause = |from, errno| refused(from, &io::Error::from_raw_os_error(errno)).cause;
+        assert_eq!(cause(EngineKind::Uring, libc::EPERM), FallbackCause::Refused);
+        assert_eq!(cause(EngineKind::Uring, libc::ENOSYS), FallbackCause::Missing);
+        assert_eq!(cause(EngineKind::Uring, libc::ENOMEM), FallbackCause::Exhausted);
+        assert_eq!(cause(EngineKind::Aio, libc::EAGAIN), FallbackCause::Exhausted);
+        assert_eq!(cause(EngineKind::Uring, libc::EAGAIN), FallbackCause::Unusable);
+        assert_eq!(cause(EngineKind::Aio, libc::EINVAL), FallbackCause::Unusable);
+    }
 
     #[test]
     fn a_slow_disk_is_tried_once_and_a_fast_one_in_turn() {

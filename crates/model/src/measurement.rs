@@ -139,7 +139,7 @@ pub struct EngineUse {
     pub asked: EngineChoice,
     /// What ran.
     pub used: EngineKind,
-    /// Interfaces that were tried before and refused.
+    /// Interfaces that were tried before and did not serve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<Fallback>,
     /// Features that were on: `fixed-buffers`, `fixed-files`, `defer-taskrun` …
@@ -151,13 +151,35 @@ pub struct EngineUse {
     pub done_before_wait: Option<f64>,
 }
 
-/// An interface that was refused, or that was slower than another in a trial.
+/// An interface that would have been taken and was not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fallback {
     /// What was tried.
     pub from: EngineKind,
+    /// What kind of reason it was.
+    #[serde(default)]
+    pub cause: FallbackCause,
     /// Why it did not serve: with the errno, or with the rates of the trial.
     pub why: String,
+}
+
+/// Why an interface was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FallbackCause {
+    /// Records before method 4 do not say; the words do.
+    #[default]
+    Unrecorded,
+    /// The kernel has it and does not let this program use it.
+    Refused,
+    /// The kernel does not have it.
+    Missing,
+    /// There is none left to be had: contexts, memory or descriptors.
+    Exhausted,
+    /// It does not work on this target.
+    Unusable,
+    /// It works, and another was faster in a trial.
+    Slower,
 }
 
 /// How the page cache was treated.

@@ -1,48 +1,57 @@
-//! `engine-fallback`: the interface that would have been chosen was refused or slower here, and another carried the I/O.
+//! `engine-fallback`: the interface that would have been chosen was not to be had or slower here, and another carried the I/O.
 
 use super::{Measured, Rule, evidence, real, scope};
 use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::measurement::{Fallback, FallbackCause};
 use diskproof_model::plan::EngineKind;
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::Record;
 
 pub(super) const RULE: Rule = Rule {
     code: "engine-fallback",
-    meaning: "The best kernel interface was refused, so another one carried the I/O, at a higher CPU cost per operation; or it was tried and is slower on this \
-              target.",
+    meaning: "The best kernel interface was refused, is missing or used up, or does not work here, so another one carried the I/O, at a higher CPU cost per \
+              operation; or it was tried and is slower on this target.",
     check,
 };
 
 fn check(record: &Record) -> Option<Finding> {
     let hits: Vec<Measured> = real(record).filter(|(_, m)| !m.engine.fallbacks.is_empty()).collect();
     let (_, first) = hits.first()?;
-    let mut refused: Vec<(EngineKind, &str)> =
-        hits.iter().flat_map(|(_, m)| &m.engine.fallbacks).map(|f| (f.from, f.why.as_str())).collect();
-    refused.sort_unstable();
-    refused.dedup_by_key(|f| f.0);
-    if let ([(kind, why)], true) = (refused.as_slice(), hits.iter().all(|(_, m)| is_chosen(m))) {
-        return Some(chosen(record, &hits, *kind, why));
+    let mut all: Vec<&Fallback> = hits.iter().flat_map(|(_, m)| &m.engine.fallbacks).collect();
+    all.sort_by_key(|f| (f.from, f.cause));
+    all.dedup_by_key(|f| (f.from, f.cause));
+    if let [Fallback { from, cause: FallbackCause::Slower, why }] = all.as_slice() {
+        return Some(chosen(record, &hits, *from, why));
     }
-    let reasons: Vec<String> = refused.iter().map(|(kind, why)| format!("{} ({why})", name(*kind))).collect();
+    let reasons: Vec<String> = all.iter().map(|f| format!("{} {} ({})", name(f.from), what_it_did(f.cause), f.why)).collect();
+    // What is merely slower here needs no remedy.
+    let remedied = all.iter().find(|f| f.cause != FallbackCause::Slower);
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Note,
         claim: format!(
-            "The kernel refused {}, so {} carried {}. The figures stand, at more CPU time per operation; a very fast disk may show fewer IOPS.",
+            "{}, so {} carried {}. The figures stand, at more CPU time per operation; a very fast disk may show fewer IOPS.",
             reasons.join(" and "),
             name(first.engine.used),
             scope(record, hits.iter().map(|h| h.0)),
         ),
         evidence: fallbacks(&hits),
-        remedy: refused.first().map_or("", |f| remedy(f.0)).to_owned(),
+        remedy: remedied.map_or("", |f| remedy(f)).to_owned(),
         reproduce: None,
     })
 }
 
-/// Where io_uring works, but hands its requests to worker threads, `auto` tries both and takes the faster one: nothing was refused.
-fn is_chosen(m: &MeasurementRecord) -> bool {
-    m.punted == Some(true) && m.engine.fallbacks.iter().all(|f| f.from == EngineKind::Uring)
+fn what_it_did(cause: FallbackCause) -> &'static str {
+    match cause {
+        FallbackCause::Unrecorded => "did not serve",
+        FallbackCause::Refused => "was refused by the kernel",
+        FallbackCause::Missing => "is missing in this kernel",
+        FallbackCause::Exhausted => "was used up",
+        FallbackCause::Unusable => "does not work here",
+        FallbackCause::Slower => "is slower here",
+    }
 }
 
+/// Where io_uring works, but hands its requests to worker threads, `auto` tries both and takes the faster one: nothing was refused.
 fn chosen(record: &Record, hits: &[Measured], from: EngineKind, why: &str) -> Finding {
     Finding {
         code: RULE.code.to_owned(),
@@ -73,13 +82,17 @@ fn name(kind: EngineKind) -> &'static str {
     }
 }
 
-fn remedy(refused: EngineKind) -> &'static str {
-    match refused {
-        EngineKind::Uring => {
+fn remedy(fallback: &Fallback) -> &'static str {
+    match (fallback.cause, fallback.from) {
+        (FallbackCause::Refused | FallbackCause::Unrecorded, EngineKind::Uring) => {
             "Allow io_uring: in a container by its seccomp profile (docker run --security-opt seccomp=unconfined), on the host by \
              sysctl kernel.io_uring_disabled=0; or accept the note."
         }
-        EngineKind::Aio => "Raise sysctl fs.aio-max-nr, or accept the note.",
+        (FallbackCause::Exhausted | FallbackCause::Unrecorded, EngineKind::Aio) => "Raise sysctl fs.aio-max-nr, or accept the note.",
+        (FallbackCause::Exhausted, _) => {
+            "Raise the limits of this shell (ulimit -l for locked memory, ulimit -n for descriptors), or accept the note."
+        }
+        (FallbackCause::Missing, _) => "Use a kernel that has it, io_uring since 5.1, or accept the note.",
         _ => "None is needed.",
     }
 }
@@ -88,12 +101,11 @@ fn remedy(refused: EngineKind) -> &'static str {
 pub(super) mod tests {
     use super::*;
     use crate::healthy;
-    use diskproof_model::measurement::Fallback;
 
     pub(in crate::rules) fn spoilt() -> Record {
         healthy::spoilt("random-read-d32", |m| {
             m.engine.used = EngineKind::Aio;
-            m.engine.fallbacks = vec![Fallback { from: EngineKind::Uring, why: "EPERM".to_owned() }];
+            m.engine.fallbacks = vec![Fallback { from: EngineKind::Uring, cause: FallbackCause::Refused, why: "EPERM".to_owned() }];
         })
     }
 
@@ -102,7 +114,7 @@ pub(super) mod tests {
         let finding = check(&spoilt()).unwrap();
         assert_eq!(finding.severity, Severity::Note);
         assert!(
-            finding.claim.contains("refused io_uring (EPERM), so Linux AIO carried 1 of 8 workloads (random-read-d32)"),
+            finding.claim.contains("io_uring was refused by the kernel (EPERM), so Linux AIO carried 1 of 8 workloads (random-read-d32)"),
             "{}",
             finding.claim
         );
@@ -112,8 +124,9 @@ pub(super) mod tests {
     #[test]
     fn a_slower_interface_is_not_called_refused() {
         let finding = check(&healthy::spoilt("random-read-d32", |m| {
-            (m.engine.used, m.punted) = (EngineKind::Aio, Some(true));
-            m.engine.fallbacks = vec![Fallback { from: EngineKind::Uring, why: "7 reads/s in a trial, 9 by Linux AIO".to_owned() }];
+            m.engine.used = EngineKind::Aio;
+            let cause = FallbackCause::Slower;
+            m.engine.fallbacks = vec![Fallback { from: EngineKind::Uring, cause, why: "7 reads/s in a trial, 9 by Linux AIO".to_owned() }];
         }))
         .unwrap();
         assert_eq!(
@@ -121,6 +134,38 @@ pub(super) mod tests {
             "io_uring is slower than Linux AIO on this target, so the latter carried 1 of 8 workloads (random-read-d32): 7 reads/s in a trial, 9 by Linux AIO."
         );
         assert!(!finding.remedy.contains("seccomp"), "{}", finding.remedy);
+    }
+
+    #[test]
+    fn each_cause_has_its_words_and_its_remedy() {
+        let told = |fallbacks: &[(EngineKind, FallbackCause)]| {
+            let spoilt = healthy::spoilt("random-read-d32", |m| {
+                m.engine.used = EngineKind::Sync;
+                m.engine.fallbacks =
+                    fallbacks.iter().map(|(from, cause)| Fallback { from: *from, cause: *cause, why: "why".to_owned() }).collect();
+            });
+            let finding = check(&spoilt).unwrap();
+            (finding.claim, finding.remedy)
+        };
+        use FallbackCause::{Exhausted, Missing, Slower, Unrecorded};
+        let (claim, remedy) = told(&[(EngineKind::Uring, Missing), (EngineKind::Aio, Exhausted)]);
+        assert!(
+            claim.starts_with("io_uring is missing in this kernel (why) and Linux AIO was used up (why), so threads of pread"),
+            "{claim}"
+        );
+        assert!(remedy.contains("since 5.1"), "{remedy}");
+        assert!(told(&[(EngineKind::Aio, Exhausted)]).1.contains("fs.aio-max-nr"));
+        let (claim, remedy) = told(&[(EngineKind::Uring, Unrecorded)]);
+        assert!(claim.starts_with("io_uring did not serve (why), so ") && remedy.contains("seccomp"), "{claim} {remedy}");
+        let (claim, remedy) = told(&[(EngineKind::Uring, Slower), (EngineKind::Aio, Exhausted)]);
+        assert!(claim.starts_with("io_uring is slower here (why) and Linux AIO was used up"), "{claim}");
+        assert!(remedy.contains("fs.aio-max-nr"), "{remedy}");
+    }
+
+    #[test]
+    fn records_of_before_are_still_read() {
+        let old: Fallback = serde_json::from_str(r#"{"from": "uring", "why": "EPERM"}"#).unwrap();
+        assert_eq!((old.from, old.cause), (EngineKind::Uring, FallbackCause::Unrecorded));
     }
 
     #[test]
