@@ -6,8 +6,7 @@ use crate::text::clean;
 use diskproof_model::record::Record;
 use std::io::{self, Write};
 
-const HEADING: &str =
-    "run_id,started,host,target,model,serial,workload,op,metric,value,half_width_95,n,unit,offset_bytes,distance_bytes,time_s";
+const HEADING: &str = "run_id,started,host,target,model,serial,workload,op,metric,value,half_width_95,n,unit,offset_bytes,distance_bytes,time_s,together_with";
 
 /// Writes all figures, then all points of curves, accesses, scans and of workloads over time.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
@@ -41,6 +40,8 @@ fn row(record: &Record, figure: &Figure) -> String {
     cells.push(figure.half_width_95.filter(|half| half.is_finite()).map(|half| half.to_string()).unwrap_or_default());
     cells.extend([whole(figure.n), figure.unit.to_owned(), whole(figure.offset_bytes), whole(figure.distance_bytes)]);
     cells.push(figure.time_s.map(|seconds| seconds.to_string()).unwrap_or_default());
+    // Last, so that the columns before it keep their numbers.
+    cells.push(field(&figure.together_with));
     cells.join(",")
 }
 

@@ -30,6 +30,13 @@ pub(crate) struct Figure {
     pub(crate) distance_bytes: Option<u64>,
     /// When, in seconds after the start of the measured time.
     pub(crate) time_s: Option<f64>,
+    /// What ran at the same time on the same target, see [`company`]; empty where it ran alone.
+    pub(crate) together_with: String,
+}
+
+/// Names of the workloads that ran together with this one, as one text.
+pub(crate) fn company(m: &MeasurementRecord) -> String {
+    m.workload.together_with.join("; ")
 }
 
 impl Figure {
@@ -49,8 +56,13 @@ pub(crate) fn figures(record: &Record) -> Vec<Figure> {
     all
 }
 
+/// A figure of a workload without anything that tells which.
+fn of_workload(m: &MeasurementRecord) -> Figure {
+    Figure { target: m.target, workload: m.workload.name.clone(), together_with: company(m), ..Figure::default() }
+}
+
 fn of_measurement(m: &MeasurementRecord) -> Vec<Figure> {
-    let whole = Figure { target: m.target, workload: m.workload.name.clone(), ..Figure::default() };
+    let whole = of_workload(m);
     let mut all = vec![
         whole.clone().with("wall_time", m.wall_ns as f64, "ns"),
         whole.clone().with("cpu_share", m.cpu_share(), "1"),
@@ -173,7 +185,7 @@ pub(crate) fn points(record: &Record) -> Vec<Figure> {
 fn over_time(m: &MeasurementRecord) -> Vec<Figure> {
     let mut all = Vec::new();
     for (kind, op) in m.headline_ops() {
-        let whole = Figure { target: m.target, workload: m.workload.name.clone(), op: kind.as_str(), ..Figure::default() };
+        let whole = Figure { op: kind.as_str(), ..of_workload(m) };
         for (at, seconds, cell) in m.cells_over_time(op) {
             let at = |metric, value, unit| Figure { time_s: Some(at), ..whole.clone().with(metric, value, unit) };
             all.push(at("iops_at", cell.ops as f64 / seconds, "1/s"));

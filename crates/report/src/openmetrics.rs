@@ -1,6 +1,7 @@
 //! A record as metrics for Prometheus: text that both its own format (0.0.4, which node_exporter's textfile collector reads) and OpenMetrics 1.0 allow.
 //! Names and labels are stable; a collector drops a whole file for one doubled series, so every series is written once.
 
+use crate::figures::company;
 use crate::text::clean;
 use diskproof_model::finding::Severity;
 use diskproof_model::health::DiskHealth;
@@ -109,7 +110,9 @@ fn labelled(record: &Record) -> Vec<(Labels, &MeasurementRecord)> {
         let count = seen.entry((m.target, &m.workload.name)).or_insert(0);
         *count += 1;
         let name = if *count == 1 { m.workload.name.clone() } else { format!("{} ({count})", m.workload.name) };
-        all.push((with(&target_labels(record, m.target), "workload", &name), m));
+        let labels = with(&target_labels(record, m.target), "workload", &name);
+        // No label where it ran alone: the series of before stay the same.
+        all.push((with(&labels, "together_with", &company(m)), m));
     }
     all
 }

@@ -49,9 +49,9 @@ fn every_row_of_a_table_is_whole_and_no_formula() {
         let text = csv_text(record);
         assert!(text.chars().all(is_harmless), "{name}");
         for row in cells(&text).iter().skip(1) {
-            assert_eq!(row.len(), 16, "{name}: {row:?}");
+            assert_eq!(row.len(), 17, "{name}: {row:?}");
             assert!(row[9].parse::<f64>().is_ok_and(f64::is_finite), "{name}: {row:?}");
-            let texts = row[..9].iter().chain([&row[12]]);
+            let texts = row[..9].iter().chain([&row[12], &row[16]]);
             assert!(texts.clone().all(|cell| !cell.starts_with(['=', '+', '-', '@', '\t', '\r'])), "{name}: {row:?}");
         }
     }
@@ -59,6 +59,22 @@ fn every_row_of_a_table_is_whole_and_no_formula() {
     record.measurements[0].workload.name = "=cmd|' /C calc'!A0, \"x\"".to_owned();
     let rows = cells(&csv_text(&record));
     assert!(rows.iter().any(|row| row[6] == "'=cmd|' /C calc'!A0, \"x\""), "{:?}", rows[1]);
+}
+
+#[test]
+fn tables_and_metrics_name_the_company() {
+    let mut record = fixture::depths();
+    record.measurements[0].workload.together_with = vec!["=backup".to_owned(), "commits, \"b\"".to_owned()];
+    let (company, alone) = (record.measurements[0].workload.name.clone(), record.measurements[1].workload.name.clone());
+    let rows = cells(&csv_text(&record));
+    assert_eq!((rows[0][15].as_str(), rows[0][16].as_str()), ("time_s", "together_with"));
+    let of = |name: &str| rows.iter().filter(|row| row[6] == name).map(|row| row[16].as_str()).collect::<BTreeSet<_>>();
+    assert_eq!((of(&company), of(&alone)), (BTreeSet::from(["'=backup; commits, \"b\""]), BTreeSet::from([""])));
+    let metrics = written(|out| openmetrics::write_record(&record, out));
+    let label = r#",together_with="=backup; commits, \"b\"""#;
+    let named: Vec<&str> = metrics.lines().filter(|line| line.contains(&format!("workload=\"{company}\""))).collect();
+    assert!(!named.is_empty() && named.iter().all(|line| line.contains(label)), "{named:?}");
+    assert_eq!(metrics.matches("together_with").count(), named.len(), "no label where it ran alone");
 }
 
 #[test]
