@@ -29,7 +29,10 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) => return usage(elsewhere::told(error)),
+        Err(error) => {
+            let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+            return usage(elsewhere::told(error, &words));
+        }
     };
     let done = match &args.verb {
         Verb::Check(check) => commands::check::check(check),

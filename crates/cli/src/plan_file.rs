@@ -1,11 +1,18 @@
 //! Plan files: several workloads in one TOML file, each with the keys that `run` has as flags. Reads the text only; what it means for a target is
 //! judged where workloads are made.
 
-use crate::workload::{Bytes, WorkloadFlags, written};
+use crate::workload::{Bytes, WorkloadFlags, answer_to_fio, written};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use toml::Spanned;
+
+/// The largest plan file: thousands of workloads with every key. What is larger is no plan, and reading it would take memory and time.
+pub const PLAN_FILE_BYTES_MAX: u64 = 1 << 20;
+/// A day of one minute each; more would never be read by anybody.
+const WORKLOADS_MAX: usize = 1440;
+/// What is quoted of a wrong line, so that what is said about it is still seen.
+const QUOTED_CHARS_MAX: usize = 60;
 
 /// What stands in a plan file.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -63,6 +70,10 @@ impl PlanFile {
     /// Reads the text of a plan file.
     pub fn parse(text: &str) -> Result<Self, PlanFileError> {
         let document: Document = toml::from_str(text).map_err(|error| refused(text, &error))?;
+        if let Some(first_too_many) = document.workload.get(WORKLOADS_MAX) {
+            let told = format!("there are {} workloads; a plan has at most {WORKLOADS_MAX}", document.workload.len());
+            return Err(PlanFileError { line: line_of(text, first_too_many.span().start), text: told });
+        }
         let line = |spanned: &Spanned<WorkloadFlags>| line_of(text, spanned.span().start);
         let defaults = match document.defaults {
             Some(defaults) if defaults.get_ref().name.is_some() => {
@@ -111,7 +122,16 @@ fn refused(text: &str, error: &toml::de::Error) -> PlanFileError {
     let line = line_of(text, start);
     let source = text.lines().nth(line - 1).unwrap_or_default().trim();
     let message = error.message().trim().replace('\n', "; ");
-    let quoted = if source.is_empty() { String::new() } else { format!("{source}: ") };
+    let unknown = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
+    let message = match unknown.and_then(|key| Some((key, answer_to_fio(key)?))) {
+        Some((key, answer)) => format!("fio's '{key}' {answer}"),
+        None => message,
+    };
+    let mut quoted: String = source.chars().take(QUOTED_CHARS_MAX).collect();
+    if quoted.len() < source.len() {
+        quoted.push('…');
+    }
+    let quoted = if quoted.is_empty() { quoted } else { format!("{quoted}: ") };
     PlanFileError { line, text: format!("{quoted}{message}") }
 }
 
@@ -158,7 +178,7 @@ mod tests {
             ),
             (
                 "[[workload]]\nname = \"a\"\nblock = \"8k\"\n",
-                "line 3: block = \"8k\": unknown field `block`, expected one of `name`, `rw`, `bs`",
+                "line 3: block = \"8k\": unknown field `block`, expected one of `name`, `readwrite`, `rw`",
             ),
             ("[[workload]]\nname = \"a b\"\n", "line 2: name = \"a b\": 'a b' is not a name"),
             ("[[workload]]\nname = \"a\"\n[[workload]]\nrw = \"read\"\n", "line 3: this [[workload]] has no name"),
@@ -174,11 +194,21 @@ mod tests {
                 "line 5: together = \"a\": invalid type: string \"a\", expected a boolean",
             ),
             ("[[workload]]\nname = \"a\"\ndepth = 1979-05-27\n", "line 3: depth = 1979-05-27: invalid type"),
+            ("[[workload]]\nname = \"a\"\ndirect = 1\n", "line 3: direct = 1: fio's 'direct' is the default; for direct=0 use buffered"),
         ];
         for (text, part) in cases {
             let error = error(text);
             assert!(error.starts_with(part), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_and_what_is_too_much_is_refused() {
+        let long = error(&"x".repeat(10_000));
+        assert!(long.contains(&format!("line 1: {}…: ", "x".repeat(60))) && long.chars().count() < 400, "{long}");
+        let plan = |count: usize| (0..count).map(|i| format!("[[workload]]\nname = \"w{i}\"\n")).collect::<String>();
+        assert_eq!(error(&plan(1441)), "line 2881: there are 1441 workloads; a plan has at most 1440");
+        assert_eq!(PlanFile::parse(&plan(1440)).unwrap().workloads.len(), 1440);
     }
 
     proptest! {

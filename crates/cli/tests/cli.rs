@@ -158,6 +158,41 @@ fn a_flag_of_another_verb_is_named_as_such() {
 }
 
 #[test]
+fn a_command_line_of_fio_is_answered_in_one_go() {
+    let here = Here::new();
+    let told = |words: &[&str], texts: &[&str]| {
+        let assert = here.command(words).assert().code(2).stdout("");
+        texts.iter().fold(assert, |assert, text| assert.stderr(contains(text)));
+    };
+    told(
+        &["run", "--bs=4k", "--filename=/dev/sdb", "--direct=1", "--iodepth=32", "--time_based"],
+        &["fio's 'filename' is the target", "fio's 'direct' is the default", "fio's 'time_based' is always so"],
+    );
+    told(&["run", "-rw=randread", "-direct=1"], &["flags have two dashes here: --rw", "fio's 'direct'"]);
+    told(&["run", "-direct=1"], &["flags have two dashes here: --direct", "fio's 'direct'"]);
+    told(&["run", "--nonsense", "--direct=1"], &["unexpected argument '--nonsense'"]);
+    told(&["run", "--verify=crc32c"], &["'--verify' takes no value"]);
+    told(&["run", "job.fio"], &["job.fio looks like a job file of fio", "docs/plans"]);
+    told(&["run", "--time=1s", "--rate=10m"], &["divide it by the block size"]);
+    here.command(&["run", "--readwrite=read", "--blocksize=64k", "--ioengine=psync", "--dry-run"]).assert().code(0);
+}
+
+#[test]
+fn what_cannot_be_a_plan_file_is_not_read() {
+    let here = Here::new();
+    let told = |text: &str| _ = here.command(&["run", "x.toml"]).assert().code(2).stdout("").stderr(contains(text));
+    let file = here.path().join("x.toml");
+    told("the plan file x.toml cannot be read: No such file");
+    std::fs::create_dir(&file).unwrap();
+    told("it is no regular file");
+    std::fs::remove_dir(&file).unwrap();
+    std::fs::write(&file, "#".repeat((1 << 20) + 1)).unwrap();
+    told("and a plan at most 1 MiB");
+    std::fs::write(&file, [0xff, 0xfe]).unwrap();
+    told("it is not UTF-8 text");
+}
+
+#[test]
 fn progress_is_a_line_per_workload_with_the_budget_first() {
     let here = Here::new();
     let output = here.check(&[]).assert().code(0).get_output().clone();

@@ -103,6 +103,24 @@ fn spans_walks_and_mixes_run() {
 }
 
 #[test]
+fn spans_in_decimal_units_run_on_scratch_files_and_odd_starts_are_refused_before_anything() {
+    let here = place();
+    for flags in [&["--rw", "randread"][..], &["--rw", "randwrite"], &["--rw", "randwrite", "--buffered"]] {
+        let made = record(&[here.path()], &[flags, &["--span", "1MB-10MB", "--ops", "20"]].concat());
+        let workload = &made.measurements[0].workload;
+        assert_eq!((workload.span_start_bytes, workload.span_bytes), (999_424, 8_998_912), "{flags:?}");
+    }
+    // Through the page cache a span may end anywhere, and what follows finds the file written up to there.
+    let plan = here.path().join("odd.toml");
+    let odd = "name = \"odd\"\nrw = \"write\"\nbs = 1000\nops = 999\nbuffered = true\n";
+    std::fs::write(&plan, format!("[[workload]]\n{odd}[[workload]]\nname = \"even\"\nops = 20\nspan = \"0-9000001\"\n")).unwrap();
+    assert_eq!(record(&[&plan, here.path()], &[]).measurements.len(), 2);
+    let ran = run_on(&[here.path()], &["--span", "100-1000000", "--size", "16M"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(ran.err.contains("direct I/O from 100 bytes on is impossible: use a multiple of 512 for --bs and --span"), "{}", ran.err);
+}
+
+#[test]
 fn two_targets_are_measured_at_once() {
     let (a, b) = (place(), place());
     let both = record(&[a.path(), b.path()], &["--rw", "randrw", "--time", "500ms"]);

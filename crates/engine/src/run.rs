@@ -24,6 +24,8 @@ use std::sync::Arc;
 
 /// Block size and depth with which the scratch file gets its content.
 const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
+/// A page, which direct I/O takes on every filesystem.
+const LAYOUT_UNIT_BYTES: u64 = 4096;
 const LAYOUT_DEPTH: u32 = 8;
 
 /// A run: its time zero and its seed.
@@ -113,10 +115,12 @@ impl Session {
         time_ns: Option<u64>,
         watch: &mut dyn Watch,
     ) -> Result<Control, RunError> {
-        let from = target.usable_bytes();
-        if upto_bytes <= from {
+        if upto_bytes <= target.usable_bytes() {
             return Ok(Control::Continue);
         }
+        // A span may end, and an earlier workload through the page cache may have ended, where direct I/O cannot; the file itself has whole MiB.
+        let from = target.usable_bytes() / LAYOUT_UNIT_BYTES * LAYOUT_UNIT_BYTES;
+        let upto_bytes = upto_bytes.next_multiple_of(LAYOUT_UNIT_BYTES).min(target.capacity_bytes().max(upto_bytes));
         let workload = layout_workload(from, upto_bytes - from, time_ns);
         let targets = std::slice::from_mut(target);
         let prepared = self.prepare(&workload, &mut targets[0], watch)?;

@@ -5,7 +5,7 @@ use crate::execute::{Filling, command_line, random_seed};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::measure::{Job, measure};
-use crate::plan_file::{PlanFile, Planned};
+use crate::plan_file::{PLAN_FILE_BYTES_MAX, PlanFile, Planned};
 use crate::workload::{Bytes, Content, Contradiction, Ground, Team, Wording, WorkloadFlags, misfit, resolve, resolve_team};
 use anyhow::Context as _;
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
@@ -25,13 +25,14 @@ const SECTOR_BYTES: u32 = 512;
 
 /// Measures.
 pub fn run(run: &Run) -> anyhow::Result<Exit> {
-    let interrupt = Interrupt::listen().context("signals cannot be caught")?;
     let request = Request::of(run)?;
     let identities = request.targets.iter().map(|target| probe(target)).collect::<Result<Vec<_>, _>>().map_err(Failure::Probe)?;
     // What is empty is refused for that, and not for a span that does not fit into it.
     let empty = identities.iter().find(|identity| identity.kind == TargetKind::BlockDevice && identity.size_bytes == 0);
     empty.map_or(Ok(()), |identity| admit(identity.clone(), Intent::Read).map(drop)).map_err(Failure::Refused)?;
     let plan = request.plan(&identities, host_facts().memory_bytes)?;
+    // Until here nothing was begun, and a signal may simply end it.
+    let interrupt = Interrupt::listen().context("signals cannot be caught")?;
     measure(Job { plan, identities, filling: Filling::Span, note: request.note, measuring: &run.measuring }, &interrupt)
 }
 
@@ -69,6 +70,14 @@ impl Request {
         let planned = run.operands.first().filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
         let file = planned.map(|path| read_plan(path, &run.workload)).transpose()?.unwrap_or_default();
         let named = &run.operands[usize::from(planned.is_some())..];
+        // As a target it would be read, and its few bytes measured.
+        if let Some(job) = named.iter().find(|path| path.extension().is_some_and(|extension| extension == "fio")) {
+            return Err(Failure::Usage(format!(
+                "{} looks like a job file of fio, which is not read here; write its sections as [[workload]] in a plan file (*.toml), see \
+                 docs/plans/README.md; a target of that name can be reached by a symlink",
+                job.display()
+            )));
+        }
         let mut targets = if named.is_empty() { file.targets } else { named.to_vec() };
         if targets.is_empty() {
             targets.push(PathBuf::from("."));
@@ -117,7 +126,7 @@ impl Request {
             Work::Flags(flags) => {
                 let workload = resolve(flags, &ground, Wording::Flags).map_err(|error| Failure::Usage(error.to_string()))?;
                 return match misfit(&workload, unit_bytes) {
-                    Some(why) => Err(Failure::Usage(format!("{why}: use a larger --bs, or --buffered"))),
+                    Some(why) => Err(Failure::Usage(format!("{why}: use a multiple of {unit_bytes} for --bs and --span, or --buffered"))),
                     None => Ok((vec![workload], Vec::new())),
                 };
             }
@@ -140,7 +149,7 @@ impl Request {
         }
         match skipped.first() {
             Some(Skipped { why, .. }) if workloads.is_empty() => {
-                Err(Failure::Usage(format!("{path}: {why}: use larger blocks, or buffered = true")))
+                Err(Failure::Usage(format!("{path}: {why}: use a multiple of {unit_bytes} for bs and span, or buffered = true")))
             }
             _ => Ok((workloads, skipped)),
         }
@@ -152,7 +161,7 @@ impl Request {
         let Some(first) = directories.first() else {
             return match self.size {
                 Size::Flag(_) => Err(Failure::Usage(format!(
-                    "--size is the size of the scratch file in a directory; {} is measured as it is, without one",
+                    "--size is the size of the scratch file in a directory; {} is measured as it is, without one: use --span for a part of it",
                     identities.first().map_or("the target", |identity| identity.path.as_str())
                 ))),
                 Size::Default | Size::Planned(_) => Ok(None),
@@ -196,7 +205,19 @@ fn read_plan(path: &Path, flags: &WorkloadFlags) -> Result<PlanFile, Failure> {
             "{shown} says what to run, so flags of a workload beside it have no place; write them as keys under [defaults] in it"
         )));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::Usage(format!("the plan file {shown} cannot be read: {error}")))?;
+    let unreadable = |why: String| Failure::Usage(format!("the plan file {shown} cannot be read: {why}"));
+    let found = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+    if !found.is_file() {
+        return Err(unreadable("it is no regular file; write the workloads into one".to_owned()));
+    }
+    if found.len() > PLAN_FILE_BYTES_MAX {
+        let (size, most) = (format_bytes(found.len()), format_bytes(PLAN_FILE_BYTES_MAX));
+        return Err(unreadable(format!("it has {size}, and a plan at most {most}; is it another file?")));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => unreadable("it is not UTF-8 text; save it as UTF-8".to_owned()),
+        _ => unreadable(error.to_string()),
+    })?;
     PlanFile::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))
 }
 

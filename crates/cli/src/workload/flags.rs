@@ -17,12 +17,12 @@ pub struct WorkloadFlags {
     #[serde(deserialize_with = "written")]
     pub name: Option<Name>,
     /// What to do, in fio's words: read, write, randread, randwrite, rw (or readwrite), randrw [default: randread]
-    #[arg(long, value_name = "WORD")]
-    #[serde(deserialize_with = "written")]
+    #[arg(long, visible_alias = "readwrite", value_name = "WORD")]
+    #[serde(deserialize_with = "written", alias = "readwrite")]
     pub rw: Option<Rw>,
     /// Block size [default: 8k]
-    #[arg(long, value_name = "BYTES")]
-    #[serde(deserialize_with = "written")]
+    #[arg(long, visible_alias = "blocksize", value_name = "BYTES")]
+    #[serde(deserialize_with = "written", alias = "blocksize")]
     pub bs: Option<BlockSize>,
     /// Block sizes and their shares of the operations in percent, such as 4k/60:64k/40
     #[arg(long, value_name = "MIX")]
@@ -40,7 +40,7 @@ pub struct WorkloadFlags {
     #[arg(long, value_name = "PERCENT")]
     #[serde(deserialize_with = "written")]
     pub rwmixread: Option<ReadShare>,
-    /// Start so many operations per second, whether earlier ones are done or not (open loop); latency counts from the intended start
+    /// Start so many operations per second, over all jobs (fio: per job), whether earlier ones are done or not (open loop); latency counts from the intended start
     #[arg(long, visible_alias = "rate_iops", value_name = "OPS")]
     #[serde(deserialize_with = "written", alias = "rate_iops")]
     pub rate: Option<Rate>,
@@ -52,11 +52,11 @@ pub struct WorkloadFlags {
     #[arg(long, visible_alias = "runtime", value_name = "DURATION")]
     #[serde(deserialize_with = "written", alias = "runtime")]
     pub time: Option<Time>,
-    /// End after so many bytes, warm-up included
+    /// End after so many bytes, over all jobs (fio: per job), warm-up included
     #[arg(long, visible_alias = "io_size", value_name = "BYTES")]
     #[serde(deserialize_with = "written", alias = "io_size")]
     pub bytes: Option<Bytes>,
-    /// End after so many operations, warm-up included
+    /// End after so many operations, over all jobs (fio: per job), warm-up included
     #[arg(long, visible_alias = "number_ios", value_name = "N")]
     #[serde(deserialize_with = "written", alias = "number_ios")]
     pub ops: Option<Count>,
@@ -106,7 +106,7 @@ pub struct WorkloadFlags {
     pub verify: Option<bool>,
     /// The kernel interface: a key of plan files; as a flag it belongs to the whole run.
     #[arg(skip)]
-    #[serde(deserialize_with = "written")]
+    #[serde(deserialize_with = "written", alias = "ioengine")]
     pub engine: Option<EngineName>,
     /// Whether it runs at the same time as the workload before it: a key of plan files, since flags make one workload.
     #[arg(skip)]

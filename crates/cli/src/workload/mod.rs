@@ -1,10 +1,12 @@
 //! One workload as a user describes it: as flags of `run` or as keys of a plan file, with the same words, parsers and checks.
 
+mod fio;
 mod flags;
 mod resolve;
 mod together;
 mod words;
 
+pub use fio::answer as answer_to_fio;
 pub use flags::WorkloadFlags;
 pub use resolve::{Content, Contradiction, Ground, Wording, misfit, place, resolve};
 pub use together::{Team, resolve_team};

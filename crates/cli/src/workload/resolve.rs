@@ -83,6 +83,10 @@ pub fn resolve(flags: &WorkloadFlags, ground: &Ground, wording: Wording) -> Resu
 
 /// Why direct I/O in units of `unit_bytes` cannot do this workload.
 pub fn misfit(workload: &Workload, unit_bytes: u32) -> Option<String> {
+    let start_bytes = workload.span.start_bytes;
+    if workload.cache == CachePolicy::Direct && !start_bytes.is_multiple_of(u64::from(unit_bytes.max(1))) {
+        return Some(format!("the device's sectors have {unit_bytes} bytes, so direct I/O from {start_bytes} bytes on is impossible"));
+    }
     let mix = workload.block_mix.iter().map(|share| share.block_bytes).chain([workload.block_bytes]);
     let odd = mix.filter(|_| workload.cache == CachePolicy::Direct).find(|bytes| bytes % unit_bytes.max(1) != 0)?;
     Some(format!("the device's sectors have {unit_bytes} bytes, so direct I/O in blocks of {odd} is impossible"))

@@ -288,7 +288,7 @@ impl FromStr for Rate {
     type Err = WordError;
 
     fn from_str(text: &str) -> Result<Self, WordError> {
-        let rate = number(text).ok_or_else(|| form(text, "a number of operations per second; write it plainly, such as 1000"))?;
+        let rate = number(text).ok_or_else(|| form(text, "a number of operations per second over all jobs; write it plainly, such as 1000 (fio's rate in bytes: divide it by the block size)"))?;
         match rate {
             RATE_MIN..=RATE_MAX => Ok(Self(rate)),
             _ => Err(WordError::Value(format!("a rate of {text} starts nothing that could be measured; use 0.001 to 1000000000"))),

@@ -124,7 +124,7 @@ fn blocks_that_the_sectors_forbid_are_left_out_of_a_plan() {
     layer.logical_block_bytes = Some(4096);
     let target = TargetIdentity { layers: vec![layer], ..directory("/a", 1) };
     let told = refused(&["--bs", "512"], std::slice::from_ref(&target)).1;
-    assert!(told.contains("sectors have 4096 bytes") && told.contains("use a larger --bs"), "{told}");
+    assert!(told.contains("sectors have 4096 bytes") && told.contains("use a multiple of 4096 for --bs and --span"), "{told}");
     let path = plan_file("[[workload]]\nname = \"small\"\nbs = \"512\"\nrw = \"write\"\n[[workload]]\nname = \"large\"\nrw = \"write\"\n");
     let plan = planned(&[path.to_str().unwrap()], &[target]).unwrap();
     assert_eq!((plan.skipped[0].workload.as_str(), plan.workloads[0].name.as_str()), ("small", "large"));

@@ -137,6 +137,9 @@ fn spans_in_percent_follow_the_target() {
     assert_eq!(span("--span 10% --bs 512", &[1_000_000]), Ok((0, 98_304)));
     assert_eq!(span("--span 50-100%", &[1_000_500]), Ok((499_712, 500_788)));
     assert_eq!(span("--span 0-8k", &[GIB, GIB / 2]), Ok((0, 8192)));
+    // Decimal sizes come to lie on sectors, others stay.
+    assert_eq!(span("--span 1MB-100MB", &[GIB]), Ok((999_424, 99_000_320)));
+    assert_eq!(span("--span 512-99328", &[GIB]), Ok((512, 98_816)));
     assert_eq!(span("--span 10%", &[GIB, GIB]), Ok((0, GIB / 10 / 8192 * 8192)));
     assert!(span("--span 10%", &[GIB, GIB / 2]).unwrap_err().contains("use bytes"));
     assert!(span("--span 0-1G", &[GIB, GIB / 2]).unwrap_err().contains("only 512 MiB"));
@@ -212,6 +215,9 @@ fn blocks_smaller_than_a_sector_are_told() {
     assert!(misfit(&made("--bs 512"), 4096).unwrap().contains("4096 bytes"));
     assert!(misfit(&made("--bssplit 512/50:8k/50"), 4096).unwrap().contains("blocks of 512"));
     assert_eq!(misfit(&made("--bs 512 --buffered"), 4096), None);
+    assert!(misfit(&made("--span 512-1000000"), 4096).unwrap().contains("from 512 bytes on"));
+    assert_eq!(misfit(&made("--span 512-1000000"), 512), None);
+    assert_eq!(misfit(&made("--span 100-1000000 --buffered"), 512), None);
 }
 
 proptest! {

@@ -23,6 +23,8 @@ pub struct Part {
     pub end: Position,
 }
 
+/// The largest physical sector that disks have.
+const PAGE_BYTES: u64 = 4096;
 const PART: &str = "a span; write where it ends, or from-to, in bytes or percent, such as 10%, 0-50% or 100GB-200GB";
 
 impl FromStr for Part {
@@ -67,8 +69,16 @@ fn position(text: &str) -> Result<Position, WordError> {
                 Ok(Position::Percent(share))
             }
         }
-        None => Ok(Position::Bytes(parse_size(text).map_err(|_| form(text, PART))?)),
+        None => Ok(Position::Bytes(whole_pages(text, parse_size(text).map_err(|_| form(text, PART))?))),
     }
+}
+
+/// No disk has its sectors at decimal sizes: on one with 4096-byte sectors beneath, each block counted from 1 MB would cost two of them, and direct I/O
+/// may refuse it. So these are rounded down, and what is written to the byte or in binary units stays as it is.
+fn whole_pages(text: &str, bytes: u64) -> u64 {
+    let text = text.to_ascii_lowercase();
+    let is_decimal = ["kb", "mb", "gb", "tb"].iter().any(|unit| text.ends_with(unit));
+    if is_decimal { bytes / PAGE_BYTES * PAGE_BYTES } else { bytes }
 }
 
 /// Zones with their shares: `60/10:30/20:10/70`, access over size, in percent.
@@ -158,10 +168,12 @@ mod tests {
         assert_eq!(part("0-50%"), Ok((Bytes(0), Percent(50.0))));
         assert_eq!(part("10-20%"), Ok((Percent(10.0), Percent(20.0))));
         assert_eq!(part("25% - 75.5%"), Ok((Percent(25.0), Percent(75.5))));
-        assert_eq!(part("0-100GB"), Ok((Bytes(0), Bytes(100_000_000_000))));
+        // Decimal sizes come to lie on pages.
+        assert_eq!(part("0-100GB"), Ok((Bytes(0), Bytes(99_999_997_952))));
+        assert_eq!(part("1MB-100000000"), Ok((Bytes(999_424), Bytes(100_000_000))));
         assert_eq!(part("1G-2G"), Ok((Bytes(1 << 30), Bytes(2 << 30))));
         assert_eq!(part("4096-8192"), Ok((Bytes(4096), Bytes(8192))));
-        assert_eq!(part("100MB-50%"), Ok((Bytes(100_000_000), Percent(50.0))));
+        assert_eq!(part("100MB-50%"), Ok((Bytes(99_999_744), Percent(50.0))));
         wrong::<Part>(&[
             ("1-2G", "unit behind both"),
             ("50-10%", "holds nothing"),
