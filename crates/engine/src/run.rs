@@ -240,7 +240,8 @@ impl Session {
         for (index, post) in posts.iter().enumerate() {
             let fellows = || posts.iter().enumerate().filter(|(other, fellow)| *other != index && fellow.target == post.target);
             let wanted = wants_final_sync(post.workload, post.prepared.cache.used);
-            // One sync makes durable what all of them wrote.
+            // One call makes durable what all of them wrote, and nothing of it is before. So its time counts for each of them in full, as the time before
+            // it does, and their rates add up to what the disk wrote in it.
             syncs[index] = wanted.then(|| fellows().find_map(|(other, _)| syncs[other]).unwrap_or_else(|| final_sync(post.open)));
             let closing = Closing {
                 target: post.target,

@@ -153,6 +153,34 @@ fn what_is_verified_beside_others_is_what_was_written() {
 }
 
 #[test]
+fn the_sync_at_the_end_is_one_call_and_its_time_counts_for_every_writer() {
+    let (_dir, mut target) = scratch(8 * MIB);
+    let buffered = |name: &str, start_bytes: u64| Workload {
+        read_permille: 0,
+        cache: CachePolicy::Buffered,
+        span: Span { start_bytes, length_bytes: Some(4 * MIB) },
+        ..Workload::named(name)
+    };
+    let group = [
+        Workload { stop: time(200_000_000), ..buffered("one", 0) },
+        reads("reads", Stop::default()),
+        Workload { cache: CachePolicy::Direct, sync: SyncPolicy::AtEnd, ..buffered("direct", 0) },
+        buffered("other", 4 * MIB),
+    ];
+    let seen = together(&group, std::slice::from_mut(&mut target), &mut patient()).unwrap();
+    let [one, reads, direct, other] = &seen[..] else { panic!("{} measurements", seen.len()) };
+    let sync = &one.ops[&OpKind::Sync];
+    assert_eq!(sync.count, 1);
+    for writer in [direct, other] {
+        assert_eq!(&writer.ops[&OpKind::Sync], sync, "{}: the same call", writer.workload.name);
+        assert_eq!(writer.wall_ns, one.wall_ns, "{}: so the rates add up to what the disk wrote in that time", writer.workload.name);
+    }
+    // All writers still wrote when the common time was over; the reader has nothing to make durable.
+    assert_eq!(u128::from(one.wall_ns - reads.wall_ns), sync.latency.sum_ns());
+    assert!(!reads.ops.contains_key(&OpKind::Sync));
+}
+
+#[test]
 fn the_processor_time_of_all_is_no_more_than_that_of_the_process() {
     let (_dir, mut target) = scratch(8 * MIB);
     let stop = time(300_000_000);

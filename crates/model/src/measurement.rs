@@ -52,6 +52,8 @@ pub struct Measurement {
     pub start_ns: u64,
     /// Measured time in nanoseconds: from the end of the warm-up until no more requests were started (exactly the time asked for; to whole cells where
     /// it was told to end, by precision or the user) or the last one was done (bytes, operations); a final sync included.
+    /// Workloads that ran together on a target have one final sync between them: it is among the operations of each, and its time counts for each in full,
+    /// as that of the writes before it does.
     pub wall_ns: u64,
     /// CPU time over warm-up and measured time, scaled to the measured time: that of its own threads, and of what else the process used (the kernel's
     /// threads that work for io_uring, this program's display) the part of its operations among all.

@@ -95,7 +95,7 @@ pub struct MeasurementRecord {
     pub workload: WorkloadRecord,
     /// Start of the measured time, nanoseconds after the start of the run.
     pub start_ns: u64,
-    /// Measured time in nanoseconds.
+    /// Measured time in nanoseconds, a final sync included: one call for all writers that ran together on a target, which counts in full for each.
     pub wall_ns: u64,
     /// Prefix of the measured time that the estimates leave out because the rate had not settled, in nanoseconds.
     pub settling_ns: u64,
