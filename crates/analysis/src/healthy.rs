@@ -131,6 +131,7 @@ fn measurement(name: &str, read_permille: u16, access: Access, (block_bytes, dep
         ops,
         achieved_depth: f64::from(depth),
         dead_time_ns: None,
+        starved: Starvation::default(),
         ceiling_iops: None,
         zero_blocks: ZeroSample { sampled: if read_permille > 0 { 1000 } else { 0 }, zero: 0 },
         unwritten_bytes: Some(0),

@@ -108,6 +108,7 @@ fn measurement_record(m: &Measurement, plan: &Plan) -> MeasurementRecord {
         engine: m.engine.clone(),
         achieved_depth: m.achieved_depth,
         dead_time_ns: m.dead_time_ns,
+        starved: m.starved,
         ceiling_iops: m.ceiling_iops,
         zero_blocks: m.zero_blocks,
         unwritten_bytes: m.unwritten_bytes,

@@ -8,7 +8,7 @@ use crate::worker::{Ending, Yield};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS,
-    StopReason, ZeroSample,
+    Starvation, StopReason, ZeroSample,
 };
 use diskproof_model::plan::{Layout, Workload};
 use diskproof_model::progress::Control;
@@ -55,6 +55,7 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
     let stopped = stop_reason(&workload, closing.told, &yields);
     let (flow_ns, edge) = within(closing.all_until_ns, flow(&yields, measure_ns), &yields);
     let (mut depth, mut dead_ns) = (0.0, 0.0);
+    let starved = starvation(&yields, measure_ns);
     // The one that waited most tells whether there was anything to wait for.
     let done_before_wait = yields.iter().filter_map(|part| part.done_before_wait).reduce(f64::min);
     for part in yields {
@@ -96,6 +97,7 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
         device: closing.device,
         achieved_depth: depth,
         dead_time_ns,
+        starved,
         ceiling_iops: None,
         zero_blocks,
         unwritten_bytes: closing.unwritten_bytes,
@@ -144,6 +146,14 @@ fn within(all_until_ns: Option<u64>, (flow_ns, edge): (u64, Edge), yields: &[Yie
         Some(until) if !counted && (SERIES_INTERVAL_NS..flow_ns).contains(&until) => (until, Edge::Ragged),
         _ => (flow_ns, edge),
     }
+}
+
+/// How the workers waited for processors in their measured time.
+fn starvation(yields: &[Yield], measure_ns: u64) -> Starvation {
+    let sum = |of: fn(&Yield) -> u64| yields.iter().map(of).sum::<u64>();
+    let (waited_ns, turns) = (sum(|y| y.processor_wait.ns) as f64, sum(|y| y.processor_wait.turns));
+    let measured_ns: u64 = yields.iter().map(|y| y.stop_ns - measure_ns).sum();
+    Starvation { share: (waited_ns / measured_ns.max(1) as f64).min(1.0), mean_wait_ns: waited_ns / turns.max(1) as f64 }
 }
 
 /// Cuts what was counted at the last edge between cells within the flow, and says where that is.
@@ -229,6 +239,7 @@ fn stop_reason(workload: &Workload, told: Control, yields: &[Yield]) -> StopReas
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::ProcessorWait;
 
     const CELL: u64 = SERIES_INTERVAL_NS;
 
@@ -248,8 +259,16 @@ mod tests {
             zero_blocks: ZeroSample::default(),
             late: 0,
             done_before_wait: None,
+            processor_wait: ProcessorWait { ns: stop_ns / 8, turns: 10 },
             ending,
         }
+    }
+
+    #[test]
+    fn waiting_for_processors_is_a_share_of_the_measured_time() {
+        let both = starvation(&[done(Ending::Time, 10 * CELL), done(Ending::Time, 10 * CELL)], 0);
+        assert_eq!((both.share, both.mean_wait_ns), (0.125, CELL as f64 / 8.0));
+        assert_eq!(starvation(&[], 0), Starvation::default());
     }
 
     #[test]

@@ -16,9 +16,30 @@ pub trait Clock: Clone {
     /// Holds the clock against its reference, now and then, outside the hot loop. A reading may then be a few nanoseconds before the last one.
     fn anchor(&mut self) {}
 
+    /// How this thread has waited for processors so far; zeros where that is not known.
+    fn processor_wait(&self) -> ProcessorWait {
+        ProcessorWait::default()
+    }
+
     /// How long this thread was ready to run and got no processor so far, in nanoseconds; 0 where that is not known.
     fn starved_ns(&self) -> u64 {
-        0
+        self.processor_wait().ns
+    }
+}
+
+/// A thread's waiting for processors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ProcessorWait {
+    /// How long it was ready to run and got none, in nanoseconds.
+    pub ns: u64,
+    /// How often it was put on one.
+    pub turns: u64,
+}
+
+impl ProcessorWait {
+    /// What came to it since `before`.
+    pub fn since(self, before: Self) -> Self {
+        Self { ns: self.ns.saturating_sub(before.ns), turns: self.turns.saturating_sub(before.turns) }
     }
 }
 
@@ -140,10 +161,11 @@ impl Clock for WorkerClock {
         MonotonicClock.wait_until(until_ns);
     }
 
-    /// The second figure of schedstat is the time on a run queue (Linux, Documentation/scheduler/sched-stats.rst).
-    fn starved_ns(&self) -> u64 {
+    /// The second figure of schedstat is the time on a run queue, the third the number of time slices (Linux, Documentation/scheduler/sched-stats.rst).
+    fn processor_wait(&self) -> ProcessorWait {
         let figures = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-        figures.split_ascii_whitespace().nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(0)
+        let mut figures = figures.split_ascii_whitespace().skip(1).map(|figure| figure.parse().unwrap_or(0));
+        ProcessorWait { ns: figures.next().unwrap_or(0), turns: figures.next().unwrap_or(0) }
     }
 
     fn anchor(&mut self) {
@@ -231,6 +253,18 @@ mod tests {
             MonotonicClock.wait_until(after + 1_000_000);
             clock.anchor();
         }
+    }
+
+    #[test]
+    fn turns_on_a_processor_are_counted() {
+        if !std::fs::exists("/proc/thread-self/schedstat").unwrap() {
+            eprintln!("SKIPPED: turns_on_a_processor_are_counted: a kernel with schedstat");
+            return;
+        }
+        let (clock, before) = (WorkerClock::new(), WorkerClock::new().processor_wait());
+        // Each sleep leaves the processor, and comes back to one.
+        (0..10).for_each(|_| std::thread::sleep(std::time::Duration::from_millis(1)));
+        assert!(clock.processor_wait().since(before).turns >= 10);
     }
 
     #[test]

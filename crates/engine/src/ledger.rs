@@ -68,26 +68,28 @@ impl Ledger {
 
     /// Makes a block say who it is. Its payload may be anything.
     pub fn sign(&self, block: &mut [u8], offset: u64, generation: u32) {
-        let payload = checksum(&block[HEADER_WORDS * 8..]);
-        let header = [MAGIC, self.seed, offset, u64::from(generation), payload ^ offset ^ u64::from(generation)];
+        let sum = checksum(&block[HEADER_WORDS * 8..]) ^ self.seed ^ offset ^ u64::from(generation);
+        let header = [MAGIC, self.seed, offset, u64::from(generation), sum];
         block.chunks_exact_mut(8).zip(header).for_each(|(word, value)| word.copy_from_slice(&value.to_le_bytes()));
     }
 
     /// What is wrong with a block that should be generation `generation` of `offset`; `None` when all is well.
     pub fn complaint(&self, block: &[u8], offset: u64, generation: u32) -> Option<BadBlock> {
         let word = |index: usize| block.get(index * 8..index * 8 + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
+        // Before the header is believed: a flipped bit in it would turn a corrupted block into one that was never written.
+        let is_whole = word(4) == checksum(block.get(HEADER_WORDS * 8..).unwrap_or_default()) ^ word(1) ^ word(2) ^ word(3);
         let why = if block.iter().all(|byte| *byte == 0) {
             "nothing but zeros: the write is lost".to_owned()
         } else if word(0) != MAGIC {
             "not a block of ours: overwritten or corrupted".to_owned()
+        } else if !is_whole {
+            "wrong checksum: torn or corrupted".to_owned()
         } else if word(1) != self.seed {
             "a block of another run: the write is lost".to_owned()
         } else if word(2) != offset {
             format!("the block written to offset {}: misdirected", word(2))
         } else if word(3) != u64::from(generation) {
             format!("generation {} instead of {generation}: the last write is lost", word(3))
-        } else if word(4) != checksum(&block[HEADER_WORDS * 8..]) ^ offset ^ u64::from(generation) {
-            "wrong checksum: torn or corrupted".to_owned()
         } else {
             return None;
         };
@@ -133,6 +135,12 @@ mod tests {
         let mut torn = block.clone();
         torn[4000] ^= 1;
         assert!(why(&torn, 12288, 3).contains("checksum"));
+        // A flipped bit in the header is no lost or misdirected write.
+        for at in [8, 16, 24, 32] {
+            let mut flipped = block.clone();
+            flipped[at] ^= 4;
+            assert!(why(&flipped, 12288, 3).contains("checksum"), "byte {at}");
+        }
         let mut foreign = block;
         Ledger::new(8, 8192, 10 * 4096, 4096).sign(&mut foreign, 12288, 3);
         assert!(why(&foreign, 12288, 3).contains("another run"));

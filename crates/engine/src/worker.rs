@@ -3,7 +3,7 @@
 //! over to a new cell, and only then looks at the stop flag and publishes its counts.
 
 use crate::backend::{Backend, Op, Patience, Request};
-use crate::clock::Clock;
+use crate::clock::{Clock, ProcessorWait};
 use crate::feed::{AfterWrite, Fate, Feed};
 use crate::pattern::Direction;
 use crate::slots::{Slot, Stage, Timing};
@@ -77,6 +77,8 @@ pub struct Yield {
     pub late: u64,
     /// [`Backend::done_before_wait`].
     pub done_before_wait: Option<f64>,
+    /// From the end of the warm-up to [`Yield::stop_ns`].
+    pub processor_wait: ProcessorWait,
     /// Why it ended.
     pub ending: Ending,
 }
@@ -99,6 +101,8 @@ pub struct Worker<B, C> {
     ending: Option<(Ending, u64)>,
     /// [`Yield::busy_ns`], once that is known.
     busy_ns: Option<u128>,
+    /// [`Clock::processor_wait`]: until the warm-up was over, and from there to the end.
+    processor_wait: (ProcessorWait, ProcessorWait),
 }
 
 /// What a worker does about the page cache at the end of each cell.
@@ -129,6 +133,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             warm_ns: 0,
             ending: None,
             busy_ns: None,
+            processor_wait: Default::default(),
         }
     }
 
@@ -235,6 +240,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.tally.roll(now, &self.published);
         if !was_measuring && self.tally.is_measuring() {
             self.warm_ns = self.feed.slots.in_flight_ns(self.schedule.measure_ns);
+            self.processor_wait.0 = self.clock.processor_wait();
         }
         let next = if now < self.schedule.measure_ns {
             (now + SERIES_INTERVAL_NS).min(self.schedule.measure_ns)
@@ -273,6 +279,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.feed.end();
         if self.ending.is_none() {
             self.ending = Some((ending, at_ns));
+            if self.tally.is_measuring() {
+                self.processor_wait.1 = self.clock.processor_wait().since(self.processor_wait.0);
+            }
             // What is drained after an end that cuts the flow short still counts, but not towards the rate.
             if ending != Ending::Allowance {
                 self.busy_ns = Some(self.busy_until(at_ns));
@@ -301,7 +310,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let busy_ns = self.busy_ns.unwrap_or_else(|| self.busy_until(last_ns));
         let (ops, asked) = self.tally.finish();
         let done_before_wait = self.backend.done_before_wait();
-        Yield { ops, asked, stop_ns, busy_ns, last_ns, zero_blocks: self.zero_blocks, late, done_before_wait, ending }
+        let (zero_blocks, processor_wait) = (self.zero_blocks, self.processor_wait.1);
+        Yield { ops, asked, stop_ns, busy_ns, last_ns, zero_blocks, late, done_before_wait, processor_wait, ending }
     }
 }
 
@@ -480,7 +490,7 @@ mod tests {
     }
 
     /// Plain reads from a moody disk; the disk afterwards, and what the worker brought home.
-    fn read_moodily(allowance: Allowance, end_ns: u64) -> (Moody, Yield) {
+    fn read_moodily<C: Clock>(allowance: Allowance, schedule: Schedule, clock_of: fn(FakeClock) -> C) -> (Moody, Yield) {
         let access = Access::Random { distribution: Distribution::Uniform };
         let workload = Workload { read_permille: 1000, access, block_bytes: BLOCK, depth: DEPTH, ..Workload::named("moody") };
         let pattern = Pattern::new(&workload, Extent { start: 0, length: 1 << 30 }, 1, 0);
@@ -490,15 +500,40 @@ mod tests {
         let waiting = Vec::new();
         let mut disk = Moody { buffers, clock: clock.clone(), waiting, asked: 0, full: 0, short: 0, failed: 0, ended: 0, thin_waits: 0 };
         let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
-        let mut worker = Worker::new(&mut disk, clock, feed, Schedule { measure_ns: 0, end_ns }, Arc::default(), published);
+        let mut worker = Worker::new(&mut disk, clock_of(clock), feed, schedule, Arc::default(), published);
         while worker.advance().unwrap() == State::Running {}
         let home = worker.finish();
         (disk, home)
     }
 
+    /// Stands on the run queue a tenth of all time, in turns of a microsecond.
+    #[derive(Clone)]
+    struct Contended(FakeClock);
+
+    impl Clock for Contended {
+        fn now(&self) -> u64 {
+            self.0.now()
+        }
+
+        fn wait_until(&self, until_ns: u64) {
+            self.0.wait_until(until_ns);
+        }
+
+        fn processor_wait(&self) -> ProcessorWait {
+            ProcessorWait { ns: self.now() / 10, turns: self.now() / 10_000 }
+        }
+    }
+
+    #[test]
+    fn waiting_for_processors_counts_from_the_end_of_the_warm_up() {
+        let schedule = Schedule { measure_ns: 20_000_000, end_ns: 60_000_000 };
+        let (_, home) = read_moodily(Allowance::of_steps(1_000_000), schedule, Contended);
+        assert_eq!(home.processor_wait, ProcessorWait { ns: 4_000_000, turns: 4_000 });
+    }
+
     #[test]
     fn plain_reads_that_fall_short_or_fail_are_finished_and_counted_like_any_other() {
-        let (disk, home) = read_moodily(Allowance::of_steps(1_000_000), 35_000_000);
+        let (disk, home) = read_moodily(Allowance::of_steps(1_000_000), Schedule { measure_ns: 0, end_ns: 35_000_000 }, |clock| clock);
         let read = &home.ops[&OpKind::Read];
         assert!(disk.asked > 100_000 && disk.short > 1000 && disk.failed > 1000 && disk.ended > 1000);
         assert_eq!(read.latency.count(), disk.full);
@@ -513,7 +548,7 @@ mod tests {
     fn plain_reads_go_on_with_the_next_portion_without_a_gap() {
         // Of what three may use up it does all, as the others do nothing.
         let allowance = Allowance { steps: Some(Pot::new(100_003, 3)), ..Allowance::default() };
-        let (disk, home) = read_moodily(allowance, u64::MAX);
+        let (disk, home) = read_moodily(allowance, Schedule { measure_ns: 0, end_ns: u64::MAX }, |clock| clock);
         assert_eq!((disk.full + disk.failed + disk.ended, home.ending), (100_003, Ending::Allowance));
         // The queue was full at each wait but the last, or the last two, where a remainder was asked for.
         assert!(disk.thin_waits <= 2, "{}", disk.thin_waits);

@@ -70,6 +70,8 @@ pub struct Measurement {
     pub achieved_depth: f64,
     /// Time between the end of one request and the start of the next at depth 1 that no latency covers, in nanoseconds per operation.
     pub dead_time_ns: Option<f64>,
+    /// How the workers' threads had to wait for processors; zeros where the system does not tell.
+    pub starved: Starvation,
     /// Operations per second that the same workers reach with no I/O at all; `None` where the target is so far below that it was not measured.
     pub ceiling_iops: Option<f64>,
     /// How many read blocks were looked at, and how many of them held nothing but zeros.
@@ -132,6 +134,15 @@ pub struct CpuTime {
     pub user_ns: u64,
     /// In the kernel, nanoseconds.
     pub system_ns: u64,
+}
+
+/// How threads that were ready to run had to wait for a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Starvation {
+    /// Share of the measured time, on average over the threads.
+    pub share: f64,
+    /// Each time that one of them was put on a processor: how long it had waited, in nanoseconds, on average.
+    pub mean_wait_ns: f64,
 }
 
 /// What carried the operations.

@@ -3,7 +3,7 @@
 
 use crate::finding::Finding;
 use crate::health::DiskHealth;
-use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, OpKind, StopReason, VerifyResult, ZeroSample};
+use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, OpKind, Starvation, StopReason, VerifyResult, ZeroSample};
 use crate::plan::{Access, BlockShare, CachePolicy, EngineKind, Plan, SyncPolicy};
 use crate::series::TimeSeries;
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
@@ -118,6 +118,10 @@ pub struct MeasurementRecord {
     pub achieved_depth: f64,
     /// Time per operation that no latency covers (depth 1 only), in nanoseconds.
     pub dead_time_ns: Option<f64>,
+    /// How the threads that ask had to wait for processors: what is done meanwhile is seen late, which counts as latency. Zeros where the system
+    /// does not tell.
+    #[serde(default)]
+    pub starved: Starvation,
     /// Operations per second that the same workers reach with no I/O at all; `null` where the target is so far below that it was not measured.
     #[serde(default)]
     pub ceiling_iops: Option<f64>,

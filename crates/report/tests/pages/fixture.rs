@@ -129,6 +129,7 @@ fn measurement(index: usize, spec: &Spec) -> MeasurementRecord {
         engine: EngineUse { asked: EngineChoice::Auto, used: engine, fallbacks: Vec::new(), features: Vec::new(), done_before_wait: None },
         achieved_depth: f64::from(spec.depth) * 0.98,
         dead_time_ns: (spec.depth == 1).then_some(412.5),
+        starved: Starvation::default(),
         ceiling_iops: None,
         zero_blocks: ZeroSample { sampled: 64, zero: 0 },
         unwritten_bytes: Some(0),
