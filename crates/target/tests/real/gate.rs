@@ -99,7 +99,7 @@ fn run(program: &str, arguments: &[&str]) -> String {
         if output.status.success() {
             return String::from_utf8(output.stdout).unwrap().trim().to_owned();
         }
-        let is_busy = ["busy", "in use", "exclusively"].iter().any(|word| said.contains(word));
+        let is_busy = ["busy", "in use", "exclusively", "error deleting partition"].iter().any(|word| said.contains(word));
         assert!(is_busy && attempt < 600, "{program} {arguments:?}: {}: {said}", output.status);
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
