@@ -15,6 +15,7 @@ use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::series::TimeSeries;
 use diskproof_target::OpenTarget;
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -84,22 +85,38 @@ impl<'a> Crew<'a> {
             working: vec![0; posts.len()],
         };
         let workloads: Vec<Arc<Workload>> = group.workloads.iter().map(|workload| Arc::new(workload.clone())).collect();
-        let mut outcome = Ok(());
         for (index, post) in posts.iter().enumerate() {
-            for orders in crew.orders_for(seed, &workloads[post.member], index) {
+            let orders = crew.orders_for(seed, &workloads[post.member], index);
+            crew.man(index, orders, &sender)?;
+        }
+        Ok(crew)
+    }
+
+    /// Starts the threads of a post, and waits until each has its backend. Each worker has a description of its own, the threads of one share it.
+    fn man(&mut self, index: usize, orders: Vec<Vec<Orders>>, sender: &Sender<Report>) -> Result<(), RunError> {
+        let open = self.posts[index].open;
+        let is_alone = orders.len() == 1;
+        let (mut descriptions, mut outcome) = (Vec::new(), Ok(()));
+        for worker in orders {
+            if !is_alone && outcome.is_ok() {
+                outcome = open.for_worker().map(|fd| descriptions.push(fd)).map_err(RunError::from);
+            }
+            let fd = descriptions.last().map_or(open.fd(), AsFd::as_fd);
+            for orders in worker {
                 let (start, started) = channel();
-                outcome = outcome.and_then(|()| spawn(orders, post.open.fd(), started, sender.clone()).map_err(RunError::Thread));
+                outcome = outcome.and_then(|()| spawn(orders, fd, started, sender.clone()).map_err(RunError::Thread));
                 if outcome.is_ok() {
-                    crew.starts.push(start);
-                    crew.working[index] += 1;
+                    self.starts.push(start);
+                    self.working[index] += 1;
                 }
             }
         }
-        let ready = crew.await_ready();
-        outcome.and(ready).map(|()| crew)
+        let ready = self.await_ready(index);
+        outcome.and(ready)
     }
 
-    fn orders_for(&self, seed: u64, workload: &Arc<Workload>, post: usize) -> Vec<Orders> {
+    /// By worker, for each of its threads.
+    fn orders_for(&self, seed: u64, workload: &Arc<Workload>, post: usize) -> Vec<Vec<Orders>> {
         let Post { member, target, prepared, .. } = self.posts[post];
         let one_at_a_time = matches!(prepared.selection.kind, EngineKind::Sync | EngineKind::Mmap);
         let (threads_per_worker, depth) = if one_at_a_time { (workload.depth, 1) } else { (1, workload.depth) };
@@ -111,6 +128,7 @@ impl<'a> Crew<'a> {
             let cursors = Cursors::default();
             let of_worker = prepared.extent.share(&workload.access, worker, u64::from(workload.workers), block);
             let of_worker = within_part(&allowance, workload, of_worker, prepared.extent);
+            let mut threads_of_worker = Vec::new();
             for slot in 0..u64::from(threads_per_worker) {
                 let index = worker * u64::from(threads_per_worker) + slot;
                 let stream = (post as u64) << 32 | index;
@@ -121,7 +139,7 @@ impl<'a> Crew<'a> {
                 if threads_per_worker > 1 {
                     pattern = pattern.together(&cursors, extent);
                 }
-                all.push(Orders {
+                threads_of_worker.push(Orders {
                     post,
                     workload: Arc::clone(workload),
                     kind: prepared.selection.kind,
@@ -140,14 +158,15 @@ impl<'a> Crew<'a> {
                     published: Arc::clone(&self.published[member]),
                 });
             }
+            all.push(threads_of_worker);
         }
         all
     }
 
-    /// Hears of every thread, also where one has failed: until then they use descriptors that are not theirs.
-    fn await_ready(&mut self) -> Result<(), RunError> {
+    /// Hears of every thread of a post, also where one has failed: until then they use descriptors that are not theirs.
+    fn await_ready(&mut self, post: usize) -> Result<(), RunError> {
         let mut outcome = Ok(());
-        for _ in 0..self.working.iter().sum() {
+        for _ in 0..self.working[post] {
             let failure = match self.reports.recv() {
                 Ok(Report::Ready(post, features)) => {
                     self.features[post] = features;

@@ -6,7 +6,7 @@ use crate::backend::{Op, Patience, Request};
 use crate::buffers::Buffers;
 use crate::ledger::Ledger;
 use crate::pacer::Pacer;
-use crate::pattern::{Direction, Pattern, Plain, Step};
+use crate::pattern::{Direction, Extent, Pattern, Plain, Step};
 use crate::slots::{Slot, Slots, Stage, Timing};
 use diskproof_model::plan::SyncCall;
 use std::sync::Arc;
@@ -131,6 +131,11 @@ impl Feed {
         let (slots, free, free_to) = self.slots.parts();
         let free_len = *free_to;
         Some(Burst { now, plain, left: self.left, left_to: &mut self.left, pattern: &mut self.pattern, slots, free, free_len, free_to })
+    }
+
+    /// [`Pattern::left_behind`].
+    pub fn left_behind(&mut self) -> Option<[Extent; 2]> {
+        self.pattern.left_behind()
     }
 
     /// Open-loop operations that started late.

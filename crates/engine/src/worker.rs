@@ -110,7 +110,7 @@ pub struct Worker<B, C> {
 pub enum Caching {
     /// Nothing: direct I/O, or a cache that may serve.
     LeftAlone,
-    /// Drops what it holds of the target.
+    /// Drops what was read and written.
     Dropped,
 }
 
@@ -271,7 +271,10 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             self.end(Ending::Errors(errno), now);
         }
         if self.caching == Caching::Dropped {
-            self.backend.drop_cache();
+            match self.feed.left_behind() {
+                Some(pieces) => pieces.iter().filter(|piece| piece.length > 0).for_each(|piece| self.backend.drop_cache(Some(*piece))),
+                None => self.backend.drop_cache(None),
+            }
         }
     }
 

@@ -151,6 +151,8 @@ pub struct OpenTarget {
     identity: TargetIdentity,
     content: Content,
     direct: DirectNeeds,
+    /// What the kernel was told of the order of accesses.
+    advice: Advice,
     /// The description that came from the gate, where this is another one.
     _first: Option<OwnedFd>,
 }
@@ -174,7 +176,7 @@ impl OpenTarget {
             }
         };
         let direct = direct_needs(fd.as_fd(), &identity);
-        Ok(Self { fd, identity, content, direct, _first: None })
+        Ok(Self { fd, identity, content, direct, advice: Advice::Normal, _first: None })
     }
 
     /// The same target by another description, for a workload that treats the page cache in a way of its own beside others: with the same permit, so
@@ -182,7 +184,20 @@ impl OpenTarget {
     /// how far a scratch file is written is noted as it is now.
     pub fn again(&self) -> Result<Self, OpenError> {
         let Again { fd, first } = open_again(self.fd(), &self.identity.path)?;
-        Ok(Self { fd, identity: self.identity.clone(), content: self.content.clone(), direct: self.direct, _first: Some(first) })
+        let (identity, content, direct) = (self.identity.clone(), self.content.clone(), self.direct);
+        Ok(Self { fd, identity, content, direct, advice: Advice::Normal, _first: Some(first) })
+    }
+
+    /// One more description, with the flags and the advice that this one has now, for a worker beside others: the processes of a database have their own,
+    /// too. In a shared one the kernel keeps one state of reading ahead for all (`f_ra` of struct file in Linux), so that the sequential streams of several
+    /// workers pass for one that jumps about; and each buffered read writes that state, so that CPUs take it from each other. The claim on a device and
+    /// the lock are this one's, which has to stay open.
+    pub fn for_worker(&self) -> Result<OwnedFd, OpenError> {
+        let failed = |errno| OpenError::from_errno(&self.identity.path, "set the flags of a second description", errno);
+        let fd = open_again(self.fd(), &self.identity.path)?.fd;
+        fcntl_setfl(&fd, fcntl_getfl(&self.fd).map_err(failed)?).map_err(failed)?;
+        let _ = fadvise(&fd, 0, None, self.advice);
+        Ok(fd)
     }
 
     /// The descriptor, for the engine's I/O.
@@ -267,13 +282,18 @@ impl OpenTarget {
     }
 
     /// Tells the kernel to expect random access: no read-ahead. Advice only.
-    pub fn advise_random(&self) {
-        let _ = fadvise(&self.fd, 0, None, Advice::Random);
+    pub fn advise_random(&mut self) {
+        self.advise(Advice::Random);
     }
 
     /// Tells the kernel to expect sequential access: double read-ahead. Advice only.
-    pub fn advise_sequential(&self) {
-        let _ = fadvise(&self.fd, 0, None, Advice::Sequential);
+    pub fn advise_sequential(&mut self) {
+        self.advise(Advice::Sequential);
+    }
+
+    fn advise(&mut self, advice: Advice) {
+        self.advice = advice;
+        let _ = fadvise(&self.fd, 0, None, advice);
     }
 
     /// Asks the kernel to drop the target's clean pages from the page cache. Dirty ones stay: sync first. Advice only.

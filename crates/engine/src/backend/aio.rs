@@ -3,6 +3,7 @@
 
 use super::{Backend, Grouping, LOOK_UP_NS, Op, Patience, Request, advise_dontneed, sync::sync, sync::write_back};
 use crate::buffers::Buffers;
+use crate::pattern::Extent;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -262,8 +263,8 @@ impl Backend for AioBackend {
         (self.ring.is_some() && self.waits > 0).then(|| 1.0 - self.slept as f64 / self.waits as f64)
     }
 
-    fn drop_cache(&mut self) {
-        advise_dontneed(&self.fd);
+    fn drop_cache(&mut self, piece: Option<Extent>) {
+        advise_dontneed(&self.fd, piece);
     }
 }
 

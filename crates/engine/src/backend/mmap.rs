@@ -5,6 +5,7 @@
 
 use super::{Backend, Op, Patience, Request, advise_dontneed, outcome, sync::sync};
 use crate::buffers::{ALIGNMENT_BYTES, Buffers};
+use crate::pattern::Extent;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -116,10 +117,10 @@ impl Backend for MmapBackend {
         &self.buffers
     }
 
-    fn drop_cache(&mut self) {
+    fn drop_cache(&mut self, piece: Option<Extent>) {
         // SAFETY: the whole mapping; dropping clean pages of a shared file mapping loses nothing, dirty ones stay in the page cache.
         unsafe { libc::madvise(self.base.as_ptr().cast(), self.length, libc::MADV_DONTNEED) };
-        advise_dontneed(&self.fd);
+        advise_dontneed(&self.fd, piece);
     }
 }
 

@@ -9,9 +9,11 @@ pub mod sync;
 pub mod uring;
 
 use crate::buffers::Buffers;
+use crate::pattern::Extent;
 use diskproof_model::plan::SyncCall;
 use diskproof_model::submission::group_of;
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 
 /// What a request does.
@@ -79,8 +81,8 @@ pub trait Backend {
         None
     }
 
-    /// Empties the page cache of the target, for buffered runs: what is mapped is unmapped first.
-    fn drop_cache(&mut self) {}
+    /// Takes a piece of the target, or all of it, out of the page cache, for buffered runs: what is mapped is unmapped first.
+    fn drop_cache(&mut self, _piece: Option<Extent>) {}
 }
 
 /// How many requests go to the kernel in one call. Where the kernel completes them within that call (page cache, RAM disks by AIO) nothing is gained by
@@ -111,9 +113,14 @@ impl Grouping {
     }
 }
 
-/// Asks the kernel to drop the clean pages of a file. Advice cannot fail in a way that matters.
-fn advise_dontneed(fd: &OwnedFd) {
-    let _ = rustix::fs::fadvise(fd, 0, None, rustix::fs::Advice::DontNeed);
+/// The kernel leaves pages at the edges alone that are not wholly inside.
+const PAGE_BYTES: u64 = 4096;
+
+/// Asks the kernel to drop the clean pages of a piece of a file, or of all of it. Advice cannot fail in a way that matters.
+fn advise_dontneed(fd: &OwnedFd, piece: Option<Extent>) {
+    let start = piece.map_or(0, |piece| piece.start / PAGE_BYTES * PAGE_BYTES);
+    let length = piece.and_then(|piece| NonZeroU64::new(piece.start + piece.length - start));
+    let _ = rustix::fs::fadvise(fd, start, length, rustix::fs::Advice::DontNeed);
 }
 
 /// The outcome of a system call as a completion carries it.

@@ -3,6 +3,7 @@
 
 use super::{Backend, Op, Patience, Request, advise_dontneed, outcome};
 use crate::buffers::Buffers;
+use crate::pattern::Extent;
 use diskproof_model::plan::SyncCall;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -85,7 +86,7 @@ impl Backend for SyncBackend {
         &self.buffers
     }
 
-    fn drop_cache(&mut self) {
-        advise_dontneed(&self.fd);
+    fn drop_cache(&mut self, piece: Option<Extent>) {
+        advise_dontneed(&self.fd, piece);
     }
 }

@@ -5,6 +5,7 @@
 use super::ring::{Entry, Ring};
 use super::{Backend, Grouping, LOOK_UP_NS, Op, Patience, Request, advise_dontneed};
 use crate::buffers::Buffers;
+use crate::pattern::Extent;
 use diskproof_model::plan::{CachePolicy, SyncCall};
 use rustix::io::Errno;
 use rustix::io_uring::{IoringEnterFlags, IoringOp, IoringSetupFlags};
@@ -272,8 +273,8 @@ impl Backend for UringBackend {
         &self.buffers
     }
 
-    fn drop_cache(&mut self) {
-        advise_dontneed(&self.fd);
+    fn drop_cache(&mut self, piece: Option<Extent>) {
+        advise_dontneed(&self.fd, piece);
     }
 }
 

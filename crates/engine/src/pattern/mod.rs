@@ -10,7 +10,7 @@ use blocks::Blocks;
 use diskproof_model::plan::{Access, Workload};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use walk::Walk;
+use walk::{Front, Walk};
 
 /// Reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Step {
 }
 
 /// A contiguous part of a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Extent {
     /// First byte.
     pub start: u64,
@@ -70,6 +70,8 @@ pub struct Pattern {
     read_below: u64,
     mix: Mix,
     random: Random,
+    /// Up to where [`Pattern::left_behind`] has told, reads and writes apart.
+    told: [Front; 2],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +117,17 @@ impl Pattern {
             _ => Mix::Both,
         };
         let read_below = ((u128::from(workload.read_permille.min(1000)) << 64) / 1000).min(u128::from(u64::MAX)) as u64;
-        Self { reads: walk(), writes: walk(), blocks, read_below, mix, random: Random::new(seed, stream) }
+        Self { reads: walk(), writes: walk(), blocks, read_below, mix, random: Random::new(seed, stream), told: [Front::default(); 2] }
+    }
+
+    /// Where its accesses have left something in the page cache since this was asked last: pieces, some of them empty. `None` where that can be anywhere.
+    /// What lies ahead of a sequential walk is not among them: the kernel has read it ahead, and would have to read it twice.
+    pub fn left_behind(&mut self) -> Option<[Extent; 2]> {
+        let mut told = self.told;
+        let reads = if self.mix == Mix::Writes { Extent::default() } else { self.reads.left_behind(&mut told[0])? };
+        let writes = if self.mix == Mix::Reads { Extent::default() } else { self.writes.left_behind(&mut told[1])? };
+        self.told = told;
+        Some([reads, writes])
     }
 
     /// Takes ordered steps from cursors that other threads take from as well: together they walk as one worker would.

@@ -81,3 +81,49 @@ fn mixes_keep_their_shares() {
     let hot = share(steps.iter().filter(|s| s.offset < 200 * 4096).count());
     assert!((reads - 0.3).abs() < 0.01 && (hot - 0.8).abs() < 0.01, "{reads} {hot}");
 }
+
+#[test]
+fn a_walk_upwards_tells_what_it_has_left_behind_and_others_do_not() {
+    let pattern = |access, read_permille| {
+        let w = Workload { access, read_permille, block_bytes: 4096, ..Workload::named("walk") };
+        Pattern::new(&w, Extent { start: 8192, length: 40_960 }, 1, 0)
+    };
+    let piece = |start, length| Extent { start, length };
+    let steps = |pattern: &mut Pattern, n| {
+        for _ in 0..n {
+            pattern.step();
+        }
+    };
+    let nothing = Extent::default();
+
+    let mut reads = pattern(Access::Sequential, 1000);
+    assert_eq!(reads.left_behind(), Some([piece(8192, 0), nothing]));
+    steps(&mut reads, 3);
+    assert_eq!(reads.left_behind(), Some([piece(8192, 12_288), nothing]));
+    steps(&mut reads, 2);
+    assert_eq!(reads.left_behind(), Some([piece(20_480, 8192), nothing]));
+    // A lap is over: what was in flight when its place was told may still be there, so all of it.
+    steps(&mut reads, 10);
+    assert_eq!(reads.left_behind(), Some([piece(8192, 40_960), nothing]));
+    steps(&mut reads, 1);
+    assert_eq!(reads.left_behind(), Some([piece(28_672, 4096), nothing]));
+
+    let mut mix = pattern(Access::Sequential, 500);
+    steps(&mut mix, 6);
+    let [read, written] = mix.left_behind().unwrap();
+    assert_eq!((read.start, written.start, read.length + written.length), (8192, 8192, 6 * 4096));
+
+    let extent = Extent { start: 8192, length: 40_960 };
+    let cursors = Cursors::default();
+    let [mut one, mut other] = [0, 1].map(|_| pattern(Access::Sequential, 0).together(&cursors, extent));
+    steps(&mut one, 2);
+    steps(&mut other, 2);
+    for pattern in [&mut one, &mut other] {
+        assert_eq!(pattern.left_behind(), Some([nothing, piece(8192, 16_384)]));
+    }
+    steps(&mut one, 8);
+    assert_eq!(other.left_behind(), Some([nothing, piece(8192, 40_960)]));
+
+    assert_eq!(pattern(Access::Backward, 1000).left_behind(), None);
+    assert_eq!(pattern(Access::Random { distribution: Distribution::Uniform }, 500).left_behind(), None);
+}

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Clone)]
 pub enum Walk {
     /// Upwards; wraps.
-    Sequential { start: u64, end: u64, at: u64 },
+    Sequential { start: u64, end: u64, at: u64, lap: u64 },
     /// Upwards, block by block, with other threads; wraps.
     Together { start: u64, blocks: u64, len: u64, next: Arc<AtomicU64> },
     /// Downwards; wraps.
@@ -42,7 +42,7 @@ impl Walk {
         let (align, largest) = (u64::from(smallest), u64::from(largest));
         let blocks = blocks_in(extent.length, align, largest);
         match access {
-            Access::Sequential => Self::Sequential { start, end, at: start },
+            Access::Sequential => Self::Sequential { start, end, at: start, lap: 0 },
             Access::Backward => Self::Backward { start, end: start + extent.length / align * align, at: end - extent.length % align },
             Access::Stride { stride_bytes } => {
                 let stride = (*stride_bytes).max(align).next_multiple_of(align);
@@ -88,9 +88,10 @@ impl Walk {
     pub fn next(&mut self, len: u32, random: &mut Random) -> u64 {
         let len = u64::from(len);
         match self {
-            Self::Sequential { start, end, at } => {
+            Self::Sequential { start, end, at, lap } => {
                 if *at + len > *end {
                     *at = *start;
+                    *lap += 1;
                 }
                 let offset = *at;
                 *at += len;
@@ -121,6 +122,34 @@ impl Walk {
             }
             Self::Zipf { start, align, zipf } => *start + zipf.block(random) * *align,
         }
+    }
+}
+
+/// How far a walk upwards has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Front {
+    lap: u64,
+    at: u64,
+}
+
+impl Walk {
+    /// What it has left behind since `seen`, which moves on: all of its extent when a lap is over. `None` where it does not go upwards block by block.
+    pub fn left_behind(&self, seen: &mut Front) -> Option<Extent> {
+        let (start, end, front) = match self {
+            Self::Sequential { start, end, at, lap } => (*start, *end, Front { lap: *lap, at: *at }),
+            Self::Together { start, blocks, len, next } => {
+                let next = next.load(Ordering::Relaxed);
+                (*start, *start + *blocks * *len, Front { lap: next / *blocks, at: *start + next % *blocks * *len })
+            }
+            _ => return None,
+        };
+        let before = std::mem::replace(seen, front);
+        Some(if before.lap == front.lap {
+            let from = before.at.max(start);
+            Extent { start: from, length: front.at.saturating_sub(from) }
+        } else {
+            Extent { start, length: end - start }
+        })
     }
 }
 

@@ -79,7 +79,7 @@ impl<B: Backend, C: Clock> Lane<B, C> {
 
     /// Empties the page cache of the target.
     pub fn drop_cache(&mut self) {
-        self.backend.drop_cache();
+        self.backend.drop_cache(None);
     }
 
     /// Holds the clock against its reference.

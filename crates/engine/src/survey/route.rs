@@ -6,6 +6,7 @@ use crate::backend::sync::SyncBackend;
 use crate::backend::uring::{RingShape, UringBackend};
 use crate::backend::{Backend, Patience, Request};
 use crate::buffers::Buffers;
+use crate::pattern::Extent;
 use crate::random::Random;
 use diskproof_model::plan::{CachePolicy, EngineKind};
 use std::io;
@@ -94,12 +95,12 @@ impl Backend for Route {
         }
     }
 
-    fn drop_cache(&mut self) {
+    fn drop_cache(&mut self, piece: Option<Extent>) {
         match self {
-            Self::Uring(backend) => backend.drop_cache(),
-            Self::Aio(backend) => backend.drop_cache(),
-            Self::Sync(backend) => backend.drop_cache(),
-            Self::Null(backend) => backend.drop_cache(),
+            Self::Uring(backend) => backend.drop_cache(piece),
+            Self::Aio(backend) => backend.drop_cache(piece),
+            Self::Sync(backend) => backend.drop_cache(piece),
+            Self::Null(backend) => backend.drop_cache(piece),
         }
     }
 }

@@ -5,6 +5,8 @@ use diskproof_model::plan::CachePolicy;
 use diskproof_simdisk::testbed::{Disk, Loop, Mount, can_run, place, run};
 use diskproof_simdisk::{DirectAccess, SimDirectory};
 use diskproof_target::{Access, Intent, OpenError, OpenTarget, Snapshot, admit, host_facts, probe, scratch_bytes_max};
+use rustix::fs::OFlags;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 const GIB: u64 = 1 << 30;
@@ -222,6 +224,28 @@ fn a_scratch_file_is_opened_again_everywhere() {
         assert_eq!(rustix::io::pread(first.fd(), &mut *block, 8192), Ok(4096));
         assert!(block.iter().all(|byte| *byte == 0x5a), "{}", directory.display());
     }
+}
+
+#[test]
+fn a_worker_gets_a_description_of_its_own_that_is_like_the_first() {
+    let place = place();
+    let mut target = scratch(place.path(), MIB);
+    write(&mut target, 0, MIB);
+    for policy in [CachePolicy::Direct, CachePolicy::Cached] {
+        target.set_cache(policy).unwrap();
+        let own = target.for_worker().unwrap();
+        // What is no more than a memory of the opening (O_TMPFILE) is not there.
+        let lasting = OFlags::RWMODE | OFlags::DIRECT | OFlags::NOATIME | OFlags::APPEND;
+        let flags = |fd: BorrowedFd<'_>| rustix::fs::fcntl_getfl(fd).unwrap() & lasting;
+        assert_eq!(flags(own.as_fd()), flags(target.fd()));
+        // Another description: what is changed here does not show there.
+        rustix::fs::fcntl_setfl(&own, flags(own.as_fd()) ^ OFlags::APPEND).unwrap();
+        assert_ne!(flags(own.as_fd()), flags(target.fd()));
+    }
+    let reader = place.path().join("data");
+    std::fs::write(&reader, vec![1; MIB as usize]).unwrap();
+    let target = OpenTarget::open(admit(probe(&reader).unwrap(), Intent::Read).unwrap()).unwrap();
+    assert!(rustix::io::pwrite(target.for_worker().unwrap(), &[2; 512], 0).is_err(), "no more rights than the first");
 }
 
 #[test]
