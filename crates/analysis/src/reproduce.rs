@@ -244,7 +244,9 @@ fn durability(sync: SyncPolicy) -> Vec<String> {
     }
 }
 
-/// fio's rates are per job and per direction.
+/// fio's rates are per job and per direction. Where a schedule leaves time to sleep, fio first waits until nothing of that job is in flight (io_u_quiesce() in
+/// rate_ddir() of its io_u.c), so its load is no open loop and meets shorter queues than ours. `--io_submit_mode=offload` would be one, but fio 3.42 then prints
+/// no latencies, or never ends.
 fn offered(w: &WorkloadRecord) -> Vec<String> {
     let Some(rate) = w.rate else { return Vec::new() };
     let share = |permille: u16| (rate / f64::from(jobs(w)) * f64::from(permille) / 1000.0).round().max(1.0) as u64;
