@@ -86,6 +86,22 @@ fn what_was_read_ahead_is_not_read_again() {
 }
 
 #[test]
+fn random_reads_of_a_mapping_move_what_was_asked_for_and_no_more() {
+    if !can_run("random_reads_of_a_mapping_move_what_was_asked_for_and_no_more", &["losetup"]) {
+        return;
+    }
+    let (device, _memory) = private_loop(64 * MIB);
+    let ran = program::run(["run", device.node.to_str().unwrap(), "--engine", "mmap", "--ops", "500", "--json", "--quiet"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let record = ran.record();
+    let (m, asked) = (&record.measurements[0], 500 * 8192);
+    // The kernel would read 128 KiB around each page that is missing, unless it is told that requests go anywhere. What is drawn twice may still be in
+    // the page cache.
+    let read = m.device.read_bytes;
+    assert!((asked * 9 / 10..asked * 11 / 10).contains(&read), "{read} bytes instead of {asked}");
+}
+
+#[test]
 fn blocks_that_nobody_wrote_are_found_out() {
     if !can_run("blocks_that_nobody_wrote_are_found_out", &["losetup"]) {
         return;

@@ -4,7 +4,7 @@
 use crate::allowance::Allowance;
 use crate::backend::Backend;
 use crate::backend::aio::AioBackend;
-use crate::backend::mmap::{MmapBackend, Protection};
+use crate::backend::mmap::{MmapBackend, Order, Protection};
 use crate::backend::null::NullBackend;
 use crate::backend::sync::SyncBackend;
 use crate::backend::uring::{RingShape, UringBackend};
@@ -17,7 +17,7 @@ use crate::pattern::{Extent, Pattern};
 use crate::random::Random;
 use crate::worker::{Caching, Schedule, State, Worker, Yield};
 use diskproof_model::measurement::CpuTime;
-use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
+use diskproof_model::plan::{Access, CachePolicy, EngineKind, Workload};
 use diskproof_model::series::TimeSeries;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
@@ -130,7 +130,8 @@ fn work(orders: Orders, fd: OwnedFd, start: &Receiver<Start>, reports: &Sender<R
         EngineKind::Sync => drive(orders, SyncBackend::new(fd, buffers), Vec::new(), start, reports),
         EngineKind::Mmap => {
             let protection = if orders.workload.writes() { Protection::ReadWrite } else { Protection::Read };
-            let backend = MmapBackend::new(fd, buffers, orders.extent.start + orders.extent.length, protection)?;
+            let order = if orders.workload.access == Access::Sequential { Order::Forwards } else { Order::Anywhere };
+            let backend = MmapBackend::new(fd, buffers, orders.extent.start + orders.extent.length, protection, order)?;
             drive(orders, backend, Vec::new(), start, reports)
         }
         EngineKind::Null => {
