@@ -13,6 +13,8 @@ pub mod surface;
 
 mod mechanics;
 mod shape;
+#[cfg(test)]
+mod stopping;
 mod student;
 
 #[cfg(test)]

@@ -68,7 +68,8 @@ Examples:
 const RUN_HELP: &str = "\
 A directory is measured through a scratch file without a name inside it (--size, default 1GiB), filled before the first workload that needs \
 content. A regular file or a block device is only read, unless it is given up with --overwrite or --destroy NAME. Several targets are measured at the same time. Without --precision, --time, --bytes \
-and --ops a workload ends once its rate is known to 2 %, or after 30 s; with --precision alone also after 30 s.
+and --ops a workload ends once its rate is known to 2 %, or after 30 s; with --precision alone also after 30 s. A rate \
+counts as known after 7.5 s at the earliest (with less than 30 s of --time after a quarter of it), since what disturbs a disk now and then takes that long to show.
 
 A plan file holds workloads that run in order, or at the same time (together = true), with the flags' names as keys: see docs/plans. Flags beside it replace what stands at its top \
 (targets, --seed, --size, --note) and the engine. Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.

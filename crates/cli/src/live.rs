@@ -17,8 +17,6 @@ use std::time::{Duration, Instant};
 
 /// Judging the precision takes a millisecond on a long series: often enough, and far from the workers' time.
 const JUDGE_EVERY: Duration = Duration::from_millis(250);
-/// A workload is not ended before this share of its time, however steady it is: tails need samples.
-const SHARE_MIN: f64 = 0.25;
 
 /// Narrower terminals have no room for the bar beside the figures.
 const COLUMNS_WITH_BAR: usize = 76;
@@ -213,12 +211,11 @@ impl Live {
             return false;
         }
         self.judged[place] = Instant::now();
-        let share = workload.stop.time_ns.map_or(1.0, |time| progress.elapsed_ns as f64 / time.max(1) as f64);
         // A layout that ends before the file is full would leave the rest to an unmeasured fill.
         // The series is the sum over all targets, and a workload that lays out has nothing but scratch files.
         let content_bytes = self.plan.scratch_bytes.unwrap_or(0).saturating_mul(self.plan.targets.len() as u64);
         let laid_out = workload.layout == Layout::Needed || progress.series.total().bytes >= content_bytes;
-        share >= SHARE_MIN && laid_out && estimate::precise_enough(progress.series, goal)
+        laid_out && estimate::may_end(progress.series, progress.elapsed_ns, workload.stop.time_ns, goal)
     }
 }
 
