@@ -138,6 +138,7 @@ fn measurement(name: &str, read_permille: u16, access: Access, (block_bytes, dep
         missed_starts: None,
         punted: Some(false),
         verify: None,
+        hang: None,
         stopped: StopReason::Precision,
     }
 }

@@ -115,6 +115,7 @@ fn measurement_record(m: &Measurement, plan: &Plan) -> MeasurementRecord {
         missed_starts: m.missed_starts,
         punted: m.punted,
         verify: m.verify.clone(),
+        hang: m.hang,
         stopped: m.stopped,
         reproduce: String::new(),
     }

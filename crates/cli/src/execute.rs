@@ -16,6 +16,7 @@ use diskproof_model::progress::Control;
 use diskproof_model::record::{Record, Tool};
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::{format_duration, parse_duration};
 use diskproof_report::terminal::budget_line;
 use diskproof_target::{Admission, Consent, Intent, OpenTarget, admit, host_facts};
 
@@ -63,10 +64,13 @@ pub struct Outcome {
     pub record: Record,
     /// Why it ended early, if by an error.
     pub failure: Option<Failure>,
+    /// Paths of the targets that do not answer, and may hold up the end of this process.
+    pub hung: Vec<String>,
 }
 
 /// Runs the plan. An error before the first workload is an `Err`; a later one is part of the outcome, with everything measured before.
 pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> {
+    let give_up_after_ns = give_up_after_ns()?;
     let Run { plan, identities, consent, filling, expected, note, health, voice } = run;
     let admissions = vet(&plan, &identities, expected, consent)?;
     admissions.iter().filter_map(Admission::hint).for_each(|hint| voice.say(&hint));
@@ -79,11 +83,13 @@ pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> 
     let run_id = run_id();
     let mut live = Live::new(&plan, voice, interrupt.clone());
     let session = Session::new(plan.seed);
+    let session = give_up_after_ns.map_or(session, |ns| session.giving_up_after(ns));
     let mut work = Work { session, plan: &plan, filling, targets: &mut targets, measurements: Vec::new(), surface: None };
     let ended = work.all(&mut live);
     live.finish();
     let Work { measurements, surface, .. } = work;
-    settle(&targets, &ended, voice);
+    settle(&targets, voice);
+    let hung = targets.iter().filter(|target| target.is_left_open()).map(|target| target.identity().path.clone()).collect();
     let ended_early = match &ended {
         Ok(None) => None,
         Ok(Some(why)) => Some(why.clone()),
@@ -93,16 +99,22 @@ pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> 
     let partial = ended_early.is_some();
     let facts =
         RunFacts { tool, run_id, started, partial, ended_early, note, host, clock, plan: plan.clone(), targets: identities, health };
-    Ok(Outcome { record: judge(facts, &measurements, surface.as_ref(), expected), failure: ended.err().map(Failure::Run) })
+    Ok(Outcome { record: judge(facts, &measurements, surface.as_ref(), expected), failure: ended.err().map(Failure::Run), hung })
 }
 
 /// What was given up is made durable before it is let go, so that nothing of ours is still on its way when somebody else takes it. A target that
 /// hangs would hang this too.
-fn settle(targets: &[OpenTarget], ended: &Result<Option<String>, RunError>, voice: Voice) {
-    if !matches!(ended, Err(RunError::Stalled { .. })) {
-        let failures = targets.iter().filter(|target| !target.is_scratch()).filter_map(|target| target.write_back().err());
-        failures.for_each(|error| voice.say(&error.to_string()));
-    }
+fn settle(targets: &[OpenTarget], voice: Voice) {
+    let answering = targets.iter().filter(|target| !target.is_scratch() && !target.is_left_open());
+    answering.filter_map(|target| target.write_back().err()).for_each(|error| voice.say(&error.to_string()));
+}
+
+/// How long a target may leave requests without an answer after the end of a workload. A multipath that queues while it has no path, say, needs longer.
+const GIVE_UP_AFTER: &str = "DISKPROOF_GIVE_UP_AFTER";
+fn give_up_after_ns() -> Result<Option<u64>, Failure> {
+    let Some(text) = std::env::var_os(GIVE_UP_AFTER).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let text = text.to_string_lossy();
+    parse_duration(&text).map(Some).map_err(|error| Failure::Usage(format!("{GIVE_UP_AFTER}={text}: {error}")))
 }
 
 /// Everything that can be said against a plan before it begins: thresholds that it cannot answer, targets that the gate refuses. Opens nothing for
@@ -219,17 +231,23 @@ impl Work<'_> {
     }
 
     fn ended_early(&self, measured: &[Measurement]) -> Option<String> {
-        measured.iter().find_map(|m| match m.stopped {
-            StopReason::Interrupted => Some(INTERRUPTED.to_owned()),
-            StopReason::Errors => {
-                let errors: Vec<String> =
-                    m.ops.values().flat_map(|op| op.errors.iter()).map(|(errno, n)| format!("{n} × {errno}")).collect();
-                let names = m.ops.values().flat_map(|op| op.errors.keys()).map(String::as_str);
-                let path = self.targets.get(m.target).map_or("", |t| t.identity().path.as_str());
-                let name = &m.workload.name;
-                Some(format!("{path} failed too often while '{name}' ran ({}); {}", errors.join(", "), remedy(names)))
-            }
-            _ => None,
+        let path = |m: &Measurement| self.targets.get(m.target).map_or("", |t| t.identity().path.as_str());
+        let hung = |m: &Measurement| {
+            let (path, name, lasted) = (path(m), &m.workload.name, format_duration(m.hang?.lasted_ns));
+            Some(format!("{path} did not answer any more while '{name}' ran and was given up after {lasted}; see the kernel log (dmesg)"))
+        };
+        measured.iter().find_map(hung).or_else(|| {
+            measured.iter().find_map(|m| match m.stopped {
+                StopReason::Interrupted => Some(INTERRUPTED.to_owned()),
+                StopReason::Errors => {
+                    let errors: Vec<String> =
+                        m.ops.values().flat_map(|op| op.errors.iter()).map(|(errno, n)| format!("{n} × {errno}")).collect();
+                    let names = m.ops.values().flat_map(|op| op.errors.keys()).map(String::as_str);
+                    let (path, name) = (path(m), &m.workload.name);
+                    Some(format!("{path} failed too often while '{name}' ran ({}); {}", errors.join(", "), remedy(names)))
+                }
+                _ => None,
+            })
         })
     }
 }

@@ -24,6 +24,10 @@ const BAR_COLUMNS: usize = 16;
 /// How often it is told where a scan could go on: after another fiftieth of its time, so that little is lost and a day of it fits a few screens.
 const RESUME_SHARE: u32 = 50;
 const RESUME_EVERY: std::ops::RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_secs(600);
+/// Without an answer for so long, the moving line says so: shorter is what disks do.
+const SILENCE_SHOWN_NS: u64 = 2_000_000_000;
+/// A plain line says so first after this, and then after twice as long each time.
+const SILENCE_TOLD_NS: u64 = 10_000_000_000;
 /// The step of a survey whose pace is told in requests, not in bytes.
 const ACCESS_STEP: &str = "access times";
 
@@ -39,6 +43,8 @@ pub struct Live {
     judged: Vec<Instant>,
     /// For each of them, operations per second in its last second, and how much of it is done.
     readings: Vec<(f64, f64)>,
+    /// How long nothing is completed before a line says so.
+    silence_told_ns: u64,
     /// Step of the survey that was told last.
     step: String,
     /// When it was last told where a scan could go on.
@@ -57,6 +63,7 @@ impl Live {
             current: 0..0,
             judged: Vec::new(),
             readings: Vec::new(),
+            silence_told_ns: SILENCE_TOLD_NS,
             step: String::new(),
             resume_told: Instant::now(),
         }
@@ -160,6 +167,29 @@ impl Live {
         }
     }
 
+    /// For how long nothing was completed, where that is long.
+    fn silence(&self, progress: &Progress<'_>, least_ns: u64) -> Option<String> {
+        let silence = progress.silence.filter(|silence| silence.length_ns >= least_ns)?;
+        let on = match self.plan.targets.get(silence.target) {
+            Some(path) if self.plan.targets.len() > 1 => format!(" from {path}"),
+            _ => String::new(),
+        };
+        Some(format!("no answer{on} for {}", format_duration(silence.length_ns / 1_000_000_000 * 1_000_000_000)))
+    }
+
+    /// Tells a long silence where no line moves.
+    fn tell_silence(&mut self, progress: &Progress<'_>) {
+        if self.voice != Voice::Lines {
+            return;
+        }
+        if let Some(text) = self.silence(progress, self.silence_told_ns) {
+            self.silence_told_ns *= 2;
+            complain(&format!("{}: {text}", progress.name));
+        } else if progress.silence.is_some_and(|silence| silence.length_ns < SILENCE_TOLD_NS) {
+            self.silence_told_ns = SILENCE_TOLD_NS;
+        }
+    }
+
     /// The moving line of a survey: step, bar, time left, rate.
     fn survey_reading(progress: &Progress<'_>) -> String {
         let done = progress.done.unwrap_or(0.0).clamp(0.0, 1.0);
@@ -191,14 +221,15 @@ impl Live {
         };
         let left = self.left_ns(done).map(|left| format!("{} left", format_duration(left)));
         let (step, all) = (self.current.start + 1, self.plan.workloads.len().max(1));
+        let silence = self.silence(progress, SILENCE_SHOWN_NS);
         if is_joint {
             let each =
                 self.group().workloads.iter().zip(&self.readings).map(|(w, (rate, _))| format!("{} {}/s", w.name, format_rate(*rate)));
-            let figures = what.into_iter().chain(left).chain(each).collect::<Vec<_>>().join(", ");
+            let figures = silence.into_iter().chain(what).chain(left).chain(each).collect::<Vec<_>>().join(", ");
             return format!("{step}-{}/{all} {}{figures}", self.current.end, bar(done));
         }
         let rate = [Some(format!("{}/s", format_rate(ops))), Some(format_throughput(bytes))];
-        let figures = [what, left].into_iter().chain(rate).flatten().collect::<Vec<_>>().join(", ");
+        let figures = [silence, what, left].into_iter().chain(rate).flatten().collect::<Vec<_>>().join(", ");
         let name = self.plan.workloads.get(self.current.start).map_or(progress.name, |workload| &workload.name);
         format!("{step}/{all} {name:<18} {}{figures}", bar(done))
     }
@@ -236,9 +267,7 @@ fn bar(done: f64) -> String {
 
 impl Watch for Live {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
-        if self.interrupt.signal().is_some() {
-            return Control::Interrupt;
-        }
+        self.tell_silence(progress);
         if self.voice == Voice::Lines && progress.phase == Phase::Survey && progress.name != self.step {
             progress.name.clone_into(&mut self.step);
             complain(&format!("survey: {}", progress.name));
@@ -250,6 +279,9 @@ impl Watch for Live {
         if self.line.as_ref().is_some_and(MovingLine::is_due) {
             let reading = self.reading(progress);
             self.line.iter_mut().for_each(|line| line.show(&reading));
+        }
+        if self.interrupt.signal().is_some() {
+            return Control::Interrupt;
         }
         if self.known_well_enough(progress) { Control::Enough } else { Control::Continue }
     }

@@ -4,7 +4,7 @@ use crate::args::Measuring;
 use crate::execute::{Filling, Outcome, Run, execute, vet};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
-use crate::output::{Savings, Voice, deliver, show_plan};
+use crate::output::{Savings, Voice, deliver, leave_stdout, show_plan};
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -39,7 +39,12 @@ pub fn measure(job: Job<'_>, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let voice = Voice::of(measuring);
     let (expected, health) = (&measuring.expected, &measuring.health);
     let outcome = execute(Run { plan, identities, consent: &consent, filling, expected, note, health, voice }, interrupt)?;
-    deliver(&outcome.record, &savings, measuring)?;
+    let delivered = deliver(&outcome.record, &savings, measuring);
+    if !outcome.hung.is_empty() {
+        voice.say(&may_stay(&outcome.hung));
+        leave_stdout();
+    }
+    delivered?;
     conclude(outcome, interrupt)
 }
 
@@ -53,6 +58,15 @@ pub fn keep_target(output: &Path, identities: &[TargetIdentity]) -> Result<(), F
         true => Err(Failure::Usage(format!("-o {}: is the target itself, which would be lost; name another file", output.display()))),
         false => Ok(()),
     }
+}
+
+/// The program is done, and is seen all the same.
+fn may_stay(hung: &[String]) -> String {
+    format!(
+        "{} has not answered yet. Nothing is lost by that, but this process may stay until it does: while the kernel waits for the disk (state D \
+         of ps) not even kill -9 ends a process",
+        hung.join(", ")
+    )
 }
 
 /// The exit code of a run that has been printed.

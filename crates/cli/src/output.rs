@@ -120,6 +120,14 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow
     write(&mut out).and_then(|()| out.flush()).context("stdout: the result could not be written")
 }
 
+/// Lets go of stdout, so that whoever reads it sees its end now, although the process may last.
+pub fn leave_stdout() {
+    if let Ok(nowhere) = File::options().write(true).open("/dev/null") {
+        // It stays as it is otherwise.
+        let _ = rustix::stdio::dup2_stdout(nowhere);
+    }
+}
+
 /// The page in the characters that the locale knows.
 fn in_locale(page: &str) -> String {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok());

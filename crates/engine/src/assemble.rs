@@ -7,7 +7,7 @@ use crate::tally::errno_name;
 use crate::worker::{Ending, Yield};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
-    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS,
+    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Measurement, OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS,
     Starvation, StopReason, ZeroSample,
 };
 use diskproof_model::plan::{Layout, Workload};
@@ -43,6 +43,8 @@ pub struct Closing {
     pub unwritten_bytes: Option<u64>,
     /// What the watcher said last.
     pub told: Control,
+    /// What was never answered.
+    pub hang: Option<Hang>,
     /// How long, from the end of the warm-up, all workloads that ran together with this one measured; `None` where it ran alone.
     pub all_until_ns: Option<u64>,
 }
@@ -52,7 +54,10 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
     let Closing { workload, extent, measure_ns, .. } = closing;
     let mut ops: BTreeMap<OpKind, OpMeasurement> = BTreeMap::new();
     let (mut asked, mut zero_blocks, mut late) = (ByteCount::default(), ZeroSample::default(), 0);
-    let stopped = stop_reason(&workload, closing.told, &yields);
+    let stopped = match closing.hang {
+        Some(_) if closing.told != Control::Interrupt => StopReason::Hung,
+        _ => stop_reason(&workload, closing.told, &yields),
+    };
     let (flow_ns, edge) = within(closing.all_until_ns, flow(&yields, measure_ns), &yields);
     let (mut depth, mut dead_ns) = (0.0, 0.0);
     let starved = starvation(&yields, measure_ns);
@@ -104,6 +109,7 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
         missed_starts: workload.rate.map(|_| late),
         punted: closing.punted,
         verify: None,
+        hang: closing.hang.map(|hang| Hang { since_ns: hang.since_ns.saturating_sub(closing.origin_ns), ..hang }),
         stopped,
         workload,
     }

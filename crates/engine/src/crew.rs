@@ -2,16 +2,18 @@
 
 use crate::clock::{Clock, MonotonicClock};
 use crate::failure::RunError;
+use crate::hang::{Asked, give_up, join};
+use crate::interim::{SharedInterim, look_into};
 use crate::limits::{after_write_of, allowance_of, largest_block, schedule_of, within_part};
 use crate::pacer::Pacer;
 use crate::pattern::{Cursors, Pattern};
-use crate::run::Prepared;
+use crate::run::{Prepared, Session};
 use crate::spawn::{Orders, Report, Start, spawn};
 use crate::worker::{Ending, Yield};
 use diskproof_model::group::Group;
-use diskproof_model::measurement::{CpuTime, SERIES_INTERVAL_NS};
+use diskproof_model::measurement::{CpuTime, Hang, SERIES_INTERVAL_NS};
 use diskproof_model::plan::{Access, EngineKind, Workload};
-use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::TimeSeries;
 use diskproof_target::OpenTarget;
 use std::io;
@@ -23,9 +25,6 @@ use std::time::Duration;
 
 /// How often the watcher is asked.
 pub const TICK: Duration = Duration::from_millis(50);
-/// A target that does not answer for this long after everything was told to end is given up. Longer than the kernel's own timeout for SCSI
-/// commands (30 s), so that its error arrives first.
-pub const STALL_NS: u64 = 45_000_000_000;
 /// From the decision to start to the common start: long enough for every thread to wake up.
 const LEAD_NS: u64 = 300_000;
 
@@ -47,6 +46,8 @@ pub struct Post<'a> {
 /// The threads of all posts.
 pub struct Crew<'a> {
     group: Group<'a>,
+    /// [`crate::hang::STALL_NS`], or what was asked for.
+    stall_ns: u64,
     posts: &'a [Post<'a>],
     reports: Receiver<Report>,
     starts: Vec<Sender<Start>>,
@@ -62,17 +63,35 @@ pub struct Crew<'a> {
     pub pacers: Vec<Option<Pacer>>,
     /// For each post, the CPU time of its threads.
     pub cpu: Vec<CpuTime>,
+    /// For each post, what the target never answered.
+    pub hangs: Vec<Option<Hang>>,
     /// For each post, the threads that are not home yet.
     working: Vec<usize>,
+    hands: Vec<Hand>,
+}
+
+/// A thread, as seen from here.
+struct Hand {
+    post: usize,
+    interim: SharedInterim,
+    whereabouts: Whereabouts,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whereabouts {
+    AtWork,
+    /// Its result is here, or it was given up.
+    Home,
 }
 
 impl<'a> Crew<'a> {
     /// Starts all threads, and waits until each has its backend. `posts` holds, workload by workload, one per target.
-    pub fn start(seed: u64, group: Group<'a>, posts: &'a [Post<'a>]) -> Result<Self, RunError> {
+    pub fn start(Session { seed, stall_ns, .. }: Session, group: Group<'a>, posts: &'a [Post<'a>]) -> Result<Self, RunError> {
         let (sender, reports) = channel();
         let targets = posts.len() / group.workloads.len();
         let mut crew = Self {
             group,
+            stall_ns,
             posts,
             reports,
             starts: Vec::new(),
@@ -82,7 +101,9 @@ impl<'a> Crew<'a> {
             yields: posts.iter().map(|_| Vec::new()).collect(),
             pacers: posts.iter().map(|post| post.workload.rate.map(|rate| Pacer::new(0, rate))).collect(),
             cpu: vec![CpuTime::default(); posts.len()],
+            hangs: vec![None; posts.len()],
             working: vec![0; posts.len()],
+            hands: Vec::new(),
         };
         let workloads: Vec<Arc<Workload>> = group.workloads.iter().map(|workload| Arc::new(workload.clone())).collect();
         for (index, post) in posts.iter().enumerate() {
@@ -102,12 +123,15 @@ impl<'a> Crew<'a> {
                 outcome = open.for_worker().map(|fd| descriptions.push(fd)).map_err(RunError::from);
             }
             let fd = descriptions.last().map_or(open.fd(), AsFd::as_fd);
-            for orders in worker {
+            for mut orders in worker {
+                orders.number = self.hands.len();
+                let interim = Arc::clone(&orders.interim);
                 let (start, started) = channel();
                 outcome = outcome.and_then(|()| spawn(orders, fd, started, sender.clone()).map_err(RunError::Thread));
                 if outcome.is_ok() {
                     self.starts.push(start);
                     self.working[index] += 1;
+                    self.hands.push(Hand { post: index, interim, whereabouts: Whereabouts::AtWork });
                 }
             }
         }
@@ -141,6 +165,7 @@ impl<'a> Crew<'a> {
                 }
                 threads_of_worker.push(Orders {
                     post,
+                    number: 0,
                     workload: Arc::clone(workload),
                     kind: prepared.selection.kind,
                     cache: prepared.cache.used,
@@ -156,6 +181,7 @@ impl<'a> Crew<'a> {
                     stream,
                     stop: Arc::clone(&self.stops[target]),
                     published: Arc::clone(&self.published[member]),
+                    interim: SharedInterim::default(),
                 });
             }
             all.push(threads_of_worker);
@@ -172,7 +198,7 @@ impl<'a> Crew<'a> {
                     self.features[post] = features;
                     continue;
                 }
-                Ok(Report::Failed(post, source)) => self.error(post, source),
+                Ok(Report::Failed(number, source)) => self.error(number, source),
                 Ok(Report::Done(..)) | Err(_) => RunError::Thread(io::Error::other("a worker ended before it began")),
             };
             outcome = outcome.and(Err(failure));
@@ -180,7 +206,8 @@ impl<'a> Crew<'a> {
         outcome
     }
 
-    fn error(&self, post: usize, source: io::Error) -> RunError {
+    fn error(&self, number: usize, source: io::Error) -> RunError {
+        let post = self.hands[number].post;
         worker_error(self.posts[post].workload, self.posts[post].open, source)
     }
 
@@ -202,23 +229,25 @@ impl<'a> Crew<'a> {
         let mut known = vec![false; self.group.workloads.len()];
         while self.working.iter().any(|working| *working > 0) {
             match self.reports.recv_timeout(TICK) {
-                Ok(Report::Done(post, done, cpu)) => self.come_home(post, *done, cpu),
-                Ok(Report::Failed(post, source)) => {
-                    failure.get_or_insert(self.error(post, source));
-                    self.working[post] -= 1;
+                // Given up, and answered after all: too late.
+                Ok(Report::Done(number, ..) | Report::Failed(number, _)) if self.hands[number].whereabouts == Whereabouts::Home => {}
+                Ok(Report::Done(number, done, cpu)) => self.come_home(number, *done, cpu),
+                Ok(Report::Failed(number, source)) => {
+                    failure.get_or_insert(self.error(number, source));
+                    self.leave(number);
                     self.stop_all();
                 }
                 Ok(Report::Ready(..)) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             let now = MonotonicClock.now();
-            if told == Control::Continue {
-                told = self.tick(phase, start, now, &mut known, watch);
-                if told != Control::Continue {
-                    self.stop_all();
-                }
+            // Told to end, too: it is worth knowing what the end waits for.
+            let control = self.tick(phase, start, now, &mut known, watch);
+            if told == Control::Continue && control != Control::Continue {
+                told = control;
+                self.stop_all();
             }
-            self.give_up_stalled(start, now, &mut ending_since)?;
+            self.give_up_stalled(start, now, &mut ending_since);
         }
         failure.map_or(Ok(told), Err)
     }
@@ -227,13 +256,21 @@ impl<'a> Crew<'a> {
         self.stops.iter().for_each(|stop| stop.store(true, Ordering::Relaxed));
     }
 
+    /// Notes that a thread works no more; its post.
+    fn leave(&mut self, number: usize) -> usize {
+        let hand = &mut self.hands[number];
+        hand.whereabouts = Whereabouts::Home;
+        self.working[hand.post] -= 1;
+        hand.post
+    }
+
     /// With its last thread a post is over. Where it was done before its time, or given up, the others on its target end too: from here on their figures
     /// would be those of another load.
-    fn come_home(&mut self, post: usize, done: Yield, cpu: CpuTime) {
+    fn come_home(&mut self, number: usize, done: Yield, cpu: CpuTime) {
+        let post = self.leave(number);
         self.yields[post].push(done);
         self.cpu[post].user_ns += cpu.user_ns;
         self.cpu[post].system_ns += cpu.system_ns;
-        self.working[post] -= 1;
         let is_early = |y: &Yield| matches!(y.ending, Ending::Allowance | Ending::Errors(_));
         let is_over = self.working[post] == 0 && self.yields[post].iter().all(is_early);
         if is_over && !self.group.is_alone() {
@@ -241,25 +278,38 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// An error where a target has not answered for too long after it was time to end.
-    fn give_up_stalled(&self, start: Start, now: u64, ending_since: &mut [Option<u64>]) -> Result<(), RunError> {
+    /// Gives up each target that has not answered for too long after it was time to end: what its threads have shown comes home without them. Nothing
+    /// more may be asked of it then.
+    fn give_up_stalled(&mut self, start: Start, now: u64, ending_since: &mut [Option<u64>]) {
         for (target, since) in ending_since.iter_mut().enumerate() {
             if since.is_none() && (now >= start.schedule.end_ns || self.stops[target].load(Ordering::Relaxed)) {
                 *since = Some(now);
             }
-            let left = self.posts.iter().zip(&self.working).find(|(post, working)| post.target == target && **working > 0);
-            if let (Some((post, _)), true) = (left, since.is_some_and(|since| now - since > STALL_NS)) {
-                let path = post.open.identity().path.clone();
-                return Err(RunError::Stalled { path, workload: post.workload.name.clone(), seconds: STALL_NS / 1_000_000_000 });
+            let Some(since) = since.filter(|since| now - since > self.stall_ns) else { continue };
+            let ending = if since >= start.schedule.end_ns { (Ending::Time, start.schedule.end_ns) } else { (Ending::Told, since) };
+            let is_stuck = |hand: &Hand| hand.whereabouts == Whereabouts::AtWork && self.posts[hand.post].target == target;
+            let stuck: Vec<usize> = (0..self.hands.len()).filter(|number| is_stuck(&self.hands[*number])).collect();
+            if !stuck.is_empty() {
+                self.stops[target].store(true, Ordering::Relaxed);
+                self.posts.iter().filter(|post| post.target == target).for_each(|post| post.open.leave_open());
+            }
+            for number in stuck {
+                let post = self.leave(number);
+                let Post { workload, prepared, .. } = self.posts[post];
+                let (start_ns, measure_ns) = (start.at_ns, start.schedule.measure_ns);
+                let asked = Asked { workload, engine: prepared.selection.kind, start_ns, measure_ns, ending };
+                let (done, hang) = give_up(&self.hands[number].interim, asked, now);
+                self.hangs[post] = Some(join(self.hangs[post], hang));
+                self.yields[post].push(done);
             }
         }
-        Ok(())
     }
 
     /// Shows the watcher every workload, and says what it makes of them together.
     fn tick(&self, phase: Phase, start: Start, now: u64, known: &mut [bool], watch: &mut dyn Watch) -> Control {
+        let silence = self.silence(start, now);
         for (member, known) in known.iter_mut().enumerate() {
-            match self.tick_one(member, phase, start, now, watch) {
+            match self.tick_one(member, (phase, silence), start, now, watch) {
                 Control::Interrupt => return Control::Interrupt,
                 Control::Enough => *known = true,
                 Control::Continue => {}
@@ -268,7 +318,25 @@ impl<'a> Crew<'a> {
         if self.group.is_known(known) { Control::Enough } else { Control::Continue }
     }
 
-    fn tick_one(&self, member: usize, phase: Phase, start: Start, now: u64, watch: &mut dyn Watch) -> Control {
+    /// The target that is still at work and has completed nothing for longest.
+    fn silence(&self, start: Start, now: u64) -> Option<Silence> {
+        let mut last_ns = vec![None; self.stops.len()];
+        for hand in self.hands.iter().filter(|hand| self.working[hand.post] > 0) {
+            let last = &mut last_ns[self.posts[hand.post].target];
+            *last = (*last).max(Some(look_into(&hand.interim).last_ns.max(start.at_ns)));
+        }
+        let silences = last_ns.iter().enumerate().filter_map(|(target, last)| last.map(|last| (target, now.saturating_sub(last))));
+        silences.map(|(target, length_ns)| Silence { target, length_ns }).max_by_key(|silence| silence.length_ns)
+    }
+
+    fn tick_one(
+        &self,
+        member: usize,
+        (phase, silence): (Phase, Option<Silence>),
+        start: Start,
+        now: u64,
+        watch: &mut dyn Watch,
+    ) -> Control {
         let workload = &self.group.workloads[member];
         let series = self.published[member].lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (phase, since) = match phase {
@@ -286,7 +354,7 @@ impl<'a> Crew<'a> {
             share(total.ops, all(workload.stop.ops)),
         ];
         let done = limits.into_iter().flatten().reduce(f64::max).map(|share| share.min(1.0));
-        watch.tick(&Progress { name: &workload.name, phase, elapsed_ns, done, series: &series, resume_bytes: None })
+        watch.tick(&Progress { name: &workload.name, phase, elapsed_ns, done, series: &series, silence, resume_bytes: None })
     }
 }
 

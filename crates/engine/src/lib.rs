@@ -11,6 +11,8 @@ pub mod clock;
 mod crew;
 mod failure;
 mod feed;
+mod hang;
+mod interim;
 mod ledger;
 mod limits;
 mod pacer;

@@ -5,6 +5,7 @@ use crate::assemble::{Closing, assemble, flow_ns};
 use crate::clock::{Clock, MonotonicClock};
 use crate::crew::{Crew, Post, worker_error};
 use crate::failure::RunError;
+use crate::hang::STALL_NS;
 use crate::ledger::{BLOCKS_MAX, Ledger};
 use crate::limits::largest_block;
 use crate::pattern::Extent;
@@ -33,6 +34,7 @@ const LAYOUT_DEPTH: u32 = 8;
 pub struct Session {
     pub(crate) origin_ns: u64,
     pub(crate) seed: u64,
+    pub(crate) stall_ns: u64,
 }
 
 /// Whether a scratch file was written to, so that a workload finds its content.
@@ -59,7 +61,12 @@ pub struct Prepared {
 impl Session {
     /// Time zero is now.
     pub fn new(seed: u64) -> Self {
-        Self { origin_ns: MonotonicClock.now(), seed }
+        Self { origin_ns: MonotonicClock.now(), seed, stall_ns: STALL_NS }
+    }
+
+    /// Gives a target up that does not answer for so long after it was time to end; without this, for 45 s.
+    pub fn giving_up_after(self, stall_ns: u64) -> Self {
+        Self { stall_ns, ..self }
     }
 
     /// Runs one workload on all targets at the same time. One measurement per target, in order.
@@ -126,6 +133,10 @@ impl Session {
         let prepared = self.prepare(&workload, &mut targets[0], watch)?;
         let group = Group::alone(&workload);
         let measurements = self.measure(group, &[&targets[0]], &[prepared], Phase::Layout, watch)?;
+        if let Some(hang) = measurements[0].hang {
+            let path = targets[0].identity().path.clone();
+            return Err(RunError::Stalled { path, workload: workload.name, seconds: hang.lasted_ns / 1_000_000_000 });
+        }
         mark_laid_out(&mut targets[0], &measurements[0]);
         let errors: Vec<&str> = measurements[0].ops.values().flat_map(|op| op.errors.keys()).map(String::as_str).collect();
         if !errors.is_empty() {
@@ -215,7 +226,7 @@ impl Session {
             .map(|((member, target), (open, prepared))| Post { workload: &group.workloads[member], member, target, open, prepared })
             .collect();
         let snapshots: Vec<Snapshot> = targets.iter().map(|target| Snapshot::take(target.identity())).collect();
-        let mut crew = Crew::start(self.seed, group, &posts)?;
+        let mut crew = Crew::start(*self, group, &posts)?;
         let cpu_before = crate::usage::process();
         let start = crew.release();
         let told = crew.follow(phase, start, watch)?;
@@ -239,7 +250,7 @@ impl Session {
         let mut measurements = Vec::new();
         for (index, post) in posts.iter().enumerate() {
             let fellows = || posts.iter().enumerate().filter(|(other, fellow)| *other != index && fellow.target == post.target);
-            let wanted = wants_final_sync(post.workload, post.prepared.cache.used);
+            let wanted = wants_final_sync(post.workload, post.prepared.cache.used) && !post.open.is_left_open();
             // One call makes durable what all of them wrote, and nothing of it is before. So its time counts for each of them in full, as the time before
             // it does, and their rates add up to what the disk wrote in it.
             syncs[index] = wanted.then(|| fellows().find_map(|(other, _)| syncs[other]).unwrap_or_else(|| final_sync(post.open)));
@@ -263,6 +274,7 @@ impl Session {
                 punted: post.prepared.selection.punted,
                 unwritten_bytes: post.prepared.unwritten_bytes,
                 told,
+                hang: crew.hangs[index],
                 all_until_ns: fellows().map(|(other, _)| ends[other]).min(),
             };
             measurements.push(assemble(closing, std::mem::take(&mut crew.yields[index])));
@@ -288,7 +300,7 @@ impl Session {
         watch: &mut dyn Watch,
     ) -> Result<(), RunError> {
         let Some(ledger) = &prepared.ledger else { return Ok(()) };
-        if prepared.selection.kind == EngineKind::Null {
+        if prepared.selection.kind == EngineKind::Null || target.is_left_open() {
             return Ok(());
         }
         if prepared.cache.used != CachePolicy::Direct {

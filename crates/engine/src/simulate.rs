@@ -105,8 +105,15 @@ pub fn simulate(workload: &Workload, disk: FakeDisk, seed: u64, watch: &mut dyn 
         next_tick = clock.now() + 50_000_000;
         let series = published.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let phase = if clock.now() < schedule.measure_ns { Phase::Warmup } else { Phase::Measure };
-        told =
-            watch.tick(&Progress { name: &workload.name, phase, elapsed_ns: clock.now(), done: None, series: &series, resume_bytes: None });
+        told = watch.tick(&Progress {
+            name: &workload.name,
+            phase,
+            elapsed_ns: clock.now(),
+            done: None,
+            series: &series,
+            silence: None,
+            resume_bytes: None,
+        });
         stop.store(told != Control::Continue, Ordering::Relaxed);
     }
     let closing = Closing {
@@ -129,6 +136,7 @@ pub fn simulate(workload: &Workload, disk: FakeDisk, seed: u64, watch: &mut dyn 
         punted: None,
         unwritten_bytes: Some(0),
         told,
+        hang: None,
         all_until_ns: None,
     };
     Ok(assemble(closing, vec![worker.finish()]))

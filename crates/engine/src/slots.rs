@@ -1,6 +1,7 @@
 //! The requests that a worker may have in flight, and which of them are free.
 
 use crate::pattern::Direction;
+use diskproof_model::measurement::OpKind;
 
 /// What a slot is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,29 @@ pub struct Timing {
     pub sync_start_ns: u64,
     /// Generation of the block that is being written (verified workloads); 0 where there is none.
     pub generation: u32,
+}
+
+/// A request in flight, for whoever asks what a worker waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InFlight {
+    /// What it is counted as.
+    pub kind: OpKind,
+    /// Before its submission.
+    pub since_ns: u64,
+}
+
+/// A sync that follows a write began after it.
+fn began_ns(slot: &Slot, timing: &Timing) -> u64 {
+    if slot.stage == Stage::Sync { timing.sync_start_ns } else { slot.start_ns }
+}
+
+/// What a request in this stage is counted as.
+pub fn kind_of(stage: Stage) -> OpKind {
+    match stage {
+        Stage::Transfer(Direction::Read) => OpKind::Read,
+        Stage::Transfer(Direction::Write) | Stage::WriteBack => OpKind::Write,
+        Stage::Sync => OpKind::Sync,
+    }
 }
 
 /// All slots of a worker; the one freed last is used next, while it is in the CPU's cache.
@@ -97,13 +121,21 @@ impl Slots {
         self.free_len += 1;
     }
 
+    /// The requests in flight.
+    pub fn all_in_flight(&self) -> Vec<InFlight> {
+        self.busy().map(|(slot, timing)| InFlight { kind: kind_of(slot.stage), since_ns: began_ns(slot, timing) }).collect()
+    }
+
     /// How long the operations in flight have taken up to `at_ns`, added up: a sync counts from its own start, as the write before it is done.
     pub fn in_flight_ns(&self, at_ns: u64) -> u64 {
+        self.busy().map(|(slot, timing)| at_ns.saturating_sub(began_ns(slot, timing))).sum()
+    }
+
+    /// The slots that are not free.
+    fn busy(&self) -> impl Iterator<Item = (&Slot, &Timing)> {
         let mut is_free = vec![false; self.slots.len()];
         self.free[..self.free_len].iter().for_each(|index| is_free[*index as usize] = true);
-        let busy = self.slots.iter().zip(&self.timings).zip(is_free).filter(|(_, is_free)| !is_free);
-        let start = |slot: &Slot, timing: &Timing| if slot.stage == Stage::Sync { timing.sync_start_ns } else { slot.start_ns };
-        busy.map(|((slot, timing), _)| at_ns.saturating_sub(start(slot, timing))).sum()
+        self.slots.iter().zip(&self.timings).zip(is_free).filter(|(_, is_free)| !is_free).map(|(busy, _)| busy)
     }
 
     /// Slots in flight.

@@ -11,6 +11,7 @@ use crate::backend::uring::{RingShape, UringBackend};
 use crate::buffers::Buffers;
 use crate::clock::{Clock, WorkerClock};
 use crate::feed::{AfterWrite, Feed};
+use crate::interim::{SharedInterim, look_into};
 use crate::ledger::Ledger;
 use crate::pacer::Pacer;
 use crate::pattern::{Extent, Pattern};
@@ -27,8 +28,10 @@ use std::sync::{Arc, Mutex};
 
 /// What one thread is told before it starts.
 pub struct Orders {
-    /// Index of the post, a workload on a target; comes back with the results.
+    /// Index of the post, a workload on a target.
     pub post: usize,
+    /// Number of the thread among all; comes back with the results.
+    pub number: usize,
     /// The workload, shared by all.
     pub workload: Arc<Workload>,
     /// Which interface.
@@ -57,15 +60,17 @@ pub struct Orders {
     pub stop: Arc<AtomicBool>,
     /// Where it publishes its counts.
     pub published: Arc<Mutex<TimeSeries>>,
+    /// Where it shows what it has measured so far.
+    pub interim: SharedInterim,
 }
 
 /// What a thread says.
 pub enum Report {
     /// It has its backend and waits for the start; its post, and the features that are on.
     Ready(usize, Vec<String>),
-    /// It is done: its post, what it brings home, and the CPU time that it took from the start on.
+    /// It is done: its number, what it brings home, and the CPU time that it took from the start on.
     Done(usize, Box<Yield>, CpuTime),
-    /// It could not go on.
+    /// It could not go on: its number, and why.
     Failed(usize, io::Error),
 }
 
@@ -83,10 +88,10 @@ pub fn spawn(orders: Orders, fd: BorrowedFd<'_>, start: Receiver<Start>, reports
     let name = format!("diskproof-{}", orders.stream);
     let fd = fd.as_raw_fd();
     std::thread::Builder::new().name(name).stack_size(256 << 10).spawn(move || {
-        let post = orders.post;
+        let number = orders.number;
         let report = match own(fd).and_then(|fd| work(orders, fd, &start, &reports)) {
-            Ok((done, cpu)) => Report::Done(post, Box::new(done), cpu),
-            Err(error) => Report::Failed(post, error),
+            Ok((done, cpu)) => Report::Done(number, Box::new(done), cpu),
+            Err(error) => Report::Failed(number, error),
         };
         // Nobody listens any more when the run was given up.
         let _ = reports.send(report);
@@ -99,11 +104,24 @@ pub fn spawn(orders: Orders, fd: BorrowedFd<'_>, start: Receiver<Start>, reports
 fn own(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: unsharing the table changes nothing for other threads; this one makes no assumption on theirs.
     if unsafe { libc::unshare(libc::CLONE_FILES) } == 0 {
+        close_others(fd);
         // SAFETY: the table is this thread's alone now, and so is its entry for `fd`, which was open when the table was copied.
         return Ok(unsafe { OwnedFd::from_raw_fd(fd) });
     }
     // SAFETY: the owner keeps `fd` open until this thread has reported ready.
     unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()
+}
+
+/// Empties a table of the thread's own but for `fd` and standard error: a thread that is stuck in the kernel would keep everything else open, too, other
+/// targets and the pipe that somebody reads the result from.
+fn close_others(fd: RawFd) {
+    let fd = fd as libc::c_uint;
+    for (first, last) in [(0, 1), (3, fd.saturating_sub(1)), (fd + 1, libc::c_uint::MAX)] {
+        if first <= last && !(first..=last).contains(&fd) {
+            // SAFETY: nothing in this thread uses another descriptor than `fd`. Before Linux 5.9 there is no such call, and all stay open.
+            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+        }
+    }
 }
 
 /// Reads and writes of a mix go through different buffers: what was read, which may be zeros, is never written.
@@ -158,6 +176,7 @@ fn drive<B: Backend>(
     let gone = |_| io::Error::other("the run was given up before it began");
     reports.send(Report::Ready(orders.post, features)).map_err(|_| io::Error::other("the run was given up before it began"))?;
     let start = start.recv().map_err(gone)?;
+    look_into(&orders.interim).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
     let before = crate::usage::thread();
     let shift = write_buffer_shift(&orders.workload, orders.depth);
     let caching = if orders.cache == CachePolicy::Buffered { Caching::Dropped } else { Caching::LeftAlone };
@@ -171,7 +190,8 @@ fn drive<B: Backend>(
     }
     let clock = WorkerClock::new();
     clock.wait_until(start.at_ns);
-    let mut worker = Worker::new(backend, clock, feed, start.schedule, orders.stop, orders.published).caching(caching);
+    let worker = Worker::new(backend, clock, feed, start.schedule, orders.stop, orders.published);
+    let mut worker = worker.caching(caching).showing(orders.interim);
     while worker.advance()? == State::Running {}
     let (done, after) = (worker.finish(), crate::usage::thread());
     let since = |after: u64, before: u64| after.saturating_sub(before);

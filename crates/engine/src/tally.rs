@@ -1,8 +1,9 @@
 //! What a worker counts: per kind of operation a histogram, a series, errors. Knows nothing of requests.
 
+use crate::interim::Interim;
 use crate::worker::publish;
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, SERIES_CELLS_MAX};
+use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement};
 use diskproof_model::series::{Cell, TimeSeries};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -196,8 +197,8 @@ impl Tally {
         self.last_ns
     }
 
-    /// Ends the cell that began last; `now` begins the next. The first roll after the warm-up forgets the warm-up.
-    pub fn roll(&mut self, now: u64, published: &Mutex<TimeSeries>) {
+    /// Ends the cell that began last, which goes to `interim`; `now` begins the next. The first roll after the warm-up forgets the warm-up.
+    pub fn roll(&mut self, now: u64, published: &Mutex<TimeSeries>, interim: &mut Interim) {
         self.book_streak();
         let mut total = Cell::default();
         for (lane, kind) in self.lanes.iter_mut().zip(KINDS) {
@@ -212,10 +213,8 @@ impl Tally {
             if !self.measuring || self.series_closed {
                 continue;
             }
-            lane.op.count += cell.ops;
-            lane.op.bytes += cell.bytes;
             if cell != Cell::default() {
-                lane.op.series.add(self.cell_start_ns - self.measure_ns, &cell, SERIES_CELLS_MAX);
+                interim.add(kind, self.cell_start_ns - self.measure_ns, &cell);
             }
             if matches!(kind, OpKind::Read | OpKind::Write) {
                 total.merge(&cell);
@@ -244,24 +243,42 @@ impl Tally {
     }
 
     /// The series ends at `now`: its last cells are filled up with nothing, and what completes later is not added.
-    pub fn close_series(&mut self, now: u64) {
-        if !self.measuring {
-            return;
-        }
-        self.series_closed = true;
-        let length_ns = now.saturating_sub(self.measure_ns);
-        for lane in &mut self.lanes {
-            if length_ns > 0 && !lane.op.series.cells.is_empty() {
-                lane.op.series.add(length_ns - 1, &Cell::default(), SERIES_CELLS_MAX);
-            }
+    pub fn close_series(&mut self, now: u64, interim: &mut Interim) {
+        if self.measuring {
+            self.series_closed = true;
+            interim.close_series(now.saturating_sub(self.measure_ns));
         }
     }
 
+    /// Shows what only this tally knows: latencies and errors. Only after a [`Tally::roll`].
+    pub fn show(&self, interim: &mut Interim) {
+        if !self.measuring {
+            return;
+        }
+        for (lane, kind) in self.lanes.iter().zip(KINDS).filter(|(lane, _)| lane.op.latency.count() > 0) {
+            let op = interim.ops.entry(kind).or_default();
+            op.latency.catch_up_with(&lane.op.latency);
+            op.short = lane.op.short;
+            if let Some(intended) = &lane.op.latency_intended {
+                op.latency_intended.get_or_insert_with(LatencyHistogram::new).catch_up_with(intended);
+            }
+        }
+        for ((kind, errno), count) in &self.errnos {
+            interim.ops.entry(*kind).or_default().errors.insert(errno_name(*errno), *count);
+        }
+    }
+
+    /// Bytes moved up to the last roll, warm-up included.
+    pub fn asked(&self) -> ByteCount {
+        self.asked
+    }
+
     /// Everything counted; kinds that never occurred are left out, those that were only waited for at the end are not. Only after a last [`Tally::roll`].
-    pub fn finish(self) -> (BTreeMap<OpKind, OpMeasurement>, ByteCount) {
+    pub fn finish(self, interim: &mut Interim) -> (BTreeMap<OpKind, OpMeasurement>, ByteCount) {
         let errnos = self.errnos;
         let ops = self.lanes.into_iter().zip(KINDS).filter_map(|(lane, kind)| {
             let mut op = lane.op;
+            (op.count, op.bytes, op.series) = interim.take(kind);
             op.errors = errnos.iter().filter(|((k, _), _)| *k == kind).map(|((_, errno), n)| (errno_name(*errno), *n)).collect();
             (op.count > 0 || op.latency.count() > 0 || !op.errors.is_empty()).then_some((kind, op))
         });
@@ -314,15 +331,15 @@ mod tests {
 
     #[test]
     fn what_is_booked_together_counts_as_if_one_by_one() {
-        let published = Mutex::new(TimeSeries::new(10_000_000));
+        let (published, mut interim) = (Mutex::new(TimeSeries::new(10_000_000)), Interim::default());
         let mut tally = Tally::new(0, Intended::SameAsStart);
-        tally.roll(0, &published);
+        tally.roll(0, &published, &mut interim);
         let (read, write) = (OpKind::Read, OpKind::Write);
         let steps = [(read, 500), (read, 500), (write, 500), (read, 500), (read, 0), (read, 0), (write, 700), (write, 700), (write, 300)];
         let sizes = [512, 4096, 4096, 512, 512, 512, 4096, 512, 512];
         steps.iter().zip(sizes).for_each(|((kind, latency_ns), bytes)| tally.record(*kind, bytes, *latency_ns, 1000));
-        tally.roll(2000, &published);
-        let (ops, asked) = tally.finish();
+        tally.roll(2000, &published, &mut interim);
+        let (ops, asked) = tally.finish(&mut interim);
         assert_eq!((asked.read_bytes, asked.write_bytes), (4096 + 4 * 512, 2 * 4096 + 2 * 512));
         for kind in [read, write] {
             let mut expected = LatencyHistogram::new();
@@ -334,17 +351,17 @@ mod tests {
 
     #[test]
     fn what_failed_was_in_flight_and_what_came_late_is_not_forgotten() {
-        let published = Mutex::new(TimeSeries::new(10_000_000));
+        let (published, mut interim) = (Mutex::new(TimeSeries::new(10_000_000)), Interim::default());
         let mut tally = Tally::new(0, Intended::SameAsStart);
-        tally.roll(0, &published);
+        tally.roll(0, &published, &mut interim);
         tally.record(OpKind::Read, 512, 300, 1000);
         tally.fail(OpKind::Read, libc::EIO, 700, 1000);
-        tally.roll(2000, &published);
+        tally.roll(2000, &published, &mut interim);
         assert_eq!(tally.busy_ns(), 1000);
-        tally.close_series(2000);
+        tally.close_series(2000, &mut interim);
         tally.record(OpKind::Write, 512, 9_000, 11_000);
-        tally.roll(11_000, &published);
-        let (ops, _) = tally.finish();
+        tally.roll(11_000, &published, &mut interim);
+        let (ops, _) = tally.finish(&mut interim);
         assert_eq!((ops[&OpKind::Write].count, ops[&OpKind::Write].latency.max_ns()), (0, 9_000));
     }
 

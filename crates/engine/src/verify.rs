@@ -45,7 +45,8 @@ pub fn verify(
         if elapsed_ns >= ticked_ns + TICK_NS || ticked_ns == 0 {
             ticked_ns = elapsed_ns;
             let done = Some(result.blocks as f64 / total as f64);
-            told = watch.tick(&Progress { name, phase: Phase::Verify, elapsed_ns, done, series: &series, resume_bytes: None });
+            told =
+                watch.tick(&Progress { name, phase: Phase::Verify, elapsed_ns, done, series: &series, silence: None, resume_bytes: None });
         }
         if told == Control::Interrupt {
             break;

@@ -5,8 +5,9 @@
 use crate::backend::{Backend, Op, Patience, Request};
 use crate::clock::{Clock, ProcessorWait};
 use crate::feed::{AfterWrite, Fate, Feed};
+use crate::interim::{SHOW_NS, SharedInterim, look_into};
 use crate::pattern::Direction;
-use crate::slots::{Slot, Stage, Timing};
+use crate::slots::{Slot, Stage, Timing, kind_of};
 use crate::tally::Tally;
 use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, ZeroSample};
 use diskproof_model::series::TimeSeries;
@@ -94,6 +95,7 @@ pub struct Worker<B, C> {
     last_now_ns: u64,
     stop: Arc<AtomicBool>,
     published: Arc<Mutex<TimeSeries>>,
+    interim: SharedInterim,
     caching: Caching,
     zero_blocks: ZeroSample,
     /// How long the requests in flight at the end of the warm-up had already taken.
@@ -128,6 +130,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             last_now_ns: 0,
             stop,
             published,
+            interim: SharedInterim::default(),
             caching: Caching::LeftAlone,
             zero_blocks: ZeroSample::default(),
             warm_ns: 0,
@@ -140,6 +143,12 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Treats the page cache so at the end of each cell.
     pub fn caching(mut self, caching: Caching) -> Self {
         self.caching = caching;
+        self
+    }
+
+    /// Shows what it has measured so far there.
+    pub fn showing(mut self, interim: SharedInterim) -> Self {
+        self.interim = interim;
         self
     }
 
@@ -237,7 +246,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     fn roll(&mut self, now: u64) {
         self.clock.anchor();
         let was_measuring = self.tally.is_measuring();
-        self.tally.roll(now, &self.published);
+        self.tally.roll(now, &self.published, &mut look_into(&self.interim));
         if !was_measuring && self.tally.is_measuring() {
             self.warm_ns = self.feed.slots.in_flight_ns(self.schedule.measure_ns);
             self.processor_wait.0 = self.clock.processor_wait();
@@ -255,6 +264,32 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         } else if self.stop.load(Ordering::Relaxed) {
             self.end(Ending::Told, now);
         }
+        self.show(now);
+    }
+
+    /// For whoever would have to do without this worker, should the next request never be answered.
+    #[cold]
+    fn show(&self, now: u64) {
+        let mut interim = look_into(&self.interim);
+        interim.rolled_ns = now;
+        interim.last_ns = self.tally.last_ns();
+        interim.asked = self.tally.asked();
+        if self.tally.is_measuring() {
+            interim.busy_ns = self.tally.busy_ns().saturating_sub(u128::from(self.warm_ns));
+        }
+        if interim.shown_ns.is_some_and(|shown| now < shown + SHOW_NS) {
+            return;
+        }
+        interim.shown_ns = self.tally.is_measuring().then_some(now);
+        interim.in_flight = self.feed.slots.all_in_flight();
+        interim.zero_blocks = self.zero_blocks;
+        interim.late = self.feed.late();
+        interim.done_before_wait = self.backend.done_before_wait();
+        interim.processor_wait = match self.ending {
+            None if self.tally.is_measuring() => self.clock.processor_wait().since(self.processor_wait.0),
+            _ => self.processor_wait.1,
+        };
+        self.tally.show(&mut interim);
     }
 
     /// After the completions of the last batch: the slots that they freed are not yet in use again.
@@ -288,7 +323,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             // What is drained after an end that cuts the flow short still counts, but not towards the rate.
             if ending != Ending::Allowance {
                 self.busy_ns = Some(self.busy_until(at_ns));
-                self.tally.close_series(at_ns);
+                self.tally.close_series(at_ns, &mut look_into(&self.interim));
             }
         }
     }
@@ -306,12 +341,14 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     pub fn finish(mut self) -> Yield {
         let now = self.clock.now().max(self.last_now_ns);
         let (ending, stop_ns) = self.ending.unwrap_or((Ending::Told, now));
-        self.tally.roll(now, &self.published);
+        let mut interim = look_into(&self.interim);
+        self.tally.roll(now, &self.published, &mut interim);
         let last_ns = self.tally.last_ns().max(self.schedule.measure_ns);
         let stop_ns = stop_ns.max(self.schedule.measure_ns);
         let late = self.feed.late();
         let busy_ns = self.busy_ns.unwrap_or_else(|| self.busy_until(last_ns));
-        let (ops, asked) = self.tally.finish();
+        let (ops, asked) = self.tally.finish(&mut interim);
+        drop(interim);
         let done_before_wait = self.backend.done_before_wait();
         let (zero_blocks, processor_wait) = (self.zero_blocks, self.processor_wait.1);
         Yield { ops, asked, stop_ns, busy_ns, last_ns, zero_blocks, late, done_before_wait, processor_wait, ending }
@@ -412,14 +449,6 @@ impl Tally {
         let rest = Request { slot: index, buffer, op, offset: slot.offset + u64::from(done), len: slot.left, skip: done };
         self.count_short(kind);
         feed.again.push(rest);
-    }
-}
-
-fn kind_of(stage: Stage) -> OpKind {
-    match stage {
-        Stage::Transfer(Direction::Read) => OpKind::Read,
-        Stage::Transfer(Direction::Write) | Stage::WriteBack => OpKind::Write,
-        Stage::Sync => OpKind::Sync,
     }
 }
 

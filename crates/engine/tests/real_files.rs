@@ -226,9 +226,10 @@ fn an_open_loop_keeps_its_rate_and_counts_from_the_intended_start() {
         // Never more than the schedule allows; fewer only when the target stalls.
         assert!(read.count <= 201, "{engine:?}: {}", read.count);
         let intended = read.latency_intended.as_ref().unwrap();
-        assert_eq!(intended.count(), read.latency.count());
+        // Where the machine held the worker up to the end, starts that were due and not made count from their time all the same.
+        let never_made = intended.count() - read.latency.count();
+        assert!(never_made <= seen.missed_starts.unwrap(), "{engine:?}: {never_made} of {:?}", seen.missed_starts);
         assert!(intended.sum_ns() >= read.latency.sum_ns(), "{engine:?}");
-        assert!(seen.missed_starts.is_some());
     }
 }
 

@@ -105,6 +105,15 @@ impl LatencyHistogram {
         *self = Self::new();
     }
 
+    /// Becomes equal to `other`, of which it is an earlier state: only the buckets between the shortest and the longest latency are copied.
+    pub fn catch_up_with(&mut self, other: &Self) {
+        if other.count > 0 {
+            let filled = index_of(other.min_ns.min(VALUE_MAX))..=index_of(other.max_ns.min(VALUE_MAX));
+            self.counts[filled.clone()].copy_from_slice(&other.counts[filled]);
+        }
+        (self.count, self.sum_ns, self.min_ns, self.max_ns) = (other.count, other.sum_ns, other.min_ns, other.max_ns);
+    }
+
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
@@ -265,6 +274,17 @@ mod tests {
             let exact = values[((q * values.len() as f64).ceil() as usize).max(1) - 1];
             let got = histogram.value_at(q);
             prop_assert!(got >= exact && got as f64 <= exact as f64 * 1.001 + 1.0, "{} {}", got, exact);
+        }
+    }
+
+    #[test]
+    fn an_earlier_state_catches_up() {
+        let (mut copy, mut now) = (LatencyHistogram::new(), LatencyHistogram::new());
+        copy.catch_up_with(&now);
+        for batch in [[700, 900, 50_000], [60, 700, 1 << 60], [0, 4096, 4095]] {
+            batch.iter().for_each(|ns| now.record(*ns));
+            copy.catch_up_with(&now);
+            assert!(copy == now && copy.min_ns() == now.min_ns());
         }
     }
 }

@@ -84,8 +84,22 @@ pub struct Measurement {
     pub punted: Option<bool>,
     /// Blocks whose content was not what had been written; at most the first 100 offsets.
     pub verify: Option<VerifyResult>,
+    /// Where the target did not answer to the end and was given up.
+    pub hang: Option<Hang>,
     /// Why it ended.
     pub stopped: StopReason,
+}
+
+/// A target that did not answer when everything was over, nor for a long time after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hang {
+    /// When the oldest of the requests without an answer was sent, in nanoseconds after the start of the run; for threads that wait in a system call
+    /// up to 10 ms before that.
+    pub since_ns: u64,
+    /// From then until nobody waited any longer, in nanoseconds.
+    pub lasted_ns: u64,
+    /// Requests that were never answered; they count as failed with `ETIMEDOUT`.
+    pub requests: u64,
 }
 
 /// One kind of operation of a measurement.
@@ -313,4 +327,6 @@ pub enum StopReason {
     Interrupted,
     /// The target failed too often.
     Errors,
+    /// The target did not answer any more.
+    Hung,
 }

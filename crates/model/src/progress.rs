@@ -16,8 +16,19 @@ pub struct Progress<'a> {
     pub done: Option<f64>,
     /// Measured operations of all kinds so far (syncs apart), all workers, finest cells.
     pub series: &'a TimeSeries,
+    /// The target that has been without an answer for longest; `None` where that is not followed.
+    pub silence: Option<Silence>,
     /// Everything before this byte is judged: where a scan that is killed now could go on.
     pub resume_bytes: Option<u64>,
+}
+
+/// Nothing was completed on a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Silence {
+    /// Index into the plan's targets.
+    pub target: usize,
+    /// For how long, in nanoseconds, by all workloads that run on it.
+    pub length_ns: u64,
 }
 
 /// Parts of the work on one workload.

@@ -3,7 +3,9 @@
 
 use crate::finding::Finding;
 use crate::health::DiskHealth;
-use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, OpKind, Starvation, StopReason, VerifyResult, ZeroSample};
+use crate::measurement::{
+    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, OpKind, Starvation, StopReason, VerifyResult, ZeroSample,
+};
 use crate::plan::{Access, BlockShare, CachePolicy, EngineKind, Plan, SyncPolicy};
 use crate::series::TimeSeries;
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
@@ -138,6 +140,9 @@ pub struct MeasurementRecord {
     /// The outcome of reading back what was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifyResult>,
+    /// Where the target did not answer to the end and was given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hang: Option<Hang>,
     /// Why it ended.
     pub stopped: StopReason,
     /// A one-line command of a well-known tool that shows the same figure.

@@ -52,6 +52,8 @@ struct Server {
     schedule: Schedule<Pending>,
     counters: Counters,
     spare: Mutex<Vec<Vec<u8>>>,
+    /// Answers that are kept back while the disk hangs; `None` while it does not.
+    kept: Mutex<Option<Vec<Pending>>>,
 }
 
 #[derive(Default)]
@@ -97,6 +99,7 @@ impl SimDisk {
             schedule: Schedule::new(Box::new(Machine::start(&model, size_bytes))),
             counters: Counters::default(),
             spare: Mutex::default(),
+            kept: Mutex::default(),
         });
         let connection = Connection::mount(mount_point, Root::RegularFile)?;
         let channels = connection.channels(READERS)?;
@@ -129,6 +132,17 @@ impl SimDisk {
             errors: get(&counters.errors),
             depth_max: self.server.schedule.waiting_max() as u64,
         }
+    }
+
+    /// From now on it answers no read, write or flush, until [`SimDisk::answer_again`].
+    pub fn hang(&self) {
+        self.server.kept.lock().expect("no holder of the lock panics").get_or_insert_default();
+    }
+
+    /// Answers everything that was asked while it hung, and goes on.
+    pub fn answer_again(&self) {
+        let kept = self.server.kept.lock().expect("no holder of the lock panics").take();
+        kept.into_iter().flatten().for_each(|pending| self.server.deliver(pending));
     }
 
     fn start(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), ServeError> {
@@ -257,6 +271,13 @@ impl Server {
     }
 
     fn send(&self, pending: Pending) {
+        match &mut *self.kept.lock().expect("no holder of the lock panics") {
+            Some(kept) => kept.push(pending),
+            None => self.deliver(pending),
+        }
+    }
+
+    fn deliver(&self, pending: Pending) {
         let Pending { channel, unique, answer } = pending;
         match answer {
             Answer::Data { buffer, length } => {

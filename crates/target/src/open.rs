@@ -14,6 +14,7 @@ use rustix::fs::{
 use rustix::io::{Errno, pread, pwrite};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `STATX_DIOALIGN` (Linux 6.1, statx(2)): not yet named by the wrapper.
 const STATX_DIOALIGN: u32 = 0x2000;
@@ -147,14 +148,16 @@ enum DirectSupport {
 /// An open target: one descriptor, checked to be who was admitted. Dropping a scratch file's target gives its space back.
 #[derive(Debug)]
 pub struct OpenTarget {
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
     identity: TargetIdentity,
     content: Content,
     direct: DirectNeeds,
     /// What the kernel was told of the order of accesses.
     advice: Advice,
     /// The description that came from the gate, where this is another one.
-    _first: Option<OwnedFd>,
+    first: Option<Arc<OwnedFd>>,
+    /// Whether it was [left open](Self::leave_open).
+    left: AtomicBool,
 }
 
 impl OpenTarget {
@@ -176,7 +179,7 @@ impl OpenTarget {
             }
         };
         let direct = direct_needs(fd.as_fd(), &identity);
-        Ok(Self { fd, identity, content, direct, advice: Advice::Normal, _first: None })
+        Ok(Self { fd: Arc::new(fd), identity, content, direct, advice: Advice::Normal, first: None, left: AtomicBool::new(false) })
     }
 
     /// The same target by another description, for a workload that treats the page cache in a way of its own beside others: with the same permit, so
@@ -185,7 +188,8 @@ impl OpenTarget {
     pub fn again(&self) -> Result<Self, OpenError> {
         let Again { fd, first } = open_again(self.fd(), &self.identity.path)?;
         let (identity, content, direct) = (self.identity.clone(), self.content.clone(), self.direct);
-        Ok(Self { fd, identity, content, direct, advice: Advice::Normal, _first: Some(first) })
+        let (fd, first, left) = (Arc::new(fd), Some(Arc::new(first)), AtomicBool::new(false));
+        Ok(Self { fd, identity, content, direct, advice: Advice::Normal, first, left })
     }
 
     /// One more description, with the flags and the advice that this one has now, for a worker beside others: the processes of a database have their own,
@@ -198,6 +202,18 @@ impl OpenTarget {
         fcntl_setfl(&fd, fcntl_getfl(&self.fd).map_err(failed)?).map_err(failed)?;
         let _ = fadvise(&fd, 0, None, self.advice);
         Ok(fd)
+    }
+
+    /// Never closes it: a target that does not answer may hold up whoever closes it, too, for good (a network filesystem writes back on close, a block
+    /// device at its last close; filp_close() in Linux's fs/open.c). The end of the process closes it.
+    pub fn leave_open(&self) {
+        std::mem::forget((Arc::clone(&self.fd), self.first.clone(), self.content.clone()));
+        self.left.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was left open because it does not answer: nothing may be asked of it any more.
+    pub fn is_left_open(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
     }
 
     /// The descriptor, for the engine's I/O.

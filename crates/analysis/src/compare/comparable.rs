@@ -177,6 +177,7 @@ fn faults(reasons: &mut Reasons, run: Measured<'_>) {
     match m.stopped {
         StopReason::Interrupted => reasons.add("interrupted", format!("{name} was cut short by an interrupt")),
         StopReason::Errors => reasons.add("io-errors", format!("{name} was given up: too many operations failed")),
+        StopReason::Hung => reasons.add("hung", format!("{name} was given up: the target did not answer any more")),
         StopReason::Precision | StopReason::Time | StopReason::Bytes | StopReason::Ops | StopReason::Companion => {}
     }
     let reads = m.workload.read_permille > 0;

@@ -18,6 +18,7 @@ mod engine_limited;
 mod flat_top;
 mod health;
 mod health_failing;
+mod hung;
 mod imprecise;
 mod io_errors;
 mod io_punted;
@@ -55,6 +56,7 @@ pub struct Rule {
 
 /// Every rule; among findings of equal weight this is the order in which they are told.
 pub const RULES: &[Rule] = &[
+    hung::RULE,
     io_errors::RULE,
     bad_blocks::RULE,
     unreadable_blocks::RULE,
@@ -210,6 +212,7 @@ mod tests {
 
     /// For every rule a record on which it fires.
     const FIRES: &[fn() -> Record] = &[
+        hung::tests::spoilt,
         io_errors::tests::spoilt,
         bad_blocks::tests::spoilt,
         unreadable_blocks::tests::spoilt,

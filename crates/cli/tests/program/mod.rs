@@ -32,7 +32,7 @@ pub fn undisturbed<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> C
 }
 
 fn in_clean_environment<S: AsRef<OsStr>>(mut command: Command, arguments: impl IntoIterator<Item = S>) -> Command {
-    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "CI", "DISKPROOF_NO_HISTORY"] {
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM", "CI", "DISKPROOF_NO_HISTORY", "DISKPROOF_GIVE_UP_AFTER"] {
         command.env_remove(name);
     }
     command.env("DISKPROOF_HISTORY", HISTORY);

@@ -14,7 +14,7 @@ mod scan;
 mod tests;
 
 use crate::clock::{Clock as _, MonotonicClock, WorkerClock};
-use crate::crew::{STALL_NS, TICK, worker_error};
+use crate::crew::{TICK, worker_error};
 use crate::failure::RunError;
 use crate::pattern::Extent;
 use crate::run::{Session, extent_of, set_cache};
@@ -98,7 +98,7 @@ impl Session {
         let (ground, stream) = (orders.ground, orders.stream);
         let (snapshot, start_ns) = (Snapshot::take(target.identity()), MonotonicClock.now());
         let journal = Arc::new(Journal::default());
-        let told = follow(orders, &journal, target, watch)?;
+        let told = follow(orders, &journal, (target, self.stall_ns), watch)?;
         let wall_ns = MonotonicClock.now() - start_ns;
         let bytes = journal.bytes();
         let asked = match survey.operation {
@@ -191,8 +191,13 @@ fn ground(survey: &Survey, target: &OpenTarget, cache: CachePolicy, seed: u64, s
     }
 }
 
-/// The thread that surveys, followed until it is home. Returns what the watcher said last.
-fn follow(orders: Orders, journal: &Arc<Journal>, target: &OpenTarget, watch: &mut dyn Watch) -> Result<Control, RunError> {
+/// The thread that surveys, followed until it is home, or until the target has not answered for `stall_ns` after the end. Returns what the watcher said last.
+fn follow(
+    orders: Orders,
+    journal: &Arc<Journal>,
+    (target, stall_ns): (&OpenTarget, u64),
+    watch: &mut dyn Watch,
+) -> Result<Control, RunError> {
     let (sender, home) = channel();
     let mine = Arc::clone(journal);
     let builder = std::thread::Builder::new().name("diskproof-survey".to_owned());
@@ -218,8 +223,9 @@ fn follow(orders: Orders, journal: &Arc<Journal>, target: &OpenTarget, watch: &m
                 ending_since = Some(MonotonicClock.now());
             }
         }
-        if ending_since.is_some_and(|since| MonotonicClock.now() - since > STALL_NS) {
+        if ending_since.is_some_and(|since| MonotonicClock.now() - since > stall_ns) {
             // The disk does not answer; what it said before is in the journal.
+            target.leave_open();
             return Ok(told);
         }
     }
@@ -266,6 +272,7 @@ impl Pace {
             elapsed_ns: now - self.step_ns,
             done: Some(journal.share_done()),
             series: &self.series,
+            silence: None,
             resume_bytes: judged_to,
         })
     }

@@ -213,6 +213,7 @@ pub(crate) fn remarks(measurement: &MeasurementRecord) -> Vec<(char, String)> {
     match measurement.stopped {
         StopReason::Interrupted => remarks.push((FAILED, "cut short by an interrupt".to_owned())),
         StopReason::Errors => remarks.push((FAILED, "given up: too many operations failed".to_owned())),
+        StopReason::Hung => remarks.push((FAILED, "given up: the target did not answer any more".to_owned())),
         StopReason::Precision | StopReason::Time | StopReason::Bytes | StopReason::Ops | StopReason::Companion => {}
     }
     if let Some(verify) = measurement.verify.as_ref().filter(|verify| verify.bad_blocks == 0 && verify.blocks > 0) {

@@ -136,6 +136,7 @@ fn measurement(index: usize, spec: &Spec) -> MeasurementRecord {
         missed_starts: None,
         punted: Some(false),
         verify: None,
+        hang: None,
         stopped: StopReason::Precision,
         reproduce: format!(
             "fio --name={} --filename=/var/lib/postgresql/fio.tmp --size=4g --bs={} --iodepth={} --direct=1 --ioengine=io_uring --runtime=10 --time_based --unlink=1",

@@ -1,0 +1,82 @@
+//! `hung`: a target did not answer any more and was given up.
+
+use super::{Rule, evidence};
+use diskproof_model::finding::{Finding, Severity};
+use diskproof_model::measurement::Hang;
+use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::units::{counted, format_duration};
+
+pub(super) const RULE: Rule = Rule {
+    code: "hung",
+    meaning: "The disk, or the path to it, did not answer any more; what was measured before stands, and the time without an answer is part of the rates.",
+    check,
+};
+
+fn check(record: &Record) -> Option<Finding> {
+    let hung = || record.measurements.iter().enumerate().filter_map(|(index, m)| Some((index, m, m.hang?)));
+    let told: Vec<String> = hung().map(|(_, m, hang)| tell(record, m, hang)).collect();
+    if told.is_empty() {
+        return None;
+    }
+    let seen = hung().flat_map(|(index, _, hang)| {
+        let lasted = evidence(index, "hang/lasted_ns", hang.lasted_ns as f64, 0.0, "ns");
+        [lasted, evidence(index, "hang/requests", hang.requests as f64, 0.0, "1")]
+    });
+    Some(Finding {
+        code: RULE.code.to_owned(),
+        severity: Severity::Failure,
+        claim: format!("{}.", told.join("; ")),
+        evidence: seen.collect(),
+        remedy: "See the kernel log (dmesg) for timeouts and resets of that time, and look at the path to the disk: cable and power, or the network and the \
+                 storage system behind it (iscsiadm -m session, multipath -ll). Once it answers again, measure again; the rates of this run count the time \
+                 without an answer, as the series show."
+            .to_owned(),
+        reproduce: None,
+    })
+}
+
+fn tell(record: &Record, m: &MeasurementRecord, hang: Hang) -> String {
+    let path = record.targets.get(m.target).map_or("the target", |target| target.path.as_str());
+    let (name, lasted) = (&m.workload.name, format_duration(hang.lasted_ns));
+    let since = match hang.since_ns.checked_sub(m.start_ns) {
+        Some(into_ns) => format!("{} into {name}", format_duration(into_ns)),
+        None => format!("during the warm-up of {name}"),
+    };
+    let requests = counted(hang.requests, "request");
+    format!("{path} stopped answering {since}: {requests} had no answer after {lasted}, when it was given up")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::healthy;
+
+    pub(in crate::rules) fn spoilt() -> Record {
+        healthy::spoilt("random-read-d32", |m| {
+            m.hang = Some(Hang { since_ns: m.start_ns + 2_000_000_000, lasted_ns: 47_000_000_000, requests: 32 });
+        })
+    }
+
+    #[test]
+    fn a_target_that_was_given_up_is_told_with_its_time() {
+        let finding = check(&spoilt()).unwrap();
+        assert_eq!(finding.severity, Severity::Failure);
+        assert!(finding.claim.contains("2.0 s into random-read-d32: 32 requests had no answer after 47 s"), "{}", finding.claim);
+        assert!(finding.remedy.contains("dmesg"));
+    }
+
+    #[test]
+    fn a_hang_of_the_warm_up_is_none_of_the_measured_time() {
+        let record = healthy::spoilt("random-read-d32", |m| {
+            m.start_ns = 1_000_000_000;
+            m.hang = Some(Hang { since_ns: m.start_ns - 1, lasted_ns: 47_000_000_000, requests: 1 });
+        });
+        let claim = check(&record).unwrap().claim;
+        assert!(claim.contains("stopped answering during the warm-up of random-read-d32: 1 request had"), "{claim}");
+    }
+
+    #[test]
+    fn what_answered_late_did_not_hang() {
+        assert_eq!(check(&healthy::record()), None);
+    }
+}
