@@ -2,7 +2,7 @@
 
 use crate::clock::{Clock, MonotonicClock};
 use crate::failure::RunError;
-use crate::hang::{Asked, give_up, join};
+use crate::hang::{Asked, give_up, join, silence_ns};
 use crate::interim::{SharedInterim, look_into};
 use crate::limits::{after_write_of, allowance_of, largest_block, schedule_of, within_part};
 use crate::pacer::Pacer;
@@ -318,15 +318,14 @@ impl<'a> Crew<'a> {
         if self.group.is_known(known) { Control::Enough } else { Control::Continue }
     }
 
-    /// The target that is still at work and has completed nothing for longest.
+    /// The target that has been asked for something and has completed nothing for longest.
     fn silence(&self, start: Start, now: u64) -> Option<Silence> {
-        let mut last_ns = vec![None; self.stops.len()];
-        for hand in self.hands.iter().filter(|hand| self.working[hand.post] > 0) {
-            let last = &mut last_ns[self.posts[hand.post].target];
-            *last = (*last).max(Some(look_into(&hand.interim).last_ns.max(start.at_ns)));
-        }
-        let silences = last_ns.iter().enumerate().filter_map(|(target, last)| last.map(|last| (target, now.saturating_sub(last))));
-        silences.map(|(target, length_ns)| Silence { target, length_ns }).max_by_key(|silence| silence.length_ns)
+        let of_target = |target| {
+            let hands = self.hands.iter().filter(|hand| self.working[hand.post] > 0 && self.posts[hand.post].target == target);
+            let length_ns = silence_ns(hands.map(|hand| look_into(&hand.interim)), start.at_ns, now)?;
+            Some(Silence { target, length_ns })
+        };
+        (0..self.stops.len()).filter_map(of_target).max_by_key(|silence| silence.length_ns)
     }
 
     fn tick_one(

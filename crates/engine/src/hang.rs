@@ -5,6 +5,7 @@ use crate::slots::InFlight;
 use crate::worker::{Ending, Yield};
 use diskproof_model::measurement::{Hang, OpKind};
 use diskproof_model::plan::{EngineKind, Workload};
+use std::ops::Deref;
 use std::sync::Mutex;
 
 /// A target that does not answer for this long after everything was told to end is given up. Longer than the kernel's own timeout for SCSI
@@ -35,6 +36,22 @@ pub fn give_up(interim: &Mutex<Interim>, asked: Asked<'_>, now: u64) -> (Yield, 
     (interim.give_up(&in_flight, asked.measure_ns, asked.ending), hang)
 }
 
+/// A worker that has ended no cell for so long waits in a system call: cells last 10 ms, and one that waits for a queue looks up every 200 ms.
+const WITHIN_CALL_NS: u64 = 1_000_000_000;
+
+/// For how long the workers of a target, which started at `start_ns`, have waited for it without any answer; `None` where none of them waits: an open loop
+/// with nothing due has asked for nothing.
+pub fn silence_ns(workers: impl Iterator<Item = impl Deref<Target = Interim>>, start_ns: u64, now: u64) -> Option<u64> {
+    let (mut asked_ns, mut answered_ns): (Option<u64>, u64) = (None, start_ns);
+    for interim in workers {
+        let within_call = now.saturating_sub(interim.rolled_ns.max(start_ns)) > WITHIN_CALL_NS;
+        let waiting = interim.in_flight.iter().map(|request| request.since_ns).chain(within_call.then_some(interim.rolled_ns));
+        asked_ns = asked_ns.into_iter().chain(waiting).min();
+        answered_ns = answered_ns.max(interim.last_ns);
+    }
+    asked_ns.map(|asked_ns| now.saturating_sub(asked_ns.max(answered_ns)))
+}
+
 /// Two of the same target as one.
 pub fn join(one: Option<Hang>, other: Hang) -> Hang {
     let Some(one) = one else { return other };
@@ -63,5 +80,35 @@ fn system_call(thread: i32) -> Option<OpKind> {
         libc::SYS_pwrite64 | libc::SYS_sync_file_range => Some(OpKind::Write),
         libc::SYS_fsync | libc::SYS_fdatasync => Some(OpKind::Sync),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn only_who_was_asked_can_be_silent() {
+        let worker = |rolled_ns, last_ns, since: &[u64]| {
+            let in_flight = since.iter().map(|since_ns| InFlight { kind: OpKind::Read, since_ns: *since_ns }).collect();
+            Interim { rolled_ns, last_ns, in_flight, ..Interim::default() }
+        };
+        let silence = |workers: &[Interim]| silence_ns(workers.iter(), SECOND, 10 * SECOND);
+        // An open loop between two starts.
+        assert_eq!(silence(&[worker(10 * SECOND - 5, 4 * SECOND, &[])]), None);
+        // Its next start, long after the last answer.
+        assert_eq!(silence(&[worker(10 * SECOND - 5, 4 * SECOND, &[10 * SECOND - 7])]), Some(7));
+        // A queue that was never answered, and one that was a second ago.
+        assert_eq!(silence(&[worker(10 * SECOND - 5, 0, &[2 * SECOND, 3 * SECOND])]), Some(8 * SECOND));
+        assert_eq!(silence(&[worker(10 * SECOND - 5, 9 * SECOND, &[2 * SECOND, 3 * SECOND])]), Some(SECOND));
+        // Within a system call since the last cell; another worker had an answer since.
+        let stuck = || worker(4 * SECOND, 4 * SECOND, &[]);
+        assert_eq!(silence(&[stuck()]), Some(6 * SECOND));
+        assert_eq!(silence(&[stuck(), worker(10 * SECOND, 6 * SECOND, &[])]), Some(4 * SECOND));
+        // Nobody has rolled yet.
+        assert_eq!(silence(&[worker(0, 0, &[])]), Some(9 * SECOND));
+        assert_eq!(silence(&[]), None);
     }
 }
