@@ -124,7 +124,7 @@ impl Feed {
     }
 
     /// The same requests as by [`Feed::next`], where they are plain reads: what these need is held apart meanwhile, so that the compiler keeps it in
-    /// registers, which saves half of the loop's own time. `None` for anything else, and where something must be done again first.
+    /// registers, which saves a third of the loop's own time. `None` for anything else, and where something must be done again first.
     #[inline(always)]
     pub fn burst(&mut self, now: u64) -> Option<Burst<'_>> {
         let plain = self.pattern.plain().filter(|_| self.extras.is_none() && self.again.is_empty())?;
