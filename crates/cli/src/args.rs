@@ -31,7 +31,7 @@ pub enum Verb {
     /// Measure everything that matters about a disk in about a minute
     #[command(after_help = CHECK_HELP)]
     Check(Box<Check>),
-    /// Run any workload, from flags in fio's words or from a plan file
+    /// Run any workload, from flags in fio's words, from a plan file or from a job file of fio
     #[command(after_help = RUN_HELP)]
     Run(Box<Run>),
     /// Show transfer rate and access time across the surface of a disk; find slow and unreadable blocks
@@ -72,7 +72,8 @@ and --ops a workload ends once its rate is known to 2 %, or after 30 s; with --p
 counts as known after 7.5 s at the earliest (with less than 30 s of --time after a quarter of it), since what disturbs a disk now and then takes that long to show.
 
 A plan file holds workloads that run in order, or at the same time (together = true), with the flags' names as keys: see docs/plans. Flags beside it replace what stands at its top \
-(targets, --seed, --size, --note) and the engine. Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
+(targets, --seed, --size, --note) and the engine. A job file of fio (*.fio) is translated into a plan: what differs is told, what cannot be carried over is refused \
+with its line, see docs/job-files.md. Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety, 4 the run failed or the disk gave errors, 130 Ctrl-C.
 
@@ -84,7 +85,8 @@ Examples:
   diskproof run /data --depth 64 --rate 2000        latency at a load
   sudo diskproof run /dev/sdb --span 0-10%          short stroke
   sudo diskproof run /dev/sdb /dev/sdc --rw read --bs 1M --depth 8
-  diskproof run docs/plans/postgresql-cookbook.toml /data";
+  diskproof run docs/plans/postgresql-cookbook.toml /data
+  diskproof run job.fio --dry-run                   what it becomes here";
 
 const CURVE_HELP: &str = "\
 A block device is read raw, without its filesystem; nothing is written to it without --write and --destroy NAME. A regular file is read; in a directory a scratch file is made \
@@ -183,8 +185,8 @@ pub struct Check {
 /// `diskproof run`
 #[derive(Debug, clap::Args)]
 pub struct Run {
-    /// A plan file (*.toml), then directories, regular files or block devices [default: .]
-    #[arg(value_name = "PLAN.toml|TARGET")]
+    /// A plan file (*.toml) or a job file of fio (*.fio), then directories, regular files or block devices [default: those of the file, or .]
+    #[arg(value_name = "PLAN.toml|JOB.fio|TARGET")]
     pub operands: Vec<PathBuf>,
     /// What to run.
     #[command(flatten)]

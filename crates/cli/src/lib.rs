@@ -12,6 +12,7 @@ pub mod failure;
 mod formats;
 pub mod health;
 mod interrupt;
+mod job_file;
 mod live;
 mod measure;
 mod output;

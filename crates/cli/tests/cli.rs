@@ -172,7 +172,8 @@ fn a_command_line_of_fio_is_answered_in_one_go() {
     told(&["run", "-direct=1"], &["flags have two dashes here: --direct", "fio's 'direct'"]);
     told(&["run", "--nonsense", "--direct=1"], &["unexpected argument '--nonsense'"]);
     told(&["run", "--verify=crc32c"], &["'--verify' takes no value"]);
-    told(&["run", "job.fio"], &["job.fio looks like a job file of fio", "docs/plans"]);
+    told(&["run", ".", "job.fio"], &["job.fio looks like a job file of fio: write it first"]);
+    told(&["run", "job.fio"], &["the job file job.fio cannot be read: No such file"]);
     told(&["run", "--time=1s", "--rate=10m"], &["divide it by the block size"]);
     here.command(&["run", "--readwrite=read", "--blocksize=64k", "--ioengine=psync", "--dry-run"]).assert().code(0);
 }

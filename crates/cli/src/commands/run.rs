@@ -1,11 +1,13 @@
-//! `diskproof run`: any workload, from flags in fio's words or from a plan file, on one target or on several at the same time.
+//! `diskproof run`: any workload, from flags in fio's words, from a plan file or from a job file of fio, on one target or on several at the same time.
 
 use crate::args::Run;
 use crate::execute::{Filling, command_line, random_seed};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
+use crate::job_file::{Beside, JobFile, System, read_text};
 use crate::measure::{Job, measure};
-use crate::plan_file::{PLAN_FILE_BYTES_MAX, PlanFile, Planned};
+use crate::output::Voice;
+use crate::plan_file::{PlanFile, Planned};
 use crate::workload::{Bytes, Content, Contradiction, Ground, Team, Wording, WorkloadFlags, misfit, resolve, resolve_team};
 use anyhow::Context as _;
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
@@ -31,14 +33,18 @@ pub fn run(run: &Run) -> anyhow::Result<Exit> {
     let empty = identities.iter().find(|identity| identity.kind == TargetKind::BlockDevice && identity.size_bytes == 0);
     empty.map_or(Ok(()), |identity| admit(identity.clone(), Intent::Read).map(drop)).map_err(Failure::Refused)?;
     let plan = request.plan(&identities, host_facts().memory_bytes)?;
+    let voice = Voice::of(&run.measuring);
+    request.remarks.iter().for_each(|remark| voice.say(remark));
     // Until here nothing was begun, and a signal may simply end it.
     let interrupt = Interrupt::listen().context("signals cannot be caught")?;
     measure(Job { plan, identities, filling: Filling::Span, note: request.note, measuring: &run.measuring }, &interrupt)
 }
 
-/// What was asked for, by flags or by a plan file and the flags beside it.
+/// What was asked for, by flags or by a plan or job file and the flags beside it.
 #[derive(Debug)]
 struct Request {
+    /// What is to be known about how a job file was translated.
+    remarks: Vec<String>,
     note: Option<String>,
     seed: Option<u64>,
     size: Size,
@@ -67,22 +73,23 @@ enum Work {
 impl Request {
     fn of(run: &Run) -> Result<Self, Failure> {
         let measuring = &run.measuring;
-        let planned = run.operands.first().filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
-        let file = planned.map(|path| read_plan(path, &run.workload)).transpose()?.unwrap_or_default();
+        let planned = run.operands.first().filter(|path| has_extension(path, "toml") || has_extension(path, "fio"));
         let named = &run.operands[usize::from(planned.is_some())..];
         // As a target it would be read, and its few bytes measured.
-        if let Some(job) = named.iter().find(|path| path.extension().is_some_and(|extension| extension == "fio")) {
+        if let Some(job) = named.iter().find(|path| has_extension(path, "fio")) {
             return Err(Failure::Usage(format!(
-                "{} looks like a job file of fio, which is not read here; write its sections as [[workload]] in a plan file (*.toml), see \
-                 docs/plans/README.md; a target of that name can be reached by a symlink",
+                "{} looks like a job file of fio: write it first, before the targets, and one at a time; a target of that name can be reached by a symlink",
                 job.display()
             )));
         }
+        let beside = Beside { targets: named, size: measuring.size };
+        let JobFile { plan: file, remarks } = planned.map(|path| read_plan(path, &run.workload, beside)).transpose()?.unwrap_or_default();
         let mut targets = if named.is_empty() { file.targets } else { named.to_vec() };
         if targets.is_empty() {
             targets.push(PathBuf::from("."));
         }
         Ok(Self {
+            remarks,
             note: measuring.note.clone().or(file.note),
             seed: measuring.seed.or(file.seed),
             size: measuring.size.map(Size::Flag).or(file.size.map(|Bytes(size)| Size::Planned(size))).unwrap_or(Size::Default),
@@ -198,27 +205,28 @@ fn teams(planned: &[Planned]) -> impl Iterator<Item = &[Planned]> {
     planned.chunk_by(|_, next| next.flags.together == Some(true))
 }
 
-fn read_plan(path: &Path, flags: &WorkloadFlags) -> Result<PlanFile, Failure> {
+fn has_extension(path: &Path, wanted: &str) -> bool {
+    path.extension().is_some_and(|extension| extension == wanted)
+}
+
+/// A plan file as it is, or a job file as what it becomes.
+fn read_plan(path: &Path, flags: &WorkloadFlags, beside: Beside<'_>) -> Result<JobFile, Failure> {
     let shown = path.display();
+    let (kind, place) = match has_extension(path, "fio") {
+        true => ("job", "options into its sections"),
+        false => ("plan", "keys under [defaults] in it"),
+    };
     if !flags.is_empty() {
         return Err(Failure::Usage(format!(
-            "{shown} says what to run, so flags of a workload beside it have no place; write them as keys under [defaults] in it"
+            "{shown} says what to run, so flags of a workload beside it have no place; write them as {place}"
         )));
     }
-    let unreadable = |why: String| Failure::Usage(format!("the plan file {shown} cannot be read: {why}"));
-    let found = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
-    if !found.is_file() {
-        return Err(unreadable("it is no regular file; write the workloads into one".to_owned()));
+    let text = read_text(path).map_err(|why| Failure::Usage(format!("the {kind} file {shown} cannot be read: {why}")))?;
+    if kind == "job" {
+        return JobFile::translate(&text, path, beside, &System).map_err(|error| Failure::Usage(error.to_string()));
     }
-    if found.len() > PLAN_FILE_BYTES_MAX {
-        let (size, most) = (format_bytes(found.len()), format_bytes(PLAN_FILE_BYTES_MAX));
-        return Err(unreadable(format!("it has {size}, and a plan at most {most}; is it another file?")));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::InvalidData => unreadable("it is not UTF-8 text; save it as UTF-8".to_owned()),
-        _ => unreadable(error.to_string()),
-    })?;
-    PlanFile::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))
+    let plan = PlanFile::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
+    Ok(JobFile { plan, remarks: Vec::new() })
 }
 
 /// The same target twice would be measured against itself.

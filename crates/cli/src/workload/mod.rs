@@ -10,4 +10,4 @@ pub use fio::answer as answer_to_fio;
 pub use flags::WorkloadFlags;
 pub use resolve::{Content, Contradiction, Ground, Wording, misfit, place, resolve};
 pub use together::{Team, resolve_team};
-pub use words::{Bytes, Part, written};
+pub use words::{Bytes, Count, Direction, Order, Part, Position, ReadShare, Rw, Time, written};

@@ -1,0 +1,111 @@
+//! Job files of fio: translated into what a plan file in TOML gives, so that nothing behind it knows of fio. What would be another load is refused with its
+//! line; what a user has to know is told. Pure: what the machine and its files say comes from [`Surroundings`].
+
+mod jobs;
+mod numbers;
+mod options;
+mod places;
+mod remarks;
+mod sections;
+mod surroundings;
+mod workloads;
+
+pub use surroundings::{System, read_text};
+
+use crate::plan_file::PlanFile;
+use remarks::Remarks;
+use std::path::{Path, PathBuf};
+
+/// What is quoted of a wrong line, so that what is said about it is still seen.
+const QUOTED_CHARS_MAX: usize = 60;
+
+/// What a job file became.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct JobFile {
+    /// The same as a plan file gives.
+    pub plan: PlanFile,
+    /// What differs from fio or would be a surprise, a sentence each.
+    pub remarks: Vec<String>,
+}
+
+/// Why a job file cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}: line {line}: {text}")]
+pub struct JobFileError {
+    /// The file, which may be an included one.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// What is wrong, and what to do.
+    pub text: String,
+}
+
+/// What the command line says beside the file.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Beside<'a> {
+    /// Targets, which take the place of those in the file.
+    pub targets: &'a [PathBuf],
+    /// Size of the scratch file in bytes.
+    pub size: Option<u64>,
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// A directory.
+    Directory,
+    /// A regular file of so many bytes.
+    File(u64),
+    /// A block device of so many bytes.
+    Device(u64),
+    /// Something that cannot be measured, and why.
+    Other(String),
+}
+
+/// What fio's keywords stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machine {
+    /// `$pagesize`
+    pub page_bytes: u64,
+    /// `$mb_memory`
+    pub memory_mib: u64,
+    /// `$ncpus`
+    pub cpus: u64,
+}
+
+/// The machine and its files, as far as a job file asks for them. Nothing is written, and nothing is run.
+pub trait Surroundings {
+    /// A variable of the environment.
+    fn variable(&self, name: &str) -> Option<String>;
+    /// What keywords stand for.
+    fn machine(&self) -> Machine;
+    /// Text of a file that is included, or why it cannot be had.
+    fn text(&self, path: &Path) -> Result<String, String>;
+    /// What stands at a path.
+    fn found(&self, path: &Path) -> Found;
+}
+
+impl JobFile {
+    /// Translates `text`, the content of the job file at `path`.
+    pub fn translate(text: &str, path: &Path, beside: Beside<'_>, surroundings: &dyn Surroundings) -> Result<Self, JobFileError> {
+        let sections = sections::read_sections(text, path, surroundings)?;
+        let mut remarks = Remarks::default();
+        let jobs = sections.iter().map(|section| jobs::read_job(section, &mut remarks)).collect::<Result<Vec<_>, _>>()?;
+        let places = places::place(&jobs, beside, surroundings, &mut remarks)?;
+        let plan = workloads::plan(&jobs, &places, &mut remarks)?;
+        Ok(Self { plan, remarks: remarks.lines(jobs.len()) })
+    }
+}
+
+/// Text of a line, cut where it is long.
+fn quoted(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

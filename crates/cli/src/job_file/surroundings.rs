@@ -1,0 +1,68 @@
+//! The machine and its files as a job file sees them. Reads only: environment, memory, included files, and what stands at a path.
+
+use super::{Found, Machine, Surroundings};
+use crate::plan_file::PLAN_FILE_BYTES_MAX;
+use diskproof_model::target::TargetKind;
+use diskproof_model::units::format_bytes;
+use diskproof_target::{ProbeError, host_facts, probe};
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::path::Path;
+
+/// This machine.
+#[derive(Debug, Clone, Copy)]
+pub struct System;
+
+impl Surroundings for System {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn machine(&self) -> Machine {
+        Machine {
+            page_bytes: rustix::param::page_size() as u64,
+            memory_mib: host_facts().memory_bytes >> 20,
+            cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64),
+        }
+    }
+
+    fn text(&self, path: &Path) -> Result<String, String> {
+        read_text(path)
+    }
+
+    fn found(&self, path: &Path) -> Found {
+        match probe(path) {
+            Ok(identity) => match identity.kind {
+                TargetKind::Directory => Found::Directory,
+                TargetKind::File => Found::File(identity.size_bytes),
+                TargetKind::BlockDevice => Found::Device(identity.size_bytes),
+            },
+            Err(ProbeError::Missing { .. }) => Found::Nothing,
+            Err(error) => Found::Other(error.to_string()),
+        }
+    }
+}
+
+/// Text of a plan or job file, or why it cannot be read.
+pub fn read_text(path: &Path) -> Result<String, String> {
+    let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !found.is_file() {
+        return Err("it is no regular file; write the workloads into one".to_owned());
+    }
+    let too_large = |bytes: u64| {
+        let (size, most) = (format_bytes(bytes), format_bytes(PLAN_FILE_BYTES_MAX));
+        Err(format!("it has {size}, and a plan at most {most}; is it another file?"))
+    };
+    if found.len() > PLAN_FILE_BYTES_MAX {
+        return too_large(found.len());
+    }
+    let mut text = String::new();
+    // Some files of the kernel have no size, and no end.
+    let read = File::open(path).and_then(|file| file.take(PLAN_FILE_BYTES_MAX + 1).read_to_string(&mut text));
+    match read {
+        Ok(bytes) if bytes as u64 > PLAN_FILE_BYTES_MAX => too_large(bytes as u64),
+        Ok(_) => Ok(text),
+        Err(error) if error.kind() == ErrorKind::InvalidData => Err("it is not UTF-8 text; save it as UTF-8".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
