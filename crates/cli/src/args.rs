@@ -108,7 +108,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = None::<&str>)]
 pub struct Measuring {
-    /// Save the result; the format follows the extension: .json, .html, .csv, .svg (x.svg for all charts on a sheet, x-%.svg for a file each), .gnuplot, .hlog, .prom (repeatable; see docs/formats.md)
+    /// Save the result; the format follows the extension: .json, .html, .csv, .svg (x.svg for all charts on a sheet, x-%.svg for a file each), .gnuplot, .hlog, .prom, .fio.json (repeatable; see docs/formats.md)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub outputs: Vec<PathBuf>,
     /// Print the record as JSON on stdout, and nothing else

@@ -2,7 +2,7 @@
 
 use diskproof_model::comparison::Comparison;
 use diskproof_model::record::Record;
-use diskproof_report::{chart, csv, gnuplot, hlog, html, json, openmetrics, svg};
+use diskproof_report::{chart, csv, fio_json, gnuplot, hlog, html, json, openmetrics, svg};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -23,10 +23,12 @@ pub enum Format {
     OpenMetrics,
     /// A script with its data.
     Gnuplot,
+    /// What fio would have printed.
+    FioJson,
 }
 
-/// Every format and the end of the file names that ask for it.
-const FORMATS: [(&str, Format); 7] = [
+/// Every format and the end of the file names that ask for it; of two that fit the longer one counts.
+const FORMATS: [(&str, Format); 8] = [
     (".json", Format::Json),
     (".html", Format::Html),
     (".svg", Format::Svg),
@@ -34,6 +36,7 @@ const FORMATS: [(&str, Format); 7] = [
     (".gnuplot", Format::Gnuplot),
     (".hlog", Format::Hlog),
     (".prom", Format::OpenMetrics),
+    (".fio.json", Format::FioJson),
 ];
 
 /// Writes a file's content.
@@ -51,11 +54,8 @@ impl Format {
     /// The format that a file name asks for.
     pub fn of(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_string_lossy().to_lowercase();
-        // Whoever asks for fio's own JSON would take the record for it.
-        if name.ends_with(".fio.json") {
-            return None;
-        }
-        FORMATS.into_iter().find(|(end, _)| name.len() > end.len() && name.ends_with(end)).map(|(_, format)| format)
+        let (end, format) = FORMATS.into_iter().filter(|(end, _)| name.ends_with(end)).max_by_key(|(end, _)| end.len())?;
+        (name.len() > end.len()).then_some(format)
     }
 
     /// The ends of file names that there are, for messages.
@@ -70,6 +70,8 @@ impl Format {
             Self::Html => Box::new(|out| html::write_record(record, out)),
             Self::Csv => Box::new(|out| csv::write_record(record, out)),
             Self::Hlog => Box::new(|out| hlog::write_record(record, out)),
+            Self::FioJson if !fio_json::has_place_for(record) => return Vec::new(),
+            Self::FioJson => Box::new(|out| fio_json::write_record(record, out)),
             Self::OpenMetrics => Box::new(|out| openmetrics::write_record(record, out)),
             Self::Gnuplot => {
                 let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -78,6 +80,14 @@ impl Format {
             Self::Svg => return pictures(record, path),
         };
         vec![Document { path: path.to_owned(), write }]
+    }
+
+    /// Why it makes no file of a record that has nothing for it.
+    pub fn why_none(self) -> &'static str {
+        match self {
+            Self::FioJson => "fio's JSON knows workloads only, and none was measured; no file was written",
+            _ => "too little was measured for a picture; no file was written",
+        }
     }
 
     /// The file that this format makes of a comparison; `None` where it knows records only.
@@ -124,7 +134,8 @@ mod tests {
     fn the_format_follows_the_end_of_the_name() {
         assert_eq!(Format::of(Path::new("/tmp/a.b.JSON")), Some(Format::Json));
         assert_eq!(Format::of(Path::new("x.svg")), Some(Format::Svg));
-        for name in ["svg", ".svg", "x.svgz", "x.", "/", "x.svg/..", "x.fio.json"] {
+        assert_eq!((Format::of(Path::new("x.fio.json")), Format::of(Path::new("fio.json"))), (Some(Format::FioJson), Some(Format::Json)));
+        for name in ["svg", ".svg", "x.svgz", "x.", "/", "x.svg/..", ".fio.json"] {
             assert_eq!(Format::of(Path::new(name)), None, "{name}");
         }
     }

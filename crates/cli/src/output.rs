@@ -174,8 +174,9 @@ impl<'a> Savings<'a> {
 }
 
 fn save(record: &Record, path: &Path, voice: Voice) -> anyhow::Result<()> {
-    let documents = Format::of(path).map(|format| format.documents(record, path)).unwrap_or_default();
-    anyhow::ensure!(!documents.is_empty(), "too little was measured for a picture; no file was written");
+    let format = Format::of(path).context("the format follows the extension, and this one is unknown")?;
+    let documents = format.documents(record, path);
+    anyhow::ensure!(!documents.is_empty(), format.why_none());
     for document in &documents {
         let saved = save_document(document);
         if document.path == path { saved? } else { saved.with_context(|| document.path.display().to_string())? }

@@ -361,6 +361,9 @@ fn parse(text: &str) -> Result<Saved, String> {
         Some(other) if other.starts_with("diskproof.record/") || other.starts_with("diskproof.comparison/") => {
             Err(format!("of the format {other}; this diskproof reads {RECORD_SCHEMA} and {COMPARISON_SCHEMA}, so use a newer one"))
         }
+        None if schema.fio.is_some() => {
+            Err("this is JSON as fio prints it, which holds a part of a record only; take the record, which -o FILE.json makes".to_owned())
+        }
         _ => Err("this is no record of diskproof; one is made by -o FILE.json or --json".to_owned()),
     }
 }
@@ -368,6 +371,9 @@ fn parse(text: &str) -> Result<Saved, String> {
 #[derive(serde::Deserialize)]
 struct Schema {
     schema: Option<String>,
+    /// What the JSON of fio begins with.
+    #[serde(rename = "fio version")]
+    fio: Option<String>,
 }
 
 #[cfg(test)]
@@ -438,6 +444,7 @@ mod tests {
             assert!(parse(text).unwrap_err().contains("no record of diskproof"), "{text}");
         }
         assert!(parse("{\"schema\": \"diskproof.record/1\"}").unwrap_err().contains("damaged"));
+        assert!(parse("{\"fio version\" : \"diskproof-0.1.0\"}").unwrap_err().contains("as fio prints it"));
     }
 
     #[test]

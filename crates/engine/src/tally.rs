@@ -330,6 +330,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_of_errors_read_back_as_their_numbers() {
+        // 133, EHWPOISON, is the last one of Linux.
+        for errno in 1..=133 {
+            assert_eq!(diskproof_model::errno::number(&errno_name(errno)), Some(errno as u32), "{}", errno_name(errno));
+        }
+        assert_eq!(diskproof_model::errno::number(&errno_name(END_OF_FILE)), Some(libc::EIO as u32));
+    }
+
+    #[test]
     fn what_is_booked_together_counts_as_if_one_by_one() {
         let (published, mut interim) = (Mutex::new(TimeSeries::new(10_000_000)), Interim::default());
         let mut tally = Tally::new(0, Intended::SameAsStart);

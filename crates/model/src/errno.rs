@@ -47,6 +47,48 @@ const TABLE: &[Entry] = &[
 /// Errors that are in no table are told by errno(3), and the kernel log knows more.
 const OTHER: Entry = Entry { names: &[], meaning: "see errno(3)", remedy: "see the kernel log (dmesg)" };
 
+/// Numbers of the names that the engine gives to errors: those of Linux on all machines but Alpha, MIPS, PA-RISC and SPARC.
+const NUMBERS: [(&str, u32); 31] = [
+    ("EPERM", 1),
+    ("EINTR", 4),
+    ("EIO", 5),
+    ("ENXIO", 6),
+    ("EBADF", 9),
+    ("EAGAIN", 11),
+    ("ENOMEM", 12),
+    ("EACCES", 13),
+    ("EFAULT", 14),
+    ("EBUSY", 16),
+    ("ENODEV", 19),
+    ("EINVAL", 22),
+    ("EFBIG", 27),
+    ("ENOSPC", 28),
+    ("EROFS", 30),
+    ("ENOTCONN", 107),
+    ("ECONNABORTED", 103),
+    ("ENOLINK", 67),
+    ("EBADE", 52),
+    ("ETIME", 62),
+    ("ETIMEDOUT", 110),
+    ("EOPNOTSUPP", 95),
+    ("EDQUOT", 122),
+    ("EREMOTEIO", 121),
+    ("EILSEQ", 84),
+    ("ENODATA", 61),
+    ("EBADMSG", 74),
+    ("EUCLEAN", 117),
+    ("ESTALE", 116),
+    ("ECANCELED", 125),
+    ("EOF", 5),
+];
+
+/// The number of an error, for formats that know numbers only: also of `errno 123`. An end that comes too early has none of its own and counts as EIO, as
+/// fio has it; `None` for a name that nobody gave.
+pub fn number(errno: &str) -> Option<u32> {
+    let known = NUMBERS.iter().find(|(name, _)| *name == errno).map(|(_, number)| *number);
+    known.or_else(|| errno.strip_prefix("errno ")?.parse().ok())
+}
+
 fn entry(errno: &str) -> &'static Entry {
     TABLE.iter().find(|entry| entry.names.contains(&errno)).unwrap_or(&OTHER)
 }
@@ -75,6 +117,11 @@ mod tests {
         assert_eq!(remedy(["ENOSPC"]), "the disk is full: free space, or use a smaller --size");
         assert!(remedy(["EIO"]).contains("smartctl -a") && remedy(["EROFS"]).contains("read-only"));
         assert_eq!(remedy(["EOWNERDEAD"]), "see the kernel log (dmesg)");
+    }
+
+    #[test]
+    fn numbers_of_names() {
+        assert_eq!(["EIO", "EOF", "ETIMEDOUT", "errno 133", "EVIL"].map(number), [Some(5), Some(5), Some(110), Some(133), None]);
     }
 
     #[test]

@@ -140,6 +140,12 @@ impl LatencyHistogram {
         if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
     }
 
+    /// Standard deviation of the sample around this mean, in nanoseconds, from the middles of the buckets; 0 with fewer than two.
+    pub fn deviation_ns(&self, mean_ns: f64) -> f64 {
+        let square = |(low, width, n): (u64, u64, u64)| n as f64 * (low as f64 + (width - 1) as f64 / 2.0 - mean_ns).powi(2);
+        if self.count < 2 { 0.0 } else { (self.buckets().map(square).sum::<f64>() / (self.count - 1) as f64).sqrt() }
+    }
+
     /// Shortest latency in nanoseconds, exact; 0 when empty.
     pub fn min_ns(&self) -> u64 {
         if self.count == 0 { 0 } else { self.min_ns }
@@ -235,6 +241,16 @@ mod tests {
         assert_eq!(histogram.percentile(0.999), None);
         histogram.record(5);
         assert_eq!(histogram.percentile(0.999), Some(5));
+    }
+
+    #[test]
+    fn the_deviation_is_that_of_the_sample() {
+        let mut histogram = LatencyHistogram::new();
+        [2, 4, 4, 4, 5, 5, 7, 9].iter().for_each(|ns| histogram.record(*ns));
+        assert!((histogram.deviation_ns(histogram.mean_ns()) - (32.0f64 / 7.0).sqrt()).abs() < 1e-9);
+        let mut one = LatencyHistogram::new();
+        one.record(1_000_000);
+        assert_eq!((one.deviation_ns(one.mean_ns()), LatencyHistogram::new().deviation_ns(0.0)), (0.0, 0.0));
     }
 
     proptest! {

@@ -19,9 +19,10 @@ pub struct Cell {
 impl Cell {
     /// Adds another cell's events to this one.
     pub fn merge(&mut self, other: &Self) {
-        self.ops += other.ops;
-        self.bytes += other.bytes;
-        self.errors += other.errors;
+        // Records come from files, too, where nobody vouches for their figures.
+        self.ops = self.ops.saturating_add(other.ops);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.errors = self.errors.saturating_add(other.errors);
         self.latency_max_ns = self.latency_max_ns.max(other.latency_max_ns);
     }
 }
@@ -80,12 +81,12 @@ impl TimeSeries {
                 sum
             })
         });
-        Self { start_ns: self.start_ns, interval_ns: self.interval_ns * factor as u64, cells: cells.collect() }
+        Self { start_ns: self.start_ns, interval_ns: self.interval_ns.saturating_mul(factor as u64), cells: cells.collect() }
     }
 
     /// The same events in cells of at least `interval_ns` and at most `cells_max` cells.
     pub fn thinned(&self, interval_ns: u64, cells_max: usize) -> Self {
-        let by_time = interval_ns.div_ceil(self.interval_ns).max(1) as usize;
+        let by_time = interval_ns.div_ceil(self.interval_ns.max(1)).max(1) as usize;
         let by_count = self.cells.len().div_ceil(cells_max.max(1)).max(1);
         self.coarser(by_time.max(by_count))
     }

@@ -1,4 +1,4 @@
-//! Words of commands that are shown to be pasted: for umount, fio and our own verbs alike. Runs nothing.
+//! Words of commands that are shown to be pasted, for umount, fio and our own verbs alike, and the words of such a command again. Runs nothing.
 
 /// As a shell takes it for one word. What would act on a terminal is spelled out, as bash, ksh and zsh read it (`$'\x1b'`, POSIX.1-2024).
 pub fn quoted(word: &str) -> String {
@@ -17,9 +17,68 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
+/// The words of a line whose words were [`quoted`], as a shell hands them to the command: a comment at the end is none of them.
+pub fn words(line: &str) -> Vec<String> {
+    let mut bytes = line.bytes().peekable();
+    let (mut words, mut word) = (Vec::new(), None::<Vec<u8>>);
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b' ' => words.extend(word.take()),
+            b'#' if word.is_none() => break,
+            b'\'' => word.get_or_insert_default().extend(bytes.by_ref().take_while(|byte| *byte != b'\'')),
+            b'\\' => word.get_or_insert_default().extend(bytes.next()),
+            b'$' if bytes.peek() == Some(&b'\'') => {
+                bytes.next();
+                word.get_or_insert_default().extend(spelled_out(&mut bytes));
+            }
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word);
+    words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// What stands between `$'` and `'`, with those escapes that [`quoted`] writes.
+fn spelled_out(bytes: &mut impl Iterator<Item = u8>) -> Vec<u8> {
+    let mut text = Vec::new();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\'' => break,
+            b'\\' => match bytes.next() {
+                Some(b'x') => {
+                    let digits: Vec<u8> = bytes.by_ref().take(2).collect();
+                    let byte = std::str::from_utf8(&digits).ok().and_then(|digits| u8::from_str_radix(digits, 16).ok());
+                    text.extend(byte);
+                }
+                other => text.extend(other),
+            },
+            other => text.push(other),
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_comment_is_no_word() {
+        assert_eq!(words("fio --name='a b' --bs=8192  # overwrites"), ["fio", "--name=a b", "--bs=8192"]);
+        assert_eq!(words("a#b '#' ''"), ["a#b", "#", ""]);
+        assert_eq!(words("$'a\\x0a\\''  'it'\\''s'"), ["a\n'", "it's"]);
+    }
+
+    proptest! {
+        #[test]
+        fn words_read_back_as_they_were(all in prop::collection::vec(any::<String>(), 0..8), line in any::<String>()) {
+            let quoted: Vec<String> = all.iter().map(|word| quoted(word)).collect();
+            prop_assert_eq!(words(&quoted.join(" ")), all);
+            // Whatever the line is, it has words.
+            words(&line);
+        }
+    }
 
     #[test]
     fn words_for_the_shell_are_quoted() {

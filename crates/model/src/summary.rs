@@ -4,7 +4,7 @@ use crate::histogram::LatencyHistogram;
 use crate::measurement::OpKind;
 use crate::plan::{Layout, Plan, Workload};
 use crate::record::{LatencySummary, MeasurementRecord, OpRecord, Record};
-use crate::series::Cell;
+use crate::series::{Cell, TimeSeries};
 use std::collections::BTreeMap;
 
 impl LatencySummary {
@@ -53,11 +53,16 @@ impl MeasurementRecord {
         self.ops.iter().filter(|(kind, _)| matches!(kind, OpKind::Read | OpKind::Write)).map(|(kind, op)| (*kind, op)).collect()
     }
 
-    /// What happened in each cell of an operation's series: (middle of the cell in seconds after the start of the measured time, its length in seconds,
-    /// its events). The last cell ends with the measured time; a rest of it shorter than half a cell would be mostly noise and is left out.
+    /// What happened in each cell of an operation's series, as [`Self::cells_of`] tells it.
     pub fn cells_over_time<'a>(&self, op: &'a OpRecord) -> impl Iterator<Item = (f64, f64, &'a Cell)> + use<'a> {
-        let (start, interval, wall) = (op.series.start_ns as f64, op.series.interval_ns as f64, self.wall_ns as f64);
-        op.series.cells.iter().enumerate().filter_map(move |(index, cell)| {
+        self.cells_of(&op.series)
+    }
+
+    /// What happened in each cell of a series of this measurement: (middle of the cell in seconds after the start of the measured time, its length in
+    /// seconds, its events). The last cell ends with the measured time; a rest of it shorter than half a cell would be mostly noise and is left out.
+    pub fn cells_of<'a>(&self, series: &'a TimeSeries) -> impl Iterator<Item = (f64, f64, &'a Cell)> + use<'a> {
+        let (start, interval, wall) = (series.start_ns as f64, series.interval_ns as f64, self.wall_ns as f64);
+        series.cells.iter().enumerate().filter_map(move |(index, cell)| {
             let start = start + index as f64 * interval;
             let length = (wall - start).min(interval);
             (length > 0.0 && length >= interval / 2.0).then_some(((start + length / 2.0) / 1e9, length / 1e9, cell))
@@ -74,8 +79,8 @@ impl MeasurementRecord {
 impl Record {
     /// Time from the start of the run to the end of its last measurement or survey, in nanoseconds.
     pub fn elapsed_ns(&self) -> u64 {
-        let survey = self.surface.iter().map(|surface| surface.start_ns + surface.wall_ns);
-        self.measurements.iter().map(|m| m.start_ns + m.wall_ns).chain(survey).max().unwrap_or(0)
+        let survey = self.surface.iter().map(|surface| surface.start_ns.saturating_add(surface.wall_ns));
+        self.measurements.iter().map(|m| m.start_ns.saturating_add(m.wall_ns)).chain(survey).max().unwrap_or(0)
     }
 
     /// The smallest and the largest share of the bytes asked of a target that its disks' own counters saw; `None` when neither a measurement

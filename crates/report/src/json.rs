@@ -39,7 +39,7 @@ pub fn write_runs(runs: &[SavedRun], out: &mut dyn Write) -> io::Result<()> {
 
 /// JSON demands escapes only below U+0020. A device's name may also hold U+009B, which some terminals take for an escape sequence, or marks
 /// that reorder what is shown; outside of strings JSON has none of these, so they can be escaped wherever they stand.
-fn write_document(document: &str, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_document(document: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut safe = String::with_capacity(document.len() + 1);
     for c in document.chars() {
         if c != '\n' && is_hidden(c) {

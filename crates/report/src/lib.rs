@@ -6,6 +6,7 @@ pub mod ascii;
 pub mod chart;
 pub mod csv;
 mod figures;
+pub mod fio_json;
 pub mod gnuplot;
 pub mod hlog;
 pub mod html;

@@ -4,6 +4,7 @@ use crate::args::Measuring;
 use crate::data_sheet::SheetWords;
 use crate::execute::{Filling, command_line, random_seed};
 use crate::failure::{Exit, Failure};
+use crate::formats::Format;
 use crate::interrupt::Interrupt;
 use crate::measure::{Job, measure};
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
@@ -96,6 +97,7 @@ pub fn curve(curve: &Curve) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen().context("signals cannot be caught")?;
     let identity = probe(&curve.target).map_err(Failure::Probe)?;
     let plan = plan(curve, &identity)?;
+    keep_from_fio(&plan, &measuring.outputs)?;
     if identity.kind != TargetKind::BlockDevice && !measuring.quiet {
         let what = if identity.kind == TargetKind::Directory { "a scratch file" } else { "a file" };
         crate::output::complain(&format!(
@@ -105,6 +107,15 @@ pub fn curve(curve: &Curve) -> anyhow::Result<Exit> {
         ));
     }
     measure(Job { plan, identities: vec![identity], filling: Filling::Span, note: measuring.note.clone(), measuring }, &interrupt)
+}
+
+/// A survey may take hours: that its only file would be empty must be known before.
+fn keep_from_fio(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
+    let fio = outputs.iter().find(|path| plan.workloads.is_empty() && Format::of(path) == Some(Format::FioJson));
+    fio.map_or(Ok(()), |path| {
+        let why = "fio's JSON knows workloads only, and a curve is none: add --short-stroke, or name a .json or .csv";
+        Err(Failure::Usage(format!("-o {}: {why}", path.display())))
+    })
 }
 
 /// What `curve` does on this target.

@@ -1,6 +1,7 @@
 //! Every page of every fixture: exact at 80 columns, within its width at all others, without colour and control characters where it must be.
 
 mod charts;
+mod fio_json;
 mod fixture;
 mod svg;
 mod tables;

@@ -1,0 +1,93 @@
+//! `disk_util`: what the kernel's counters say of the disks below, as far as the record has it.
+
+use super::form::object;
+use diskproof_model::measurement::DeviceUse;
+use diskproof_model::record::{MeasurementRecord, Record};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Of the kernel's counters, whatever the disk has (Documentation/block/stat.rst).
+const SECTOR_BYTES: u64 = 512;
+
+/// What a disk did.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    read_ops: u64,
+    write_ops: u64,
+    read_bytes: u64,
+    write_bytes: u64,
+}
+
+/// What a disk did from one time to another, in nanoseconds after the start of the run.
+#[derive(Debug, Clone, Copy)]
+struct Window {
+    start_ns: u64,
+    end_ns: u64,
+    counts: Counts,
+}
+
+/// Each disk that was alone below its targets, over all measurements. Where a target lies on several, the record has their sum only.
+pub(super) fn of(record: &Record) -> Vec<Value> {
+    let mut disks: BTreeMap<&str, Vec<Window>> = BTreeMap::new();
+    for m in record.measurements.iter().filter(|m| m.device.unresolved.is_none()) {
+        if let [disk] = &m.device.disks[..] {
+            disks.entry(disk).or_default().push(window(m));
+        }
+    }
+    disks.into_iter().map(|(name, windows)| disk(name, sum(windows))).collect()
+}
+
+fn window(m: &MeasurementRecord) -> Window {
+    let DeviceUse { read_ops, write_ops, read_bytes, write_bytes, .. } = m.device;
+    let counts = Counts { read_ops, write_ops, read_bytes, write_bytes };
+    Window { start_ns: m.start_ns, end_ns: m.start_ns.saturating_add(m.wall_ns), counts }
+}
+
+/// Measurements of one time, on several targets or together on one, all saw the same deeds of the disk: they count once.
+fn sum(mut windows: Vec<Window>) -> Counts {
+    windows.sort_by_key(|window| window.start_ns);
+    let mut apart: Vec<Window> = Vec::new();
+    for window in windows {
+        match apart.last_mut().filter(|last| window.start_ns < last.end_ns) {
+            Some(last) => {
+                last.end_ns = last.end_ns.max(window.end_ns);
+                last.counts = last.counts.combine(window.counts, u64::max);
+            }
+            None => apart.push(window),
+        }
+    }
+    apart.iter().fold(Counts::default(), |sum, window| sum.combine(window.counts, u64::saturating_add))
+}
+
+impl Counts {
+    fn combine(self, other: Self, by: fn(u64, u64) -> u64) -> Self {
+        Self {
+            read_ops: by(self.read_ops, other.read_ops),
+            write_ops: by(self.write_ops, other.write_ops),
+            read_bytes: by(self.read_bytes, other.read_bytes),
+            write_bytes: by(self.write_bytes, other.write_bytes),
+        }
+    }
+}
+
+fn disk(name: &str, counts: Counts) -> Value {
+    object([
+        ("name", name.into()),
+        ("read_ios", counts.read_ops.into()),
+        ("write_ios", counts.write_ops.into()),
+        ("read_sectors", (counts.read_bytes / SECTOR_BYTES).into()),
+        ("write_sectors", (counts.write_bytes / SECTOR_BYTES).into()),
+    ])
+    .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_twice_at_one_time_counts_once() {
+        let window = |start_ns, end_ns, read_ops| Window { start_ns, end_ns, counts: Counts { read_ops, ..Counts::default() } };
+        assert_eq!(sum(vec![window(10, 20, 1), window(0, 10, 2), window(12, 18, 5), window(19, 30, 3)]).read_ops, 7);
+    }
+}

@@ -1,0 +1,205 @@
+//! The JSON of fio: held against what the real fio prints, and against records of any content.
+
+use crate::{RECORDS, fixture, is_harmless, written};
+use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::record::{LatencySummary, Record};
+use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_report::fio_json;
+use proptest::prelude::*;
+use serde_json::Value;
+use std::process::Command;
+
+fn text(record: &Record) -> String {
+    written(|out| fio_json::write_record(record, out))
+}
+
+fn document(record: &Record) -> Value {
+    serde_json::from_str(&text(record)).expect("fio's JSON is JSON")
+}
+
+/// Latencies of few values, so that a person can check the document.
+fn spoken_latency() -> LatencySummary {
+    let mut latency = LatencyHistogram::new();
+    for (ns, n) in [(90_000, 100), (104_960, 800), (250_000, 95), (20_000_000, 5)] {
+        latency.record_many(ns, n);
+    }
+    LatencySummary::of(&latency)
+}
+
+/// Commits and a mix, of which each cell of a second is known.
+fn spoken() -> Record {
+    let mut record = fixture::every_severity();
+    record.measurements.drain(..6);
+    record.findings[0].evidence[0].path = "/measurements/0/device/accounted".to_owned();
+    record.findings[1].evidence[0].path = "/measurements/1/device/others".to_owned();
+    for m in &mut record.measurements {
+        m.device.disks = vec!["vda".to_owned()];
+        (m.device.read_bytes, m.device.write_bytes, m.device.read_ops, m.device.write_ops) = (1 << 20, 2 << 20, 128, 256);
+        for op in m.ops.values_mut() {
+            op.latency = spoken_latency();
+            op.series = TimeSeries::new(100_000_000);
+            (0..70)
+                .for_each(|cell| op.series.add(cell * 100_000_000, &Cell { ops: 100 + cell % 10, bytes: 819_200, ..Cell::default() }, 100));
+        }
+    }
+    record
+}
+
+#[test]
+fn a_check_as_fio_would_print_it() {
+    insta::assert_snapshot!("fio_json", text(&spoken()));
+}
+
+#[test]
+fn figures_are_those_of_the_record() {
+    for (name, record) in &*RECORDS {
+        let document = document(record);
+        for (m, job) in record.measurements.iter().zip(document["jobs"].as_array().unwrap()) {
+            for (kind, op) in m.ops.iter().filter(|(kind, _)| **kind != OpKind::Commit) {
+                let told = &job[kind.as_str()];
+                let latency = &told["lat_ns"];
+                assert_eq!(told["total_ios"], op.count, "{name}");
+                assert_eq!((latency["min"].as_u64(), latency["max"].as_u64()), (Some(op.latency.min), Some(op.latency.max)), "{name}");
+                let bins: u64 = latency["bins"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+                assert_eq!(latency["N"], bins, "{name}");
+                let pairs = [("50.000000", op.latency.p50), ("99.000000", op.latency.p99), ("99.990000", op.latency.p99_99)];
+                for (key, ns) in pairs {
+                    assert_eq!(latency["percentile"].get(key).and_then(Value::as_u64), ns, "{name} {key}");
+                }
+                if *kind != OpKind::Sync {
+                    assert_eq!(told["clat_ns"], *latency, "{name}");
+                    assert!((told["iops"].as_f64().unwrap() / op.iops.value - 1.0).abs() < 1e-6, "{name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_target_and_errors_are_told() {
+    let mut record = fixture::two_targets();
+    let read = record.measurements[1].ops.get_mut(&OpKind::Read).unwrap();
+    read.errors = [("EIO".to_owned(), 2), ("ETIMEDOUT".to_owned(), 7)].into();
+    let document = document(&record);
+    let jobs = document["jobs"].as_array().unwrap();
+    assert_eq!((jobs[1]["error"].as_u64(), jobs[1]["total_err"].as_u64()), (Some(110), Some(9)));
+    assert_eq!((jobs[0]["error"].as_u64(), jobs[0].get("total_err")), (Some(0), None));
+    let names: Vec<&str> = jobs.iter().map(|job| job["jobname"].as_str().unwrap()).collect();
+    assert!(names[..3].iter().all(|name| !name.contains("target")) && names[3].ends_with(".target2"), "{names:?}");
+    assert!(jobs[3]["desc"].as_str().unwrap().contains("on /dev/nvme1n1, run "), "{}", jobs[3]["desc"]);
+}
+
+#[test]
+fn nothing_hostile_is_in_it() {
+    for (name, record) in &*RECORDS {
+        let text = text(record);
+        assert!(text.chars().all(is_harmless) && text.ends_with("}\n"), "{name}");
+    }
+}
+
+/// What fio 3.33 and 3.42 print of a disk (`json_array_add_disk_util()` in stat.c, diskutil.c before); only a machine whose disks it finds shows it.
+const DISK_KEYS: [&str; 11] = [
+    "name",
+    "read_ios",
+    "write_ios",
+    "read_sectors",
+    "write_sectors",
+    "read_merges",
+    "write_merges",
+    "read_ticks",
+    "write_ticks",
+    "in_queue",
+    "util",
+];
+
+/// A document of the real one in which every kind of operation has samples.
+fn of_fio() -> Option<Value> {
+    let words = "--name=a --ioengine=null --size=1M --bs=4k --rw=randrw --fsync=4 --lat_percentiles=1 --clat_percentiles=1 --description=b \
+                 --continue_on_error=io --output-format=json+";
+    let ran = Command::new("fio").args(words.split_whitespace()).current_dir("/tmp").output().ok()?;
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    Some(serde_json::from_slice(&ran.stdout).expect("fio prints JSON"))
+}
+
+/// Whether fio has each of these keys too, in the same place and of the same type.
+fn held_against(ours: &Value, fio: &Value, place: &str) {
+    match (ours, fio) {
+        (Value::Object(ours), Value::Object(fio)) => {
+            // Their keys are figures and the options' own names.
+            let any_key = ["/bins", "/job options"].iter().any(|end| place.ends_with(end));
+            for (key, value) in ours.iter().filter(|_| !any_key) {
+                let there = fio.get(key).unwrap_or_else(|| panic!("fio has no {place}/{key}"));
+                held_against(value, there, &format!("{place}/{key}"));
+            }
+            let order: Vec<&String> = fio.keys().filter(|key| ours.contains_key(*key)).collect();
+            assert!(any_key || order == ours.keys().collect::<Vec<_>>(), "order of {place}: {order:?}");
+        }
+        (Value::Array(ours), Value::Array(fio)) => ours.iter().for_each(|ours| held_against(ours, &fio[0], place)),
+        (Value::Number(ours), Value::Number(fio)) => assert_eq!(ours.is_f64(), fio.is_f64(), "{place}: {ours} and {fio}"),
+        _ => assert_eq!(std::mem::discriminant(ours), std::mem::discriminant(fio), "{place}: {ours} and {fio}"),
+    }
+}
+
+#[test]
+fn fio_knows_every_key() {
+    let Some(fio) = of_fio() else {
+        eprintln!("SKIPPED: fio_knows_every_key: fio is not installed");
+        return;
+    };
+    let mut record = spoken();
+    record.measurements[0].ops.get_mut(&OpKind::Read).unwrap().errors.insert("EIO".to_owned(), 1);
+    let mut ours = document(&record);
+    // Newer than the fio of Debian 12: 3.36 has it.
+    ours["jobs"].as_array_mut().unwrap().iter_mut().for_each(|job| {
+        job.as_object_mut().unwrap().shift_remove("job_start");
+    });
+    let disks = ours.as_object_mut().unwrap().shift_remove("disk_util").unwrap();
+    let known = disks[0].as_object().unwrap().keys().filter(|key| DISK_KEYS.contains(&key.as_str())).count();
+    assert_eq!(known, disks[0].as_object().unwrap().len());
+    held_against(&ours, &fio, "");
+}
+
+fn any_count() -> impl Strategy<Value = u64> {
+    prop_oneof![0..1_000_u64, any::<u64>()]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_record_makes_valid_json(
+        (words, started, names) in (any::<String>(), any::<String>(), prop::collection::vec(any::<String>(), 4)),
+        counts in prop::collection::vec(any_count(), 16),
+        figures in prop::collection::vec(any::<f64>(), 4),
+        latencies in prop::collection::vec(any_count(), 0..40),
+        is_readable in any::<bool>(),
+    ) {
+        let mut record = spoken();
+        record.started = if is_readable { "2026-11-20T10:00:00.5Z".to_owned() } else { started };
+        (record.run_id, record.tool.version) = (names[0].clone(), names[1].clone());
+        let m = &mut record.measurements[0];
+        (m.workload.name, m.reproduce) = (names[2].clone(), format!("fio --name={} --bs=8192 {words}", names[2]));
+        (m.start_ns, m.wall_ns, m.cpu.user_ns, m.target) = (counts[0], counts[1], counts[2], (counts[3] % 3) as usize);
+        (m.device.read_bytes, m.device.read_ops) = (counts[4], counts[5]);
+        let mut histogram = LatencyHistogram::new();
+        latencies.iter().for_each(|ns| histogram.record(*ns));
+        let read = m.ops.get_mut(&OpKind::Read).unwrap();
+        read.latency = LatencySummary::of(&histogram);
+        read.latency.mean = figures[0];
+        if !is_readable {
+            read.latency.hdr = words;
+        }
+        (read.count, read.bytes, read.short) = (counts[6], counts[7], counts[8]);
+        (read.iops.value, read.throughput.value) = (figures[1], figures[2]);
+        read.errors = [(names[3].clone(), counts[9] % 5)].into();
+        read.series = TimeSeries { start_ns: counts[10], interval_ns: counts[11], cells: vec![Cell { ops: counts[12], bytes: counts[13], ..Cell::default() }; 3] };
+        let document = document(&record);
+        let told = &document["jobs"][0]["read"];
+        prop_assert_eq!(told["total_ios"].as_u64(), Some(counts[6]));
+        if let Some(bins) = told["lat_ns"].get("bins") {
+            let sum: u64 = bins.as_object().unwrap().values().filter_map(Value::as_u64).sum();
+            prop_assert_eq!(told["lat_ns"]["N"].as_u64(), Some(sum));
+        }
+    }
+}
