@@ -5,6 +5,7 @@ mod jobs;
 mod numbers;
 mod options;
 mod places;
+mod reading;
 mod remarks;
 mod sections;
 mod surroundings;
@@ -92,7 +93,7 @@ impl JobFile {
     pub fn translate(text: &str, path: &Path, beside: Beside<'_>, surroundings: &dyn Surroundings) -> Result<Self, JobFileError> {
         let sections = sections::read_sections(text, path, surroundings)?;
         let mut remarks = Remarks::default();
-        let jobs = sections.iter().map(|section| jobs::read_job(section, &mut remarks)).collect::<Result<Vec<_>, _>>()?;
+        let jobs = sections.iter().map(|section| reading::read_job(section, &mut remarks)).collect::<Result<Vec<_>, _>>()?;
         let places = places::place(&jobs, beside, surroundings, &mut remarks)?;
         let plan = workloads::plan(&jobs, &places, &mut remarks)?;
         Ok(Self { plan, remarks: remarks.lines(jobs.len()) })

@@ -14,6 +14,8 @@ pub enum Remark {
     Emptied,
     /// No map of blocks.
     NoMap,
+    /// No map of blocks that cuts them.
+    NoMapForMix,
     /// Open loop.
     Rate,
     /// Gaps.
@@ -38,6 +40,10 @@ impl Remark {
             }
             Self::NoMap => {
                 "random offsets are drawn without fio's map, as with norandommap: some blocks come twice before others come once"
+            }
+            Self::NoMapForMix => {
+                "random offsets are drawn without fio's map, as with norandommap: some blocks come twice before others come once, and none is cut short \
+                 where it meets one that was used, so that the mix of sizes is what bssplit says"
             }
             Self::Rate => "a rate starts requests on time, whether earlier ones are done or not; latency counts from the intended start",
             Self::Stride => "each lap over the gaps begins a block further on, where fio meets the same blocks again",

@@ -269,6 +269,8 @@ fn what_would_be_another_load_is_refused_with_its_line() {
     only(
         "thinktime=0\nsync=none\nzonemode=none\nstartdelay=0\nrate_process=linear\nserialize_overlap=0\ngroup_reporting\nwrite_bw_log\nthread=1",
     );
+    let mixed = remarks("[job]\nfilename=/dev/sda\ndirect=1\nrw=randread\nbssplit=4k/50:8k/50\n");
+    assert!(mixed.contains("the mix of sizes is what bssplit says"), "{mixed}");
     let told = remarks("[job]\nfilename=/dev/sda\ndirect=1\ngroup_reporting\nthread\nwrite_bw_log=x\n");
     assert_eq!(
         told,
