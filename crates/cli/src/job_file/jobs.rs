@@ -50,6 +50,8 @@ pub struct Job {
     pub time_ns: u64,
     /// Warm-up.
     pub ramp_ns: u64,
+    /// Whether its file is to be written before it, where it only writes.
+    pub overwrites: bool,
     /// Whether it waits for what is before it.
     pub waits: bool,
     /// Whether its end is that of all that run with it, by its own words.

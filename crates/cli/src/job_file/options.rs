@@ -49,9 +49,9 @@ pub const ROWS: &[Row] = &[
         "name in results, where it stands in the job's own section; else that of the section; other characters than letters, digits and - _ . + become -",
     ),
     carried(&["description"], "the note of the record, unless `--note` gives one"),
-    carried(&["filename"], "the target, or a part of a scratch file, see below"),
+    carried(&["filename"], "the target, or a part of a scratch file, see above"),
     carried(&["directory"], "the directory of the scratch file"),
-    carried(&["filename_format"], "which jobs share a file, see below"),
+    carried(&["filename_format"], "which jobs share a file, see above"),
     carried(&["nrfiles/nr_files"], "1; several files for one job are refused"),
     carried(&["filesize"], "size of the file, and of what is done unless `size` says so"),
     carried(&["size"], "`span`, and `bytes` unless `time_based`"),
@@ -74,8 +74,8 @@ pub const ROWS: &[Row] = &[
         "`engine`: `libaio` aio, `io_uring` uring, `sync`, `psync`, `vsync`, `pvsync`, `pvsync2` sync, `mmap` mmap; others are refused",
     ),
     carried(&["iodepth"], "`depth`; 1 with the engines that take one request at a time, as in fio"),
-    carried(&["numjobs"], "`jobs`, or as many workloads, see below"),
-    carried(&["direct"], "`direct=0`, which is fio's default, is `buffered`, or `cached`, see below"),
+    carried(&["numjobs"], "`jobs`, or as many workloads, see above"),
+    carried(&["direct"], "`direct=0`, which is fio's default, is `buffered`, or `cached`, see above"),
     carried(&["buffered"], "the reverse of `direct`"),
     carried(&["invalidate"], "0 is `cached`"),
     carried(&["runtime/timeout"], "`time`"),
@@ -92,6 +92,10 @@ pub const ROWS: &[Row] = &[
     carried(&["end_fsync", "fsync_on_close"], "`end-fsync`; beside `fsync` or `fdatasync`, or where nothing is written, nothing"),
     carried(&["verify"], "checksums (`md5`, `crc…`, `sha…`, `xxhash`) are `verify`, with checksums of our own; others are refused"),
     carried(&["kb_base"], "how `k` and `kib` are read"),
+    carried(
+        &["overwrite"],
+        "always so: the scratch file is written before it is needed; without it fio's writes are the first of a new file, and a line on stderr says so",
+    ),
     left_out(&["thread", "comm"], "threads are always used"),
     left_out(
         &[
@@ -169,7 +173,6 @@ pub const ROWS: &[Row] = &[
     left_out(&["randrepeat/allrandrepeat", "randseed", "random_generator", "softrandommap"], "offsets are drawn by --seed"),
     left_out(
         &[
-            "overwrite",
             "fallocate",
             "create_serialize",
             "create_fsync",

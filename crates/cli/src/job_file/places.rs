@@ -4,6 +4,7 @@ use super::jobs::Job;
 use super::numbers::Amount;
 use super::remarks::Remarks;
 use super::{Beside, Found, JobFileError, Surroundings, quoted};
+use crate::workload::Direction;
 use diskproof_model::units::format_bytes;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,8 @@ pub struct Seat {
     pub target: usize,
     /// For each copy of the job.
     pub pieces: Vec<Piece>,
+    /// Whether the job would be the first in fio to write to a file that is new.
+    pub is_first_to_write: bool,
 }
 
 /// Where all of them work.
@@ -54,6 +57,10 @@ enum Anchor {
 }
 
 impl Anchor {
+    fn is_scratch(&self) -> bool {
+        matches!(self, Self::Scratch { .. } | Self::Given { is_scratch: true, .. })
+    }
+
     fn bytes(&self) -> Option<u64> {
         match self {
             Self::Existing { bytes, .. } => Some(*bytes),
@@ -87,7 +94,10 @@ pub fn place(jobs: &[Job], beside: Beside<'_>, surroundings: &dyn Surroundings, 
         let members: Vec<(&Job, &Files)> = here.iter().map(|job| (&jobs[*job], &files[*job])).collect();
         let (pieces, total) = share_out(&members, anchor.bytes())?;
         for (job, pieces) in here.iter().zip(pieces) {
-            seats[*job] = Some(Seat { target, pieces });
+            let is_used = here.iter().take_while(|other| *other != job).any(|other| files[*other].paths.contains(&files[*job].paths[0]));
+            let is_first_to_write =
+                anchor.is_scratch() && jobs[*job].rw.direction == Direction::Write && !jobs[*job].overwrites && !is_used;
+            seats[*job] = Some(Seat { target, pieces, is_first_to_write });
         }
         places.settle(anchor, anchor.bytes().unwrap_or(total), &members, remarks)?;
     }

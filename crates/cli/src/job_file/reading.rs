@@ -118,6 +118,7 @@ impl<'a> Reading<'a, '_> {
             verifies: self.verifies(writes)?,
             time_ns: self.time("runtime")?,
             ramp_ns: self.time("ramp_time")?,
+            overwrites: self.flag("overwrite")?,
             waits: self.flag("stonewall")?,
             exits_all,
             ends_everything: self.ends_everything()?,

@@ -22,6 +22,8 @@ pub enum Remark {
     Stride,
     /// Checksums.
     Verify,
+    /// Writes to what is written.
+    Overwrites,
     /// The end of a group.
     EndTogether,
     /// One warm-up.
@@ -48,6 +50,10 @@ impl Remark {
             Self::Rate => "a rate starts requests on time, whether earlier ones are done or not; latency counts from the intended start",
             Self::Stride => "each lap over the gaps begins a block further on, where fio meets the same blocks again",
             Self::Verify => "blocks are verified by checksums of our own, after the writing",
+            Self::Overwrites => {
+                "the writes go to blocks that were written before, as with overwrite=1; fio's are the first of a new file, where a sync also has to make new \
+                 blocks known"
+            }
             Self::EndTogether => "jobs that run together end together, as soon as the first has done its share; fio lets the others go on",
             Self::Warmup => "jobs that run together share one warm-up, the longest",
             Self::Copies => "the copies of a job (numjobs) go over the same blocks, as in fio: each is a workload of its own",

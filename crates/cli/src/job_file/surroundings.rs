@@ -33,6 +33,13 @@ impl Surroundings for System {
     fn found(&self, path: &Path) -> Found {
         match probe(path) {
             Ok(identity) => match identity.kind {
+                // What belongs there is a device: a file would be made of memory.
+                TargetKind::Directory if identity.filesystem.as_ref().is_some_and(|filesystem| filesystem.kind == "devtmpfs") => {
+                    Found::Other(format!(
+                        "{}: device nodes are there, and no such disk: write the name of one that is there",
+                        path.display()
+                    ))
+                }
                 TargetKind::Directory => Found::Directory,
                 TargetKind::File => Found::File(identity.size_bytes),
                 TargetKind::BlockDevice => Found::Device(identity.size_bytes),

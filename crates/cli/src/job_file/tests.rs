@@ -161,6 +161,18 @@ fn files_that_are_not_there_become_parts_of_one_scratch_file() {
     assert_eq!((one.size.unwrap().0, span(&one.workloads[0].flags), span(&one.workloads[1].flags)), (10 * MIB, None, Some((0, 5 * MIB))));
     let told = remarks("[a]\nfilename=/data/new\nsize=10m\n");
     assert!(told.contains("/data/new is not there: a scratch file of 10 MiB in /data takes its place"), "{told}");
+    assert!(!told.contains("blocks that were written before"), "{told}");
+    let overwrites = |options: &str| {
+        remarks(&format!("[a]\nfilename=/data/new\nsize=10m\nrw=write\n{options}\n")).contains("blocks that were written before")
+    };
+    assert!(
+        !overwrites("")
+            && overwrites("fdatasync=1")
+            && !overwrites("fdatasync=1\noverwrite=1")
+            && overwrites("numjobs=2")
+            && overwrites("size=1500k")
+    );
+    assert!(!remarks("[a]\nfilename=/dev/sda\nrw=write\nfsync=1\n").contains("written before"));
     // A file that is there is measured, be it named in two ways.
     assert_eq!(plan("[a]\ndirectory=/data\nfilename=table\n").targets, [PathBuf::from("/data/table")]);
     assert_eq!(plan("[/dev/sda]\n").targets, [PathBuf::from("/dev/sda")]);

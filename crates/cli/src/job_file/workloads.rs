@@ -4,6 +4,7 @@ use super::JobFileError;
 use super::jobs::{Blocks, Cache, Gait, Job, Law};
 use super::places::{Piece, Places, UNLIKE};
 use super::remarks::{Remark, Remarks};
+use crate::args::EngineName;
 use crate::plan_file::{PlanFile, Planned};
 use crate::workload::{Bytes, Count, Direction, Order, Part, Position, ReadShare, Rw, Time, WorkloadFlags};
 use std::collections::BTreeSet;
@@ -27,6 +28,11 @@ pub fn plan(jobs: &[Job], places: &Places, remarks: &mut Remarks) -> Result<Plan
         let settled = settle_caches(&group, jobs, remarks);
         let mut members = members(&group, jobs, places, &settled, remarks)?;
         remark(&members, remarks);
+        for index in group.iter().filter(|index| places.seats[**index].is_first_to_write) {
+            if !(workloads.is_empty() && is_first_pass(&members)) {
+                remarks.tell(Remark::Overwrites, &jobs[*index].section);
+            }
+        }
         for (index, (job, copy, flags)) in members.iter_mut().enumerate() {
             flags.together = (index > 0).then_some(true);
             // With several targets a job stands for others of the same work.
@@ -49,6 +55,18 @@ pub fn plan(jobs: &[Job], places: &Places, remarks: &mut Remarks) -> Result<Plan
     };
     let size = places.scratch_bytes.map(Bytes);
     Ok(PlanFile { note, seed: None, size, targets: places.targets.clone(), workloads })
+}
+
+/// Whether it is a plain walk of one job through all of a new scratch file, which writes that for the first time here as well.
+fn is_first_pass(members: &[Member<'_>]) -> bool {
+    match members {
+        [(job, _, flags)] => {
+            let is_plain =
+                job.rw.order == Order::Sequential && job.gait == Gait::Plain && flags.fsync.is_none() && flags.fdatasync.is_none();
+            is_plain && flags.span.is_none() && flags.jobs == Some(Count(1)) && flags.engine != Some(EngineName::Mmap)
+        }
+        _ => false,
+    }
 }
 
 /// What runs at the same time.
