@@ -21,6 +21,7 @@ pub struct Buffers {
     base: NonNull<u8>,
     slot_bytes: usize,
     slots: usize,
+    is_leaked: bool,
 }
 
 // SAFETY: the mapping belongs to this value alone; it is only moved to the worker thread that uses it.
@@ -38,7 +39,7 @@ impl Buffers {
             return Err(io::Error::last_os_error());
         }
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, slot_bytes, slots: slots.max(1) })
+        Ok(Self { base, slot_bytes, slots: slots.max(1), is_leaked: false })
     }
 
     /// Fills every slot with random bytes, which neither filesystem nor drive can compress.
@@ -93,6 +94,11 @@ impl Buffers {
         unsafe { std::slice::from_raw_parts_mut(self.slot(slot), len.min(self.slot_bytes)) }
     }
 
+    /// Leaves the memory mapped for good: the kernel may still write into it.
+    pub fn leak(&mut self) {
+        self.is_leaked = true;
+    }
+
     /// The slots as the kernel takes them for registration.
     pub fn iovecs(&self) -> Vec<libc::iovec> {
         (0..self.slots).map(|slot| libc::iovec { iov_base: self.slot(slot).cast(), iov_len: self.slot_bytes }).collect()
@@ -101,7 +107,10 @@ impl Buffers {
 
 impl Drop for Buffers {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made in `new` with this length and is used by nobody any more: backends end their I/O before they drop.
+        if self.is_leaked {
+            return;
+        }
+        // SAFETY: the mapping was made in `new` with this length and is used by nobody any more: backends end their I/O before they drop, or leak it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.slots * self.slot_bytes) };
     }
 }

@@ -71,6 +71,10 @@ fn refused(from: EngineKind, error: &io::Error) -> Fallback {
         Some(libc::EPERM | libc::EACCES) => {
             (FallbackCause::Refused, format!("{name} is blocked here ({errno}): a container's seccomp profile or kernel.io_uring_disabled"))
         }
+        // Of before Linux 5.11 it lacks what this program needs (crate::backend::ring).
+        Some(libc::ENOSYS) if from == EngineKind::Uring => {
+            (FallbackCause::Missing, format!("this kernel has no {name}, or one from before Linux 5.11 ({errno})"))
+        }
         Some(libc::ENOSYS) => (FallbackCause::Missing, format!("this kernel has no {name} ({errno})")),
         Some(libc::EAGAIN) if from == EngineKind::Aio => {
             (FallbackCause::Exhausted, format!("no AIO contexts are left ({errno}): see fs.aio-max-nr"))

@@ -177,8 +177,8 @@ impl AioBackend {
             if errno == libc::EAGAIN && self.in_flight > 0 {
                 break;
             }
-            if errno != libc::EINTR && errno != libc::EAGAIN {
-                // The kernel refused the first one: that is this request's result.
+            if errno != libc::EINTR {
+                // The kernel refused the first one, and nothing that ends could change its mind: that is this request's result.
                 // SAFETY: the pointer leads to a live control block, as above.
                 let slot = unsafe { (*rest[0]).data } as u32;
                 self.at_once.push((slot, -errno));

@@ -13,6 +13,9 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Both queues in one mapping (Linux 5.4), no completion dropped (5.5), waits that end after a time (5.11).
+const NEEDED: IoringFeatureFlags = IoringFeatureFlags::SINGLE_MMAP.union(IoringFeatureFlags::NODROP).union(IoringFeatureFlags::EXT_ARG);
+
 /// A submission entry (`struct io_uring_sqe` of linux/io_uring.h): 64 bytes, here as the eight words that its fields fall into.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -134,13 +137,13 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring with at least `entries` submission entries. Kernels before 5.4 are refused with ENOSYS: their queues lie in two mappings.
+    /// A ring with at least `entries` submission entries. Kernels that lack one of [`NEEDED`] are refused with ENOSYS.
     pub fn new(entries: u32, flags: IoringSetupFlags) -> io::Result<Self> {
         let mut params = io_uring_params::default();
         params.flags = flags;
         // SAFETY: the parameters name no file and no memory of ours.
         let fd = unsafe { io_uring_setup(entries, &mut params)? };
-        if !params.features.contains(IoringFeatureFlags::SINGLE_MMAP | IoringFeatureFlags::NODROP) {
+        if !params.features.contains(NEEDED) {
             return Err(io::Error::from_raw_os_error(libc::ENOSYS));
         }
         let (sq, cq) = (&params.sq_off, &params.cq_off);
@@ -181,6 +184,11 @@ impl Ring {
     #[inline(always)]
     pub fn unsent(&self) -> u32 {
         self.queued.wrapping_sub(self.sent)
+    }
+
+    /// Entries handed over whose completions were not reaped.
+    pub fn in_flight(&self) -> u32 {
+        self.queued.wrapping_sub(self.taken)
     }
 
     /// Completions that are there.

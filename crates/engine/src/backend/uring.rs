@@ -23,7 +23,7 @@ const FIXED_FILE: u64 = 1;
 
 /// An io_uring on one file.
 pub struct UringBackend {
-    // Order matters: the ring ends (and with it all I/O) before the buffers are unmapped.
+    // Order matters: the ring ends before the buffers are unmapped, which must not be while it has anything in flight (see `drop`).
     ring: Ring,
     buffers: Buffers,
     speller: Speller,
@@ -154,7 +154,7 @@ impl UringBackend {
         let (ring, mut features) = build_ring(shape.depth)?;
         let file = ring.register_file(fd.as_raw_fd()).is_ok();
         // Registered memory counts against RLIMIT_MEMLOCK on some kernels: without the right, plain buffers do.
-        // SAFETY: the buffers live as long as the ring (field order) and are never remapped.
+        // SAFETY: the buffers live as long as the ring (field order, and `drop`) and are never remapped.
         let fixed = shape.cache == CachePolicy::Direct && unsafe { ring.register_buffers(&buffers.iovecs()) }.is_ok();
         if file {
             features.push("fixed-files".to_owned());
@@ -216,6 +216,11 @@ fn passing(result: rustix::io::Result<()>) -> io::Result<()> {
 
 impl Drop for UringBackend {
     fn drop(&mut self) {
+        if self.ring.in_flight() > u32::from(self.look_up_armed) {
+            // An error or a panic ended the worker. The kernel neither waits for what is in flight when a ring is closed (io_ring_exit_work() in Linux's
+            // io_uring/io_uring.c), nor for its threads that copy to where the buffers were: whatever came to lie there would be overwritten.
+            return self.buffers.leak();
+        }
         // A closed ring lets go of its files and buffers only in a kernel worker, tens of milliseconds later: until then the filesystem is busy and a
         // scratch file keeps its space.
         self.ring.unregister();
@@ -303,6 +308,24 @@ mod tests {
             backend.reap(&mut |slot, result| done = Some((slot, result)));
         }
         assert_eq!(done, Some((0, 4096)));
+    }
+
+    #[test]
+    fn buffers_stay_where_they_are_while_the_kernel_may_write_into_them() {
+        let (read, _write) = std::io::pipe().unwrap();
+        let shape = RingShape { depth: 1, cache: CachePolicy::Cached };
+        let Ok(mut backend) = UringBackend::new(read.into(), Buffers::new(1, 4096).unwrap(), shape) else {
+            eprintln!("SKIPPED: buffers_stay_where_they_are_while_the_kernel_may_write_into_them: io_uring is blocked");
+            return;
+        };
+        let mut request = Some(Request { slot: 0, buffer: 0, op: Op::Read, offset: 0, len: 4096, skip: 0 });
+        backend.enqueue(&mut |_| request.take()).unwrap();
+        backend.wait(Patience::AtMost(1000)).unwrap();
+        backend.reap(&mut |_, result| panic!("an empty pipe gave {result}"));
+        let buffer = backend.buffers().slot(0);
+        drop(backend);
+        // SAFETY: msync looks only whether the page is mapped (ENOMEM), and writes nothing of anonymous memory.
+        assert_eq!(unsafe { libc::msync(buffer.cast(), 4096, libc::MS_ASYNC) }, 0, "{}", std::io::Error::last_os_error());
     }
 
     #[test]
