@@ -2,6 +2,7 @@
 //! back what is done. A backend knows no time, no statistics and no pattern.
 
 pub mod aio;
+mod fault;
 pub mod mmap;
 pub mod null;
 mod ring;
