@@ -13,8 +13,11 @@ pub trait Clock: Clone {
     fn now(&self) -> u64;
     /// Waits until the time is `until_ns`, as exactly as the clock can.
     fn wait_until(&self, until_ns: u64);
-    /// Holds the clock against its reference, now and then, outside the hot loop. A reading may then be a few nanoseconds before the last one.
-    fn anchor(&mut self) {}
+    /// Holds the clock against its reference, now and then, outside the hot loop. Gives what the reading `now`, just taken, should have been: itself, unless
+    /// the clock has jumped. A reading may then be a few nanoseconds before the last one.
+    fn anchor(&mut self, now: u64) -> u64 {
+        now
+    }
 
     /// How this thread has waited for processors so far; zeros where that is not known.
     fn processor_wait(&self) -> ProcessorWait {
@@ -91,8 +94,12 @@ struct Reading {
     ticks: u64,
 }
 
-/// Two readings this far apart tell the counter's pace to ten millionths.
+/// Two readings this far apart tell the counter's pace to some millionths, until the first anchors tell it better.
 const CALIBRATION_NS: u64 = 3_000_000;
+/// A counter this far from CLOCK_MONOTONIC, and [`DRIFT_PARTS`], has jumped. An interrupt within a reading of both is far shorter.
+const JUMP_NS: u64 = 100_000;
+/// CLOCK_MONOTONIC itself may run faster or slower by a tenth while it is being set right (`tick` of adjtimex(2)).
+const DRIFT_PARTS: u128 = 8;
 
 impl Reading {
     /// The tightest of a few tries: an interrupt between the two readings would spoil one.
@@ -111,7 +118,9 @@ impl WorkerClock {
     /// Calibrates the counter, which takes 3 ms once per process; no counter that is worth it: CLOCK_MONOTONIC.
     pub fn new() -> Self {
         static COUNTER: OnceLock<Option<Counter>> = OnceLock::new();
-        Self { counter: *COUNTER.get_or_init(|| runs_evenly().then(Counter::calibrate)) }
+        let calibrated = COUNTER.get_or_init(|| runs_evenly().then(Counter::calibrate));
+        // That may have been long ago.
+        Self { counter: calibrated.and_then(|counter| counter.anchored(Reading::take())) }
     }
 
     /// Where its times come from.
@@ -130,21 +139,29 @@ impl Counter {
     fn calibrate() -> Self {
         let first = Reading::take();
         MonotonicClock.wait_until(first.ns + CALIBRATION_NS);
-        let mut counter = Self { first, base: first, ns_per_tick: 0 };
-        counter.anchor();
-        counter
+        Self::between(first, Reading::take())
     }
 
-    fn anchor(&mut self) {
-        self.base = Reading::take();
-        let (ns, ticks) = (self.base.ns - self.first.ns, self.base.ticks.wrapping_sub(self.first.ticks));
-        self.ns_per_tick = ((u128::from(ns) << 32) / u128::from(ticks.max(1))) as u64;
+    /// Goes on from `base`, with the pace since `first`.
+    fn between(first: Reading, base: Reading) -> Self {
+        let (ns, ticks) = (base.ns - first.ns, base.ticks.wrapping_sub(first.ticks));
+        Self { first, base, ns_per_tick: ((u128::from(ns) << 32) / u128::from(ticks.max(1))) as u64 }
     }
 
+    /// Held against a reading of both clocks. `None` where it has jumped since the last one: a CPU whose counter is behind, a virtual machine that was
+    /// moved, a machine that slept (CLOCK_MONOTONIC does not count that time). Its pace would be wrong for good.
+    fn anchored(&self, at: Reading) -> Option<Self> {
+        let gone_ns = i128::from(at.ns) - i128::from(self.base.ns);
+        let counted_ns = (i128::from(at.ticks.wrapping_sub(self.base.ticks) as i64) * i128::from(self.ns_per_tick)) >> 32;
+        let allowed_ns = u128::from(JUMP_NS) + gone_ns.unsigned_abs() / DRIFT_PARTS;
+        (counted_ns.abs_diff(gone_ns) <= allowed_ns).then(|| Self::between(self.first, at))
+    }
+
+    /// The time when it stood at `ticks`. One that has gone back tells a time centuries ahead, which [`Clock::anchor`] finds.
     #[inline(always)]
-    fn now(&self) -> u64 {
-        let ticks = ticks().wrapping_sub(self.base.ticks);
-        self.base.ns + ((u128::from(ticks) * u128::from(self.ns_per_tick)) >> 32) as u64
+    fn at(&self, ticks: u64) -> u64 {
+        let ticks = ticks.wrapping_sub(self.base.ticks);
+        self.base.ns.wrapping_add(((u128::from(ticks) * u128::from(self.ns_per_tick)) >> 32) as u64)
     }
 }
 
@@ -152,7 +169,7 @@ impl Clock for WorkerClock {
     #[inline(always)]
     fn now(&self) -> u64 {
         match &self.counter {
-            Some(counter) => counter.now(),
+            Some(counter) => counter.at(ticks()),
             None => MonotonicClock.now(),
         }
     }
@@ -168,10 +185,12 @@ impl Clock for WorkerClock {
         ProcessorWait { ns: figures.next().unwrap_or(0), turns: figures.next().unwrap_or(0) }
     }
 
-    fn anchor(&mut self) {
-        if let Some(counter) = &mut self.counter {
-            counter.anchor();
-        }
+    fn anchor(&mut self, now: u64) -> u64 {
+        let Some(counter) = self.counter else { return now };
+        let at = Reading::take();
+        // Counters of two CPUs may tell different times: that of this one may be right again.
+        self.counter = counter.anchored(at).filter(|_| now <= at.ns + JUMP_NS);
+        if self.counter.is_some() { now } else { at.ns }
     }
 }
 
@@ -251,8 +270,42 @@ mod tests {
             // Calibration to ten millionths, anchored within the last seconds: a microsecond off is far too much.
             assert!(now + 1_000 >= before && now <= after + 1_000, "{before} {now} {after}");
             MonotonicClock.wait_until(after + 1_000_000);
-            clock.anchor();
+            let read = clock.now();
+            assert_eq!(clock.anchor(read), read);
         }
+    }
+
+    #[test]
+    fn a_counter_that_jumps_is_not_believed_any_more() {
+        const SECOND: u64 = 1_000_000_000;
+        // Two ticks a nanosecond.
+        let reading = |ns: u64, ahead: i64| Reading { ns, ticks: (2 * ns).wrapping_add_signed(ahead) };
+        let counter = Counter::between(reading(SECOND, 0), reading(2 * SECOND, 0));
+        assert_eq!(counter.at(10 * SECOND), 5 * SECOND);
+        // An hour later by the same pace, a thousandth apart, and just afterwards.
+        for (ns, ahead) in [(3602 * SECOND, 0), (3602 * SECOND, 7 * SECOND as i64), (2 * SECOND + 700, 300), (2 * SECOND, -300)] {
+            let later = counter.anchored(reading(ns, ahead)).unwrap();
+            assert_eq!(later.at(reading(ns, ahead).ticks), ns);
+        }
+        // It slept for an hour, began anew, or belongs to another CPU.
+        for ahead in [7200 * SECOND as i64, -5 * SECOND as i64, -10_000_000, 10_000_000] {
+            assert!(counter.anchored(reading(2 * SECOND + 10_000_000, ahead)).is_none(), "{ahead}");
+        }
+        // Until that is found, one that has gone back never tells a time before the last one.
+        assert!(counter.at(4 * SECOND - 1_000) > 1000 * SECOND);
+    }
+
+    #[test]
+    fn a_reading_of_another_cpus_counter_is_set_right() {
+        let mut clock = WorkerClock::new();
+        if clock.counter.is_none() {
+            eprintln!("SKIPPED: a_reading_of_another_cpus_counter_is_set_right: a time stamp counter that runs evenly");
+            return;
+        }
+        let before = MonotonicClock.now();
+        let right = clock.anchor(before + 1_000_000_000_000);
+        assert!((before..=MonotonicClock.now()).contains(&right) && clock.counter.is_none());
+        assert_eq!(clock.anchor(7), 7, "it is its own reference now");
     }
 
     #[test]

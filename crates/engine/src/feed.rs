@@ -117,6 +117,13 @@ impl Feed {
         self
     }
 
+    /// Takes no steps together, so that a test can hold the loop of plain reads against the general one.
+    #[cfg(test)]
+    pub fn one_by_one(mut self) -> Self {
+        self.extras.get_or_insert_with(|| Box::new(Extras::NONE));
+        self
+    }
+
     /// Whether the workload has anything beyond plain steps.
     #[inline(always)]
     pub fn has_extras(&self) -> bool {
@@ -300,7 +307,7 @@ impl Feed {
         }
     }
 
-    /// A step of `len` bytes is done: the difference to the longest may be used again.
+    /// A step of `len` bytes is done: the difference to the longest may be used again. Only of a step, which took the longest; a sync took nothing.
     #[inline(always)]
     pub fn give_back(&mut self, len: u32) {
         if let Some(extras) = &self.extras

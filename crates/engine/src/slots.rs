@@ -131,6 +131,11 @@ impl Slots {
         self.busy().map(|(slot, timing)| at_ns.saturating_sub(began_ns(slot, timing))).sum()
     }
 
+    /// When the newest of the operations in flight began; 0 where there are none.
+    pub fn last_began_ns(&self) -> u64 {
+        self.busy().map(|(slot, timing)| began_ns(slot, timing)).max().unwrap_or(0)
+    }
+
     /// The slots that are not free.
     fn busy(&self) -> impl Iterator<Item = (&Slot, &Timing)> {
         let mut is_free = vec![false; self.slots.len()];

@@ -39,7 +39,7 @@ pub enum State {
 
 /// How plain reads stopped, and when.
 enum Readings {
-    /// After a wait; what that brought is not reaped yet.
+    /// After a wait; what that brought is not reaped yet, where the cell is over.
     Waited(u64),
     /// There is nothing for them to do, or their portion is used up.
     Idle(u64),
@@ -155,6 +155,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Works until a cell is over, or everything is.
     pub fn advance(&mut self) -> io::Result<State> {
         let mut now = self.clock.now().max(self.last_now_ns);
+        if now >= self.cell_end_ns {
+            now = self.set_right(now);
+        }
         loop {
             now = match self.read_on(now)? {
                 Waited(now) => now,
@@ -165,6 +168,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             };
             let rolled = now >= self.cell_end_ns;
             if rolled {
+                now = self.set_right(now);
                 self.roll(now);
             }
             let (feed, tally) = (&mut self.feed, &mut self.tally);
@@ -241,10 +245,19 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         Ok(Some(self.clock.now().max(now)))
     }
 
+    /// The time `now`, which lies beyond the cell, held against the clock's reference: another one where the clock has jumped, but none before the start of
+    /// what is in flight.
+    #[cold]
+    fn set_right(&mut self, now: u64) -> u64 {
+        match self.clock.anchor(now) {
+            right if right == now => now,
+            right => right.max(self.last_now_ns).max(self.feed.slots.last_began_ns()),
+        }
+    }
+
     /// Ends a cell: what was counted belongs to the time before `now`.
     #[cold]
     fn roll(&mut self, now: u64) {
-        self.clock.anchor();
         let was_measuring = self.tally.is_measuring();
         self.tally.roll(now, &self.published, &mut look_into(&self.interim));
         if !was_measuring && self.tally.is_measuring() {
@@ -361,7 +374,8 @@ impl Tally {
     fn complete(&mut self, feed: &mut Feed, index: u32, result: i32, now: u64) {
         let slot = feed.slots.get(index);
         let (stage, len, latency_ns) = (slot.stage, slot.len, now - slot.start_ns);
-        if result != slot.left as i32 && !matches!((stage, result), (Stage::Sync | Stage::WriteBack, 0)) {
+        // What only follows a write has nothing left to move, and answers with 0.
+        if result != slot.left as i32 {
             self.fall_short(feed, index, result, now);
             return;
         }
@@ -438,7 +452,9 @@ impl Tally {
             let Slot { len, offset, start_ns, stage, .. } = *slot;
             let began_ns = if stage == Stage::Sync { feed.slots.timing(index).sync_start_ns } else { start_ns };
             feed.book(index, offset, Fate::Failed);
-            feed.give_back(len);
+            if len > 0 {
+                feed.give_back(len);
+            }
             feed.slots.free(index);
             self.fail(kind, errno, now - began_ns, now);
             return;
@@ -458,133 +474,4 @@ pub fn publish(published: &Mutex<TimeSeries>, at_ns: u64, cell: &diskproof_model
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::allowance::{Allowance, Pot};
-    use crate::buffers::Buffers;
-    use crate::clock::FakeClock;
-    use crate::pattern::{Extent, Pattern};
-    use diskproof_model::plan::{Access, Distribution, Workload};
-
-    const BLOCK: u32 = 4096;
-    const DEPTH: u32 = 4;
-
-    /// Answers by turns: in full, short, with an error, with the end of the file; one microsecond after it was asked.
-    struct Moody {
-        buffers: Buffers,
-        clock: FakeClock,
-        waiting: Vec<Request>,
-        asked: u64,
-        full: u64,
-        short: u64,
-        failed: u64,
-        ended: u64,
-        /// Waits with a slot free.
-        thin_waits: u64,
-    }
-
-    impl Backend for &mut Moody {
-        fn enqueue(&mut self, source: &mut impl FnMut(&mut Buffers) -> Option<Request>) -> io::Result<()> {
-            while let Some(request) = source(&mut self.buffers) {
-                self.waiting.push(request);
-            }
-            Ok(())
-        }
-
-        fn wait(&mut self, _patience: Patience) -> io::Result<()> {
-            self.thin_waits += u64::from(self.waiting.len() < DEPTH as usize);
-            self.clock.move_to(self.clock.now() + 1000);
-            Ok(())
-        }
-
-        fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-            for request in std::mem::take(&mut self.waiting) {
-                self.asked += 1;
-                let result = match self.asked % 17 {
-                    3 | 4 if request.len == BLOCK => BLOCK as i32 / 4,
-                    7 => -libc::EIO,
-                    11 => 0,
-                    _ => request.len as i32,
-                };
-                *match result {
-                    0 => &mut self.ended,
-                    ..0 => &mut self.failed,
-                    _ if result as u32 == request.len => &mut self.full,
-                    _ => &mut self.short,
-                } += 1;
-                sink(request.slot, result);
-            }
-        }
-
-        fn buffers(&self) -> &Buffers {
-            &self.buffers
-        }
-    }
-
-    /// Plain reads from a moody disk; the disk afterwards, and what the worker brought home.
-    fn read_moodily<C: Clock>(allowance: Allowance, schedule: Schedule, clock_of: fn(FakeClock) -> C) -> (Moody, Yield) {
-        let access = Access::Random { distribution: Distribution::Uniform };
-        let workload = Workload { read_permille: 1000, access, block_bytes: BLOCK, depth: DEPTH, ..Workload::named("moody") };
-        let pattern = Pattern::new(&workload, Extent { start: 0, length: 1 << 30 }, 1, 0);
-        let feed = Feed::new(pattern, DEPTH, AfterWrite::Nothing, allowance);
-        let clock = FakeClock::default();
-        let buffers = Buffers::new(DEPTH as usize, BLOCK as usize).unwrap();
-        let waiting = Vec::new();
-        let mut disk = Moody { buffers, clock: clock.clone(), waiting, asked: 0, full: 0, short: 0, failed: 0, ended: 0, thin_waits: 0 };
-        let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
-        let mut worker = Worker::new(&mut disk, clock_of(clock), feed, schedule, Arc::default(), published);
-        while worker.advance().unwrap() == State::Running {}
-        let home = worker.finish();
-        (disk, home)
-    }
-
-    /// Stands on the run queue a tenth of all time, in turns of a microsecond.
-    #[derive(Clone)]
-    struct Contended(FakeClock);
-
-    impl Clock for Contended {
-        fn now(&self) -> u64 {
-            self.0.now()
-        }
-
-        fn wait_until(&self, until_ns: u64) {
-            self.0.wait_until(until_ns);
-        }
-
-        fn processor_wait(&self) -> ProcessorWait {
-            ProcessorWait { ns: self.now() / 10, turns: self.now() / 10_000 }
-        }
-    }
-
-    #[test]
-    fn waiting_for_processors_counts_from_the_end_of_the_warm_up() {
-        let schedule = Schedule { measure_ns: 20_000_000, end_ns: 60_000_000 };
-        let (_, home) = read_moodily(Allowance::of_steps(1_000_000), schedule, Contended);
-        assert_eq!(home.processor_wait, ProcessorWait { ns: 4_000_000, turns: 4_000 });
-    }
-
-    #[test]
-    fn plain_reads_that_fall_short_or_fail_are_finished_and_counted_like_any_other() {
-        let (disk, home) = read_moodily(Allowance::of_steps(1_000_000), Schedule { measure_ns: 0, end_ns: 35_000_000 }, |clock| clock);
-        let read = &home.ops[&OpKind::Read];
-        assert!(disk.asked > 100_000 && disk.short > 1000 && disk.failed > 1000 && disk.ended > 1000);
-        assert_eq!(read.latency.count(), disk.full);
-        assert_eq!(read.short, disk.short);
-        assert_eq!(read.errors, BTreeMap::from([("EIO".to_owned(), disk.failed), ("EOF".to_owned(), disk.ended)]));
-        // A remainder is asked for a microsecond later, and the whole counts from the first asking.
-        assert_eq!((read.latency.min_ns(), read.latency.max_ns()), (1000, 2000));
-        assert_eq!(home.ending, Ending::Time);
-    }
-
-    #[test]
-    fn plain_reads_go_on_with_the_next_portion_without_a_gap() {
-        // Of what three may use up it does all, as the others do nothing.
-        let allowance = Allowance { steps: Some(Pot::new(100_003, 3)), ..Allowance::default() };
-        let (disk, home) = read_moodily(allowance, Schedule { measure_ns: 0, end_ns: u64::MAX }, |clock| clock);
-        assert_eq!((disk.full + disk.failed + disk.ended, home.ending), (100_003, Ending::Allowance));
-        // The queue was full at each wait but the last, or the last two, where a remainder was asked for.
-        assert!(disk.thin_waits <= 2, "{}", disk.thin_waits);
-        let latency = &home.ops[&OpKind::Read].latency;
-        assert_eq!((latency.min_ns(), latency.max_ns()), (1000, 2000), "the first of a portion starts now, not when the last began");
-    }
-}
+mod tests;

@@ -297,7 +297,6 @@ pub(super) fn sample<B: Backend, C: Clock>(
     if ground.cache == CachePolicy::Buffered {
         lane.drop_cache();
     }
-    lane.anchor_clock();
     let (mut sum, starved_ns) = (Sum::new(sizing), lane.starved_ns());
     let (from, start, until) =
         (place.start.saturating_sub(sizing.lead_bytes).max(ground.extent.start), place.start, place.start + place.length);

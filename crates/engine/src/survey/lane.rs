@@ -82,16 +82,12 @@ impl<B: Backend, C: Clock> Lane<B, C> {
         self.backend.drop_cache(None);
     }
 
-    /// Holds the clock against its reference.
-    pub fn anchor_clock(&mut self) {
-        self.clock.anchor();
-    }
-
     /// Keeps as many pieces in flight as there are slots until `next` gives no more, and hands each over when it is done. Short transfers are
     /// continued.
     pub fn carry(&mut self, mut next: impl FnMut() -> Option<Piece>, mut land: impl FnMut(&Landing)) -> io::Result<()> {
         let mut again: Vec<u32> = Vec::new();
-        let mut before_ns = self.clock.now();
+        let now = self.clock.now();
+        let mut before_ns = self.clock.anchor(now);
         loop {
             self.launch(&mut again, &mut next)?;
             if self.free.len() == self.flights.len() {
