@@ -4,7 +4,7 @@ use crate::clock::{Clock, MonotonicClock};
 use crate::failure::RunError;
 use crate::hang::{Asked, give_up, join, silence_ns};
 use crate::interim::{SharedInterim, look_into};
-use crate::limits::{after_write_of, allowance_of, largest_block, schedule_of, within_part};
+use crate::limits::{after_write_of, allowance_of, largest_block, schedule_of, threads_per_worker, within_part};
 use crate::pacer::Pacer;
 use crate::pattern::{Cursors, Pattern};
 use crate::run::{Prepared, Session};
@@ -12,7 +12,7 @@ use crate::spawn::{Orders, Report, Start, spawn};
 use crate::worker::{Ending, Yield};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CpuTime, Hang, SERIES_INTERVAL_NS};
-use diskproof_model::plan::{Access, EngineKind, Workload};
+use diskproof_model::plan::{Access, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::TimeSeries;
 use diskproof_target::OpenTarget;
@@ -142,8 +142,8 @@ impl<'a> Crew<'a> {
     /// By worker, for each of its threads.
     fn orders_for(&self, seed: u64, workload: &Arc<Workload>, post: usize) -> Vec<Vec<Orders>> {
         let Post { member, target, prepared, .. } = self.posts[post];
-        let one_at_a_time = matches!(prepared.selection.kind, EngineKind::Sync | EngineKind::Mmap);
-        let (threads_per_worker, depth) = if one_at_a_time { (workload.depth, 1) } else { (1, workload.depth) };
+        let threads_per_worker = threads_per_worker(workload, prepared.selection.kind);
+        let depth = workload.depth / threads_per_worker;
         let threads = u64::from(workload.workers) * u64::from(threads_per_worker);
         let block = u64::from(largest_block(workload));
         let allowance = allowance_of(workload, threads);
@@ -199,11 +199,17 @@ impl<'a> Crew<'a> {
                     continue;
                 }
                 Ok(Report::Failed(number, source)) => self.error(number, source),
-                Ok(Report::Done(..)) | Err(_) => RunError::Thread(io::Error::other("a worker ended before it began")),
+                Ok(Report::Done(..)) | Err(_) => self.lost(),
             };
             outcome = outcome.and(Err(failure));
         }
         outcome
+    }
+
+    /// A thread is not home, and will never be.
+    fn lost(&self) -> RunError {
+        let post = self.working.iter().position(|working| *working > 0).unwrap_or(0);
+        RunError::Lost { workload: self.posts[post].workload.name.clone() }
     }
 
     fn error(&self, number: usize, source: io::Error) -> RunError {
@@ -238,7 +244,8 @@ impl<'a> Crew<'a> {
                     self.stop_all();
                 }
                 Ok(Report::Ready(..)) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
+                // What the others did must not pass for all of it.
+                Err(RecvTimeoutError::Disconnected) => return Err(failure.unwrap_or_else(|| self.lost())),
             }
             let now = MonotonicClock.now();
             // Told to end, too: it is worth knowing what the end waits for.

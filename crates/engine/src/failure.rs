@@ -38,6 +38,23 @@ pub enum RunError {
         /// What there is.
         span_bytes: u64,
     },
+    /// The span cannot be shared out.
+    #[error(
+        "{path}: workload '{workload}' goes through {parts} parts of the span at once, each of at least {block_bytes} bytes, and the span has \
+         {span_bytes}. Use a larger span, or less of --jobs and --depth"
+    )]
+    Parts {
+        /// The target.
+        path: String,
+        /// The workload.
+        workload: String,
+        /// How many.
+        parts: u64,
+        /// Its block.
+        block_bytes: u32,
+        /// What there is.
+        span_bytes: u64,
+    },
     /// Direct I/O goes in whole units.
     #[error(
         "{path}: workload '{workload}': {what} of {bytes} bytes is not a multiple of {unit}, which direct I/O needs here. Use a multiple, or --buffered"
@@ -110,13 +127,27 @@ pub enum RunError {
         /// For how long.
         seconds: u64,
     },
+    /// A worker ended without a report.
+    #[error("a thread of '{workload}' ended without a word, so that nothing can be said of it: a fault of this program, please report it")]
+    Lost {
+        /// The workload.
+        workload: String,
+    },
     /// No thread could be started.
     #[error("a thread could not be started: {0}. Use fewer workers or a smaller depth, or raise the limit of processes (ulimit -u)")]
     Thread(io::Error),
 }
 
+/// A thread that panicked, and what it said.
+#[derive(Debug, thiserror::Error)]
+#[error("a thread panicked ({0})")]
+pub struct Panicked(pub String);
+
 /// Buffers and queues take memory; anything else is the kernel interface's.
 fn worker_remedy(source: &io::Error) -> &'static str {
+    if source.get_ref().is_some_and(|inner| inner.is::<Panicked>()) {
+        return "That is a fault of this program, not of the disk: please report it";
+    }
     if source.kind() == io::ErrorKind::OutOfMemory {
         return "Use fewer --jobs, a smaller --depth or a smaller --bs, or raise the limits on memory (ulimit -v, the container's)";
     }

@@ -43,7 +43,8 @@ impl Ledger {
         if before & BUSY != 0 {
             return None;
         }
-        Some(if before == UNKNOWN { 1 } else { (before + 1) % UNKNOWN })
+        // From the last one on again with 1: 0 is a block that was never written.
+        Some(if before >= UNKNOWN - 1 { 1 } else { before + 1 })
     }
 
     /// The write is done.
@@ -158,6 +159,8 @@ mod tests {
         assert_eq!(ledger.claim(8192), Some(1));
         ledger.confirm(8192, 1);
         assert_eq!(ledger.written().collect::<Vec<_>>(), [(8192, 1)]);
+        ledger.confirm(8192, UNKNOWN - 1);
+        assert_eq!(ledger.claim(8192), Some(1), "after the last generation comes the first, not none");
     }
 
     proptest! {

@@ -5,12 +5,28 @@ use crate::feed::AfterWrite;
 use crate::pattern::{Extent, block_range};
 use crate::worker::Schedule;
 use diskproof_model::group::Group;
-use diskproof_model::plan::{Access, CachePolicy, Stop, SyncPolicy, Workload};
+use diskproof_model::plan::{Access, CachePolicy, EngineKind, Stop, SyncPolicy, Workload};
 use std::sync::Arc;
 
 /// The longest operation of a workload, in bytes.
 pub fn largest_block(workload: &Workload) -> u32 {
     workload.block_mix.iter().map(|share| share.block_bytes).fold(workload.block_bytes, u32::max)
+}
+
+/// Threads of each worker: an interface that does one request at a time gets its depth from them.
+pub fn threads_per_worker(workload: &Workload, kind: EngineKind) -> u32 {
+    if matches!(kind, EngineKind::Sync | EngineKind::Mmap) { workload.depth } else { 1 }
+}
+
+/// Into how many parts the span is shared out, each of which must hold a block.
+pub fn parts_of(workload: &Workload, kind: EngineKind) -> u64 {
+    let workers = u64::from(workload.workers);
+    match workload.access {
+        Access::Random { .. } | Access::Zoned { .. } => 1,
+        // The threads of a worker go through its part together.
+        Access::Sequential => workers,
+        Access::Backward | Access::Stride { .. } => workers * u64::from(threads_per_worker(workload, kind)),
+    }
 }
 
 /// When workloads that start together at `start_ns` measure and end: all alike.

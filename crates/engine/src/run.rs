@@ -7,7 +7,7 @@ use crate::crew::{Crew, Post, worker_error};
 use crate::failure::RunError;
 use crate::hang::STALL_NS;
 use crate::ledger::{BLOCKS_MAX, Ledger};
-use crate::limits::largest_block;
+use crate::limits::{largest_block, parts_of};
 use crate::pattern::Extent;
 use crate::select::{Selection, select};
 use crate::spawn::Start;
@@ -171,6 +171,11 @@ impl Session {
         }
         let unwritten_bytes = if workload.reads() { target.unwritten_bytes(extent.start, extent.length) } else { None };
         let selection = select(workload, cache.used, target)?;
+        let parts = parts_of(workload, selection.kind);
+        if extent.length / u64::from(block_bytes) < parts {
+            let path = target.identity().path.clone();
+            return Err(RunError::Parts { path, workload: workload.name.clone(), parts, block_bytes, span_bytes: extent.length });
+        }
         let ledger = self.ledger_for(workload, extent, target)?;
         Ok(Prepared { extent, ledger, cache, selection, unwritten_bytes })
     }

@@ -10,6 +10,7 @@ use crate::backend::sync::SyncBackend;
 use crate::backend::uring::{RingShape, UringBackend};
 use crate::buffers::Buffers;
 use crate::clock::{Clock, WorkerClock};
+use crate::failure::Panicked;
 use crate::feed::{AfterWrite, Feed};
 use crate::interim::{SharedInterim, look_into};
 use crate::ledger::Ledger;
@@ -22,6 +23,7 @@ use diskproof_model::plan::{Access, CachePolicy, EngineKind, Workload};
 use diskproof_model::series::TimeSeries;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -89,7 +91,7 @@ pub fn spawn(orders: Orders, fd: BorrowedFd<'_>, start: Receiver<Start>, reports
     let fd = fd.as_raw_fd();
     std::thread::Builder::new().name(name).stack_size(256 << 10).spawn(move || {
         let number = orders.number;
-        let report = match own(fd).and_then(|fd| work(orders, fd, &start, &reports)) {
+        let report = match surviving(|| own(fd).and_then(|fd| work(orders, fd, &start, &reports))) {
             Ok((done, cpu)) => Report::Done(number, Box::new(done), cpu),
             Err(error) => Report::Failed(number, error),
         };
@@ -97,6 +99,15 @@ pub fn spawn(orders: Orders, fd: BorrowedFd<'_>, start: Receiver<Start>, reports
         let _ = reports.send(report);
     })?;
     Ok(())
+}
+
+/// What `work` comes to, an error where it panics: whoever waits for the thread's report would wait for ever, or take what the others did for all of it.
+fn surviving<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    // What is shared is behind locks that are taken over (crate::interim), or a number.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(io::Error::other(Panicked(text.unwrap_or("without a word").to_owned())))
+    })
 }
 
 /// The thread's own descriptor of the file. It also gets a descriptor table of its own: in a shared table each system call counts a reference up and
@@ -196,4 +207,20 @@ fn drive<B: Backend>(
     let (done, after) = (worker.finish(), crate::usage::thread());
     let since = |after: u64, before: u64| after.saturating_sub(before);
     Ok((done, CpuTime { user_ns: since(after.user_ns, before.user_ns), system_ns: since(after.system_ns, before.system_ns) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::RunError;
+
+    #[test]
+    fn a_panic_is_an_error_that_somebody_hears_of() {
+        let number = |text: &str| text.parse::<u32>().map_err(io::Error::other);
+        assert_eq!(surviving(|| number("7")).unwrap(), 7);
+        assert!(surviving(|| number("x")).is_err());
+        let source = surviving(|| -> io::Result<()> { panic!("slot {} is not there", number("9")?) }).unwrap_err();
+        let told = RunError::Worker { path: "disk".to_owned(), workload: "load".to_owned(), source }.to_string();
+        assert!(told.contains("slot 9 is not there") && told.contains("fault of this program"), "{told}");
+    }
 }

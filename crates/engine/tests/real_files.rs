@@ -282,6 +282,27 @@ fn unaligned_direct_blocks_are_refused_with_the_unit() {
 }
 
 #[test]
+fn ordered_walks_have_a_block_for_each_of_their_parts() {
+    let (_dir, mut target) = scratch(4 * MIB);
+    run(&workload(EngineKind::Sync), &mut target);
+    // Eight blocks.
+    let span = Span { start_bytes: 0, length_bytes: Some(8 * 8192) };
+    let stride = Access::Stride { stride_bytes: 16384 };
+    for (engine, access, too_much, fits) in [
+        (EngineKind::Sync, Access::Backward, (16, 1), (8, 1)),
+        (EngineKind::Mmap, stride, (5, 2), (4, 2)),
+        (EngineKind::Uring, Access::Backward, (16, 9), (16, 8)),
+        (EngineKind::Uring, Access::Sequential, (1, 9), (1, 8)),
+    ] {
+        let asked = |(depth, workers)| Workload { span, access: access.clone(), depth, workers, ..workload(engine) };
+        let error = Session::new(1).run(&asked(too_much), std::slice::from_mut(&mut target), &mut Patient).unwrap_err();
+        assert!(error.to_string().contains("parts of the span"), "{engine:?}: {error}");
+        let seen = run(&asked(fits), &mut target);
+        assert_eq!((seen.ops[&OpKind::Read].count, seen.ops[&OpKind::Read].errors.len()), (500, 0), "{engine:?}");
+    }
+}
+
+#[test]
 fn many_workers_and_deep_queues_work() {
     let (_dir, mut target) = scratch(8 * MIB);
     let wide = Workload { workers: 64, depth: 8, stop: Stop { ops: Some(6400), ..Stop::default() }, ..workload(EngineKind::Uring) };

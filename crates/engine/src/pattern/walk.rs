@@ -63,7 +63,8 @@ impl Walk {
         let total_access: f64 = zones.iter().map(|z| z.access_percent).sum();
         let total_size: f64 = zones.iter().map(|z| z.size_percent).sum();
         let (mut access, mut size) = (0.0, 0.0);
-        let edge = |share: f64| (extent.length as f64 * share / total_size) as u64 / align * align;
+        // From 2^53 bytes on (8 PiB) a float may round up to beyond the end.
+        let edge = |share: f64| ((extent.length as f64 * share / total_size) as u64).min(extent.length) / align * align;
         // A zone too small for a block, or at the very end, still begins where one fits.
         let last_start = extent.length.saturating_sub(largest) / align * align;
         let mut built: Vec<ZoneBlocks> = zones

@@ -213,7 +213,7 @@ fn follow(
                 done.map_err(|source| worker_error(&Workload::named(SURVEY), target, source))?;
                 return Ok(told);
             }
-            Err(RecvTimeoutError::Disconnected) => return Err(RunError::Thread(io::Error::other("the survey ended without a word"))),
+            Err(RecvTimeoutError::Disconnected) => return Err(RunError::Lost { workload: SURVEY.to_owned() }),
             Err(RecvTimeoutError::Timeout) => {}
         }
         if told == Control::Continue {
