@@ -21,6 +21,7 @@ mod lease;
 mod link;
 mod look;
 mod loop_file;
+mod memory;
 mod mounts;
 mod open;
 mod probe;
@@ -35,5 +36,6 @@ pub use admit::{Admission, Consent, Intent, Overwriting, READ_BYTES_MIN, admit, 
 pub use counters::Snapshot;
 pub use health::disk_health;
 pub use host::host_facts;
+pub use memory::memory_free_bytes;
 pub use open::{Access, OpenError, OpenTarget};
 pub use probe::{ProbeError, probe};

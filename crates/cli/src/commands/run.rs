@@ -8,12 +8,12 @@ use crate::job_file::{Beside, JobFile, System, read_text};
 use crate::measure::{Job, measure};
 use crate::output::Voice;
 use crate::plan_file::{PlanFile, Planned};
-use crate::workload::{Bytes, Content, Contradiction, Ground, Team, Wording, WorkloadFlags, misfit, resolve, resolve_team};
+use crate::workload::{Bytes, Content, Contradiction, Ground, Memory, Team, Wording, WorkloadFlags, misfit, resolve, resolve_team};
 use anyhow::Context as _;
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
-use diskproof_target::{Intent, admit, host_facts, probe, scratch_bytes_max};
+use diskproof_target::{Intent, admit, host_facts, memory_free_bytes, probe, scratch_bytes_max};
 use std::path::{Path, PathBuf};
 
 /// What the PostgreSQL cookbook uses, and the largest cache that drives have of their own.
@@ -32,7 +32,8 @@ pub fn run(run: &Run) -> anyhow::Result<Exit> {
     // What is empty is refused for that, and not for a span that does not fit into it.
     let empty = identities.iter().find(|identity| identity.kind == TargetKind::BlockDevice && identity.size_bytes == 0);
     empty.map_or(Ok(()), |identity| admit(identity.clone(), Intent::Read).map(drop)).map_err(Failure::Refused)?;
-    let plan = request.plan(&identities, host_facts().memory_bytes)?;
+    let installed_bytes = Some(host_facts().memory_bytes).filter(|bytes| *bytes > 0);
+    let plan = request.plan(&identities, Memory { installed_bytes, free_bytes: memory_free_bytes() })?;
     let voice = Voice::of(&run.measuring);
     request.remarks.iter().for_each(|remark| voice.say(remark));
     // Until here nothing was begun, and a signal may simply end it.
@@ -102,14 +103,14 @@ impl Request {
         })
     }
 
-    fn plan(&self, identities: &[TargetIdentity], memory_bytes: u64) -> Result<Plan, Failure> {
+    fn plan(&self, identities: &[TargetIdentity], memory: Memory) -> Result<Plan, Failure> {
         told_apart(identities)?;
         let scratch_bytes = self.scratch_bytes(identities)?;
         let size =
             |identity: &TargetIdentity| scratch_bytes.filter(|_| identity.kind == TargetKind::Directory).unwrap_or(identity.size_bytes);
         let ground = Ground {
             target_bytes: identities.iter().map(size).collect(),
-            memory_bytes,
+            memory,
             content: if identities.iter().all(|i| i.kind == TargetKind::Directory) { Content::Nothing } else { Content::Data },
             engine: self.engine,
         };

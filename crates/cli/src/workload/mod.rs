@@ -8,6 +8,6 @@ mod words;
 
 pub use fio::answer as answer_to_fio;
 pub use flags::WorkloadFlags;
-pub use resolve::{Content, Contradiction, Ground, Wording, misfit, place, resolve};
+pub use resolve::{Content, Contradiction, Ground, Memory, Wording, misfit, place, resolve};
 pub use together::{Team, resolve_team};
 pub use words::{Bytes, Count, Direction, Order, Part, Position, ReadShare, Rw, Time, written};

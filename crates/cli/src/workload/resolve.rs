@@ -30,18 +30,31 @@ const SIGNED_BYTES_MIN: u32 = 64;
 const SIGNED_BYTES_UNIT: u32 = 8;
 /// Share of the memory that may become buffers: the rest belongs to the machine's own work, which a measurement must not push out.
 const MEMORY_SHARE: u64 = 4;
+/// Share of what is free of it: others may need some meanwhile.
+const FREE_SHARE: u64 = 2;
+/// What is noted of each block that a verified workload may write.
+const NOTE_BYTES: u64 = 4;
 
 /// Where a workload will run, as far as it depends on that.
 #[derive(Debug, Clone)]
 pub struct Ground {
     /// Bytes that each target offers.
     pub target_bytes: Vec<u64>,
-    /// The machine's memory; 0 where it is not known.
-    pub memory_bytes: u64,
+    /// What there is to take buffers from.
+    pub memory: Memory,
     /// What the targets hold when the workload begins.
     pub content: Content,
     /// The kernel interface for the whole run, where there is one.
     pub engine: Option<EngineChoice>,
+}
+
+/// Memory in bytes, where it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// The machine's.
+    pub installed_bytes: Option<u64>,
+    /// What is free of it, and what control groups leave of that.
+    pub free_bytes: Option<u64>,
 }
 
 /// What the targets hold when a workload begins.
@@ -355,10 +368,15 @@ impl Resolution<'_> {
     }
 
     fn check_memory(&self, workload: &Workload) -> Resolved<()> {
-        let Some((bytes, allowed)) = too_many_buffers([workload], self.ground) else { return Ok(()) };
+        let Some(too_much) = too_much_memory([workload], self.ground) else { return Ok(()) };
         let (jobs, depth, bs) = (self.name("jobs"), self.name("depth"), self.name("bs"));
-        let (needed, allowed) = (format_bytes(bytes), format_bytes(allowed));
-        no(format!("{jobs} × {depth} × {bs} needs {needed} of buffers, and a quarter of the memory is {allowed}: make one of them smaller"))
+        no(match workload.verify {
+            Verify::Off => format!("{jobs} × {depth} × {bs} {too_much}: make one of them smaller"),
+            Verify::Checksum => {
+                let (verify, span) = (self.name("verify"), self.name("span"));
+                format!("{jobs} × {depth} × {bs} and {verify} {too_much}: make one of them or the {span} smaller")
+            }
+        })
     }
 
     /// Every part of an ordered walk, and every zone, holds a block.
@@ -402,17 +420,32 @@ impl Resolution<'_> {
     }
 }
 
-/// Bytes of the buffers that workloads need at the same time, and how many they may have, where they need more.
-pub fn too_many_buffers<'a>(workloads: impl IntoIterator<Item = &'a Workload>, ground: &Ground) -> Option<(u64, u64)> {
-    let needed = workloads.into_iter().map(|workload| {
-        // Reads and writes of a mix have buffers of their own.
-        let directions = 1 + u64::from(workload.reads() && workload.writes());
-        let in_flight = u64::from(workload.depth) * u64::from(workload.workers);
-        u128::from(in_flight * u64::from(workload.block_bytes)) * u128::from(directions * ground.target_bytes.len() as u64)
-    });
-    let (needed, allowed) = (needed.sum::<u128>(), ground.memory_bytes / MEMORY_SHARE);
-    let is_too_much = ground.memory_bytes > 0 && needed > u128::from(allowed);
-    is_too_much.then(|| (u64::try_from(needed).unwrap_or(u64::MAX), allowed))
+/// What workloads need of memory at the same time, and how much they may have, as the end of a sentence; where that is less.
+pub fn too_much_memory<'a>(workloads: impl IntoIterator<Item = &'a Workload>, ground: &Ground) -> Option<String> {
+    let needed: u128 = workloads.into_iter().map(|workload| buffer_bytes(workload, ground) + note_bytes(workload, ground)).sum();
+    let Memory { installed_bytes, free_bytes } = ground.memory;
+    let share = installed_bytes.map(|bytes| (bytes / MEMORY_SHARE, "a quarter of the memory is"));
+    let free = free_bytes.map(|bytes| (bytes / FREE_SHARE, "half of the memory that is free now is"));
+    let (allowed, what) = share.into_iter().chain(free).min()?;
+    (needed > u128::from(allowed)).then(|| {
+        let (needed, allowed) = (format_bytes(u64::try_from(needed).unwrap_or(u64::MAX)), format_bytes(allowed));
+        format!("needs {needed} of buffers, and {what} {allowed}")
+    })
+}
+
+fn buffer_bytes(workload: &Workload, ground: &Ground) -> u128 {
+    // Reads and writes of a mix have buffers of their own.
+    let directions = 1 + u64::from(workload.reads() && workload.writes());
+    let in_flight = u64::from(workload.depth) * u64::from(workload.workers);
+    u128::from(in_flight * u64::from(workload.block_bytes)) * u128::from(directions * ground.target_bytes.len() as u64)
+}
+
+fn note_bytes(workload: &Workload, ground: &Ground) -> u128 {
+    if workload.verify == Verify::Off {
+        return 0;
+    }
+    let blocks = |target_bytes: &u64| workload.span.length_bytes.unwrap_or(*target_bytes) / u64::from(workload.block_bytes.max(1));
+    ground.target_bytes.iter().map(|target_bytes| u128::from(blocks(target_bytes) * NOTE_BYTES)).sum()
 }
 
 /// A workload that fills a new file from its start, once through, by itself: a file that grows under it is what such a workload means. One that

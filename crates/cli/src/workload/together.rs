@@ -1,10 +1,9 @@
 //! Workloads of a plan file that run at the same time: what they have in common, and what keeps them from it. Pure.
 
 use super::flags::WorkloadFlags;
-use super::resolve::{Content, Contradiction, Ground, Wording, misfit, resolve, too_many_buffers};
+use super::resolve::{Content, Contradiction, Ground, Wording, misfit, resolve, too_much_memory};
 use diskproof_model::group::Group;
 use diskproof_model::plan::{Skipped, Stop, Workload};
-use diskproof_model::units::format_bytes;
 
 /// What becomes of workloads that were to run at the same time.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,11 +33,8 @@ pub fn resolve_team(members: &[&WorkloadFlags], ground: &Ground, unit_bytes: u32
         if let Some(clash) = group.clash() {
             return Err((last, Contradiction(clash.to_string())));
         }
-        if let Some((needed, allowed)) = too_many_buffers(&workloads, ground) {
-            let (needed, allowed) = (format_bytes(needed), format_bytes(allowed));
-            let told = format!(
-                "together with those before it, it needs {needed} of buffers, and a quarter of the memory is {allowed}: make a jobs, depth or bs smaller"
-            );
+        if let Some(too_much) = too_much_memory(&workloads, ground) {
+            let told = format!("together with those before it, it {too_much}: make a jobs, depth or bs smaller");
             return Err((last, Contradiction(told)));
         }
     }
@@ -64,12 +60,18 @@ fn end_together(workloads: &mut [Workload], members: &[&WorkloadFlags]) {
 mod tests {
     use super::*;
     use crate::plan_file::PlanFile;
+    use crate::workload::resolve::Memory;
     use diskproof_model::plan::{Layout, Start};
 
     const SECOND: u64 = 1_000_000_000;
 
     fn ground() -> Ground {
-        Ground { target_bytes: vec![1 << 30], memory_bytes: 1 << 30, content: Content::Nothing, engine: None }
+        Ground {
+            target_bytes: vec![1 << 30],
+            memory: Memory { installed_bytes: Some(1 << 30), free_bytes: None },
+            content: Content::Nothing,
+            engine: None,
+        }
     }
 
     fn team(keys: &[&str]) -> Result<Team, String> {

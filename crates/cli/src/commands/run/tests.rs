@@ -8,6 +8,7 @@ use diskproof_model::plan::{EngineChoice, EngineKind, Layout};
 use diskproof_target::Consent;
 
 const GIB: u64 = 1 << 30;
+const MEMORY: Memory = Memory { installed_bytes: Some(16 * GIB), free_bytes: None };
 
 fn asked(line: &[&str]) -> Run {
     let args = Args::try_parse_from(["diskproof", "run"].iter().chain(line)).unwrap_or_else(|error| panic!("{line:?}: {error}"));
@@ -31,7 +32,7 @@ fn file(path: &str, size_bytes: u64) -> TargetIdentity {
 }
 
 fn planned(line: &[&str], identities: &[TargetIdentity]) -> Result<Plan, Failure> {
-    Request::of(&asked(line))?.plan(identities, 16 * GIB)
+    Request::of(&asked(line))?.plan(identities, MEMORY)
 }
 
 fn refused(line: &[&str], identities: &[TargetIdentity]) -> (Exit, String) {
@@ -89,7 +90,7 @@ fn a_plan_file_gives_what_the_flags_leave_open() {
     let path = path.to_str().unwrap();
     let request = Request::of(&asked(&[path])).unwrap();
     assert_eq!((request.note.as_deref(), request.targets.as_slice()), (Some("from the plan"), &[PathBuf::from("/planned")][..]));
-    let plan = request.plan(&[directory("/planned", 1)], 16 * GIB).unwrap();
+    let plan = request.plan(&[directory("/planned", 1)], MEMORY).unwrap();
     assert_eq!((plan.seed, plan.scratch_bytes), (5, Some(2 * GIB)));
     let shapes: Vec<_> = plan.workloads.iter().map(|w| (w.name.as_str(), w.layout, w.read_permille, w.engine)).collect();
     let aio = EngineChoice::Fixed(EngineKind::Aio);
@@ -99,7 +100,7 @@ fn a_plan_file_gives_what_the_flags_leave_open() {
     let line = [path, "/mine", "/other", "--seed", "6", "--size", "1GiB", "--note", "mine", "--engine", "sync"];
     let request = Request::of(&asked(&line)).unwrap();
     assert_eq!((request.note.as_deref(), request.targets.len()), (Some("mine"), 2));
-    let plan = request.plan(&[directory("/mine", 1), directory("/other", 2)], 16 * GIB).unwrap();
+    let plan = request.plan(&[directory("/mine", 1), directory("/other", 2)], MEMORY).unwrap();
     assert_eq!((plan.seed, plan.scratch_bytes, plan.workloads[2].engine), (6, Some(GIB), EngineChoice::Fixed(EngineKind::Sync)));
 }
 

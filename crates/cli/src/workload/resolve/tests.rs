@@ -13,7 +13,8 @@ struct Line {
 }
 
 fn ground() -> Ground {
-    Ground { target_bytes: vec![GIB], memory_bytes: 8 * GIB, content: Content::Nothing, engine: None }
+    let memory = Memory { installed_bytes: Some(8 * GIB), free_bytes: None };
+    Ground { target_bytes: vec![GIB], memory, content: Content::Nothing, engine: None }
 }
 
 fn flags(line: &str) -> WorkloadFlags {
@@ -206,7 +207,22 @@ fn what_is_no_contradiction_passes() {
     assert_eq!(caches, [CachePolicy::Buffered, CachePolicy::Buffered, CachePolicy::Buffered, CachePolicy::Cached]);
     // Each target has a schedule of its own.
     assert!(on("--rate 5", &Ground { target_bytes: vec![GIB; 2], ..ground() }).is_ok());
-    assert!(on("--depth 4096 --jobs 64 --bs 8k", &Ground { memory_bytes: 0, ..ground() }).is_ok());
+    assert!(on("--depth 4096 --jobs 64 --bs 8k", &Ground { memory: Memory::default(), ..ground() }).is_ok());
+}
+
+#[test]
+fn what_others_have_taken_of_the_memory_is_not_there() {
+    let free = |free_bytes| Ground { memory: Memory { free_bytes, ..ground().memory }, ..ground() };
+    let load = "--depth 1024 --bs 1M";
+    assert!(on(load, &free(Some(2 * GIB))).is_ok() && on(load, &free(None)).is_ok());
+    let told = on(load, &free(Some(GIB))).unwrap_err();
+    assert!(told.contains("needs 1 GiB of buffers, and half of the memory that is free now is 512 MiB"), "{told}");
+    // 2^28 blocks are noted in a GiB.
+    let large = Ground { target_bytes: vec![128 * GIB], ..free(Some(GIB)) };
+    let verified = "--rw write --verify --bs 512 --buffered";
+    assert!(on(&format!("{verified} --span 0-32G"), &large).is_ok());
+    let told = on(verified, &large).unwrap_err();
+    assert!(told.contains("and --verify needs 1 GiB") && told.ends_with("make one of them or the --span smaller"), "{told}");
 }
 
 #[test]
