@@ -152,7 +152,7 @@ fn a_flag_of_another_verb_is_named_as_such() {
     told(&["curve", "--time", "5s"], "'--time' belongs to check and run");
     told(&["info", "--no-history"], "'--no-history' belongs to check, run and curve");
     told(&["compare", "-o"], "a value is required");
-    told(&["history", "-o", "x.json"], "'-o' belongs to check, run, curve, info, show and compare");
+    told(&["history", "-o", "x.json"], "'-o' belongs to check, run, curve, info, show, compare and export");
     told(&["check", "--fail-on", "x"], "'--fail-on' belongs to compare");
     told(&["check", "--nonsense"], "unexpected argument '--nonsense'");
 }

@@ -94,7 +94,7 @@ fn a_record_from_a_file_is_shown_exported_and_imported() {
     assert!(imported.code == Some(0) && imported.err.contains("1 run added, 1 there already"), "{}", imported.err);
     assert_eq!(here.run(&["show", "db2", "--json"]).record(), record);
     assert_eq!(here.run(&["show", "db2"]).out, shown.out, "no page came with it, so it is made now");
-    let exported = here.run(&["export", "latest", "copy.json", "copy.html"]);
+    let exported = here.run(&["export", "latest", "copy.json", "-o", "copy.html"]);
     assert_eq!((exported.code, exported.out.as_str()), (Some(0), ""), "{}", exported.err);
     let content = |file: &str| std::fs::read(here.place.path().join(file)).unwrap();
     assert!(content("copy.json") == std::fs::read(name("run.json")).unwrap());

@@ -12,9 +12,12 @@ pub struct Export {
     /// An id or the beginning of one, latest, latest~1, a label, or a file (.json, or .html of a report; also of a comparison)
     #[arg(value_name = "RUN|FILE")]
     pub run: String,
-    /// Files to write; the format follows the extension, as for 'check -o'
-    #[arg(value_name = "OUTPUT", required = true)]
+    /// Files to write; the format follows the extension: .json, .html, .csv, .svg, .gnuplot, .hlog, .prom, .fio.json (see docs/formats.md); of a comparison .json, .html
+    #[arg(value_name = "OUTPUT", required_unless_present = "named")]
     pub outputs: Vec<PathBuf>,
+    /// The same, as other verbs have it (repeatable)
+    #[arg(short = 'o', long = "output", value_name = "OUTPUT")]
+    pub named: Vec<PathBuf>,
     /// No notes on stderr
     #[arg(long)]
     pub quiet: bool,
@@ -25,14 +28,15 @@ pub struct Export {
 
 /// Writes the files.
 pub fn export(export: &Export) -> anyhow::Result<Exit> {
+    let outputs = [&export.outputs[..], &export.named[..]].concat();
     match find(&export.run, export.kept.file())? {
         Saved::Run(stored) => {
             let voice = if export.quiet { Voice::Silent } else { Voice::Lines };
-            Savings::prepare(&export.outputs)?.save(&stored.record, voice)?;
+            Savings::prepare(&outputs)?.save(&stored.record, voice)?;
         }
         Saved::Comparison(comparison) => {
-            compare::prepare(&export.outputs)?;
-            compare::save(&comparison, &export.outputs)?;
+            compare::prepare(&outputs)?;
+            compare::save(&comparison, &outputs)?;
         }
     }
     Ok(Exit::Done)
