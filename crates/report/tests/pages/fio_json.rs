@@ -9,6 +9,7 @@ use diskproof_report::fio_json;
 use proptest::prelude::*;
 use serde_json::Value;
 use std::process::Command;
+use std::sync::LazyLock;
 
 fn text(record: &Record) -> String {
     written(|out| fio_json::write_record(record, out))
@@ -27,8 +28,15 @@ fn spoken_latency() -> LatencySummary {
     LatencySummary::of(&latency)
 }
 
-/// Commits and a mix, of which each cell of a second is known.
+/// Built once: the fixture's histograms take time.
+static SPOKEN: LazyLock<Record> = LazyLock::new(spoken_record);
+
+/// Commits and a mix, of which each cell is known.
 fn spoken() -> Record {
+    SPOKEN.clone()
+}
+
+fn spoken_record() -> Record {
     let mut record = fixture::every_severity();
     record.measurements.drain(..6);
     record.findings[0].evidence[0].path = "/measurements/0/device/accounted".to_owned();
