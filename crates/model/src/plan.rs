@@ -18,7 +18,9 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/1";
 /// be compressed, work before a hang is no warm-up, and what failed was in flight.
 ///
 /// 4: the workers of a workload take its operations or bytes from one common amount and end together, instead of one after the other with a share each.
-pub const METHOD_VERSION: u32 = 4;
+///
+/// 5: the syncs of a queue go to the kernel together by Linux AIO too, instead of one by one while everything else waits.
+pub const METHOD_VERSION: u32 = 5;
 
 /// Everything that one run will do, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

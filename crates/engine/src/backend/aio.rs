@@ -4,6 +4,7 @@
 use super::{Backend, Grouping, LOOK_UP_NS, Op, Patience, Request, advise_dontneed, sync::sync, sync::write_back};
 use crate::buffers::Buffers;
 use crate::pattern::Extent;
+use diskproof_model::plan::SyncCall;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -11,6 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const IOCB_CMD_PREAD: u16 = 0;
 const IOCB_CMD_PWRITE: u16 = 1;
+const IOCB_CMD_FSYNC: u16 = 2;
+const IOCB_CMD_FDSYNC: u16 = 3;
 
 /// `struct iocb` of linux/aio_abi.h, little endian.
 #[repr(C)]
@@ -56,6 +59,15 @@ struct EventRing {
 
 const RING_MAGIC: u32 = 0xa10a_10a1;
 
+/// How syncs are carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Syncs {
+    /// By the kernel's own threads, as other requests go on: since Linux 4.18.
+    Queued,
+    /// By a blocking call. All other slots stand still meanwhile, and no two syncs share a flush; with a single slot that is the shorter way.
+    Called,
+}
+
 /// Linux AIO.
 #[derive(Debug)]
 pub struct AioBackend {
@@ -69,8 +81,9 @@ pub struct AioBackend {
     ready: usize,
     /// Events in the kernel's ring that the next reaping takes.
     readable: u32,
-    /// Done without the kernel's queue: sync_file_range has no AIO form, and some filesystems refuse AIO's fsync.
+    /// Done without the kernel's queue: sync_file_range has no AIO form.
     at_once: Vec<(u32, i32)>,
+    syncs: Syncs,
     in_flight: usize,
     waits: u64,
     /// Waits that had to sleep.
@@ -101,6 +114,7 @@ impl AioBackend {
             ready: 0,
             readable: 0,
             at_once: Vec::with_capacity(depth),
+            syncs: if depth > 1 { Syncs::Queued } else { Syncs::Called },
             in_flight: 0,
             waits: 0,
             slept: 0,
@@ -115,7 +129,7 @@ impl AioBackend {
         let opcode = match request.op {
             Op::Read => IOCB_CMD_PREAD,
             Op::Write => IOCB_CMD_PWRITE,
-            Op::Sync(call) => return self.at_once.push((request.slot, sync(self.fd.as_raw_fd(), call))),
+            Op::Sync(call) => return self.prepare_sync(request.slot, call),
             Op::WriteBack => return self.at_once.push((request.slot, write_back(self.fd.as_raw_fd(), request.offset, request.len))),
         };
         // The rest of the control block is the same for every request of the slot.
@@ -125,6 +139,37 @@ impl AioBackend {
         iocb.nbytes = u64::from(request.len);
         iocb.offset = request.offset as i64;
         self.queued.push(iocb);
+    }
+
+    #[inline(never)]
+    fn prepare_sync(&mut self, slot: u32, call: SyncCall) {
+        if self.syncs == Syncs::Called {
+            self.at_once.push((slot, sync(self.fd.as_raw_fd(), call)));
+            return;
+        }
+        let iocb = &mut self.iocbs[slot as usize];
+        iocb.opcode = match call {
+            SyncCall::Fsync => IOCB_CMD_FSYNC,
+            SyncCall::Fdatasync => IOCB_CMD_FDSYNC,
+        };
+        // Anything else here is refused (aio_fsync in Linux's fs/aio.c).
+        (iocb.buf, iocb.nbytes, iocb.offset) = (0, 0, 0);
+        self.queued.push(iocb);
+    }
+
+    /// The result of a request that the kernel did not take. Of syncs it says EINVAL before Linux 4.18; these are called then, from now on.
+    #[cold]
+    fn refused(&mut self, slot: u32, errno: i32) -> i32 {
+        let call = match self.iocbs[slot as usize].opcode {
+            IOCB_CMD_FSYNC => SyncCall::Fsync,
+            IOCB_CMD_FDSYNC => SyncCall::Fdatasync,
+            _ => return -errno,
+        };
+        if errno != libc::EINVAL {
+            return -errno;
+        }
+        self.syncs = Syncs::Called;
+        sync(self.fd.as_raw_fd(), call)
     }
 
     /// Sends what waits, without waiting for completions.
@@ -181,7 +226,8 @@ impl AioBackend {
                 // The kernel refused the first one, and nothing that ends could change its mind: that is this request's result.
                 // SAFETY: the pointer leads to a live control block, as above.
                 let slot = unsafe { (*rest[0]).data } as u32;
-                self.at_once.push((slot, -errno));
+                let result = self.refused(slot, errno);
+                self.at_once.push((slot, result));
                 first += 1;
             }
         }
@@ -272,5 +318,49 @@ impl Drop for AioBackend {
     fn drop(&mut self) {
         // SAFETY: ends the context made in `new`; the kernel waits for what is in flight, so the buffers are unused afterwards.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::FromRawFd as _;
+
+    const DEPTH: u32 = 4;
+
+    /// Syncs by turns of both kinds through all slots of `depth`: how many the kernel took, and what came of each.
+    fn sync_all(fd: OwnedFd, depth: u32) -> (usize, Vec<(u32, i32)>) {
+        let mut backend = AioBackend::new(fd, Buffers::new(depth as usize, 4096).unwrap(), depth).unwrap();
+        let calls = [SyncCall::Fsync, SyncCall::Fdatasync];
+        let mut requests = (0..depth).map(|slot| {
+            let op = Op::Sync(calls[slot as usize % 2]);
+            Request { slot, buffer: slot, op, offset: 8192, len: 4096, skip: 0 }
+        });
+        backend.enqueue(&mut |_| requests.next()).unwrap();
+        // Completions are in flight until they are read.
+        let taken = backend.in_flight + backend.queued.len();
+        let mut results = Vec::new();
+        while results.len() < depth as usize {
+            backend.wait(Patience::Completion).unwrap();
+            backend.reap(&mut |slot, result| results.push((slot, result)));
+        }
+        results.sort_unstable();
+        (taken, results)
+    }
+
+    #[test]
+    fn syncs_of_a_queue_go_to_the_kernel_together_and_a_single_one_is_called() {
+        let file = || OwnedFd::from(tempfile::tempfile().unwrap());
+        assert_eq!(sync_all(file(), DEPTH), (DEPTH as usize, vec![(0, 0), (1, 0), (2, 0), (3, 0)]));
+        assert_eq!(sync_all(file(), 1), (0, vec![(0, 0)]));
+    }
+
+    #[test]
+    fn syncs_that_the_queue_does_not_take_are_called() {
+        // An eventfd has nothing to sync, which the kernel says of the queued request and of the call alike.
+        // SAFETY: a new descriptor that nobody else owns.
+        let fd = unsafe { OwnedFd::from_raw_fd(libc::eventfd(0, libc::EFD_CLOEXEC)) };
+        let refused = (0..DEPTH).map(|slot| (slot, -libc::EINVAL)).collect();
+        assert_eq!(sync_all(fd, DEPTH), (0, refused));
     }
 }
