@@ -8,6 +8,7 @@ use crate::output::{Savings, Voice, deliver, leave_stdout, show_plan};
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -36,6 +37,7 @@ pub fn measure(job: Job<'_>, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     }
     let savings = Savings::prepare(&measuring.outputs)?;
     measuring.outputs.iter().try_for_each(|output| keep_target(output, &identities))?;
+    allow_descriptors();
     let voice = Voice::of(measuring);
     let (expected, health) = (&measuring.expected, &measuring.health);
     let outcome = execute(Run { plan, identities, consent: &consent, filling, expected, note, health, voice }, interrupt)?;
@@ -46,6 +48,13 @@ pub fn measure(job: Job<'_>, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     }
     delivered?;
     conclude(outcome, interrupt)
+}
+
+/// As many descriptors as the system lets this process have: each of many jobs has one, and the usual limit of 1024 is for programs that use select(2).
+fn allow_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where that is refused, the limit stays what it was.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// A record takes the place of what has its name: never that of what is measured.

@@ -245,3 +245,20 @@ fn fio_understands_the_command_of_every_example() {
         }
     }
 }
+
+#[test]
+fn more_jobs_than_the_usual_limit_of_descriptors_run_and_beyond_the_last_one_it_is_told() {
+    let here = place();
+    let limited = |limits: &str| -> Ran {
+        let script = format!(
+            "ulimit {limits} && exec {} run {} --size 16M --ops 600 --jobs 60 --engine sync --json --quiet --no-history --no-health",
+            env!("CARGO_BIN_EXE_diskproof"),
+            here.path().display()
+        );
+        Command::new("sh").args(["-c", &script]).output().unwrap().into()
+    };
+    let ran = limited("-S -n 40");
+    assert_eq!((ran.code, counts(&ran.record().measurements[0], OpKind::Read).0), (Some(0), 600), "{}", ran.err);
+    let ran = limited("-n 40");
+    assert!(ran.code == Some(4) && ran.err.contains("use fewer --jobs, or raise the limit (ulimit -n)"), "{}", ran.err);
+}

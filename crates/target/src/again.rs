@@ -2,7 +2,7 @@
 //! more rights than the first. Goes through the first one's entry in /proc, never by a path, so that it cannot become another file; knows nothing of
 //! workloads.
 
-use crate::open::OpenError;
+use crate::failure::OpenError;
 use rustix::fs::{Mode, OFlags, Stat, fcntl_getfl, fcntl_setfl, fstat, open};
 use rustix::io::fcntl_dupfd_cloexec;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

@@ -11,6 +11,7 @@ mod descriptors;
 mod disk;
 mod errno;
 mod extents;
+mod failure;
 #[cfg(test)]
 mod fake_sysfs;
 mod fiemap;
@@ -34,8 +35,9 @@ mod sysroot;
 
 pub use admit::{Admission, Consent, Intent, Overwriting, READ_BYTES_MIN, admit, scratch_bytes_max};
 pub use counters::Snapshot;
+pub use failure::OpenError;
 pub use health::disk_health;
 pub use host::host_facts;
 pub use memory::memory_free_bytes;
-pub use open::{Access, OpenError, OpenTarget};
+pub use open::{Access, OpenTarget};
 pub use probe::{ProbeError, probe};

@@ -1,7 +1,8 @@
 //! Reading the ends of a device or file for the gate: past the page cache where it is a device, because each node of a disk has a cache of its own.
 //! Opens for reading only; judges nothing.
 
-use crate::open::{AlignedBlock, OpenError, device, open_failed};
+use crate::failure::{OpenError, open_failed};
+use crate::open::{AlignedBlock, device};
 use crate::signatures::{Found, Image, Slice, scan, scan_around};
 use diskproof_model::target::TargetIdentity;
 use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat, open};

@@ -3,10 +3,11 @@
 
 use crate::admit::{Admission, Grant, Permit};
 use crate::again::{Again, open_again};
+use crate::failure::{OpenError, open_failed};
 use crate::{errno, extents, scratch, seize};
 use diskproof_model::measurement::CacheUse;
 use diskproof_model::plan::CachePolicy;
-use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{
     Advice, AtFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, fdatasync, fstat, ftruncate, major,
     minor, open, seek, statx,
@@ -24,95 +25,6 @@ const ALIGNMENT_DEFAULT: u32 = 4096;
 const ALIGNMENT_MIN: u32 = 512;
 /// Memory alignment of our own probing block; the engine's buffers have the same.
 const MEMORY_ALIGNMENT: usize = 4096;
-
-/// Why a target could not be opened or prepared.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
-    /// EPERM on opening: no matter of file permissions.
-    #[error(
-        "{path}: the kernel or the hypervisor forbids opening it (EPERM), even to root; `diskproof info {path}` still shows who it is, and \
-         a directory or file on it can be measured"
-    )]
-    Forbidden {
-        /// What was to be opened.
-        path: String,
-    },
-    /// EACCES.
-    #[error("{path}: no permission to {doing} (EACCES); run as a user who may, or name another target")]
-    NotPermitted {
-        /// What was to be opened.
-        path: String,
-        /// What was tried.
-        doing: &'static str,
-    },
-    /// It is not what it was when it was looked at.
-    #[error("{path}: {what} since it was looked at; nothing was done to it: run again once nobody changes it")]
-    Changed {
-        /// What was opened.
-        path: String,
-        /// What changed.
-        what: String,
-    },
-    /// ENOSPC.
-    #[error("{path}: the filesystem is full (ENOSPC) while trying to {doing}; free some space or inodes, or ask for a smaller --size")]
-    NoSpace {
-        /// Where.
-        path: String,
-        /// What was tried.
-        doing: &'static str,
-    },
-    /// EDQUOT.
-    #[error("{path}: this user's disk quota is used up (EDQUOT) while trying to {doing}; have it raised, or ask for a smaller --size")]
-    QuotaUsedUp {
-        /// Where.
-        path: String,
-        /// What was tried.
-        doing: &'static str,
-    },
-    /// EROFS.
-    #[error(
-        "{path}: the filesystem is read-only (EROFS), so nothing can {doing}; if it should be writable, the kernel may have stopped writes \
-         after an error: see dmesg"
-    )]
-    ReadOnly {
-        /// Where.
-        path: String,
-        /// What was tried.
-        doing: &'static str,
-    },
-    /// What was admitted for overwriting is so no more: a reason appeared between the look and the opening.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// Only a scratch file can be cut.
-    #[error("{path}: only a scratch file can be cut, and this is none; name a directory")]
-    NotScratch {
-        /// What was to be cut.
-        path: String,
-    },
-    /// Any other answer of the kernel.
-    #[error("{path}: cannot {doing}: {errno}; dmesg may tell more")]
-    System {
-        /// Where.
-        path: String,
-        /// What was tried.
-        doing: &'static str,
-        /// Name of the error number, such as `EIO`.
-        errno: String,
-    },
-}
-
-impl OpenError {
-    pub(crate) fn from_errno(path: &str, doing: &'static str, errno: Errno) -> Self {
-        let path = path.to_owned();
-        match errno {
-            Errno::ACCESS => Self::NotPermitted { path, doing },
-            Errno::NOSPC => Self::NoSpace { path, doing },
-            Errno::DQUOT => Self::QuotaUsedUp { path, doing },
-            Errno::ROFS => Self::ReadOnly { path, doing },
-            other => Self::System { path, doing, errno: errno::name(other) },
-        }
-    }
-}
 
 /// How a target is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -474,16 +386,6 @@ fn open_directory(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
     Ok(fd)
 }
 
-pub(crate) fn open_failed(path: &str, errno: Errno) -> OpenError {
-    let path = path.to_owned();
-    match errno {
-        Errno::PERM => OpenError::Forbidden { path },
-        Errno::NOENT | Errno::NOTDIR => OpenError::Changed { path, what: "it vanished".into() },
-        Errno::LOOP => OpenError::Changed { path, what: "a symlink took its place".into() },
-        other => OpenError::from_errno(&path, "open it", other),
-    }
-}
-
 /// `major:minor`.
 pub(crate) fn device(number: u64) -> String {
     format!("{}:{}", major(number), minor(number))
@@ -506,17 +408,6 @@ fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_errno_gets_its_own_remedy() {
-        let text = |errno| OpenError::from_errno("/data", "create a scratch file in it", errno).to_string();
-        let cases =
-            [(Errno::NOSPC, "free some space"), (Errno::DQUOT, "quota"), (Errno::ROFS, "read-only"), (Errno::ACCESS, "no permission")];
-        for (errno, part) in cases.into_iter().chain([(Errno::IO, "EIO")]) {
-            let text = text(errno);
-            assert!(text.starts_with("/data: ") && text.contains(part) && text.contains(&errno::name(errno)), "{text}");
-        }
-    }
 
     #[test]
     fn probing_blocks_are_aligned_and_random() {

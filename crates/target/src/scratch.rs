@@ -2,7 +2,7 @@
 //! content: the engine fills them.
 
 use crate::admit::Permit;
-use crate::open::OpenError;
+use crate::failure::OpenError;
 use crate::signals::SignalsHeld;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use rustix::io::Errno;

@@ -3,9 +3,10 @@
 
 use crate::admit::doubts::Doubts;
 use crate::admit::{Consent, Permit, device, file, overwriting_asked};
+use crate::failure::{OpenError, open_failed};
 use crate::lease::{Writers, writers_beside};
 use crate::look::{Look, Patience, open_claiming};
-use crate::open::{OpenError, device as number, open_failed};
+use crate::open::device as number;
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat, fcntl_getfl, fcntl_setfl, flock, fstat, open as open_path, seek};
