@@ -7,6 +7,7 @@ use crate::commands::history::{self, History};
 use crate::commands::show::Show;
 use crate::consent::GivingUp;
 use crate::health::HealthFlags;
+use crate::job_file::JobFileFlags;
 use crate::saved::Keeping;
 use crate::workload::WorkloadFlags;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
@@ -72,7 +73,7 @@ and --ops a workload ends once its rate is known to 2 %, or after 30 s; with --p
 counts as known after 7.5 s at the earliest (with less than 30 s of --time after a quarter of it), since what disturbs a disk now and then takes that long to show.
 
 A plan file holds workloads that run in order, or at the same time (together = true), with the flags' names as keys: see docs/plans. Flags beside it replace what stands at its top \
-(targets, --seed, --size, --note) and the engine. A job file of fio (*.fio) is translated into a plan: what differs is told, what cannot be carried over is refused \
+(targets, --seed, --size, --note) and the engine. A job file of fio (*.fio, *.job) is translated into a plan: what differs is told, what cannot be carried over is refused \
 with its line, see docs/job-files.md. Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety, 4 the run failed or the disk gave errors, 130 Ctrl-C.
@@ -185,12 +186,15 @@ pub struct Check {
 /// `diskproof run`
 #[derive(Debug, clap::Args)]
 pub struct Run {
-    /// A plan file (*.toml) or a job file of fio (*.fio), then directories, regular files or block devices [default: those of the file, or .]
+    /// A plan file (*.toml) or a job file of fio (*.fio, *.job), then directories, regular files or block devices [default: those of the file, or .]
     #[arg(value_name = "PLAN.toml|JOB.fio|TARGET")]
     pub operands: Vec<PathBuf>,
     /// What to run.
     #[command(flatten)]
     pub workload: WorkloadFlags,
+    /// Which part of a job file.
+    #[command(flatten)]
+    pub job_file: JobFileFlags,
     /// Flags of every measuring verb.
     #[command(flatten)]
     pub measuring: Measuring,

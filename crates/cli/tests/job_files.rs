@@ -125,6 +125,10 @@ fn errors_name_the_line_and_nothing_is_touched() {
     told("[a]\ninclude /dev/zero\n", "it is no regular file");
     told("[a]\ndirectory=HERE\nsize=4m\nexec_prerun=touch HERE/ran\n", "no file makes diskproof run other programs");
     assert_eq!(names(here.path()), ["job.fio"]);
+    let section = run_job(here.path(), "[a]\ndirectory=HERE\nsize=4m\n[b]\nioengine=net\n", &["--section", "a", "--quiet"]);
+    assert_eq!(section.code, Some(0), "{}", section.err);
+    let nowhere = run([OsStr::new("run"), here.path().as_os_str(), OsStr::new("--section"), OsStr::new("a")]);
+    assert!(nowhere.code == Some(2) && nowhere.err.contains("only a job file of fio has sections"), "{}", nowhere.err);
     let both = run_job(here.path(), "[a]\nsize=1m\n", &["--bs", "4k"]);
     assert!(both.code == Some(2) && both.err.contains("write them as options into its sections"), "{}", both.err);
 }

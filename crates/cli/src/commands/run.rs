@@ -74,16 +74,21 @@ enum Work {
 impl Request {
     fn of(run: &Run) -> Result<Self, Failure> {
         let measuring = &run.measuring;
-        let planned = run.operands.first().filter(|path| has_extension(path, "toml") || has_extension(path, "fio"));
+        let planned = run.operands.first().filter(|path| has_extension(path, "toml") || is_job_file(path));
         let named = &run.operands[usize::from(planned.is_some())..];
         // As a target it would be read, and its few bytes measured.
-        if let Some(job) = named.iter().find(|path| has_extension(path, "fio")) {
+        if let Some(job) = named.iter().find(|path| is_job_file(path)) {
             return Err(Failure::Usage(format!(
                 "{} looks like a job file of fio: write it first, before the targets, and one at a time; a target of that name can be reached by a symlink",
                 job.display()
             )));
         }
-        let beside = Beside { targets: named, size: measuring.size };
+        if let (Some(section), false) = (run.job_file.sections.first(), planned.is_some_and(|path| is_job_file(path))) {
+            return Err(Failure::Usage(format!(
+                "--section {section}: only a job file of fio has sections; write it first, such as run job.fio --section NAME"
+            )));
+        }
+        let beside = Beside { sections: &run.job_file.sections, targets: named, size: measuring.size };
         let JobFile { plan: file, remarks } = planned.map(|path| read_plan(path, &run.workload, beside)).transpose()?.unwrap_or_default();
         let mut targets = if named.is_empty() { file.targets } else { named.to_vec() };
         if targets.is_empty() {
@@ -210,10 +215,15 @@ fn has_extension(path: &Path, wanted: &str) -> bool {
     path.extension().is_some_and(|extension| extension == wanted)
 }
 
+/// By fio's names for them.
+fn is_job_file(path: &Path) -> bool {
+    has_extension(path, "fio") || has_extension(path, "job")
+}
+
 /// A plan file as it is, or a job file as what it becomes.
 fn read_plan(path: &Path, flags: &WorkloadFlags, beside: Beside<'_>) -> Result<JobFile, Failure> {
     let shown = path.display();
-    let (kind, place) = match has_extension(path, "fio") {
+    let (kind, place) = match is_job_file(path) {
         true => ("job", "options into its sections"),
         false => ("plan", "keys under [defaults] in it"),
     };

@@ -15,10 +15,13 @@ pub use surroundings::{System, read_text};
 
 use crate::plan_file::PlanFile;
 use remarks::Remarks;
+use sections::Section;
 use std::path::{Path, PathBuf};
 
 /// What is quoted of a wrong line, so that what is said about it is still seen.
 const QUOTED_CHARS_MAX: usize = 60;
+/// So many sections are named to somebody who misspelt one.
+const SECTIONS_NAMED: usize = 12;
 
 /// What a job file became.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -41,9 +44,20 @@ pub struct JobFileError {
     pub text: String,
 }
 
+/// Flags that belong to a job file.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Job file of fio")]
+pub struct JobFileFlags {
+    /// Only this section of the job file (repeatable) [default: all]
+    #[arg(long = "section", value_name = "NAME")]
+    pub sections: Vec<String>,
+}
+
 /// What the command line says beside the file.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Beside<'a> {
+    /// The sections that are wanted; all of them where it names none.
+    pub sections: &'a [String],
     /// Targets, which take the place of those in the file.
     pub targets: &'a [PathBuf],
     /// Size of the scratch file in bytes.
@@ -91,13 +105,26 @@ pub trait Surroundings {
 impl JobFile {
     /// Translates `text`, the content of the job file at `path`.
     pub fn translate(text: &str, path: &Path, beside: Beside<'_>, surroundings: &dyn Surroundings) -> Result<Self, JobFileError> {
-        let sections = sections::read_sections(text, path, surroundings)?;
+        let sections = wanted(sections::read_sections(text, path, surroundings)?, beside.sections)?;
         let mut remarks = Remarks::default();
         let jobs = sections.iter().map(|section| reading::read_job(section, &mut remarks)).collect::<Result<Vec<_>, _>>()?;
         let places = places::place(&jobs, beside, surroundings, &mut remarks)?;
         let plan = workloads::plan(&jobs, &places, &mut remarks)?;
         Ok(Self { plan, remarks: remarks.lines(jobs.len()) })
     }
+}
+
+/// The sections of these names, in the order of the file.
+fn wanted(mut sections: Vec<Section>, names: &[String]) -> Result<Vec<Section>, JobFileError> {
+    for name in names {
+        if sections.iter().all(|section| section.name != *name) {
+            let there: Vec<String> = sections.iter().take(SECTIONS_NAMED).map(|section| quoted(&section.name)).collect();
+            let more = if sections.len() > SECTIONS_NAMED { " and others" } else { "" };
+            return Err(sections[0].spot.error(format!("there is no section '{name}'; there are {}{more}", there.join(", "))));
+        }
+    }
+    sections.retain(|section| names.is_empty() || names.contains(&section.name));
+    Ok(sections)
 }
 
 /// Text of a line, cut where it is long.

@@ -153,8 +153,8 @@ impl Places {
 }
 
 /// Why jobs on several targets have no plan.
-pub const UNLIKE: &str = "the jobs do different things on different disks or directories, and a plan does the same on each of its targets: write a job file for \
-                          each disk, or name the targets on the command line";
+pub const UNLIKE: &str = "the jobs do different things on different disks or directories, and a plan does the same on each of its targets: run them one \
+                          by one (--section NAME), or name the targets on the command line";
 
 /// What the command line names. Sizes of directories are only known where it gives them.
 fn given(beside: Beside<'_>, surroundings: &dyn Surroundings) -> Anchor {

@@ -216,14 +216,29 @@ fn the_same_on_each_of_several_disks_is_one_plan() {
     assert!(refused("[a]\nfilename=/dev/sda:/dev/sdb\n").contains("line 2: filename=/dev/sda:/dev/sdb: this job has several files"));
     // Named on the command line, what the file says of targets does not count.
     let targets = [PathBuf::from("/data")];
-    let given = translated(text, Beside { targets: &targets, size: Some(64 * MIB) }).expect_err("sizes of two files are not known");
+    let given = translated(text, Beside { targets: &targets, size: Some(64 * MIB), ..Beside::default() })
+        .expect_err("sizes of two files are not known");
     assert!(given.contains("without a size"), "{given}");
-    let given = translated(&text.replace("[one]", "size=8m\n[one]"), Beside { targets: &targets, size: None }).unwrap();
+    let given = translated(&text.replace("[one]", "size=8m\n[one]"), Beside { targets: &targets, ..Beside::default() }).unwrap();
     assert_eq!((given.plan.targets.len(), given.plan.size.unwrap().0, given.plan.workloads.len()), (0, 16 * MIB, 2));
     assert!(given.remarks[0].contains("the 2 files of the jobs become parts of the target"), "{:?}", given.remarks);
     let device = [PathBuf::from("/dev/big")];
-    let given = translated("[a]\nfilename=/dev/sda\nrw=randread\n", Beside { targets: &device, size: None }).unwrap();
+    let given = translated("[a]\nfilename=/dev/sda\nrw=randread\n", Beside { targets: &device, ..Beside::default() }).unwrap();
     assert_eq!(given.plan.workloads[0].flags.bytes.unwrap().0, 16 * GIB);
+}
+
+#[test]
+fn single_sections_run_alone() {
+    let text = "[global]\nrw=randread\n[one]\nfilename=/dev/sda\n[two]\nstonewall\nfilename=/dev/sdb\n[odd]\nioengine=net\n";
+    let names = |sections: &[&str]| {
+        let sections: Vec<String> = sections.iter().map(|name| (*name).to_owned()).collect();
+        let file = translated(text, Beside { sections: &sections, ..Beside::default() })?;
+        Ok::<_, String>((file.plan.targets, file.plan.workloads.iter().map(|w| w.name.clone()).collect::<Vec<_>>()))
+    };
+    assert_eq!(names(&["two"]), Ok((vec![PathBuf::from("/dev/sdb")], vec!["two".to_owned()])));
+    assert!(names(&["two", "one"]).unwrap_err().contains("run them one by one (--section NAME)"));
+    assert!(names(&[]).unwrap_err().contains("ioengine=net"));
+    assert_eq!(names(&["one", "three"]), Err("jobs/x.fio: line 3: there is no section 'three'; there are one, two, odd".to_owned()));
 }
 
 #[test]
