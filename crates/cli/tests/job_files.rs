@@ -87,7 +87,10 @@ fn a_job_file_gives_nothing_up() {
     assert_eq!(content_hash(&file), before);
     assert_eq!(run_job(here.path(), &writes.replace("randwrite", "randread"), &["--quiet"]).code, Some(0));
     assert_eq!(content_hash(&file), before);
-    let given_up = run_job(here.path(), writes, &["--overwrite", "--json"]);
+    let unnamed = run_job(here.path(), writes, &["--overwrite"]);
+    assert!(unnamed.code == Some(2) && unnamed.err.contains("is named by the job file only"), "{}", unnamed.err);
+    assert_eq!(content_hash(&file), before);
+    let given_up = run_job(here.path(), writes, &[file.to_str().unwrap(), "--overwrite", "--json"]);
     assert_eq!(given_up.code, Some(0), "{}", given_up.err);
     assert_ne!(content_hash(&file), before);
     // Larger than the file: fio would make it so.

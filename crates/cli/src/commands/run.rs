@@ -90,6 +90,13 @@ impl Request {
         }
         let beside = Beside { sections: &run.job_file.sections, targets: named, size: measuring.size };
         let JobFile { plan: file, remarks } = planned.map(|path| read_plan(path, &run.workload, beside)).transpose()?.unwrap_or_default();
+        if named.is_empty() && measuring.giving_up.overwrite && planned.is_some_and(|path| is_job_file(path)) {
+            let names: Vec<String> = file.targets.iter().map(|target| target.display().to_string()).collect();
+            return Err(Failure::Usage(format!(
+                "--overwrite gives up what you name, and {} is named by the job file only: write it behind the job file on the command line",
+                names.join(", ")
+            )));
+        }
         let mut targets = if named.is_empty() { file.targets } else { named.to_vec() };
         if targets.is_empty() {
             targets.push(PathBuf::from("."));

@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 
 /// What is quoted of a wrong line, so that what is said about it is still seen.
 const QUOTED_CHARS_MAX: usize = 60;
+/// Jobs with their copies: more threads than any machine gains from.
+const COPIES_MAX: u64 = 4096;
 /// So many sections are named to somebody who misspelt one.
 const SECTIONS_NAMED: usize = 12;
 
@@ -108,6 +110,13 @@ impl JobFile {
         let sections = wanted(sections::read_sections(text, path, surroundings)?, beside.sections)?;
         let mut remarks = Remarks::default();
         let jobs = sections.iter().map(|section| reading::read_job(section, &mut remarks)).collect::<Result<Vec<_>, _>>()?;
+        let copies = jobs.iter().try_fold(0, |copies, job| match copies + job.numjobs {
+            copies if copies > COPIES_MAX => {
+                Err(job.spot.error(format!("with their copies (numjobs) there are more than {COPIES_MAX} jobs; make them fewer")))
+            }
+            copies => Ok(copies),
+        });
+        copies?;
         let places = places::place(&jobs, beside, surroundings, &mut remarks)?;
         let plan = workloads::plan(&jobs, &places, &mut remarks)?;
         Ok(Self { plan, remarks: remarks.lines(jobs.len()) })

@@ -2,6 +2,8 @@
 //! lines, so that there is one. docs/job-files.md is made from this table. Pure.
 
 use crate::workload::answer_to_fio;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// What becomes of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +76,10 @@ pub const ROWS: &[Row] = &[
         "`engine`: `libaio` aio, `io_uring` uring, `sync`, `psync`, `vsync`, `pvsync`, `pvsync2` sync, `mmap` mmap; others are refused",
     ),
     carried(&["iodepth"], "`depth`; 1 with the engines that take one request at a time, as in fio"),
+    carried(
+        &["io_submit_mode"],
+        "`inline` nothing; `offload`, which gives each request a thread, lets `iodepth` count with the engines that take one request at a time",
+    ),
     carried(&["numjobs"], "`jobs`, or as many workloads, see above"),
     carried(&["direct"], "`direct=0`, which is fio's default, is `buffered`, or `cached`, see above"),
     carried(&["buffered"], "the reverse of `direct`"),
@@ -166,7 +172,6 @@ pub const ROWS: &[Row] = &[
             "sqthread_poll_cpu",
             "userspace_reap",
             "libaio_vectored",
-            "io_submit_mode",
         ],
         "how requests are handed over is chosen for the disk at hand",
     ),
@@ -321,11 +326,14 @@ pub fn row(key: &str) -> Option<&'static Row> {
 }
 
 fn row_and_name(key: &str) -> Option<(&'static Row, &'static str)> {
-    ROWS.iter().find_map(|row| {
-        let names = row.names.iter().find(|names| names.split('/').any(|name| name == key))?;
-        Some((row, names.split('/').next()?))
-    })
+    BY_NAME.get(key).copied()
 }
+
+/// Each name's row, and the first of its names. A file may have a million settings.
+static BY_NAME: LazyLock<HashMap<&'static str, (&'static Row, &'static str)>> = LazyLock::new(|| {
+    let names = ROWS.iter().flat_map(|row| row.names.iter().map(move |names| (row, *names)));
+    names.flat_map(|(row, names)| names.split('/').map(move |name| (name, (row, names.split('/').next().unwrap_or(names))))).collect()
+});
 
 /// Why an option is refused, and what to do.
 pub fn refusal(name: &str) -> &'static str {

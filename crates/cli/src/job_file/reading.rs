@@ -183,8 +183,13 @@ impl<'a> Reading<'a, '_> {
     }
 
     fn depth(&mut self, engine: EngineName) -> Result<u64, JobFileError> {
+        let is_offloaded = match self.value("io_submit_mode")? {
+            None | Some((_, "inline")) => false,
+            Some((_, "offload")) => true,
+            Some((setting, _)) => return Err(setting.error("use inline or offload")),
+        };
         match self.count("iodepth", 1)? {
-            depth if depth > 1 && matches!(engine, EngineName::Sync | EngineName::Mmap) => {
+            depth if depth > 1 && !is_offloaded && matches!(engine, EngineName::Sync | EngineName::Mmap) => {
                 self.remarks.tell(Remark::Depth, &self.section.name);
                 Ok(1)
             }

@@ -107,6 +107,7 @@ fn a_job_is_carried_over_word_by_word() {
     assert!(only("rw=randread\nrandom_distribution=zipf").distribution.is_some());
     assert_eq!(only("ioengine=io_uring\niodepth=8").depth.unwrap().0, 8);
     assert_eq!(only("ioengine=psync\niodepth=8").depth.unwrap().0, 1);
+    assert_eq!(only("ioengine=psync\niodepth=8\nio_submit_mode=offload").depth.unwrap().0, 8);
     assert_eq!((only("rw=randwrite\nverify=crc32c").verify, only("rw=randwrite\nverify=0").verify), (Some(true), None));
 }
 
@@ -375,6 +376,11 @@ fn includes_and_variables_are_bounded() {
     assert!(read(&fake, "[a]\ndescription=${V}${V}\n").unwrap_err().contains("more than 8192 bytes"));
     assert!(refused(&format!("[a]\n{}", "thread\n".repeat(1100))).contains("more than 1000 options"));
     assert!(refused(&"[a]\nfilename=/dev/sda\n".repeat(1441)).contains("more than 1440 jobs"));
+    assert!(
+        refused(&"[a]\ndirectory=/data\nsize=1m\nnumjobs=1000\n".repeat(1000))
+            .contains("line 17: with their copies (numjobs) there are more than 4096")
+    );
+    assert!(refused(&format!("[global]\n{}{}", "thread\n".repeat(999), "[a]\n".repeat(1440))).contains("[a]: without a size"));
     assert!(refused("[a]\nfilename=/dev/sda\nnumjobs=1000\n[b]\nfilename=/dev/sda\nnumjobs=1000\n").contains("more than 1440 workloads"));
 }
 

@@ -69,7 +69,11 @@ const ANSWERS: &[(&[&str], &str)] = &[
         "is always measured: series and the histogram are in -o FILE.json and .csv; leave it out",
     ),
     (&["eta", "eta-newline", "status-interval"], "is always shown where stderr is a terminal; leave it out"),
-    (&["stonewall", "wait_for", "exitall", "new_group"], "belongs to several workloads: see docs/plans for plan files"),
+    (&["stonewall", "exitall", "new_group"], "belongs to several workloads: see docs/plans for plan files"),
+    (
+        &["wait_for"],
+        "waits for one of several, which has no place here: a workload runs after all before it (stonewall in a job file), or together with them",
+    ),
     (&["exec_prerun", "exec_postrun"], "has no place here: no file makes diskproof run other programs; use the shell"),
     (&["sync_file_range", "write_barrier", "end_syncfs"], "has no place here; use fsync, fdatasync or end-fsync"),
     (
