@@ -65,9 +65,35 @@ fn report(error: &anyhow::Error) -> ExitCode {
     }
     let failure = error.downcast_ref::<Failure>();
     let exit = failure.map_or(Exit::Failed, Failure::exit);
-    let text = format!("error: {error:#}");
+    let text = format!("error: {}", with_causes(error));
     // One sentence, whatever stands in the path that it names.
     let is_sentence = matches!(failure, Some(Failure::Probe(_) | Failure::Open(_))) && exit != Exit::Refused;
     output::complain(&if is_sentence { text.replace('\n', "\\n") } else { text });
     exit.into()
+}
+
+/// An error and what caused it; most of ours name the cause themselves, with what to do about it.
+fn with_causes(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .map(ToString::to_string)
+        .reduce(|told, cause| if told.contains(&cause) { told } else { format!("{told}: {cause}") })
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+    use diskproof_engine::RunError;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let source = std::io::Error::from_raw_os_error(12);
+        let worker = RunError::Worker { path: "disk".to_owned(), workload: "load".to_owned(), source };
+        let text = with_causes(&Failure::Run(worker).into());
+        assert_eq!(text.matches("os error 12").count(), 1, "{text}");
+        let deep: anyhow::Error = Err::<(), _>(std::io::Error::other("no handler")).context("signals cannot be caught").unwrap_err();
+        assert_eq!(with_causes(&deep), "signals cannot be caught: no handler");
+    }
 }
