@@ -34,6 +34,8 @@ pub struct Job {
     pub extent: Extent,
     /// How likely each block is.
     pub law: Law,
+    /// Whether fio meets each of its blocks once before it meets one again.
+    pub is_mapped: bool,
     /// Share of reads as it is written.
     pub read_share: Option<u64>,
     /// Operations per second of each copy.

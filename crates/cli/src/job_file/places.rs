@@ -17,8 +17,12 @@ const PART_BYTES: u64 = 1 << 20;
 pub struct Piece {
     /// First byte.
     pub start: u64,
-    /// Bytes.
+    /// Bytes, without what is left over behind the last block of a file of its own.
     pub length: u64,
+    /// Bytes as the job has it.
+    pub asked_bytes: u64,
+    /// Whether it is all of its file.
+    pub is_whole_file: bool,
 }
 
 /// Where a job works.
@@ -260,7 +264,11 @@ fn share_out(members: &[(&Job, &Files)], whole: Option<u64>) -> Result<(Vec<Vec<
             }
         }
     }
-    let moved = |path: &PathBuf, piece: Piece| Piece { start: piece.start.saturating_add(starts[path.as_path()]), ..piece };
+    let moved = |path: &PathBuf, piece: Piece| {
+        let file_bytes = whole.unwrap_or(extents[path.as_path()]);
+        let is_whole_file = piece.start == 0 && piece.length == file_bytes;
+        Piece { start: piece.start.saturating_add(starts[path.as_path()]), is_whole_file, ..piece }
+    };
     let pieces = members
         .iter()
         .zip(inside)
@@ -288,5 +296,5 @@ fn piece(job: &Job, copy: u64, whole: Option<u64>) -> Result<Piece, JobFileError
             "what it works on is smaller than a block, or begins behind the end: use a larger size, or a smaller bs or offset",
         ));
     }
-    Ok(Piece { start, length })
+    Ok(Piece { start, length, asked_bytes: length, is_whole_file: false })
 }

@@ -108,6 +108,7 @@ impl<'a> Reading<'a, '_> {
             cache: self.cache(engine)?,
             extent: self.extent()?,
             law: self.law(rw, &blocks)?,
+            is_mapped: self.is_mapped(rw)?,
             read_share: self.read_share(rw)?,
             rate: self.rate(rw, &blocks)?,
             blocks,
@@ -239,11 +240,15 @@ impl<'a> Reading<'a, '_> {
         if let (Some(setting), Some(_), 2..) = (self.setting("loops"), ops, loops) {
             return Err(setting.error("number_ios ends the job too: use one of them"));
         }
+        let io_size = self.amount("io_size")?.filter(|size| *size != Amount::Bytes(0));
+        if let (Some(setting), Some(_), 2..) = (self.setting("loops"), io_size, loops) {
+            return Err(setting.error("io_size ends the job too: use one of them"));
+        }
         Ok(Extent {
             offset: self.amount("offset")?.unwrap_or(Amount::Bytes(0)),
             increment,
             size: size.or(filesize).filter(|size| !matches!(size, Amount::Bytes(0) | Amount::Percent(100))),
-            io_size: self.amount("io_size")?.filter(|size| *size != Amount::Bytes(0)),
+            io_size,
             loops,
             ops,
             is_time_based,

@@ -125,6 +125,21 @@ fn ends_are_those_of_all_copies_together() {
     assert_eq!(end("rw=randread\nsize=1g\nnumber_ios=100\nbssplit=4k/50:8k/50"), (Some(GIB), Some(100)));
     assert_eq!(end("rw=randread\nsize=50%"), (Some(4 * GIB), None));
     assert_eq!(end("bs=1000\nsize=4500"), (Some(4000), None), "whole blocks");
+    assert_eq!(
+        (end("rw=randread\nbs=1000\nsize=4500"), end("rw=randread\nbs=1000\nsize=4500\nnorandommap")),
+        ((Some(4000), None), (Some(5000), None))
+    );
+    assert_eq!(end("bs=1000\nsize=9k\nio_size=4500"), (Some(5000), None), "enough");
+    assert_eq!(
+        (end("rw=read:8k\nsize=256k"), end("rw=read:8k\nsize=256k\nnumber_ios=50").0),
+        ((Some(22 * 4096), None), Some(22 * 4096)),
+        "one lap"
+    );
+    let bytes = |options: &str| plan(&format!("[a]\ndirectory=/data\n{options}")).workloads[0].flags.bytes.unwrap().0;
+    assert_eq!((bytes("rw=read:8k\nsize=100000"), bytes("rw=read:8k\nsize=96k")), (8 * 4096, 96 * 1024), "over the end, and behind it");
+    assert_eq!(bytes("rw=read:8k\nsize=256k"), 22 * 4096, "at the end");
+    assert_eq!(bytes("rw=randread\nsize=100000\nnorandommap"), 25 * 4096);
+    assert_eq!(end("rw=read:8k\nsize=256k\nloops=3"), (Some(3 * 22 * 4096), None));
     assert_eq!(end("runtime=10"), (Some(8 * GIB), None), "without time_based whichever comes first");
     assert_eq!(end("time_based"), (Some(8 * GIB), None), "which is nothing without a runtime");
     let rate = |options: &str| only(options).rate.unwrap().0;
@@ -286,6 +301,9 @@ fn what_would_be_another_load_is_refused_with_its_line() {
         ("bs", "line 3: bs: a value is missing"),
         ("bs=65m", "line 1: [job]: a block of 68157440 is too large"),
         ("numjobs=5000", "line 3: numjobs=5000 is too much"),
+        ("rw=read:8k\nsize=1m\nio_size=1m", "io_size is more than a walk backwards"),
+        ("rw=read:-8k\nsize=1m\noffset=1m", "fio ends a walk backwards that has an offset"),
+        ("io_size=1m\nloops=2", "io_size ends the job too"),
         ("size=100", "smaller than a block"),
         ("offset=9g", "begins behind the end"),
     ];

@@ -26,7 +26,7 @@ impl<'a> Reading<'a, '_> {
         Ok((word.parse::<Rw>().map_err(|why| setting.error(why.to_string()))?, postfix))
     }
 
-    pub(super) fn gait(&mut self, rw: Rw, postfix: Option<Said<'_>>, blocks: &Blocks) -> Result<Gait, JobFileError> {
+    pub(super) fn gait(&self, rw: Rw, postfix: Option<Said<'_>>, blocks: &Blocks) -> Result<Gait, JobFileError> {
         let Some((setting, postfix)) = postfix else { return Ok(Gait::Plain) };
         let (is_back, size) = postfix.strip_prefix('-').map_or((false, postfix), |size| (true, size));
         let bytes = numbers::bytes(size, self.base).map_err(|why| setting.error(why))?;
@@ -40,10 +40,7 @@ impl<'a> Reading<'a, '_> {
         match (is_back, blocks) {
             (_, _) if bytes == 0 => Ok(Gait::Plain),
             (_, Blocks::Mix(..)) => Err(setting.error("a walk with gaps needs one block size: use bs instead of bssplit")),
-            (false, Blocks::One(block)) => {
-                self.remarks.tell(Remark::Stride, &self.section.name);
-                Ok(Gait::Stride(block + bytes))
-            }
+            (false, Blocks::One(block)) => Ok(Gait::Stride(block + bytes)),
             (true, Blocks::One(block)) if bytes == 2 * block => Ok(Gait::Backward),
             (true, Blocks::One(block)) => Err(setting.error(format!(
                 "backwards goes block by block here, which is twice the block: write -{} for this bs, or leave the number out",
@@ -127,7 +124,7 @@ impl<'a> Reading<'a, '_> {
             return Ok(Law::Uniform);
         }
         let Some((setting, value)) = self.value("random_distribution")?.filter(|(_, value)| *value != "random") else {
-            if !self.flag("norandommap")? {
+            if self.is_mapped(rw)? {
                 let remark = if matches!(blocks, Blocks::Mix(..)) { Remark::NoMapForMix } else { Remark::NoMap };
                 self.remarks.tell(remark, &self.section.name);
             }
@@ -144,6 +141,12 @@ impl<'a> Reading<'a, '_> {
             }
             _ => Err(setting.error("this distribution has no place here: use random, zipf:THETA, or zoned:60/10:30/20:10/70")),
         }
+    }
+
+    /// Only where all blocks are alike.
+    pub(super) fn is_mapped(&self, rw: Rw) -> Result<bool, JobFileError> {
+        let is_uniform = self.value("random_distribution")?.is_none_or(|(_, value)| value == "random");
+        Ok(rw.order == Order::Random && is_uniform && !self.flag("norandommap")?)
     }
 
     pub(super) fn read_share(&self, rw: Rw) -> Result<Option<u64>, JobFileError> {
