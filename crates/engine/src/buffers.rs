@@ -24,9 +24,6 @@ pub struct Buffers {
     is_leaked: bool,
 }
 
-// SAFETY: the mapping belongs to this value alone; it is only moved to the worker thread that uses it.
-unsafe impl Send for Buffers {}
-
 impl Buffers {
     /// Maps the memory. Every page is touched so that no page fault falls into a measurement.
     pub fn new(slots: usize, block_bytes: usize) -> io::Result<Self> {

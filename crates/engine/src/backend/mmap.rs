@@ -25,9 +25,6 @@ pub struct MmapBackend {
     done: Option<(u32, i32)>,
 }
 
-// SAFETY: the mapping belongs to this value alone; it is moved to the worker thread that uses it.
-unsafe impl Send for MmapBackend {}
-
 /// Whether the mapping may be written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protection {
