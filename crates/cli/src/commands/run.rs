@@ -8,7 +8,9 @@ use crate::job_file::{Beside, JobFile, System, read_text};
 use crate::measure::{Job, measure};
 use crate::output::Voice;
 use crate::plan_file::{PlanFile, Planned};
-use crate::workload::{Bytes, Content, Contradiction, Ground, Memory, Team, Wording, WorkloadFlags, misfit, resolve, resolve_team};
+use crate::workload::{
+    Bytes, Content, Contradiction, Ground, Memory, Team, Wording, WorkloadFlags, ended_by_time, misfit, out_of_reach, resolve, resolve_team,
+};
 use anyhow::Context as _;
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
@@ -36,6 +38,7 @@ pub fn run(run: &Run) -> anyhow::Result<Exit> {
     let plan = request.plan(&identities, Memory { installed_bytes, free_bytes: memory_free_bytes() })?;
     let voice = Voice::of(&run.measuring);
     request.remarks.iter().for_each(|remark| voice.say(remark));
+    ended_by_time(&plan).iter().for_each(|note| voice.say(note));
     // Until here nothing was begun, and a signal may simply end it.
     let interrupt = Interrupt::listen().context("signals cannot be caught")?;
     measure(Job { plan, identities, filling: Filling::Span, note: request.note, measuring: &run.measuring }, &interrupt)
@@ -145,6 +148,8 @@ impl Request {
         let (path, planned) = match &self.work {
             Work::Flags(flags) => {
                 let workload = resolve(flags, &ground, Wording::Flags).map_err(|error| Failure::Usage(error.to_string()))?;
+                let late = out_of_reach(std::slice::from_ref(&workload), Wording::Flags);
+                late.map_or(Ok(()), |(_, why)| Err(Failure::Usage(why.to_string())))?;
                 return match misfit(&workload, unit_bytes) {
                     Some(why) => Err(Failure::Usage(format!("{why}: use a multiple of {unit_bytes} for --bs and --span, or --buffered"))),
                     None => Ok((vec![workload], Vec::new())),

@@ -76,7 +76,8 @@ pub enum Wording {
 }
 
 impl Wording {
-    fn name(self, key: &str) -> String {
+    /// A key as the user writes it.
+    pub fn name(self, key: &str) -> String {
         match self {
             Self::Flags => format!("--{key}"),
             Self::Keys => key.to_owned(),

@@ -1,6 +1,7 @@
 //! Workloads of a plan file that run at the same time: what they have in common, and what keeps them from it. Pure.
 
 use super::flags::WorkloadFlags;
+use super::reach::out_of_reach;
 use super::resolve::{Content, Contradiction, Ground, Wording, misfit, resolve, too_much_memory};
 use diskproof_model::group::Group;
 use diskproof_model::plan::{Skipped, Stop, Workload};
@@ -38,7 +39,7 @@ pub fn resolve_team(members: &[&WorkloadFlags], ground: &Ground, unit_bytes: u32
             return Err((last, Contradiction(told)));
         }
     }
-    Ok(Team::Runs(workloads))
+    out_of_reach(&workloads, Wording::Keys).map_or(Ok(Team::Runs(workloads)), Err)
 }
 
 /// One who says nothing of his end runs as long as the others. All warm up equally long: as long as one of them says, else the longest default, and not
@@ -122,6 +123,8 @@ mod tests {
         assert!(told.contains("'w0' leaves the page cache alone, and 'w1' empties it"), "{told}");
         let told = team(&["bs = \"16M\"\ndepth = 10", "bs = \"16M\"\ndepth = 10"]).unwrap_err();
         assert!(told.contains("needs 320 MiB of buffers, and a quarter of the memory is 256 MiB"), "{told}");
+        let told = team(&["time = \"5s\"", "rate = 0.1"]).unwrap_err();
+        assert!(told.starts_with("1: rate 0.1 starts an operation every 10 s"), "{told}");
     }
 
     #[test]

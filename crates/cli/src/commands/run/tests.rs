@@ -153,3 +153,17 @@ fn every_example_makes_a_plan() {
     }
     assert!(seen >= 12, "{seen} examples");
 }
+
+#[test]
+fn a_schedule_that_starts_nothing_is_told_beforehand() {
+    let target = [file("/f", GIB)];
+    let (exit, told) = refused(&["--rate", "0.1", "--time", "500ms"], &target);
+    assert!(exit == Exit::Usage && told.contains("none of them falls into the measured time of 500 ms"), "{told}");
+    assert!(planned(&["--rate", "0.1", "--time", "500ms", "--warmup", "0s"], &target).is_ok());
+    // A limit that is not met is none that contradicts.
+    let limited = planned(&["--rate", "10", "--time", "5s", "--ops", "1000"], &target).unwrap();
+    assert!(ended_by_time(&limited)[0].contains("1000 operations are more than the 50 starts"), "{limited:?}");
+    let plan = plan_file("[[workload]]\nname = \"a\"\ntime = \"5s\"\n[[workload]]\nname = \"b\"\nrate = 0.1\ntogether = true\n");
+    let (exit, told) = refused(&[plan.to_str().unwrap()], &target);
+    assert!(exit == Exit::Usage && told.contains("line 4: workload 'b': rate 0.1 starts an operation every 10 s"), "{told}");
+}
