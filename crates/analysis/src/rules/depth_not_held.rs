@@ -1,7 +1,7 @@
 //! `depth-not-held`: fewer requests were in flight than asked for.
 
 use super::cpu_limited::is_cpu_limited;
-use super::{Measured, Rule, evidence, real, scope, wanted_depth};
+use super::{Measured, Rule, evidence, real, scope, starved, wanted_depth};
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record};
@@ -24,6 +24,9 @@ const QUEUED_MIN: f64 = 0.5;
 const DONE_MIN: f64 = 0.9;
 /// A worker that uses more of a processor than this may find requests done because it came late.
 const IDLE_SHARE: f64 = 0.5;
+
+/// Or that has waited for one for this share of what a request takes, each time on average.
+const LATE_SHARE: f64 = 0.25;
 
 /// What a measurement shows of its depth, and by what.
 struct Depth {
@@ -69,11 +72,18 @@ fn is_meant(m: &MeasurementRecord) -> bool {
 /// while they were submitted. Only for random direct I/O that the disks did in full: neighbours are merged, caches and mirrors change the number.
 fn shallow(index: usize, m: &MeasurementRecord) -> Option<Depth> {
     let (held, queued) = (HELD_MIN * wanted_depth(m), QUEUED_MIN * wanted_depth(m));
-    if m.achieved_depth < held {
+    // Without a processor nobody sends the next request, and the disks' queues run dry: `starved` tells of that. What is missing beyond the time that was
+    // waited has another cause.
+    let kept_waiting = starved::is_kept_waiting(m);
+    let with_processors = |depth: f64| if kept_waiting { depth / (1.0 - m.starved.share).max(f64::MIN_POSITIVE) } else { depth };
+    if with_processors(m.achieved_depth) < held {
         return Some(Depth { seen: m.achieved_depth, evidence: evidence(index, "achieved_depth", m.achieved_depth, held, "1") });
     }
     let workers = f64::from(m.workload.workers);
-    if let Some(share) = m.engine.done_before_wait.filter(|share| *share >= DONE_MIN && m.cpu_share() < IDLE_SHARE * workers) {
+    let latency_ns = m.headline_ops().iter().map(|(_, op)| op.latency.mean).fold(f64::INFINITY, f64::min);
+    let came_late = kept_waiting && m.starved.mean_wait_ns >= LATE_SHARE * latency_ns;
+    if let Some(share) = m.engine.done_before_wait.filter(|share| *share >= DONE_MIN && !came_late && m.cpu_share() < IDLE_SHARE * workers)
+    {
         // One at a time for each.
         return Some(Depth { seen: workers, evidence: evidence(index, "engine/done_before_wait", share, DONE_MIN, "share") });
     }
@@ -82,7 +92,7 @@ fn shallow(index: usize, m: &MeasurementRecord) -> Option<Depth> {
     // The disks' queues hold what others that ran together had in flight, too.
     let is_alone = m.workload.together_with.is_empty();
     let seen = m.device.queue_depth.filter(|_| is_alone && random && in_full && m.workload.cache == CachePolicy::Direct)?;
-    (seen < queued).then(|| Depth { seen, evidence: evidence(index, "device/queue_depth", seen, queued, "1") })
+    (with_processors(seen) < queued).then(|| Depth { seen, evidence: evidence(index, "device/queue_depth", seen, queued, "1") })
 }
 
 #[cfg(test)]
@@ -125,6 +135,35 @@ pub(super) mod tests {
         assert!(finding.claim.contains("1.0 instead of 32"), "{}", finding.claim);
         assert!(finding.remedy.contains("--engine uring"), "{}", finding.remedy);
         assert_eq!((check(&aio(0.3, 0.05)), check(&aio(0.99, 0.8))), (None, None));
+    }
+
+    #[test]
+    fn a_machine_without_a_free_processor_is_no_matter_of_the_interface() {
+        use diskproof_model::measurement::Starvation;
+        let starved = |share: f64, mean_wait_ns: f64, spoil: fn(&mut Measurement)| {
+            check(&healthy::spoilt("random-read-d32", |m| {
+                spoil(m);
+                m.starved = Starvation { share, mean_wait_ns };
+            }))
+        };
+        let spoil: [fn(&mut Measurement); 3] = [
+            |m| m.achieved_depth = 20.0,
+            |m| m.device.queue_depth = Some(11.0),
+            |m| (m.engine.used, m.engine.done_before_wait) = (EngineKind::Aio, Some(0.99)),
+        ];
+        for spoil in spoil {
+            // Of 3.2 ms that a request takes.
+            assert_eq!(starved(0.4, 900_000.0, spoil), None);
+            // Waking up, often.
+            assert!(starved(0.4, 8_000.0, spoil).is_some() && starved(0.001, 60_000.0, spoil).is_some());
+        }
+        // Waits too short to find requests done for.
+        assert!(starved(0.4, 60_000.0, spoil[2]).is_some());
+        // Far more is missing than the time that was waited.
+        assert!(
+            starved(0.1, 60_000.0, |m| m.achieved_depth = 11.0).is_some()
+                && starved(0.4, 60_000.0, |m| m.device.queue_depth = Some(1.1)).is_some()
+        );
     }
 
     #[test]

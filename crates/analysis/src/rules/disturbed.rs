@@ -28,7 +28,7 @@ const KERNEL_WORKERS: [&str; 12] =
 const NAMED_MAX: usize = 3;
 
 /// What was asked of a target's disks and what they did: of a workload or of the survey.
-struct Counted<'a> {
+pub(super) struct Counted<'a> {
     index: Option<usize>,
     name: &'a str,
     target: &'a TargetIdentity,
@@ -42,7 +42,8 @@ struct Counted<'a> {
 }
 
 impl<'a> Counted<'a> {
-    fn of_workload(record: &'a Record, (index, m): Measured<'a>) -> Option<Self> {
+    /// Of a workload, with what ran together with it.
+    pub(super) fn of_workload(record: &'a Record, (index, m): Measured<'a>) -> Option<Self> {
         Some(Self {
             index: Some(index),
             name: &m.workload.name,
@@ -111,7 +112,16 @@ fn check(record: &Record) -> Option<Finding> {
     })
 }
 
-fn hit(counted: Counted<'_>) -> Option<Hit<'_>> {
+/// Bytes that the disks moved on top of what was asked.
+pub(super) struct Excess {
+    /// Read.
+    pub reads: u64,
+    /// Written.
+    pub writes: u64,
+}
+
+/// What the disks moved on top of what was asked: by others, where that is seen, and the rest; `None` where nobody counted.
+fn shares_of(counted: &Counted<'_>) -> Option<(Excess, Excess)> {
     let Counted { target, asked, device, .. } = counted;
     if device.unresolved.is_some() || device.accounted.is_none() {
         return None;
@@ -119,12 +129,24 @@ fn hit(counted: Counted<'_>) -> Option<Hit<'_>> {
     let named = |bytes: fn(&OtherProcess) -> u64| device.others.iter().filter(|p| !is_kernel_worker(&p.name)).map(bytes).sum::<u64>();
     let reads = device.read_bytes.saturating_sub(asked.read_bytes + counted.rounded_bytes);
     let writes = device.write_bytes.saturating_sub(asked.write_bytes);
-    let is_real = |excess: u64| excess >= EXCESS_BYTES_MIN && excess as f64 >= SHARE_MIN * asked.total() as f64;
     // What a process did counts as far as the disk shows it on top of ours; it did most of its work elsewhere if the disk shows less than half.
     let shown = |excess: u64, named: u64| if excess >= named / 2 { excess.min(named) } else { 0 };
-    let read_by_others = if reads_only_what_is_asked(&counted) { reads } else { shown(reads, named(|p| p.read_bytes)) };
+    let read_by_others = if reads_only_what_is_asked(counted) { reads } else { shown(reads, named(|p| p.read_bytes)) };
     let written_by_others =
         if asked.write_bytes == 0 && !multiplies_writes(target) { writes } else { shown(writes, named(|p| p.write_bytes)) };
+    let rest = Excess { reads: reads - read_by_others, writes: writes - written_by_others };
+    Some((Excess { reads: read_by_others, writes: written_by_others }, rest))
+}
+
+/// What the disks moved on top of what was asked, and nobody else is seen who asked for it; `None` where nobody counted.
+pub(super) fn excess_of(counted: &Counted<'_>) -> Option<Excess> {
+    shares_of(counted).map(|(_, rest)| rest)
+}
+
+fn hit(counted: Counted<'_>) -> Option<Hit<'_>> {
+    let Counted { asked, device, .. } = counted;
+    let (Excess { reads: read_by_others, writes: written_by_others }, _) = shares_of(&counted)?;
+    let is_real = |excess: u64| excess >= EXCESS_BYTES_MIN && excess as f64 >= SHARE_MIN * asked.total() as f64;
     let (did, place, all, ours, excess) = if read_by_others >= written_by_others {
         ("read", "read_bytes", device.read_bytes, asked.read_bytes, read_by_others)
     } else {

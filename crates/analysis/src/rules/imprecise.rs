@@ -1,6 +1,6 @@
 //! `imprecise`: a figure is known less well than it should be, or its rate never settled.
 
-use super::{Measured, Rule, evidence, heaviest, percent, real, scope};
+use super::{Measured, Rule, evidence, heaviest, percent, real, scope, starved};
 use crate::estimate::BATCHES_MIN;
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::measurement::SERIES_INTERVAL_NS;
@@ -97,6 +97,14 @@ fn remedy(record: &Record, worst: &Hit, unsettled: &[usize]) -> String {
     // The short strokes of a survey have a time of their own.
     let Origin::Native { verb, .. } = &record.plan.origin;
     let how = if verb == "curve" { "diskproof run --rw randread --span 0-N% --time" } else { "--time" };
+    if starved::is_kept_waiting(m) && worst.width.is_finite() {
+        return format!(
+            "Measure when the machine is quieter, or give this program precedence (chrt -f 10 diskproof … as root): in {} it got no processor for {} of the \
+             time, which makes any rate uneven.",
+            m.workload.name,
+            percent(m.starved.share)
+        );
+    }
     if !unsettled.is_empty() {
         return format!(
             "Measure longer ({how}) until the rate has settled: a cache or a burst credit may have run out, or others used the disk."
@@ -168,6 +176,19 @@ pub(super) mod tests {
             finding.remedy.contains("random-read-d32 to ±5 % takes about") && finding.remedy.contains("instead of 5.0 s"),
             "{}",
             finding.remedy
+        );
+    }
+
+    #[test]
+    fn a_busy_machine_is_not_measured_better_by_measuring_longer() {
+        let record = healthy::spoilt("random-read-d32", |m| {
+            stutter(m);
+            m.starved = diskproof_model::measurement::Starvation { share: 0.3, mean_wait_ns: 60_000.0 };
+        });
+        let remedy = check(&record).unwrap().remedy;
+        assert!(
+            remedy.starts_with("Measure when the machine is quieter") && remedy.contains("no processor for 30 % of the time"),
+            "{remedy}"
         );
     }
 

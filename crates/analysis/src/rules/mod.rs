@@ -8,6 +8,7 @@ use diskproof_model::plan::EngineKind;
 use diskproof_model::record::{MeasurementRecord, Record};
 
 mod access_time_off;
+mod amplified;
 mod bad_blocks;
 mod cache_answered;
 mod cpu_limited;
@@ -74,6 +75,7 @@ pub const RULES: &[Rule] = &[
     unwritten_blocks::RULE,
     not_direct::RULE,
     disturbed::RULE,
+    amplified::RULE,
     starved::RULE,
     cpu_limited::RULE,
     engine_limited::RULE,
@@ -230,6 +232,7 @@ mod tests {
         unwritten_blocks::tests::spoilt,
         not_direct::tests::spoilt,
         disturbed::tests::spoilt,
+        amplified::tests::spoilt,
         starved::tests::spoilt,
         cpu_limited::tests::spoilt,
         engine_limited::tests::spoilt,

@@ -30,11 +30,15 @@ const WORKLOAD_SHARE_MIN: f64 = 0.02;
 /// compilers after 30 to 75 µs. A fast disk's many short waits add up to a large share too.
 const WAIT_NS_MIN: f64 = 25_000.0;
 
+/// Whether the workers were kept waiting for processors, by others or by each other.
+pub(super) fn is_kept_waiting(m: &MeasurementRecord) -> bool {
+    m.starved.share >= WORKLOAD_SHARE_MIN && m.starved.mean_wait_ns >= WAIT_NS_MIN
+}
+
 /// Whether the workers waited for processors so long that it shows. Where the program itself used all of them up, its threads wait for each other:
 /// `cpu-limited` says that.
 fn is_late(record: &Record, m: &MeasurementRecord) -> bool {
-    let is_long = m.starved.share >= WORKLOAD_SHARE_MIN && m.starved.mean_wait_ns >= WAIT_NS_MIN;
-    is_long && m.wall_ns >= WALL_NS_MIN && !cpu_limited::is_cpu_limited(record, m)
+    is_kept_waiting(m) && m.wall_ns >= WALL_NS_MIN && !cpu_limited::is_cpu_limited(record, m)
 }
 
 fn check(record: &Record) -> Option<Finding> {
