@@ -43,6 +43,7 @@ pub fn surface_record(s: &SurfaceMeasurement, measurements: &[MeasurementRecord]
         starved_share: share(s.starved_ns as f64, s.wall_ns as f64),
         asked: s.asked,
         device: s.device.clone(),
+        hang: s.hang,
         reproduce: String::new(),
     }
 }

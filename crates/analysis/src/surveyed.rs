@@ -124,6 +124,7 @@ impl Disk {
             asked: ByteCount { read_bytes: bytes, write_bytes: 0 },
             device: DeviceUse { disks: vec!["sda".to_owned()], read_bytes: bytes, accounted: Some(1.0), ..DeviceUse::default() },
             interrupted: false,
+            hang: None,
         }
     }
 

@@ -16,9 +16,12 @@ mod job_file;
 mod live;
 mod measure;
 mod output;
+mod patience;
 mod plan_file;
 mod resume;
 pub mod saved;
+mod supervise;
+mod work;
 pub mod workload;
 
 use args::{Args, Verb};

@@ -191,7 +191,7 @@ impl Live {
     }
 
     /// The moving line of a survey: step, bar, time left, rate.
-    fn survey_reading(progress: &Progress<'_>) -> String {
+    fn survey_reading(progress: &Progress<'_>, silence: &str) -> String {
         let done = progress.done.unwrap_or(0.0).clamp(0.0, 1.0);
         // A first guess would jump about.
         let left = (done > 0.01).then(|| format!("{} left, ", format_duration((progress.elapsed_ns as f64 * (1.0 - done) / done) as u64)));
@@ -200,13 +200,14 @@ impl Live {
         let ops = recent.iter().map(|cell| cell.ops).sum::<u64>() as f64 / seconds;
         let bytes = recent.iter().map(|cell| cell.bytes).sum::<u64>() as f64 / seconds;
         let rate = if progress.name == ACCESS_STEP { format!("{}/s", format_rate(ops)) } else { format_throughput(bytes) };
-        format!("{:<18} {}{:3.0} %, {}{rate}", progress.name, bar(done), done * 100.0, left.unwrap_or_default())
+        format!("{:<18} {}{:3.0} %, {silence}{}{rate}", progress.name, bar(done), done * 100.0, left.unwrap_or_default())
     }
 
     /// The moving line: step, workload, bar, time left, rate.
     fn reading(&self, progress: &Progress<'_>) -> String {
         if progress.phase == Phase::Survey {
-            return Self::survey_reading(progress);
+            let silence = self.silence(progress, SILENCE_SHOWN_NS).map_or(String::new(), |silence| format!("{silence}, "));
+            return Self::survey_reading(progress, &silence);
         }
         let is_joint = self.current.len() > 1 && progress.phase != Phase::Layout;
         // What is done first ends the others, too.

@@ -1,16 +1,18 @@
 //! What every verb that measures does with its plan: shows it, or runs it, prints and saves what came of it, and says how it ended.
 
 use crate::args::Measuring;
-use crate::execute::{Filling, Outcome, Run, execute, vet};
+use crate::execute::{Filling, Outcome, Run, execute, patience, vet};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
-use crate::output::{Savings, Voice, deliver, leave_stdout, show_plan};
+use crate::output::{Delivery, Savings, Voice, complain, deliver, leave_stdout, show_plan};
+use diskproof_engine::RunError;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A plan and its surroundings.
 pub struct Job<'a> {
@@ -35,19 +37,31 @@ pub fn measure(job: Job<'_>, interrupt: &Interrupt) -> anyhow::Result<Exit> {
         show_plan(&plan, &identities, measuring)?;
         return Ok(Exit::Done);
     }
+    let patience = patience()?;
     let savings = Savings::prepare(&measuring.outputs)?;
     measuring.outputs.iter().try_for_each(|output| keep_target(output, &identities))?;
     allow_descriptors();
     let voice = Voice::of(measuring);
     let (expected, health) = (&measuring.expected, &measuring.health);
-    let outcome = execute(Run { plan, identities, consent: &consent, filling, expected, note, health, voice }, interrupt)?;
-    let delivered = deliver(&outcome.record, &savings, measuring);
-    if !outcome.hung.is_empty() {
-        voice.say(&may_stay(&outcome.hung));
+    let run = Run { plan, identities, consent: &consent, filling, expected, note, health, voice, patience };
+    let Outcome { record, failure, hung } = execute(run, interrupt)?;
+    let record = Arc::new(record);
+    let Delivery { outcome: delivered, hung: unsaved } = deliver(&record, &savings, measuring, patience);
+    let waiting = [&hung[..], &unsaved].concat();
+    if !waiting.is_empty() {
+        voice.say(&may_stay(&waiting, &record.plan));
         leave_stdout();
     }
-    delivered?;
-    conclude(outcome, interrupt)
+    let ended = conclude(&record, failure, &hung, interrupt);
+    match (delivered, ended) {
+        (Ok(()), ended) => ended,
+        (Err(error), Ok(exit)) if !matches!(exit, Exit::Signal(_)) => Err(error),
+        // How the run ended decides.
+        (Err(error), ended) => {
+            complain(&format!("error: {error:#}"));
+            ended
+        }
+    }
 }
 
 /// As many descriptors as the system lets this process have: each of many jobs has one, and the usual limit of 1024 is for programs that use select(2).
@@ -70,25 +84,32 @@ pub fn keep_target(output: &Path, identities: &[TargetIdentity]) -> Result<(), F
 }
 
 /// The program is done, and is seen all the same.
-fn may_stay(hung: &[String]) -> String {
+fn may_stay(hung: &[String], plan: &Plan) -> String {
+    let scratch = if plan.scratch_bytes.is_some() { " Its scratch file has no name and goes away with it." } else { "" };
     format!(
         "{} has not answered yet. Nothing is lost by that, but this process may stay until it does: while the kernel waits for the disk (state D \
-         of ps) not even kill -9 ends a process",
+         of ps) not even kill -9 ends a process.{scratch}",
         hung.join(", ")
     )
 }
 
 /// The exit code of a run that has been printed.
-fn conclude(outcome: Outcome, interrupt: &Interrupt) -> anyhow::Result<Exit> {
-    if let Some(failure) = outcome.failure {
-        return Err(failure.into());
+fn conclude(record: &Record, failure: Option<Failure>, hung: &[String], interrupt: &Interrupt) -> anyhow::Result<Exit> {
+    match (failure, interrupt.signal()) {
+        (None, _) => {}
+        // The user did not wait for it, and that is why it ended.
+        (Some(failure @ Failure::Run(RunError::Stalled { .. })), Some(signal)) => {
+            complain(&format!("error: {failure}"));
+            return Ok(Exit::Signal(signal));
+        }
+        (Some(failure), _) => return Err(failure.into()),
     }
-    let record = outcome.record;
     let is_bad =
         |m: &diskproof_model::record::MeasurementRecord| m.errors_total() > 0 || m.verify.as_ref().is_some_and(|v| v.bad_blocks > 0);
     Ok(match interrupt.signal() {
         Some(signal) if record.partial => Exit::Signal(signal),
-        _ if record.partial || record.measurements.iter().any(is_bad) || has_bad_surface(&record) => Exit::Failed,
+        _ if record.partial || record.measurements.iter().any(is_bad) || has_bad_surface(record) => Exit::Failed,
+        _ if !hung.is_empty() => Exit::Failed,
         _ if record.expectations.iter().any(|e| !e.met) => Exit::ThresholdMissed,
         _ => Exit::Done,
     })

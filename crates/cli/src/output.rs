@@ -3,16 +3,19 @@
 use crate::args::{ColorWhen, Measuring};
 use crate::failure::Failure;
 use crate::formats::{Document, Format};
+use crate::patience::{Pending, Waited};
 use crate::saved::{self, Remark};
 use anyhow::Context as _;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
+use diskproof_model::units::format_duration;
 use diskproof_report::style::{Color, Style};
 use diskproof_report::{ascii, json, terminal};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Terminals that tell no width, or a silly one, are taken for at least this wide.
@@ -167,10 +170,31 @@ impl<'a> Savings<'a> {
 
     /// Saves the record to all files, and says which ones where they have other names. One that fails does not keep the others from being saved.
     pub fn save(&self, record: &Record, voice: Voice) -> anyhow::Result<()> {
-        let save =
-            |path: &PathBuf| save(record, path, voice).with_context(|| format!("-o {}: the record could not be saved", path.display()));
-        self.paths.iter().map(save).fold(Ok(()), anyhow::Result::and)
+        self.paths.iter().map(|path| save_to(record, path, voice)).fold(Ok(()), anyhow::Result::and)
     }
+
+    /// Begins to save the record to all files; each by itself, so that one that fails or hangs does not keep the others from being saved.
+    fn start(&self, record: &Arc<Record>, voice: Voice) -> Vec<(&'a Path, Pending<anyhow::Result<()>>)> {
+        let start = |path: &'a PathBuf| {
+            let (record, own) = (Arc::clone(record), path.clone());
+            (path.as_path(), Pending::start(move || save_to(&record, &own, voice)))
+        };
+        self.paths.iter().map(start).collect()
+    }
+}
+
+/// What there is to say about a file on a filesystem that does not answer.
+fn stuck(path: &Path, limit: Duration) -> anyhow::Error {
+    let waited = format_duration(limit.as_nanos() as u64);
+    let (name, left) = (path.display(), neighbour_of(path));
+    anyhow::anyhow!(
+        "-o {name}: its filesystem did not answer for {waited}, so the record is not saved there; {} may be left behind",
+        left.display()
+    )
+}
+
+fn save_to(record: &Record, path: &Path, voice: Voice) -> anyhow::Result<()> {
+    save(record, path, voice).with_context(|| format!("-o {}: the record could not be saved", path.display()))
 }
 
 fn save(record: &Record, path: &Path, voice: Voice) -> anyhow::Result<()> {
@@ -214,11 +238,15 @@ pub fn save_document(document: &Document<'_>) -> io::Result<()> {
     kept
 }
 
-fn create_neighbour(path: &Path) -> io::Result<(PathBuf, File)> {
+fn neighbour_of(path: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(format!(".{}.unfinished", std::process::id()));
-    let neighbour = path.with_file_name(name);
+    path.with_file_name(name)
+}
+
+fn create_neighbour(path: &Path) -> io::Result<(PathBuf, File)> {
+    let neighbour = neighbour_of(path);
     let file = File::options().write(true).create_new(true).open(&neighbour)?;
     Ok((neighbour, file))
 }
@@ -231,18 +259,50 @@ pub fn show_plan(plan: &Plan, targets: &[TargetIdentity], measuring: &Measuring)
     }))
 }
 
-/// Prints and saves what came of a run.
-pub fn deliver(record: &Record, savings: &Savings<'_>, measuring: &Measuring) -> anyhow::Result<()> {
+/// What came of printing and saving.
+pub struct Delivery {
+    /// What went wrong.
+    pub outcome: anyhow::Result<()>,
+    /// Files whose filesystems did not answer.
+    pub hung: Vec<String>,
+}
+
+/// Prints and saves what came of a run; what does not answer is waited for up to `limit`.
+pub fn deliver(record: &Arc<Record>, savings: &Savings<'_>, measuring: &Measuring, limit: Duration) -> Delivery {
     // Saved first: a reader that goes away (`| head`) must not cost the record.
-    let saved = savings.save(record, Voice::of(measuring));
+    let voice = Voice::of(measuring);
     let page = page(record, measuring);
-    let remarks = saved::keep(record, &page, &measuring.keeping);
+    let files = savings.start(record, voice);
+    let kept = {
+        let (record, page, keeping) = (Arc::clone(record), page.clone(), measuring.keeping.clone());
+        Pending::start(move || saved::keep(&record, &page, &keeping))
+    };
+    let (mut outcome, mut hung) = (Ok(()), Vec::new());
+    for (path, pending) in files {
+        outcome = outcome.and(match pending.wait(limit) {
+            Waited::Done(saved) => saved,
+            Waited::InVain => {
+                hung.push(path.display().to_string());
+                Err(stuck(path, limit))
+            }
+        });
+    }
+    let remarks = match kept.wait(limit) {
+        Waited::Done(remarks) => remarks,
+        Waited::InVain => {
+            hung.push("the history".to_owned());
+            vec![Remark::Warning(format!(
+                "the run was not saved: the history did not answer for {}",
+                format_duration(limit.as_nanos() as u64)
+            ))]
+        }
+    };
     let printed = to_stdout(|out| match measuring.json {
         true => json::write_record(record, out),
         false => write_page(&page, measuring.color, out),
     });
-    remark(&remarks, Voice::of(measuring));
-    saved.and(unless_unread(printed))
+    remark(&remarks, voice);
+    Delivery { outcome: outcome.and(unless_unread(printed)), hung }
 }
 
 /// What a run prints: its page, and the commands where they are asked for.

@@ -7,7 +7,7 @@ use diskproof_model::record::Record;
 use diskproof_model::shell::quoted;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, parse_size};
+use diskproof_model::units::{format_bytes, format_duration, parse_size};
 use std::path::Path;
 
 /// Bytes that a scan reads at once: as the kernel sends to most disks at most, and little enough that one bad sector stands out.
@@ -74,6 +74,16 @@ pub fn scan_command(path: &str, span: Span, at: u64) -> String {
 pub fn ended_early(surface: &SurfaceMeasurement, identity: &TargetIdentity, interrupted: &str) -> Option<String> {
     let scan = surface.scan.as_ref().filter(|scan| !scan.finished);
     let go_on = |at: u64| scan_command(&identity.path, surface.survey.span, at);
+    if let Some(hang) = surface.hang {
+        let (path, lasted) = (&identity.path, format_duration(hang.lasted_ns));
+        let rest = scan
+            .filter(|_| identity.kind != TargetKind::Directory)
+            .map_or(String::new(), |scan| format!("; the scan goes on with: {}", go_on(scan.to_bytes)));
+        let interrupted = if surface.interrupted { format!("{interrupted}; ") } else { String::new() };
+        return Some(format!(
+            "{interrupted}{path} did not answer any more and was given up after {lasted}; see the kernel log (dmesg){rest}"
+        ));
+    }
     match scan {
         Some(scan) if surface.interrupted && identity.kind != TargetKind::Directory => {
             Some(format!("{interrupted}; the scan goes on with: {}", go_on(scan.to_bytes)))

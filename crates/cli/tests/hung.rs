@@ -6,87 +6,12 @@ mod program;
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::record::{MeasurementRecord, Record};
-use diskproof_simdisk::testbed::{TempDir, can_run, place};
-use diskproof_simdisk::{Direct, LoopDevice, SimDisk, spec};
-use program::{eventually, program};
+use diskproof_simdisk::testbed::can_run;
+use program::eventually;
+use program::patient::{Patient, Running};
 use rustix::process::{Pid, Signal, kill_process};
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::path::Path;
 use std::time::Duration;
-
-const MIB: u64 = 1 << 20;
-/// Reads after which the disk hangs: some cells full, and far from the end of the run on any machine.
-const READS: u64 = 200;
-/// A disk of about a thousand reads a second and request in flight.
-const MODEL: &str = "latency=1ms";
-
-/// A disk that may hang, as a file or as a loop device over it.
-struct Patient {
-    device: Option<LoopDevice>,
-    disk: SimDisk,
-    place: TempDir,
-}
-
-impl Drop for Patient {
-    /// Nobody, not even the kernel, gets rid of what waits for it.
-    fn drop(&mut self) {
-        self.disk.answer_again();
-    }
-}
-
-impl Patient {
-    fn file() -> Self {
-        let place = place();
-        let disk = SimDisk::serve(spec::parse(MODEL).unwrap(), 64 * MIB, &place.path().join("disk")).unwrap();
-        Self { device: None, disk, place }
-    }
-
-    fn device() -> Self {
-        let mut patient = Self::file();
-        patient.device = Some(LoopDevice::attach(patient.disk.path(), Direct::On, 4096).unwrap());
-        patient
-    }
-
-    fn path(&self) -> &Path {
-        self.device.as_ref().map_or(self.disk.path(), LoopDevice::path)
-    }
-
-    /// Hangs once it has served some reads of the run.
-    fn hang_amid(&self) {
-        let before = self.disk.stats().reads;
-        assert!(eventually(|| self.disk.stats().reads > before + READS), "{:?}", self.disk.stats());
-        self.disk.hang();
-    }
-}
-
-/// A run whose words go to files: what is stuck in the kernel holds a pipe open.
-struct Running {
-    child: Child,
-    folder: PathBuf,
-}
-
-impl Running {
-    fn start(place: &Path, words: &[&str], give_up_after: &str) -> Self {
-        let folder = place.to_owned();
-        let err = File::create(folder.join("err")).unwrap();
-        let saved = folder.join("saved.json");
-        let words = words.iter().map(AsRef::as_ref).chain(["-o".as_ref(), saved.as_os_str()]);
-        let child = program(words).env("DISKPROOF_GIVE_UP_AFTER", give_up_after).stdout(Stdio::piped()).stderr(err).spawn().unwrap();
-        Self { child, folder }
-    }
-
-    fn told(&self) -> String {
-        std::fs::read_to_string(self.folder.join("err")).unwrap()
-    }
-
-    /// The page up to its end, which comes although the disk still hangs, and the record that was saved.
-    fn results(&mut self) -> (String, Record) {
-        let page = std::io::read_to_string(self.child.stdout.take().unwrap()).unwrap();
-        let saved = std::fs::read(self.folder.join("saved.json")).unwrap_or_else(|error| panic!("{error}: {page}\n{}", self.told()));
-        (page, serde_json::from_slice(&saved).unwrap())
-    }
-}
 
 /// What a measurement of a disk that hung with `requests` in flight looks like.
 fn assert_hung(record: &Record, m: &MeasurementRecord, requests: u64) {

@@ -2,7 +2,7 @@
 
 use crate::clock::{Clock, MonotonicClock};
 use crate::failure::RunError;
-use crate::hang::{Asked, give_up, join, silence_ns};
+use crate::hang::{Asked, PATIENCE_WITHOUT_END, give_up, join, silence_ns};
 use crate::interim::{SharedInterim, look_into};
 use crate::limits::{after_write_of, allowance_of, largest_block, schedule_of, threads_per_worker, within_part};
 use crate::pacer::Pacer;
@@ -292,7 +292,15 @@ impl<'a> Crew<'a> {
             if since.is_none() && (now >= start.schedule.end_ns || self.stops[target].load(Ordering::Relaxed)) {
                 *since = Some(now);
             }
-            let Some(since) = since.filter(|since| now - since > self.stall_ns) else { continue };
+            if since.is_none()
+                && self.is_endless()
+                && self.silence_of(target, start, now) > self.stall_ns.saturating_mul(PATIENCE_WITHOUT_END)
+            {
+                *since = Some(now);
+            } else if since.is_none_or(|since| now - since <= self.stall_ns) {
+                continue;
+            }
+            let since = since.unwrap_or(now);
             let ending = if since >= start.schedule.end_ns { (Ending::Time, start.schedule.end_ns) } else { (Ending::Told, since) };
             let is_stuck = |hand: &Hand| hand.whereabouts == Whereabouts::AtWork && self.posts[hand.post].target == target;
             let stuck: Vec<usize> = (0..self.hands.len()).filter(|number| is_stuck(&self.hands[*number])).collect();
@@ -325,14 +333,21 @@ impl<'a> Crew<'a> {
         if self.group.is_known(known) { Control::Enough } else { Control::Continue }
     }
 
+    /// Whether only operations or bytes that are done end this, and it would wait for those for good.
+    fn is_endless(&self) -> bool {
+        self.group.time_ns().is_none()
+    }
+
+    /// For how long a target has been asked for something and has completed nothing; 0 where it has not been asked.
+    fn silence_of(&self, target: usize, start: Start, now: u64) -> u64 {
+        let hands = self.hands.iter().filter(|hand| self.working[hand.post] > 0 && self.posts[hand.post].target == target);
+        silence_ns(hands.map(|hand| look_into(&hand.interim)), start.at_ns, now).unwrap_or(0)
+    }
+
     /// The target that has been asked for something and has completed nothing for longest.
     fn silence(&self, start: Start, now: u64) -> Option<Silence> {
-        let of_target = |target| {
-            let hands = self.hands.iter().filter(|hand| self.working[hand.post] > 0 && self.posts[hand.post].target == target);
-            let length_ns = silence_ns(hands.map(|hand| look_into(&hand.interim)), start.at_ns, now)?;
-            Some(Silence { target, length_ns })
-        };
-        (0..self.stops.len()).filter_map(of_target).max_by_key(|silence| silence.length_ns)
+        let of_target = |target| Silence { target, length_ns: self.silence_of(target, start, now) };
+        (0..self.stops.len()).map(of_target).filter(|silence| silence.length_ns > 0).max_by_key(|silence| silence.length_ns)
     }
 
     fn tick_one(

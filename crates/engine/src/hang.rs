@@ -12,6 +12,11 @@ use std::sync::Mutex;
 /// commands (30 s), so that its error arrives first.
 pub const STALL_NS: u64 = 45_000_000_000;
 
+/// What nothing tells to end (operations and bytes to be done, a survey) is given up after so many times the usual patience without any answer. A disk that
+/// tries a bad sector again and again is not: Linux asks a SCSI disk six times for it and waits 30 s each time (SD_TIMEOUT and SD_MAX_RETRIES in
+/// drivers/scsi/sd.h).
+pub const PATIENCE_WITHOUT_END: u64 = 5;
+
 /// What was asked of a worker that is given up.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
@@ -63,13 +68,20 @@ pub fn join(one: Option<Hang>, other: Hang) -> Hang {
 /// next.
 fn in_flight(interim: &Interim, asked: Asked<'_>) -> Vec<InFlight> {
     let waits_within_call = matches!(asked.engine, EngineKind::Sync | EngineKind::Mmap);
+    let since_ns = interim.rolled_ns.max(asked.start_ns);
     if !waits_within_call && !interim.in_flight.is_empty() {
-        return interim.in_flight.clone();
+        let mut in_flight = interim.in_flight.clone();
+        // Syncs have no place in the queue of Linux AIO: one of them came after what was shown last.
+        let sync = interim.thread.and_then(system_call).map(|kind| InFlight { kind, since_ns });
+        if let (Some(latest), Some(sync)) = (in_flight.iter_mut().max_by_key(|request| request.since_ns), sync) {
+            *latest = sync;
+        }
+        return in_flight;
     }
     let only = if asked.workload.reads() { OpKind::Read } else { OpKind::Write };
     let before = interim.in_flight.first().map(|request| request.kind);
     let kind = interim.thread.and_then(system_call).or(before).unwrap_or(only);
-    vec![InFlight { kind, since_ns: interim.rolled_ns.max(asked.start_ns) }]
+    vec![InFlight { kind, since_ns }]
 }
 
 /// The operation in whose system call a thread is (/proc/PID/task/TID/syscall in proc(5), Linux 2.6.27).

@@ -3,7 +3,9 @@
 //! Knows the plan's nouns (crate `model`) and open targets (crate `target`); judges nothing, prints nothing, reads no argument.
 //! `unsafe` lives in the buffers, in the backends that speak to the kernel, and in small files around them (clock, spawn, select, usage).
 
+mod aftermath;
 mod allowance;
+mod aside;
 mod assemble;
 mod backend;
 mod buffers;
@@ -32,5 +34,6 @@ mod worker;
 
 pub use clock::measure as measure_clock;
 pub use failure::RunError;
+pub use hang::STALL_NS;
 pub use run::Session;
 pub use simulate::{FakeDisk, simulate};

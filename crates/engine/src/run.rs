@@ -1,26 +1,25 @@
 //! Workloads on open targets, from preparation to `Measurement`: page cache, layout, span, kernel interface, counters, verification. One at a time, or
 //! several together: then every figure is one of the time in which all of them ran.
 
+use crate::aftermath::FinalSync;
 use crate::assemble::{Closing, assemble, flow_ns};
 use crate::clock::{Clock, MonotonicClock};
-use crate::crew::{Crew, Post, worker_error};
+use crate::crew::{Crew, Post};
 use crate::failure::RunError;
-use crate::hang::STALL_NS;
+use crate::hang::{STALL_NS, join};
 use crate::ledger::{BLOCKS_MAX, Ledger};
 use crate::limits::{largest_block, parts_of};
 use crate::pattern::Extent;
 use crate::select::{Selection, select};
 use crate::spawn::Start;
 use crate::trial::ceiling;
-use crate::verify::verify;
 use diskproof_model::errno::remedy;
 use diskproof_model::group::{Group, page_cache_clash};
 use diskproof_model::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, StopReason};
-use diskproof_model::plan::{Access, CachePolicy, EngineChoice, EngineKind, Layout, Span, Stop, SyncCall, SyncPolicy, Verify, Workload};
+use diskproof_model::plan::{Access, CachePolicy, EngineChoice, EngineKind, Layout, Span, Stop, SyncPolicy, Verify, Workload};
 use diskproof_model::progress::{Control, Phase, Watch};
 use diskproof_target::{OpenTarget, Snapshot};
 use std::collections::BTreeSet;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 /// Block size and depth with which the scratch file gets its content.
@@ -237,28 +236,39 @@ impl Session {
         let told = crew.follow(phase, start, watch)?;
         let total = Total { cpu: cpu_since(cpu_before), ns: MonotonicClock.now().saturating_sub(start.at_ns).max(1) };
         let own = std::mem::take(&mut crew.cpu);
-        let mut measurements = self.sum_up(&posts, crew, start, told);
+        let mut measurements = self.sum_up(&posts, crew, (start, told), watch)?;
         share_out(&mut measurements, &own, total);
         count_devices(&mut measurements, targets, snapshots);
         for (measurement, post) in measurements.iter_mut().zip(&posts) {
-            self.check(measurement, post.prepared, post.open, watch)?;
+            self.check(measurement, &posts, post, watch)?;
             measurement.ceiling_iops = ceiling(measurement);
         }
         Ok(measurements)
     }
 
     /// What the workers brought home, as a measurement for each post.
-    fn sum_up(&self, posts: &[Post<'_>], mut crew: Crew<'_>, start: Start, told: Control) -> Vec<Measurement> {
+    fn sum_up(
+        &self,
+        posts: &[Post<'_>],
+        mut crew: Crew<'_>,
+        (start, told): (Start, Control),
+        watch: &mut dyn Watch,
+    ) -> Result<Vec<Measurement>, RunError> {
         let measure_ns = start.schedule.measure_ns;
         let ends: Vec<u64> = crew.yields.iter().map(|yields| flow_ns(yields, measure_ns)).collect();
-        let mut syncs: Vec<Option<(u64, i32)>> = vec![None; posts.len()];
+        let mut syncs: Vec<Option<FinalSync>> = vec![None; posts.len()];
         let mut measurements = Vec::new();
         for (index, post) in posts.iter().enumerate() {
             let fellows = || posts.iter().enumerate().filter(|(other, fellow)| *other != index && fellow.target == post.target);
             let wanted = wants_final_sync(post.workload, post.prepared.cache.used) && !post.open.is_left_open();
             // One call makes durable what all of them wrote, and nothing of it is before. So its time counts for each of them in full, as the time before
             // it does, and their rates add up to what the disk wrote in it.
-            syncs[index] = wanted.then(|| fellows().find_map(|(other, _)| syncs[other]).unwrap_or_else(|| final_sync(post.open)));
+            syncs[index] = match fellows().find_map(|(other, _)| syncs[other]) {
+                Some(shared) => wants_final_sync(post.workload, post.prepared.cache.used).then_some(shared),
+                None if wanted => Some(self.final_sync(posts, post, watch)?),
+                None => None,
+            };
+            let hangs = [crew.hangs[index], syncs[index].and_then(|sync| sync.hang)];
             let closing = Closing {
                 target: post.target,
                 workload: post.workload.clone(),
@@ -275,16 +285,16 @@ impl Session {
                 pacer: crew.pacers[index].take().map(|pacer| pacer.starting_at(start.at_ns)),
                 origin_ns: self.origin_ns,
                 device: DeviceUse::default(),
-                final_sync: syncs[index],
+                final_sync: syncs[index].map(|sync| (sync.ns, sync.errno)),
                 punted: post.prepared.selection.punted,
                 unwritten_bytes: post.prepared.unwritten_bytes,
                 told,
-                hang: crew.hangs[index],
+                hang: hangs.into_iter().flatten().reduce(|one, other| join(Some(one), other)),
                 all_until_ns: fellows().map(|(other, _)| ends[other]).min(),
             };
             measurements.push(assemble(closing, std::mem::take(&mut crew.yields[index])));
         }
-        measurements
+        Ok(measurements)
     }
 }
 
@@ -293,35 +303,6 @@ impl Session {
 struct Total {
     cpu: CpuTime,
     ns: u64,
-}
-
-impl Session {
-    /// Reads back what a verified workload wrote.
-    fn check(
-        &self,
-        measurement: &mut Measurement,
-        prepared: &Prepared,
-        target: &OpenTarget,
-        watch: &mut dyn Watch,
-    ) -> Result<(), RunError> {
-        let Some(ledger) = &prepared.ledger else { return Ok(()) };
-        if prepared.selection.kind == EngineKind::Null || target.is_left_open() {
-            return Ok(());
-        }
-        if prepared.cache.used != CachePolicy::Direct {
-            // What the page cache still holds must come from the disk.
-            crate::backend::sync::sync(target.fd().as_raw_fd(), SyncCall::Fdatasync);
-            target.drop_cache();
-        }
-        let workload = &measurement.workload;
-        let checked = verify(&workload.name, target, ledger, workload.block_bytes, watch);
-        let (result, told) = checked.map_err(|source| worker_error(workload, target, source))?;
-        measurement.verify = Some(result);
-        if told == Control::Interrupt {
-            measurement.stopped = StopReason::Interrupted;
-        }
-        Ok(())
-    }
 }
 
 fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) -> Workload {
@@ -383,13 +364,6 @@ fn check_alignment(workload: &Workload, cache: CachePolicy, extent: Extent, targ
 
 fn wants_final_sync(workload: &Workload, cache: CachePolicy) -> bool {
     workload.sync == SyncPolicy::AtEnd || (cache == CachePolicy::Buffered && workload.writes())
-}
-
-/// The sync after the last write: (duration, 0 or errno).
-fn final_sync(target: &OpenTarget) -> (u64, i32) {
-    let start = MonotonicClock.now();
-    let result = crate::backend::sync::sync(target.fd().as_raw_fd(), SyncCall::Fdatasync);
-    (MonotonicClock.now() - start, -result)
 }
 
 fn cpu_since(before: CpuTime) -> CpuTime {

@@ -294,10 +294,20 @@ pub struct ZeroSample {
 pub struct VerifyResult {
     /// Blocks checked.
     pub blocks: u64,
+    /// Blocks that were to be checked: all that were written and not failed. More than `blocks` where the check was cut short; `None` in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks_written: Option<u64>,
     /// Blocks that were wrong.
     pub bad_blocks: u64,
     /// Where, and what was wrong; the first 100.
     pub bad: Vec<BadBlock>,
+}
+
+impl VerifyResult {
+    /// Blocks that were written and that nobody has looked at since.
+    pub fn unchecked(&self) -> u64 {
+        self.blocks_written.map_or(0, |written| written.saturating_sub(self.blocks))
+    }
 }
 
 /// A block with the wrong content.

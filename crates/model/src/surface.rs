@@ -1,7 +1,7 @@
 //! The surface of a disk: transfer rate and access time by position. What is asked (`Survey`), what was seen (`SurfaceMeasurement`), and what is told
 //! about it (`SurfaceRecord`). Points and seeks stand at the top of a record (`curve`, `access`).
 
-use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, OpKind};
+use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, Hang, OpKind};
 use crate::plan::{CachePolicy, EngineChoice, EngineKind, Span};
 use crate::record::Estimate;
 use schemars::JsonSchema;
@@ -336,6 +336,8 @@ pub struct SurfaceMeasurement {
     pub device: DeviceUse,
     /// Whether the user ended it before it was done.
     pub interrupted: bool,
+    /// Where the target did not answer any more and was given up; of its requests one is counted.
+    pub hang: Option<Hang>,
 }
 
 /// A survey with its derived figures; its points stand in `curve` and `access` of the record.
@@ -387,6 +389,9 @@ pub struct SurfaceRecord {
     pub asked: ByteCount,
     /// What the disks and the other processes did meanwhile.
     pub device: DeviceUse,
+    /// Where the target did not answer any more and was given up; of its requests one is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hang: Option<Hang>,
     /// A one-line command of a well-known tool that shows the same curve.
     pub reproduce: String,
 }

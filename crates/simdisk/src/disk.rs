@@ -53,7 +53,22 @@ struct Server {
     counters: Counters,
     spare: Mutex<Vec<Vec<u8>>>,
     /// Answers that are kept back while the disk hangs; `None` while it does not.
-    kept: Mutex<Option<Vec<Pending>>>,
+    kept: Mutex<Option<Kept>>,
+}
+
+/// Answers that are kept back.
+struct Kept {
+    which: Hanging,
+    answers: Vec<Pending>,
+}
+
+/// What a disk that hangs does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hanging {
+    /// Nothing at all.
+    Everything,
+    /// Only flushes, as where a write cache cannot be emptied.
+    Flushes,
 }
 
 #[derive(Default)]
@@ -136,13 +151,19 @@ impl SimDisk {
 
     /// From now on it answers no read, write or flush, until [`SimDisk::answer_again`].
     pub fn hang(&self) {
-        self.server.kept.lock().expect("no holder of the lock panics").get_or_insert_default();
+        self.hang_at(Hanging::Everything);
+    }
+
+    /// From now on it does not answer these, until [`SimDisk::answer_again`].
+    pub fn hang_at(&self, which: Hanging) {
+        let mut kept = self.server.kept.lock().expect("no holder of the lock panics");
+        kept.get_or_insert_with(|| Kept { which, answers: Vec::new() }).which = which;
     }
 
     /// Answers everything that was asked while it hung, and goes on.
     pub fn answer_again(&self) {
         let kept = self.server.kept.lock().expect("no holder of the lock panics").take();
-        kept.into_iter().flatten().for_each(|pending| self.server.deliver(pending));
+        kept.into_iter().flat_map(|kept| kept.answers).for_each(|pending| self.server.deliver(pending));
     }
 
     fn start(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), ServeError> {
@@ -272,8 +293,8 @@ impl Server {
 
     fn send(&self, pending: Pending) {
         match &mut *self.kept.lock().expect("no holder of the lock panics") {
-            Some(kept) => kept.push(pending),
-            None => self.deliver(pending),
+            Some(kept) if kept.which == Hanging::Everything || matches!(pending.answer, Answer::Flushed) => kept.answers.push(pending),
+            _ => self.deliver(pending),
         }
     }
 

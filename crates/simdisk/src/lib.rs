@@ -19,7 +19,7 @@ pub mod testbed;
 
 pub use backing::Medium;
 pub use directory::SimDirectory;
-pub use disk::{SimDisk, Stats};
+pub use disk::{Hanging, SimDisk, Stats};
 pub use fuse::connection::ServeError;
 pub use loop_device::{Direct, LoopDevice, LoopError};
 pub use models::Model;

@@ -112,6 +112,39 @@ impl Snapshot {
     }
 }
 
+/// Whether the disks below a target complete anything, whoever asked for it: one that hangs does not.
+#[derive(Debug)]
+pub struct Pulse {
+    root: SysRoot,
+    disks: Vec<(String, String)>,
+    completed: u64,
+}
+
+impl Pulse {
+    /// From now on.
+    pub fn of(identity: &TargetIdentity) -> Self {
+        Self::of_in(SysRoot::default(), identity)
+    }
+
+    fn of_in(root: SysRoot, identity: &TargetIdentity) -> Self {
+        let disks = identity.disks().map(|layer| (layer.name.clone(), layer.device.clone())).collect();
+        let mut pulse = Self { root, disks, completed: 0 };
+        pulse.completed = pulse.count();
+        pulse
+    }
+
+    /// Whether they have completed anything since this was asked last. Never where they are not known.
+    pub fn beats(&mut self) -> bool {
+        let now = self.count();
+        std::mem::replace(&mut self.completed, now) != now
+    }
+
+    fn count(&self) -> u64 {
+        let counters = self.disks.iter().filter_map(|(name, device)| read_counters(&self.root, name, device).ok());
+        counters.map(|counters| counters.read_ops + counters.write_ops + counters.flush_ops.unwrap_or(0)).sum()
+    }
+}
+
 impl DiskCounters {
     /// `None` when any of them is smaller than before.
     fn since(self, before: Self) -> Option<Self> {
@@ -229,6 +262,21 @@ mod tests {
             let with = take();
             write_stat(&root.sys, "8:0", "10 0 100 5 20 0 200 5 0 9 90009 0 0 0 0 3 1\n");
             assert!(with.finish(ASKED).queue_depth.unwrap() > 0.0, "90 s of waiting in far less time");
+        });
+    }
+
+    #[test]
+    fn a_disk_that_completes_nothing_has_no_pulse() {
+        with_root(|root| {
+            write_stat(&root.sys, "8:0", "10 0 100 5 20 0 200 5 0 9 9 0 0 0 0 3 1\n");
+            let mut pulse = Pulse::of_in(root.clone(), &identity(&[("sda", "8:0")]));
+            assert!(!pulse.beats());
+            // Something is in flight, and only that.
+            write_stat(&root.sys, "8:0", "10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 3 1\n");
+            assert!(!pulse.beats());
+            write_stat(&root.sys, "8:0", "10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 4 1\n");
+            assert!(pulse.beats() && !pulse.beats());
+            assert!(!Pulse::of_in(root.clone(), &identity(&[])).beats());
         });
     }
 

@@ -34,7 +34,7 @@ mod signatures;
 mod sysroot;
 
 pub use admit::{Admission, Consent, Intent, Overwriting, READ_BYTES_MIN, admit, scratch_bytes_max};
-pub use counters::Snapshot;
+pub use counters::{Pulse, Snapshot};
 pub use failure::OpenError;
 pub use health::disk_health;
 pub use host::host_facts;

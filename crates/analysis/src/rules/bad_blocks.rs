@@ -16,11 +16,14 @@ fn check(record: &Record) -> Option<Finding> {
     let hits: Vec<_> = verified.filter(|(_, v)| v.bad_blocks > 0).collect();
     let (_, first) = hits.first()?;
     let (bad, all) = hits.iter().fold((0, 0), |(bad, all), (_, v)| (bad + v.bad_blocks, all + v.blocks));
+    // A check that was cut short says nothing of the rest.
+    let unchecked: u64 = hits.iter().map(|(_, v)| v.unchecked()).sum();
+    let rest = if unchecked > 0 { format!("; {unchecked} more were written and not looked at") } else { String::new() };
     let named: Vec<String> = first.bad.iter().take(NAMED).map(|b| format!("offset {}: {}", b.offset_bytes, b.why)).collect();
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Failure,
-        claim: format!("{bad} of {} read back wrong in {}: {}.", counted(all, "block"), scope(record, hits.iter().map(|h| h.0)), named.join("; ")),
+        claim: format!("{bad} of {} read back wrong in {}: {}{rest}.", counted(all, "block"), scope(record, hits.iter().map(|h| h.0)), named.join("; ")),
         evidence: hits.iter().map(|(index, v)| evidence(*index, "verify/bad_blocks", v.bad_blocks as f64, 0.0, "1")).collect(),
         remedy: "Trust no data to this disk: it, its cable, controller or memory loses or changes what was written. Run the same seed again, then \
                  memtest and smartctl -a."
@@ -37,7 +40,9 @@ pub(super) mod tests {
 
     pub(in crate::rules) fn spoilt() -> Record {
         let bad = vec![BadBlock { offset_bytes: 8192, why: "wrong checksum: torn or corrupted".to_owned() }];
-        healthy::spoilt("random-write-d32", |m| m.verify = Some(VerifyResult { blocks: 1000, bad_blocks: 1, bad: bad.clone() }))
+        healthy::spoilt("random-write-d32", |m| {
+            m.verify = Some(VerifyResult { blocks: 1000, bad_blocks: 1, bad: bad.clone(), ..VerifyResult::default() })
+        })
     }
 
     #[test]
@@ -45,6 +50,15 @@ pub(super) mod tests {
         let finding = check(&spoilt()).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
         assert!(finding.claim.contains("1 of 1000 blocks") && finding.claim.contains("offset 8192: wrong checksum"), "{}", finding.claim);
+    }
+
+    #[test]
+    fn a_check_that_was_cut_says_how_much_it_left_out() {
+        let cut = healthy::spoilt("random-write-d32", |m| {
+            m.verify = Some(VerifyResult { blocks: 1000, blocks_written: Some(5000), bad_blocks: 2, bad: Vec::new() });
+        });
+        let claim = check(&cut).unwrap().claim;
+        assert!(claim.contains("2 of 1000 blocks") && claim.contains("4000 more were written and not looked at"), "{claim}");
     }
 
     #[test]

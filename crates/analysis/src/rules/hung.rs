@@ -1,9 +1,10 @@
 //! `hung`: a target did not answer any more and was given up.
 
-use super::{Rule, evidence};
-use diskproof_model::finding::{Finding, Severity};
+use super::{Rule, SURVEY, evidence};
+use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::measurement::Hang;
 use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::units::{counted, format_duration};
 
 pub(super) const RULE: Rule = Rule {
@@ -14,10 +15,18 @@ pub(super) const RULE: Rule = Rule {
 
 fn check(record: &Record) -> Option<Finding> {
     let hung = || record.measurements.iter().enumerate().filter_map(|(index, m)| Some((index, m, m.hang?)));
-    let told: Vec<String> = hung().map(|(_, m, hang)| tell(record, m, hang)).collect();
+    let surveyed = record.surface.as_ref().and_then(|surface| Some((surface, surface.hang?)));
+    let told = hung().map(|(_, m, hang)| tell(record, m, hang));
+    let told: Vec<String> = surveyed.iter().map(|(surface, hang)| tell_survey(record, surface, *hang)).chain(told).collect();
     if told.is_empty() {
         return None;
     }
+    let of_survey = surveyed.iter().map(|(_, hang)| Evidence {
+        path: "/surface/hang/lasted_ns".to_owned(),
+        observed: hang.lasted_ns as f64,
+        threshold: 0.0,
+        unit: "ns".to_owned(),
+    });
     let seen = hung().flat_map(|(index, _, hang)| {
         let lasted = evidence(index, "hang/lasted_ns", hang.lasted_ns as f64, 0.0, "ns");
         [lasted, evidence(index, "hang/requests", hang.requests as f64, 0.0, "1")]
@@ -26,7 +35,7 @@ fn check(record: &Record) -> Option<Finding> {
         code: RULE.code.to_owned(),
         severity: Severity::Failure,
         claim: format!("{}.", told.join("; ")),
-        evidence: seen.collect(),
+        evidence: of_survey.chain(seen).collect(),
         remedy: "See the kernel log (dmesg) for timeouts and resets of that time, and look at the path to the disk: cable and power, or the network and the \
                  storage system behind it (iscsiadm -m session, multipath -ll). Once it answers again, measure again; the rates of this run count the time \
                  without an answer, as the series show."
@@ -35,10 +44,17 @@ fn check(record: &Record) -> Option<Finding> {
     })
 }
 
+fn tell_survey(record: &Record, surface: &SurfaceRecord, hang: Hang) -> String {
+    let path = record.targets.get(surface.target).map_or("the target", |target| target.path.as_str());
+    let (since, lasted) = (format_duration(hang.since_ns.saturating_sub(surface.start_ns)), format_duration(hang.lasted_ns));
+    format!("{path} stopped answering {since} into {SURVEY}, and was given up when it had answered nothing for {lasted}")
+}
+
 fn tell(record: &Record, m: &MeasurementRecord, hang: Hang) -> String {
     let path = record.targets.get(m.target).map_or("the target", |target| target.path.as_str());
     let (name, lasted) = (&m.workload.name, format_duration(hang.lasted_ns));
     let since = match hang.since_ns.checked_sub(m.start_ns) {
+        Some(into_ns) if into_ns >= m.wall_ns => format!("when what {name} wrote was read back"),
         Some(into_ns) => format!("{} into {name}", format_duration(into_ns)),
         None => format!("during the warm-up of {name}"),
     };
@@ -50,6 +66,7 @@ fn tell(record: &Record, m: &MeasurementRecord, hang: Hang) -> String {
 pub(super) mod tests {
     use super::*;
     use crate::healthy;
+    use crate::surveyed::{self, Disk};
 
     pub(in crate::rules) fn spoilt() -> Record {
         healthy::spoilt("random-read-d32", |m| {
@@ -73,6 +90,24 @@ pub(super) mod tests {
         });
         let claim = check(&record).unwrap().claim;
         assert!(claim.contains("stopped answering during the warm-up of random-read-d32: 1 request had"), "{claim}");
+    }
+
+    #[test]
+    fn a_survey_that_was_given_up_is_told_and_so_is_what_hung_after_the_measured_time() {
+        let mut run = Disk::rotating().run(1);
+        run.1.hang = Some(Hang { since_ns: run.1.start_ns + 3_000_000_000, lasted_ns: 225_000_000_000, requests: 1 });
+        let finding = check(&surveyed::judge(run)).unwrap();
+        assert!(
+            finding.claim.contains("stopped answering 3.0 s into the survey") && finding.claim.contains("3 min 45 s"),
+            "{}",
+            finding.claim
+        );
+        assert_eq!(finding.evidence[0].path, "/surface/hang/lasted_ns");
+        let later = healthy::spoilt("random-write-d32", |m| {
+            m.hang = Some(Hang { since_ns: m.start_ns + m.wall_ns + 5, lasted_ns: 45_000_000_000, requests: 1 });
+        });
+        let claim = check(&later).unwrap().claim;
+        assert!(claim.contains("stopped answering when what random-write-d32 wrote was read back: 1 request"), "{claim}");
     }
 
     #[test]

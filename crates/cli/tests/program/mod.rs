@@ -2,6 +2,8 @@
 // Each test binary uses a part of it.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod patient;
+
 use diskproof_model::record::Record;
 use std::ffi::OsStr;
 use std::path::Path;

@@ -16,13 +16,14 @@ mod tests;
 use crate::clock::{Clock as _, MonotonicClock, WorkerClock};
 use crate::crew::{TICK, worker_error};
 use crate::failure::RunError;
+use crate::hang::PATIENCE_WITHOUT_END;
 use crate::pattern::Extent;
 use crate::run::{Session, extent_of, set_cache};
 use crate::select::select;
 use curve::{STREAM_DEPTH, STREAM_REQUEST_MAX};
-use diskproof_model::measurement::{ByteCount, CacheUse, OpKind};
+use diskproof_model::measurement::{ByteCount, CacheUse, Hang, OpKind};
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
-use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::surface::{SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetKind;
@@ -98,7 +99,7 @@ impl Session {
         let (ground, stream) = (orders.ground, orders.stream);
         let (snapshot, start_ns) = (Snapshot::take(target.identity()), MonotonicClock.now());
         let journal = Arc::new(Journal::default());
-        let told = follow(orders, &journal, (target, self.stall_ns), watch)?;
+        let (told, hang) = follow(orders, &journal, (index, target, self.stall_ns), watch)?;
         let wall_ns = MonotonicClock.now() - start_ns;
         let bytes = journal.bytes();
         let asked = match survey.operation {
@@ -127,6 +128,7 @@ impl Session {
             asked,
             device,
             interrupted: told == Control::Interrupt,
+            hang: hang.map(|hang| Hang { since_ns: hang.since_ns.saturating_sub(self.origin_ns), ..hang }),
         })
     }
 
@@ -191,13 +193,14 @@ fn ground(survey: &Survey, target: &OpenTarget, cache: CachePolicy, seed: u64, s
     }
 }
 
-/// The thread that surveys, followed until it is home, or until the target has not answered for `stall_ns` after the end. Returns what the watcher said last.
+/// The thread that surveys, followed until it is home, or until the target has not answered for too long. Returns what the watcher said last, and the hang,
+/// on the clock.
 fn follow(
     orders: Orders,
     journal: &Arc<Journal>,
-    (target, stall_ns): (&OpenTarget, u64),
+    (index, target, stall_ns): (usize, &OpenTarget, u64),
     watch: &mut dyn Watch,
-) -> Result<Control, RunError> {
+) -> Result<(Control, Option<Hang>), RunError> {
     let (sender, home) = channel();
     let mine = Arc::clone(journal);
     let builder = std::thread::Builder::new().name("diskproof-survey".to_owned());
@@ -206,27 +209,29 @@ fn follow(
         let _ = sender.send(work(&orders, &mine));
     };
     builder.spawn(work).map_err(RunError::Thread)?;
-    let (mut told, mut pace, mut ending_since) = (Control::Continue, Pace::new(), None::<u64>);
+    let (mut told, mut pace) = (Control::Continue, Pace::new(index));
     loop {
         match home.recv_timeout(TICK) {
             Ok(done) => {
                 done.map_err(|source| worker_error(&Workload::named(SURVEY), target, source))?;
-                return Ok(told);
+                return Ok((told, None));
             }
             Err(RecvTimeoutError::Disconnected) => return Err(RunError::Lost { workload: SURVEY.to_owned() }),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        if told == Control::Continue {
-            told = pace.tick(journal, watch);
-            if told != Control::Continue {
-                journal.stop();
-                ending_since = Some(MonotonicClock.now());
-            }
+        // Told to end, too: it is worth knowing what the end waits for.
+        let control = pace.tick(journal, watch);
+        if told == Control::Continue && control != Control::Continue {
+            told = control;
+            journal.stop();
         }
-        if ending_since.is_some_and(|since| MonotonicClock.now() - since > stall_ns) {
-            // The disk does not answer; what it said before is in the journal.
+        let patience_ns = if told == Control::Continue { stall_ns.saturating_mul(PATIENCE_WITHOUT_END) } else { stall_ns };
+        let lasted_ns = pace.silence_ns();
+        if lasted_ns > patience_ns {
+            // What it said before is in the journal.
+            journal.stop();
             target.leave_open();
-            return Ok(told);
+            return Ok((told, Some(Hang { since_ns: pace.answered_ns, lasted_ns, requests: 1 })));
         }
     }
 }
@@ -238,6 +243,10 @@ struct Pace {
     start_ns: u64,
     bytes: u64,
     ops: u64,
+    /// Index of the target.
+    target: usize,
+    /// When something of it was done last.
+    answered_ns: u64,
     /// Over the time of the survey, in cells of at least the watcher's interval.
     series: TimeSeries,
 }
@@ -247,9 +256,14 @@ const PACE_NS: u64 = 250_000_000;
 const PACE_CELLS_MAX: usize = 240;
 
 impl Pace {
-    fn new() -> Self {
+    fn new(target: usize) -> Self {
         let now = MonotonicClock.now();
-        Self { step: "", step_ns: now, start_ns: now, bytes: 0, ops: 0, series: TimeSeries::new(PACE_NS) }
+        Self { step: "", step_ns: now, start_ns: now, bytes: 0, ops: 0, target, answered_ns: now, series: TimeSeries::new(PACE_NS) }
+    }
+
+    /// For how long nothing has been done, in nanoseconds.
+    fn silence_ns(&self) -> u64 {
+        MonotonicClock.now().saturating_sub(self.answered_ns)
     }
 
     fn tick(&mut self, journal: &Journal, watch: &mut dyn Watch) -> Control {
@@ -258,6 +272,9 @@ impl Pace {
             (self.step, self.step_ns) = (step, now);
         }
         let (bytes, ops) = (journal.bytes(), journal.ops());
+        if ops != self.ops {
+            self.answered_ns = now;
+        }
         let cell = Cell { ops: ops - self.ops, bytes: bytes - self.bytes, ..Cell::default() };
         (self.bytes, self.ops) = (bytes, ops);
         if self.series.cells.len() >= PACE_CELLS_MAX {
@@ -272,7 +289,7 @@ impl Pace {
             elapsed_ns: now - self.step_ns,
             done: Some(journal.share_done()),
             series: &self.series,
-            silence: None,
+            silence: Some(Silence { target: self.target, length_ns: self.silence_ns() }),
             resume_bytes: judged_to,
         })
     }

@@ -4,7 +4,7 @@ use super::graph::sparkline;
 use super::words;
 use crate::page::{Columns, Ink, Lean, Page};
 use crate::text::list;
-use diskproof_model::measurement::{OpKind, StopReason};
+use diskproof_model::measurement::{OpKind, StopReason, VerifyResult};
 use diskproof_model::plan::{CachePolicy, SyncPolicy};
 use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord, WorkloadRecord};
 use diskproof_model::units::{counted, format_latency, format_rate, format_throughput};
@@ -216,12 +216,7 @@ pub(crate) fn remarks(measurement: &MeasurementRecord) -> Vec<(char, String)> {
         StopReason::Hung => remarks.push((FAILED, "given up: the target did not answer any more".to_owned())),
         StopReason::Precision | StopReason::Time | StopReason::Bytes | StopReason::Ops | StopReason::Companion => {}
     }
-    if let Some(verify) = measurement.verify.as_ref().filter(|verify| verify.bad_blocks == 0 && verify.blocks > 0) {
-        remarks.push((VERIFIED, format!("{} read back, and each held what had been written", counted(verify.blocks, "block"))));
-    }
-    if let Some(verify) = measurement.verify.as_ref().filter(|verify| verify.bad_blocks > 0) {
-        remarks.push((FAILED, format!("{} of {} read back with the wrong content", verify.bad_blocks, counted(verify.blocks, "block"))));
-    }
+    remarks.extend(measurement.verify.as_ref().and_then(verified));
     if let Some(missed) = measurement.missed_starts.filter(|missed| *missed > 0) {
         remarks.push((
             FAILED,
@@ -243,6 +238,23 @@ pub(crate) fn remarks(measurement: &MeasurementRecord) -> Vec<(char, String)> {
         remarks.push((DRIFTING, "the rate had not settled when the time was over".to_owned()));
     }
     remarks
+}
+
+/// How much of what was written was read back, and whether it was right.
+fn verified(verify: &VerifyResult) -> Option<(char, String)> {
+    let (unchecked, all) = (verify.unchecked(), counted(verify.blocks_written.unwrap_or(verify.blocks), "block"));
+    let (checked, cut) = match unchecked {
+        0 => (counted(verify.blocks, "block"), String::new()),
+        _ => (format!("{} of {all} written", verify.blocks), format!("; {unchecked} were not looked at, as the check was cut short")),
+    };
+    match (verify.blocks, verify.bad_blocks) {
+        (0, _) if unchecked > 0 => Some((FAILED, format!("none of the {all} written was read back: the check was cut short"))),
+        (0, _) => None,
+        (_, 0) if unchecked == 0 => Some((VERIFIED, format!("{checked} read back, and each held what had been written"))),
+        (_, 0) => Some((FAILED, format!("{checked} were read back, and each held what had been written{cut}"))),
+        (_, bad) if unchecked == 0 => Some((FAILED, format!("{bad} of {checked} read back with the wrong content"))),
+        (_, bad) => Some((FAILED, format!("{bad} blocks with the wrong content among those read back, {checked}{cut}"))),
+    }
 }
 
 /// What the table's signs mean; only those that occur, the first always.

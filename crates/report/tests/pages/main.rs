@@ -153,12 +153,23 @@ fn syncs_between_writes_have_a_row_of_their_own() {
 #[test]
 fn a_proven_content_is_told() {
     let mut record = fixture::healthy();
-    record.measurements[0].verify = Some(VerifyResult { blocks: 4711, bad_blocks: 0, bad: Vec::new() });
+    record.measurements[0].verify = Some(VerifyResult { blocks: 4711, blocks_written: Some(4711), ..VerifyResult::default() });
     let page = record_page(&record, &PLAIN_80);
     assert!(page.contains("=  sequential-write: 4711 blocks read back, and each held what had been"), "{page}");
-    record.measurements[0].verify = Some(VerifyResult { blocks: 4711, bad_blocks: 2, bad: Vec::new() });
+    record.measurements[0].verify = Some(VerifyResult { blocks: 4711, bad_blocks: 2, ..VerifyResult::default() });
     let page = record_page(&record, &PLAIN_80);
     assert!(page.contains("!  sequential-write: 2 of 4711 blocks read back with the wrong content"), "{page}");
+    // What was cut short says so, and is not marked as verified.
+    let cut = |blocks, bad_blocks| VerifyResult { blocks, blocks_written: Some(90_000), bad_blocks, bad: Vec::new() };
+    for (verify, told) in [
+        (cut(1467, 0), "!  sequential-write: 1467 of 90000 blocks written were read back"),
+        (cut(1467, 2), "!  sequential-write: 2 blocks with the wrong content among those read back"),
+        (cut(0, 0), "!  sequential-write: none of the 90000 blocks written was read back"),
+    ] {
+        record.measurements[0].verify = Some(verify);
+        let page = record_page(&record, &PLAIN_80);
+        assert!(page.contains(told), "{page}");
+    }
 }
 
 #[test]

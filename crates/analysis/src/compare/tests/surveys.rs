@@ -52,6 +52,7 @@ fn surveyed_record(speed: f64, seed: u64) -> Record {
         asked: template.asked,
         device: template.device.clone(),
         interrupted: false,
+        hang: None,
     };
     let mut run = healthy::run();
     run.0.run_id = format!("{speed} {seed}");
