@@ -242,8 +242,13 @@ fn share_out(members: &[(&Job, &Files)], whole: Option<u64>) -> Result<(Vec<Vec<
     for (job, files) in members {
         let pieces = (0..job.numjobs).map(|copy| piece(job, copy, whole)).collect::<Result<Vec<_>, _>>()?;
         let unit = job.blocks.smallest();
-        // What is left over of a file behind the last whole block is never met.
-        let trimmed = |piece: Piece| if files.is_own { Piece { length: piece.length / unit * unit, ..piece } } else { piece };
+        let is_shared = members.iter().filter(|(_, others)| others.paths.contains(&files.paths[0])).count() > 1;
+        // What is left over of a file behind the last whole block is never met, and nor is what lies before an offset that nobody else goes below.
+        let trimmed = |piece: Piece| match files.is_own {
+            true if whole.is_none() && !is_shared => Piece { start: 0, length: piece.length / unit * unit, ..piece },
+            true => Piece { length: piece.length / unit * unit, ..piece },
+            false => piece,
+        };
         inside.push(pieces.into_iter().map(trimmed).collect::<Vec<_>>());
     }
     let mut extents: BTreeMap<&Path, u64> = BTreeMap::new();
@@ -266,7 +271,7 @@ fn share_out(members: &[(&Job, &Files)], whole: Option<u64>) -> Result<(Vec<Vec<
     }
     let moved = |path: &PathBuf, piece: Piece| {
         let file_bytes = whole.unwrap_or(extents[path.as_path()]);
-        let is_whole_file = piece.start == 0 && piece.length == file_bytes;
+        let is_whole_file = piece.is_whole_file && piece.length == file_bytes;
         Piece { start: piece.start.saturating_add(starts[path.as_path()]), is_whole_file, ..piece }
     };
     let pieces = members
@@ -296,5 +301,5 @@ fn piece(job: &Job, copy: u64, whole: Option<u64>) -> Result<Piece, JobFileError
             "what it works on is smaller than a block, or begins behind the end: use a larger size, or a smaller bs or offset",
         ));
     }
-    Ok(Piece { start, length, asked_bytes: length, is_whole_file: false })
+    Ok(Piece { start, length, asked_bytes: length, is_whole_file: start == 0 })
 }

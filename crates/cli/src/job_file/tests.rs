@@ -213,6 +213,9 @@ fn copies_that_do_not_share_their_work_are_workloads_of_their_own() {
     assert_eq!((beside.workloads.len(), span(&beside.workloads[0].flags)), (1, Some((2 * GIB, 5 * GIB))));
     let apart = plan("[a]\nfilename=/dev/sda\nrw=randread\nsize=1g\nnumjobs=2\noffset_increment=2g\n");
     assert_eq!(apart.workloads.iter().map(|w| span(&w.flags).unwrap()).collect::<Vec<_>>(), [(0, GIB), (2 * GIB, 3 * GIB)]);
+    // Nobody meets what lies before the offset in files of their own.
+    let own = plan("[a]\ndirectory=/data\nrw=randread\nsize=10m\noffset=1m\nnumjobs=2\nbssplit=4k/50:8k/50\n");
+    assert_eq!((own.workloads.len(), own.size.unwrap().0, span(&own.workloads[0].flags)), (1, 20 * MIB, None));
     // Each file has its own popular blocks.
     assert_eq!(plan("[a]\ndirectory=/data\nrw=randread\nsize=10m\nnumjobs=2\nrandom_distribution=zipf:1.2\n").workloads.len(), 2);
     assert_eq!(plan("[a]\nfilename=/dev/sda\nrw=randread\nnumjobs=2\nrandom_distribution=zipf:1.2\n").workloads.len(), 1);

@@ -165,7 +165,11 @@ fn united(job: &Job, pieces: &[Piece]) -> Option<Piece> {
         return Some(first);
     }
     let follows = |pair: &[Piece]| pair[1].length == pair[0].length && pair[0].start.checked_add(pair[0].length) == Some(pair[1].start);
-    let is_whole = matches!(job.blocks, Blocks::One(block) if first.length.is_multiple_of(block));
+    // Parts of an ordered walk are cut at blocks of the one size.
+    let is_whole = match job.blocks {
+        Blocks::One(block) => first.length.is_multiple_of(block),
+        Blocks::Mix(..) => job.rw.order == Order::Random,
+    };
     let is_alike = job.rw.order == Order::Sequential || job.law == Law::Uniform;
     let length = first.length.checked_mul(pieces.len() as u64)?;
     (is_alike && is_whole && pieces.windows(2).all(follows)).then_some(Piece { length, ..first })
