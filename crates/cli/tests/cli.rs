@@ -102,6 +102,18 @@ fn usage_errors_exit_with_2_on_stderr_and_touch_nothing() {
 }
 
 #[test]
+fn a_warm_up_leaves_most_of_the_bytes_to_measure_on_the_fastest_disk() {
+    let here = Here::new();
+    let dry = here.command(&["check", "--dry-run", "--quick", "--size", "64M", "--json"]).assert().code(0);
+    let document: serde_json::Value = serde_json::from_slice(&dry.get_output().stdout).unwrap();
+    let workloads = document["plan"]["workloads"].as_array().unwrap();
+    let limited = workloads.iter().filter_map(|w| Some((w["warmup_ns"].as_u64()?, w["stop"]["bytes"].as_u64()?)));
+    let limited: Vec<(u64, u64)> = limited.collect();
+    // Of 128 MiB, 16 GB/s leave half after 4.2 ms.
+    assert!(limited.len() >= 4 && limited.iter().all(|(warmup_ns, bytes)| *warmup_ns <= bytes / 2 / 16), "{limited:?}");
+}
+
+#[test]
 fn a_dry_run_shows_the_plan_and_writes_nothing() {
     let here = Here::new();
     let shown = contains("sequential-write").and(contains("random-read-d32")).and(contains("been written"));

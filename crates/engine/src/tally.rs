@@ -1,7 +1,7 @@
 //! What a worker counts: per kind of operation a histogram, a series, errors. Knows nothing of requests.
 
 use crate::interim::Interim;
-use crate::worker::publish;
+use crate::worker::{Ending, publish};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement};
 use diskproof_model::series::{Cell, TimeSeries};
@@ -273,14 +273,21 @@ impl Tally {
         self.asked
     }
 
-    /// Everything counted; kinds that never occurred are left out, those that were only waited for at the end are not. Only after a last [`Tally::roll`].
-    pub fn finish(self, interim: &mut Interim) -> (BTreeMap<OpKind, OpMeasurement>, ByteCount) {
+    /// Everything counted; kinds that never occurred are left out, those that only the warm-up had or that were only waited for at the end are not. Only
+    /// after a last [`Tally::roll`].
+    pub fn finish(self, ending: Ending, interim: &mut Interim) -> (BTreeMap<OpKind, OpMeasurement>, ByteCount) {
         let errnos = self.errnos;
+        let used_up_warming = !self.measuring && ending == Ending::Allowance;
         let ops = self.lanes.into_iter().zip(KINDS).filter_map(|(lane, kind)| {
             let mut op = lane.op;
             (op.count, op.bytes, op.series) = interim.take(kind);
             op.errors = errnos.iter().filter(|((k, _), _)| *k == kind).map(|((_, errno), n)| (errno_name(*errno), *n)).collect();
-            (op.count > 0 || op.latency.count() > 0 || !op.errors.is_empty()).then_some((kind, op))
+            let occurred = op.count > 0 || op.latency.count() > 0 || !op.errors.is_empty();
+            if used_up_warming {
+                op.latency.clear();
+                op.latency_intended.iter_mut().for_each(LatencyHistogram::clear);
+            }
+            occurred.then_some((kind, op))
         });
         (ops.collect(), self.asked)
     }
@@ -348,7 +355,7 @@ mod tests {
         let sizes = [512, 4096, 4096, 512, 512, 512, 4096, 512, 512];
         steps.iter().zip(sizes).for_each(|((kind, latency_ns), bytes)| tally.record(*kind, bytes, *latency_ns, 1000));
         tally.roll(2000, &published, &mut interim);
-        let (ops, asked) = tally.finish(&mut interim);
+        let (ops, asked) = tally.finish(Ending::Time, &mut interim);
         assert_eq!((asked.read_bytes, asked.write_bytes), (4096 + 4 * 512, 2 * 4096 + 2 * 512));
         for kind in [read, write] {
             let mut expected = LatencyHistogram::new();
@@ -370,8 +377,22 @@ mod tests {
         tally.close_series(2000, &mut interim);
         tally.record(OpKind::Write, 512, 9_000, 11_000);
         tally.roll(11_000, &published, &mut interim);
-        let (ops, _) = tally.finish(&mut interim);
+        let (ops, _) = tally.finish(Ending::Time, &mut interim);
         assert_eq!((ops[&OpKind::Write].count, ops[&OpKind::Write].latency.max_ns()), (0, 9_000));
+    }
+
+    #[test]
+    fn of_a_warm_up_that_used_everything_up_only_the_errors_stay() {
+        let (published, mut interim) = (Mutex::new(TimeSeries::new(10_000_000)), Interim::default());
+        let mut tally = Tally::new(1_000_000, Intended::Kept);
+        tally.record(OpKind::Read, 512, 300, 1000);
+        tally.record_waited(OpKind::Read, 300, 40);
+        tally.fail(OpKind::Read, libc::EIO, 700, 1000);
+        tally.roll(2000, &published, &mut interim);
+        let (ops, asked) = tally.finish(Ending::Allowance, &mut interim);
+        let read = &ops[&OpKind::Read];
+        assert_eq!((read.count, read.latency.count(), read.latency_intended.as_ref().unwrap().count()), (0, 0, 0));
+        assert_eq!((read.errors.len(), asked.read_bytes), (1, 512));
     }
 
     #[test]

@@ -360,7 +360,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let stop_ns = stop_ns.max(self.schedule.measure_ns);
         let late = self.feed.late();
         let busy_ns = self.busy_ns.unwrap_or_else(|| self.busy_until(last_ns));
-        let (ops, asked) = self.tally.finish(&mut interim);
+        let (ops, asked) = self.tally.finish(ending, &mut interim);
         drop(interim);
         let done_before_wait = self.backend.done_before_wait();
         let (zero_blocks, processor_wait) = (self.zero_blocks, self.processor_wait.1);

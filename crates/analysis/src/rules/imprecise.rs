@@ -3,7 +3,7 @@
 use super::{Measured, Rule, evidence, heaviest, percent, real, scope, starved};
 use crate::estimate::BATCHES_MIN;
 use diskproof_model::finding::{Evidence, Finding, Severity};
-use diskproof_model::measurement::SERIES_INTERVAL_NS;
+use diskproof_model::measurement::{SERIES_INTERVAL_NS, StopReason};
 use diskproof_model::plan::Origin;
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
 use diskproof_model::units::format_duration;
@@ -34,14 +34,19 @@ struct Hit {
 fn check(record: &Record) -> Option<Finding> {
     let hits: Vec<Hit> = real(record).filter_map(hit).collect();
     let worst = hits.iter().max_by(|a, b| a.width.total_cmp(&b.width))?;
-    let unanswered: Vec<usize> = hits.iter().map(|h| h.index).filter(|i| is_unanswered(&record.measurements[*i])).collect();
+    let those =
+        |are: fn(&MeasurementRecord) -> bool| hits.iter().map(|h| h.index).filter(|i| are(&record.measurements[*i])).collect::<Vec<_>>();
+    let (unanswered, used_up) = (those(is_unanswered), those(is_used_up));
     let unsettled: Vec<usize> = hits.iter().map(|h| h.index).filter(|i| record.measurements[*i].settled == Some(false)).collect();
     let mut claims = Vec::new();
     if let Some(first) = unanswered.first() {
         let time = format_duration(record.measurements[*first].wall_ns);
         claims.push(format!("No operation was done within the measured time of {time} in {}.", scope(record, unanswered.iter().copied())));
     }
-    let rough = || hits.iter().filter(|h| h.width > WIDTH_NOTE && !unanswered.contains(&h.index));
+    if !used_up.is_empty() {
+        claims.push(format!("Nothing was left to measure after the warm-up in {}.", scope(record, used_up.iter().copied())));
+    }
+    let rough = || hits.iter().filter(|h| h.width > WIDTH_NOTE && !unanswered.contains(&h.index) && !used_up.contains(&h.index));
     if let Some(roughest) = rough().max_by(|a, b| a.width.total_cmp(&b.width)) {
         let name = &record.measurements[roughest.index].workload.name;
         let width = if roughest.width.is_finite() {
@@ -70,8 +75,16 @@ fn is_unanswered(m: &MeasurementRecord) -> bool {
     ops.iter().any(|(_, op)| op.latency.max > 0) && ops.iter().all(|(_, op)| op.count == 0 && op.errors.is_empty())
 }
 
+/// Whether the warm-up used up all operations or bytes, and left nothing to measure.
+fn is_used_up(m: &MeasurementRecord) -> bool {
+    let ops = m.headline_ops();
+    matches!(m.stopped, StopReason::Ops | StopReason::Bytes)
+        && !ops.is_empty()
+        && ops.iter().all(|(_, op)| op.count == 0 && op.latency.max == 0 && op.errors.is_empty())
+}
+
 fn hit((index, m): Measured) -> Option<Hit> {
-    if let (true, Some((kind, _))) = (is_unanswered(m), m.headline_ops().first()) {
+    if let (true, Some((kind, _))) = (is_unanswered(m) || is_used_up(m), m.headline_ops().first()) {
         let evidence = evidence(index, &format!("ops/{}/count", kind.as_str()), 0.0, 1.0, "1");
         return Some(Hit { index, severity: Severity::Warning, width: f64::INFINITY, evidence });
     }
@@ -110,6 +123,9 @@ fn remedy(record: &Record, worst: &Hit, unsettled: &[usize]) -> String {
             "Measure longer ({how}) until the rate has settled: a cache or a burst credit may have run out, or others used the disk."
         );
     }
+    if is_used_up(m) {
+        return "Warm up for less (--warmup 0s), or ask for more (--ops, --bytes): what the warm-up does is taken from it.".to_owned();
+    }
     if is_unanswered(m) {
         return format!("Measure longer ({how} 10s); if the disk takes that long for an operation, see dmesg: it may be failing or hung.");
     }
@@ -129,7 +145,7 @@ fn remedy(record: &Record, worst: &Hit, unsettled: &[usize]) -> String {
 pub(super) mod tests {
     use super::*;
     use crate::healthy;
-    use diskproof_model::measurement::Measurement;
+    use diskproof_model::measurement::{Measurement, OpMeasurement};
 
     /// Stalls of a tenth of a second at uneven intervals.
     fn stutter(m: &mut Measurement) {
@@ -205,6 +221,19 @@ pub(super) mod tests {
         let claim = "No operation was done within the measured time of 5.0 s in 1 of 8 workloads (random-read-d32).";
         assert_eq!(finding.claim, claim);
         assert_eq!((finding.evidence[0].path.as_str(), finding.evidence[0].observed), ("/measurements/3/ops/read/count", 0.0));
+    }
+
+    #[test]
+    fn a_warm_up_that_used_everything_up_is_told() {
+        let used_up = |m: &mut Measurement| {
+            m.ops.values_mut().for_each(|op| *op = OpMeasurement::default());
+            (m.stopped, m.wall_ns) = (StopReason::Ops, 0);
+        };
+        let finding = check(&healthy::spoilt("random-read-d32", used_up)).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        let claim = "Nothing was left to measure after the warm-up in 1 of 8 workloads (random-read-d32).";
+        assert_eq!(finding.claim, claim);
+        assert!(finding.remedy.starts_with("Warm up for less (--warmup 0s)"), "{}", finding.remedy);
     }
 
     #[test]

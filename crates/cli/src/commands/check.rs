@@ -32,6 +32,8 @@ const SCRATCH_BYTES_MIN: u64 = 1 << 30;
 const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
 /// Commits are slow; a limit that only a disk in RAM reaches.
 const COMMIT_BYTES_MAX: u64 = 1 << 30;
+/// Four lanes of PCI Express 5.0 (15.75 GB/s): no disk moves more, so that a warm-up leaves at least half of the bytes that a workload may move.
+const LINK_BYTES_PER_SECOND_MAX: u128 = 16_000_000_000;
 
 /// How long and how large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,7 +189,8 @@ fn eight(measuring: &Measuring, time_ns: u64, ground: Ground) -> Vec<Workload> {
     let base = |name: &str, layout, read_permille, access, depth, share: u64, bytes: Option<u64>| {
         // Time is shared out in 58ths; every workload but the first, which lays the file out, gives a little of its own to its warm-up.
         let all = time_ns / 58 * share;
-        let warmup_ns = if layout == Layout::Provides { 0 } else { (all / 20).min(SECOND) };
+        let unspent_ns = bytes.map_or(u64::MAX, |bytes| (u128::from(bytes / 2) * u128::from(SECOND) / LINK_BYTES_PER_SECOND_MAX) as u64);
+        let warmup_ns = if layout == Layout::Provides { 0 } else { (all / 20).min(SECOND).min(unspent_ns) };
         let stop = Stop { precision: Some(PRECISION), time_ns: Some(all - warmup_ns), bytes, ops: None };
         Workload {
             read_permille,
