@@ -2,21 +2,24 @@
 //! tells that by SIGBUS, which would end the process and with it everything that was measured. Knows nothing of requests.
 #![allow(unsafe_code)]
 
-use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
 /// What faults within a mapping are handled in; smaller than any page of the page cache but hugetlbfs' own, where the kernel refuses the patch.
 const PAGE_BYTES: usize = 4096;
 
 thread_local! {
-    // Constant and without a destructor: a signal handler may look at them (no allocation, no registration).
-    /// The mapped side of the copy that this thread makes.
-    static GUARDED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    // Constant and without a destructor: a signal handler may look at them (no allocation, no registration). Atomic, because it runs in the midst of the
+    // thread's own accesses.
+    /// The mapped side of the copy that this thread makes: from here.
+    static GUARDED_FROM: AtomicUsize = const { AtomicUsize::new(0) };
+    /// Up to here.
+    static GUARDED_TO: AtomicUsize = const { AtomicUsize::new(0) };
     /// Whether a page of it was missing.
-    static FAULTED: Cell<bool> = const { Cell::new(false) };
+    static FAULTED: AtomicBool = const { AtomicBool::new(false) };
 }
 
 /// What SIGBUS meant before.
@@ -53,13 +56,13 @@ pub fn catch_faults() -> io::Result<()> {
 extern "C" fn on_fault(_signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
     // SAFETY: the kernel hands over a whole siginfo, which for SIGBUS holds an address.
     let address = unsafe { (*info).si_addr() } as usize;
-    let (start, end) = GUARDED.get();
+    let [start, end] = [&GUARDED_FROM, &GUARDED_TO].map(|edge| edge.with(|edge| edge.load(Ordering::Relaxed)));
     if (start..end).contains(&address) {
         let page = (address / PAGE_BYTES * PAGE_BYTES) as *mut c_void;
         let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
         // SAFETY: the page lies in the mapping that this very thread copies from or to, and which is its own.
         if unsafe { libc::mmap(page, PAGE_BYTES, prot, flags, -1, 0) } != libc::MAP_FAILED {
-            return FAULTED.set(true);
+            return FAULTED.with(|faulted| faulted.store(true, Ordering::Relaxed));
         }
     }
     if let Some(before) = BEFORE.get() {
@@ -74,13 +77,18 @@ extern "C" fn on_fault(_signal: c_int, info: *mut libc::siginfo_t, _context: *mu
 /// Both ranges are valid for `len` bytes (of the mapped one, the pages may be missing) and do not overlap, one of them lies in `mapped`, whose pages belong
 /// to this thread alone, and [`catch_faults`] was called.
 pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize, mapped: Range<usize>) -> Result<(), Fault> {
-    FAULTED.set(false);
-    GUARDED.set((mapped.start, mapped.end));
-    // Neither may the compiler move the copy to where the handler does not know of it.
-    std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+    FAULTED.with(|faulted| faulted.store(false, Ordering::Relaxed));
+    guard(mapped);
     // SAFETY: as promised by the caller.
     unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
-    std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
-    GUARDED.set((0, 0));
-    if FAULTED.get() { Err(Fault) } else { Ok(()) }
+    guard(0..0);
+    if FAULTED.with(|faulted| faulted.load(Ordering::Relaxed)) { Err(Fault) } else { Ok(()) }
+}
+
+/// Tells the handler what is copied from here on, and keeps the compiler from moving the copy to where it does not know.
+fn guard(mapped: Range<usize>) {
+    compiler_fence(Ordering::SeqCst);
+    GUARDED_FROM.with(|from| from.store(mapped.start, Ordering::Relaxed));
+    GUARDED_TO.with(|to| to.store(mapped.end, Ordering::Relaxed));
+    compiler_fence(Ordering::SeqCst);
 }
