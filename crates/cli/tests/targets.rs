@@ -4,9 +4,10 @@
 
 mod program;
 
+use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
 use diskproof_simdisk::testbed::{Disk, Loop, Mount, can_run, place, run};
-use diskproof_simdisk::{DirectAccess, SimDirectory};
+use diskproof_simdisk::{Direct, DirectAccess, LoopDevice, SimDirectory, SimDisk, spec};
 use program::{Ran, SHORT, check, check_as_nobody, content_hash, eventually, free_bytes, names, random_file};
 use rustix::fs::Mode;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -204,6 +205,31 @@ fn an_overlay_is_measured_and_left_as_it_was() {
     assert_eq!((ran.code, ran.record().measurements.len()), (Some(0), 8), "{}", ran.err);
     assert_eq!((names(&overlay.point), names(Path::new(&at("upper")))), (vec![], vec![]));
     assert!(eventually(|| free_bytes(disk.path()).abs_diff(before) <= MIB));
+}
+
+#[test]
+fn a_new_file_is_written_by_the_whole_queue() {
+    if !can_run("a_new_file_is_written_by_the_whole_queue", &["losetup", "mkfs.ext4", "mkfs.xfs", "fusermount3"]) {
+        return;
+    }
+    // Far slower than any processor that may be wanted elsewhere.
+    let place = place();
+    let simulated = SimDisk::serve(spec::parse("latency=50ms").unwrap(), 3 * GIB, &place.path().join("disk")).unwrap();
+    let device = LoopDevice::attach(simulated.path(), Direct::On, 4096).unwrap();
+    let node = device.path().to_str().unwrap();
+    for (kind, make) in [("ext4", &["mkfs.ext4", "-q", "-E", "lazy_itable_init=1,nodiscard"][..]), ("xfs", &["mkfs.xfs", "-q", "-f", "-K"])]
+    {
+        run(make[0], &[&make[1..], &[node]].concat());
+        let mount = Mount::new(kind, node, &place.path().join(kind), "rw");
+        for engine in ["uring", "aio"] {
+            let words = ["--rw", "write", "--bs", "64k", "--depth", "8", "--ops", "160", "--size", "64M", "--engine", engine, "--json"];
+            let ran = program::run([&["run", mount.point.to_str().unwrap(), "--no-history"][..], &words].concat());
+            let record = ran.record();
+            let seen = record.measurements[0].device.queue_depth.unwrap();
+            assert!(seen > 2.0, "{kind}, {engine}: each write waited for the one before, {seen} in the disk's queue");
+            assert_eq!((record.measurements[0].ops[&OpKind::Write].count, names(&mount.point).len()), (160, usize::from(kind == "ext4")));
+        }
+    }
 }
 
 #[test]

@@ -163,6 +163,9 @@ impl Session {
             let path = target.identity().path.clone();
             return Err(RunError::Span { path, workload: workload.name.clone(), block_bytes, span_bytes: extent.length });
         }
+        if workload.writes() && cache.used == CachePolicy::Direct {
+            target.lengthen(extent.start + extent.length);
+        }
         if matches!(workload.access, Access::Sequential) {
             target.advise_sequential()
         } else {

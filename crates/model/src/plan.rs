@@ -19,7 +19,8 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/1";
 ///
 /// 4: the workers of a workload take its operations or bytes from one common amount and end together, instead of one after the other with a share each.
 ///
-/// 5: the syncs of a queue go to the kernel together by Linux AIO too, instead of one by one while everything else waits.
+/// 5: a new file has its length before it is written, so that the whole queue reaches the disk; the syncs of a queue go to the kernel together by Linux AIO
+/// too, instead of one by one while everything else waits.
 pub const METHOD_VERSION: u32 = 5;
 
 /// Everything that one run will do, in order.

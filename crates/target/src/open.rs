@@ -187,6 +187,14 @@ impl OpenTarget {
         }
     }
 
+    /// Tells the filesystem how long a scratch file is going to be, where that lets direct writes to its end go side by side. What is not written yet
+    /// reads as zeros then; [`OpenTarget::usable_bytes`] stays.
+    pub fn lengthen(&self, size_bytes: u64) {
+        if let (Content::Scratch { capacity_bytes, .. }, Some(filesystem)) = (&self.content, &self.identity.filesystem) {
+            scratch::lengthen(self.fd(), &filesystem.kind, size_bytes.min(*capacity_bytes));
+        }
+    }
+
     /// Cuts a scratch file to what was written and makes that its capacity: for when the time for laying it out was over.
     pub fn trim_to_written(&mut self) -> Result<(), OpenError> {
         let Content::Scratch { written_bytes, capacity_bytes, .. } = &mut self.content else {

@@ -68,6 +68,10 @@ fn scratch_files_leave_nothing_and_give_the_space_back() {
         drop(target);
 
         let mut target = scratch(disk.path(), 64 * MIB);
+        target.lengthen(65 * MIB);
+        let length = rustix::fs::fstat(target.fd()).unwrap().st_size as u64;
+        assert_eq!(length, if kind == "btrfs" { 0 } else { 64 * MIB }, "{kind}: where writes at the end go one by one");
+        assert_eq!((target.usable_bytes(), target.unwritten_bytes(0, 64 * MIB)), (0, Some(64 * MIB)));
         write(&mut target, 0, 4 * MIB);
         target.trim_to_written().unwrap();
         assert_eq!((target.usable_bytes(), target.capacity_bytes()), (4 * MIB, 4 * MIB));
