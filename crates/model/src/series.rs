@@ -99,3 +99,52 @@ impl TimeSeries {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Events in the order of their times, as they come.
+    fn events() -> impl Strategy<Value = Vec<(u64, Cell)>> {
+        let event = (0u64..2_000_000, 0u64..1000, 0u64..1 << 30, 0u64..3, 0u64..1 << 40);
+        let cell = |(at_ns, ops, bytes, errors, latency_max_ns)| (at_ns, Cell { ops, bytes, errors, latency_max_ns });
+        proptest::collection::vec(event.prop_map(cell), 1..200)
+    }
+
+    proptest! {
+        /// However far a series is thinned, while it grows or after, its sums and its maximum are those of all events, the maximum at its time.
+        #[test]
+        fn thinning_keeps_sums_and_maxima(events in events(), interval_ns in 1u64..5000, cells_max in 2usize..300, later in 1usize..40) {
+            let mut whole = Cell::default();
+            let mut series = TimeSeries::new(interval_ns);
+            for (at_ns, cell) in &events {
+                whole.merge(cell);
+                series.add(*at_ns, cell, cells_max);
+                prop_assert!(series.cells.len() <= cells_max);
+            }
+            let (longest_ns, longest) = events.iter().max_by_key(|(_, cell)| cell.latency_max_ns).unwrap();
+            for series in [series.clone(), series.coarser(later), series.thinned(interval_ns * 7, 10)] {
+                prop_assert_eq!(series.total(), whole);
+                let at = (*longest_ns / series.interval_ns) as usize;
+                let ties = events.iter().filter(|(_, cell)| cell.latency_max_ns == longest.latency_max_ns).count();
+                prop_assert!(ties > 1 || series.cells[at].latency_max_ns == longest.latency_max_ns);
+            }
+        }
+
+        /// Of threads, too, whose series were thinned to different degrees.
+        #[test]
+        fn merging_keeps_sums_and_maxima(one in events(), other in events(), cells_max in 2usize..100) {
+            let series = |events: &[(u64, Cell)], cells_max| {
+                let mut series = TimeSeries::new(1000);
+                events.iter().for_each(|(at_ns, cell)| series.add(*at_ns, cell, cells_max));
+                series
+            };
+            let (mut sum, other_series) = (series(&one, cells_max), series(&other, 3000));
+            sum.merge(&other_series);
+            let mut whole = Cell::default();
+            one.iter().chain(&other).for_each(|(_, cell)| whole.merge(cell));
+            prop_assert_eq!(sum.total(), whole);
+        }
+    }
+}
