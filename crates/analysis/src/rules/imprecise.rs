@@ -1,6 +1,6 @@
 //! `imprecise`: a figure is known less well than it should be, or its rate never settled.
 
-use super::{Measured, Rule, evidence, heaviest, percent, real, scope, starved};
+use super::{Measured, Rule, cpu_limited, evidence, heaviest, percent, real, scope, starved};
 use crate::estimate::BATCHES_MIN;
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, StopReason};
@@ -110,7 +110,8 @@ fn remedy(record: &Record, worst: &Hit, unsettled: &[usize]) -> String {
     // The short strokes of a survey have a time of their own.
     let Origin::Native { verb, .. } = &record.plan.origin;
     let how = if verb == "curve" { "diskproof run --rw randread --span 0-N% --time" } else { "--time" };
-    if starved::is_kept_waiting(m) && worst.width.is_finite() {
+    // Where the program itself took all processors, `cpu-limited` tells.
+    if starved::is_kept_waiting(m) && !cpu_limited::is_cpu_limited(record, m) && worst.width.is_finite() {
         return format!(
             "Measure when the machine is quieter, or give this program precedence (chrt -f 10 diskproof … as root): in {} it got no processor for {} of the \
              time, which makes any rate uneven.",
