@@ -50,6 +50,7 @@ pub(crate) fn run() -> Run {
         started: "2026-11-20T10:00:00Z".to_owned(),
         partial: false,
         ended_early: None,
+        stalled: None,
         note: None,
         host: HostFacts { name: "db1".to_owned(), cpus: 8, uid: 1000, ..HostFacts::default() },
         clock: ClockFacts { source: "CLOCK_MONOTONIC".to_owned(), resolution_ns: 1, cost_ns: 21.0 },

@@ -8,7 +8,9 @@ use crate::{postgres, reproduce, rules};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
 use diskproof_model::plan::{METHOD_VERSION, Plan};
-use diskproof_model::record::{ClockFacts, LatencySummary, MeasurementRecord, OpRecord, RECORD_SCHEMA, Record, Tool, WorkloadRecord};
+use diskproof_model::record::{
+    ClockFacts, LatencySummary, MeasurementRecord, OpRecord, RECORD_SCHEMA, Record, Stalled, Tool, WorkloadRecord,
+};
 use diskproof_model::series::TimeSeries;
 use diskproof_model::surface::{SurfaceMeasurement, SurfaceRecord};
 use diskproof_model::target::{HostFacts, TargetIdentity};
@@ -31,6 +33,8 @@ pub struct RunFacts {
     pub partial: bool,
     /// Why it ended early, in a sentence with what to do.
     pub ended_early: Option<String>,
+    /// Targets that did not answer between the measured requests.
+    pub stalled: Option<Stalled>,
     /// The user's own words.
     pub note: Option<String>,
     /// The machine.
@@ -62,6 +66,7 @@ pub fn judge(facts: RunFacts, measurements: &[Measurement], surface: Option<&Sur
         started: facts.started,
         partial: facts.partial,
         ended_early: facts.ended_early,
+        stalled: facts.stalled,
         note: facts.note,
         host: facts.host,
         clock: facts.clock,

@@ -85,7 +85,7 @@ pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> 
     let live = Live::new(&plan, voice, interrupt.clone());
     let session = Session::new(plan.seed).giving_up_after(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
     let work = Work { session, plan: Arc::new(plan.clone()), filling, targets, harvest: SharedHarvest::default() };
-    let Ending { harvest, ended, hung } = carry_out(work, live, &identities, (voice, patience))?;
+    let Ending { harvest, ended, hung, stalled } = carry_out(work, live, &identities, (voice, patience))?;
     let Harvest { measurements, surface, .. } = harvest;
     let ended_early = match &ended {
         Ok(None) => None,
@@ -94,8 +94,20 @@ pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> 
     };
     let tool = Tool { name: "diskproof".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
     let partial = ended_early.is_some();
-    let facts =
-        RunFacts { tool, run_id, started, partial, ended_early, note, host, clock, plan: plan.clone(), targets: identities, health };
+    let facts = RunFacts {
+        tool,
+        run_id,
+        started,
+        partial,
+        ended_early,
+        stalled,
+        note,
+        host,
+        clock,
+        plan: plan.clone(),
+        targets: identities,
+        health,
+    };
     Ok(Outcome { record: judge(facts, &measurements, surface.as_ref(), expected), failure: ended.err().map(Failure::Run), hung })
 }
 

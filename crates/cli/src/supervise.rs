@@ -7,6 +7,7 @@ use crate::output::Voice;
 use crate::work::{Harvest, SharedHarvest, Work};
 use diskproof_engine::RunError;
 use diskproof_model::progress::{Control, Found, Progress, Watch};
+use diskproof_model::record::Stalled;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::format_duration;
 use diskproof_target::Pulse;
@@ -33,6 +34,8 @@ pub struct Ending {
     pub ended: Result<Option<String>, RunError>,
     /// Paths of the targets that do not answer.
     pub hung: Vec<String>,
+    /// Where they did not answer between the measured requests.
+    pub stalled: Option<Stalled>,
 }
 
 /// What the run says.
@@ -112,8 +115,9 @@ impl Vigil<'_> {
                 self.voice.say(&format!("{}: no answer for {}", self.paths().join(", "), duration(silence)));
             }
             if silence > self.stall {
+                let stalled = Some(Stalled { around: self.under_way(), lasted_ns: silence.as_nanos() as u64 });
                 let ended = ended.unwrap_or_else(|| Ok(Some(self.gave_up(silence))));
-                return self.end(ended, self.paths());
+                return Ending { stalled, ..self.end(ended, self.paths()) };
             }
         }
     }
@@ -122,16 +126,27 @@ impl Vigil<'_> {
         self.identities.iter().map(|identity| identity.path.clone()).collect()
     }
 
-    fn gave_up(&self, silence: Duration) -> String {
+    fn under_way(&self) -> String {
         let harvest = self.harvest.lock().unwrap_or_else(PoisonError::into_inner);
-        let (paths, silence) = (self.paths().join(", "), duration(silence));
-        let when = harvest.under_way.as_ref().map_or(String::new(), |name| format!(" around '{name}', between its requests,"));
-        format!("{paths} did not answer any more{when} and was given up after {silence}; see the kernel log (dmesg)")
+        harvest.under_way.clone().unwrap_or_else(|| "the first workload".to_owned())
+    }
+
+    fn gave_up(&self, silence: Duration) -> String {
+        let (paths, around, silence) = (self.paths().join(", "), self.under_way(), duration(silence));
+        format!(
+            "{paths} did not answer any more around '{around}', between its requests, and was given up after {silence}; see the kernel log (dmesg)"
+        )
     }
 
     fn end(&self, ended: Result<Option<String>, RunError>, hung: Vec<String>) -> Ending {
         let harvest = std::mem::take(&mut *self.harvest.lock().unwrap_or_else(PoisonError::into_inner));
-        Ending { harvest, ended, hung }
+        let stalled = match &ended {
+            Err(RunError::Stalled { workload, seconds, .. }) => {
+                Some(Stalled { around: workload.clone(), lasted_ns: seconds.saturating_mul(1_000_000_000) })
+            }
+            _ => None,
+        };
+        Ending { harvest, ended, hung, stalled }
     }
 }
 

@@ -64,6 +64,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         started: "2026-11-20T10:00:00Z".to_owned(),
         partial: false,
         ended_early: None,
+        stalled: None,
         note: None,
         host: HostFacts { name: "db1".to_owned(), kernel: "6.18.0".to_owned(), ..HostFacts::default() },
         clock: ClockFacts { source: "virtual".to_owned(), resolution_ns: 1, cost_ns: 0.0 },

@@ -140,7 +140,7 @@ fn check_directory(lines: usize, requests: u64, signal: Option<Signal>) {
         kill_process(Pid::from_child(&running.child), signal).unwrap();
     }
     let (page, record) = running.results();
-    assert!(record.partial && page.contains("PARTIAL") && page.contains("did not answer"), "{page}");
+    assert_hang_is_found(&record, &page);
     assert!(record.measurements.len() >= lines, "{lines}: {page}");
     let code = if signal.is_some() { 130 } else { 4 };
     patient.disk.answer_again();
@@ -175,6 +175,7 @@ fn laying_out_on_a_filesystem_that_hangs_ends() {
     patient.disk.hang();
     let (page, record) = outcome(&mut running, &patient, 4);
     assert!(record.partial && record.measurements.is_empty() && page.contains("PARTIAL"), "{page}");
+    assert!(record.findings.iter().any(|finding| finding.code == "hung"), "{page}");
     assert_eq!(names(patient.directory()), ["lost+found"]);
 }
 

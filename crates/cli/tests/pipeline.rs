@@ -121,6 +121,7 @@ fn record_of(plan: Plan) -> Record {
         started: "2026-11-20T10:00:00Z".to_owned(),
         partial: false,
         ended_early: None,
+        stalled: None,
         note: None,
         host: HostFacts { name: "db1".to_owned(), kernel: "6.18.0".to_owned(), cpus: 8, memory_bytes: 64 * GIB, ..HostFacts::default() },
         clock: ClockFacts { source: "CLOCK_MONOTONIC".to_owned(), resolution_ns: 1, cost_ns: 21.5 },

@@ -35,6 +35,9 @@ pub struct Record {
     /// Why it ended early, in a sentence with what to do; `None` when it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<String>,
+    /// Where the targets did not answer any more between the requests that are measured: while something was made ready, written back or tidied up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalled: Option<Stalled>,
     /// The user's own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -147,6 +150,15 @@ pub struct MeasurementRecord {
     pub stopped: StopReason,
     /// A one-line command of a well-known tool that shows the same figure.
     pub reproduce: String,
+}
+
+/// Targets that did not answer any more between the requests that are measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Stalled {
+    /// What was under way.
+    pub around: String,
+    /// For how long they did not answer when they were given up, in nanoseconds.
+    pub lasted_ns: u64,
 }
 
 /// The headline facts of a workload as it really ran.

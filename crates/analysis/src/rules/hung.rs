@@ -18,9 +18,20 @@ fn check(record: &Record) -> Option<Finding> {
     let surveyed = record.surface.as_ref().and_then(|surface| Some((surface, surface.hang?)));
     let told = hung().map(|(_, m, hang)| tell(record, m, hang));
     let told: Vec<String> = surveyed.iter().map(|(surface, hang)| tell_survey(record, surface, *hang)).chain(told).collect();
+    let between = record.stalled.as_ref().map(|stalled| {
+        let (paths, lasted) = (record.plan.targets.join(", "), format_duration(stalled.lasted_ns));
+        format!("{paths} did not answer for {lasted} around {}, between its requests, and was given up", stalled.around)
+    });
+    let told: Vec<String> = told.into_iter().chain(between).collect();
     if told.is_empty() {
         return None;
     }
+    let of_stall = record.stalled.iter().map(|stalled| Evidence {
+        path: "/stalled/lasted_ns".to_owned(),
+        observed: stalled.lasted_ns as f64,
+        threshold: 0.0,
+        unit: "ns".to_owned(),
+    });
     let of_survey = surveyed.iter().map(|(_, hang)| Evidence {
         path: "/surface/hang/lasted_ns".to_owned(),
         observed: hang.lasted_ns as f64,
@@ -35,7 +46,7 @@ fn check(record: &Record) -> Option<Finding> {
         code: RULE.code.to_owned(),
         severity: Severity::Failure,
         claim: format!("{}.", told.join("; ")),
-        evidence: of_survey.chain(seen).collect(),
+        evidence: of_survey.chain(seen).chain(of_stall).collect(),
         remedy: "See the kernel log (dmesg) for timeouts and resets of that time, and look at the path to the disk: cable and power, or the network and the \
                  storage system behind it (iscsiadm -m session, multipath -ll). Once it answers again, measure again; the rates of this run count the time \
                  without an answer, as the series show."
@@ -67,6 +78,7 @@ pub(super) mod tests {
     use super::*;
     use crate::healthy;
     use crate::surveyed::{self, Disk};
+    use diskproof_model::record::Stalled;
 
     pub(in crate::rules) fn spoilt() -> Record {
         healthy::spoilt("random-read-d32", |m| {
@@ -108,6 +120,15 @@ pub(super) mod tests {
         });
         let claim = check(&later).unwrap().claim;
         assert!(claim.contains("stopped answering when what random-write-d32 wrote was read back: 1 request"), "{claim}");
+    }
+
+    #[test]
+    fn a_hang_between_the_requests_is_one_too() {
+        let mut run = healthy::run();
+        run.0.stalled = Some(Stalled { around: "random-read-d32".to_owned(), lasted_ns: 45_000_000_000 });
+        let finding = check(&healthy::judge(run)).unwrap();
+        assert!(finding.claim.contains("/data did not answer for 45 s around random-read-d32, between its requests"), "{}", finding.claim);
+        assert_eq!(finding.evidence[0].path, "/stalled/lasted_ns");
     }
 
     #[test]

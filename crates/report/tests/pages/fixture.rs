@@ -332,6 +332,7 @@ pub fn healthy() -> Record {
         started: "2026-11-20T10:00:00Z".to_owned(),
         partial: false,
         ended_early: None,
+        stalled: None,
         note: None,
         host: host(),
         clock: ClockFacts { source: "CLOCK_MONOTONIC".to_owned(), resolution_ns: 1, cost_ns: 21.3 },
