@@ -22,7 +22,7 @@ const QUEUED_MIN: f64 = 0.5;
 
 /// From this share of its waits on, a worker that had time to wait found its requests done: they were carried out while it submitted them.
 const DONE_MIN: f64 = 0.9;
-/// A worker that uses more of a processor than this may find requests done because it came late.
+/// A worker that uses more of a processor than this, or would if it got one, may find requests done because it came late.
 const IDLE_SHARE: f64 = 0.5;
 
 /// Or that has waited for one for this share of what a request takes, each time on average.
@@ -82,8 +82,8 @@ fn shallow(index: usize, m: &MeasurementRecord) -> Option<Depth> {
     let workers = f64::from(m.workload.workers);
     let latency_ns = m.headline_ops().iter().map(|(_, op)| op.latency.mean).fold(f64::INFINITY, f64::min);
     let came_late = kept_waiting && m.starved.mean_wait_ns >= LATE_SHARE * latency_ns;
-    if let Some(share) = m.engine.done_before_wait.filter(|share| *share >= DONE_MIN && !came_late && m.cpu_share() < IDLE_SHARE * workers)
-    {
+    let is_idle = !came_late && m.cpu_share() + m.starved.share * workers < IDLE_SHARE * workers;
+    if let Some(share) = m.engine.done_before_wait.filter(|share| *share >= DONE_MIN && is_idle) {
         // One at a time for each.
         return Some(Depth { seen: workers, evidence: evidence(index, "engine/done_before_wait", share, DONE_MIN, "share") });
     }
@@ -135,6 +135,11 @@ pub(super) mod tests {
         assert!(finding.claim.contains("1.0 instead of 32"), "{}", finding.claim);
         assert!(finding.remedy.contains("--engine uring"), "{}", finding.remedy);
         assert_eq!((check(&aio(0.3, 0.05)), check(&aio(0.99, 0.8))), (None, None));
+        let late = healthy::spoilt("random-read-d32", |m| {
+            (m.engine.used, m.engine.done_before_wait, m.starved.share) = (EngineKind::Aio, Some(0.99), 0.6);
+            m.cpu.user_ns = m.wall_ns / 20;
+        });
+        assert_eq!(check(&late), None, "it waited for a processor, not for the disk");
     }
 
     #[test]
