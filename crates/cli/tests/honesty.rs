@@ -260,3 +260,21 @@ fn requests_that_were_carried_out_one_by_one_are_found_out() {
     assert!(one_by_one(&["--engine", "aio", "--buffered"]));
     assert!(!one_by_one(&["--engine", "aio"]) && !one_by_one(&["--engine", "sync", "--buffered"]));
 }
+
+#[test]
+fn a_disk_that_does_much_more_than_it_is_asked_is_told() {
+    if !can_run("a_disk_that_does_much_more_than_it_is_asked_is_told", &["losetup"]) {
+        return;
+    }
+    let (device, _memory) = private_loop(64 * MIB);
+    let node = device.node.to_str().unwrap();
+    let told = |flags: &[&str]| {
+        let common =
+            ["run", node, "--destroy", device.name(), "--json", "--no-history", "--rw", "randwrite", "--buffered", "--ops", "3000"];
+        claim(&Ran::from(program(common.iter().chain(flags)).output().unwrap()).record(), "amplified")
+    };
+    // Each block of 512 bytes makes the kernel read a page of eight, and write it.
+    let claim = told(&["--bs", "512"]).unwrap();
+    assert!(claim.contains("whole page"), "{claim}");
+    assert_eq!(told(&["--bs", "4k"]), None);
+}

@@ -130,7 +130,7 @@ fn a_check_of_what_was_written_that_hangs_says_how_far_it_came() {
 /// `check` on a directory, hung when this many of its lines were told, or this many requests after.
 fn check_directory(lines: usize, requests: u64, signal: Option<Signal>) {
     let patient = Patient::filesystem();
-    let words = ["check", patient.directory().to_str().unwrap(), "--time", "8s", "--size", "64M"];
+    let words = ["check", patient.directory().to_str().unwrap(), "--time", "16s", "--size", "64M"];
     let mut running = Running::start(patient.place.path(), &words, "2s");
     let steps = |running: &Running| running.told().lines().filter(|line| line.contains("/8 ")).count();
     assert!(eventually(|| steps(&running) >= lines), "{}", running.told());
@@ -187,7 +187,7 @@ fn a_record_that_cannot_be_saved_is_printed_and_saved_elsewhere() {
     let (patient, healthy) = (Patient::filesystem(), Patient::file());
     let lost = patient.directory().join("lost.json");
     let history = patient.directory().join("history.db");
-    let words = ["run", healthy.path().to_str().unwrap(), "--time", "4s", "-o", lost.to_str().unwrap()];
+    let words = ["run", healthy.path().to_str().unwrap(), "--time", "10s", "-o", lost.to_str().unwrap()];
     let mut running = Running::start_with(healthy.place.path(), &words, "2s", |command| command.env("DISKPROOF_HISTORY", &history));
     healthy.after(100);
     patient.disk.hang();
@@ -249,4 +249,36 @@ fn the_second_ctrl_c_ends_at_once_what_hangs() {
 /// Whether the main thread of a process is over.
 fn has_ended(process: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{process}/status")).is_ok_and(|status| status.lines().any(|line| line.starts_with("State:\tZ")))
+}
+
+#[test]
+fn a_check_of_what_was_written_that_is_interrupted_says_how_far_it_came() {
+    if !can_run("a_check_of_what_was_written_that_is_interrupted_says_how_far_it_came", &NEEDED) {
+        return;
+    }
+    let patient = Patient::spare_device();
+    let target = patient.path().to_str().unwrap();
+    let words =
+        ["run", target, "--destroy", patient.name(), "--rw", "randwrite", "--bs", "4k", "--depth", "8", "--verify", "--ops", "8000"];
+    let mut running = Running::start(patient.place.path(), &[&words[..], &["--warmup", "0s"]].concat(), "10m");
+    assert!(eventually(|| patient.disk.stats().writes >= 8000));
+    let before = patient.disk.stats().reads;
+    assert!(eventually(|| patient.disk.stats().reads > before), "{}", running.told());
+    // It stands still until the signal is heard, on a machine however slow.
+    patient.disk.hang();
+    kill_process(Pid::from_child(&running.child), Signal::INT).unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let (page, record) = outcome_of(&mut running, &patient);
+    let m = &record.measurements[0];
+    let verify = m.verify.as_ref().unwrap();
+    assert!(verify.blocks < verify.blocks_written.unwrap() && m.hang.is_none(), "{verify:?}");
+    assert!(m.stopped == StopReason::Interrupted && page.contains("as the check was cut short"), "{page}");
+}
+
+/// The page and the record of a run that was interrupted and goes on to its end as soon as the disk answers again.
+fn outcome_of(running: &mut Running, patient: &Patient) -> (String, Record) {
+    patient.disk.answer_again();
+    let results = running.results();
+    assert_eq!(running.child.wait().unwrap().code(), Some(130), "{}", running.told());
+    results
 }

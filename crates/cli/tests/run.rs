@@ -157,6 +157,7 @@ fn what_was_written_is_verified() {
         let record = record(&[here.path()], &[flags, &["--ops", "200", "--verify"]].concat());
         let verify = record.measurements[0].verify.as_ref().expect("it was read back");
         assert!(verify.blocks > 0 && verify.bad_blocks == 0, "{flags:?}: {verify:?}");
+        assert_eq!(verify.blocks_written, Some(verify.blocks), "all of them");
     }
 }
 
