@@ -64,6 +64,21 @@ fn operations_and_bytes_are_counted_exactly() {
 }
 
 #[test]
+fn more_aio_requests_than_the_machine_gives_are_refused_with_their_sysctl() {
+    let here = place();
+    let most: u64 = std::fs::read_to_string("/proc/sys/fs/aio-max-nr").unwrap().trim().parse().unwrap();
+    let jobs = most / 4096 + 1;
+    if jobs > 64 {
+        eprintln!("SKIPPED: more_aio_requests_than_the_machine_gives_are_refused_with_their_sysctl: fs.aio-max-nr below 262144");
+        return;
+    }
+    let (jobs, load) = (jobs.to_string(), ["--bs", "512", "--depth", "4096", "--size", "64M", "--ops", "1000", "--jobs"]);
+    let ran = run_on(&[here.path()], &[&load[..], &[&jobs, "--engine", "aio"]].concat());
+    assert!(ran.code == Some(4) && ran.err.contains("fs.aio-max-nr") && ran.err.contains("--engine auto"), "{}", ran.err);
+    assert_eq!(names(here.path()), [""; 0]);
+}
+
+#[test]
 fn syncs_follow_the_writes_they_should() {
     let here = place();
     let commits = record(&[here.path()], &["--rw", "write", "--fdatasync", "1", "--ops", "20"]);

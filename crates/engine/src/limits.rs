@@ -13,6 +13,12 @@ pub fn largest_block(workload: &Workload) -> u32 {
     workload.block_mix.iter().map(|share| share.block_bytes).fold(workload.block_bytes, u32::max)
 }
 
+/// Requests of a group in flight on so many targets together.
+pub fn in_flight_max(group: Group<'_>, targets: usize) -> u64 {
+    let of_each: u64 = group.workloads.iter().map(|workload| u64::from(workload.workers) * u64::from(workload.depth)).sum();
+    of_each.saturating_mul(targets as u64)
+}
+
 /// Threads of each worker: an interface that does one request at a time gets its depth from them.
 pub fn threads_per_worker(workload: &Workload, kind: EngineKind) -> u32 {
     if matches!(kind, EngineKind::Sync | EngineKind::Mmap) { workload.depth } else { 1 }

@@ -8,7 +8,7 @@ use crate::crew::{Crew, Post};
 use crate::failure::RunError;
 use crate::hang::{STALL_NS, join};
 use crate::ledger::{BLOCKS_MAX, Ledger};
-use crate::limits::{largest_block, parts_of};
+use crate::limits::{in_flight_max, largest_block, parts_of};
 use crate::pattern::Extent;
 use crate::select::{Selection, select};
 use crate::spawn::Start;
@@ -71,7 +71,9 @@ impl Session {
     /// Runs one workload on all targets at the same time. One measurement per target, in order.
     pub fn run(&self, workload: &Workload, targets: &mut [OpenTarget], watch: &mut dyn Watch) -> Result<Vec<Measurement>, RunError> {
         let group = Group::alone(workload);
-        let prepared = targets.iter_mut().map(|target| self.prepare(workload, target, watch)).collect::<Result<Vec<_>, _>>()?;
+        let in_flight_max = in_flight_max(group, targets.len());
+        let prepared =
+            targets.iter_mut().map(|target| self.prepare(workload, target, in_flight_max, watch)).collect::<Result<Vec<_>, _>>()?;
         let opens: Vec<&OpenTarget> = targets.iter().collect();
         let measurements = self.measure(group, &opens, &prepared, Phase::Measure, watch)?;
         if workload.layout == Layout::Provides {
@@ -97,12 +99,12 @@ impl Session {
         // How the page cache is treated and what is to be read ahead belong to the description of an open file.
         let others = group.workloads[1..].iter().map(|_| targets.iter().map(OpenTarget::again).collect::<Result<Vec<_>, _>>());
         let mut others = others.collect::<Result<Vec<_>, _>>()?;
-        let mut prepared = Vec::new();
+        let (mut prepared, in_flight_max) = (Vec::new(), in_flight_max(group, targets.len()));
         for (workload, targets) in
             group.workloads.iter().zip(std::iter::once(&mut *targets).chain(others.iter_mut().map(Vec::as_mut_slice)))
         {
             for target in targets {
-                prepared.push(self.prepare(workload, target, watch)?);
+                prepared.push(self.prepare(workload, target, in_flight_max, watch)?);
             }
         }
         for target in 0..targets.len() {
@@ -129,8 +131,8 @@ impl Session {
         let upto_bytes = upto_bytes.next_multiple_of(LAYOUT_UNIT_BYTES).min(target.capacity_bytes().max(upto_bytes));
         let workload = layout_workload(from, upto_bytes - from, time_ns);
         let targets = std::slice::from_mut(target);
-        let prepared = self.prepare(&workload, &mut targets[0], watch)?;
         let group = Group::alone(&workload);
+        let prepared = self.prepare(&workload, &mut targets[0], in_flight_max(group, 1), watch)?;
         let measurements = self.measure(group, &[&targets[0]], &[prepared], Phase::Layout, watch)?;
         if let Some(hang) = measurements[0].hang {
             let path = targets[0].identity().path.clone();
@@ -145,7 +147,13 @@ impl Session {
         Ok(if measurements[0].stopped == StopReason::Interrupted { Control::Interrupt } else { Control::Continue })
     }
 
-    fn prepare(&self, workload: &Workload, target: &mut OpenTarget, watch: &mut dyn Watch) -> Result<Prepared, RunError> {
+    fn prepare(
+        &self,
+        workload: &Workload,
+        target: &mut OpenTarget,
+        in_flight_max: u64,
+        watch: &mut dyn Watch,
+    ) -> Result<Prepared, RunError> {
         let path = || target.identity().path.clone();
         if workload.writes() && !target.is_writable() {
             return Err(RunError::ReadOnly { path: path(), workload: workload.name.clone() });
@@ -172,7 +180,7 @@ impl Session {
             target.advise_random()
         }
         let unwritten_bytes = if workload.reads() { target.unwritten_bytes(extent.start, extent.length) } else { None };
-        let selection = select(workload, cache.used, target)?;
+        let selection = select(workload, cache.used, target, in_flight_max)?;
         let parts = parts_of(workload, selection.kind);
         if extent.length / u64::from(block_bytes) < parts {
             let path = target.identity().path.clone();

@@ -14,6 +14,7 @@ use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
 use diskproof_target::OpenTarget;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 
 /// The interface chosen, and those refused before it.
 #[derive(Debug, Clone)]
@@ -27,8 +28,8 @@ pub struct Selection {
     pub punted: Option<bool>,
 }
 
-/// Chooses for one workload on one target.
-pub fn select(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> Result<Selection, RunError> {
+/// Chooses for one workload on one target, where up to `in_flight_max` requests are in flight on all targets, of all that runs at the same time.
+pub fn select(workload: &Workload, cache: CachePolicy, target: &OpenTarget, in_flight_max: u64) -> Result<Selection, RunError> {
     let candidates: &[EngineKind] = match workload.engine {
         EngineChoice::Fixed(kind) => &[kind],
         // pread at depth 1 costs a quarter of a round through a ring.
@@ -37,13 +38,19 @@ pub fn select(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> R
         // Buffered Linux AIO blocks in the submission: no depth at all.
         EngineChoice::Auto => &[EngineKind::Uring, EngineKind::Sync],
     };
+    let aio_fits = in_flight_max <= aio_left(Path::new(AIO_LIMITS));
     let mut fallbacks = Vec::new();
     for &kind in candidates {
-        match try_out(kind, workload, cache, target) {
+        let tried = match kind {
+            EngineKind::Aio if !aio_fits => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
+            _ => try_out(kind, workload, cache, target),
+        };
+        match tried {
             Ok(()) => {
                 let punted = if kind == EngineKind::Uring { punted(workload, target) } else { None };
                 if punted == Some(true)
                     && candidates.contains(&EngineKind::Aio)
+                    && aio_fits
                     && let Some(why) = aio_is_faster(workload, cache, target)
                 {
                     fallbacks.push(Fallback { from: EngineKind::Uring, cause: FallbackCause::Slower, why });
@@ -76,9 +83,10 @@ fn refused(from: EngineKind, error: &io::Error) -> Fallback {
             (FallbackCause::Missing, format!("this kernel has no {name}, or one from before Linux 5.11 ({errno})"))
         }
         Some(libc::ENOSYS) => (FallbackCause::Missing, format!("this kernel has no {name} ({errno})")),
-        Some(libc::EAGAIN) if from == EngineKind::Aio => {
-            (FallbackCause::Exhausted, format!("no AIO contexts are left ({errno}): see fs.aio-max-nr"))
-        }
+        Some(libc::EAGAIN) if from == EngineKind::Aio => (
+            FallbackCause::Exhausted,
+            format!("fewer AIO requests are left on this machine than that takes ({errno}): see fs.aio-max-nr and fs.aio-nr"),
+        ),
         // io_uring_setup(2): locked memory on kernels before 5.12, and descriptors.
         Some(libc::ENOMEM | libc::EMFILE | libc::ENFILE) => {
             (FallbackCause::Exhausted, format!("{name} found no memory or descriptors left ({setup}: {errno})"))
@@ -86,6 +94,18 @@ fn refused(from: EngineKind, error: &io::Error) -> Fallback {
         _ => (FallbackCause::Unusable, format!("{name} does not work on this target ({setup}: {errno})")),
     };
     Fallback { from, cause, why }
+}
+
+/// Where the kernel tells how many requests all AIO contexts may have, and have (Documentation/admin-guide/sysctl/fs.rst).
+const AIO_LIMITS: &str = "/proc/sys/fs";
+
+/// Requests that AIO contexts of this machine may still be made for: databases take theirs from the same stock. Without end where nothing tells.
+fn aio_left(limits: &Path) -> u64 {
+    let number = |name: &str| std::fs::read_to_string(limits.join(name)).ok()?.trim().parse::<u64>().ok();
+    match (number("aio-max-nr"), number("aio-nr")) {
+        (Some(most), Some(taken)) => most.saturating_sub(taken),
+        _ => u64::MAX,
+    }
 }
 
 /// Sets the interface up and, where there is data to read, reads one block through it.
@@ -194,6 +214,16 @@ mod tests {
         assert_eq!(cause(EngineKind::Aio, libc::EAGAIN), FallbackCause::Exhausted);
         assert_eq!(cause(EngineKind::Uring, libc::EAGAIN), FallbackCause::Unusable);
         assert_eq!(cause(EngineKind::Aio, libc::EINVAL), FallbackCause::Unusable);
+    }
+
+    #[test]
+    fn aio_requests_of_others_are_taken_from_what_is_left() {
+        let limits = tempfile::tempdir().unwrap();
+        assert_eq!(aio_left(limits.path()), u64::MAX);
+        std::fs::write(limits.path().join("aio-max-nr"), "65536\n").unwrap();
+        std::fs::write(limits.path().join("aio-nr"), "10000\n").unwrap();
+        assert_eq!(aio_left(limits.path()), 55_536);
+        assert!(aio_left(Path::new(AIO_LIMITS)) < u64::MAX, "Linux tells");
     }
 
     #[test]

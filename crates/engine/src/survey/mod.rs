@@ -17,10 +17,12 @@ use crate::clock::{Clock as _, MonotonicClock, WorkerClock};
 use crate::crew::{TICK, worker_error};
 use crate::failure::RunError;
 use crate::hang::PATIENCE_WITHOUT_END;
+use crate::limits::in_flight_max;
 use crate::pattern::Extent;
 use crate::run::{Session, extent_of, set_cache};
 use crate::select::select;
 use curve::{STREAM_DEPTH, STREAM_REQUEST_MAX};
+use diskproof_model::group::Group;
 use diskproof_model::measurement::{ByteCount, CacheUse, Hang, OpKind};
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
@@ -152,7 +154,9 @@ impl Session {
             ..Workload::named(SURVEY)
         };
         let cache = set_cache(&streaming, target)?;
-        let selected = |workload: &Workload| select(workload, cache.used, target).map(|selection| selection.kind);
+        let selected = |workload: &Workload| {
+            select(workload, cache.used, target, in_flight_max(Group::alone(workload), 1)).map(|selection| selection.kind)
+        };
         let stream = selected(&streaming)?;
         let single = selected(&Workload { depth: 1, block_bytes: target.alignment_bytes(), ..streaming.clone() })?;
         let ground = ground(survey, target, cache.used, self.seed, stream);
