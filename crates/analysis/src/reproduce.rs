@@ -6,7 +6,6 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, Distribution, EngineKind, Layout, Span, SyncCall, SyncPolicy, Workload, Zone};
 use diskproof_model::record::WorkloadRecord;
 use diskproof_model::shell::quoted;
-use diskproof_model::submission::group_of;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 
@@ -169,11 +168,6 @@ fn queue(w: &WorkloadRecord) -> Vec<String> {
     words.push(format!("--numjobs={}", jobs(w)));
     if jobs(w) > 1 {
         words.push("--thread".to_owned());
-    }
-    // The kernel makes one request of neighbours that come in one call; one by one they stay apart.
-    let (is_ordered, group) = (!matches!(w.access, Access::Random { .. } | Access::Zoned { .. }), group_of(w.depth));
-    if is_ordered && !is_blocking(w.engine) && group > 1 {
-        words.push(format!("--iodepth_batch_submit={group}"));
     }
     words
 }

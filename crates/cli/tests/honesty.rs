@@ -55,9 +55,10 @@ fn a_loop_device_through_the_page_cache_is_found_out() {
 }
 
 /// Sectors that a loop device was asked to read.
-fn sectors_read(device: &Loop) -> u64 {
+/// A number of the kernel's line on a device: 1 is reads merged, 2 sectors read.
+fn counted(device: &Loop, place: usize) -> u64 {
     let stat = std::fs::read_to_string(format!("/sys/block/{}/stat", device.name())).unwrap();
-    stat.split_ascii_whitespace().nth(2).unwrap().parse().unwrap()
+    stat.split_ascii_whitespace().nth(place).unwrap().parse().unwrap()
 }
 
 /// The page cache is emptied behind sequential reads, not before them: what the kernel has read ahead is used. With all of it dropped every 10 ms the disk
@@ -73,15 +74,34 @@ fn what_was_read_ahead_is_not_read_again() {
     std::fs::write(format!("/sys/block/{}/queue/read_ahead_kb", device.name()), "8192").unwrap();
     let device_path = device.node.to_str().unwrap();
     for (engine, jobs) in [("sync", 1), ("uring", 1), ("sync", 4), ("uring", 4)] {
-        let before = sectors_read(&device);
+        let before = counted(&device, 2);
         let flags = ["--rw", "read", "--bs", "8k", "--buffered", "--engine", engine, "--jobs", &jobs.to_string(), "--time", "1s", "--json"];
         let ran = program::run(["run", device_path].iter().chain(&flags));
         assert_eq!(ran.code, Some(0), "{}", ran.err);
-        let (read, asked) = ((sectors_read(&device) - before) * 512, ran.record().measurements[0].asked.read_bytes);
+        let (read, asked) = ((counted(&device, 2) - before) * 512, ran.record().measurements[0].asked.read_bytes);
         // At the end each worker has one window before it and the next on its way, both doubled by the advice. Less would be wrong, too: what was read
         // once must not answer the next lap from memory.
         let ahead = jobs * 4 * 8 * MIB;
         assert!(read > asked / 10 * 9 && read < asked / 10 * 12 + ahead, "{engine}, {jobs} jobs: {read} bytes read for {asked} asked");
+    }
+}
+
+/// The kernel makes one request of neighbours that come in one call, and the rate would be a multiple of what the disk does.
+#[test]
+fn neighbours_reach_the_disk_one_by_one() {
+    if !can_run("neighbours_reach_the_disk_one_by_one", &["losetup"]) {
+        return;
+    }
+    let (device, _memory) = private_loop(64 * MIB);
+    // A scheduler may merge what it has to hold back; that is its own matter, and fio's, too.
+    std::fs::write(format!("/sys/block/{}/queue/scheduler", device.name()), "none").unwrap();
+    for (engine, walk) in [("uring", &["--depth", "32"][..]), ("aio", &["--depth", "32"]), ("uring", &["--depth", "32", "--backward"])] {
+        let before = counted(&device, 1);
+        let flags = ["--rw", "read", "--bs", "4k", "--engine", engine, "--ops", "4000", "--json", "--quiet"];
+        let ran = program::run(["run", device.node.to_str().unwrap()].iter().chain(&flags).chain(walk));
+        assert_eq!((ran.code, ran.record().measurements[0].asked.read_bytes), (Some(0), 4000 * 4096), "{}", ran.err);
+        let merged = counted(&device, 1) - before;
+        assert!(merged < 40, "{engine} {walk:?}: {merged} of 4000 reads were merged");
     }
 }
 

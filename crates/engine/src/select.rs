@@ -3,7 +3,7 @@
 
 use crate::backend::aio::AioBackend;
 use crate::backend::uring::{RingShape, UringBackend};
-use crate::backend::{Backend, Op, Patience, Request};
+use crate::backend::{Backend, Op, Patience, Request, Submission};
 use crate::buffers::Buffers;
 use crate::failure::RunError;
 use crate::pattern::Extent;
@@ -115,10 +115,10 @@ fn try_out(kind: EngineKind, workload: &Workload, cache: CachePolicy, target: &O
     let readable = workload.reads() && target.usable_bytes() >= u64::from(block);
     match kind {
         EngineKind::Uring => {
-            let shape = RingShape { depth: 1, cache };
+            let shape = RingShape { depth: 1, cache, submission: Submission::InGroups };
             read_one(UringBackend::new(fd()?, Buffers::new(1, block as usize)?, shape)?, block, readable)
         }
-        EngineKind::Aio => read_one(AioBackend::new(fd()?, Buffers::new(1, block as usize)?, 1)?, block, readable),
+        EngineKind::Aio => read_one(AioBackend::new(fd()?, Buffers::new(1, block as usize)?, 1, Submission::InGroups)?, block, readable),
         EngineKind::Sync | EngineKind::Mmap | EngineKind::Null => Ok(()),
     }
 }
@@ -190,9 +190,9 @@ fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -
     let reads = random_reads(workload);
     let buffers = || Buffers::new(depth as usize, block as usize);
     let fd = || target.fd().try_clone_to_owned();
-    let shape = RingShape { depth, cache };
+    let shape = RingShape { depth, cache, submission: Submission::InGroups };
     let by_uring = || rate(UringBackend::new(fd().ok()?, buffers().ok()?, shape).ok()?, &reads, extent);
-    let by_aio = || rate(AioBackend::new(fd().ok()?, buffers().ok()?, depth).ok()?, &reads, extent);
+    let by_aio = || rate(AioBackend::new(fd().ok()?, buffers().ok()?, depth, Submission::InGroups).ok()?, &reads, extent);
     let (uring, aio) = best_of_each(by_uring, by_aio)?;
     (aio > uring * TRIAL_GAIN).then(|| {
         format!(

@@ -2,12 +2,12 @@
 #![allow(unsafe_code)]
 
 use crate::allowance::Allowance;
-use crate::backend::Backend;
 use crate::backend::aio::AioBackend;
 use crate::backend::mmap::{MmapBackend, Order, Protection};
 use crate::backend::null::NullBackend;
 use crate::backend::sync::SyncBackend;
 use crate::backend::uring::{RingShape, UringBackend};
+use crate::backend::{Backend, Submission};
 use crate::buffers::Buffers;
 use crate::clock::{Clock, WorkerClock};
 use crate::failure::Panicked;
@@ -145,15 +145,16 @@ fn work(orders: Orders, fd: OwnedFd, start: &Receiver<Start>, reports: &Sender<R
     let largest = orders.workload.block_mix.iter().map(|share| share.block_bytes).fold(orders.workload.block_bytes, u32::max);
     let mut buffers = Buffers::new((orders.depth + shift) as usize, largest as usize)?;
     buffers.fill_random(&mut Random::new(orders.seed, !orders.stream));
+    let submission = Submission::of(&orders.workload.access, orders.cache);
     match orders.kind {
         EngineKind::Uring => {
-            let shape = RingShape { depth: orders.depth, cache: orders.cache };
+            let shape = RingShape { depth: orders.depth, cache: orders.cache, submission };
             let backend = UringBackend::new(fd, buffers, shape)?;
             let features = backend.features().to_vec();
             drive(orders, backend, features, start, reports)
         }
         EngineKind::Aio => {
-            let backend = AioBackend::new(fd, buffers, orders.depth)?;
+            let backend = AioBackend::new(fd, buffers, orders.depth, submission)?;
             drive(orders, backend, Vec::new(), start, reports)
         }
         EngineKind::Sync => drive(orders, SyncBackend::new(fd, buffers), Vec::new(), start, reports),

@@ -15,7 +15,6 @@ pub mod record;
 pub mod saved;
 pub mod series;
 pub mod shell;
-pub mod submission;
 pub mod summary;
 pub mod surface;
 pub mod target;

@@ -1,7 +1,7 @@
 //! Linux native AIO by raw system calls (io_setup(2), io_submit(2), io_getevents(2)). Asynchronous only with O_DIRECT.
 #![allow(unsafe_code)]
 
-use super::{Backend, Grouping, LOOK_UP_NS, Op, Patience, Request, advise_dontneed, sync::sync, sync::write_back};
+use super::{Backend, Grouping, LOOK_UP_NS, Op, Patience, Request, Submission, advise_dontneed, sync::sync, sync::write_back};
 use crate::buffers::Buffers;
 use crate::pattern::Extent;
 use diskproof_model::plan::SyncCall;
@@ -95,7 +95,7 @@ pub struct AioBackend {
 
 impl AioBackend {
     /// For up to `depth` requests in flight.
-    pub fn new(fd: OwnedFd, buffers: Buffers, depth: u32) -> io::Result<Self> {
+    pub fn new(fd: OwnedFd, buffers: Buffers, depth: u32, submission: Submission) -> io::Result<Self> {
         let mut context: u64 = 0;
         // SAFETY: io_setup writes the context id to the address given.
         if unsafe { libc::syscall(libc::SYS_io_setup, depth as libc::c_long, &raw mut context) } < 0 {
@@ -103,7 +103,7 @@ impl AioBackend {
         }
         let number = fd.as_raw_fd() as u32;
         let iocbs = (0..u64::from(depth)).map(|slot| Iocb { data: slot, fd: number, ..Iocb::default() }).collect();
-        let (grouping, depth) = (Grouping::of(depth), depth as usize);
+        let (grouping, depth) = (Grouping::of(depth, submission), depth as usize);
         Ok(Self {
             fd,
             context,
@@ -330,7 +330,7 @@ mod tests {
 
     /// Syncs by turns of both kinds through all slots of `depth`: how many the kernel took, and what came of each.
     fn sync_all(fd: OwnedFd, depth: u32) -> (usize, Vec<(u32, i32)>) {
-        let mut backend = AioBackend::new(fd, Buffers::new(depth as usize, 4096).unwrap(), depth).unwrap();
+        let mut backend = AioBackend::new(fd, Buffers::new(depth as usize, 4096).unwrap(), depth, Submission::InGroups).unwrap();
         let calls = [SyncCall::Fsync, SyncCall::Fdatasync];
         let mut requests = (0..depth).map(|slot| {
             let op = Op::Sync(calls[slot as usize % 2]);

@@ -3,6 +3,7 @@
 
 pub mod aio;
 mod fault;
+mod grouping;
 pub mod mmap;
 pub mod null;
 mod ring;
@@ -12,7 +13,8 @@ pub mod uring;
 use crate::buffers::Buffers;
 use crate::pattern::Extent;
 use diskproof_model::plan::SyncCall;
-use diskproof_model::submission::group_of;
+use grouping::Grouping;
+pub use grouping::Submission;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
@@ -84,34 +86,6 @@ pub trait Backend {
 
     /// Takes a piece of the target, or all of it, out of the page cache, for buffered runs: what is mapped is unmapped first.
     fn drop_cache(&mut self, _piece: Option<Extent>) {}
-}
-
-/// How many requests go to the kernel in one call. Where the kernel completes them within that call (page cache, RAM disks by AIO) nothing is gained by
-/// several calls, and each costs CPU time; elsewhere the queue must not move in one convoy.
-#[derive(Debug, Clone, Copy)]
-struct Grouping {
-    depth: u32,
-    now: u32,
-}
-
-impl Grouping {
-    fn of(depth: u32) -> Self {
-        Self { depth, now: group_of(depth) }
-    }
-
-    /// Requests that the next call should carry.
-    #[inline(always)]
-    fn size(&self) -> u32 {
-        self.now
-    }
-
-    /// Learns from a call that carried `sent` requests, after which `done` completions were there.
-    #[inline(always)]
-    fn learn(&mut self, sent: u32, done: u32) {
-        if sent >= self.now.min(self.depth) {
-            self.now = if done >= sent { self.depth } else { group_of(self.depth) };
-        }
-    }
 }
 
 /// The kernel leaves pages at the edges alone that are not wholly inside.

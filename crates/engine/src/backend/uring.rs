@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::ring::{Entry, Ring};
-use super::{Backend, Grouping, LOOK_UP_NS, Op, Patience, Request, advise_dontneed};
+use super::{Backend, Grouping, LOOK_UP_NS, Op, Patience, Request, Submission, advise_dontneed};
 use crate::buffers::Buffers;
 use crate::pattern::Extent;
 use diskproof_model::plan::{CachePolicy, SyncCall};
@@ -127,6 +127,8 @@ pub struct RingShape {
     pub depth: u32,
     /// Whether the page cache takes part: registered buffers make buffered I/O slower (the kernel copies through a bio_vec iterator).
     pub cache: CachePolicy,
+    /// How many go in one call.
+    pub submission: Submission,
 }
 
 /// The ring with the best flags that this kernel takes, and their names. Must be made by the thread that will use it.
@@ -173,7 +175,7 @@ impl UringBackend {
             fd,
             look_up: Box::new(LookUp { seconds: 0, nanoseconds: LOOK_UP_NS as i64 }),
             look_up_armed: false,
-            grouping: Grouping::of(shape.depth),
+            grouping: Grouping::of(shape.depth, shape.submission),
             features,
         })
     }
@@ -293,7 +295,7 @@ mod tests {
     fn polling_alone_brings_completions() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(4096).unwrap();
-        let shape = RingShape { depth: 1, cache: CachePolicy::Cached };
+        let shape = RingShape { depth: 1, cache: CachePolicy::Cached, submission: Submission::InGroups };
         let fd = file.as_fd().try_clone_to_owned().unwrap();
         let Ok(mut backend) = UringBackend::new(fd, Buffers::new(1, 4096).unwrap(), shape) else {
             eprintln!("SKIPPED: polling_alone_brings_completions: io_uring is blocked");
@@ -313,7 +315,7 @@ mod tests {
     #[test]
     fn buffers_stay_where_they_are_while_the_kernel_may_write_into_them() {
         let (read, _write) = std::io::pipe().unwrap();
-        let shape = RingShape { depth: 1, cache: CachePolicy::Cached };
+        let shape = RingShape { depth: 1, cache: CachePolicy::Cached, submission: Submission::InGroups };
         let Ok(mut backend) = UringBackend::new(read.into(), Buffers::new(1, 4096).unwrap(), shape) else {
             eprintln!("SKIPPED: buffers_stay_where_they_are_while_the_kernel_may_write_into_them: io_uring is blocked");
             return;
@@ -333,7 +335,7 @@ mod tests {
         assert_eq!(size_of::<Entry>(), 64);
         let file = tempfile::tempfile().unwrap();
         let buffers = Buffers::new(4, 8192).unwrap();
-        let shape = RingShape { depth: 2, cache: CachePolicy::Direct };
+        let shape = RingShape { depth: 2, cache: CachePolicy::Direct, submission: Submission::InGroups };
         let Ok(mut backend) = UringBackend::new(file.as_fd().try_clone_to_owned().unwrap(), buffers, shape) else {
             eprintln!("SKIPPED: an_entry_that_is_used_again_says_what_a_new_one_would: io_uring is blocked");
             return;

@@ -4,7 +4,7 @@ use crate::backend::aio::AioBackend;
 use crate::backend::null::NullBackend;
 use crate::backend::sync::SyncBackend;
 use crate::backend::uring::{RingShape, UringBackend};
-use crate::backend::{Backend, Patience, Request};
+use crate::backend::{Backend, Patience, Request, Submission};
 use crate::buffers::Buffers;
 use crate::pattern::Extent;
 use crate::random::Random;
@@ -44,10 +44,10 @@ impl Route {
         buffers.fill_random(&mut Random::new(load.seed, WRITTEN_STREAM));
         Ok(match kind {
             EngineKind::Uring => {
-                let shape = RingShape { depth: load.depth, cache: load.cache };
+                let shape = RingShape { depth: load.depth, cache: load.cache, submission: Submission::InGroups };
                 Self::Uring(Box::new(UringBackend::new(fd, buffers, shape)?))
             }
-            EngineKind::Aio => Self::Aio(AioBackend::new(fd, buffers, load.depth)?),
+            EngineKind::Aio => Self::Aio(AioBackend::new(fd, buffers, load.depth, Submission::InGroups)?),
             EngineKind::Null => Self::Null(NullBackend::new(buffers, load.depth as usize)),
             // A mapping is refused before.
             EngineKind::Sync | EngineKind::Mmap => Self::Sync(SyncBackend::new(fd, buffers)),
