@@ -1,5 +1,5 @@
-//! Thresholds that a user sets on the command line: `random-read-d32.iops>=5000`. Read, and held against a record.
-//! Knows the words of records, not which workloads a command runs.
+//! Thresholds that a user sets on the command line: `random-read-d32.iops>=5000`. Read, and held
+//! against a record. Knows the words of records, not which workloads a command runs.
 
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Expectation, LatencySummary, MeasurementRecord, OpRecord, Record};
@@ -157,11 +157,15 @@ pub struct Expected {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpectError {
     /// No comparison.
-    #[error("'{0}' compares nothing; write WORKLOAD.METRIC>=VALUE with >=, <=, > or <, such as random-read-d32.iops>=5000")]
+    #[error(
+        "'{0}' compares nothing; write WORKLOAD.METRIC>=VALUE with >=, <=, > or <, such as \
+         random-read-d32.iops>=5000"
+    )]
     Relation(String),
     /// No known metric.
     #[error(
-        "'{0}' names no metric; write WORKLOAD.METRIC or WORKLOAD.read.METRIC with one of iops, throughput, mean, p50, p90, p99, p99.9, p99.99, max, cpu"
+        "'{0}' names no metric; write WORKLOAD.METRIC or WORKLOAD.read.METRIC with one of iops, \
+         throughput, mean, p50, p90, p99, p99.9, p99.99, max, cpu"
     )]
     Metric(String),
     /// CPU time of one kind of operation.
@@ -182,14 +186,26 @@ impl FromStr for Expected {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
-        let (figure, relation, value) = Relation::split(text).ok_or_else(|| ExpectError::Relation(text.to_owned()))?;
+        let (figure, relation, value) =
+            Relation::split(text).ok_or_else(|| ExpectError::Relation(text.to_owned()))?;
         if let Some((_, step, metric)) = SURFACE.into_iter().find(|(name, ..)| *name == figure) {
             let threshold = threshold(metric, value)?;
-            return Ok(Self { expression: text.to_owned(), workload: step.as_str().to_owned(), op: None, metric, relation, threshold });
+            return Ok(Self {
+                expression: text.to_owned(),
+                workload: step.as_str().to_owned(),
+                op: None,
+                metric,
+                relation,
+                threshold,
+            });
         }
-        let metric = METRICS.iter().find_map(|(name, metric)| Some((figure.strip_suffix(name)?.strip_suffix('.')?, *metric)));
+        let metric = METRICS.iter().find_map(|(name, metric)| {
+            Some((figure.strip_suffix(name)?.strip_suffix('.')?, *metric))
+        });
         let (place, metric) = metric.ok_or_else(|| ExpectError::Metric(figure.to_owned()))?;
-        let op = OPS.into_iter().find_map(|op| Some((place.strip_suffix(op.as_str())?.strip_suffix('.')?, op)));
+        let op = OPS
+            .into_iter()
+            .find_map(|op| Some((place.strip_suffix(op.as_str())?.strip_suffix('.')?, op)));
         let (workload, op) = op.map_or((place, None), |(workload, op)| (workload, Some(op)));
         if workload.is_empty() {
             return Err(ExpectError::Metric(figure.to_owned()));
@@ -198,54 +214,106 @@ impl FromStr for Expected {
             return Err(ExpectError::CpuOfOp(figure.to_owned()));
         }
         let threshold = threshold(metric, value)?;
-        Ok(Self { expression: text.to_owned(), workload: workload.to_owned(), op, metric, relation, threshold })
+        Ok(Self {
+            expression: text.to_owned(),
+            workload: workload.to_owned(),
+            op,
+            metric,
+            relation,
+            threshold,
+        })
     }
 }
 
 fn threshold(metric: Metric, value: &str) -> Result<f64, ExpectError> {
     let (threshold, what) = match metric {
-        Metric::Iops => (number(value), "a number of operations per second; write it plainly, such as 5000"),
+        Metric::Iops => (
+            number(value),
+            "a number of operations per second; write it plainly, such as 5000",
+        ),
         Metric::Throughput | Metric::RateAverage | Metric::RateMin | Metric::RateMax => {
-            let bytes = value.strip_suffix("/s").and_then(|size| units::parse_size(size).ok());
-            (bytes.map(|b| b as f64), "a throughput; write it per second, such as 200MB/s or 1.5GiB/s")
+            let bytes = value
+                .strip_suffix("/s")
+                .and_then(|size| units::parse_size(size).ok());
+            (
+                bytes.map(|b| b as f64),
+                "a throughput; write it per second, such as 200MB/s or 1.5GiB/s",
+            )
         }
-        Metric::Cpu => (value.strip_suffix('%').and_then(number), "a share of one CPU; write it in percent, such as 50%"),
+        Metric::Cpu => (
+            value.strip_suffix('%').and_then(number),
+            "a share of one CPU; write it in percent, such as 50%",
+        ),
         _ => {
             // A bare number would be seconds, which nobody means for a latency.
-            let ns = Some(value).filter(|v| v.ends_with(char::is_alphabetic)).and_then(|v| units::parse_duration(v).ok());
-            (ns.map(|ns| ns as f64), "a latency; write it with ns, us, ms or s, such as 200us or 5ms")
+            let ns = Some(value)
+                .filter(|v| v.ends_with(char::is_alphabetic))
+                .and_then(|v| units::parse_duration(v).ok());
+            (
+                ns.map(|ns| ns as f64),
+                "a latency; write it with ns, us, ms or s, such as 200us or 5ms",
+            )
         }
     };
-    threshold.ok_or(ExpectError::Value { value: value.to_owned(), what })
+    threshold.ok_or(ExpectError::Value {
+        value: value.to_owned(),
+        what,
+    })
 }
 
 fn number(text: &str) -> Option<f64> {
-    text.trim().parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0)
+    text.trim()
+        .parse::<f64>()
+        .ok()
+        .filter(|v| v.is_finite() && *v >= 0.0)
 }
 
 impl Expected {
-    /// Holds the threshold against a record. A figure that was not measured is not met; where several targets ran the workload, the worst
-    /// of them counts. The observed figure is in the unit of the metric.
+    /// Holds the threshold against a record. A figure that was not measured is not met; where
+    /// several targets ran the workload, the worst of them counts. The observed figure is in
+    /// the unit of the metric.
     pub fn evaluate(&self, record: &Record) -> Expectation {
         if let Some(step) = self.surface_step() {
-            let observed = record.surface.as_ref().and_then(|surface| self.observe_surface(step, surface));
-            let met = observed.is_some_and(|observed| self.relation.holds(observed, self.threshold));
-            return Expectation { expression: self.expression.clone(), observed, met };
+            let observed = record
+                .surface
+                .as_ref()
+                .and_then(|surface| self.observe_surface(step, surface));
+            let met =
+                observed.is_some_and(|observed| self.relation.holds(observed, self.threshold));
+            return Expectation {
+                expression: self.expression.clone(),
+                observed,
+                met,
+            };
         }
-        let runs = record.measurements.iter().filter(|m| m.workload.name == self.workload);
+        let runs = record
+            .measurements
+            .iter()
+            .filter(|m| m.workload.name == self.workload);
         let figures: Option<Vec<f64>> = runs.map(|m| self.observe(m)).collect();
-        let observed = figures.and_then(|figures| figures.into_iter().reduce(|a, b| self.relation.worse(a, b)));
+        let observed = figures
+            .and_then(|figures| figures.into_iter().reduce(|a, b| self.relation.worse(a, b)));
         let met = observed.is_some_and(|observed| self.relation.holds(observed, self.threshold));
-        Expectation { expression: self.expression.clone(), observed, met }
+        Expectation {
+            expression: self.expression.clone(),
+            observed,
+            met,
+        }
     }
 
     /// The part of a survey that it names, if it names one.
     pub fn surface_step(&self) -> Option<SurfaceStep> {
-        SURFACE.into_iter().find(|(_, step, metric)| step.as_str() == self.workload && *metric == self.metric).map(|(_, step, _)| step)
+        SURFACE
+            .into_iter()
+            .find(|(_, step, metric)| step.as_str() == self.workload && *metric == self.metric)
+            .map(|(_, step, _)| step)
     }
 
     fn observe_surface(&self, step: SurfaceStep, surface: &SurfaceRecord) -> Option<f64> {
-        let (rate, seek) = (surface.rate.as_ref(), surface.seeks.get(&SeekPattern::Random));
+        let (rate, seek) = (
+            surface.rate.as_ref(),
+            surface.seeks.get(&SeekPattern::Random),
+        );
         match (step, self.metric) {
             (SurfaceStep::Curve, Metric::RateAverage) => rate.map(|rate| rate.average.value),
             (SurfaceStep::Curve, Metric::RateMin) => rate.map(|rate| rate.min),
@@ -254,7 +322,9 @@ impl Expected {
             (SurfaceStep::Access, Metric::P50) => seek.map(|seek| seek.p50_ns as f64),
             (SurfaceStep::Access, Metric::Max) => seek.map(|seek| seek.max_ns as f64),
             (SurfaceStep::Access, Metric::Iops) => seek.map(|seek| seek.iops),
-            (SurfaceStep::Burst, Metric::Throughput) => surface.burst.as_ref().map(|burst| burst.throughput.value),
+            (SurfaceStep::Burst, Metric::Throughput) => {
+                surface.burst.as_ref().map(|burst| burst.throughput.value)
+            }
             _ => None,
         }
     }
@@ -272,7 +342,10 @@ impl Expected {
             Metric::Iops => Some(ops.iter().map(|op| op.iops.value).sum()),
             Metric::Throughput => Some(ops.iter().map(|op| op.throughput.value).sum()),
             // Reads and writes of a mix have no common latency.
-            _ => ops.first().filter(|op| ops.len() == 1 && op.count > 0).and_then(|op| self.latency(&op.latency)),
+            _ => ops
+                .first()
+                .filter(|op| ops.len() == 1 && op.count > 0)
+                .and_then(|op| self.latency(&op.latency)),
         }
     }
 
@@ -285,7 +358,12 @@ impl Expected {
             Metric::P99_9 => latency.p99_9,
             Metric::P99_99 => latency.p99_99,
             Metric::Max => Some(latency.max),
-            Metric::Iops | Metric::Throughput | Metric::Cpu | Metric::RateAverage | Metric::RateMin | Metric::RateMax => None,
+            Metric::Iops
+            | Metric::Throughput
+            | Metric::Cpu
+            | Metric::RateAverage
+            | Metric::RateMin
+            | Metric::RateMax => None,
         };
         ns.map(|ns| ns as f64)
     }
@@ -308,8 +386,16 @@ mod tests {
             ("random-read-d32.iops>=5000", Some(10_000.0), true),
             ("random-read-d32.iops>10000.5", Some(10_000.0), false),
             ("random-read-d32.read.iops >= 10000", Some(10_000.0), true),
-            ("sequential-read.throughput>=200MB/s", Some(400.0 * 1048576.0), true),
-            ("sequential-read.throughput>=1.5GiB/s", Some(400.0 * 1048576.0), false),
+            (
+                "sequential-read.throughput>=200MB/s",
+                Some(400.0 * 1048576.0),
+                true,
+            ),
+            (
+                "sequential-read.throughput>=1.5GiB/s",
+                Some(400.0 * 1048576.0),
+                false,
+            ),
             ("mixed-random.iops>=10000", Some(10_000.0), true),
             ("mixed-random.read.iops>1000", Some(5_000.0), true),
             ("mixed-random.p99<=1s", None, false),
@@ -329,15 +415,49 @@ mod tests {
 
     #[test]
     fn figures_of_a_survey_are_named_like_those_of_workloads() {
-        let words = ["curve.average>=80MB/s", "curve.min > 1MB/s", "access.mean<=15ms", "access.iops>=60", "burst.throughput>=200MB/s"];
-        let steps: Vec<Option<SurfaceStep>> = words.iter().map(|text| expected(text).surface_step()).collect();
+        let words = [
+            "curve.average>=80MB/s",
+            "curve.min > 1MB/s",
+            "access.mean<=15ms",
+            "access.iops>=60",
+            "burst.throughput>=200MB/s",
+        ];
+        let steps: Vec<Option<SurfaceStep>> = words
+            .iter()
+            .map(|text| expected(text).surface_step())
+            .collect();
         use SurfaceStep::{Access, Burst, Curve};
-        assert_eq!(steps, [Some(Curve), Some(Curve), Some(Access), Some(Access), Some(Burst)]);
-        assert_eq!((expected("curve.min>1MB/s").threshold, expected("access.mean<=15ms").threshold), (1e6, 15e6));
+        assert_eq!(
+            steps,
+            [
+                Some(Curve),
+                Some(Curve),
+                Some(Access),
+                Some(Access),
+                Some(Burst)
+            ]
+        );
+        assert_eq!(
+            (
+                expected("curve.min>1MB/s").threshold,
+                expected("access.mean<=15ms").threshold
+            ),
+            (1e6, 15e6)
+        );
         assert_eq!(expected("random-read-d1.max<1s").surface_step(), None);
-        assert!("curve.average>=80".parse::<Expected>().unwrap_err().to_string().contains("200MB/s"));
+        assert!(
+            "curve.average>=80"
+                .parse::<Expected>()
+                .unwrap_err()
+                .to_string()
+                .contains("200MB/s")
+        );
         let outcome = expected("curve.average>=80MB/s").evaluate(&healthy::record());
-        assert_eq!((outcome.observed, outcome.met), (None, false), "a record without a survey");
+        assert_eq!(
+            (outcome.observed, outcome.met),
+            (None, false),
+            "a record without a survey"
+        );
     }
 
     #[test]
@@ -354,7 +474,9 @@ mod tests {
         let mut run = healthy::run();
         let mut slow = run.1[3].clone();
         slow.target = 1;
-        slow.ops.values_mut().for_each(|op| op.series.cells.iter_mut().for_each(|c| c.ops /= 2));
+        slow.ops
+            .values_mut()
+            .for_each(|op| op.series.cells.iter_mut().for_each(|c| c.ops /= 2));
         run.1.push(slow);
         run.0.targets.push(healthy::target());
         let outcome = expected("random-read-d32.iops>=9000").evaluate(&healthy::judge(run));

@@ -1,5 +1,5 @@
-//! Facts and measurements in, the record out: estimates, latencies in short, commands, findings, advice, expectations.
-//! Puts the parts of this crate together; holds no threshold of its own.
+//! Facts and measurements in, the record out: estimates, latencies in short, commands, findings,
+//! advice, expectations. Puts the parts of this crate together; holds no threshold of its own.
 
 use crate::estimate::{self, Settling};
 use crate::expect::Expected;
@@ -9,7 +9,8 @@ use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
 use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::record::{
-    ClockFacts, LatencySummary, MeasurementRecord, OpRecord, RECORD_SCHEMA, Record, Stalled, Tool, WorkloadRecord,
+    ClockFacts, LatencySummary, MeasurementRecord, OpRecord, RECORD_SCHEMA, Record, Stalled, Tool,
+    WorkloadRecord,
 };
 use diskproof_model::series::TimeSeries;
 use diskproof_model::surface::{SurfaceMeasurement, SurfaceRecord};
@@ -17,7 +18,8 @@ use diskproof_model::target::{HostFacts, TargetIdentity};
 
 /// Shortest cell of a series in a record: finer ones serve the estimates only.
 const SERIES_INTERVAL_NS_MIN: u64 = 100_000_000;
-/// Most cells of a series in a record: two minutes at the finest, and as many points as a chart can show.
+/// Most cells of a series in a record: two minutes at the finest, and as many points as a chart can
+/// show.
 const SERIES_CELLS_MAX: usize = 1200;
 
 /// Everything about a run that is not a measurement.
@@ -50,13 +52,33 @@ pub struct RunFacts {
 }
 
 /// The record of a run: what was seen, and what it means.
-pub fn judge(facts: RunFacts, measurements: &[Measurement], surface: Option<&SurfaceMeasurement>, expected: &[Expected]) -> Record {
-    let mut measurements: Vec<MeasurementRecord> = measurements.iter().map(|m| measurement_record(m, &facts.plan)).collect();
-    let commands: Vec<String> = measurements.iter().map(|m| reproduce_command(m, &measurements, &facts)).collect();
-    measurements.iter_mut().zip(commands).for_each(|(m, command)| m.reproduce = command);
+pub fn judge(
+    facts: RunFacts,
+    measurements: &[Measurement],
+    surface: Option<&SurfaceMeasurement>,
+    expected: &[Expected],
+) -> Record {
+    let mut measurements: Vec<MeasurementRecord> = measurements
+        .iter()
+        .map(|m| measurement_record(m, &facts.plan))
+        .collect();
+    let commands: Vec<String> = measurements
+        .iter()
+        .map(|m| reproduce_command(m, &measurements, &facts))
+        .collect();
+    measurements
+        .iter_mut()
+        .zip(commands)
+        .for_each(|(m, command)| m.reproduce = command);
     let surface_of = surface.map(|s| {
-        let reproduce = facts.targets.get(s.target).map_or_else(String::new, |target| reproduce::curve(s, target));
-        SurfaceRecord { reproduce, ..surface_record(s, &measurements) }
+        let reproduce = facts
+            .targets
+            .get(s.target)
+            .map_or_else(String::new, |target| reproduce::curve(s, target));
+        SurfaceRecord {
+            reproduce,
+            ..surface_record(s, &measurements)
+        }
     });
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
@@ -87,11 +109,27 @@ pub fn judge(facts: RunFacts, measurements: &[Measurement], surface: Option<&Sur
     record
 }
 
-/// The command that shows a figure again, with everything that ran at the same time on its target; empty without a plan that says what was asked.
-fn reproduce_command(of: &MeasurementRecord, all: &[MeasurementRecord], facts: &RunFacts) -> String {
-    let (Some(target), Some(group)) = (facts.targets.get(of.target), facts.plan.group_of(&of.workload.name)) else { return String::new() };
-    let ran = |name: &str| all.iter().find(|m| m.target == of.target && m.workload.name == name);
-    let members = group.workloads.iter().filter_map(|asked| Some((&ran(&asked.name)?.workload, asked)));
+/// The command that shows a figure again, with everything that ran at the same time on its target;
+/// empty without a plan that says what was asked.
+fn reproduce_command(
+    of: &MeasurementRecord,
+    all: &[MeasurementRecord],
+    facts: &RunFacts,
+) -> String {
+    let (Some(target), Some(group)) = (
+        facts.targets.get(of.target),
+        facts.plan.group_of(&of.workload.name),
+    ) else {
+        return String::new();
+    };
+    let ran = |name: &str| {
+        all.iter()
+            .find(|m| m.target == of.target && m.workload.name == name)
+    };
+    let members = group
+        .workloads
+        .iter()
+        .filter_map(|asked| Some((&ran(&asked.name)?.workload, asked)));
     reproduce::command(&members.collect::<Vec<_>>(), target, group)
 }
 
@@ -106,7 +144,11 @@ fn measurement_record(m: &Measurement, plan: &Plan) -> MeasurementRecord {
         settling_ns: settling.settling_ns,
         settled: settling.settled,
         cpu: m.cpu,
-        ops: m.ops.iter().map(|(kind, op)| (*kind, op_record(op, m.wall_ns, settling))).collect(),
+        ops: m
+            .ops
+            .iter()
+            .map(|(kind, op)| (*kind, op_record(op, m.wall_ns, settling)))
+            .collect(),
         asked: m.asked,
         device: m.device.clone(),
         cache: m.cache.clone(),
@@ -126,9 +168,14 @@ fn measurement_record(m: &Measurement, plan: &Plan) -> MeasurementRecord {
     }
 }
 
-/// Where the workload as a whole settles: reads and writes of a mix share a disk, so they share the cut.
+/// Where the workload as a whole settles: reads and writes of a mix share a disk, so they share the
+/// cut.
 fn common_settling(m: &Measurement) -> Settling {
-    let headline = if m.ops.contains_key(&OpKind::Commit) { &[OpKind::Commit][..] } else { &[OpKind::Read, OpKind::Write] };
+    let headline = if m.ops.contains_key(&OpKind::Commit) {
+        &[OpKind::Commit][..]
+    } else {
+        &[OpKind::Read, OpKind::Write]
+    };
     let mut all: Option<TimeSeries> = None;
     for op in headline.iter().filter_map(|kind| m.ops.get(kind)) {
         match &mut all {
@@ -136,7 +183,13 @@ fn common_settling(m: &Measurement) -> Settling {
             None => all = Some(op.series.clone()),
         }
     }
-    all.map_or(Settling { settling_ns: 0, settled: None }, |series| estimate::settling(&series, m.wall_ns))
+    all.map_or(
+        Settling {
+            settling_ns: 0,
+            settled: None,
+        },
+        |series| estimate::settling(&series, m.wall_ns),
+    )
 }
 
 fn op_record(op: &OpMeasurement, wall_ns: u64, settling: Settling) -> OpRecord {
@@ -158,7 +211,9 @@ fn workload_record(m: &Measurement, plan: &Plan) -> WorkloadRecord {
     let w = &m.workload;
     WorkloadRecord {
         name: w.name.clone(),
-        together_with: plan.group_of(&w.name).map_or_else(Vec::new, |group| group.beside(&w.name).map(str::to_owned).collect()),
+        together_with: plan.group_of(&w.name).map_or_else(Vec::new, |group| {
+            group.beside(&w.name).map(str::to_owned).collect()
+        }),
         read_permille: w.read_permille,
         access: w.access.clone(),
         block_bytes: w.block_bytes,
@@ -184,11 +239,23 @@ mod tests {
     fn a_healthy_run_has_figures_and_no_findings() {
         let record = healthy::record();
         assert_eq!(record.findings, []);
-        let m = record.measurements.iter().find(|m| m.workload.name == "random-read-d32").unwrap();
+        let m = record
+            .measurements
+            .iter()
+            .find(|m| m.workload.name == "random-read-d32")
+            .unwrap();
         let read = &m.ops[&OpKind::Read];
-        assert!((read.iops.value - 10_000.0).abs() < 100.0 && m.settled == Some(true), "{:?}", read.iops);
+        assert!(
+            (read.iops.value - 10_000.0).abs() < 100.0 && m.settled == Some(true),
+            "{:?}",
+            read.iops
+        );
         assert!((read.throughput.value / read.iops.value - 8192.0).abs() < 1.0);
-        assert!(read.latency.p50.is_some_and(|ns| (3_200_000..3_205_000).contains(&ns)));
+        assert!(
+            read.latency
+                .p50
+                .is_some_and(|ns| (3_200_000..3_205_000).contains(&ns))
+        );
         assert!(m.reproduce.starts_with("fio "));
     }
 
@@ -196,21 +263,48 @@ mod tests {
     fn series_are_thinned_for_the_record() {
         let mut run = healthy::run();
         let op = run.1[0].ops.values_mut().next().unwrap();
-        op.series.cells = vec![Cell { ops: 1, ..Cell::default() }; 8192];
+        op.series.cells = vec![
+            Cell {
+                ops: 1,
+                ..Cell::default()
+            };
+            8192
+        ];
         let record = healthy::judge(run);
         let series = &record.measurements[0].ops.values().next().unwrap().series;
-        assert_eq!((series.interval_ns, series.cells.len(), series.total().ops), (100_000_000, 820, 8192));
+        assert_eq!(
+            (series.interval_ns, series.cells.len(), series.total().ops),
+            (100_000_000, 820, 8192)
+        );
     }
 
     #[test]
     fn reads_and_writes_of_a_mix_share_the_settling_time() {
         let mut run = healthy::run();
-        let index = run.1.iter().position(|m| m.workload.name == "mixed-random").unwrap();
+        let index = run
+            .1
+            .iter()
+            .position(|m| m.workload.name == "mixed-random")
+            .unwrap();
         for op in run.1[index].ops.values_mut() {
-            op.series.cells[..40].iter_mut().for_each(|c| *c = Cell { ops: c.ops / 10, bytes: c.bytes / 10, ..*c });
+            op.series.cells[..40].iter_mut().for_each(|c| {
+                *c = Cell {
+                    ops: c.ops / 10,
+                    bytes: c.bytes / 10,
+                    ..*c
+                }
+            });
         }
         let m = &healthy::judge(run).measurements[index];
-        assert!((400_000_000..700_000_000).contains(&m.settling_ns), "{}", m.settling_ns);
-        assert!(m.ops.values().all(|op| (op.iops.value - 5000.0).abs() < 100.0));
+        assert!(
+            (400_000_000..700_000_000).contains(&m.settling_ns),
+            "{}",
+            m.settling_ns
+        );
+        assert!(
+            m.ops
+                .values()
+                .all(|op| (op.iops.value - 5000.0).abs() < 100.0)
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! Measurements in, judgements out: estimates with their uncertainty, findings with their evidence, settings with their reason.
-//! Pure: no I/O, no clock, no environment; knows only the nouns of `model`.
+//! Measurements in, judgements out: estimates with their uncertainty, findings with their evidence,
+//! settings with their reason. Pure: no I/O, no clock, no environment; knows only the nouns of
+//! `model`.
 #![forbid(unsafe_code)]
 
 pub mod compare;

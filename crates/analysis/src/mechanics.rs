@@ -1,5 +1,6 @@
-//! What kind of disk was surveyed, and how much of it: whether an arm moves over a turning surface, as its access times tell, and what the system says where
-//! they do not. Knows the record, not the findings.
+//! What kind of disk was surveyed, and how much of it: whether an arm moves over a turning surface,
+//! as its access times tell, and what the system says where they do not. Knows the record, not the
+//! findings.
 
 use crate::shape::Reach;
 use diskproof_model::record::Record;
@@ -19,17 +20,21 @@ pub(crate) enum Mechanics {
 
 /// Fewer accesses of a pattern tell nothing.
 const ACCESSES_MIN: u64 = 20;
-/// Random accesses of a rotating disk take at least so many times as long as those to a neighbouring track: (2 ms + 3.5 ms) against (2 ms + 0.3 ms) on the
-/// fastest arms and platters, more on all others. Those without an arm take the same.
+/// Random accesses of a rotating disk take at least so many times as long as those to a
+/// neighbouring track: (2 ms + 3.5 ms) against (2 ms + 0.3 ms) on the fastest arms and platters,
+/// more on all others. Those without an arm take the same.
 const FAR_TO_NEAR_MIN: f64 = 1.5;
-/// No arm and no platter answers half of all random accesses in less: half a turn of 15,000 rpm alone takes 2 ms.
+/// No arm and no platter answers half of all random accesses in less: half a turn of 15,000 rpm
+/// alone takes 2 ms.
 const RANDOM_NS_MIN: f64 = 1e6;
 /// From this share on a span counts as the whole surface.
 const WHOLE_MIN: f64 = 0.9;
 
 /// What the access times say; where they are silent, what the disk's own report and the kernel say.
 pub(crate) fn mechanics(record: &Record) -> Mechanics {
-    let Some(surface) = &record.surface else { return Mechanics::Unknown };
+    let Some(surface) = &record.surface else {
+        return Mechanics::Unknown;
+    };
     match measured_mechanics(record, surface) {
         Mechanics::Unknown => reported_mechanics(record),
         known => known,
@@ -38,8 +43,17 @@ pub(crate) fn mechanics(record: &Record) -> Mechanics {
 
 /// What the access times say.
 pub(crate) fn measured_mechanics(record: &Record, surface: &SurfaceRecord) -> Mechanics {
-    let median = |seek| surface.seeks.get(&seek).filter(|s| s.n >= ACCESSES_MIN).map(|s| s.p50_ns as f64);
-    let (Some(random), Some(near)) = (median(SeekPattern::Random), median(SeekPattern::TrackToTrack)) else {
+    let median = |seek| {
+        surface
+            .seeks
+            .get(&seek)
+            .filter(|s| s.n >= ACCESSES_MIN)
+            .map(|s| s.p50_ns as f64)
+    };
+    let (Some(random), Some(near)) = (
+        median(SeekPattern::Random),
+        median(SeekPattern::TrackToTrack),
+    ) else {
         return Mechanics::Unknown;
     };
     if random < RANDOM_NS_MIN {
@@ -49,17 +63,31 @@ pub(crate) fn measured_mechanics(record: &Record, surface: &SurfaceRecord) -> Me
         return Mechanics::Rotating;
     }
     // In a small part of the surface the arm has nowhere to go.
-    if reach(record, surface) == Reach::Whole && near < FAR_TO_NEAR_MIN * random { Mechanics::Solid } else { Mechanics::Unknown }
+    if reach(record, surface) == Reach::Whole && near < FAR_TO_NEAR_MIN * random {
+        Mechanics::Solid
+    } else {
+        Mechanics::Unknown
+    }
 }
 
 fn reported_mechanics(record: &Record) -> Mechanics {
-    let Some(target) = surveyed_target(record) else { return Mechanics::Unknown };
+    let Some(target) = surveyed_target(record) else {
+        return Mechanics::Unknown;
+    };
     let disks: Vec<&Layer> = target.disks().collect();
-    let rpm = |disk: &Layer| record.health.iter().find(|h| h.disk == disk.name).and_then(|h| h.rotation_rpm);
+    let rpm = |disk: &Layer| {
+        record
+            .health
+            .iter()
+            .find(|h| h.disk == disk.name)
+            .and_then(|h| h.rotation_rpm)
+    };
     let rotates = |disk: &Layer| match rpm(disk) {
         Some(rpm) => Some(rpm > 0),
         // Virtual disks, loop devices and the like say anything.
-        None => disk.rotational.filter(|_| disk.kind == LayerKind::Disk && record.host.hypervisor.is_none() && has_real_bus(disk)),
+        None => disk.rotational.filter(|_| {
+            disk.kind == LayerKind::Disk && record.host.hypervisor.is_none() && has_real_bus(disk)
+        }),
     };
     let all: Option<Vec<bool>> = disks.iter().map(|disk| rotates(disk)).collect();
     match all {
@@ -70,7 +98,9 @@ fn reported_mechanics(record: &Record) -> Mechanics {
 }
 
 fn has_real_bus(disk: &Layer) -> bool {
-    disk.link.as_ref().is_some_and(|link| ["SATA", "SAS", "USB", "PCIe"].contains(&link.bus.as_str()))
+    disk.link
+        .as_ref()
+        .is_some_and(|link| ["SATA", "SAS", "USB", "PCIe"].contains(&link.bus.as_str()))
 }
 
 /// The target that was surveyed.
@@ -81,10 +111,15 @@ pub(crate) fn surveyed_target(record: &Record) -> Option<&TargetIdentity> {
 /// How much of the surface was surveyed.
 pub(crate) fn reach(record: &Record, surface: &SurfaceRecord) -> Reach {
     let surface_bytes = surveyed_target(record).map_or(0, surface_bytes);
-    if surface_bytes > 0 && surface.span_bytes as f64 >= WHOLE_MIN * surface_bytes as f64 { Reach::Whole } else { Reach::Part }
+    if surface_bytes > 0 && surface.span_bytes as f64 >= WHOLE_MIN * surface_bytes as f64 {
+        Reach::Whole
+    } else {
+        Reach::Part
+    }
 }
 
-/// The size of the surface that the target lies on: of the disk below a partition or a file, of the array where there are several disks.
+/// The size of the surface that the target lies on: of the disk below a partition or a file, of the
+/// array where there are several disks.
 fn surface_bytes(target: &TargetIdentity) -> u64 {
     let disks: Vec<&Layer> = target.disks().collect();
     match disks[..] {
@@ -93,9 +128,11 @@ fn surface_bytes(target: &TargetIdentity) -> u64 {
     }
 }
 
-/// Whether a position in the target is a position on a surface: on a device it is, in a file only where nothing is known to lie below it.
+/// Whether a position in the target is a position on a surface: on a device it is, in a file only
+/// where nothing is known to lie below it.
 pub(crate) fn is_surface(target: &TargetIdentity) -> bool {
-    target.kind == TargetKind::BlockDevice || (target.kind == TargetKind::File && target.layers.is_empty())
+    target.kind == TargetKind::BlockDevice
+        || (target.kind == TargetKind::File && target.layers.is_empty())
 }
 
 /// A disk's link and its place in the record.
@@ -111,25 +148,46 @@ pub(crate) struct LinkAt<'a> {
 /// The links of the disks at the bottom of a target.
 pub(crate) fn links(record: &Record, target: usize) -> Vec<LinkAt<'_>> {
     let layers = record.targets.get(target).map_or(&[][..], |t| &t.layers);
-    let bottom = layers.iter().enumerate().filter(|(_, layer)| layer.below.is_empty());
+    let bottom = layers
+        .iter()
+        .enumerate()
+        .filter(|(_, layer)| layer.below.is_empty());
     bottom
         .filter_map(|(index, layer)| {
-            Some(LinkAt { path: format!("/targets/{target}/layers/{index}/link"), layer, link: layer.link.as_ref()? })
+            Some(LinkAt {
+                path: format!("/targets/{target}/layers/{index}/link"),
+                layer,
+                link: layer.link.as_ref()?,
+            })
         })
         .collect()
 }
 
-/// What the links of all disks below the target carry together; `None` where one of them does not tell.
+/// What the links of all disks below the target carry together; `None` where one of them does not
+/// tell.
 pub(crate) fn link_bytes_per_second(record: &Record, target: usize) -> Option<f64> {
     let disks = record.targets.get(target)?.disks().count();
-    let rates: Option<Vec<f64>> = links(record, target).iter().map(|at| at.link.bytes_per_second_max.map(|rate| rate as f64)).collect();
-    rates.filter(|rates| !rates.is_empty() && rates.len() == disks).map(|rates| rates.iter().sum())
+    let rates: Option<Vec<f64>> = links(record, target)
+        .iter()
+        .map(|at| at.link.bytes_per_second_max.map(|rate| rate as f64))
+        .collect();
+    rates
+        .filter(|rates| !rates.is_empty() && rates.len() == disks)
+        .map(|rates| rates.iter().sum())
 }
 
-/// Revolutions per minute as the disks below the target report them; of several the fastest. `None` where one does not, or does not turn.
+/// Revolutions per minute as the disks below the target report them; of several the fastest. `None`
+/// where one does not, or does not turn.
 pub(crate) fn reported_rpm(record: &Record) -> Option<u32> {
     let target = surveyed_target(record)?;
-    let rpm = |disk: &Layer| record.health.iter().find(|h| h.disk == disk.name)?.rotation_rpm.filter(|rpm| *rpm > 0);
+    let rpm = |disk: &Layer| {
+        record
+            .health
+            .iter()
+            .find(|h| h.disk == disk.name)?
+            .rotation_rpm
+            .filter(|rpm| *rpm > 0)
+    };
     let all: Option<Vec<u32>> = target.disks().map(rpm).collect();
     all?.into_iter().max()
 }

@@ -1,9 +1,13 @@
-//! For each figure one line of fio, 3.33 or later, that shows it again with the same block size, depth, span and cache mode.
-//! Only writes the line; never runs it. Option names and meanings are those of fio's HOWTO.
+//! For each figure one line of fio, 3.33 or later, that shows it again with the same block size,
+//! depth, span and cache mode. Only writes the line; never runs it. Option names and meanings are
+//! those of fio's HOWTO.
 
 use diskproof_model::group::Group;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{Access, CachePolicy, Distribution, EngineKind, Layout, Span, SyncCall, SyncPolicy, Workload, Zone};
+use diskproof_model::plan::{
+    Access, CachePolicy, Distribution, EngineKind, Layout, Span, SyncCall, SyncPolicy, Workload,
+    Zone,
+};
 use diskproof_model::record::WorkloadRecord;
 use diskproof_model::shell::quoted;
 use diskproof_model::surface::SurfaceMeasurement;
@@ -13,12 +17,18 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 const ENDLESS_NS: u64 = 86_400_000_000_000;
 /// Name of the file that fio makes in a directory when several of its jobs must share one.
 const SHARED_FILE: &str = "diskproof-fio.tmp";
-/// A shell takes this for a comment; one that does not hands fio a job file that is not there, and fio stops before it writes.
+/// A shell takes this for a comment; one that does not hands fio a job file that is not there, and
+/// fio stops before it writes.
 const DESTROYS: &str = "# overwrites what the target holds";
 
-/// The line that repeats the workloads that ran at the same time on `target`, mostly a single one: as they ran and as they were asked for, which tells
-/// when they end and how long they warm up. fio runs the jobs of one line at the same time.
-pub fn command(members: &[(&WorkloadRecord, &Workload)], target: &TargetIdentity, group: Group<'_>) -> String {
+/// The line that repeats the workloads that ran at the same time on `target`, mostly a single one:
+/// as they ran and as they were asked for, which tells when they end and how long they warm up. fio
+/// runs the jobs of one line at the same time.
+pub fn command(
+    members: &[(&WorkloadRecord, &Workload)],
+    target: &TargetIdentity,
+    group: Group<'_>,
+) -> String {
     let mut words = vec!["fio".to_owned()];
     let is_alone = members.len() == 1;
     if !is_alone {
@@ -30,13 +40,21 @@ pub fn command(members: &[(&WorkloadRecord, &Workload)], target: &TargetIdentity
         words.push("--readonly".to_owned());
     }
     for (index, (workload, asked)) in members.iter().enumerate() {
-        let file = if is_alone && jobs(workload) == 1 { ScratchFile::Own } else { ScratchFile::Shared };
+        let file = if is_alone && jobs(workload) == 1 {
+            ScratchFile::Own
+        } else {
+            ScratchFile::Shared
+        };
         words.push(quoted(&format!("--name={}", workload.name)));
         if index > 0 {
             // Otherwise the figures of all jobs are added up.
             words.push("--new_group".to_owned());
         }
-        words.extend(place(workload, target, asked.layout, file).iter().map(|word| quoted(word)));
+        words.extend(
+            place(workload, target, asked.layout, file)
+                .iter()
+                .map(|word| quoted(word)),
+        );
         words.push(format!("--rw={}", direction(workload)));
         words.extend(blocks(workload));
         words.extend(queue(workload));
@@ -53,8 +71,10 @@ pub fn command(members: &[(&WorkloadRecord, &Workload)], target: &TargetIdentity
     words.join(" ")
 }
 
-/// The line that shows the same curve: zcav of bonnie++ 2.00, which reads a device or file in cells of as many MiB as there are points; for a directory fio
-/// with a log of its rate by offset. Both read everything. Empty for a curve of writes, which would destroy what there is, and without a curve.
+/// The line that shows the same curve: zcav of bonnie++ 2.00, which reads a device or file in cells
+/// of as many MiB as there are points; for a directory fio with a log of its rate by offset. Both
+/// read everything. Empty for a curve of writes, which would destroy what there is, and without a
+/// curve.
 pub fn curve(surface: &SurfaceMeasurement, target: &TargetIdentity) -> String {
     if surface.survey.operation == OpKind::Write || surface.curve.is_empty() {
         return String::new();
@@ -64,14 +84,19 @@ pub fn curve(surface: &SurfaceMeasurement, target: &TargetIdentity) -> String {
         let directory = quoted(&format!("--directory={}", target.path));
         let size = mib(surface.span_start_bytes + surface.span_bytes);
         return format!(
-            "fio --name=curve {directory} --unlink=1 --rw=read --size={size}M --bs=1M --ioengine=libaio --iodepth=8 --direct=1 --write_bw_log=curve \
-             --log_avg_msec=200 --log_offset=1"
+            "fio --name=curve {directory} --unlink=1 --rw=read --size={size}M --bs=1M \
+             --ioengine=libaio --iodepth=8 --direct=1 --write_bw_log=curve --log_avg_msec=200 \
+             --log_offset=1"
         );
     }
     let cell = mib(surface.span_bytes / surface.curve.len() as u64).max(1);
     let is_part = surface.survey.span != Span::default();
     let part = if is_part {
-        format!("-r {}:{} ", mib(surface.span_start_bytes), mib(surface.span_start_bytes + surface.span_bytes))
+        format!(
+            "-r {}:{} ",
+            mib(surface.span_start_bytes),
+            mib(surface.span_start_bytes + surface.span_bytes)
+        )
     } else {
         String::new()
     };
@@ -84,7 +109,11 @@ fn writes(w: &WorkloadRecord) -> bool {
 
 /// Interfaces that hold one request per thread need as many jobs as requests shall be in flight.
 fn jobs(w: &WorkloadRecord) -> u32 {
-    if is_blocking(w.engine) { w.workers * w.depth } else { w.workers }
+    if is_blocking(w.engine) {
+        w.workers * w.depth
+    } else {
+        w.workers
+    }
 }
 
 fn is_blocking(engine: EngineKind) -> bool {
@@ -100,8 +129,14 @@ enum ScratchFile {
     Shared,
 }
 
-/// The file or device, or the directory in which fio lays out a file of its own and takes it away again.
-fn place(w: &WorkloadRecord, target: &TargetIdentity, layout: Layout, file: ScratchFile) -> Vec<String> {
+/// The file or device, or the directory in which fio lays out a file of its own and takes it away
+/// again.
+fn place(
+    w: &WorkloadRecord,
+    target: &TargetIdentity,
+    layout: Layout,
+    file: ScratchFile,
+) -> Vec<String> {
     // fio takes a colon for the border between two names.
     let path = target.path.replace('\\', "\\\\").replace(':', "\\:");
     if target.kind != TargetKind::Directory {
@@ -136,7 +171,11 @@ fn direction(w: &WorkloadRecord) -> String {
         Access::Stride { stride_bytes } => i128::from(stride_bytes) - block,
         _ => 0,
     };
-    if modifier == 0 { kind.to_owned() } else { format!("{kind}:{modifier}") }
+    if modifier == 0 {
+        kind.to_owned()
+    } else {
+        format!("{kind}:{modifier}")
+    }
 }
 
 fn blocks(w: &WorkloadRecord) -> Vec<String> {
@@ -147,9 +186,15 @@ fn blocks(w: &WorkloadRecord) -> Vec<String> {
     if w.block_mix.is_empty() {
         words.push(format!("--bs={}", w.block_bytes));
     } else {
-        let weights: Vec<f64> = w.block_mix.iter().map(|share| f64::from(share.weight)).collect();
+        let weights: Vec<f64> = w
+            .block_mix
+            .iter()
+            .map(|share| f64::from(share.weight))
+            .collect();
         let shares = w.block_mix.iter().zip(percents(&weights));
-        let shares: Vec<String> = shares.map(|(share, percent)| format!("{}/{percent}", share.block_bytes)).collect();
+        let shares: Vec<String> = shares
+            .map(|(share, percent)| format!("{}/{percent}", share.block_bytes))
+            .collect();
         words.push(format!("--bssplit={}", shares.join(":")));
     }
     words
@@ -164,7 +209,10 @@ fn queue(w: &WorkloadRecord) -> Vec<String> {
         EngineKind::Null => "null",
     };
     let mut words = vec![format!("--ioengine={engine}")];
-    words.push(format!("--iodepth={}", if is_blocking(w.engine) { 1 } else { w.depth }));
+    words.push(format!(
+        "--iodepth={}",
+        if is_blocking(w.engine) { 1 } else { w.depth }
+    ));
     words.push(format!("--numjobs={}", jobs(w)));
     if jobs(w) > 1 {
         words.push("--thread".to_owned());
@@ -173,13 +221,18 @@ fn queue(w: &WorkloadRecord) -> Vec<String> {
 }
 
 fn cache(w: &WorkloadRecord) -> Vec<String> {
-    // Ours is done when the device has it; fio would measure how fast a small file is written over in memory. With a queue fio empties it for each write-back,
-    // so that the figure is that of one at a time.
+    // Ours is done when the device has it; fio would measure how fast a small file is written over
+    // in memory. With a queue fio empties it for each write-back, so that the figure is that of
+    // one at a time.
     const WRITE_BACK: &str = "--sync_file_range=wait_before,write,wait_after:1";
     let words: &[&str] = match w.cache {
         CachePolicy::Direct => &["--direct=1"],
-        CachePolicy::Buffered if writes(w) && w.sync == SyncPolicy::None => &["--direct=0", "--invalidate=1", WRITE_BACK, "--end_fsync=1"],
-        CachePolicy::Buffered if writes(w) && w.sync == SyncPolicy::AtEnd => &["--direct=0", "--invalidate=1", WRITE_BACK],
+        CachePolicy::Buffered if writes(w) && w.sync == SyncPolicy::None => {
+            &["--direct=0", "--invalidate=1", WRITE_BACK, "--end_fsync=1"]
+        }
+        CachePolicy::Buffered if writes(w) && w.sync == SyncPolicy::AtEnd => {
+            &["--direct=0", "--invalidate=1", WRITE_BACK]
+        }
         CachePolicy::Buffered => &["--direct=0", "--invalidate=1"],
         CachePolicy::Cached => &["--direct=0", "--invalidate=0"],
     };
@@ -194,11 +247,30 @@ fn offsets(w: &WorkloadRecord) -> Vec<String> {
     words.push(format!("--size={}", w.span_bytes));
     match &w.access {
         Access::Sequential | Access::Backward | Access::Stride { .. } => return words,
-        Access::Random { distribution: Distribution::Uniform } => {}
-        Access::Random { distribution: Distribution::Zipf { theta } } => words.push(format!("--random_distribution=zipf:{theta}")),
-        Access::Random { distribution: Distribution::HotCold { access_percent, size_percent } } => {
-            let cold = Zone { access_percent: 100.0 - access_percent, size_percent: 100.0 - size_percent };
-            words.push(zoned(&[Zone { access_percent: *access_percent, size_percent: *size_percent }, cold]));
+        Access::Random {
+            distribution: Distribution::Uniform,
+        } => {}
+        Access::Random {
+            distribution: Distribution::Zipf { theta },
+        } => words.push(format!("--random_distribution=zipf:{theta}")),
+        Access::Random {
+            distribution:
+                Distribution::HotCold {
+                    access_percent,
+                    size_percent,
+                },
+        } => {
+            let cold = Zone {
+                access_percent: 100.0 - access_percent,
+                size_percent: 100.0 - size_percent,
+            };
+            words.push(zoned(&[
+                Zone {
+                    access_percent: *access_percent,
+                    size_percent: *size_percent,
+                },
+                cold,
+            ]));
         }
         Access::Zoned { zones } => words.push(zoned(zones)),
     }
@@ -209,12 +281,17 @@ fn offsets(w: &WorkloadRecord) -> Vec<String> {
 fn zoned(zones: &[Zone]) -> String {
     let accesses = percents(&zones.iter().map(|z| z.access_percent).collect::<Vec<_>>());
     let sizes = percents(&zones.iter().map(|z| z.size_percent).collect::<Vec<_>>());
-    let zones: Vec<String> = accesses.iter().zip(sizes).map(|(access, size)| format!("{access}/{size}")).collect();
+    let zones: Vec<String> = accesses
+        .iter()
+        .zip(sizes)
+        .map(|(access, size)| format!("{access}/{size}"))
+        .collect();
     format!("--random_distribution=zoned:{}", zones.join(":"))
 }
 
-/// Whole percents, which is all that fio takes, that add up to 100: cumulative shares are rounded, so that no error piles up. None is zero,
-/// which fio would take for nothing at all; the largest gives way.
+/// Whole percents, which is all that fio takes, that add up to 100: cumulative shares are rounded,
+/// so that no error piles up. None is zero, which fio would take for nothing at all; the largest
+/// gives way.
 fn percents(weights: &[f64]) -> Vec<u32> {
     let total: f64 = weights.iter().sum();
     let (mut sum, mut before) = (0.0, 0);
@@ -237,31 +314,57 @@ fn durability(sync: SyncPolicy) -> Vec<String> {
     match sync {
         SyncPolicy::None => Vec::new(),
         SyncPolicy::AtEnd => vec!["--end_fsync=1".to_owned()],
-        SyncPolicy::Every { writes, call: SyncCall::Fsync } => vec![format!("--fsync={writes}")],
-        SyncPolicy::Every { writes, call: SyncCall::Fdatasync } => vec![format!("--fdatasync={writes}")],
+        SyncPolicy::Every {
+            writes,
+            call: SyncCall::Fsync,
+        } => vec![format!("--fsync={writes}")],
+        SyncPolicy::Every {
+            writes,
+            call: SyncCall::Fdatasync,
+        } => vec![format!("--fdatasync={writes}")],
     }
 }
 
-/// fio's rates are per job and per direction. Where a schedule leaves time to sleep, fio first waits until nothing of that job is in flight (io_u_quiesce() in
-/// rate_ddir() of its io_u.c), so its load is no open loop and meets shorter queues than ours. `--io_submit_mode=offload` would be one, but fio 3.42 then prints
-/// no latencies, or never ends.
+/// fio's rates are per job and per direction. Where a schedule leaves time to sleep, fio first
+/// waits until nothing of that job is in flight (io_u_quiesce() in rate_ddir() of its io_u.c), so
+/// its load is no open loop and meets shorter queues than ours. `--io_submit_mode=offload` would be
+/// one, but fio 3.42 then prints no latencies, or never ends.
 fn offered(w: &WorkloadRecord) -> Vec<String> {
-    let Some(rate) = w.rate else { return Vec::new() };
-    let share = |permille: u16| (rate / f64::from(jobs(w)) * f64::from(permille) / 1000.0).round().max(1.0) as u64;
+    let Some(rate) = w.rate else {
+        return Vec::new();
+    };
+    let share = |permille: u16| {
+        (rate / f64::from(jobs(w)) * f64::from(permille) / 1000.0)
+            .round()
+            .max(1.0) as u64
+    };
     let reads = w.read_permille.min(1000);
     let rates = match reads {
         0 | 1000 => share(1000).to_string(),
         _ => format!("{},{}", share(reads), share(1000 - reads)),
     };
-    vec![format!("--rate_iops={rates}"), "--rate_process=linear".to_owned()]
+    vec![
+        format!("--rate_iops={rates}"),
+        "--rate_process=linear".to_owned(),
+    ]
 }
 
 /// fio's limits are per job. One who runs as long as the others has none of his own.
 fn ending(w: &WorkloadRecord, asked: &Workload, group: Group<'_>) -> Vec<String> {
     let each = |all: u64| all.div_ceil(u64::from(jobs(w).max(1)));
     let mut words = Vec::new();
-    words.extend(asked.stop.bytes.map(|bytes| format!("--io_size={}", each(bytes))));
-    words.extend(asked.stop.ops.map(|ops| format!("--number_ios={}", each(ops))));
+    words.extend(
+        asked
+            .stop
+            .bytes
+            .map(|bytes| format!("--io_size={}", each(bytes))),
+    );
+    words.extend(
+        asked
+            .stop
+            .ops
+            .map(|ops| format!("--number_ios={}", each(ops))),
+    );
     let endless = !group.is_alone() && asked.stop.bytes.is_none() && asked.stop.ops.is_none();
     if let Some(time_ns) = group.time_ns().or(endless.then_some(ENDLESS_NS)) {
         words.push(format!("--runtime={}", time(time_ns)));
@@ -291,11 +394,22 @@ mod tests {
 
     fn case(name: &str) -> (WorkloadRecord, TargetIdentity, Workload) {
         let record = healthy::record();
-        let index = record.measurements.iter().position(|m| m.workload.name == name).unwrap();
-        (record.measurements[index].workload.clone(), record.targets[0].clone(), record.plan.workloads[index].clone())
+        let index = record
+            .measurements
+            .iter()
+            .position(|m| m.workload.name == name)
+            .unwrap();
+        (
+            record.measurements[index].workload.clone(),
+            record.targets[0].clone(),
+            record.plan.workloads[index].clone(),
+        )
     }
 
-    fn line(name: &str, spoil: impl Fn(&mut WorkloadRecord, &mut TargetIdentity, &mut Workload)) -> String {
+    fn line(
+        name: &str,
+        spoil: impl Fn(&mut WorkloadRecord, &mut TargetIdentity, &mut Workload),
+    ) -> String {
         let (mut workload, mut target, mut asked) = case(name);
         spoil(&mut workload, &mut target, &mut asked);
         alone(&workload, &target, &asked)
@@ -315,20 +429,27 @@ mod tests {
 
     /// Runs a line as a user would paste it.
     fn paste(line: &str) -> Output {
-        Command::new("sh").arg("-c").arg(line).output().expect("sh runs")
+        Command::new("sh")
+            .arg("-c")
+            .arg(line)
+            .output()
+            .expect("sh runs")
     }
 
     #[test]
     fn the_lines_of_check_read_as_a_person_would_write_them() {
         assert_eq!(
             line("random-read-d32", |_, _, _| {}),
-            "fio --name=random-read-d32 --directory=/data --unlink=1 --rw=randread --bs=8192 --ioengine=io_uring --iodepth=32 --numjobs=1 \
-             --direct=1 --size=4294967296 --norandommap --randrepeat=0 --runtime=8s --time_based --ramp_time=500ms --group_reporting"
+            "fio --name=random-read-d32 --directory=/data --unlink=1 --rw=randread --bs=8192 \
+             --ioengine=io_uring --iodepth=32 --numjobs=1 --direct=1 --size=4294967296 \
+             --norandommap --randrepeat=0 --runtime=8s --time_based --ramp_time=500ms \
+             --group_reporting"
         );
         assert_eq!(
             line("commit-fdatasync", |_, _, asked| asked.warmup_ns = 0),
-            "fio --name=commit-fdatasync --directory=/data --overwrite=1 --unlink=1 --rw=write --bs=8192 --ioengine=psync --iodepth=1 \
-             --numjobs=1 --direct=1 --size=4294967296 --fdatasync=1 --runtime=8s --time_based --group_reporting"
+            "fio --name=commit-fdatasync --directory=/data --overwrite=1 --unlink=1 --rw=write \
+             --bs=8192 --ioengine=psync --iodepth=1 --numjobs=1 --direct=1 --size=4294967296 \
+             --fdatasync=1 --runtime=8s --time_based --group_reporting"
         );
     }
 
@@ -340,22 +461,53 @@ mod tests {
         };
         let read = line("random-read-d1", device);
         assert!(read.starts_with("fio --readonly "), "{read}");
-        assert!(read.contains(r"'--filename=/dev/disk/by-path/pci-0000\:00\:1f.2' --rw"), "{read}");
+        assert!(
+            read.contains(r"'--filename=/dev/disk/by-path/pci-0000\:00\:1f.2' --rw"),
+            "{read}"
+        );
         let write = line("random-write-d32", device);
-        assert!(!write.contains("--readonly") && write.ends_with(DESTROYS), "{write}");
+        assert!(
+            !write.contains("--readonly") && write.ends_with(DESTROYS),
+            "{write}"
+        );
     }
 
     #[test]
     fn patterns_speak_the_modifiers_of_fio() {
         let access = |access: Access| line("sequential-read", |w, _, _| w.access = access.clone());
         assert!(access(Access::Backward).contains("--rw=read:-2097152 "));
-        assert!(access(Access::Stride { stride_bytes: 4 << 20 }).contains("--rw=read:3145728 "));
-        assert!(access(Access::Stride { stride_bytes: 1 << 20 }).contains("--rw=read "));
-        let hot = Distribution::HotCold { access_percent: 90.0, size_percent: 10.0 };
-        assert!(access(Access::Random { distribution: hot }).contains("--random_distribution=zoned:90/10:10/90 "));
+        assert!(
+            access(Access::Stride {
+                stride_bytes: 4 << 20
+            })
+            .contains("--rw=read:3145728 ")
+        );
+        assert!(
+            access(Access::Stride {
+                stride_bytes: 1 << 20
+            })
+            .contains("--rw=read ")
+        );
+        let hot = Distribution::HotCold {
+            access_percent: 90.0,
+            size_percent: 10.0,
+        };
+        assert!(
+            access(Access::Random { distribution: hot })
+                .contains("--random_distribution=zoned:90/10:10/90 ")
+        );
         let zipf = Distribution::Zipf { theta: 1.1 };
-        assert!(access(Access::Random { distribution: zipf }).contains("--random_distribution=zipf:1.1 "));
-        let thirds = vec![Zone { access_percent: 100.0 / 3.0, size_percent: 100.0 / 3.0 }; 3];
+        assert!(
+            access(Access::Random { distribution: zipf })
+                .contains("--random_distribution=zipf:1.1 ")
+        );
+        let thirds = vec![
+            Zone {
+                access_percent: 100.0 / 3.0,
+                size_percent: 100.0 / 3.0
+            };
+            3
+        ];
         assert_eq!(percents(&[0.2, 59.8, 40.0]), [1, 59, 40]);
         assert!(access(Access::Zoned { zones: thirds }).contains("zoned:33/33:34/34:33/33 "));
     }
@@ -368,8 +520,18 @@ mod tests {
             })
         };
         let back = " --sync_file_range=wait_before,write,wait_after:1 ";
-        assert!(text(SyncPolicy::None).contains(back) && text(SyncPolicy::AtEnd).contains(back), "{}", text(SyncPolicy::None));
-        assert!(!text(SyncPolicy::Every { writes: 1, call: SyncCall::Fsync }).contains("sync_file_range"));
+        assert!(
+            text(SyncPolicy::None).contains(back) && text(SyncPolicy::AtEnd).contains(back),
+            "{}",
+            text(SyncPolicy::None)
+        );
+        assert!(
+            !text(SyncPolicy::Every {
+                writes: 1,
+                call: SyncCall::Fsync
+            })
+            .contains("sync_file_range")
+        );
     }
 
     #[test]
@@ -378,8 +540,17 @@ mod tests {
             (w.workers, w.rate) = (4, Some(1000.0));
             asked.stop.bytes = Some(8 << 20);
         });
-        assert!(text.contains(" --rate_iops=125,125 --rate_process=linear --io_size=2097152 --runtime=8s --ramp_time=500ms "), "{text}");
-        assert!(text.contains("--filename=diskproof-fio.tmp") && text.contains("--numjobs=4 --thread"), "{text}");
+        assert!(
+            text.contains(
+                " --rate_iops=125,125 --rate_process=linear --io_size=2097152 --runtime=8s \
+                 --ramp_time=500ms "
+            ),
+            "{text}"
+        );
+        assert!(
+            text.contains("--filename=diskproof-fio.tmp") && text.contains("--numjobs=4 --thread"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -390,42 +561,97 @@ mod tests {
         let accesses = [
             Access::Sequential,
             Access::Backward,
-            Access::Stride { stride_bytes: 1 << 16 },
-            Access::Random { distribution: Distribution::Uniform },
-            Access::Random { distribution: Distribution::Zipf { theta: 1.1 } },
-            Access::Random { distribution: Distribution::HotCold { access_percent: 90.0, size_percent: 10.5 } },
+            Access::Stride {
+                stride_bytes: 1 << 16,
+            },
+            Access::Random {
+                distribution: Distribution::Uniform,
+            },
+            Access::Random {
+                distribution: Distribution::Zipf { theta: 1.1 },
+            },
+            Access::Random {
+                distribution: Distribution::HotCold {
+                    access_percent: 90.0,
+                    size_percent: 10.5,
+                },
+            },
             Access::Zoned {
-                zones: vec![Zone { access_percent: 33.3, size_percent: 20.0 }, Zone { access_percent: 66.7, size_percent: 80.0 }],
+                zones: vec![
+                    Zone {
+                        access_percent: 33.3,
+                        size_percent: 20.0,
+                    },
+                    Zone {
+                        access_percent: 66.7,
+                        size_percent: 80.0,
+                    },
+                ],
             },
         ];
         let syncs = [
             SyncPolicy::None,
             SyncPolicy::AtEnd,
-            SyncPolicy::Every { writes: 1, call: SyncCall::Fdatasync },
-            SyncPolicy::Every { writes: 4, call: SyncCall::Fsync },
+            SyncPolicy::Every {
+                writes: 1,
+                call: SyncCall::Fdatasync,
+            },
+            SyncPolicy::Every {
+                writes: 4,
+                call: SyncCall::Fsync,
+            },
         ];
-        let engines = [EngineKind::Uring, EngineKind::Aio, EngineKind::Sync, EngineKind::Mmap, EngineKind::Null];
-        let caches = [CachePolicy::Direct, CachePolicy::Buffered, CachePolicy::Cached];
+        let engines = [
+            EngineKind::Uring,
+            EngineKind::Aio,
+            EngineKind::Sync,
+            EngineKind::Mmap,
+            EngineKind::Null,
+        ];
+        let caches = [
+            CachePolicy::Direct,
+            CachePolicy::Buffered,
+            CachePolicy::Cached,
+        ];
         let kinds = [TargetKind::Directory, TargetKind::File];
         for i in 0..20 {
             let text = line("mixed-random", |w, target, asked| {
                 w.read_permille = [1000, 0, 500, 333][i % 4];
                 w.access = accesses[i % 7].clone();
-                w.sync = if w.read_permille == 1000 { SyncPolicy::None } else { syncs[i / 2 % 4] };
+                w.sync = if w.read_permille == 1000 {
+                    SyncPolicy::None
+                } else {
+                    syncs[i / 2 % 4]
+                };
                 w.engine = engines[i % 5];
-                w.cache = if w.engine == EngineKind::Mmap { CachePolicy::Buffered } else { caches[i % 3] };
+                w.cache = if w.engine == EngineKind::Mmap {
+                    CachePolicy::Buffered
+                } else {
+                    caches[i % 3]
+                };
                 w.rate = [None, Some(0.5), Some(1e5)][i / 3 % 3];
                 w.workers = [1, 4][i / 5 % 2];
                 w.span_start_bytes = [0, 1 << 20][i / 7 % 2];
-                let share = |block_bytes, weight| BlockShare { block_bytes, weight };
-                w.block_mix = if i % 11 == 0 { vec![share(4096, 1), share(8192, 2)] } else { Vec::new() };
+                let share = |block_bytes, weight| BlockShare {
+                    block_bytes,
+                    weight,
+                };
+                w.block_mix = if i % 11 == 0 {
+                    vec![share(4096, 1), share(8192, 2)]
+                } else {
+                    Vec::new()
+                };
                 target.kind = kinds[i / 4 % 2];
                 target.path = ["/tmp", "/tmp/it's: a $HOME\\file"][i / 4 % 2].to_owned();
                 asked.stop.bytes = (i % 3 == 0).then_some(1 << 20);
                 asked.stop.ops = (i % 3 == 1).then_some(1000);
             });
             let output = paste(&text.replacen("fio ", "fio --parse-only ", 1));
-            assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.status.success(),
+                "{text}\n{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
         }
     }
 
@@ -440,21 +666,37 @@ mod tests {
         let log = directory.path().join("log");
         let offsets = |access: Access| {
             let text = line("random-read-d1", |w, target, asked| {
-                (w.access, w.span_bytes, w.cache) = (access.clone(), 64 << 10, CachePolicy::Buffered);
+                (w.access, w.span_bytes, w.cache) =
+                    (access.clone(), 64 << 10, CachePolicy::Buffered);
                 w.span_start_bytes = 32 << 10;
                 (target.kind, target.path) = (TargetKind::File, path.to_str().unwrap().to_owned());
                 (asked.stop.time_ns, asked.stop.ops, asked.warmup_ns) = (None, Some(5), 0);
             });
             let _ = std::fs::remove_file(&log);
             let output = paste(&format!("{text} --write_iolog={}", log.display()));
-            assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.status.success(),
+                "{text}\n{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
             let log = std::fs::read_to_string(&log).unwrap();
             let reads = log.lines().filter(|l| l.contains(" read "));
-            reads.map(|l| l.split(' ').rev().nth(1).unwrap().parse::<u64>().unwrap() / 8192).collect::<Vec<_>>()
+            reads
+                .map(|l| l.split(' ').rev().nth(1).unwrap().parse::<u64>().unwrap() / 8192)
+                .collect::<Vec<_>>()
         };
         assert_eq!(offsets(Access::Sequential), [4, 5, 6, 7, 8]);
-        assert_eq!(offsets(Access::Stride { stride_bytes: 2 * 8192 }), [4, 6, 8, 10]);
+        assert_eq!(
+            offsets(Access::Stride {
+                stride_bytes: 2 * 8192
+            }),
+            [4, 6, 8, 10]
+        );
         let backward = offsets(Access::Backward);
-        assert!(backward.windows(2).all(|w| w[1] + 1 == w[0] || w[0] == 4) && backward.iter().all(|b| (4..12).contains(b)), "{backward:?}");
+        assert!(
+            backward.windows(2).all(|w| w[1] + 1 == w[0] || w[0] == 4)
+                && backward.iter().all(|b| (4..12).contains(b)),
+            "{backward:?}"
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! How often a run that is ended by its precision is wrong, on disks of many tempers: the evidence for [`crate::estimate::may_end`], whose comment holds the
-//! table. Repeated by `RUNS=120 cargo test --release -p diskproof-analysis --lib stopping -- --nocapture`.
+//! How often a run that is ended by its precision is wrong, on disks of many tempers: the evidence
+//! for [`crate::estimate::may_end`], whose comment holds the table. Repeated by `RUNS=120 cargo
+//! test --release -p diskproof-analysis --lib stopping -- --nocapture`.
 
 use crate::dice::Dice;
 use crate::estimate::{LONG_ENOUGH_NS, precise_enough, rate};
@@ -17,7 +18,10 @@ const FLOORS: [usize; 5] = [100, 200, 300, 500, (LONG_ENOUGH_NS / CELL_NS) as us
 
 fn series(counts: &[f64]) -> TimeSeries {
     let mut series = TimeSeries::new(CELL_NS);
-    let cell = |c: &f64| Cell { ops: c.round().max(0.0) as u64, ..Cell::default() };
+    let cell = |c: &f64| Cell {
+        ops: c.round().max(0.0) as u64,
+        ..Cell::default()
+    };
     series.cells = counts.iter().map(cell).collect();
     series
 }
@@ -30,14 +34,20 @@ struct Disk {
 
 /// Independent noise around `level(cell)` times the pace.
 fn noisy(dice: &mut Dice, sd: f64, mut level: impl FnMut(&mut Dice, usize) -> f64) -> Vec<f64> {
-    (0..CELLS).map(|cell| PACE * level(dice, cell) * (1.0 + sd * dice.normal())).collect()
+    (0..CELLS)
+        .map(|cell| PACE * level(dice, cell) * (1.0 + sd * dice.normal()))
+        .collect()
 }
 
 fn steady(counts: Vec<f64>, truth: f64) -> Disk {
-    Disk { counts, truth: Box::new(move |_| truth) }
+    Disk {
+        counts,
+        truth: Box::new(move |_| truth),
+    }
 }
 
-/// Wanders about its pace with this standard deviation, and forgets where it was within `tau_s` (a first-order process).
+/// Wanders about its pace with this standard deviation, and forgets where it was within `tau_s` (a
+/// first-order process).
 fn wandering(dice: &mut Dice, tau_s: f64, sd: f64) -> Disk {
     let keeps = (-0.01 / tau_s).exp();
     let mut x = dice.normal();
@@ -51,17 +61,24 @@ fn wandering(dice: &mut Dice, tau_s: f64, sd: f64) -> Disk {
 /// Falls evenly by `share` in 30 s; true is what it does when the run ends.
 fn falling(dice: &mut Dice, share: f64) -> Disk {
     let level = move |cell: usize| 1.0 + share * (0.5 - cell as f64 / CELLS as f64);
-    Disk { counts: noisy(dice, 0.05, |_, cell| level(cell)), truth: Box::new(move |cell| PACE * level(cell)) }
+    Disk {
+        counts: noisy(dice, 0.05, |_, cell| level(cell)),
+        truth: Box::new(move |cell| PACE * level(cell)),
+    }
 }
 
 /// One step down by a fifth within the first 20 s.
 fn stepping(dice: &mut Dice) -> Disk {
     let at = dice.whole(50, 2000) as usize;
     let level = move |cell: usize| if cell < at { 1.25 } else { 1.0 };
-    Disk { counts: noisy(dice, 0.05, |_, cell| level(cell)), truth: Box::new(move |cell| PACE * level(cell)) }
+    Disk {
+        counts: noisy(dice, 0.05, |_, cell| level(cell)),
+        truth: Box::new(move |cell| PACE * level(cell)),
+    }
 }
 
-/// Pauses at random, once in `every` cells on average, for `length` cells in which `rest` of the pace is left.
+/// Pauses at random, once in `every` cells on average, for `length` cells in which `rest` of the
+/// pace is left.
 fn pausing(dice: &mut Dice, every: f64, length: usize, rest: f64) -> Disk {
     let mut left = 0;
     let counts = noisy(dice, 0.05, |dice, _| {
@@ -79,18 +96,32 @@ fn pausing(dice: &mut Dice, every: f64, length: usize, rest: f64) -> Disk {
 fn in_convoys(dice: &mut Dice) -> Disk {
     let (every, begin) = (2.37, dice.share() * 2.37);
     let reached = |cell: usize| ((cell as f64 + begin) / every).floor();
-    steady((0..CELLS).map(|cell| (reached(cell + 1) - reached(cell)) * 32.0).collect(), 32.0 / every)
+    steady(
+        (0..CELLS)
+            .map(|cell| (reached(cell + 1) - reached(cell)) * 32.0)
+            .collect(),
+        32.0 / every,
+    )
 }
 
 fn warming_up(dice: &mut Dice) -> Disk {
-    steady(noisy(dice, 0.05, |_, cell| 1.0 - 0.5 * (-(cell as f64) / 100.0).exp()), PACE)
+    steady(
+        noisy(dice, 0.05, |_, cell| {
+            1.0 - 0.5 * (-(cell as f64) / 100.0).exp()
+        }),
+        PACE,
+    )
 }
 
 type Temper = (&'static str, fn(&mut Dice) -> Disk);
 const TEMPERS: [Temper; 16] = [
     ("even", |_| steady(vec![PACE; CELLS], PACE)),
-    ("noise 10 %", |dice| steady(noisy(dice, 0.1, |_, _| 1.0), PACE)),
-    ("noise 50 %", |dice| steady(noisy(dice, 0.5, |_, _| 1.0), PACE)),
+    ("noise 10 %", |dice| {
+        steady(noisy(dice, 0.1, |_, _| 1.0), PACE)
+    }),
+    ("noise 50 %", |dice| {
+        steady(noisy(dice, 0.5, |_, _| 1.0), PACE)
+    }),
     ("convoys", in_convoys),
     ("wander 0.1 s, 10 %", |dice| wandering(dice, 0.1, 0.1)),
     ("wander 0.5 s, 5 %", |dice| wandering(dice, 0.5, 0.05)),
@@ -106,7 +137,8 @@ const TEMPERS: [Temper; 16] = [
     ("pauses 200 ms, 1/3 s", |dice| pausing(dice, 300.0, 21, 0.2)),
 ];
 
-/// For each of [`FLOORS`]: runs ended by their precision, and those of them with an error beyond it.
+/// For each of [`FLOORS`]: runs ended by their precision, and those of them with an error beyond
+/// it.
 fn ended(temper: fn(&mut Dice) -> Disk, runs: usize, floors: &[usize]) -> Vec<(usize, usize)> {
     let (mut dice, mut counts) = (Dice(11), vec![(0, 0); floors.len()]);
     for _ in 0..runs {
@@ -118,7 +150,10 @@ fn ended(temper: fn(&mut Dice) -> Disk, runs: usize, floors: &[usize]) -> Vec<(u
             if !is_due || !precise_enough(&seen, GOAL) {
                 continue;
             }
-            let (told, truth) = (rate(&seen, cell as u64 * CELL_NS).ops.value / 100.0, (disk.truth)(cell));
+            let (told, truth) = (
+                rate(&seen, cell as u64 * CELL_NS).ops.value / 100.0,
+                (disk.truth)(cell),
+            );
             open.retain(|column| {
                 if cell >= floors[*column] {
                     counts[*column].0 += 1;
@@ -141,15 +176,23 @@ fn few_runs_are_ended_with_an_error_beyond_their_precision() {
         for (name, temper) in TEMPERS {
             let percent = |n: usize| (n * 100) as f64 / runs as f64;
             let columns = ended(temper, runs, &FLOORS);
-            let columns: Vec<String> =
-                columns.iter().map(|(all, bad)| format!("{:>5.1} of {:>3.0}", percent(*bad), percent(*all))).collect();
+            let columns: Vec<String> = columns
+                .iter()
+                .map(|(all, bad)| format!("{:>5.1} of {:>3.0}", percent(*bad), percent(*all)))
+                .collect();
             println!("{name:<22} {}", columns.join(" | "));
         }
         return;
     }
     // The nastiest at the end that holds, and after 2 s.
-    for (name, temper) in TEMPERS.into_iter().filter(|(name, _)| name.starts_with("pauses 200") || name.starts_with("wander 2 s, 3")) {
+    for (name, temper) in TEMPERS
+        .into_iter()
+        .filter(|(name, _)| name.starts_with("pauses 200") || name.starts_with("wander 2 s, 3"))
+    {
         let columns = ended(temper, 20, &[FLOORS[1], FLOORS[4]]);
-        assert!(columns[0].1 >= 5 && columns[1].1 <= 4, "{name}: {columns:?}");
+        assert!(
+            columns[0].1 >= 5 && columns[1].1 <= 4,
+            "{name}: {columns:?}"
+        );
     }
 }

@@ -30,7 +30,10 @@ mod tests {
     fn values_of_the_tables() {
         for (freedom, multiple) in [(1.0, 12.706), (9.0, 2.262), (30.0, 2.042), (1e6, 1.960)] {
             assert!((multiple_95(freedom) - multiple).abs() < 1e-3, "{freedom}");
-            assert!((two_sided(multiple, freedom) - 0.05).abs() < 1e-4, "{freedom}");
+            assert!(
+                (two_sided(multiple, freedom) - 0.05).abs() < 1e-4,
+                "{freedom}"
+            );
         }
         assert_eq!(two_sided(0.0, 5.0), 1.0);
         assert_eq!(multiple_95(0.0), multiple_95(1.0));

@@ -4,7 +4,8 @@ use crate::student;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, MeasurementRecord};
 use diskproof_model::surface::{
-    AccessPoint, CurvePoint, RateSummary, SeekPattern, SeekSummary, ShortStroke, SurfaceMeasurement, SurfaceRecord,
+    AccessPoint, CurvePoint, RateSummary, SeekPattern, SeekSummary, ShortStroke,
+    SurfaceMeasurement, SurfaceRecord,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -56,21 +57,41 @@ fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// The average is over position: every byte of the span takes the time per byte of the nearest sample's middle, and the average is the span over the sum of
-/// these times. So it does not matter whether the points lie evenly, and the neighbours of a point that failed stand in for it.
+/// The average is over position: every byte of the span takes the time per byte of the nearest
+/// sample's middle, and the average is the span over the sum of these times. So it does not matter
+/// whether the points lie evenly, and the neighbours of a point that failed stand in for it.
 fn rate_summary(curve: &[CurvePoint], span: Range<u64>) -> Option<RateSummary> {
-    let mut points: Vec<&CurvePoint> = curve.iter().filter(|p| p.bytes_per_second > 0.0 && p.bytes_per_second.is_finite()).collect();
+    let mut points: Vec<&CurvePoint> = curve
+        .iter()
+        .filter(|p| p.bytes_per_second > 0.0 && p.bytes_per_second.is_finite())
+        .collect();
     points.sort_by_key(|p| p.offset_bytes);
     let rates = points.iter().map(|p| p.bytes_per_second);
-    let (min, max) = rates.fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
+    let (min, max) = rates.fold((f64::INFINITY, 0.0_f64), |(low, high), rate| {
+        (low.min(rate), high.max(rate))
+    });
     let samples: Vec<Sample> = points.iter().map(|p| Sample::of(p)).collect();
     let weights = weights(&samples, span);
-    let seconds_per_byte: f64 = samples.iter().zip(&weights).map(|(s, weight)| weight * s.seconds_per_byte).sum();
+    let seconds_per_byte: f64 = samples
+        .iter()
+        .zip(&weights)
+        .map(|(s, weight)| weight * s.seconds_per_byte)
+        .sum();
     (seconds_per_byte > 0.0).then(|| {
         let value = 1.0 / seconds_per_byte;
         // To first order the relative error of an inverse is that of the value.
-        let half_width_95 = half_width_95(&samples, &weights).map(|width| width / seconds_per_byte * value);
-        RateSummary { min, max, average: Estimate { n: samples.len() as u64, value, half_width_95, unit: "B/s".to_owned() } }
+        let half_width_95 =
+            half_width_95(&samples, &weights).map(|width| width / seconds_per_byte * value);
+        RateSummary {
+            min,
+            max,
+            average: Estimate {
+                n: samples.len() as u64,
+                value,
+                half_width_95,
+                unit: "B/s".to_owned(),
+            },
+        }
     })
 }
 
@@ -82,38 +103,70 @@ struct Sample {
 
 impl Sample {
     fn of(point: &CurvePoint) -> Self {
-        Self { middle_bytes: point.offset_bytes as f64 + point.bytes as f64 / 2.0, seconds_per_byte: 1.0 / point.bytes_per_second }
+        Self {
+            middle_bytes: point.offset_bytes as f64 + point.bytes as f64 / 2.0,
+            seconds_per_byte: 1.0 / point.bytes_per_second,
+        }
     }
 }
 
 /// The share of the span that lies nearest to each sample; the shares are 1 together.
 fn weights(samples: &[Sample], span: Range<u64>) -> Vec<f64> {
-    // The outermost samples stand for no more than the others do: a curve that was interrupted says nothing of the rest of the span.
+    // The outermost samples stand for no more than the others do: a curve that was interrupted says
+    // nothing of the rest of the span.
     let step = match samples {
         [first, .., last] => (last.middle_bytes - first.middle_bytes) / (samples.len() - 1) as f64,
         _ => f64::INFINITY,
     };
-    let (first, last) = (samples.first().map_or(0.0, |s| s.middle_bytes), samples.last().map_or(0.0, |s| s.middle_bytes));
-    let (start, end) = ((span.start as f64).max(first - step), (span.end as f64).min(last + step));
+    let (first, last) = (
+        samples.first().map_or(0.0, |s| s.middle_bytes),
+        samples.last().map_or(0.0, |s| s.middle_bytes),
+    );
+    let (start, end) = (
+        (span.start as f64).max(first - step),
+        (span.end as f64).min(last + step),
+    );
     // Samples beside the span have no share of it.
     let end = end.max(start);
     let mut bounds = vec![start];
-    bounds.extend(samples.windows(2).map(|pair| (pair[0].middle_bytes + pair[1].middle_bytes) / 2.0));
+    bounds.extend(
+        samples
+            .windows(2)
+            .map(|pair| (pair[0].middle_bytes + pair[1].middle_bytes) / 2.0),
+    );
     bounds.push(end);
-    let cells: Vec<f64> = bounds.windows(2).map(|pair| (pair[1].clamp(start, end) - pair[0].clamp(start, end)).max(0.0)).collect();
+    let cells: Vec<f64> = bounds
+        .windows(2)
+        .map(|pair| (pair[1].clamp(start, end) - pair[0].clamp(start, end)).max(0.0))
+        .collect();
     let total: f64 = cells.iter().sum();
     // Without a span, or with all samples at one place of it, each counts the same.
-    cells.iter().map(|cell| if total > 0.0 { cell / total } else { 1.0 / cells.len() as f64 }).collect()
+    cells
+        .iter()
+        .map(|cell| {
+            if total > 0.0 {
+                cell / total
+            } else {
+                1.0 / cells.len() as f64
+            }
+        })
+        .collect()
 }
 
-/// Half-width of the 95 % interval of the weighted mean time per byte: the error of having looked at samples only. The points of a falling curve are no
-/// draws of one value, so their spread says nothing; what one sample may be off is what it differs from the line between its two neighbours. That holds both
-/// noise and what the surface does between the samples (the step from a zone to the next, raggedness). `None` of fewer than three.
+/// Half-width of the 95 % interval of the weighted mean time per byte: the error of having looked
+/// at samples only. The points of a falling curve are no draws of one value, so their spread says
+/// nothing; what one sample may be off is what it differs from the line between its two neighbours.
+/// That holds both noise and what the surface does between the samples (the step from a zone to the
+/// next, raggedness). `None` of fewer than three.
 fn half_width_95(samples: &[Sample], weights: &[f64]) -> Option<f64> {
     let surprise = |w: &[Sample]| {
         let (before, at, after) = (&w[0], &w[1], &w[2]);
         let width = after.middle_bytes - before.middle_bytes;
-        let share = if width > 0.0 { (at.middle_bytes - before.middle_bytes) / width } else { 0.5 };
+        let share = if width > 0.0 {
+            (at.middle_bytes - before.middle_bytes) / width
+        } else {
+            0.5
+        };
         let line = before.seconds_per_byte * (1.0 - share) + after.seconds_per_byte * share;
         // Three independent errors make it: one whole and the neighbours' in their shares.
         (at.seconds_per_byte - line).powi(2) / (1.0 + share * share + (1.0 - share) * (1.0 - share))
@@ -121,7 +174,8 @@ fn half_width_95(samples: &[Sample], weights: &[f64]) -> Option<f64> {
     let surprises: Vec<f64> = samples.windows(3).map(surprise).collect();
     let variance = surprises.iter().sum::<f64>() / surprises.len().max(1) as f64;
     let t = student::multiple_95(surprises.len() as f64);
-    (!surprises.is_empty()).then_some(t * (variance * weights.iter().map(|w| w * w).sum::<f64>()).sqrt())
+    (!surprises.is_empty())
+        .then_some(t * (variance * weights.iter().map(|w| w * w).sum::<f64>()).sqrt())
 }
 
 fn seek_summaries(access: &[AccessPoint]) -> BTreeMap<SeekPattern, SeekSummary> {
@@ -129,19 +183,26 @@ fn seek_summaries(access: &[AccessPoint]) -> BTreeMap<SeekPattern, SeekSummary> 
     for point in access {
         by_pattern.entry(point.seek).or_default().push(point);
     }
-    by_pattern.into_iter().filter_map(|(seek, points)| Some((seek, seek_summary(&points)?))).collect()
+    by_pattern
+        .into_iter()
+        .filter_map(|(seek, points)| Some((seek, seek_summary(&points)?)))
+        .collect()
 }
 
 fn seek_summary(points: &[&AccessPoint]) -> Option<SeekSummary> {
     let mut latencies: Vec<u64> = points.iter().map(|p| p.latency_ns).collect();
     latencies.sort_unstable();
-    let mean = mean_estimate(&latencies.iter().map(|ns| *ns as f64).collect::<Vec<_>>(), "ns")?;
+    let mean = mean_estimate(
+        &latencies.iter().map(|ns| *ns as f64).collect::<Vec<_>>(),
+        "ns",
+    )?;
     Some(SeekSummary {
         n: latencies.len() as u64,
         min_ns: latencies[0],
         p50_ns: latencies[latencies.len() / 2],
         max_ns: latencies[latencies.len() - 1],
-        distance_mean_bytes: points.iter().map(|p| p.distance_bytes as f64).sum::<f64>() / points.len() as f64,
+        distance_mean_bytes: points.iter().map(|p| p.distance_bytes as f64).sum::<f64>()
+            / points.len() as f64,
         iops: share(1e9, mean.value),
         mean,
     })
@@ -152,24 +213,54 @@ fn mean_estimate(values: &[f64], unit: &str) -> Option<Estimate> {
     let n = values.len();
     let value = (n > 0).then(|| values.iter().sum::<f64>() / n as f64)?;
     let variance = values.iter().map(|v| (v - value).powi(2)).sum::<f64>() / (n.max(2) - 1) as f64;
-    let half_width_95 = (n > 1).then(|| student::multiple_95((n - 1) as f64) * (variance / n as f64).sqrt());
-    Some(Estimate { n: n as u64, value, half_width_95, unit: unit.to_owned() })
+    let half_width_95 =
+        (n > 1).then(|| student::multiple_95((n - 1) as f64) * (variance / n as f64).sqrt());
+    Some(Estimate {
+        n: n as u64,
+        value,
+        half_width_95,
+        unit: unit.to_owned(),
+    })
 }
 
 /// From the measurements that carry the name of a short stroke, the longest span first.
 fn short_strokes(s: &SurfaceMeasurement, measurements: &[MeasurementRecord]) -> Vec<ShortStroke> {
-    let mut strokes: Vec<ShortStroke> = measurements.iter().enumerate().filter_map(|(index, m)| short_stroke(s, index, m)).collect();
+    let mut strokes: Vec<ShortStroke> = measurements
+        .iter()
+        .enumerate()
+        .filter_map(|(index, m)| short_stroke(s, index, m))
+        .collect();
     strokes.sort_by(|a, b| b.percent.total_cmp(&a.percent));
     let whole = strokes.first().map_or(0.0, |longest| longest.iops.value);
-    strokes.iter_mut().for_each(|stroke| stroke.gain = share(stroke.iops.value, whole));
+    strokes
+        .iter_mut()
+        .for_each(|stroke| stroke.gain = share(stroke.iops.value, whole));
     strokes
 }
 
-fn short_stroke(s: &SurfaceMeasurement, measurement: usize, m: &MeasurementRecord) -> Option<ShortStroke> {
-    let percent = m.workload.name.strip_prefix(SHORT_STROKE)?.parse().ok().filter(|p: &f64| p.is_finite() && m.target == s.target)?;
+fn short_stroke(
+    s: &SurfaceMeasurement,
+    measurement: usize,
+    m: &MeasurementRecord,
+) -> Option<ShortStroke> {
+    let percent = m
+        .workload
+        .name
+        .strip_prefix(SHORT_STROKE)?
+        .parse()
+        .ok()
+        .filter(|p: &f64| p.is_finite() && m.target == s.target)?;
     let read = m.ops.get(&OpKind::Read)?;
-    let stroke = m.workload.span_start_bytes..m.workload.span_start_bytes.saturating_add(m.workload.span_bytes);
-    let within: Vec<CurvePoint> = s.curve.iter().filter(|p| stroke.contains(&p.offset_bytes)).cloned().collect();
+    let stroke = m.workload.span_start_bytes
+        ..m.workload
+            .span_start_bytes
+            .saturating_add(m.workload.span_bytes);
+    let within: Vec<CurvePoint> = s
+        .curve
+        .iter()
+        .filter(|p| stroke.contains(&p.offset_bytes))
+        .cloned()
+        .collect();
     Some(ShortStroke {
         percent,
         span_bytes: m.workload.span_bytes,
@@ -189,35 +280,62 @@ mod tests {
     use crate::surveyed::Disk;
 
     fn point(offset_bytes: u64, bytes_per_second: f64) -> CurvePoint {
-        CurvePoint { bytes_per_second, ..CurvePoint::read_once(offset_bytes, 0, 1) }
+        CurvePoint {
+            bytes_per_second,
+            ..CurvePoint::read_once(offset_bytes, 0, 1)
+        }
     }
 
     /// The average over all bytes of the surface.
     fn truth(disk: &Disk) -> f64 {
         const PLACES: usize = 5_000;
-        PLACES as f64 / (0..PLACES).map(|i| 1.0 / disk.rate_at((i as f64 + 0.5) / PLACES as f64)).sum::<f64>()
+        PLACES as f64
+            / (0..PLACES)
+                .map(|i| 1.0 / disk.rate_at((i as f64 + 0.5) / PLACES as f64))
+                .sum::<f64>()
     }
 
     #[test]
     fn the_average_is_over_bytes_not_over_points() {
         // 30 of 90 bytes lie nearest to the point at 10, 60 to the one at 50.
         let summary = rate_summary(&[point(10, 100.0), point(50, 50.0)], 0..90).unwrap();
-        assert!((summary.average.value - 90.0 / (30.0 / 100.0 + 60.0 / 50.0)).abs() < 1e-9, "{summary:?}");
-        assert_eq!((summary.min, summary.max, summary.average.half_width_95), (50.0, 100.0, None));
+        assert!(
+            (summary.average.value - 90.0 / (30.0 / 100.0 + 60.0 / 50.0)).abs() < 1e-9,
+            "{summary:?}"
+        );
+        assert_eq!(
+            (summary.min, summary.max, summary.average.half_width_95),
+            (50.0, 100.0, None)
+        );
     }
 
     #[test]
     fn neighbours_stand_in_for_points_that_failed() {
-        let disk = Disk { noise: 0.0, ..Disk::rotating() };
+        let disk = Disk {
+            noise: 0.0,
+            ..Disk::rotating()
+        };
         let mut survey = disk.survey(1);
-        survey.curve.iter_mut().skip(100).take(20).for_each(|p| (p.bytes_per_second, p.bytes, p.errors) = (0.0, 0, 3));
+        survey
+            .curve
+            .iter_mut()
+            .skip(100)
+            .take(20)
+            .for_each(|p| (p.bytes_per_second, p.bytes, p.errors) = (0.0, 0, 3));
         let average = rate_summary(&survey.curve, span(&survey)).unwrap().average;
-        assert!((average.value / truth(&disk) - 1.0).abs() < 0.005 && average.n == 180, "{average:?}");
+        assert!(
+            (average.value / truth(&disk) - 1.0).abs() < 0.005 && average.n == 180,
+            "{average:?}"
+        );
     }
 
     #[test]
     fn an_interrupted_curve_has_the_average_of_what_was_seen() {
-        let disk = Disk { noise: 0.0, zones: 2, ..Disk::rotating() };
+        let disk = Disk {
+            noise: 0.0,
+            zones: 2,
+            ..Disk::rotating()
+        };
         let mut survey = disk.survey(1);
         survey.curve.truncate(20);
         let average = rate_summary(&survey.curve, span(&survey)).unwrap().average;
@@ -232,7 +350,8 @@ mod tests {
         let mut dice = Dice(5);
         let (mut inside, mut narrow) = (0, 0);
         for seed in 0..100 {
-            let ragged = (dice.share() < 0.3).then(|| (dice.whole(1, 200) * 10_000_000, dice.between(0.0, 0.4)));
+            let ragged = (dice.share() < 0.3)
+                .then(|| (dice.whole(1, 200) * 10_000_000, dice.between(0.0, 0.4)));
             let disk = Disk {
                 zones: dice.whole(2, 40) as u32,
                 points: dice.whole(20, 300) as u32,
@@ -243,10 +362,12 @@ mod tests {
             };
             let survey = disk.survey(seed);
             let average = rate_summary(&survey.curve, span(&survey)).unwrap().average;
-            inside += usize::from((average.value - truth(&disk)).abs() <= average.half_width_95.unwrap());
+            inside +=
+                usize::from((average.value - truth(&disk)).abs() <= average.half_width_95.unwrap());
             narrow += usize::from(average.relative_half_width().unwrap() < 0.02);
         }
-        // 98 % when this was written: a zone's step is counted twice, as noise of the samples on both sides.
+        // 98 % when this was written: a zone's step is counted twice, as noise of the samples on
+        // both sides.
         assert!(inside >= 93, "{inside} of 100");
         assert!(narrow >= 80, "the interval is of use: {narrow} of 100");
     }
@@ -254,29 +375,66 @@ mod tests {
     #[test]
     fn nothing_and_nonsense_have_no_figures() {
         assert_eq!(rate_summary(&[], 0..100), None);
-        assert_eq!(rate_summary(&[point(0, 0.0), point(1, f64::NAN), point(2, f64::INFINITY)], 0..100), None);
+        assert_eq!(
+            rate_summary(
+                &[point(0, 0.0), point(1, f64::NAN), point(2, f64::INFINITY)],
+                0..100
+            ),
+            None
+        );
         let one = rate_summary(&[point(5, 70.0)], 0..0).unwrap();
         assert_eq!((one.average.value, one.average.half_width_95), (70.0, None));
-        let same = rate_summary(&[point(5, 70.0), point(5, 70.0), point(5, 70.0)], 0..10).unwrap().average;
-        assert!((same.value - 70.0).abs() < 1e-9 && same.half_width_95 == Some(0.0), "{same:?}");
-        let beside = rate_summary(&[point(500, 70.0), point(510, 70.0)], 0..10).unwrap().average;
+        let same = rate_summary(&[point(5, 70.0), point(5, 70.0), point(5, 70.0)], 0..10)
+            .unwrap()
+            .average;
+        assert!(
+            (same.value - 70.0).abs() < 1e-9 && same.half_width_95 == Some(0.0),
+            "{same:?}"
+        );
+        let beside = rate_summary(&[point(500, 70.0), point(510, 70.0)], 0..10)
+            .unwrap()
+            .average;
         assert!((beside.value - 70.0).abs() < 1e-9, "{beside:?}");
         let mut survey = Disk::rotating().survey(1);
-        survey.curve.iter_mut().for_each(|p| (p.bytes_per_second, p.bytes, p.busy_ns, p.errors) = (0.0, 0, 0, 1));
+        survey
+            .curve
+            .iter_mut()
+            .for_each(|p| (p.bytes_per_second, p.bytes, p.busy_ns, p.errors) = (0.0, 0, 0, 1));
         survey.access.clear();
         (survey.span_bytes, survey.curve_ns) = (0, 0);
         let record = surface_record(&survey, &[]);
-        assert_eq!((record.rate, record.seeks.len(), record.curve_share, record.curve_cpu_share), (None, 0, 0.0, 0.0));
+        assert_eq!(
+            (
+                record.rate,
+                record.seeks.len(),
+                record.curve_share,
+                record.curve_cpu_share
+            ),
+            (None, 0, 0.0, 0.0)
+        );
     }
 
     #[test]
     fn access_times_are_told_by_pattern() {
-        let survey = Disk { accesses: 1000, ..Disk::rotating() }.survey(3);
+        let survey = Disk {
+            accesses: 1000,
+            ..Disk::rotating()
+        }
+        .survey(3);
         let seeks = surface_record(&survey, &[]).seeks;
-        let (random, near) = (&seeks[&SeekPattern::Random], &seeks[&SeekPattern::TrackToTrack]);
+        let (random, near) = (
+            &seeks[&SeekPattern::Random],
+            &seeks[&SeekPattern::TrackToTrack],
+        );
         assert_eq!((random.n, near.n), (1000, 250));
-        assert!((random.mean.value / 14.9e6 - 1.0).abs() < 0.03, "{random:?}");
-        assert!((random.iops - 1e9 / random.mean.value).abs() < 1e-9 && near.mean.value < random.mean.value / 2.0);
+        assert!(
+            (random.mean.value / 14.9e6 - 1.0).abs() < 0.03,
+            "{random:?}"
+        );
+        assert!(
+            (random.iops - 1e9 / random.mean.value).abs() < 1e-9
+                && near.mean.value < random.mean.value / 2.0
+        );
         assert!(random.min_ns <= random.p50_ns && random.p50_ns <= random.max_ns);
     }
 }

@@ -1,4 +1,5 @@
-//! Surveys of disks whose truth is known, computed without any disk, for tests of what is made of them: zones, noise, limits, slow places, access times.
+//! Surveys of disks whose truth is known, computed without any disk, for tests of what is made of
+//! them: zones, noise, limits, slow places, access times.
 
 use crate::dice::Dice;
 use crate::healthy;
@@ -7,7 +8,8 @@ use diskproof_model::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, OpKi
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Span};
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::surface::{
-    AccessPlan, AccessPoint, Burst, Coverage, CurvePlan, CurvePoint, Scan, SeekPattern, SurfaceMeasurement, Survey,
+    AccessPlan, AccessPoint, Burst, Coverage, CurvePlan, CurvePoint, Scan, SeekPattern,
+    SurfaceMeasurement, Survey,
 };
 use diskproof_model::target::TargetKind;
 use std::collections::BTreeMap;
@@ -64,21 +66,43 @@ impl Disk {
 
     /// A SATA SSD.
     pub fn solid() -> Self {
-        Self { zones: 1, outer: 550e6, inner: 550e6, rpm: 0, seek_ns: 0.0, noise: 0.01, ..Self::rotating() }
+        Self {
+            zones: 1,
+            outer: 550e6,
+            inner: 550e6,
+            rpm: 0,
+            seek_ns: 0.0,
+            noise: 0.01,
+            ..Self::rotating()
+        }
     }
 
     /// The true rate at a share of the surface, without noise.
     pub fn rate_at(&self, at: f64) -> f64 {
-        let rate_of = |zone: u32| self.outer + (self.inner - self.outer) * f64::from(zone) / f64::from((self.zones - 1).max(1));
-        let total = if self.zones == 1 { self.outer } else { f64::from(self.zones) * (self.outer + self.inner) / 2.0 };
+        let rate_of = |zone: u32| {
+            self.outer
+                + (self.inner - self.outer) * f64::from(zone) / f64::from((self.zones - 1).max(1))
+        };
+        let total = if self.zones == 1 {
+            self.outer
+        } else {
+            f64::from(self.zones) * (self.outer + self.inner) / 2.0
+        };
         let mut end = 0.0;
         let zone = (0..self.zones).find(|zone| {
             end += rate_of(*zone) / total;
             at < end
         });
         let rate = rate_of(zone.unwrap_or(self.zones - 1));
-        let loss = self.ragged.map_or(0.0, |(cell, loss)| loss * Dice((at * self.size_bytes as f64) as u64 / cell).share());
-        let left: f64 = self.slow.iter().filter(|(range, _)| range.contains(&at)).map(|(_, left)| left).product();
+        let loss = self.ragged.map_or(0.0, |(cell, loss)| {
+            loss * Dice((at * self.size_bytes as f64) as u64 / cell).share()
+        });
+        let left: f64 = self
+            .slow
+            .iter()
+            .filter(|(range, _)| range.contains(&at))
+            .map(|(_, left)| left)
+            .product();
         (rate * (1.0 - loss) * left).min(self.cap.unwrap_or(f64::INFINITY))
     }
 
@@ -87,8 +111,14 @@ impl Disk {
         let mut dice = Dice(seed.wrapping_mul(0x1234_5678_9ABC_DEF1));
         let start = (self.span.start * self.size_bytes as f64) as u64;
         let length = ((self.span.end - self.span.start) * self.size_bytes as f64) as u64;
-        let curve: Vec<CurvePoint> =
-            (0..self.points).map(|i| self.point(start + length / u64::from(self.points) * u64::from(i), &mut dice)).collect();
+        let curve: Vec<CurvePoint> = (0..self.points)
+            .map(|i| {
+                self.point(
+                    start + length / u64::from(self.points) * u64::from(i),
+                    &mut dice,
+                )
+            })
+            .collect();
         let bytes = curve.iter().map(|p| p.bytes).sum();
         let access = self.accesses(start, length, &mut dice);
         SurfaceMeasurement {
@@ -96,7 +126,11 @@ impl Disk {
             survey: Survey {
                 operation: OpKind::Read,
                 span: Span::default(),
-                curve: Some(CurvePlan { points: self.points, coverage: Coverage::Sampled { sample_bytes: None }, time_ns: None }),
+                curve: Some(CurvePlan {
+                    points: self.points,
+                    coverage: Coverage::Sampled { sample_bytes: None },
+                    time_ns: None,
+                }),
                 burst: None,
                 access: Some(AccessPlan {
                     random_reads: self.accesses,
@@ -112,17 +146,32 @@ impl Disk {
             start_ns: 0,
             wall_ns: 60_000_000_000,
             curve_ns: 40_000_000_000,
-            curve_cpu: CpuTime { user_ns: 100_000_000, system_ns: 300_000_000 },
+            curve_cpu: CpuTime {
+                user_ns: 100_000_000,
+                system_ns: 300_000_000,
+            },
             engine: EngineKind::Uring,
-            cache: CacheUse { asked: CachePolicy::Direct, used: CachePolicy::Direct, why: None },
+            cache: CacheUse {
+                asked: CachePolicy::Direct,
+                used: CachePolicy::Direct,
+                why: None,
+            },
             curve,
             burst: Some(burst(self.cap.unwrap_or(285e6))),
             access,
             access_errors: BTreeMap::new(),
             scan: None,
             starved_ns: 0,
-            asked: ByteCount { read_bytes: bytes, write_bytes: 0 },
-            device: DeviceUse { disks: vec!["sda".to_owned()], read_bytes: bytes, accounted: Some(1.0), ..DeviceUse::default() },
+            asked: ByteCount {
+                read_bytes: bytes,
+                write_bytes: 0,
+            },
+            device: DeviceUse {
+                disks: vec!["sda".to_owned()],
+                read_bytes: bytes,
+                accounted: Some(1.0),
+                ..DeviceUse::default()
+            },
             interrupted: false,
             hang: None,
         }
@@ -131,15 +180,26 @@ impl Disk {
     fn point(&self, offset_bytes: u64, dice: &mut Dice) -> CurvePoint {
         const REQUEST_BYTES: u64 = 1 << 20;
         let bytes = 32 * REQUEST_BYTES;
-        let hiccup = if dice.share() < self.hiccups { 0.5 } else { 1.0 };
-        let rate = self.rate_at(offset_bytes as f64 / self.size_bytes as f64) * (1.0 + self.noise * dice.normal()).max(0.2) * hiccup;
+        let hiccup = if dice.share() < self.hiccups {
+            0.5
+        } else {
+            1.0
+        };
+        let rate = self.rate_at(offset_bytes as f64 / self.size_bytes as f64)
+            * (1.0 + self.noise * dice.normal()).max(0.2)
+            * hiccup;
         let busy_ns = (bytes as f64 / rate * 1e9) as u64;
         let latency_max_ns = busy_ns / 16;
         // Six parts know their error to a third.
         let mut own = Dice(dice.0.rotate_left(17));
         let parts: f64 = (0..5).map(|_| own.normal().powi(2)).sum();
         let standard_error = Some(self.noise * (parts / 5.0).sqrt());
-        CurvePoint { bytes_per_second: rate, latency_max_ns, standard_error, ..CurvePoint::read_once(offset_bytes, bytes, busy_ns) }
+        CurvePoint {
+            bytes_per_second: rate,
+            latency_max_ns,
+            standard_error,
+            ..CurvePoint::read_once(offset_bytes, bytes, busy_ns)
+        }
     }
 
     fn accesses(&self, start: u64, length: u64, dice: &mut Dice) -> Vec<AccessPoint> {
@@ -161,7 +221,12 @@ impl Disk {
                     _ => start + (i % 2) * (length - length / 100),
                 };
                 let distance_bytes = offset_bytes.abs_diff(at);
-                access.push(AccessPoint { seek, offset_bytes, distance_bytes, latency_ns: self.latency_ns(distance_bytes, dice) });
+                access.push(AccessPoint {
+                    seek,
+                    offset_bytes,
+                    distance_bytes,
+                    latency_ns: self.latency_ns(distance_bytes, dice),
+                });
                 at = offset_bytes;
             }
         }
@@ -174,7 +239,11 @@ impl Disk {
         }
         // From 1 ms along the square root of the distance; its mean over random pairs is 0.533.
         let share = (distance_bytes as f64 / self.size_bytes as f64).min(1.0);
-        let seek_ns = if distance_bytes == 0 { 0.0 } else { 1e6 + (self.seek_ns - 1e6) / 0.533 * share.sqrt() };
+        let seek_ns = if distance_bytes == 0 {
+            0.0
+        } else {
+            1e6 + (self.seek_ns - 1e6) / 0.533 * share.sqrt()
+        };
         let turn_ns = 60e9 / f64::from(self.rpm);
         (130_000.0 + seek_ns + turn_ns * dice.share()) as u64
     }
@@ -199,8 +268,19 @@ fn facts(disk: &Disk) -> RunFacts {
     let mut facts = healthy::run().0;
     facts.plan.workloads.clear();
     let target = &mut facts.targets[0];
-    (target.path, target.kind, target.size_bytes, target.free_bytes, target.filesystem) =
-        ("/dev/sda".to_owned(), TargetKind::BlockDevice, disk.size_bytes, None, None);
+    (
+        target.path,
+        target.kind,
+        target.size_bytes,
+        target.free_bytes,
+        target.filesystem,
+    ) = (
+        "/dev/sda".to_owned(),
+        TargetKind::BlockDevice,
+        disk.size_bytes,
+        None,
+        None,
+    );
     target.layers.remove(0);
     let layer = &mut target.layers[0];
     (layer.size_bytes, layer.rotational) = (disk.size_bytes, Some(disk.rpm > 0));
@@ -209,8 +289,18 @@ fn facts(disk: &Disk) -> RunFacts {
 
 /// The device's buffer, read again and again.
 pub(crate) fn burst(rate: f64) -> Burst {
-    let throughput = Estimate { n: 100, value: rate, half_width_95: Some(rate / 1000.0), unit: "B/s".to_owned() };
-    Burst { bytes: 1 << 20, rounds: 100, first_bytes_per_second: rate / 3.0, throughput }
+    let throughput = Estimate {
+        n: 100,
+        value: rate,
+        half_width_95: Some(rate / 1000.0),
+        unit: "B/s".to_owned(),
+    };
+    Burst {
+        bytes: 1 << 20,
+        rounds: 100,
+        first_bytes_per_second: rate / 3.0,
+        throughput,
+    }
 }
 
 /// The codes of the findings on a record.

@@ -1,4 +1,5 @@
-//! The command line: what may be written, and what each word means. Checks form only; whether it makes sense for a target is the commands' business.
+//! The command line: what may be written, and what each word means. Checks form only; whether it
+//! makes sense for a target is the commands' business.
 
 use crate::commands::compare::{self, Compare};
 use crate::commands::curve::Curve;
@@ -17,9 +18,16 @@ use diskproof_model::units::{parse_duration, parse_size};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Measures what a disk really does for a database, proves the figure, says what it means and what to do about it.
+/// Measures what a disk really does for a database, proves the figure, says what it means and what
+/// to do about it.
 #[derive(Debug, Parser)]
-#[command(name = "diskproof", version, max_term_width = 80, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(
+    name = "diskproof",
+    version,
+    max_term_width = 80,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]
@@ -35,14 +43,17 @@ pub enum Verb {
     /// Run any workload, from flags in fio's words, from a plan file or from a job file of fio
     #[command(after_help = RUN_HELP)]
     Run(Box<Run>),
-    /// Show transfer rate and access time across the surface of a disk; find slow and unreadable blocks
+    /// Show transfer rate and access time across the surface of a disk; find slow and unreadable
+    /// blocks
     #[command(after_help = CURVE_HELP)]
     Curve(Box<Curve>),
-    /// Show what a disk is: identity, layers, queue settings, link, write cache, health; measures nothing
+    /// Show what a disk is: identity, layers, queue settings, link, write cache, health; measures
+    /// nothing
     Info(Info),
     /// Print a saved run again, exactly as it was printed then, or a record from a file
     Show(Show),
-    /// Hold runs against each other: better, worse, the same, undecided, or not comparable, metric by metric
+    /// Hold runs against each other: better, worse, the same, undecided, or not comparable, metric
+    /// by metric
     #[command(after_help = compare::HELP)]
     Compare(Box<Compare>),
     /// List the saved runs; label, import, delete or prune them
@@ -53,11 +64,15 @@ pub enum Verb {
 }
 
 const CHECK_HELP: &str = "\
-A directory is measured through a scratch file without a name inside it, which vanishes even on kill -9. A regular file or a block device is \
-only read, unless it is given up: a file with --overwrite, a device with --destroy and its serial, model or kernel name; then its content is \
-lost. Whatever is in use or says that it holds something is refused all the same. Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
+A directory is measured through a scratch file without a name inside it, which vanishes even on \
+                          kill -9. A regular file or a block device is only read, unless it is \
+                          given up: a file with --overwrite, a device with --destroy and its \
+                          serial, model or kernel name; then its content is lost. Whatever is in \
+                          use or says that it holds something is refused all the same. Sizes: 8k \
+                          = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
-Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety, 4 the run failed or the disk gave errors, 130 Ctrl-C.
+Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety, 4 the run failed or \
+                          the disk gave errors, 130 Ctrl-C.
 
 Examples:
   diskproof check                                   the disk under the current directory
@@ -67,16 +82,23 @@ Examples:
   diskproof check . --expect 'commit-fdatasync.p99<=5ms' --json -o today.json";
 
 const RUN_HELP: &str = "\
-A directory is measured through a scratch file without a name inside it (--size, default 1GiB), filled before the first workload that needs \
-content. A regular file or a block device is only read, unless it is given up with --overwrite or --destroy NAME. Several targets are measured at the same time. Without --precision, --time, --bytes \
-and --ops a workload ends once its rate is known to 2 %, or after 30 s; with --precision alone also after 30 s. A rate \
-counts as known after 7.5 s at the earliest (with less than 30 s of --time after a quarter of it), since what disturbs a disk now and then takes that long to show.
+A directory is measured through a scratch file without a name inside it (--size, default 1GiB), \
+     filled before the first workload that needs content. A regular file or a block device is \
+     only read, unless it is given up with --overwrite or --destroy NAME. Several targets are \
+     measured at the same time. Without --precision, --time, --bytes and --ops a workload ends \
+     once its rate is known to 2 %, or after 30 s; with --precision alone also after 30 s. A rate \
+     counts as known after 7.5 s at the earliest (with less than 30 s of --time after a quarter \
+     of it), since what disturbs a disk now and then takes that long to show.
 
-A plan file holds workloads that run in order, or at the same time (together = true), with the flags' names as keys: see docs/plans. Flags beside it replace what stands at its top \
-(targets, --seed, --size, --note) and the engine. A job file of fio (*.fio, *.job) is translated into a plan: what differs is told, what cannot be carried over is refused \
-with its line, see docs/job-files.md. Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
+A plan file holds workloads that run in order, or at the same time (together = true), with the \
+     flags' names as keys: see docs/plans. Flags beside it replace what stands at its top \
+     (targets, --seed, --size, --note) and the engine. A job file of fio (*.fio, *.job) is \
+     translated into a plan: what differs is told, what cannot be carried over is refused with \
+     its line, see docs/job-files.md. Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: \
+     500ms, 30s, 2m.
 
-Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety, 4 the run failed or the disk gave errors, 130 Ctrl-C.
+Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety, 4 the run failed or \
+     the disk gave errors, 130 Ctrl-C.
 
 Examples:
   diskproof run                                     random 8 KiB reads
@@ -90,11 +112,15 @@ Examples:
   diskproof run job.fio --dry-run                   what it becomes here";
 
 const CURVE_HELP: &str = "\
-A block device is read raw, without its filesystem; nothing is written to it without --write and --destroy NAME. A regular file is read; in a directory a scratch file is made \
-(--size, default 1GiB), and positions are then those in the file. Each point is a sample of about 0.2 s inside a stream, so that no seek is in \
-the rate; at most a fiftieth of a large disk is read, and the result says how much. Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB.
+A block device is read raw, without its filesystem; nothing is written to it without --write and \
+                          --destroy NAME. A regular file is read; in a directory a scratch file \
+                          is made (--size, default 1GiB), and positions are then those in the \
+                          file. Each point is a sample of about 0.2 s inside a stream, so that no \
+                          seek is in the rate; at most a fiftieth of a large disk is read, and \
+                          the result says how much. Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB.
 
-Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety, 4 the run failed or the disk gave errors, 130 Ctrl-C.
+Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety, 4 the run failed or \
+                          the disk gave errors, 130 Ctrl-C.
 
 Examples:
   sudo diskproof curve /dev/sdb                     200 points, access times, burst
@@ -109,7 +135,9 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = None::<&str>)]
 pub struct Measuring {
-    /// Save the result; the format follows the extension: .json, .html, .csv, .svg (x.svg for all charts on a sheet, x-%.svg for a file each), .gnuplot, .hlog, .prom, .fio.json (repeatable; see docs/formats.md)
+    /// Save the result; the format follows the extension: .json, .html, .csv, .svg (x.svg for all
+    /// charts on a sheet, x-%.svg for a file each), .gnuplot, .hlog, .prom, .fio.json (repeatable;
+    /// see docs/formats.md)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub outputs: Vec<PathBuf>,
     /// Print the record as JSON on stdout, and nothing else
@@ -133,7 +161,8 @@ pub struct Measuring {
     /// Your own words, kept in the record
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
-    /// Kernel interface; auto takes the best that works here, and the result says which [default: auto]
+    /// Kernel interface; auto takes the best that works here, and the result says which [default:
+    /// auto]
     #[arg(long, alias = "ioengine", value_name = "NAME")]
     pub engine: Option<EngineName>,
     /// Size of the scratch file
@@ -186,7 +215,8 @@ pub struct Check {
 /// `diskproof run`
 #[derive(Debug, clap::Args)]
 pub struct Run {
-    /// A plan file (*.toml) or a job file of fio (*.fio, *.job), then directories, regular files or block devices [default: those of the file, or .]
+    /// A plan file (*.toml) or a job file of fio (*.fio, *.job), then directories, regular files
+    /// or block devices [default: those of the file, or .]
     #[arg(value_name = "PLAN.toml|JOB.fio|TARGET")]
     pub operands: Vec<PathBuf>,
     /// What to run.
@@ -253,7 +283,8 @@ impl FromStr for EngineName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        <Self as ValueEnum>::from_str(text, false).map_err(|_| format!("'{text}' is not an engine; use auto, uring, aio, sync or mmap"))
+        <Self as ValueEnum>::from_str(text, false)
+            .map_err(|_| format!("'{text}' is not an engine; use auto, uring, aio, sync or mmap"))
     }
 }
 

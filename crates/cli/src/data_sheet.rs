@@ -1,4 +1,5 @@
-//! What the maker of a disk promises, in the user's words: `rpm=7200,seek=11ms,rate=92MB/s`. Knows words only.
+//! What the maker of a disk promises, in the user's words: `rpm=7200,seek=11ms,rate=92MB/s`. Knows
+//! words only.
 
 use diskproof_model::surface::DataSheet;
 use diskproof_model::units::{parse_duration, parse_size};
@@ -12,10 +13,15 @@ pub struct SheetWords(pub DataSheet);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SheetError {
     /// No `key=value`.
-    #[error("'{0}' is no part of a data sheet; write rpm=7200,seek=11ms,rate=92MB/s or some of these")]
+    #[error(
+        "'{0}' is no part of a data sheet; write rpm=7200,seek=11ms,rate=92MB/s or some of these"
+    )]
     Form(String),
     /// No such key.
-    #[error("a data sheet has no '{0}' here; there are rpm, seek (average) and rate (highest sustained)")]
+    #[error(
+        "a data sheet has no '{0}' here; there are rpm, seek (average) and rate (highest \
+         sustained)"
+    )]
     Key(String),
     /// The same key again.
     #[error("'{0}' stands there twice; write it once")]
@@ -30,7 +36,8 @@ pub enum SheetError {
     },
 }
 
-/// The slowest disk that ever turned had 1200, the fastest has 15,000; the room beside them is for what nobody has built yet.
+/// The slowest disk that ever turned had 1200, the fastest has 15,000; the room beside them is for
+/// what nobody has built yet.
 const RPM: std::ops::RangeInclusive<u32> = 300..=100_000;
 /// A seek is neither free nor does it take a second.
 const SEEK_NS: std::ops::RangeInclusive<u64> = 10_000..=1_000_000_000;
@@ -41,26 +48,42 @@ impl FromStr for SheetWords {
     fn from_str(text: &str) -> Result<Self, SheetError> {
         let mut sheet = DataSheet::default();
         for part in text.split(',').map(str::trim) {
-            let (key, value) = part.split_once('=').ok_or_else(|| SheetError::Form(part.to_owned()))?;
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| SheetError::Form(part.to_owned()))?;
             let (key, value) = (key.trim(), value.trim());
-            let wrong = |what: &'static str| SheetError::Value { value: value.to_owned(), what };
+            let wrong = |what: &'static str| SheetError::Value {
+                value: value.to_owned(),
+                what,
+            };
             let is_set = match key {
                 "rpm" => {
                     let rpm = value.parse().ok().filter(|rpm| RPM.contains(rpm));
-                    sheet.rpm.replace(rpm.ok_or_else(|| wrong("a number of turns per minute; write it plainly, such as 7200"))?).is_some()
+                    sheet
+                        .rpm
+                        .replace(rpm.ok_or_else(|| {
+                            wrong("a number of turns per minute; write it plainly, such as 7200")
+                        })?)
+                        .is_some()
                 }
                 "seek" => {
                     // A bare number would be seconds, which nobody means.
-                    let ns = Some(value).filter(|v| v.ends_with(char::is_alphabetic)).and_then(|v| parse_duration(v).ok());
-                    let ns =
-                        ns.filter(|ns| SEEK_NS.contains(ns)).ok_or_else(|| wrong("a seek time; write it with ms or us, such as 11ms"))?;
+                    let ns = Some(value)
+                        .filter(|v| v.ends_with(char::is_alphabetic))
+                        .and_then(|v| parse_duration(v).ok());
+                    let ns = ns.filter(|ns| SEEK_NS.contains(ns)).ok_or_else(|| {
+                        wrong("a seek time; write it with ms or us, such as 11ms")
+                    })?;
                     sheet.seek_ns.replace(ns).is_some()
                 }
                 "rate" => {
                     // Data sheets leave out the "per second" as often as not.
-                    let bytes = parse_size(value.strip_suffix("/s").unwrap_or(value)).ok().filter(|_| value.ends_with(['B', 's']));
-                    let bytes =
-                        bytes.filter(|bytes| *bytes > 0).ok_or_else(|| wrong("a transfer rate; write it per second, such as 92MB/s"))?;
+                    let bytes = parse_size(value.strip_suffix("/s").unwrap_or(value))
+                        .ok()
+                        .filter(|_| value.ends_with(['B', 's']));
+                    let bytes = bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
+                        wrong("a transfer rate; write it per second, such as 92MB/s")
+                    })?;
                     sheet.bytes_per_second.replace(bytes as f64).is_some()
                 }
                 other => return Err(SheetError::Key(other.to_owned())),
@@ -80,7 +103,11 @@ mod tests {
     #[test]
     fn a_data_sheet_is_read() {
         let sheet = |text: &str| text.parse::<SheetWords>().map(|words| words.0);
-        let all = DataSheet { rpm: Some(7200), seek_ns: Some(11_000_000), bytes_per_second: Some(92e6) };
+        let all = DataSheet {
+            rpm: Some(7200),
+            seek_ns: Some(11_000_000),
+            bytes_per_second: Some(92e6),
+        };
         assert_eq!(sheet("rpm=7200,seek=11ms,rate=92MB/s"), Ok(all));
         assert_eq!(sheet(" rate=92MB , rpm = 7200,seek=11000us"), Ok(all));
         assert_eq!(sheet("seek=8.5ms").map(|s| s.seek_ns), Ok(Some(8_500_000)));

@@ -9,6 +9,7 @@ use crate::supervise::{Ending, carry_out};
 use crate::work::{Harvest, SharedHarvest, Work};
 use diskproof_analysis::expect::{Expected, SurfaceStep};
 use diskproof_analysis::judge::{RunFacts, judge};
+use diskproof_device::{Admission, Consent, Intent, OpenTarget, admit, host_facts};
 use diskproof_engine::{STALL_NS, Session, measure_clock};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Plan, SyncPolicy};
@@ -16,7 +17,6 @@ use diskproof_model::record::{Record, Tool};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::parse_duration;
 use diskproof_report::terminal::budget_line;
-use diskproof_target::{Admission, Consent, Intent, OpenTarget, admit, host_facts};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,7 +42,8 @@ pub struct Run<'a> {
     pub patience: Duration,
 }
 
-/// How far scratch files are filled beside the measured workloads, so that reads find data and writes do not make the file grow.
+/// How far scratch files are filled beside the measured workloads, so that reads find data and
+/// writes do not make the file grow.
 #[derive(Debug, Clone, Copy)]
 pub enum Filling {
     /// Each workload finds its whole span written, however long that takes.
@@ -70,12 +71,29 @@ pub struct Outcome {
     pub hung: Vec<String>,
 }
 
-/// Runs the plan. An error before the first workload is an `Err`; a later one is part of the outcome, with everything measured before.
+/// Runs the plan. An error before the first workload is an `Err`; a later one is part of the
+/// outcome, with everything measured before.
 pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> {
-    let Run { plan, identities, consent, filling, expected, note, health, voice, patience } = run;
+    let Run {
+        plan,
+        identities,
+        consent,
+        filling,
+        expected,
+        note,
+        health,
+        voice,
+        patience,
+    } = run;
     let admissions = vet(&plan, &identities, expected, consent)?;
-    admissions.iter().filter_map(Admission::hint).for_each(|hint| voice.say(&hint));
-    let targets = admissions.into_iter().map(OpenTarget::open).collect::<Result<Vec<_>, _>>()?;
+    admissions
+        .iter()
+        .filter_map(Admission::hint)
+        .for_each(|hint| voice.say(&hint));
+    let targets = admissions
+        .into_iter()
+        .map(OpenTarget::open)
+        .collect::<Result<Vec<_>, _>>()?;
     // Before the measuring, so that the asking does not disturb it.
     let health = ask_health(&identities, health);
     warn_of_failing(&health, voice);
@@ -83,16 +101,35 @@ pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> 
     let (clock, host, started) = (measure_clock(), host_facts(), timestamp());
     let run_id = run_id();
     let live = Live::new(&plan, voice, interrupt.clone());
-    let session = Session::new(plan.seed).giving_up_after(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
-    let work = Work { session, plan: Arc::new(plan.clone()), filling, targets, harvest: SharedHarvest::default() };
-    let Ending { harvest, ended, hung, stalled } = carry_out(work, live, &identities, (voice, patience))?;
-    let Harvest { measurements, surface, .. } = harvest;
+    let session = Session::new(plan.seed)
+        .giving_up_after(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
+    let work = Work {
+        session,
+        plan: Arc::new(plan.clone()),
+        filling,
+        targets,
+        harvest: SharedHarvest::default(),
+    };
+    let Ending {
+        harvest,
+        ended,
+        hung,
+        stalled,
+    } = carry_out(work, live, &identities, (voice, patience))?;
+    let Harvest {
+        measurements,
+        surface,
+        ..
+    } = harvest;
     let ended_early = match &ended {
         Ok(None) => None,
         Ok(Some(why)) => Some(why.clone()),
         Err(error) => Some(error.to_string()),
     };
-    let tool = Tool { name: "diskproof".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+    let tool = Tool {
+        name: "diskproof".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
     let partial = ended_early.is_some();
     let facts = RunFacts {
         tool,
@@ -108,26 +145,44 @@ pub fn execute(run: Run<'_>, interrupt: &Interrupt) -> Result<Outcome, Failure> 
         targets: identities,
         health,
     };
-    Ok(Outcome { record: judge(facts, &measurements, surface.as_ref(), expected), failure: ended.err().map(Failure::Run), hung })
+    Ok(Outcome {
+        record: judge(facts, &measurements, surface.as_ref(), expected),
+        failure: ended.err().map(Failure::Run),
+        hung,
+    })
 }
 
 const GIVE_UP_AFTER: &str = "DISKPROOF_GIVE_UP_AFTER";
 
-/// How long a target may leave requests without an answer after the end of a workload. A multipath that queues while it has no path, say, needs longer.
+/// How long a target may leave requests without an answer after the end of a workload. A multipath
+/// that queues while it has no path, say, needs longer.
 pub fn patience() -> Result<Duration, Failure> {
     let text = std::env::var_os(GIVE_UP_AFTER).filter(|text| !text.is_empty());
-    let Some(text) = text else { return Ok(Duration::from_nanos(STALL_NS)) };
+    let Some(text) = text else {
+        return Ok(Duration::from_nanos(STALL_NS));
+    };
     let text = text.to_string_lossy();
-    parse_duration(&text).map(Duration::from_nanos).map_err(|error| Failure::Usage(format!("{GIVE_UP_AFTER}={text}: {error}")))
+    parse_duration(&text)
+        .map(Duration::from_nanos)
+        .map_err(|error| Failure::Usage(format!("{GIVE_UP_AFTER}={text}: {error}")))
 }
 
-/// Everything that can be said against a plan before it begins: thresholds that it cannot answer, targets that the gate refuses. Opens nothing for
-/// writing.
-pub fn vet(plan: &Plan, identities: &[TargetIdentity], expected: &[Expected], consent: &Consent) -> Result<Vec<Admission>, Failure> {
-    expected.iter().try_for_each(|expected| answerable(plan, expected))?;
+/// Everything that can be said against a plan before it begins: thresholds that it cannot answer,
+/// targets that the gate refuses. Opens nothing for writing.
+pub fn vet(
+    plan: &Plan,
+    identities: &[TargetIdentity],
+    expected: &[Expected],
+    consent: &Consent,
+) -> Result<Vec<Admission>, Failure> {
+    expected
+        .iter()
+        .try_for_each(|expected| answerable(plan, expected))?;
     let enter = |identity: &TargetIdentity| {
         let intent = match plan.scratch_bytes {
-            Some(size_bytes) if identity.kind == TargetKind::Directory => Intent::Scratch { size_bytes },
+            Some(size_bytes) if identity.kind == TargetKind::Directory => {
+                Intent::Scratch { size_bytes }
+            }
             _ if plan.writes() => Intent::Overwrite(consent),
             _ => Intent::Read,
         };
@@ -138,7 +193,12 @@ pub fn vet(plan: &Plan, identities: &[TargetIdentity], expected: &[Expected], co
 
 /// A misspelt workload would be found missing only after the run.
 fn answerable(plan: &Plan, expected: &Expected) -> Result<(), Failure> {
-    let wrong = |why: String| Err(Failure::Usage(format!("--expect '{}': {why}", expected.expression)));
+    let wrong = |why: String| {
+        Err(Failure::Usage(format!(
+            "--expect '{}': {why}",
+            expected.expression
+        )))
+    };
     if let Some(step) = expected.surface_step() {
         let steps = plan.survey.as_ref();
         let is_planned = match step {
@@ -146,14 +206,37 @@ fn answerable(plan: &Plan, expected: &Expected) -> Result<(), Failure> {
             SurfaceStep::Access => steps.is_some_and(|survey| survey.access.is_some()),
             SurfaceStep::Burst => steps.is_some_and(|survey| survey.burst.is_some()),
         };
-        return if is_planned { Ok(()) } else { wrong(format!("no {} is measured here", step.as_str())) };
+        return if is_planned {
+            Ok(())
+        } else {
+            wrong(format!("no {} is measured here", step.as_str()))
+        };
     }
-    if let Some(skipped) = plan.skipped.iter().find(|skipped| skipped.workload == expected.workload) {
-        return wrong(format!("{} is not measured here: {}", skipped.workload, skipped.why));
+    if let Some(skipped) = plan
+        .skipped
+        .iter()
+        .find(|skipped| skipped.workload == expected.workload)
+    {
+        return wrong(format!(
+            "{} is not measured here: {}",
+            skipped.workload, skipped.why
+        ));
     }
-    let Some(workload) = plan.workloads.iter().find(|workload| workload.name == expected.workload) else {
-        let names: Vec<&str> = plan.workloads.iter().map(|workload| workload.name.as_str()).collect();
-        return wrong(format!("there is no workload '{}'; there are {}", expected.workload, names.join(", ")));
+    let Some(workload) = plan
+        .workloads
+        .iter()
+        .find(|workload| workload.name == expected.workload)
+    else {
+        let names: Vec<&str> = plan
+            .workloads
+            .iter()
+            .map(|workload| workload.name.as_str())
+            .collect();
+        return wrong(format!(
+            "there is no workload '{}'; there are {}",
+            expected.workload,
+            names.join(", ")
+        ));
     };
     let done = match expected.op {
         None => true,
@@ -162,21 +245,33 @@ fn answerable(plan: &Plan, expected: &Expected) -> Result<(), Failure> {
         Some(OpKind::Sync) => workload.sync != SyncPolicy::None,
         Some(OpKind::Commit) => workload.commits(),
     };
-    if done { Ok(()) } else { wrong(format!("{} has no such operations", workload.name)) }
+    if done {
+        Ok(())
+    } else {
+        wrong(format!("{} has no such operations", workload.name))
+    }
 }
 
 fn timestamp() -> String {
-    jiff::Timestamp::now().round(jiff::Unit::Second).map_or_else(|_| jiff::Timestamp::now().to_string(), |t| t.to_string())
+    jiff::Timestamp::now()
+        .round(jiff::Unit::Second)
+        .map_or_else(|_| jiff::Timestamp::now().to_string(), |t| t.to_string())
 }
 
 /// 128 random bits in hex: unique among all runs on all machines.
 fn run_id() -> String {
-    random_bytes::<16>().iter().map(|byte| format!("{byte:02x}")).collect()
+    random_bytes::<16>()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
-/// The command line as given; what is no UTF-8 with replacement characters, since records hold text only.
+/// The command line as given; what is no UTF-8 with replacement characters, since records hold text
+/// only.
 pub fn command_line() -> Vec<String> {
-    std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
+    std::env::args_os()
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect()
 }
 
 /// A seed nobody chose.
@@ -189,8 +284,12 @@ fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     if rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()).is_err() {
         // Before Linux 3.17, or blocked: the clock and the process id still tell runs apart.
-        let now = jiff::Timestamp::now().as_nanosecond() as u64 ^ u64::from(std::process::id()) << 32;
-        bytes.iter_mut().zip(now.to_le_bytes().into_iter().cycle()).for_each(|(byte, value)| *byte = value);
+        let now =
+            jiff::Timestamp::now().as_nanosecond() as u64 ^ u64::from(std::process::id()) << 32;
+        bytes
+            .iter_mut()
+            .zip(now.to_le_bytes().into_iter().cycle())
+            .for_each(|(byte, value)| *byte = value);
     }
     bytes
 }

@@ -1,9 +1,9 @@
 //! Exit codes, and which error has which.
 
+use diskproof_device::{OpenError, ProbeError};
 use diskproof_engine::RunError;
 use diskproof_history::HistoryError;
 use diskproof_model::target::Refusal;
-use diskproof_target::{OpenError, ProbeError};
 use std::process::ExitCode;
 
 /// How the program ends.

@@ -1,5 +1,6 @@
-//! The program as a library: reads the command line, runs one verb, turns errors into sentences and exit codes. It is one so that tests reach what
-//! a verb plans; other programs should use the crates below instead.
+//! The program as a library: reads the command line, runs one verb, turns errors into sentences and
+//! exit codes. It is one so that tests reach what a verb plans; other programs should use the
+//! crates below instead.
 #![forbid(unsafe_code)]
 
 pub mod args;
@@ -34,7 +35,10 @@ pub fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
-            let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+            let words: Vec<String> = std::env::args_os()
+                .skip(1)
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect();
             return usage(elsewhere::told(error, &words));
         }
     };
@@ -58,7 +62,11 @@ pub fn main() -> ExitCode {
 fn usage(error: clap::Error) -> ExitCode {
     // A closed stdout or stderr leaves nobody to tell.
     let _ = error.print();
-    if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
+    if error.use_stderr() {
+        Exit::Usage.into()
+    } else {
+        Exit::Done.into()
+    }
 }
 
 fn report(error: &anyhow::Error) -> ExitCode {
@@ -70,8 +78,13 @@ fn report(error: &anyhow::Error) -> ExitCode {
     let exit = failure.map_or(Exit::Failed, Failure::exit);
     let text = format!("error: {}", with_causes(error));
     // One sentence, whatever stands in the path that it names.
-    let is_sentence = matches!(failure, Some(Failure::Probe(_) | Failure::Open(_))) && exit != Exit::Refused;
-    output::complain(&if is_sentence { text.replace('\n', "\\n") } else { text });
+    let is_sentence =
+        matches!(failure, Some(Failure::Probe(_) | Failure::Open(_))) && exit != Exit::Refused;
+    output::complain(&if is_sentence {
+        text.replace('\n', "\\n")
+    } else {
+        text
+    });
     exit.into()
 }
 
@@ -80,7 +93,13 @@ fn with_causes(error: &anyhow::Error) -> String {
     error
         .chain()
         .map(ToString::to_string)
-        .reduce(|told, cause| if told.contains(&cause) { told } else { format!("{told}: {cause}") })
+        .reduce(|told, cause| {
+            if told.contains(&cause) {
+                told
+            } else {
+                format!("{told}: {cause}")
+            }
+        })
         .unwrap_or_default()
 }
 
@@ -93,10 +112,16 @@ mod tests {
     #[test]
     fn a_cause_is_told_once() {
         let source = std::io::Error::from_raw_os_error(12);
-        let worker = RunError::Worker { path: "disk".to_owned(), workload: "load".to_owned(), source };
+        let worker = RunError::Worker {
+            path: "disk".to_owned(),
+            workload: "load".to_owned(),
+            source,
+        };
         let text = with_causes(&Failure::Run(worker).into());
         assert_eq!(text.matches("os error 12").count(), 1, "{text}");
-        let deep: anyhow::Error = Err::<(), _>(std::io::Error::other("no handler")).context("signals cannot be caught").unwrap_err();
+        let deep: anyhow::Error = Err::<(), _>(std::io::Error::other("no handler"))
+            .context("signals cannot be caught")
+            .unwrap_err();
         assert_eq!(with_causes(&deep), "signals cannot be caught: no handler");
     }
 }

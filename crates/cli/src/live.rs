@@ -1,5 +1,6 @@
-//! What the user sees while it runs, on stderr: one moving line on a terminal, a plain line per workload elsewhere, nothing with --quiet.
-//! Also hears Ctrl-C, and ends a workload once it is known well enough.
+//! What the user sees while it runs, on stderr: one moving line on a terminal, a plain line per
+//! workload elsewhere, nothing with --quiet. Also hears Ctrl-C, and ends a workload once it is
+//! known well enough.
 
 use crate::interrupt::Interrupt;
 use crate::output::{MovingLine, Voice, complain, stderr_columns};
@@ -11,19 +12,24 @@ use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Layout, Plan};
 use diskproof_model::progress::{Control, Found, Phase, Progress, Watch};
 use diskproof_model::surface::{SeekPattern, SlowBlock, SurfaceMeasurement, UnreadableRange};
-use diskproof_model::units::{counted, format_bytes, format_duration, format_latency, format_rate, format_throughput};
+use diskproof_model::units::{
+    counted, format_bytes, format_duration, format_latency, format_rate, format_throughput,
+};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Judging the precision takes a millisecond on a long series: often enough, and far from the workers' time.
+/// Judging the precision takes a millisecond on a long series: often enough, and far from the
+/// workers' time.
 const JUDGE_EVERY: Duration = Duration::from_millis(250);
 
 /// Narrower terminals have no room for the bar beside the figures.
 const COLUMNS_WITH_BAR: usize = 76;
 const BAR_COLUMNS: usize = 16;
-/// How often it is told where a scan could go on: after another fiftieth of its time, so that little is lost and a day of it fits a few screens.
+/// How often it is told where a scan could go on: after another fiftieth of its time, so that
+/// little is lost and a day of it fits a few screens.
 const RESUME_SHARE: u32 = 50;
-const RESUME_EVERY: std::ops::RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_secs(600);
+const RESUME_EVERY: std::ops::RangeInclusive<Duration> =
+    Duration::from_secs(10)..=Duration::from_secs(600);
 /// Without an answer for so long, the moving line says so: shorter is what disks do.
 const SILENCE_SHOWN_NS: u64 = 2_000_000_000;
 /// A plain line says so first after this, and then after twice as long each time.
@@ -78,12 +84,18 @@ impl Live {
 
     /// The workloads under way.
     fn group(&self) -> Group<'_> {
-        Group { first: self.current.start, workloads: &self.plan.workloads[self.current.clone()] }
+        Group {
+            first: self.current.start,
+            workloads: &self.plan.workloads[self.current.clone()],
+        }
     }
 
     /// Place of a workload under way among them.
     fn place(&self, name: &str) -> Option<usize> {
-        self.group().workloads.iter().position(|workload| workload.name == name)
+        self.group()
+            .workloads
+            .iter()
+            .position(|workload| workload.name == name)
     }
 
     /// The current workloads are over.
@@ -95,11 +107,18 @@ impl Live {
             let kinds = [OpKind::Commit, OpKind::Read, OpKind::Write];
             let shown: Vec<String> = kinds
                 .into_iter()
-                .filter(|kind| *kind != OpKind::Write || !measurement.ops.contains_key(&OpKind::Commit))
+                .filter(|kind| {
+                    *kind != OpKind::Write || !measurement.ops.contains_key(&OpKind::Commit)
+                })
                 .filter_map(|kind| {
                     let op = measurement.ops.get(&kind)?;
                     let rate = estimate::rate(&op.series, measurement.wall_ns);
-                    Some(format!("{} {}s/s, {}", format_rate(rate.ops.value), kind.as_str(), format_throughput(rate.bytes.value)))
+                    Some(format!(
+                        "{} {}s/s, {}",
+                        format_rate(rate.ops.value),
+                        kind.as_str(),
+                        format_throughput(rate.bytes.value)
+                    ))
                 })
                 .collect();
             let place = self.place(&measurement.workload.name).unwrap_or(0);
@@ -112,7 +131,11 @@ impl Live {
                 Some(path) if self.plan.targets.len() > 1 => format!(" on {path}"),
                 _ => String::new(),
             };
-            complain(&format!("{step}/{all} {}{on}: {}{left}", measurement.workload.name, shown.join("; ")));
+            complain(&format!(
+                "{step}/{all} {}{on}: {}{left}",
+                measurement.workload.name,
+                shown.join("; ")
+            ));
         }
     }
 
@@ -125,8 +148,13 @@ impl Live {
 
     /// The most time left when `done` of what is under way is over.
     fn left_ns(&self, done: f64) -> Option<u64> {
-        let coming = self.plan.groups().filter(|group| group.first >= self.current.start);
-        let times: Option<Vec<u64>> = coming.map(|group| Some(group.time_ns()? + group.warmup_ns())).collect();
+        let coming = self
+            .plan
+            .groups()
+            .filter(|group| group.first >= self.current.start);
+        let times: Option<Vec<u64>> = coming
+            .map(|group| Some(group.time_ns()? + group.warmup_ns()))
+            .collect();
         let times = times?;
         let current = times.first().copied().unwrap_or(0) as f64 * (1.0 - done.clamp(0.0, 1.0));
         Some(current as u64 + times.iter().skip(1).sum::<u64>())
@@ -139,14 +167,27 @@ impl Live {
         }
         let record = surface_record(measurement, &[]);
         let rate = record.rate.map(|rate| {
-            let (points, average) = (counted(measurement.curve.len() as u64, "point"), format_throughput(rate.average.value));
-            format!("curve of {points}: {} to {}, {average} on average", format_throughput(rate.max), format_throughput(rate.min))
+            let (points, average) = (
+                counted(measurement.curve.len() as u64, "point"),
+                format_throughput(rate.average.value),
+            );
+            format!(
+                "curve of {points}: {} to {}, {average} on average",
+                format_throughput(rate.max),
+                format_throughput(rate.min)
+            )
         });
-        let access =
-            record.seeks.get(&SeekPattern::Random).map(|seek| format!("access {}", format_latency(seek.mean.value.round() as u64)));
-        let scan = record
-            .scan
-            .map(|scan| format!("scan: {}, {} unreadable", counted(scan.slow_blocks, "slow block"), format_bytes(scan.unreadable_bytes)));
+        let access = record
+            .seeks
+            .get(&SeekPattern::Random)
+            .map(|seek| format!("access {}", format_latency(seek.mean.value.round() as u64)));
+        let scan = record.scan.map(|scan| {
+            format!(
+                "scan: {}, {} unreadable",
+                counted(scan.slow_blocks, "slow block"),
+                format_bytes(scan.unreadable_bytes)
+            )
+        });
         let figures: Vec<String> = rate.into_iter().chain(access).chain(scan).collect();
         if !figures.is_empty() {
             complain(&figures.join("; "));
@@ -155,26 +196,42 @@ impl Live {
 
     /// A scan takes hours: should it be killed, the last of these lines says how to go on.
     fn tell_where_to_resume(&mut self, progress: &Progress<'_>) {
-        let every = (Duration::from_nanos(progress.elapsed_ns) / RESUME_SHARE).clamp(*RESUME_EVERY.start(), *RESUME_EVERY.end());
-        let Some(at) = progress.resume_bytes.filter(|_| self.voice != Voice::Silent && self.resume_told.elapsed() >= every) else {
+        let every = (Duration::from_nanos(progress.elapsed_ns) / RESUME_SHARE)
+            .clamp(*RESUME_EVERY.start(), *RESUME_EVERY.end());
+        let Some(at) = progress
+            .resume_bytes
+            .filter(|_| self.voice != Voice::Silent && self.resume_told.elapsed() >= every)
+        else {
             return;
         };
         self.resume_told = Instant::now();
         self.finish();
         // A scratch file is another one each time.
-        if let (Some(survey), Some(path), None) = (&self.plan.survey, self.plan.targets.first(), self.plan.scratch_bytes) {
-            complain(&format!("should this be killed, the scan goes on with: {}", scan_command(path, survey.span, at)));
+        if let (Some(survey), Some(path), None) = (
+            &self.plan.survey,
+            self.plan.targets.first(),
+            self.plan.scratch_bytes,
+        ) {
+            complain(&format!(
+                "should this be killed, the scan goes on with: {}",
+                scan_command(path, survey.span, at)
+            ));
         }
     }
 
     /// For how long nothing was completed, where that is long.
     fn silence(&self, progress: &Progress<'_>, least_ns: u64) -> Option<String> {
-        let silence = progress.silence.filter(|silence| silence.length_ns >= least_ns)?;
+        let silence = progress
+            .silence
+            .filter(|silence| silence.length_ns >= least_ns)?;
         let on = match self.plan.targets.get(silence.target) {
             Some(path) if self.plan.targets.len() > 1 => format!(" from {path}"),
             _ => String::new(),
         };
-        Some(format!("no answer{on} for {}", format_duration(silence.length_ns / 1_000_000_000 * 1_000_000_000)))
+        Some(format!(
+            "no answer{on} for {}",
+            format_duration(silence.length_ns / 1_000_000_000 * 1_000_000_000)
+        ))
     }
 
     /// Tells a long silence where no line moves.
@@ -185,7 +242,10 @@ impl Live {
         if let Some(text) = self.silence(progress, self.silence_told_ns) {
             self.silence_told_ns *= 2;
             complain(&format!("{}: {text}", progress.name));
-        } else if progress.silence.is_some_and(|silence| silence.length_ns < SILENCE_TOLD_NS) {
+        } else if progress
+            .silence
+            .is_some_and(|silence| silence.length_ns < SILENCE_TOLD_NS)
+        {
             self.silence_told_ns = SILENCE_TOLD_NS;
         }
     }
@@ -194,24 +254,46 @@ impl Live {
     fn survey_reading(progress: &Progress<'_>, silence: &str) -> String {
         let done = progress.done.unwrap_or(0.0).clamp(0.0, 1.0);
         // A first guess would jump about.
-        let left = (done > 0.01).then(|| format!("{} left, ", format_duration((progress.elapsed_ns as f64 * (1.0 - done) / done) as u64)));
+        let left = (done > 0.01).then(|| {
+            format!(
+                "{} left, ",
+                format_duration((progress.elapsed_ns as f64 * (1.0 - done) / done) as u64)
+            )
+        });
         let recent: Vec<_> = progress.series.cells.iter().rev().skip(1).take(4).collect();
         let seconds = (recent.len().max(1) as u64 * progress.series.interval_ns) as f64 / 1e9;
         let ops = recent.iter().map(|cell| cell.ops).sum::<u64>() as f64 / seconds;
         let bytes = recent.iter().map(|cell| cell.bytes).sum::<u64>() as f64 / seconds;
-        let rate = if progress.name == ACCESS_STEP { format!("{}/s", format_rate(ops)) } else { format_throughput(bytes) };
-        format!("{:<18} {}{:3.0} %, {silence}{}{rate}", progress.name, bar(done), done * 100.0, left.unwrap_or_default())
+        let rate = if progress.name == ACCESS_STEP {
+            format!("{}/s", format_rate(ops))
+        } else {
+            format_throughput(bytes)
+        };
+        format!(
+            "{:<18} {}{:3.0} %, {silence}{}{rate}",
+            progress.name,
+            bar(done),
+            done * 100.0,
+            left.unwrap_or_default()
+        )
     }
 
     /// The moving line: step, workload, bar, time left, rate.
     fn reading(&self, progress: &Progress<'_>) -> String {
         if progress.phase == Phase::Survey {
-            let silence = self.silence(progress, SILENCE_SHOWN_NS).map_or(String::new(), |silence| format!("{silence}, "));
+            let silence = self
+                .silence(progress, SILENCE_SHOWN_NS)
+                .map_or(String::new(), |silence| format!("{silence}, "));
             return Self::survey_reading(progress, &silence);
         }
         let is_joint = self.current.len() > 1 && progress.phase != Phase::Layout;
         // What is done first ends the others, too.
-        let first = self.readings.iter().filter(|_| is_joint).map(|(_, done)| *done).reduce(f64::max);
+        let first = self
+            .readings
+            .iter()
+            .filter(|_| is_joint)
+            .map(|(_, done)| *done)
+            .reduce(f64::max);
         let done = first.or(progress.done).unwrap_or(0.0).clamp(0.0, 1.0);
         let (ops, bytes) = last_second(progress);
         let what = match progress.phase {
@@ -220,40 +302,87 @@ impl Live {
             Phase::Measure | Phase::Survey => None,
             Phase::Verify => Some("checking".to_owned()),
         };
-        let left = self.left_ns(done).map(|left| format!("{} left", format_duration(left)));
+        let left = self
+            .left_ns(done)
+            .map(|left| format!("{} left", format_duration(left)));
         let (step, all) = (self.current.start + 1, self.plan.workloads.len().max(1));
         let silence = self.silence(progress, SILENCE_SHOWN_NS);
         if is_joint {
-            let each =
-                self.group().workloads.iter().zip(&self.readings).map(|(w, (rate, _))| format!("{} {}/s", w.name, format_rate(*rate)));
-            let figures = silence.into_iter().chain(what).chain(left).chain(each).collect::<Vec<_>>().join(", ");
+            let each = self
+                .group()
+                .workloads
+                .iter()
+                .zip(&self.readings)
+                .map(|(w, (rate, _))| format!("{} {}/s", w.name, format_rate(*rate)));
+            let figures = silence
+                .into_iter()
+                .chain(what)
+                .chain(left)
+                .chain(each)
+                .collect::<Vec<_>>()
+                .join(", ");
             return format!("{step}-{}/{all} {}{figures}", self.current.end, bar(done));
         }
-        let rate = [Some(format!("{}/s", format_rate(ops))), Some(format_throughput(bytes))];
-        let figures = [silence, what, left].into_iter().chain(rate).flatten().collect::<Vec<_>>().join(", ");
-        let name = self.plan.workloads.get(self.current.start).map_or(progress.name, |workload| &workload.name);
+        let rate = [
+            Some(format!("{}/s", format_rate(ops))),
+            Some(format_throughput(bytes)),
+        ];
+        let figures = [silence, what, left]
+            .into_iter()
+            .chain(rate)
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(", ");
+        let name = self
+            .plan
+            .workloads
+            .get(self.current.start)
+            .map_or(progress.name, |workload| &workload.name);
         format!("{step}/{all} {name:<18} {}{figures}", bar(done))
     }
 
     fn known_well_enough(&mut self, progress: &Progress<'_>) -> bool {
-        let Some(place) = self.place(progress.name) else { return false };
+        let Some(place) = self.place(progress.name) else {
+            return false;
+        };
         let workload = &self.plan.workloads[self.current.start + place];
-        let Some(goal) = workload.stop.precision else { return false };
+        let Some(goal) = workload.stop.precision else {
+            return false;
+        };
         if progress.phase != Phase::Measure || self.judged[place].elapsed() < JUDGE_EVERY {
             return false;
         }
         self.judged[place] = Instant::now();
         // A layout that ends before the file is full would leave the rest to an unmeasured fill.
-        // The series is the sum over all targets, and a workload that lays out has nothing but scratch files.
-        let content_bytes = self.plan.scratch_bytes.unwrap_or(0).saturating_mul(self.plan.targets.len() as u64);
-        let laid_out = workload.layout == Layout::Needed || progress.series.total().bytes >= content_bytes;
-        laid_out && estimate::may_end(progress.series, progress.elapsed_ns, workload.stop.time_ns, goal)
+        // The series is the sum over all targets, and a workload that lays out has nothing but
+        // scratch files.
+        let content_bytes = self
+            .plan
+            .scratch_bytes
+            .unwrap_or(0)
+            .saturating_mul(self.plan.targets.len() as u64);
+        let laid_out =
+            workload.layout == Layout::Needed || progress.series.total().bytes >= content_bytes;
+        laid_out
+            && estimate::may_end(
+                progress.series,
+                progress.elapsed_ns,
+                workload.stop.time_ns,
+                goal,
+            )
     }
 }
 
 /// Operations and bytes per second over the last second, so that the reading lives.
 fn last_second(progress: &Progress<'_>) -> (f64, f64) {
-    let recent: Vec<_> = progress.series.cells.iter().rev().skip(1).take(100).collect();
+    let recent: Vec<_> = progress
+        .series
+        .cells
+        .iter()
+        .rev()
+        .skip(1)
+        .take(100)
+        .collect();
     let seconds = (recent.len().max(1) as u64 * progress.series.interval_ns) as f64 / 1e9;
     let ops = recent.iter().map(|cell| cell.ops).sum::<u64>() as f64 / seconds;
     let bytes = recent.iter().map(|cell| cell.bytes).sum::<u64>() as f64 / seconds;
@@ -263,13 +392,20 @@ fn last_second(progress: &Progress<'_>) -> (f64, f64) {
 /// A bar with a blank behind it, where the terminal has room for one.
 fn bar(done: f64) -> String {
     let filled = (done * BAR_COLUMNS as f64) as usize;
-    if stderr_columns() < COLUMNS_WITH_BAR { String::new() } else { format!("{:-<BAR_COLUMNS$} ", "#".repeat(filled)) }
+    if stderr_columns() < COLUMNS_WITH_BAR {
+        String::new()
+    } else {
+        format!("{:-<BAR_COLUMNS$} ", "#".repeat(filled))
+    }
 }
 
 impl Watch for Live {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
         self.tell_silence(progress);
-        if self.voice == Voice::Lines && progress.phase == Phase::Survey && progress.name != self.step {
+        if self.voice == Voice::Lines
+            && progress.phase == Phase::Survey
+            && progress.name != self.step
+        {
             progress.name.clone_into(&mut self.step);
             complain(&format!("survey: {}", progress.name));
         }
@@ -284,7 +420,11 @@ impl Watch for Live {
         if self.interrupt.signal().is_some() {
             return Control::Interrupt;
         }
-        if self.known_well_enough(progress) { Control::Enough } else { Control::Continue }
+        if self.known_well_enough(progress) {
+            Control::Enough
+        } else {
+            Control::Continue
+        }
     }
 
     /// A scan that is killed hands nothing over: what it found was said by then.
@@ -294,11 +434,26 @@ impl Watch for Live {
         }
         self.finish();
         complain(&match place {
-            Found::Slow(SlowBlock { offset_bytes, lba, latency_ns }) => {
-                format!("slow: the block at byte {offset_bytes} (LBA {lba}) took {}", format_latency(*latency_ns))
+            Found::Slow(SlowBlock {
+                offset_bytes,
+                lba,
+                latency_ns,
+            }) => {
+                format!(
+                    "slow: the block at byte {offset_bytes} (LBA {lba}) took {}",
+                    format_latency(*latency_ns)
+                )
             }
-            Found::Unreadable(UnreadableRange { offset_bytes, length_bytes, lba, errno }) => {
-                format!("unreadable: {} from byte {offset_bytes} on (LBA {lba}), {errno}", format_bytes(*length_bytes))
+            Found::Unreadable(UnreadableRange {
+                offset_bytes,
+                length_bytes,
+                lba,
+                errno,
+            }) => {
+                format!(
+                    "unreadable: {} from byte {offset_bytes} on (LBA {lba}), {errno}",
+                    format_bytes(*length_bytes)
+                )
             }
         });
     }

@@ -1,4 +1,5 @@
-//! Saved runs: where the history lies, what is said when a run is saved, and which record a word means. Knows the environment, not SQL.
+//! Saved runs: where the history lies, what is said when a run is saved, and which record a word
+//! means. Knows the environment, not SQL.
 
 use crate::failure::Failure;
 use diskproof_history::{Folders, History, NewRun, Outcome, Place, Stored, save};
@@ -17,7 +18,8 @@ pub const SHORT_ID: usize = 8;
 const PREFIX_MIN: usize = 4;
 /// Longer labels would not fit into a list.
 const LABEL_MAX: usize = 40;
-/// Longer files are no records: those of hours, with every series and histogram, have a few megabytes.
+/// Longer files are no records: those of hours, with every series and histogram, have a few
+/// megabytes.
 const RECORD_BYTES_MAX: u64 = 256 << 20;
 /// Names the newest run.
 const LATEST: &str = "latest";
@@ -28,7 +30,8 @@ pub struct Keeping {
     /// A name for this run in the history, for 'show' and 'compare'; several runs may share one
     #[arg(long, value_name = "LABEL", value_parser = parse_label, conflicts_with = "no_history")]
     pub label: Option<String>,
-    /// Save the run there [default: $DISKPROOF_HISTORY, or diskproof/history.db in $XDG_STATE_HOME or ~/.local/state]
+    /// Save the run there [default: $DISKPROOF_HISTORY, or diskproof/history.db in $XDG_STATE_HOME
+    /// or ~/.local/state]
     #[arg(long, value_name = "FILE", conflicts_with = "no_history")]
     pub history: Option<PathBuf>,
     /// Do not save the run; so does DISKPROOF_NO_HISTORY=1
@@ -39,7 +42,8 @@ pub struct Keeping {
 /// Flag of the verbs that read what is saved.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Kept {
-    /// The history [default: $DISKPROOF_HISTORY, or diskproof/history.db in $XDG_STATE_HOME or ~/.local/state]
+    /// The history [default: $DISKPROOF_HISTORY, or diskproof/history.db in $XDG_STATE_HOME or
+    /// ~/.local/state]
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
 }
@@ -65,17 +69,22 @@ pub fn parse_label(text: &str) -> Result<String, String> {
     let wrong = match () {
         () if text.is_empty() => "is empty",
         () if text.chars().count() > LABEL_MAX => "is longer than 40 characters",
-        () if text.contains(|c: char| c.is_control() || c == '/') => "holds a slash or a control character",
+        () if text.contains(|c: char| c.is_control() || c == '/') => {
+            "holds a slash or a control character"
+        }
         () if text.trim() != text => "begins or ends with a space",
         () if text == LATEST || text.starts_with("latest~") => "names the newest run already",
         () if text == "-" || is_file(text) => "looks like a file",
         () if text.len() == 32 && is_hex(text) => "looks like the id of a run",
         () => return Ok(text.to_owned()),
     };
-    Err(format!("the label {wrong}; take a word or two, such as before-upgrade"))
+    Err(format!(
+        "the label {wrong}; take a word or two, such as before-upgrade"
+    ))
 }
 
-/// Saves a run that is complete or partial. Never an error: a measurement does not fail because of its history.
+/// Saves a run that is complete or partial. Never an error: a measurement does not fail because of
+/// its history.
 pub fn keep(record: &Record, page: &str, keeping: &Keeping) -> Vec<Remark> {
     if keeping.no_history {
         return Vec::new();
@@ -83,16 +92,29 @@ pub fn keep(record: &Record, page: &str, keeping: &Keeping) -> Vec<Remark> {
     let place = match Surroundings::real().place(keeping.history.as_deref()) {
         Where::At(place) => place,
         Where::Off if keeping.label.is_none() => return Vec::new(),
-        Where::Off => return vec![Remark::Warning("--label: DISKPROOF_NO_HISTORY is set, so the run was not saved".to_owned())],
+        Where::Off => {
+            return vec![Remark::Warning(
+                "--label: DISKPROOF_NO_HISTORY is set, so the run was not saved".to_owned(),
+            )];
+        }
         Where::Nowhere => return vec![Remark::Note(format!("the run was not saved: {NOWHERE}"))],
     };
     let label = keeping.label.as_deref();
-    match save(&place, &NewRun { record, page: Some(page), label }) {
+    match save(
+        &place,
+        &NewRun {
+            record,
+            page: Some(page),
+            label,
+        },
+    ) {
         Ok(saved) => {
             let id = short(&record.run_id);
             let moved = moved(&place.path, &saved);
             let name = label.map_or(String::new(), |label| format!(", label {label}"));
-            let note = Remark::Note(format!("saved as {id}{name}; 'diskproof show {id}' prints it again"));
+            let note = Remark::Note(format!(
+                "saved as {id}{name}; 'diskproof show {id}' prints it again"
+            ));
             moved.into_iter().chain([note]).collect()
         }
         Err(error) => vec![Remark::Warning(format!("the run was not saved: {error}"))],
@@ -100,9 +122,20 @@ pub fn keep(record: &Record, page: &str, keeping: &Keeping) -> Vec<Remark> {
 }
 
 /// Saves a record from elsewhere.
-pub fn import(record: &Record, label: Option<&str>, history: Option<&Path>) -> Result<(Outcome, Option<Remark>), Failure> {
+pub fn import(
+    record: &Record,
+    label: Option<&str>,
+    history: Option<&Path>,
+) -> Result<(Outcome, Option<Remark>), Failure> {
     let place = place(history)?;
-    let saved = save(&place, &NewRun { record, page: None, label })?;
+    let saved = save(
+        &place,
+        &NewRun {
+            record,
+            page: None,
+            label,
+        },
+    )?;
     Ok((saved.outcome, moved(&place.path, &saved)))
 }
 
@@ -115,7 +148,10 @@ fn moved(path: &Path, saved: &diskproof_history::Saved) -> Option<Remark> {
         n => format!("a new one was begun with the {n} runs that could still be read"),
     };
     let (path, moved) = (path.display(), aside.path.display());
-    Some(Remark::Warning(format!("the history {path} was damaged ({}) and is now {moved}; {begun}", aside.what)))
+    Some(Remark::Warning(format!(
+        "the history {path} was damaged ({}) and is now {moved}; {begun}",
+        aside.what
+    )))
 }
 
 /// The beginning of a run's id.
@@ -123,7 +159,8 @@ pub fn short(run_id: &str) -> &str {
     run_id.get(..SHORT_ID).unwrap_or(run_id)
 }
 
-/// The record that a word means: a file, `latest`, `latest~N`, a label (the newest run of it) or the beginning of a run's id.
+/// The record that a word means: a file, `latest`, `latest~N`, a label (the newest run of it) or
+/// the beginning of a run's id.
 pub fn load(reference: &str, history: Option<&Path>) -> Result<Record, Failure> {
     if let Some(record) = record_of_file(reference)? {
         return Ok(record);
@@ -133,7 +170,8 @@ pub fn load(reference: &str, history: Option<&Path>) -> Result<Record, Failure> 
     Ok(get(&history, &id)?.record)
 }
 
-/// All records that a word means: every run of a label, the newest first; the one that [`load`] finds for any other word.
+/// All records that a word means: every run of a label, the newest first; the one that [`load`]
+/// finds for any other word.
 pub fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Record>, Failure> {
     if let Some(record) = record_of_file(reference)? {
         return Ok(vec![record]);
@@ -143,7 +181,11 @@ pub fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Record>, 
         Some(_) => Vec::new(),
         None => history.labelled(reference)?,
     };
-    let ids = if ids.is_empty() { vec![run_id(&history, reference)?] } else { ids };
+    let ids = if ids.is_empty() {
+        vec![run_id(&history, reference)?]
+    } else {
+        ids
+    };
     ids.iter().map(|id| Ok(get(&history, id)?.record)).collect()
 }
 
@@ -172,21 +214,30 @@ fn record_of_file(reference: &str) -> Result<Option<Record>, Failure> {
         None => Ok(None),
         Some(Saved::Run(stored)) => Ok(Some(stored.record)),
         Some(Saved::Comparison(_)) => {
-            let why = "is a comparison, and a run is needed; 'diskproof show' prints it, and names the runs that it compared";
+            let why = "is a comparison, and a run is needed; 'diskproof show' prints it, and \
+                       names the runs that it compared";
             Err(Failure::Usage(format!("{reference}: {why}")))
         }
     }
 }
 
 fn get(history: &History, id: &str) -> Result<Stored, Failure> {
-    history.get(id)?.ok_or_else(|| Failure::Usage(format!("run {id} has just been removed from the history")))
+    history
+        .get(id)?
+        .ok_or_else(|| Failure::Usage(format!("run {id} has just been removed from the history")))
 }
 
 /// The whole id of the run that a word means.
 pub fn run_id(history: &History, reference: &str) -> Result<String, Failure> {
-    let unknown = |why: &str| Err(Failure::Usage(format!("'{reference}': {why}; 'diskproof history' lists what there is")));
+    let unknown = |why: &str| {
+        Err(Failure::Usage(format!(
+            "'{reference}': {why}; 'diskproof history' lists what there is"
+        )))
+    };
     if let Some(back) = is_latest(reference) {
-        let Some(back) = back else { return unknown("write latest~1 for the run before the newest") };
+        let Some(back) = back else {
+            return unknown("write latest~1 for the run before the newest");
+        };
         return match history.nth_newest(back)? {
             Some(id) => Ok(id),
             None => unknown("there are not so many runs"),
@@ -202,7 +253,10 @@ pub fn run_id(history: &History, reference: &str) -> Result<String, Failure> {
     match &ids[..] {
         [] => unknown("no run has this id or label"),
         [id] => Ok(id.clone()),
-        _ => unknown(&format!("{} runs begin like this; write more of the id", ids.len())),
+        _ => unknown(&format!(
+            "{} runs begin like this; write more of the id",
+            ids.len()
+        )),
     }
 }
 
@@ -228,17 +282,29 @@ pub fn open(history: Option<&Path>) -> Result<History, Failure> {
 
 /// What to do about a history that does not exist or holds nothing.
 pub fn empty_text(path: &Path) -> String {
-    format!("the history {} is empty; every run is saved there: begin with 'diskproof check'", path.display())
+    format!(
+        "the history {} is empty; every run is saved there: begin with 'diskproof check'",
+        path.display()
+    )
 }
 
-const NOWHERE: &str = "neither HOME nor XDG_STATE_HOME is set; name a file with --history FILE or DISKPROOF_HISTORY";
+const NOWHERE: &str =
+    "neither HOME nor XDG_STATE_HOME is set; name a file with --history FILE or DISKPROOF_HISTORY";
 
 /// Where the history lies, for verbs that need one.
 pub fn place(history: Option<&Path>) -> Result<Place, Failure> {
-    // DISKPROOF_NO_HISTORY keeps runs from being saved, and nobody from looking at what was saved before.
-    match (Surroundings { off: false, ..Surroundings::real() }).place(history) {
+    // DISKPROOF_NO_HISTORY keeps runs from being saved, and nobody from looking at what was saved
+    // before.
+    match (Surroundings {
+        off: false,
+        ..Surroundings::real()
+    })
+    .place(history)
+    {
         Where::At(place) => Ok(place),
-        Where::Off | Where::Nowhere => Err(Failure::Usage(format!("there is no history: {NOWHERE}"))),
+        Where::Off | Where::Nowhere => {
+            Err(Failure::Usage(format!("there is no history: {NOWHERE}")))
+        }
     }
 }
 
@@ -277,7 +343,12 @@ impl Surroundings {
     }
 
     fn place(&self, flag: Option<&Path>) -> Where {
-        let named = |path: &Path| Where::At(Place { path: path.to_owned(), folders: Folders::Expected });
+        let named = |path: &Path| {
+            Where::At(Place {
+                path: path.to_owned(),
+                folders: Folders::Expected,
+            })
+        };
         if let Some(path) = flag {
             return named(path);
         }
@@ -288,18 +359,30 @@ impl Surroundings {
             return named(Path::new(path));
         }
         match self.state_folder() {
-            Some(folder) => Where::At(Place { path: folder.join("diskproof/history.db"), folders: Folders::Made }),
+            Some(folder) => Where::At(Place {
+                path: folder.join("diskproof/history.db"),
+                folders: Folders::Made,
+            }),
             None => Where::Nowhere,
         }
     }
 
     /// The XDG base directory specification: a relative path there is to be ignored.
     fn state_folder(&self) -> Option<PathBuf> {
-        let absolute = |value: &Option<OsString>| value.as_ref().map(PathBuf::from).filter(|path| path.is_absolute());
-        let state = absolute(&self.state_home).or_else(|| Some(absolute(&self.home)?.join(".local/state")));
+        let absolute = |value: &Option<OsString>| {
+            value
+                .as_ref()
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
+        let state =
+            absolute(&self.state_home).or_else(|| Some(absolute(&self.home)?.join(".local/state")));
         match &self.root_home {
-            // Under sudo these may still be the user's; files of root there would lock the user out of the own history.
-            Some(own) if state.as_ref().is_some_and(|folder| is_anothers(folder)) => Some(own.join(".local/state")),
+            // Under sudo these may still be the user's; files of root there would lock the user out
+            // of the own history.
+            Some(own) if state.as_ref().is_some_and(|folder| is_anothers(folder)) => {
+                Some(own.join(".local/state"))
+            }
             _ => state,
         }
     }
@@ -307,7 +390,10 @@ impl Surroundings {
 
 /// Whether the folder, or what is there of it, belongs to somebody else than root.
 fn is_anothers(folder: &Path) -> bool {
-    folder.ancestors().find_map(|path| path.metadata().ok()).is_some_and(|facts| facts.uid() != 0)
+    folder
+        .ancestors()
+        .find_map(|path| path.metadata().ok())
+        .is_some_and(|facts| facts.uid() != 0)
 }
 
 /// From passwd(5); `/root` where that does not tell.
@@ -317,16 +403,22 @@ fn root_home() -> PathBuf {
         let fields: Vec<&str> = line.split(':').collect();
         (fields.get(2) == Some(&"0")).then(|| fields.get(5).copied())?
     });
-    home.filter(|home| home.starts_with('/')).unwrap_or("/root").into()
+    home.filter(|home| home.starts_with('/'))
+        .unwrap_or("/root")
+        .into()
 }
 
 fn is_file(reference: &str) -> bool {
-    reference.contains('/') || [".json", ".html"].iter().any(|extension| reference.ends_with(extension))
+    reference.contains('/')
+        || [".json", ".html"]
+            .iter()
+            .any(|extension| reference.ends_with(extension))
 }
 
 /// What is in a file, or comes through stdin (`-`); `None` for a word that names no file.
 fn from_file(reference: &str) -> Result<Option<Saved>, Failure> {
-    let unreadable = |error: io::Error| Failure::Usage(format!("{reference} cannot be read: {error}"));
+    let unreadable =
+        |error: io::Error| Failure::Usage(format!("{reference} cannot be read: {error}"));
     let text = if reference == "-" {
         read_up_to_max(std::io::stdin().lock())
     } else if is_file(reference) {
@@ -334,37 +426,65 @@ fn from_file(reference: &str) -> Result<Option<Saved>, Failure> {
     } else {
         return Ok(None);
     };
-    parse(&text.map_err(unreadable)?).map(Some).map_err(|why| Failure::Usage(format!("{reference}: {why}")))
+    parse(&text.map_err(unreadable)?)
+        .map(Some)
+        .map_err(|why| Failure::Usage(format!("{reference}: {why}")))
 }
 
 /// Something without an end, such as a device, must not fill the memory.
 fn read_up_to_max(from: impl Read) -> io::Result<String> {
     let mut text = String::new();
     let read = from.take(RECORD_BYTES_MAX + 1).read_to_string(&mut text)? as u64;
-    if read > RECORD_BYTES_MAX { Err(io::Error::other("it is larger than any record")) } else { Ok(text) }
+    if read > RECORD_BYTES_MAX {
+        Err(io::Error::other("it is larger than any record"))
+    } else {
+        Ok(text)
+    }
 }
 
 /// The record or comparison in JSON, or in the raw-data block of a report page.
 fn parse(text: &str) -> Result<Saved, String> {
-    let is_page = text.trim_start_matches('\u{feff}').trim_start().starts_with('<');
-    let page = if is_page { Some(diskproof_report::html::page_json(text).map_err(|error| error.to_string())?) } else { None };
+    let is_page = text
+        .trim_start_matches('\u{feff}')
+        .trim_start()
+        .starts_with('<');
+    let page = if is_page {
+        Some(diskproof_report::html::page_json(text).map_err(|error| error.to_string())?)
+    } else {
+        None
+    };
     let json = page.as_deref().unwrap_or(text);
-    let schema: Schema = serde_json::from_str(json).map_err(|error| format!("this is no record of diskproof: {error}"))?;
+    let schema: Schema = serde_json::from_str(json)
+        .map_err(|error| format!("this is no record of diskproof: {error}"))?;
     match schema.schema.as_deref() {
         Some(RECORD_SCHEMA) => {
-            let record = serde_json::from_str(json).map_err(|error| format!("the record is damaged: {error}"))?;
-            Ok(Saved::Run(Box::new(Stored { record, page: None, label: None })))
+            let record = serde_json::from_str(json)
+                .map_err(|error| format!("the record is damaged: {error}"))?;
+            Ok(Saved::Run(Box::new(Stored {
+                record,
+                page: None,
+                label: None,
+            })))
         }
         Some(COMPARISON_SCHEMA) => serde_json::from_str(json)
             .map(|comparison| Saved::Comparison(Box::new(comparison)))
             .map_err(|error| format!("the comparison is damaged: {error}")),
-        Some(other) if other.starts_with("diskproof.record/") || other.starts_with("diskproof.comparison/") => {
-            Err(format!("of the format {other}; this diskproof reads {RECORD_SCHEMA} and {COMPARISON_SCHEMA}, so use a newer one"))
+        Some(other)
+            if other.starts_with("diskproof.record/")
+                || other.starts_with("diskproof.comparison/") =>
+        {
+            Err(format!(
+                "of the format {other}; this diskproof reads {RECORD_SCHEMA} and \
+                 {COMPARISON_SCHEMA}, so use a newer one"
+            ))
         }
-        None if schema.fio.is_some() => {
-            Err("this is JSON as fio prints it, which holds a part of a record only; take the record, which -o FILE.json makes".to_owned())
+        None if schema.fio.is_some() => Err("this is JSON as fio prints it, which holds a part \
+                                             of a record only; take the record, which -o \
+                                             FILE.json makes"
+            .to_owned()),
+        _ => {
+            Err("this is no record of diskproof; one is made by -o FILE.json or --json".to_owned())
         }
-        _ => Err("this is no record of diskproof; one is made by -o FILE.json or --json".to_owned()),
     }
 }
 
@@ -381,7 +501,13 @@ mod tests {
     use super::*;
 
     fn surroundings() -> Surroundings {
-        Surroundings { named: None, off: false, state_home: None, home: None, root_home: None }
+        Surroundings {
+            named: None,
+            off: false,
+            state_home: None,
+            home: None,
+            root_home: None,
+        }
     }
 
     fn value(text: &str) -> Option<OsString> {
@@ -389,23 +515,63 @@ mod tests {
     }
 
     fn at(path: &str, folders: Folders) -> Where {
-        Where::At(Place { path: path.into(), folders })
+        Where::At(Place {
+            path: path.into(),
+            folders,
+        })
     }
 
     #[test]
     fn the_flag_beats_the_variables_and_they_beat_the_home() {
-        let home = Surroundings { home: value("/home/ann"), ..surroundings() };
+        let home = Surroundings {
+            home: value("/home/ann"),
+            ..surroundings()
+        };
         let made = at("/home/ann/.local/state/diskproof/history.db", Folders::Made);
         assert_eq!(home.place(None), made);
-        let state = Surroundings { state_home: value("/state"), ..home.clone() };
-        assert_eq!(state.place(None), at("/state/diskproof/history.db", Folders::Made));
-        assert_eq!(Surroundings { state_home: value("state"), ..home.clone() }.place(None), made, "a relative one is to be ignored");
-        let named = Surroundings { named: value("h.db"), ..state };
+        let state = Surroundings {
+            state_home: value("/state"),
+            ..home.clone()
+        };
+        assert_eq!(
+            state.place(None),
+            at("/state/diskproof/history.db", Folders::Made)
+        );
+        assert_eq!(
+            Surroundings {
+                state_home: value("state"),
+                ..home.clone()
+            }
+            .place(None),
+            made,
+            "a relative one is to be ignored"
+        );
+        let named = Surroundings {
+            named: value("h.db"),
+            ..state
+        };
         assert_eq!(named.place(None), at("h.db", Folders::Expected));
-        assert_eq!(Surroundings { off: true, ..named.clone() }.place(None), Where::Off);
-        assert_eq!(Surroundings { off: true, ..named }.place(Some(Path::new("other.db"))), at("other.db", Folders::Expected));
+        assert_eq!(
+            Surroundings {
+                off: true,
+                ..named.clone()
+            }
+            .place(None),
+            Where::Off
+        );
+        assert_eq!(
+            Surroundings { off: true, ..named }.place(Some(Path::new("other.db"))),
+            at("other.db", Folders::Expected)
+        );
         assert_eq!(surroundings().place(None), Where::Nowhere);
-        assert_eq!(Surroundings { home: value(""), ..surroundings() }.place(None), Where::Nowhere);
+        assert_eq!(
+            Surroundings {
+                home: value(""),
+                ..surroundings()
+            }
+            .place(None),
+            Where::Nowhere
+        );
     }
 
     #[test]
@@ -416,13 +582,26 @@ mod tests {
         }
         let home = std::env::temp_dir().join(format!("diskproof-home-{}", std::process::id()));
         std::fs::create_dir(&home).unwrap();
-        let sudo = Surroundings { home: Some(home.clone().into()), root_home: Some("/root".into()), ..surroundings() };
+        let sudo = Surroundings {
+            home: Some(home.clone().into()),
+            root_home: Some("/root".into()),
+            ..surroundings()
+        };
         let own = sudo.place(None);
         std::os::unix::fs::chown(&home, Some(65534), None).unwrap();
         let anothers = sudo.place(None);
         std::fs::remove_dir(&home).unwrap();
-        assert_eq!(own, Where::At(Place { path: home.join(".local/state/diskproof/history.db"), folders: Folders::Made }));
-        assert_eq!(anothers, at("/root/.local/state/diskproof/history.db", Folders::Made));
+        assert_eq!(
+            own,
+            Where::At(Place {
+                path: home.join(".local/state/diskproof/history.db"),
+                folders: Folders::Made
+            })
+        );
+        assert_eq!(
+            anothers,
+            at("/root/.local/state/diskproof/history.db", Folders::Made)
+        );
     }
 
     #[test]
@@ -431,7 +610,18 @@ mod tests {
             assert_eq!(parse_label(label).as_deref(), Ok(label));
         }
         let id = "0123456789abcdef0123456789abcdef";
-        for label in ["", "latest", "latest~1", "a.json", "a/b", "-", " x", "a\u{1b}b", id, &"x".repeat(41)] {
+        for label in [
+            "",
+            "latest",
+            "latest~1",
+            "a.json",
+            "a/b",
+            "-",
+            " x",
+            "a\u{1b}b",
+            id,
+            &"x".repeat(41),
+        ] {
             assert!(parse_label(label).is_err(), "{label}");
         }
     }
@@ -439,17 +629,42 @@ mod tests {
     #[test]
     fn what_is_no_record_is_told_from_a_damaged_and_a_newer_one() {
         assert!(parse("<html>").unwrap_err().contains("no record"));
-        assert!(parse("{\"schema\": \"diskproof.record/2\"}").unwrap_err().contains("newer"));
+        assert!(
+            parse("{\"schema\": \"diskproof.record/2\"}")
+                .unwrap_err()
+                .contains("newer")
+        );
         for text in ["", "[]", "{}", "{\"schema\": 1}", "{\"plan\": {}}"] {
-            assert!(parse(text).unwrap_err().contains("no record of diskproof"), "{text}");
+            assert!(
+                parse(text).unwrap_err().contains("no record of diskproof"),
+                "{text}"
+            );
         }
-        assert!(parse("{\"schema\": \"diskproof.record/1\"}").unwrap_err().contains("damaged"));
-        assert!(parse("{\"fio version\" : \"diskproof-0.1.0\"}").unwrap_err().contains("as fio prints it"));
+        assert!(
+            parse("{\"schema\": \"diskproof.record/1\"}")
+                .unwrap_err()
+                .contains("damaged")
+        );
+        assert!(
+            parse("{\"fio version\" : \"diskproof-0.1.0\"}")
+                .unwrap_err()
+                .contains("as fio prints it")
+        );
     }
 
     #[test]
     fn only_the_word_latest_means_the_newest() {
-        assert_eq!((is_latest("latest"), is_latest("latest~2")), (Some(Some(0)), Some(Some(2))));
-        assert_eq!((is_latest("latest~x"), is_latest("latest2"), is_latest("late")), (Some(None), None, None));
+        assert_eq!(
+            (is_latest("latest"), is_latest("latest~2")),
+            (Some(Some(0)), Some(Some(2)))
+        );
+        assert_eq!(
+            (
+                is_latest("latest~x"),
+                is_latest("latest2"),
+                is_latest("late")
+            ),
+            (Some(None), None, None)
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What every command line promises: exit codes, what goes to which stream, what is written and what is not.
+//! What every command line promises: exit codes, what goes to which stream, what is written and
+//! what is not.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 mod program;
@@ -56,11 +57,22 @@ fn help_is_no_error_and_fits_80_columns() {
     ] {
         let ran = run(words);
         assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{words:?}");
-        for line in ran.out.lines().filter(|line| !line.starts_with("  diskproof check . --expect")) {
-            assert!(line.chars().count() <= 80, "{words:?}: {} columns: {line}", line.chars().count());
+        for line in ran
+            .out
+            .lines()
+            .filter(|line| !line.starts_with("  diskproof check . --expect"))
+        {
+            assert!(
+                line.chars().count() <= 80,
+                "{words:?}: {} columns: {line}",
+                line.chars().count()
+            );
         }
     }
-    Here::new().command(&["check", "--help"]).assert().stdout(contains("Exit codes").and(contains("--dry-run")));
+    Here::new()
+        .command(&["check", "--help"])
+        .assert()
+        .stdout(contains("Exit codes").and(contains("--dry-run")));
 }
 
 #[test]
@@ -83,64 +95,145 @@ fn usage_errors_exit_with_2_on_stderr_and_touch_nothing() {
         (&["check", "--time", "0"], "at least 1s"),
         (&["check", "--time", "999ms"], "at least 1s"),
         (&["check", "--expect", "fast"], ">="),
-        (&["check", "--expect", "random-read-d1.speed>=5"], "names no metric"),
+        (
+            &["check", "--expect", "random-read-d1.speed>=5"],
+            "names no metric",
+        ),
         (&["check", "--expect", "random-read-d1.p50<=5"], "200us"),
-        (&["check", "--expect", "random-read-d2.iops>=5"], "random-read-d1, random-read-d32"),
-        (&["check", "--expect", "random-read-d1.write.iops>=5"], "no such operations"),
-        (&["check", "--read-only", "--expect", "commit-fdatasync.iops>=5"], "not measured here: --read-only"),
-        (&["check", "file", "--size", "16M"], "--size is the size of the scratch file"),
+        (
+            &["check", "--expect", "random-read-d2.iops>=5"],
+            "random-read-d1, random-read-d32",
+        ),
+        (
+            &["check", "--expect", "random-read-d1.write.iops>=5"],
+            "no such operations",
+        ),
+        (
+            &[
+                "check",
+                "--read-only",
+                "--expect",
+                "commit-fdatasync.iops>=5",
+            ],
+            "not measured here: --read-only",
+        ),
+        (
+            &["check", "file", "--size", "16M"],
+            "--size is the size of the scratch file",
+        ),
         (&["check", "-o", "record.txt"], "use .json"),
-        (&["check", "-o", "nosuch/record.json"], "no file can be made in nosuch"),
+        (
+            &["check", "-o", "nosuch/record.json"],
+            "no file can be made in nosuch",
+        ),
     ];
     for (words, sentence) in cases {
         let ran = program::Ran::from(program(words).current_dir(here.path()).output().unwrap());
-        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{words:?}: {}", ran.err);
+        assert_eq!(
+            (ran.code, ran.out.as_str()),
+            (Some(2), ""),
+            "{words:?}: {}",
+            ran.err
+        );
         assert!(ran.err.contains(sentence), "{words:?}: {}", ran.err);
     }
-    here.command(&["check", "-o", "."]).assert().code(2).stderr(contains("use .json"));
+    here.command(&["check", "-o", "."])
+        .assert()
+        .code(2)
+        .stderr(contains("use .json"));
     assert_eq!(names(here.path()), ["file"]);
 }
 
 #[test]
 fn a_warm_up_leaves_most_of_the_bytes_to_measure_on_the_fastest_disk() {
     let here = Here::new();
-    let dry = here.command(&["check", "--dry-run", "--quick", "--size", "64M", "--json"]).assert().code(0);
+    let dry = here
+        .command(&["check", "--dry-run", "--quick", "--size", "64M", "--json"])
+        .assert()
+        .code(0);
     let document: serde_json::Value = serde_json::from_slice(&dry.get_output().stdout).unwrap();
     let workloads = document["plan"]["workloads"].as_array().unwrap();
-    let limited = workloads.iter().filter_map(|w| Some((w["warmup_ns"].as_u64()?, w["stop"]["bytes"].as_u64()?)));
+    let limited = workloads
+        .iter()
+        .filter_map(|w| Some((w["warmup_ns"].as_u64()?, w["stop"]["bytes"].as_u64()?)));
     let limited: Vec<(u64, u64)> = limited.collect();
     // Of 128 MiB, 16 GB/s leave half after 4.2 ms.
-    assert!(limited.len() >= 4 && limited.iter().all(|(warmup_ns, bytes)| *warmup_ns <= bytes / 2 / 16), "{limited:?}");
+    assert!(
+        limited.len() >= 4
+            && limited
+                .iter()
+                .all(|(warmup_ns, bytes)| *warmup_ns <= bytes / 2 / 16),
+        "{limited:?}"
+    );
 }
 
 #[test]
 fn a_dry_run_shows_the_plan_and_writes_nothing() {
     let here = Here::new();
-    let shown = contains("sequential-write").and(contains("random-read-d32")).and(contains("been written"));
+    let shown = contains("sequential-write")
+        .and(contains("random-read-d32"))
+        .and(contains("been written"));
     here.command(&["check", "--dry-run", "-o", "never.json"])
         .assert()
         .code(0)
         .stderr("")
         .stdout(shown.and(contains("MiB").or(contains("GiB"))));
-    let document = here.command(&["check", "--dry-run", "--json"]).assert().code(0).stderr("").get_output().stdout.clone();
+    let document = here
+        .command(&["check", "--dry-run", "--json"])
+        .assert()
+        .code(0)
+        .stderr("")
+        .get_output()
+        .stdout
+        .clone();
     let document: serde_json::Value = serde_json::from_slice(&document).unwrap();
     assert_eq!(document["plan"]["workloads"].as_array().unwrap().len(), 8);
     assert_eq!(document["targets"][0]["kind"], "directory");
     // What a run would refuse, the dry run refuses.
-    here.command(&["check", "--dry-run", "--size", "900T"]).assert().code(3).stdout("").stderr(contains("not enough free space"));
+    here.command(&["check", "--dry-run", "--size", "900T"])
+        .assert()
+        .code(3)
+        .stdout("")
+        .stderr(contains("not enough free space"));
     assert_eq!(names(here.path()), [""; 0]);
 }
 
 #[test]
 fn json_is_one_document_and_quiet_is_quiet() {
     let here = Here::new();
-    let output = here.check(&["--json", "--quiet", "--commands"]).assert().code(0).stderr("").get_output().stdout.clone();
+    let output = here
+        .check(&["--json", "--quiet", "--commands"])
+        .assert()
+        .code(0)
+        .stderr("")
+        .get_output()
+        .stdout
+        .clone();
     let record: Record = serde_json::from_slice(&output).unwrap();
     assert_eq!((record.partial, record.measurements.len()), (false, 8));
-    let output =
-        here.check(&["--json", "--read-only"]).assert().code(0).stderr(contains("1/3 sequential-read: ")).get_output().stdout.clone();
-    assert_eq!(serde_json::from_slice::<Record>(&output).unwrap().measurements.len(), 3);
-    let output = here.command(&["info", "--json"]).assert().code(0).stderr("").get_output().stdout.clone();
+    let output = here
+        .check(&["--json", "--read-only"])
+        .assert()
+        .code(0)
+        .stderr(contains("1/3 sequential-read: "))
+        .get_output()
+        .stdout
+        .clone();
+    assert_eq!(
+        serde_json::from_slice::<Record>(&output)
+            .unwrap()
+            .measurements
+            .len(),
+        3
+    );
+    let output = here
+        .command(&["info", "--json"])
+        .assert()
+        .code(0)
+        .stderr("")
+        .get_output()
+        .stdout
+        .clone();
     let document: serde_json::Value = serde_json::from_slice(&output).unwrap();
     assert_eq!(document["target"]["path"], here.path().to_str().unwrap());
     assert_eq!(names(here.path()), [""; 0]);
@@ -149,23 +242,55 @@ fn json_is_one_document_and_quiet_is_quiet() {
 #[test]
 fn info_goes_to_a_file_too() {
     let here = Here::new();
-    here.command(&["info", "-o", "info.json"]).assert().code(0).stdout(contains("disk")).stderr("");
-    let document: serde_json::Value = serde_json::from_slice(&std::fs::read(here.path().join("info.json")).unwrap()).unwrap();
+    here.command(&["info", "-o", "info.json"])
+        .assert()
+        .code(0)
+        .stdout(contains("disk"))
+        .stderr("");
+    let document: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(here.path().join("info.json")).unwrap()).unwrap();
     assert_eq!(document["target"]["path"], here.path().to_str().unwrap());
-    here.command(&["info", "-o", "info.html"]).assert().code(2).stdout("").stderr(contains("info is written as .json"));
-    here.command(&["info", "info.json", "-o", "info.json"]).assert().code(2).stdout("").stderr(contains("is the target itself"));
+    here.command(&["info", "-o", "info.html"])
+        .assert()
+        .code(2)
+        .stdout("")
+        .stderr(contains("info is written as .json"));
+    here.command(&["info", "info.json", "-o", "info.json"])
+        .assert()
+        .code(2)
+        .stdout("")
+        .stderr(contains("is the target itself"));
     assert_eq!(names(here.path()), ["info.json"]);
 }
 
 #[test]
 fn a_flag_of_another_verb_is_named_as_such() {
     let here = Here::new();
-    let told = |words: &[&str], text: &str| _ = here.command(words).assert().code(2).stdout("").stderr(contains(text));
-    told(&["curve", "--time", "5s"], "'--time' belongs to check and run");
-    told(&["info", "--no-history"], "'--no-history' belongs to check, run and curve");
+    let told = |words: &[&str], text: &str| {
+        _ = here
+            .command(words)
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(contains(text))
+    };
+    told(
+        &["curve", "--time", "5s"],
+        "'--time' belongs to check and run",
+    );
+    told(
+        &["info", "--no-history"],
+        "'--no-history' belongs to check, run and curve",
+    );
     told(&["compare", "-o"], "a value is required");
-    told(&["history", "-o", "x.json"], "'-o' belongs to check, run, curve, info, show, compare and export");
-    told(&["check", "--fail-on", "x"], "'--fail-on' belongs to compare");
+    told(
+        &["history", "-o", "x.json"],
+        "'-o' belongs to check, run, curve, info, show, compare and export",
+    );
+    told(
+        &["check", "--fail-on", "x"],
+        "'--fail-on' belongs to compare",
+    );
     told(&["check", "--nonsense"], "unexpected argument '--nonsense'");
 }
 
@@ -174,26 +299,72 @@ fn a_command_line_of_fio_is_answered_in_one_go() {
     let here = Here::new();
     let told = |words: &[&str], texts: &[&str]| {
         let assert = here.command(words).assert().code(2).stdout("");
-        texts.iter().fold(assert, |assert, text| assert.stderr(contains(text)));
+        texts
+            .iter()
+            .fold(assert, |assert, text| assert.stderr(contains(text)));
     };
     told(
-        &["run", "--bs=4k", "--filename=/dev/sdb", "--direct=1", "--iodepth=32", "--time_based"],
-        &["fio's 'filename' is the target", "fio's 'direct' is the default", "fio's 'time_based' is always so"],
+        &[
+            "run",
+            "--bs=4k",
+            "--filename=/dev/sdb",
+            "--direct=1",
+            "--iodepth=32",
+            "--time_based",
+        ],
+        &[
+            "fio's 'filename' is the target",
+            "fio's 'direct' is the default",
+            "fio's 'time_based' is always so",
+        ],
     );
-    told(&["run", "-rw=randread", "-direct=1"], &["flags have two dashes here: --rw", "fio's 'direct'"]);
-    told(&["run", "-direct=1"], &["flags have two dashes here: --direct", "fio's 'direct'"]);
-    told(&["run", "--nonsense", "--direct=1"], &["unexpected argument '--nonsense'"]);
+    told(
+        &["run", "-rw=randread", "-direct=1"],
+        &["flags have two dashes here: --rw", "fio's 'direct'"],
+    );
+    told(
+        &["run", "-direct=1"],
+        &["flags have two dashes here: --direct", "fio's 'direct'"],
+    );
+    told(
+        &["run", "--nonsense", "--direct=1"],
+        &["unexpected argument '--nonsense'"],
+    );
     told(&["run", "--verify=crc32c"], &["'--verify' takes no value"]);
-    told(&["run", ".", "job.fio"], &["job.fio looks like a job file of fio: write it first"]);
-    told(&["run", "job.fio"], &["the job file job.fio cannot be read: No such file"]);
-    told(&["run", "--time=1s", "--rate=10m"], &["divide it by the block size"]);
-    here.command(&["run", "--readwrite=read", "--blocksize=64k", "--ioengine=psync", "--dry-run"]).assert().code(0);
+    told(
+        &["run", ".", "job.fio"],
+        &["job.fio looks like a job file of fio: write it first"],
+    );
+    told(
+        &["run", "job.fio"],
+        &["the job file job.fio cannot be read: No such file"],
+    );
+    told(
+        &["run", "--time=1s", "--rate=10m"],
+        &["divide it by the block size"],
+    );
+    here.command(&[
+        "run",
+        "--readwrite=read",
+        "--blocksize=64k",
+        "--ioengine=psync",
+        "--dry-run",
+    ])
+    .assert()
+    .code(0);
 }
 
 #[test]
 fn what_cannot_be_a_plan_file_is_not_read() {
     let here = Here::new();
-    let told = |text: &str| _ = here.command(&["run", "x.toml"]).assert().code(2).stdout("").stderr(contains(text));
+    let told = |text: &str| {
+        _ = here
+            .command(&["run", "x.toml"])
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(contains(text))
+    };
     let file = here.path().join("x.toml");
     told("the plan file x.toml cannot be read: No such file");
     std::fs::create_dir(&file).unwrap();
@@ -213,19 +384,36 @@ fn progress_is_a_line_per_workload_with_the_budget_first() {
     let lines: Vec<&str> = err.lines().collect();
     assert_eq!(lines.len(), 10, "{err}");
     assert!(
-        lines[0].contains("takes about 1.0 s; writes at most") && lines[1].contains("1/8 sequential-write") && lines[8].contains("8/8")
+        lines[0].contains("takes about 1.0 s; writes at most")
+            && lines[1].contains("1/8 sequential-write")
+            && lines[8].contains("8/8")
     );
     assert!(lines[9].contains("saved as "), "{err}");
-    assert!(lines.iter().all(|line| line.starts_with("diskproof: ")) && !err.contains(['\r', '\u{1b}']), "{err}");
+    assert!(
+        lines.iter().all(|line| line.starts_with("diskproof: ")) && !err.contains(['\r', '\u{1b}']),
+        "{err}"
+    );
 }
 
 #[test]
 fn the_page_has_no_colour_without_a_terminal_and_fits_80_columns() {
     let here = Here::new();
-    let page = String::from_utf8(here.check(&["--read-only"]).assert().code(0).get_output().stdout.clone()).unwrap();
+    let page = String::from_utf8(
+        here.check(&["--read-only"])
+            .assert()
+            .code(0)
+            .get_output()
+            .stdout
+            .clone(),
+    )
+    .unwrap();
     assert!(!page.contains('\u{1b}'));
     for line in page.lines() {
-        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+        assert!(
+            line.chars().count() <= 80,
+            "{} columns: {line}",
+            line.chars().count()
+        );
     }
 }
 
@@ -234,13 +422,24 @@ fn colour_follows_the_flag_then_the_environment() {
     let here = Here::new();
     let coloured = |flags: &[&str], environment: &[(&str, &str)]| {
         let mut command = here.command(&[&["info"], flags].concat());
-        let output = command.envs(environment.iter().copied()).assert().code(0).get_output().clone();
+        let output = command
+            .envs(environment.iter().copied())
+            .assert()
+            .code(0)
+            .get_output()
+            .clone();
         String::from_utf8(output.stdout).unwrap().contains('\u{1b}')
     };
     assert!(!coloured(&[], &[]));
-    assert!(!coloured(&[], &[("CLICOLOR", "1")]), "CLICOLOR speaks of terminals");
+    assert!(
+        !coloured(&[], &[("CLICOLOR", "1")]),
+        "CLICOLOR speaks of terminals"
+    );
     assert!(coloured(&[], &[("CLICOLOR_FORCE", "1")]));
-    assert!(!coloured(&[], &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+    assert!(!coloured(
+        &[],
+        &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]
+    ));
     assert!(coloured(&["--color", "always"], &[("NO_COLOR", "1")]));
     assert!(!coloured(&["--color", "never"], &[("CLICOLOR_FORCE", "1")]));
 }
@@ -251,26 +450,53 @@ fn a_saved_record_is_that_of_stdout_and_replaces_an_older_file_only_when_whole()
     let saved = here.path().join("run.json");
     std::fs::write(&saved, "older").unwrap();
     // Usage, a refusal, and a second output that cannot be written: the older file stays.
-    here.check(&["-o", "run.json", "--expect", "x.iops>=1"]).assert().code(2);
-    here.command(&["check", "-o", "run.json", "--size", "900T"]).assert().code(3);
-    here.check(&["-o", "run.json", "-o", "nosuch/other.json"]).assert().code(2);
+    here.check(&["-o", "run.json", "--expect", "x.iops>=1"])
+        .assert()
+        .code(2);
+    here.command(&["check", "-o", "run.json", "--size", "900T"])
+        .assert()
+        .code(3);
+    here.check(&["-o", "run.json", "-o", "nosuch/other.json"])
+        .assert()
+        .code(2);
     assert_eq!(std::fs::read_to_string(&saved).unwrap(), "older");
 
-    let output = here.check(&["-o", "run.json", "-o", "copy.json", "--json", "--read-only"]).assert().code(0).get_output().stdout.clone();
+    let output = here
+        .check(&["-o", "run.json", "-o", "copy.json", "--json", "--read-only"])
+        .assert()
+        .code(0)
+        .get_output()
+        .stdout
+        .clone();
     assert_eq!(std::fs::read(&saved).unwrap(), output);
-    assert_eq!(std::fs::read(here.path().join("copy.json")).unwrap(), output);
+    assert_eq!(
+        std::fs::read(here.path().join("copy.json")).unwrap(),
+        output
+    );
     assert_eq!(names(here.path()), ["copy.json", "run.json"]);
-    assert_eq!(std::fs::metadata(&saved).unwrap().permissions().mode() & 0o777, 0o644);
+    assert_eq!(
+        std::fs::metadata(&saved).unwrap().permissions().mode() & 0o777,
+        0o644
+    );
 }
 
 #[test]
 fn a_page_for_a_browser_holds_the_record_of_stdout() {
     let here = Here::new();
-    let output = here.check(&["-o", "run.html", "--json", "--read-only"]).assert().code(0).get_output().stdout.clone();
+    let output = here
+        .check(&["-o", "run.html", "--json", "--read-only"])
+        .assert()
+        .code(0)
+        .get_output()
+        .stdout
+        .clone();
     let page = std::fs::read_to_string(here.path().join("run.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>"));
     let record = diskproof_report::html::read_record(&page).unwrap();
-    assert_eq!(serde_json::to_value(record).unwrap(), serde_json::from_slice::<serde_json::Value>(&output).unwrap());
+    assert_eq!(
+        serde_json::to_value(record).unwrap(),
+        serde_json::from_slice::<serde_json::Value>(&output).unwrap()
+    );
 }
 
 #[test]
@@ -278,52 +504,142 @@ fn a_record_that_cannot_be_saved_after_all_is_still_printed() {
     let here = Here::new();
     let folder = here.path().join("folder");
     std::fs::create_dir(&folder).unwrap();
-    let arguments = ["check", "--time", "2s", "--size", "16M", "--json", "-o", "folder/a.json", "-o", "b.json"];
-    let child = program(arguments).current_dir(here.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let arguments = [
+        "check",
+        "--time",
+        "2s",
+        "--size",
+        "16M",
+        "--json",
+        "-o",
+        "folder/a.json",
+        "-o",
+        "b.json",
+    ];
+    let child = program(arguments)
+        .current_dir(here.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     std::thread::sleep(std::time::Duration::from_millis(700));
     std::fs::remove_dir(&folder).unwrap();
     let ran = program::Ran::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(4), "{}", ran.err);
-    assert!(ran.err.contains("-o folder/a.json: the record could not be saved: No such file or directory"), "{}", ran.err);
-    assert_eq!(ran.record(), serde_json::from_str(&std::fs::read_to_string(here.path().join("b.json")).unwrap()).unwrap());
+    assert!(
+        ran.err
+            .contains("-o folder/a.json: the record could not be saved: No such file or directory"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(
+        ran.record(),
+        serde_json::from_str(&std::fs::read_to_string(here.path().join("b.json")).unwrap())
+            .unwrap()
+    );
 }
 
 #[test]
 fn expectations_decide_the_exit_code() {
     let here = Here::new();
-    let met =
-        ["--expect", "random-read-d1.iops>=1", "--expect", "commit-fdatasync.max<=100s", "--expect", "random-read-d32.throughput>=1kB/s"];
-    here.check(&met).assert().code(0).stdout(contains("met").and(contains("MISSED").not()));
-    let missed = ["--expect", "random-read-d1.iops>=1", "--expect", "random-read-d1.iops>=1000000000"];
-    here.check(&missed).assert().code(1).stdout(contains("MISSED  random-read-d1.iops>=1000000000"));
+    let met = [
+        "--expect",
+        "random-read-d1.iops>=1",
+        "--expect",
+        "commit-fdatasync.max<=100s",
+        "--expect",
+        "random-read-d32.throughput>=1kB/s",
+    ];
+    here.check(&met)
+        .assert()
+        .code(0)
+        .stdout(contains("met").and(contains("MISSED").not()));
+    let missed = [
+        "--expect",
+        "random-read-d1.iops>=1",
+        "--expect",
+        "random-read-d1.iops>=1000000000",
+    ];
+    here.check(&missed)
+        .assert()
+        .code(1)
+        .stdout(contains("MISSED  random-read-d1.iops>=1000000000"));
 }
 
 #[test]
 fn commands_and_note_and_seed_are_kept() {
     let here = Here::new();
-    let output =
-        here.check(&["--json", "--read-only", "--note", "before the move", "--seed", "7"]).assert().code(0).get_output().stdout.clone();
+    let output = here
+        .check(&[
+            "--json",
+            "--read-only",
+            "--note",
+            "before the move",
+            "--seed",
+            "7",
+        ])
+        .assert()
+        .code(0)
+        .get_output()
+        .stdout
+        .clone();
     let record: Record = serde_json::from_slice(&output).unwrap();
-    assert_eq!((record.note.as_deref(), record.plan.seed), (Some("before the move"), 7));
-    here.check(&["--commands"]).assert().code(0).stdout(contains("fio --name=random-read-d32 ").and(contains("--rw=randread --bs=8192")));
+    assert_eq!(
+        (record.note.as_deref(), record.plan.seed),
+        (Some("before the move"), 7)
+    );
+    here.check(&["--commands"])
+        .assert()
+        .code(0)
+        .stdout(contains("fio --name=random-read-d32 ").and(contains("--rw=randread --bs=8192")));
 }
 
 #[test]
 fn a_reader_that_goes_away_costs_neither_the_file_nor_the_verdict() {
     for (expectation, code) in [("random-read-d1.iops>=1", 0), ("random-read-d1.iops<=1", 1)] {
         let here = Here::new();
-        let words = [&["check", "--json", "-o", "run.json", "--expect", expectation][..], &SHORT].concat();
-        let mut child = program(words).current_dir(here.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let words = [
+            &["check", "--json", "-o", "run.json", "--expect", expectation][..],
+            &SHORT,
+        ]
+        .concat();
+        let mut child = program(words)
+            .current_dir(here.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         let ran = program::Ran::from(child.wait_with_output().unwrap());
-        assert_eq!((ran.code, line.as_str()), (Some(code), "{\n"), "{}", ran.err);
-        assert!(!ran.err.contains("panicked") && !ran.err.contains("pipe"), "{}", ran.err);
-        serde_json::from_slice::<Record>(&std::fs::read(here.path().join("run.json")).unwrap()).unwrap();
+        assert_eq!(
+            (ran.code, line.as_str()),
+            (Some(code), "{\n"),
+            "{}",
+            ran.err
+        );
+        assert!(
+            !ran.err.contains("panicked") && !ran.err.contains("pipe"),
+            "{}",
+            ran.err
+        );
+        serde_json::from_slice::<Record>(&std::fs::read(here.path().join("run.json")).unwrap())
+            .unwrap();
     }
     // Gone before the first byte.
-    for words in [&["--help"][..], &["info"], &["info", "--json"], &["check", "--dry-run"]] {
-        let mut child = program(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    for words in [
+        &["--help"][..],
+        &["info"],
+        &["info", "--json"],
+        &["check", "--dry-run"],
+    ] {
+        let mut child = program(words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         drop(child.stdout.take());
         let ran = program::Ran::from(child.wait_with_output().unwrap());
         assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{words:?}");
@@ -334,8 +650,14 @@ fn a_reader_that_goes_away_costs_neither_the_file_nor_the_verdict() {
 fn closed_streams_do_no_harm() {
     let here = Here::new();
     let binary = env!("CARGO_BIN_EXE_diskproof");
-    for (redirection, file) in [(">&-", "a.json"), ("2>&-", "b.json"), (">&- 2>&-", "c.json"), ("<&- >&- 2>&-", "d.json")] {
-        let line = format!("{binary} check --read-only --time 1s --size 16M -o {file} {redirection}");
+    for (redirection, file) in [
+        (">&-", "a.json"),
+        ("2>&-", "b.json"),
+        (">&- 2>&-", "c.json"),
+        ("<&- >&- 2>&-", "d.json"),
+    ] {
+        let line =
+            format!("{binary} check --read-only --time 1s --size 16M -o {file} {redirection}");
         let output = std::process::Command::new("sh")
             .args(["-c", &line])
             .env("DISKPROOF_HISTORY", program::HISTORY)
@@ -353,11 +675,23 @@ fn closed_streams_do_no_harm() {
 #[test]
 fn a_full_stdout_is_an_error() {
     let here = Here::new();
-    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let output = program(["info"]).current_dir(here.path()).stdout(full).output().unwrap();
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let output = program(["info"])
+        .current_dir(here.path())
+        .stdout(full)
+        .output()
+        .unwrap();
     let ran = program::Ran::from(output);
     assert_eq!(ran.code, Some(4));
-    assert!(ran.err.contains("stdout: the result could not be written: No space left on device"), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("stdout: the result could not be written: No space left on device"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -366,10 +700,22 @@ fn words_that_are_no_utf8_are_taken_or_refused_in_a_sentence() {
     use std::os::unix::ffi::OsStrExt as _;
     let here = Here::new();
     let odd = here.path().join(OsStr::from_bytes(b"odd\xff.json"));
-    let mut command = program(["check", "--read-only", "--time", "1s", "--size", "16M", "-o"]);
+    let mut command = program([
+        "check",
+        "--read-only",
+        "--time",
+        "1s",
+        "--size",
+        "16M",
+        "-o",
+    ]);
     let ran = program::Ran::from(command.arg(&odd).current_dir(here.path()).output().unwrap());
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(odd.exists());
     let ran = run([OsStr::new("check"), odd.as_os_str()]);
-    assert!(ran.code == Some(2) && ran.err.contains("not valid UTF-8"), "{}", ran.err);
+    assert!(
+        ran.code == Some(2) && ran.err.contains("not valid UTF-8"),
+        "{}",
+        ran.err
+    );
 }

@@ -1,5 +1,5 @@
-//! `compare`: on two disks that differ by a known share, measured in virtual time by the real pipeline, does it find what is true and never the reverse;
-//! and the command as its users call it.
+//! `compare`: on two disks that differ by a known share, measured in virtual time by the real
+//! pipeline, does it find what is true and never the reverse; and the command as its users call it.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 mod program;
@@ -28,23 +28,47 @@ impl Watch for Patient {
 }
 
 fn tool() -> Tool {
-    Tool { name: "diskproof".to_owned(), version: "0.0.0".to_owned() }
+    Tool {
+        name: "diskproof".to_owned(),
+        version: "0.0.0".to_owned(),
+    }
 }
 
 fn workload(name: &str, depth: u32, seconds: u64) -> Workload {
-    let stop = Stop { time_ns: Some(seconds * 1_000_000_000), ..Stop::default() };
-    Workload { depth, stop, warmup_ns: 100_000_000, ..Workload::named(name) }
+    let stop = Stop {
+        time_ns: Some(seconds * 1_000_000_000),
+        ..Stop::default()
+    };
+    Workload {
+        depth,
+        stop,
+        warmup_ns: 100_000_000,
+        ..Workload::named(name)
+    }
 }
 
 /// Four requests at a time, each 1.5 ms and up to as long again at speed 1.
 fn disk(speed: f64) -> FakeDisk {
     let service_ns = (1_500_000.0 / speed) as u64;
-    FakeDisk { service_ns, jitter_ns: service_ns, channels: 4, size_bytes: 1 << 30 }
+    FakeDisk {
+        service_ns,
+        jitter_ns: service_ns,
+        channels: 4,
+        size_bytes: 1 << 30,
+    }
 }
 
 /// What a run of these workloads gives on a disk of this speed.
 fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
-    let simulated = |w| simulate(w, disk(speed), seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), &mut Patient).unwrap();
+    let simulated = |w| {
+        simulate(
+            w,
+            disk(speed),
+            seed.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+            &mut Patient,
+        )
+        .unwrap()
+    };
     let measurements: Vec<_> = workloads.iter().map(simulated).collect();
     let plan = Plan {
         schema: PLAN_SCHEMA.to_owned(),
@@ -56,7 +80,10 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         survey: None,
         data_sheet: None,
         skipped: Vec::new(),
-        origin: Origin::Native { verb: "run".to_owned(), argv: Vec::new() },
+        origin: Origin::Native {
+            verb: "run".to_owned(),
+            argv: Vec::new(),
+        },
     };
     let facts = RunFacts {
         tool: tool(),
@@ -66,8 +93,16 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         ended_early: None,
         stalled: None,
         note: None,
-        host: HostFacts { name: "db1".to_owned(), kernel: "6.18.0".to_owned(), ..HostFacts::default() },
-        clock: ClockFacts { source: "virtual".to_owned(), resolution_ns: 1, cost_ns: 0.0 },
+        host: HostFacts {
+            name: "db1".to_owned(),
+            kernel: "6.18.0".to_owned(),
+            ..HostFacts::default()
+        },
+        clock: ClockFacts {
+            source: "virtual".to_owned(),
+            resolution_ns: 1,
+            cost_ns: 0.0,
+        },
         plan,
         targets: Vec::new(),
         health: Vec::new(),
@@ -76,10 +111,21 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
 }
 
 fn held(a: &Record, b: &Record) -> Comparison {
-    let group = |label: &str, record| Group { label: label.to_owned(), runs: vec![Run { name: label.to_owned(), record }] };
+    let group = |label: &str, record| Group {
+        label: label.to_owned(),
+        runs: vec![Run {
+            name: label.to_owned(),
+            record,
+        }],
+    };
     let limits = Vec::new();
-    let question =
-        Question { tool: tool(), margin: MARGIN, baseline: group("before.json", a), candidates: vec![group("after.json", b)], limits };
+    let question = Question {
+        tool: tool(),
+        margin: MARGIN,
+        baseline: group("before.json", a),
+        candidates: vec![group("after.json", b)],
+        limits,
+    };
     compare(&question).unwrap()
 }
 
@@ -87,40 +133,79 @@ fn held(a: &Record, b: &Record) -> Comparison {
 fn what_is_true_is_found_in_95_of_100_pairs_and_the_reverse_never() {
     const PAIRS: u64 = 100;
     // Depth 1 gives some 440 requests a second, depth 8 some 1770.
-    let record = |speed, seed| record(vec![workload("d1", 1, 20), workload("d8", 8, 8)], speed, seed);
+    let record = |speed, seed| {
+        record(
+            vec![workload("d1", 1, 20), workload("d8", 8, 8)],
+            speed,
+            seed,
+        )
+    };
     let baselines: Vec<Record> = (0..PAIRS).map(|seed| record(1.0, seed)).collect();
-    for (speed, truth, reverse) in
-        [(1.0, Verdict::Same, None), (1.03, Verdict::Better, Some(Verdict::Worse)), (1.1, Verdict::Better, Some(Verdict::Worse))]
-    {
+    for (speed, truth, reverse) in [
+        (1.0, Verdict::Same, None),
+        (1.03, Verdict::Better, Some(Verdict::Worse)),
+        (1.1, Verdict::Better, Some(Verdict::Worse)),
+    ] {
         let mut counts: BTreeMap<(String, Verdict), u64> = BTreeMap::new();
         for (a, seed) in baselines.iter().zip(1000..) {
             let Candidate { metrics, .. } = held(a, &record(speed, seed)).candidates.remove(0);
-            metrics.into_iter().for_each(|m| *counts.entry((m.metric, m.verdict)).or_default() += 1);
+            metrics
+                .into_iter()
+                .for_each(|m| *counts.entry((m.metric, m.verdict)).or_default() += 1);
         }
         for rate in ["d1.iops", "d8.iops"] {
             let found = counts.get(&(rate.to_owned(), truth)).copied().unwrap_or(0);
-            assert!(found >= 95, "{speed}: {found} of {PAIRS} {truth:?} in {rate}: {counts:#?}");
+            assert!(
+                found >= 95,
+                "{speed}: {found} of {PAIRS} {truth:?} in {rate}: {counts:#?}"
+            );
         }
         // In no pair and no metric, not even one percentile.
-        assert!(counts.keys().all(|(_, verdict)| Some(*verdict) != reverse), "{speed}: {counts:#?}");
-        let wrong: u64 = counts.iter().filter(|((_, v), _)| matches!(v, Verdict::Better | Verdict::Worse)).map(|(_, n)| n).sum();
+        assert!(
+            counts.keys().all(|(_, verdict)| Some(*verdict) != reverse),
+            "{speed}: {counts:#?}"
+        );
+        let wrong: u64 = counts
+            .iter()
+            .filter(|((_, v), _)| matches!(v, Verdict::Better | Verdict::Worse))
+            .map(|(_, n)| n)
+            .sum();
         assert!(truth != Verdict::Same || wrong <= 5, "{counts:#?}");
     }
 }
 
 /// A comparison with every verdict.
 fn varied() -> Comparison {
-    let workloads = || vec![workload("random-read-d1", 1, 6), workload("random-read-d8", 8, 6), workload("random-read-d4", 4, 6)];
+    let workloads = || {
+        vec![
+            workload("random-read-d1", 1, 6),
+            workload("random-read-d8", 8, 6),
+            workload("random-read-d4", 4, 6),
+        ]
+    };
     let (a, mut b) = (record(workloads(), 1.0, 1), record(workloads(), 1.06, 2));
     b.measurements[1].workload.depth = 16;
     b.measurements[2] = record(workloads(), 0.98, 3).measurements.remove(2);
-    (b.host.name, b.host.kernel, b.note) = ("db2".to_owned(), "6.19.0".to_owned(), Some("new \u{1b}[31mkernel".to_owned()));
+    (b.host.name, b.host.kernel, b.note) = (
+        "db2".to_owned(),
+        "6.19.0".to_owned(),
+        Some("new \u{1b}[31mkernel".to_owned()),
+    );
     held(&a, &b)
 }
 
 fn page(comparison: &Comparison, width: usize) -> String {
     let mut out = Vec::new();
-    write_comparison(comparison, MetricDetail::Telling, &Style { width, color: Color::Plain }, &mut out).unwrap();
+    write_comparison(
+        comparison,
+        MetricDetail::Telling,
+        &Style {
+            width,
+            color: Color::Plain,
+        },
+        &mut out,
+    )
+    .unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -133,7 +218,10 @@ fn page_of_a_comparison() {
 fn pages_keep_to_their_width_and_never_act_on_the_terminal() {
     for width in [60, 80, 120] {
         let page = page(&varied(), width);
-        assert!(page.lines().all(|line| line.chars().count() <= width), "{width}:\n{page}");
+        assert!(
+            page.lines().all(|line| line.chars().count() <= width),
+            "{width}:\n{page}"
+        );
         assert!(!page.contains('\u{1b}'), "{page}");
     }
 }
@@ -148,7 +236,9 @@ fn save(place: &Path, name: &str, record: &Record) -> String {
 /// `compare` with a history of its own, which is empty.
 fn compared(place: &Path, arguments: &[&str]) -> Ran {
     let history = place.join("history.db");
-    run(["compare", "--history", history.to_str().unwrap()].iter().chain(arguments))
+    run(["compare", "--history", history.to_str().unwrap()]
+        .iter()
+        .chain(arguments))
 }
 
 #[test]
@@ -156,38 +246,94 @@ fn the_command_compares_files_and_fails_a_build() {
     let place = place();
     let save = |name: &str, record: &Record| save(place.path(), name, record);
     let short = || vec![workload("d8", 8, 3)];
-    let (a, slower) = (save("a.json", &record(short(), 1.0, 1)), save("b.json", &record(short(), 0.9, 2)));
+    let (a, slower) = (
+        save("a.json", &record(short(), 1.0, 1)),
+        save("b.json", &record(short(), 0.9, 2)),
+    );
     let ran = compared(place.path(), &[&a, &slower]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
     assert!(ran.out.starts_with("B is worse in d8.iops."), "{}", ran.out);
 
-    let exit = |arguments: &[&str]| compared(place.path(), &[&[a.as_str(), slower.as_str()], arguments].concat()).code;
+    let exit = |arguments: &[&str]| {
+        compared(
+            place.path(),
+            &[&[a.as_str(), slower.as_str()], arguments].concat(),
+        )
+        .code
+    };
     assert_eq!(exit(&["--fail-on", "d8.iops<-5%"]), Some(1));
     assert_eq!(exit(&["--fail-on", "d8.iops<-15%"]), Some(0));
-    assert_eq!(exit(&["--fail-on", "d8.iops<-15%", "--fail-on", "d8.p50>5%"]), Some(1));
-    assert_eq!(exit(&["--fail-on", "d9.iops<-5%"]), Some(2), "a misspelt one must not pass");
+    assert_eq!(
+        exit(&["--fail-on", "d8.iops<-15%", "--fail-on", "d8.p50>5%"]),
+        Some(1)
+    );
+    assert_eq!(
+        exit(&["--fail-on", "d9.iops<-5%"]),
+        Some(2),
+        "a misspelt one must not pass"
+    );
     assert_eq!(exit(&["--fail-on", "d8.iops"]), Some(2));
-    assert_eq!(exit(&["--margin", "15%", "--fail-on", "d8.iops<-5%"]), Some(1), "the margin is for verdicts");
+    assert_eq!(
+        exit(&["--margin", "15%", "--fail-on", "d8.iops<-5%"]),
+        Some(1),
+        "the margin is for verdicts"
+    );
     assert_eq!(exit(&["--margin", "0%"]), Some(2));
     let deeper = save("c.json", &record(vec![workload("d8", 4, 3)], 1.0, 3));
     let ran = compared(place.path(), &[&a, &deeper, "--fail-on", "d8.iops<-5%"]);
     assert_eq!(ran.code, Some(4), "{}", ran.out);
-    assert!(ran.out.contains("not comparable") && ran.err.contains("depth 8"), "{}{}", ran.out, ran.err);
+    assert!(
+        ran.out.contains("not comparable") && ran.err.contains("depth 8"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
 
     let file = place.path().join("out.json");
-    let ran = compared(place.path(), &[&a, &format!("{slower},{slower}"), &a, "--json", "-o", file.to_str().unwrap()]);
+    let ran = compared(
+        place.path(),
+        &[
+            &a,
+            &format!("{slower},{slower}"),
+            &a,
+            "--json",
+            "-o",
+            file.to_str().unwrap(),
+        ],
+    );
     let comparison: Comparison = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!(serde_json::from_str::<Comparison>(&std::fs::read_to_string(&file).unwrap()).unwrap(), comparison);
-    assert_eq!(comparison.candidates.iter().map(|c| c.side.runs.len()).collect::<Vec<_>>(), [2, 1]);
-    assert_eq!(compared(place.path(), &[&a, &a, "-o", "x.svg"]).code, Some(2));
+    assert_eq!(
+        serde_json::from_str::<Comparison>(&std::fs::read_to_string(&file).unwrap()).unwrap(),
+        comparison
+    );
+    assert_eq!(
+        comparison
+            .candidates
+            .iter()
+            .map(|c| c.side.runs.len())
+            .collect::<Vec<_>>(),
+        [2, 1]
+    );
+    assert_eq!(
+        compared(place.path(), &[&a, &a, "-o", "x.svg"]).code,
+        Some(2)
+    );
 }
 
 #[test]
 fn a_page_of_a_comparison_reads_back() {
     let place = place();
     let (a, b) = (
-        save(place.path(), "a.json", &record(vec![workload("d8", 8, 1)], 1.0, 1)),
-        save(place.path(), "b.json", &record(vec![workload("d8", 8, 1)], 0.8, 2)),
+        save(
+            place.path(),
+            "a.json",
+            &record(vec![workload("d8", 8, 1)], 1.0, 1),
+        ),
+        save(
+            place.path(),
+            "b.json",
+            &record(vec![workload("d8", 8, 1)], 0.8, 2),
+        ),
     );
     let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
     let (page, json, again) = (path("c.html"), path("c.json"), path("again.html"));
@@ -195,17 +341,36 @@ fn a_page_of_a_comparison_reads_back() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     for file in [&page, &json] {
         let shown = run(["show", file]);
-        assert_eq!((shown.code, &shown.out), (Some(0), &ran.out), "{file}: {}", shown.err);
-        assert_eq!(run(["show", file, "--json"]).out, std::fs::read_to_string(&json).unwrap(), "{file}");
+        assert_eq!(
+            (shown.code, &shown.out),
+            (Some(0), &ran.out),
+            "{file}: {}",
+            shown.err
+        );
+        assert_eq!(
+            run(["show", file, "--json"]).out,
+            std::fs::read_to_string(&json).unwrap(),
+            "{file}"
+        );
     }
     assert_eq!(run(["show", &json, "-o", &again]).code, Some(0));
-    assert_eq!(std::fs::read_to_string(&again).unwrap(), std::fs::read_to_string(&page).unwrap());
+    assert_eq!(
+        std::fs::read_to_string(&again).unwrap(),
+        std::fs::read_to_string(&page).unwrap()
+    );
     std::fs::remove_file(&again).unwrap();
     assert_eq!(run(["export", &page, &again]).code, Some(0));
-    assert_eq!(std::fs::read_to_string(&again).unwrap(), std::fs::read_to_string(&page).unwrap());
+    assert_eq!(
+        std::fs::read_to_string(&again).unwrap(),
+        std::fs::read_to_string(&page).unwrap()
+    );
 
     let refused = compared(place.path(), &[&a, &page]);
-    assert!(refused.code == Some(2) && refused.err.contains("is a comparison, and a run is needed"), "{}", refused.err);
+    assert!(
+        refused.code == Some(2) && refused.err.contains("is a comparison, and a run is needed"),
+        "{}",
+        refused.err
+    );
     assert_eq!(run(["show", &page, "--commands"]).code, Some(2));
     assert_eq!(run(["export", &page, &path("c.csv")]).code, Some(2));
 }
@@ -215,26 +380,56 @@ fn labels_are_sides_of_several_runs() {
     let place = place();
     let import = |label: &str, seeds: std::ops::Range<u64>, speed: f64| {
         for seed in seeds {
-            let file = save(place.path(), "r.json", &record(vec![workload("d8", 8, 3)], speed, seed));
+            let file = save(
+                place.path(),
+                "r.json",
+                &record(vec![workload("d8", 8, 3)], speed, seed),
+            );
             let history = place.path().join("history.db");
-            let ran = run(["history", "import", &file, "--label", label, "--history", history.to_str().unwrap()]);
+            let ran = run([
+                "history",
+                "import",
+                &file,
+                "--label",
+                label,
+                "--history",
+                history.to_str().unwrap(),
+            ]);
             assert_eq!(ran.code, Some(0), "{}", ran.err);
         }
     };
     import("before", 0..4, 1.0);
     import("after", 4..8, 1.1);
     let ran = compared(place.path(), &["before", "after"]);
-    assert!(ran.out.starts_with("B is better in d8.iops.") && ran.out.contains("after: 4 runs"), "{}{}", ran.out, ran.err);
+    assert!(
+        ran.out.starts_with("B is better in d8.iops.") && ran.out.contains("after: 4 runs"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
     let against_latest = compared(place.path(), &["--baseline", "before", "--json"]);
     let comparison: Comparison = serde_json::from_str(&against_latest.out).unwrap();
-    assert_eq!((comparison.baseline.runs.len(), comparison.candidates[0].side.label.as_str()), (4, "latest"));
-    assert_eq!(compared(place.path(), &["--baseline", "before", "nowhere"]).code, Some(2));
+    assert_eq!(
+        (
+            comparison.baseline.runs.len(),
+            comparison.candidates[0].side.label.as_str()
+        ),
+        (4, "latest")
+    );
+    assert_eq!(
+        compared(place.path(), &["--baseline", "before", "nowhere"]).code,
+        Some(2)
+    );
 }
 
 #[test]
 fn what_is_no_record_is_refused_in_words() {
     let place = place();
-    let good = save(place.path(), "a.json", &record(vec![workload("d8", 8, 1)], 1.0, 1));
+    let good = save(
+        place.path(),
+        "a.json",
+        &record(vec![workload("d8", 8, 1)], 1.0, 1),
+    );
     let file = |name: &str, text: &str| {
         let path = place.path().join(name);
         std::fs::write(&path, text).unwrap();
@@ -243,19 +438,54 @@ fn what_is_no_record_is_refused_in_words() {
     for (name, text, says) in [
         ("x.json", "{}", "no record of diskproof"),
         ("y.json", "not JSON", "no record of diskproof"),
-        ("z.json", "{\"schema\":\"diskproof.record/9\"}", "diskproof.record/9"),
-        ("w.json", "{\"schema\":\"diskproof.comparison/1\"}", "the comparison is damaged"),
-        ("u.json", "{\"schema\":\"diskproof.comparison/2\"}", "diskproof.comparison/2"),
+        (
+            "z.json",
+            "{\"schema\":\"diskproof.record/9\"}",
+            "diskproof.record/9",
+        ),
+        (
+            "w.json",
+            "{\"schema\":\"diskproof.comparison/1\"}",
+            "the comparison is damaged",
+        ),
+        (
+            "u.json",
+            "{\"schema\":\"diskproof.comparison/2\"}",
+            "diskproof.comparison/2",
+        ),
         ("v.json", "{\"schema\":\"diskproof.record/1\"}", "damaged"),
     ] {
         let ran = compared(place.path(), &[&good, &file(name, text)]);
         assert_eq!(ran.code, Some(2), "{name}: {}", ran.err);
-        assert!(ran.err.contains(says) && ran.err.contains(name), "{name}: {}", ran.err);
+        assert!(
+            ran.err.contains(says) && ran.err.contains(name),
+            "{name}: {}",
+            ran.err
+        );
     }
-    for arguments in [&[][..], &["a.json"], &["latest", "latest~1"], &["none.json", "none.json"]] {
-        assert_eq!(compared(place.path(), arguments).code, Some(2), "{arguments:?}");
+    for arguments in [
+        &[][..],
+        &["a.json"],
+        &["latest", "latest~1"],
+        &["none.json", "none.json"],
+    ] {
+        assert_eq!(
+            compared(place.path(), arguments).code,
+            Some(2),
+            "{arguments:?}"
+        );
     }
-    let empty = Record { measurements: Vec::new(), ..record(Vec::new(), 1.0, 1) };
-    let ran = compared(place.path(), &[&good, &save(place.path(), "e.json", &empty)]);
-    assert!(ran.code == Some(0) && ran.out.contains("nothing in common"), "{}", ran.out);
+    let empty = Record {
+        measurements: Vec::new(),
+        ..record(Vec::new(), 1.0, 1)
+    };
+    let ran = compared(
+        place.path(),
+        &[&good, &save(place.path(), "e.json", &empty)],
+    );
+    assert!(
+        ran.code == Some(0) && ran.out.contains("nothing in common"),
+        "{}",
+        ran.out
+    );
 }

@@ -1,4 +1,5 @@
-//! `curve` against simulated disks whose truth is known: rates by position, access times, slow and unreadable places, and what interrupts it.
+//! `curve` against simulated disks whose truth is known: rates by position, access times, slow and
+//! unreadable places, and what interrupts it.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 mod program;
@@ -30,9 +31,18 @@ struct Simulated {
 impl Simulated {
     fn new(model: &str, size_bytes: u64) -> Self {
         let place = place();
-        let disk = SimDisk::serve(spec::parse(model).unwrap(), size_bytes, &place.path().join("disk")).unwrap();
+        let disk = SimDisk::serve(
+            spec::parse(model).unwrap(),
+            size_bytes,
+            &place.path().join("disk"),
+        )
+        .unwrap();
         let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
-        Self { device, _disk: disk, _place: place }
+        Self {
+            device,
+            _disk: disk,
+            _place: place,
+        }
     }
 
     fn path(&self) -> &Path {
@@ -41,11 +51,19 @@ impl Simulated {
 }
 
 fn curve(target: &Path, flags: &[&str]) -> Ran {
-    undisturbed([OsStr::new("curve"), target.as_os_str()].into_iter().chain(flags.iter().map(OsStr::new))).output().unwrap().into()
+    undisturbed(
+        [OsStr::new("curve"), target.as_os_str()]
+            .into_iter()
+            .chain(flags.iter().map(OsStr::new)),
+    )
+    .output()
+    .unwrap()
+    .into()
 }
 
-/// What a busy machine may add to a figure: simulated disks answer late then. How exact the figures are is proven in virtual time, in the engine's own
-/// tests; here they show that nothing is lost on the way to the device and back.
+/// What a busy machine may add to a figure: simulated disks answer late then. How exact the figures
+/// are is proven in virtual time, in the engine's own tests; here they show that nothing is lost on
+/// the way to the device and back.
 const BUSY: f64 = 0.25;
 
 /// One good run of several is enough.
@@ -55,32 +73,62 @@ fn eventually_true(mut attempt: impl FnMut() -> Result<(), String>) {
     assert!(failures.len() < ATTEMPTS, "{failures:#?}");
 }
 
-/// Simulated disks share the processors: those whose figures count do not run beside others of this file.
+/// Simulated disks share the processors: those whose figures count do not run beside others of this
+/// file.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn near(what: &str, value: f64, truth: f64, share: f64) -> Result<(), String> {
-    if (value / truth - 1.0).abs() < share { Ok(()) } else { Err(format!("{what}: {value} is not {truth}")) }
+    if (value / truth - 1.0).abs() < share {
+        Ok(())
+    } else {
+        Err(format!("{what}: {value} is not {truth}"))
+    }
 }
 
 fn average(record: &Record) -> f64 {
-    record.surface.as_ref().unwrap().rate.as_ref().unwrap().average.value
+    record
+        .surface
+        .as_ref()
+        .unwrap()
+        .rate
+        .as_ref()
+        .unwrap()
+        .average
+        .value
 }
 
 /// Slow enough that the machine's own noise is small beside it.
-const SMALL: &str = "rpm=4200,seek=4ms/18ms/36ms,rate=48MB/24MB,zones=8,queue=32,buffer=2MiB,overhead=300us";
+const SMALL: &str =
+    "rpm=4200,seek=4ms/18ms/36ms,rate=48MB/24MB,zones=8,queue=32,buffer=2MiB,overhead=300us";
 
 #[test]
 fn the_figures_are_those_of_the_disk() {
     let _alone = alone();
-    if !can_run("the_figures_are_those_of_the_disk", &["fusermount3", "losetup"]) {
+    if !can_run(
+        "the_figures_are_those_of_the_disk",
+        &["fusermount3", "losetup"],
+    ) {
         return;
     }
     let disk = Simulated::new(SMALL, 4 * GIB);
     eventually_true(|| {
-        let ran = curve(disk.path(), &["--json", "--points", "4", "--sample-size", "48M", "--reads", "250", "--seed", "5"]);
+        let ran = curve(
+            disk.path(),
+            &[
+                "--json",
+                "--points",
+                "4",
+                "--sample-size",
+                "48M",
+                "--reads",
+                "250",
+                "--seed",
+                "5",
+            ],
+        );
         assert_eq!(ran.code, Some(0), "{}", ran.err);
         let record = ran.record();
         let surface = record.surface.as_ref().unwrap();
@@ -91,24 +139,41 @@ fn the_figures_are_those_of_the_disk() {
         near("last", last.bytes_per_second, 24e6, BUSY)?;
         // Electronics, mean seek, half a turn.
         let random = &surface.seeks[&SeekPattern::Random];
-        near("access", random.mean.value, 0.3e6 + 18e6 + 60e9 / 4200.0 / 2.0, BUSY)?;
+        near(
+            "access",
+            random.mean.value,
+            0.3e6 + 18e6 + 60e9 / 4200.0 / 2.0,
+            BUSY,
+        )?;
         assert!(random.n == 250 && surface.seeks.len() == 5 && surface.burst.is_some());
         assert!(surface.seeks[&SeekPattern::FullStroke].mean.value > 1.3 * random.mean.value);
         assert!(surface.reproduce.starts_with("zcav -b ") && surface.curve_cpu_share > 0.0);
         // The loop device counts what it carried: nothing but what we asked for.
-        near("bytes", surface.device.read_bytes as f64, surface.asked.read_bytes as f64, 0.01)
+        near(
+            "bytes",
+            surface.device.read_bytes as f64,
+            surface.asked.read_bytes as f64,
+            0.01,
+        )
     });
 }
 
 #[test]
 fn sampling_agrees_with_full_reading() {
     let _alone = alone();
-    if !can_run("sampling_agrees_with_full_reading", &["fusermount3", "losetup"]) {
+    if !can_run(
+        "sampling_agrees_with_full_reading",
+        &["fusermount3", "losetup"],
+    ) {
         return;
     }
     let disk = Simulated::new("rpm=7200,seek=1ms/9ms/20ms,rate=220MB/110MB,zones=10", GIB);
     eventually_true(|| {
-        let full = curve(disk.path(), &["--json", "--no-access", "--full", "--points", "50"]).record();
+        let full = curve(
+            disk.path(),
+            &["--json", "--no-access", "--full", "--points", "50"],
+        )
+        .record();
         let sampled = curve(disk.path(), &["--json", "--no-access", "--points", "12"]).record();
         let share = |record: &Record| record.surface.as_ref().unwrap().curve_share;
         assert!(share(&full) > 0.98 && share(&sampled) < 0.5 && full.curve.len() == 50);
@@ -119,7 +184,10 @@ fn sampling_agrees_with_full_reading() {
 #[test]
 fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
     let _alone = alone();
-    if !can_run("a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c", &["fusermount3", "losetup"]) {
+    if !can_run(
+        "a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c",
+        &["fusermount3", "losetup"],
+    ) {
         return;
     }
     let faults = "slow=20MiB-20481KiB+60ms,eio-read=41943552-41944576,eio-read=150MiB-151MiB";
@@ -130,34 +198,71 @@ fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
         assert_eq!(ran.code, Some(4), "the disk gave errors: {}", ran.err);
         let scan = ran.record().surface.unwrap().scan.unwrap();
         assert!(scan.finished && scan.blocks == 256);
-        let bad: Vec<(u64, u64)> = scan.unreadable.iter().map(|range| (range.lba, range.length_bytes)).collect();
-        assert_eq!((bad, scan.unreadable_bytes), (vec![(81_921, 1024), (307_200, MIB)], MIB + 1024));
+        let bad: Vec<(u64, u64)> = scan
+            .unreadable
+            .iter()
+            .map(|range| (range.lba, range.length_bytes))
+            .collect();
+        assert_eq!(
+            (bad, scan.unreadable_bytes),
+            (vec![(81_921, 1024), (307_200, MIB)], MIB + 1024)
+        );
         let slow: Vec<u64> = scan.slow.iter().map(|block| block.lba).collect();
-        if slow == [40_960] { Ok(()) } else { Err(format!("slow: {slow:?}")) }
+        if slow == [40_960] {
+            Ok(())
+        } else {
+            Err(format!("slow: {slow:?}"))
+        }
     });
 
     let saved = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
     let saved = saved.path().to_str().unwrap();
-    let mut child = program(["curve", disk.path().to_str().unwrap(), "--scan", "--points", "0", "--no-access", "-o", saved])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = program([
+        "curve",
+        disk.path().to_str().unwrap(),
+        "--scan",
+        "--points",
+        "0",
+        "--no-access",
+        "-o",
+        saved,
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
     let mut err = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     while !line.contains("survey: scan") {
         line.clear();
-        assert!(err.read_line(&mut line).unwrap() > 0, "it ended before the scan");
+        assert!(
+            err.read_line(&mut line).unwrap() > 0,
+            "it ended before the scan"
+        );
     }
     std::thread::sleep(std::time::Duration::from_millis(700));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let mut out = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut out)
+        .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{out}");
     let record: Record = serde_json::from_str(&std::fs::read_to_string(saved).unwrap()).unwrap();
     let first = record.surface.as_ref().unwrap().scan.as_ref().unwrap();
-    assert!(record.partial && !first.finished && first.to_bytes < 256 * MIB, "{}", first.to_bytes);
-    assert!(record.ended_early.unwrap().contains(&format!("--scan --resume {}", first.to_bytes)));
+    assert!(
+        record.partial && !first.finished && first.to_bytes < 256 * MIB,
+        "{}",
+        first.to_bytes
+    );
+    assert!(
+        record
+            .ended_early
+            .unwrap()
+            .contains(&format!("--scan --resume {}", first.to_bytes))
+    );
 
     let rest = curve(disk.path(), &["--scan", "--resume", saved, "--json"]).record();
     assert!(rest.curve.is_empty() && rest.access.is_empty());
@@ -171,12 +276,26 @@ fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
 /// What `--scan` says on stderr of what could not be read: offset and LBA of each range.
 fn told_unreadable(err: &str) -> BTreeSet<(u64, u64)> {
     let lines = err.lines().filter(|line| line.contains("unreadable: "));
-    let after = |line: &str, word: &str| line.split(word).nth(1).unwrap().split([' ', ')']).next().unwrap().parse().unwrap();
-    lines.map(|line| (after(line, "from byte "), after(line, "(LBA "))).collect()
+    let after = |line: &str, word: &str| {
+        line.split(word)
+            .nth(1)
+            .unwrap()
+            .split([' ', ')'])
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    lines
+        .map(|line| (after(line, "from byte "), after(line, "(LBA ")))
+        .collect()
 }
 
 fn listed_unreadable(scan: &Scan) -> BTreeSet<(u64, u64)> {
-    scan.unreadable.iter().map(|range| (range.offset_bytes, range.lba)).collect()
+    scan.unreadable
+        .iter()
+        .map(|range| (range.offset_bytes, range.lba))
+        .collect()
 }
 
 #[test]
@@ -185,7 +304,8 @@ fn a_scan_that_was_killed_goes_on_with_the_command_it_said() {
     if !can_run(name, &["fusermount3", "losetup"]) {
         return;
     }
-    // 18 s, of which the first 10 pass before the line is said; one place is bad before that, one behind what is read by then.
+    // 18 s, of which the first 10 pass before the line is said; one place is bad before that, one
+    // behind what is read by then.
     const SIZE: u64 = 144 * MIB;
     let faults = "eio-read=4194816-4195840,eio-read=140MiB-141MiB";
     let scan = ["--scan", "--points", "0", "--no-access"];
@@ -205,50 +325,100 @@ fn a_scan_that_was_killed_goes_on_with_the_command_it_said() {
     let (mut said, mut command) = (String::new(), None);
     while command.is_none() {
         let start = said.len();
-        assert!(err.read_line(&mut said).unwrap() > 0, "it ended before it said how to go on: {said}");
-        command = said[start..].split_once("the scan goes on with: diskproof ").map(|(_, command)| command.trim().to_owned());
+        assert!(
+            err.read_line(&mut said).unwrap() > 0,
+            "it ended before it said how to go on: {said}"
+        );
+        command = said[start..]
+            .split_once("the scan goes on with: diskproof ")
+            .map(|(_, command)| command.trim().to_owned());
     }
     child.kill().unwrap();
     let status = child.wait().unwrap();
-    // Where this test got no processor for seconds the scan was faster; to go on must give the same.
-    assert!(status.signal() == Some(9) || status.code() == Some(4), "{status}");
+    // Where this test got no processor for seconds the scan was faster; to go on must give the
+    // same.
+    assert!(
+        status.signal() == Some(9) || status.code() == Some(4),
+        "{status}"
+    );
     err.read_to_string(&mut said).unwrap();
 
     let command = command.unwrap();
-    let rest: Ran = program(command.split(' ').chain(["--json"])).output().unwrap().into();
+    let rest: Ran = program(command.split(' ').chain(["--json"]))
+        .output()
+        .unwrap()
+        .into();
     let rest = rest.record().surface.unwrap().scan.unwrap();
-    assert!(command.ends_with(&format!(" --scan --resume {}", rest.from_bytes)), "{command}: {}", rest.from_bytes);
+    assert!(
+        command.ends_with(&format!(" --scan --resume {}", rest.from_bytes)),
+        "{command}: {}",
+        rest.from_bytes
+    );
     assert!(rest.finished && rest.from_bytes < SIZE && rest.to_bytes == SIZE);
     assert_eq!(rest.blocks, (SIZE - rest.from_bytes) / MIB);
     // What was said and what the second run found are together what an undisturbed one finds.
     let (said, found) = (told_unreadable(&said), listed_unreadable(&rest));
-    assert!(!found.is_empty() && all.iter().filter(|(offset, _)| *offset < rest.from_bytes).all(|place| said.contains(place)), "{said:?}");
+    assert!(
+        !found.is_empty()
+            && all
+                .iter()
+                .filter(|(offset, _)| *offset < rest.from_bytes)
+                .all(|place| said.contains(place)),
+        "{said:?}"
+    );
     assert_eq!(said.union(&found).copied().collect::<BTreeSet<_>>(), all);
     // Nobody may take the page for one of the whole disk.
     let page = curve(swift.path(), &["--scan", "--resume", "16M"]).out;
-    assert!(page.split_whitespace().collect::<Vec<_>>().join(" ").contains("(byte 16777216) to the end, not what lies before;"), "{page}");
+    assert!(
+        page.split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .contains("(byte 16777216) to the end, not what lies before;"),
+        "{page}"
+    );
 }
 
 #[test]
 fn ctrl_c_keeps_the_points_that_were_measured() {
     let _alone = alone();
-    if !can_run("ctrl_c_keeps_the_points_that_were_measured", &["fusermount3"]) {
+    if !can_run(
+        "ctrl_c_keeps_the_points_that_were_measured",
+        &["fusermount3"],
+    ) {
         return;
     }
     let place = place();
-    let disk = SimDisk::serve(spec::parse("bandwidth=50MB").unwrap(), 4 * GIB, &place.path().join("disk")).unwrap();
-    let mut child = program([OsStr::new("curve"), disk.path().as_os_str(), OsStr::new("--json")])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let disk = SimDisk::serve(
+        spec::parse("bandwidth=50MB").unwrap(),
+        4 * GIB,
+        &place.path().join("disk"),
+    )
+    .unwrap();
+    let mut child = program([
+        OsStr::new("curve"),
+        disk.path().as_os_str(),
+        OsStr::new("--json"),
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::null())
+    .spawn()
+    .unwrap();
     std::thread::sleep(std::time::Duration::from_secs(4));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let mut out = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut out)
+        .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let record: Record = serde_json::from_str(&out).unwrap();
-    assert!(record.partial && !record.curve.is_empty() && record.curve.len() < 200, "{}", record.curve.len());
+    assert!(
+        record.partial && !record.curve.is_empty() && record.curve.len() < 200,
+        "{}",
+        record.curve.len()
+    );
 }
 
 /// The disk stops answering for good, as far as anybody is willing to wait.
@@ -256,54 +426,145 @@ const HANGS: &str = "bandwidth=50MB,stall=2s+100000s";
 
 #[test]
 fn a_disk_that_hangs_is_given_up_after_ctrl_c_with_what_it_said() {
-    if !can_run("a_disk_that_hangs_is_given_up_after_ctrl_c_with_what_it_said", &["fusermount3"]) {
+    if !can_run(
+        "a_disk_that_hangs_is_given_up_after_ctrl_c_with_what_it_said",
+        &["fusermount3"],
+    ) {
         return;
     }
     let place = place();
-    let disk = SimDisk::serve(spec::parse(HANGS).unwrap(), 4 * GIB, &place.path().join("disk")).unwrap();
+    let disk = SimDisk::serve(
+        spec::parse(HANGS).unwrap(),
+        4 * GIB,
+        &place.path().join("disk"),
+    )
+    .unwrap();
     let saved = place.path().join("saved.json");
-    let words = [OsStr::new("curve"), disk.path().as_os_str(), OsStr::new("-o"), saved.as_os_str()];
-    let mut child = program(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let words = [
+        OsStr::new("curve"),
+        disk.path().as_os_str(),
+        OsStr::new("-o"),
+        saved.as_os_str(),
+    ];
+    let mut child = program(words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut err = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     while !line.contains("survey: curve") {
         line.clear();
-        assert!(err.read_line(&mut line).unwrap() > 0, "it ended before the curve");
+        assert!(
+            err.read_line(&mut line).unwrap() > 0,
+            "it ended before the curve"
+        );
     }
     std::thread::sleep(std::time::Duration::from_secs(8));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    // Without a limit this would not come back; with one it does after 45 s, or at once should the machine be so slow that the disk does not hang yet.
+    // Without a limit this would not come back; with one it does after 45 s, or at once should the
+    // machine be so slow that the disk does not hang yet.
     let mut out = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut out)
+        .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{out}");
-    assert!(out.contains("PARTIAL") && out.contains("interrupted"), "{out}");
+    assert!(
+        out.contains("PARTIAL") && out.contains("interrupted"),
+        "{out}"
+    );
     let record: Record = serde_json::from_slice(&std::fs::read(&saved).unwrap()).unwrap();
-    assert!(record.partial && record.surface.is_some() && record.curve.len() < 200, "{}", record.curve.len());
+    assert!(
+        record.partial && record.surface.is_some() && record.curve.len() < 200,
+        "{}",
+        record.curve.len()
+    );
     assert_eq!(program::names(place.path()), ["disk", "saved.json"]);
 }
 
 #[test]
 fn short_strokes_errors_and_thresholds_are_told() {
     let _alone = alone();
-    if !can_run("short_strokes_errors_and_thresholds_are_told", &["fusermount3"]) {
+    if !can_run(
+        "short_strokes_errors_and_thresholds_are_told",
+        &["fusermount3"],
+    ) {
         return;
     }
     let place = place();
     let model = spec::parse("bandwidth=200MB,latency=1ms,eio-read=300MiB-301MiB").unwrap();
     let disk = SimDisk::serve(model, GIB, &place.path().join("disk")).unwrap();
-    let flags = ["--full", "--points", "20", "--no-access", "--expect", "curve.average>=1MB/s", "--expect", "curve.min>=900MB/s", "--json"];
+    let flags = [
+        "--full",
+        "--points",
+        "20",
+        "--no-access",
+        "--expect",
+        "curve.average>=1MB/s",
+        "--expect",
+        "curve.min>=900MB/s",
+        "--json",
+    ];
     let ran = curve(disk.path(), &flags);
     let record = ran.record();
-    assert_eq!(ran.code, Some(4), "errors weigh more than thresholds: {}", ran.err);
-    assert_eq!(record.curve.iter().filter(|point| point.errors > 0).count(), 1);
-    assert_eq!(record.expectations.iter().map(|e| e.met).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(
+        ran.code,
+        Some(4),
+        "errors weigh more than thresholds: {}",
+        ran.err
+    );
+    assert_eq!(
+        record.curve.iter().filter(|point| point.errors > 0).count(),
+        1
+    );
+    assert_eq!(
+        record
+            .expectations
+            .iter()
+            .map(|e| e.met)
+            .collect::<Vec<_>>(),
+        [true, false]
+    );
     drop(disk);
 
-    let disk = SimDisk::serve(spec::parse("bandwidth=200MB,latency=1ms").unwrap(), GIB, &place.path().join("disk")).unwrap();
-    let ran = curve(disk.path(), &["--points", "0", "--no-access", "--short-stroke", "--span", "0-50%", "--json"]);
+    let disk = SimDisk::serve(
+        spec::parse("bandwidth=200MB,latency=1ms").unwrap(),
+        GIB,
+        &place.path().join("disk"),
+    )
+    .unwrap();
+    let ran = curve(
+        disk.path(),
+        &[
+            "--points",
+            "0",
+            "--no-access",
+            "--short-stroke",
+            "--span",
+            "0-50%",
+            "--json",
+        ],
+    );
     let strokes = ran.record().surface.unwrap().short_strokes;
-    let spans: Vec<(f64, u64)> = strokes.iter().map(|stroke| (stroke.percent, stroke.span_bytes / MIB)).collect();
-    assert_eq!(spans, [(100.0, 512), (75.0, 384), (50.0, 256), (25.0, 128), (10.0, 51)], "{}", ran.err);
+    let spans: Vec<(f64, u64)> = strokes
+        .iter()
+        .map(|stroke| (stroke.percent, stroke.span_bytes / MIB))
+        .collect();
+    assert_eq!(
+        spans,
+        [
+            (100.0, 512),
+            (75.0, 384),
+            (50.0, 256),
+            (25.0, 128),
+            (10.0, 51)
+        ],
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -323,15 +584,34 @@ fn nothing_that_exists_is_written() {
         let ran = curve(target, &["--reads", "50", "--scan", "--json"]);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
         let record = ran.record();
-        assert!(record.surface.as_ref().unwrap().asked.write_bytes == 0 && !record.curve.is_empty());
+        assert!(
+            record.surface.as_ref().unwrap().asked.write_bytes == 0 && !record.curve.is_empty()
+        );
         assert_eq!(record.surface.unwrap().scan.unwrap().blocks, 64);
     }
     drop(device);
     assert_eq!(content_hash(&image), hash);
     // Given up by name, it is.
     let device = Loop::over(&image, &["--direct-io=on"]);
-    let ran = curve(&device.node, &["--write", "--no-access", "--points", "20", "--destroy", device.name(), "--json"]);
-    assert!(ran.code == Some(0) && ran.err.contains("to the device") && ran.err.contains("whose content is lost"), "{}", ran.err);
+    let ran = curve(
+        &device.node,
+        &[
+            "--write",
+            "--no-access",
+            "--points",
+            "20",
+            "--destroy",
+            device.name(),
+            "--json",
+        ],
+    );
+    assert!(
+        ran.code == Some(0)
+            && ran.err.contains("to the device")
+            && ran.err.contains("whose content is lost"),
+        "{}",
+        ran.err
+    );
     assert!(ran.record().surface.unwrap().asked.write_bytes > 0);
     drop(device);
     assert_ne!(content_hash(&image), hash);
@@ -345,10 +625,26 @@ fn what_is_given_up_is_written() {
     }
     let place = place();
     let device = Loop::sparse(&place.path().join("image"), 64 * MIB, &["--direct-io=on"]);
-    let ran = curve(&device.node, &["--write", "--destroy", device.name(), "--points", "5", "--reads", "20", "--json"]);
+    let ran = curve(
+        &device.node,
+        &[
+            "--write",
+            "--destroy",
+            device.name(),
+            "--points",
+            "5",
+            "--reads",
+            "20",
+            "--json",
+        ],
+    );
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let surface = ran.record().surface.unwrap();
-    assert!(surface.asked.write_bytes > 20 * MIB && surface.asked.read_bytes == 0 && surface.rate.is_some());
+    assert!(
+        surface.asked.write_bytes > 20 * MIB
+            && surface.asked.read_bytes == 0
+            && surface.rate.is_some()
+    );
     assert!(ran.err.contains("content is lost"), "{}", ran.err);
 }
 
@@ -356,12 +652,22 @@ fn what_is_given_up_is_written() {
 fn a_directory_is_surveyed_through_a_scratch_file() {
     let _alone = alone();
     let place = place();
-    for flags in [&["--size", "64M", "--reads", "20", "--json"][..], &["--size", "64M", "--write", "--no-access", "--json"]] {
+    for flags in [
+        &["--size", "64M", "--reads", "20", "--json"][..],
+        &["--size", "64M", "--write", "--no-access", "--json"],
+    ] {
         let ran = curve(place.path(), flags);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
-        assert!(ran.err.contains("positions are those in the file"), "{}", ran.err);
+        assert!(
+            ran.err.contains("positions are those in the file"),
+            "{}",
+            ran.err
+        );
         let surface = ran.record().surface.unwrap();
-        assert_eq!((surface.span_bytes, surface.asked.write_bytes > 0), (64 * MIB, flags.contains(&"--write")));
+        assert_eq!(
+            (surface.span_bytes, surface.asked.write_bytes > 0),
+            (64 * MIB, flags.contains(&"--write"))
+        );
     }
     assert!(program::names(place.path()).is_empty());
 }
@@ -379,28 +685,56 @@ fn what_makes_no_sense_is_a_usage_error() {
         (&["--span", "0-10%"], "less than 1 MiB"),
         (&["--resume", "5"], "--scan"),
         (&["--scan", "--resume", "1G"], "behind the end"),
-        (&["--scan", "--resume", record.to_str().unwrap()], "no record of diskproof"),
+        (
+            &["--scan", "--resume", record.to_str().unwrap()],
+            "no record of diskproof",
+        ),
         (&["--points", "0", "--no-access"], "nothing to do"),
         (&["--size", "1G"], "use --span"),
-        (&["--no-access", "--expect", "access.mean<=5ms"], "no access is measured here"),
+        (
+            &["--no-access", "--expect", "access.mean<=5ms"],
+            "no access is measured here",
+        ),
     ];
     for (flags, part) in cases {
         let ran = curve(&file, flags);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{flags:?}: {}", ran.err);
+        assert_eq!(
+            (ran.code, ran.out.as_str()),
+            (Some(2), ""),
+            "{flags:?}: {}",
+            ran.err
+        );
         assert!(ran.err.contains(part), "{flags:?}: {}", ran.err);
     }
     let ran = curve(place.path(), &["--scan", "--resume", "5"]);
-    assert!(ran.code == Some(2) && ran.err.contains("name the block device"), "{}", ran.err);
+    assert!(
+        ran.code == Some(2) && ran.err.contains("name the block device"),
+        "{}",
+        ran.err
+    );
     let ran = curve(&file, &["--dry-run", "--points", "1"]);
-    assert!(ran.code == Some(0) && ran.out.contains("curve of 1 point,"), "{}", ran.out);
+    assert!(
+        ran.code == Some(0) && ran.out.contains("curve of 1 point,"),
+        "{}",
+        ran.out
+    );
     let ran = curve(&file, &["--dry-run"]);
-    assert!(ran.code == Some(0) && ran.out.contains("curve of 200 points") && ran.out.contains("takes about"), "{}", ran.out);
+    assert!(
+        ran.code == Some(0)
+            && ran.out.contains("curve of 200 points")
+            && ran.out.contains("takes about"),
+        "{}",
+        ran.out
+    );
 }
 
 #[test]
 fn check_on_a_device_shows_its_surface() {
     let _alone = alone();
-    if !can_run("check_on_a_device_shows_its_surface", &["fusermount3", "losetup"]) {
+    if !can_run(
+        "check_on_a_device_shows_its_surface",
+        &["fusermount3", "losetup"],
+    ) {
         return;
     }
     let disk = Simulated::new(SMALL, 64 * GIB);
@@ -409,7 +743,12 @@ fn check_on_a_device_shows_its_surface() {
     let record = ran.record();
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let surface = record.surface.as_ref().unwrap();
-    assert!(record.curve.len() >= 8 && surface.burst.is_some() && surface.seeks[&SeekPattern::Random].n >= 50, "{surface:?}");
+    assert!(
+        record.curve.len() >= 8
+            && surface.burst.is_some()
+            && surface.seeks[&SeekPattern::Random].n >= 50,
+        "{surface:?}"
+    );
     assert_eq!(record.measurements.len(), 3);
     // 20 s are promised; a busy machine may be late, but not by half.
     assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());

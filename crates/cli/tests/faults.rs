@@ -1,4 +1,5 @@
-//! What goes wrong while it runs: signals, kills, full and failing disks. What was measured is kept and marked, and nothing is left behind.
+//! What goes wrong while it runs: signals, kills, full and failing disks. What was measured is kept
+//! and marked, and nothing is left behind.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 mod program;
@@ -28,10 +29,20 @@ struct Running {
 
 impl Running {
     fn start(target: &Path, flags: &[&str]) -> Self {
-        let words = ["check".as_ref(), target.as_os_str()].into_iter().chain(flags.iter().map(AsRef::as_ref));
-        let mut child = program(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let words = ["check".as_ref(), target.as_os_str()]
+            .into_iter()
+            .chain(flags.iter().map(AsRef::as_ref));
+        let mut child = program(words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let err = BufReader::new(child.stderr.take().unwrap());
-        Self { child, err, heard: String::new() }
+        Self {
+            child,
+            err,
+            heard: String::new(),
+        }
     }
 
     /// Waits for a line of progress.
@@ -39,7 +50,11 @@ impl Running {
         let mut line = String::new();
         while !line.contains(part) {
             line.clear();
-            assert!(self.err.read_line(&mut line).unwrap() > 0, "it ended before '{part}': {}", self.heard);
+            assert!(
+                self.err.read_line(&mut line).unwrap() > 0,
+                "it ended before '{part}': {}",
+                self.heard
+            );
             self.heard.push_str(&line);
         }
     }
@@ -50,9 +65,18 @@ impl Running {
 
     fn end(mut self) -> Ran {
         let mut out = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        self.child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut out)
+            .unwrap();
         self.err.read_to_string(&mut self.heard).unwrap();
-        Ran { code: self.child.wait().unwrap().code(), out, err: self.heard }
+        Ran {
+            code: self.child.wait().unwrap().code(),
+            out,
+            err: self.heard,
+        }
     }
 }
 
@@ -65,8 +89,16 @@ struct Simulated {
 impl Simulated {
     fn new(model: &str, size_bytes: u64) -> Self {
         let place = place();
-        let disk = SimDisk::serve(spec::parse(model).unwrap(), size_bytes, &place.path().join("disk")).unwrap();
-        Self { disk, _place: place }
+        let disk = SimDisk::serve(
+            spec::parse(model).unwrap(),
+            size_bytes,
+            &place.path().join("disk"),
+        )
+        .unwrap();
+        Self {
+            disk,
+            _place: place,
+        }
     }
 }
 
@@ -77,16 +109,43 @@ fn signals_end_a_run_with_what_was_measured() {
     std::fs::create_dir(&work).unwrap();
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let saved = place.path().join("saved.json");
-        let mut running = Running::start(&work, &["--time", "10s", "--size", "64M", "-o", saved.to_str().unwrap()]);
+        let mut running = Running::start(
+            &work,
+            &[
+                "--time",
+                "10s",
+                "--size",
+                "64M",
+                "-o",
+                saved.to_str().unwrap(),
+            ],
+        );
         running.until("2/8 ");
         running.signal(signal);
         let ran = running.end();
         assert_eq!(ran.code, Some(code), "{}", ran.err);
-        assert!(ran.out.contains("sequential-read") && ran.out.contains("interrupted"), "{}", ran.out);
-        let record: Record = serde_json::from_str(&std::fs::read_to_string(&saved).unwrap()).unwrap();
-        assert!(record.partial && record.ended_early.as_ref().is_some_and(|why| why.contains("interrupted")));
-        assert!((2..8).contains(&record.measurements.len()) && record.measurements[1].stopped != StopReason::Interrupted);
-        assert_eq!((names(&work), names(place.path())), (vec![], vec!["saved.json".to_owned(), "work".to_owned()]));
+        assert!(
+            ran.out.contains("sequential-read") && ran.out.contains("interrupted"),
+            "{}",
+            ran.out
+        );
+        let record: Record =
+            serde_json::from_str(&std::fs::read_to_string(&saved).unwrap()).unwrap();
+        assert!(
+            record.partial
+                && record
+                    .ended_early
+                    .as_ref()
+                    .is_some_and(|why| why.contains("interrupted"))
+        );
+        assert!(
+            (2..8).contains(&record.measurements.len())
+                && record.measurements[1].stopped != StopReason::Interrupted
+        );
+        assert_eq!(
+            (names(&work), names(place.path())),
+            (vec![], vec!["saved.json".to_owned(), "work".to_owned()])
+        );
         std::fs::remove_file(saved).unwrap();
     }
 }
@@ -96,19 +155,30 @@ fn a_second_ctrl_c_ends_at_once() {
     if !can_run("a_second_ctrl_c_ends_at_once", &["fusermount3"]) {
         return;
     }
-    // The disk does not answer for half a minute, so that the first signal alone would have to wait.
+    // The disk does not answer for half a minute, so that the first signal alone would have to
+    // wait.
     let simulated = Simulated::new("latency=100us,stall=300ms+30s", 64 * MIB);
     let saved = simulated._place.path().join("saved.json");
-    let mut running = Running::start(simulated.disk.path(), &["--time", "20s", "-o", saved.to_str().unwrap()]);
+    let mut running = Running::start(
+        simulated.disk.path(),
+        &["--time", "20s", "-o", saved.to_str().unwrap()],
+    );
     running.until("takes about");
     std::thread::sleep(Duration::from_secs(1));
     running.signal(Signal::INT);
     std::thread::sleep(Duration::from_millis(300));
-    assert!(running.child.try_wait().unwrap().is_none(), "the first one waits for the disk");
+    assert!(
+        running.child.try_wait().unwrap().is_none(),
+        "the first one waits for the disk"
+    );
     running.signal(Signal::INT);
     let ran = running.end();
     assert_eq!((ran.code, ran.out.as_str()), (Some(130), ""), "{}", ran.err);
-    assert_eq!(names(simulated._place.path()), ["disk"], "nothing beside -o");
+    assert_eq!(
+        names(simulated._place.path()),
+        ["disk"],
+        "nothing beside -o"
+    );
 }
 
 #[test]
@@ -121,7 +191,17 @@ fn nothing_survives_a_kill() {
     let saved = outputs.path().join("saved.json");
     let before = free_bytes(disk.path());
     for round in 0..10 {
-        let mut running = Running::start(disk.path(), &["--time", "2s", "--size", "64M", "-o", saved.to_str().unwrap()]);
+        let mut running = Running::start(
+            disk.path(),
+            &[
+                "--time",
+                "2s",
+                "--size",
+                "64M",
+                "-o",
+                saved.to_str().unwrap(),
+            ],
+        );
         // Spread over start, layout, and the first workloads; where exactly is left to chance.
         std::thread::sleep(Duration::from_millis(round * 97));
         let pid = Pid::from_child(&running.child);
@@ -131,64 +211,137 @@ fn nothing_survives_a_kill() {
         assert_eq!(names(disk.path()), ["lost+found"], "round {round}");
         assert_eq!(names(outputs.path()), [""; 0], "round {round}");
     }
-    assert!(eventually(|| free_bytes(disk.path()) + MIB >= before), "{before} free before, {} after", free_bytes(disk.path()));
+    assert!(
+        eventually(|| free_bytes(disk.path()) + MIB >= before),
+        "{before} free before, {} after",
+        free_bytes(disk.path())
+    );
 }
 
 #[test]
 fn a_disk_that_fills_up_meanwhile_is_told() {
-    if !can_run("a_disk_that_fills_up_meanwhile_is_told", &["losetup", "mkfs.ext4", "fallocate", "fusermount3"]) {
+    if !can_run(
+        "a_disk_that_fills_up_meanwhile_is_told",
+        &["losetup", "mkfs.ext4", "fallocate", "fusermount3"],
+    ) {
         return;
     }
     // Slow enough that somebody else is faster.
     let simulated = Simulated::new("write-bandwidth=60MB", 3 * GIB);
     let device = LoopDevice::attach(simulated.disk.path(), Direct::On, 4096).unwrap();
-    run("mkfs.ext4", &["-q", "-m", "0", "-E", "lazy_itable_init=1,nodiscard", device.path().to_str().unwrap()]);
+    run(
+        "mkfs.ext4",
+        &[
+            "-q",
+            "-m",
+            "0",
+            "-E",
+            "lazy_itable_init=1,nodiscard",
+            device.path().to_str().unwrap(),
+        ],
+    );
     let place = place();
-    let mount = Mount::new("ext4", device.path().to_str().unwrap(), &place.path().join("mnt"), "rw");
+    let mount = Mount::new(
+        "ext4",
+        device.path().to_str().unwrap(),
+        &place.path().join("mnt"),
+        "rw",
+    );
     let mut running = Running::start(&mount.point, &["--time", "30s", "--size", "256M", "--json"]);
     running.until("takes about");
     let space = rustix::fs::statvfs(&mount.point).unwrap();
     let filler = mount.point.join("filler");
-    run("fallocate", &["-l", &(space.f_bfree * space.f_frsize - 48 * MIB).to_string(), filler.to_str().unwrap()]);
+    run(
+        "fallocate",
+        &[
+            "-l",
+            &(space.f_bfree * space.f_frsize - 48 * MIB).to_string(),
+            filler.to_str().unwrap(),
+        ],
+    );
     let ran = running.end();
     let record = ran.record();
-    assert_eq!((ran.code, record.partial, record.measurements.len()), (Some(4), true, 1), "{}", ran.err);
+    assert_eq!(
+        (ran.code, record.partial, record.measurements.len()),
+        (Some(4), true, 1),
+        "{}",
+        ran.err
+    );
     let write = &record.measurements[0].ops[&OpKind::Write];
-    assert!(write.count > 0 && write.errors.keys().eq(["ENOSPC"]), "{:?}", write.errors);
+    assert!(
+        write.count > 0 && write.errors.keys().eq(["ENOSPC"]),
+        "{:?}",
+        write.errors
+    );
     let why = record.ended_early.unwrap();
-    assert!(why.contains("'sequential-write'") && why.contains("ENOSPC") && why.contains("free space"), "{why}");
+    assert!(
+        why.contains("'sequential-write'") && why.contains("ENOSPC") && why.contains("free space"),
+        "{why}"
+    );
     assert_eq!(names(&mount.point), ["filler", "lost+found"]);
 }
 
 #[test]
 fn read_errors_are_counted_and_end_a_hopeless_run() {
-    if !can_run("read_errors_are_counted_and_end_a_hopeless_run", &["losetup", "fusermount3"]) {
+    if !can_run(
+        "read_errors_are_counted_and_end_a_hopeless_run",
+        &["losetup", "fusermount3"],
+    ) {
         return;
     }
     let assert_marked = |ran: &Ran| {
         let record = ran.record();
         assert_eq!(ran.code, Some(4), "{}", ran.err);
-        assert!(record.measurements.iter().any(|m| m.errors_by_name().contains_key("EIO")), "{}", ran.err);
-        let finding = record.findings.iter().find(|finding| finding.code == "io-errors").unwrap();
-        assert!(finding.severity == Severity::Failure && finding.claim.contains("EIO"), "{finding:?}");
+        assert!(
+            record
+                .measurements
+                .iter()
+                .any(|m| m.errors_by_name().contains_key("EIO")),
+            "{}",
+            ran.err
+        );
+        let finding = record
+            .findings
+            .iter()
+            .find(|finding| finding.code == "io-errors")
+            .unwrap();
+        assert!(
+            finding.severity == Severity::Failure && finding.claim.contains("EIO"),
+            "{finding:?}"
+        );
         record
     };
     // A bad spot of 64 KiB in 64 MiB: most reads succeed, and both are told.
     let spot = Simulated::new("latency=50us,eio-read=8MiB-8256KiB", 64 * MIB);
     let record = assert_marked(&check(spot.disk.path(), &["--time", "3s", "--json"]));
-    assert!(record.measurements.iter().all(|m| m.ops.values().all(|op| op.count > 0)));
+    assert!(
+        record
+            .measurements
+            .iter()
+            .all(|m| m.ops.values().all(|op| op.count > 0))
+    );
     {
         let device = LoopDevice::attach(spot.disk.path(), Direct::On, 512).unwrap();
         assert_marked(&check(device.path(), &["--time", "3s", "--json"]));
     }
     // Dead from some point on: what was measured before stands.
-    let dying = Simulated::new("latency=50us,read-bandwidth=200MB,eio-after=300MB", 64 * MIB);
+    let dying = Simulated::new(
+        "latency=50us,read-bandwidth=200MB,eio-after=300MB",
+        64 * MIB,
+    );
     let record = assert_marked(&check(dying.disk.path(), &["--time", "10s", "--json"]));
     let why = record.ended_early.as_ref().unwrap();
-    assert!(record.partial && why.contains("EIO") && why.contains("dmesg") && why.contains("smartctl"), "{why}");
+    assert!(
+        record.partial && why.contains("EIO") && why.contains("dmesg") && why.contains("smartctl"),
+        "{why}"
+    );
     assert!(record.measurements[0].ops.values().all(|op| op.count > 100));
     let page = check(dying.disk.path(), &["--time", "3s"]);
-    assert!(page.code == Some(4) && page.out.contains("EIO"), "{}", page.out);
+    assert!(
+        page.code == Some(4) && page.out.contains("EIO"),
+        "{}",
+        page.out
+    );
 }
 
 #[test]
@@ -197,11 +350,24 @@ fn a_stall_is_seen_in_full() {
         return;
     }
     // Several, since on a busy machine the first may pass before the measuring begins.
-    let simulated = Simulated::new("latency=200us,stall=400ms+3s,stall=800ms+3s,stall=1200ms+3s", 64 * MIB);
+    let simulated = Simulated::new(
+        "latency=200us,stall=400ms+3s,stall=800ms+3s,stall=1200ms+3s",
+        64 * MIB,
+    );
     let ran = check(simulated.disk.path(), &["--time", "12s", "--json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let longest = ran.record().measurements.iter().flat_map(|m| m.ops.values()).map(|op| op.latency.max).max().unwrap();
-    assert!((2_500_000_000..60_000_000_000).contains(&longest), "{longest}");
+    let longest = ran
+        .record()
+        .measurements
+        .iter()
+        .flat_map(|m| m.ops.values())
+        .map(|op| op.latency.max)
+        .max()
+        .unwrap();
+    assert!(
+        (2_500_000_000..60_000_000_000).contains(&longest),
+        "{longest}"
+    );
 }
 
 #[test]
@@ -214,8 +380,17 @@ fn short_reads_are_continued_and_counted() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     for m in ran.record().measurements {
         let read = &m.ops[&OpKind::Read];
-        assert!(read.errors.is_empty() && read.bytes == read.count * u64::from(m.workload.block_bytes), "{}", m.workload.name);
-        // A synchronous direct read that comes back short is completed by the kernel, through the page cache (generic_file_read_iter).
-        assert!(read.short > 0 || m.workload.engine == EngineKind::Sync, "{}", m.workload.name);
+        assert!(
+            read.errors.is_empty() && read.bytes == read.count * u64::from(m.workload.block_bytes),
+            "{}",
+            m.workload.name
+        );
+        // A synchronous direct read that comes back short is completed by the kernel, through the
+        // page cache (generic_file_read_iter).
+        assert!(
+            read.short > 0 || m.workload.engine == EngineKind::Sync,
+            "{}",
+            m.workload.name
+        );
     }
 }

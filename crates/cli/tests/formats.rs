@@ -14,7 +14,12 @@ use std::process::Command;
 /// A short `check` that only reads, saved as these files.
 fn check(folder: &Path, outputs: &[&str]) -> Ran {
     let outputs = outputs.iter().flat_map(|output| ["-o", output]);
-    let mut command = program(["check", "--read-only"].into_iter().chain(SHORT).chain(outputs));
+    let mut command = program(
+        ["check", "--read-only"]
+            .into_iter()
+            .chain(SHORT)
+            .chain(outputs),
+    );
     command.current_dir(folder).output().unwrap().into()
 }
 
@@ -24,9 +29,19 @@ fn pictures_are_one_sheet_or_a_file_each() {
     let ran = check(here.path(), &["x.svg", "each-%.svg"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let names = names(here.path());
-    let each = names.iter().filter(|name| name.starts_with("each-") && !name.contains('%')).count();
-    assert!(names.contains(&"x.svg".to_owned()) && each > 0 && each + 1 == names.len(), "{names:?}");
-    let told = ran.err.lines().find(|line| line.contains("wrote each-")).unwrap_or_else(|| panic!("{}", ran.err));
+    let each = names
+        .iter()
+        .filter(|name| name.starts_with("each-") && !name.contains('%'))
+        .count();
+    assert!(
+        names.contains(&"x.svg".to_owned()) && each > 0 && each + 1 == names.len(),
+        "{names:?}"
+    );
+    let told = ran
+        .err
+        .lines()
+        .find(|line| line.contains("wrote each-"))
+        .unwrap_or_else(|| panic!("{}", ran.err));
     for name in names {
         assert!(name == "x.svg" || told.contains(&name), "{name}: {told}");
         let picture = std::fs::read_to_string(here.path().join(name)).unwrap();
@@ -37,27 +52,67 @@ fn pictures_are_one_sheet_or_a_file_each() {
 #[test]
 fn every_format_is_written_whole_and_alone() {
     let here = place();
-    let outputs = ["a.json", "a.fio.json", "a.csv", "a.gnuplot", "a.hlog", "a.prom", "a.svg", "a.html"];
+    let outputs = [
+        "a.json",
+        "a.fio.json",
+        "a.csv",
+        "a.gnuplot",
+        "a.hlog",
+        "a.prom",
+        "a.svg",
+        "a.html",
+    ];
     let ran = check(here.path(), &outputs);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let mut expected = outputs.to_vec();
     expected.sort_unstable();
     assert_eq!(names(here.path()), expected);
-    assert!(!ran.err.contains("wrote"), "one name, one file: {}", ran.err);
+    assert!(
+        !ran.err.contains("wrote"),
+        "one name, one file: {}",
+        ran.err
+    );
     let fio = ("a.fio.json", "{\n  \"fio version\" : \"diskproof-");
-    for (name, begin) in [fio, ("a.csv", "run_id,"), ("a.gnuplot", "# "), ("a.hlog", "#[Logged by"), ("a.prom", "# HELP diskproof_")] {
-        assert!(std::fs::read_to_string(here.path().join(name)).unwrap().starts_with(begin), "{name}");
+    for (name, begin) in [
+        fio,
+        ("a.csv", "run_id,"),
+        ("a.gnuplot", "# "),
+        ("a.hlog", "#[Logged by"),
+        ("a.prom", "# HELP diskproof_"),
+    ] {
+        assert!(
+            std::fs::read_to_string(here.path().join(name))
+                .unwrap()
+                .starts_with(begin),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn a_locale_without_utf8_gets_ascii_pages_and_whole_json() {
     let here = place();
-    let words = ["check", "--read-only", "--note", "grüße"].into_iter().chain(SHORT);
-    let ran: Ran = program(words.clone()).current_dir(here.path()).env("LANG", "C").output().unwrap().into();
+    let words = ["check", "--read-only", "--note", "grüße"]
+        .into_iter()
+        .chain(SHORT);
+    let ran: Ran = program(words.clone())
+        .current_dir(here.path())
+        .env("LANG", "C")
+        .output()
+        .unwrap()
+        .into();
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.out.is_ascii() && ran.out.contains("gr??e"), "{}", ran.out);
-    let ran: Ran = program(words.chain(["--json"])).current_dir(here.path()).env("LANG", "C").output().unwrap().into();
+    assert!(
+        ran.out.is_ascii() && ran.out.contains("gr??e"),
+        "{}",
+        ran.out
+    );
+    let ran: Ran = program(words.chain(["--json"]))
+        .current_dir(here.path())
+        .env("LANG", "C")
+        .output()
+        .unwrap()
+        .into();
     assert_eq!(ran.record().note.as_deref(), Some("grüße"));
 }
 
@@ -72,28 +127,67 @@ fn scripts_for_fio_find_our_figures() {
         return;
     }
     let here = place();
-    let disk = SimDisk::serve(spec::parse("latency=100us").unwrap(), 16 << 20, &here.path().join("disk")).unwrap();
+    let disk = SimDisk::serve(
+        spec::parse("latency=100us").unwrap(),
+        16 << 20,
+        &here.path().join("disk"),
+    )
+    .unwrap();
     let saved = here.path().join("x.fio.json");
     let (file, saved) = (disk.path().to_str().unwrap(), saved.to_str().unwrap());
-    let mix = ["--rw", "randrw", "--fsync", "8", "--ops", "4000", "--depth", "4", "--overwrite"];
-    let ran = run(["run", file, "--json", "--quiet", "-o", saved].into_iter().chain(mix));
+    let mix = [
+        "--rw",
+        "randrw",
+        "--fsync",
+        "8",
+        "--ops",
+        "4000",
+        "--depth",
+        "4",
+        "--overwrite",
+    ];
+    let ran = run(["run", file, "--json", "--quiet", "-o", saved]
+        .into_iter()
+        .chain(mix));
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let record = ran.record();
     let (m, document) = (&record.measurements[0], fio_json(Path::new(saved)));
-    let at = |pointer: &str| document.pointer(pointer).unwrap_or_else(|| panic!("{pointer} is missing")).clone();
+    let at = |pointer: &str| {
+        document
+            .pointer(pointer)
+            .unwrap_or_else(|| panic!("{pointer} is missing"))
+            .clone()
+    };
     for (direction, kind) in [("read", OpKind::Read), ("write", OpKind::Write)] {
         let op = &m.ops[&kind];
         // As jq has it: .jobs[0].read.iops, .jobs[0].read.clat_ns.percentile["99.000000"]
         let of = |place: &str| at(&format!("/jobs/0/{direction}/{place}"));
         assert!((of("iops").as_f64().unwrap() - op.iops.value).abs() < 1e-6);
         assert_eq!(of("clat_ns/percentile/99.000000").as_u64(), op.latency.p99);
-        assert_eq!(of("bw_bytes").as_u64(), Some(op.throughput.value.round() as u64));
+        assert_eq!(
+            of("bw_bytes").as_u64(),
+            Some(op.throughput.value.round() as u64)
+        );
         assert_eq!(of("io_bytes").as_u64(), Some(op.count * 8192));
-        let bins: u64 = of("clat_ns/bins").as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+        let bins: u64 = of("clat_ns/bins")
+            .as_object()
+            .unwrap()
+            .values()
+            .map(|n| n.as_u64().unwrap())
+            .sum();
         assert_eq!((of("clat_ns/N").as_u64(), bins), (Some(bins), op.count));
     }
-    assert_eq!(at("/jobs/0/sync/total_ios").as_u64(), Some(m.ops[&OpKind::Sync].count));
-    assert_eq!((at("/jobs/0/job options/rw"), at("/jobs/0/job options/iodepth")), ("randrw".into(), "4".into()));
+    assert_eq!(
+        at("/jobs/0/sync/total_ios").as_u64(),
+        Some(m.ops[&OpKind::Sync].count)
+    );
+    assert_eq!(
+        (
+            at("/jobs/0/job options/rw"),
+            at("/jobs/0/job options/iodepth")
+        ),
+        ("randrw".into(), "4".into())
+    );
     // The history knows the run, and another verb writes the same.
     let again = here.path().join("again.fio.json");
     let ran = run(["export", &record.run_id, again.to_str().unwrap()]);
@@ -112,24 +206,54 @@ fn options_are_those_that_fio_prints() {
     let plan = here.path().join("plan.toml");
     let target = here.path().join("it's a: place");
     std::fs::create_dir(&target).unwrap();
-    let together = "size = \"4MiB\"\n[[workload]]\nname = \"writes\"\nrw = \"randwrite\"\nops = 40\n\
-                    [[workload]]\nname = \"scan\"\nrw = \"read\"\nops = 40\ntogether = true\n\
-                    [[workload]]\nname = \"many\"\njobs = 2\ndepth = 2\ntime = \"200ms\"\n";
+    let together = "size = \"4MiB\"\n[[workload]]\nname = \"writes\"\nrw = \"randwrite\"\nops = \
+                    40\n[[workload]]\nname = \"scan\"\nrw = \"read\"\nops = 40\ntogether = \
+                    true\n[[workload]]\nname = \"many\"\njobs = 2\ndepth = 2\ntime = \"200ms\"\n";
     std::fs::write(&plan, together).unwrap();
-    let words = ["run", plan.to_str().unwrap(), target.to_str().unwrap(), "--json", "--quiet", "-o", saved.to_str().unwrap()];
+    let words = [
+        "run",
+        plan.to_str().unwrap(),
+        target.to_str().unwrap(),
+        "--json",
+        "--quiet",
+        "-o",
+        saved.to_str().unwrap(),
+    ];
     let ran = run(words);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let ours = fio_json(&saved);
     for (index, m) in ran.record().measurements.iter().enumerate() {
         // Its notes go to stdout, too, unless the result goes to a file.
-        let line = m.reproduce.replacen("fio ", "fio --output=fio.json --output-format=json ", 1);
-        let printed = Command::new("sh").arg("-c").arg(&line).current_dir(here.path()).output().unwrap();
-        assert!(printed.status.success(), "{line}\n{}", String::from_utf8_lossy(&printed.stderr));
+        let line = m
+            .reproduce
+            .replacen("fio ", "fio --output=fio.json --output-format=json ", 1);
+        let printed = Command::new("sh")
+            .arg("-c")
+            .arg(&line)
+            .current_dir(here.path())
+            .output()
+            .unwrap();
+        assert!(
+            printed.status.success(),
+            "{line}\n{}",
+            String::from_utf8_lossy(&printed.stderr)
+        );
         let fio = fio_json(&here.path().join("fio.json"));
-        let job = fio["jobs"].as_array().unwrap().iter().find(|job| job["jobname"] == m.workload.name.as_str()).unwrap();
-        let (ours, fio) = (ours["jobs"][index]["job options"].as_object().unwrap(), job["job options"].as_object().unwrap());
+        let job = fio["jobs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|job| job["jobname"] == m.workload.name.as_str())
+            .unwrap();
+        let (ours, fio) = (
+            ours["jobs"][index]["job options"].as_object().unwrap(),
+            job["job options"].as_object().unwrap(),
+        );
         // Flags are in there with 3.42, and are not with 3.33.
-        let known: Vec<_> = ours.iter().filter(|(option, value)| *value != "" || fio.contains_key(*option)).collect();
+        let known: Vec<_> = ours
+            .iter()
+            .filter(|(option, value)| *value != "" || fio.contains_key(*option))
+            .collect();
         assert_eq!(known, fio.iter().collect::<Vec<_>>(), "{line}");
     }
 }
@@ -138,10 +262,23 @@ fn options_are_those_that_fio_prints() {
 fn a_curve_has_no_place_in_fio() {
     let here = place();
     let output = here.path().join("x.fio.json");
-    let words = ["curve", here.path().to_str().unwrap(), "--size", "8M", "-o", output.to_str().unwrap()];
+    let words = [
+        "curve",
+        here.path().to_str().unwrap(),
+        "--size",
+        "8M",
+        "-o",
+        output.to_str().unwrap(),
+    ];
     let ran = run(words);
     assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("x.fio.json: fio's JSON knows workloads only") && names(here.path()).is_empty(), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("x.fio.json: fio's JSON knows workloads only")
+            && names(here.path()).is_empty(),
+        "{}",
+        ran.err
+    );
     let ran = run(["show", output.to_str().unwrap()]);
     assert_eq!(ran.code, Some(2));
 }

@@ -1,4 +1,5 @@
-//! Every run is saved, can be shown again exactly, and no trouble with that ever costs a measurement.
+//! Every run is saved, can be shown again exactly, and no trouble with that ever costs a
+//! measurement.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 mod program;
@@ -23,7 +24,12 @@ impl Here {
     }
 
     fn run(&self, words: &[&str]) -> Ran {
-        program(words).env("DISKPROOF_HISTORY", self.history()).current_dir(self.place.path()).output().unwrap().into()
+        program(words)
+            .env("DISKPROOF_HISTORY", self.history())
+            .current_dir(self.place.path())
+            .output()
+            .unwrap()
+            .into()
     }
 
     /// A short measurement.
@@ -34,15 +40,23 @@ impl Here {
 
 /// The id that a run was saved as, in short.
 fn saved_id(ran: &Ran) -> String {
-    let (_, rest) = ran.err.split_once("saved as ").unwrap_or_else(|| panic!("not saved: {}", ran.err));
+    let (_, rest) = ran
+        .err
+        .split_once("saved as ")
+        .unwrap_or_else(|| panic!("not saved: {}", ran.err));
     rest[..8].to_owned()
 }
 
 /// Ids in the history, the newest first.
 fn listed(here: &Here, flags: &[&str]) -> Vec<String> {
     let ran = here.run(&[&["history", "--json"], flags].concat());
-    let runs: serde_json::Value = serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err));
-    runs.as_array().unwrap().iter().map(|run| run["run_id"].as_str().unwrap()[..8].to_owned()).collect()
+    let runs: serde_json::Value = serde_json::from_str(&ran.out)
+        .unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err));
+    runs.as_array()
+        .unwrap()
+        .iter()
+        .map(|run| run["run_id"].as_str().unwrap()[..8].to_owned())
+        .collect()
 }
 
 #[test]
@@ -53,7 +67,11 @@ fn a_run_is_shown_again_as_it_was_printed() {
     let id = saved_id(&ran);
     for word in [id.as_str(), "latest", "first", "latest~0"] {
         let shown = here.run(&["show", word, "--color", "always"]);
-        assert_eq!((shown.code, shown.out.as_str(), shown.err.as_str()), (Some(0), ran.out.as_str(), ""), "{word}");
+        assert_eq!(
+            (shown.code, shown.out.as_str(), shown.err.as_str()),
+            (Some(0), ran.out.as_str(), ""),
+            "{word}"
+        );
     }
     let plain = here.run(&["show"]);
     assert!(ran.out.contains('\u{1b}') && !plain.out.contains('\u{1b}'));
@@ -62,20 +80,40 @@ fn a_run_is_shown_again_as_it_was_printed() {
     assert!(record.run_id.starts_with(&id));
     assert_eq!(record.note.as_deref(), Some("before"));
     let list = here.run(&["history"]);
-    assert!(list.out.contains(&id) && list.out.contains("[first]") && list.out.contains("note: before"), "{}", list.out);
-    assert!(list.out.lines().all(|line| line.chars().count() <= 80), "{}", list.out);
+    assert!(
+        list.out.contains(&id) && list.out.contains("[first]") && list.out.contains("note: before"),
+        "{}",
+        list.out
+    );
+    assert!(
+        list.out.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        list.out
+    );
     // The most telling figures come first.
-    let runs: serde_json::Value = serde_json::from_str(&here.run(&["history", "--json"]).out).unwrap();
-    let figures: Vec<&str> = runs[0]["figures"].as_array().unwrap().iter().map(|figure| figure["workload"].as_str().unwrap()).collect();
+    let runs: serde_json::Value =
+        serde_json::from_str(&here.run(&["history", "--json"]).out).unwrap();
+    let figures: Vec<&str> = runs[0]["figures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|figure| figure["workload"].as_str().unwrap())
+        .collect();
     // On a busy machine a workload may come to nothing.
-    let order = ["random-read-d32", "sequential-read", "random-read-d1"].into_iter().filter(|name| figures.contains(name));
+    let order = ["random-read-d32", "sequential-read", "random-read-d1"]
+        .into_iter()
+        .filter(|name| figures.contains(name));
     assert_eq!(figures, order.collect::<Vec<_>>());
     // With --commands what was printed holds them already.
     let with = here.measure(&["--commands"]);
     assert_eq!(here.run(&["show"]).out, with.out);
     assert_eq!(here.run(&["show", "--commands"]).out, with.out);
     let without = here.run(&["show", "latest~1", "--commands"]);
-    assert!(without.out.starts_with(&plain.out) && without.out.contains("fio --name="), "{}", without.out);
+    assert!(
+        without.out.starts_with(&plain.out) && without.out.contains("fio --name="),
+        "{}",
+        without.out
+    );
 }
 
 #[test]
@@ -86,16 +124,46 @@ fn a_record_from_a_file_is_shown_exported_and_imported() {
     let record = ran.record();
     let name = |file: &str| there.place.path().join(file).to_str().unwrap().to_owned();
     let shown = here.run(&["show", &name("run.json")]);
-    assert!(shown.code == Some(0) && shown.out.contains(&record.run_id), "{}", shown.err);
+    assert!(
+        shown.code == Some(0) && shown.out.contains(&record.run_id),
+        "{}",
+        shown.err
+    );
     assert_eq!(here.run(&["show", &name("run.html")]).out, shown.out);
-    assert_eq!(here.run(&["show", &name("run.html"), "--json"]).record(), record);
-    assert!(!here.history().exists(), "looking at files needs no history");
-    let imported = here.run(&["history", "import", &name("run.html"), &name("run.json"), "--label", "db2"]);
-    assert!(imported.code == Some(0) && imported.err.contains("1 run added, 1 there already"), "{}", imported.err);
+    assert_eq!(
+        here.run(&["show", &name("run.html"), "--json"]).record(),
+        record
+    );
+    assert!(
+        !here.history().exists(),
+        "looking at files needs no history"
+    );
+    let imported = here.run(&[
+        "history",
+        "import",
+        &name("run.html"),
+        &name("run.json"),
+        "--label",
+        "db2",
+    ]);
+    assert!(
+        imported.code == Some(0) && imported.err.contains("1 run added, 1 there already"),
+        "{}",
+        imported.err
+    );
     assert_eq!(here.run(&["show", "db2", "--json"]).record(), record);
-    assert_eq!(here.run(&["show", "db2"]).out, shown.out, "no page came with it, so it is made now");
+    assert_eq!(
+        here.run(&["show", "db2"]).out,
+        shown.out,
+        "no page came with it, so it is made now"
+    );
     let exported = here.run(&["export", "latest", "copy.json", "-o", "copy.html"]);
-    assert_eq!((exported.code, exported.out.as_str()), (Some(0), ""), "{}", exported.err);
+    assert_eq!(
+        (exported.code, exported.out.as_str()),
+        (Some(0), ""),
+        "{}",
+        exported.err
+    );
     let content = |file: &str| std::fs::read(here.place.path().join(file)).unwrap();
     assert!(content("copy.json") == std::fs::read(name("run.json")).unwrap());
     assert!(content("copy.html") == std::fs::read(name("run.html")).unwrap());
@@ -105,39 +173,83 @@ fn a_record_from_a_file_is_shown_exported_and_imported() {
         (&["show", "latest~5"], "not so many runs"),
         (&["export", "latest", "x.odd"], "this one is unknown"),
         (&["history", "prune"], "--older-than"),
-        (&["history", "label", "latest", "latest"], "names the newest run already"),
+        (
+            &["history", "label", "latest", "latest"],
+            "names the newest run already",
+        ),
         (&["history", "--since", "yesterday"], "is no time"),
     ] {
         let ran = here.run(words);
-        assert!(ran.code == Some(2) && ran.out.is_empty() && ran.err.contains(sentence), "{words:?}: {:?} {}", ran.code, ran.err);
+        assert!(
+            ran.code == Some(2) && ran.out.is_empty() && ran.err.contains(sentence),
+            "{words:?}: {:?} {}",
+            ran.code,
+            ran.err
+        );
     }
 }
 
 #[test]
 fn runs_are_named_removed_and_pruned() {
     let here = Here::new();
-    assert!(here.run(&["history"]).err.contains("begin with 'diskproof check'"));
-    assert_eq!((here.run(&["history", "--json"]).out.as_str(), here.history().exists()), ("[]\n", false));
+    assert!(
+        here.run(&["history"])
+            .err
+            .contains("begin with 'diskproof check'")
+    );
+    assert_eq!(
+        (
+            here.run(&["history", "--json"]).out.as_str(),
+            here.history().exists()
+        ),
+        ("[]\n", false)
+    );
     let run = |_| {
         let ran = here.run(&["run", "--time", "50ms", "--size", "1M"]);
         saved_id(&ran)
     };
     let ids: Vec<String> = (0..4).map(run).collect();
-    assert_eq!(listed(&here, &[]), [&ids[3], &ids[2], &ids[1], &ids[0]].map(String::as_str));
-    assert_eq!(listed(&here, &["--limit", "1", "--target", "."]), [ids[3].as_str()]);
+    assert_eq!(
+        listed(&here, &[]),
+        [&ids[3], &ids[2], &ids[1], &ids[0]].map(String::as_str)
+    );
+    assert_eq!(
+        listed(&here, &["--limit", "1", "--target", "."]),
+        [ids[3].as_str()]
+    );
     assert_eq!(listed(&here, &["--verb", "check"]), [""; 0]);
     assert_eq!(listed(&here, &["--since", "1h"]).len(), 4);
     here.run(&["history", "label", &ids[0], "base"]);
     assert_eq!(listed(&here, &["--label", "base"]), [ids[0].as_str()]);
     // A word that means nothing keeps the others from being removed.
-    assert_eq!(here.run(&["history", "delete", &ids[1], "nosuch"]).code, Some(2));
+    assert_eq!(
+        here.run(&["history", "delete", &ids[1], "nosuch"]).code,
+        Some(2)
+    );
     assert_eq!(here.run(&["history", "delete", &ids[1]]).code, Some(0));
     let dry = here.run(&["history", "prune", "--keep", "1", "--dry-run"]);
-    assert!(dry.err.contains("1 run would be removed") && dry.out.contains(&ids[2]), "{}{}", dry.err, dry.out);
+    assert!(
+        dry.err.contains("1 run would be removed") && dry.out.contains(&ids[2]),
+        "{}{}",
+        dry.err,
+        dry.out
+    );
     assert_eq!(listed(&here, &[]).len(), 3);
-    assert!(here.run(&["history", "prune", "--keep", "1"]).err.contains("1 run removed"));
-    assert_eq!(listed(&here, &[]), [&ids[3], &ids[0]].map(String::as_str), "the one with a label stays");
-    assert!(here.run(&["history", "prune", "--older-than", "1h"]).err.contains("0 runs removed"));
+    assert!(
+        here.run(&["history", "prune", "--keep", "1"])
+            .err
+            .contains("1 run removed")
+    );
+    assert_eq!(
+        listed(&here, &[]),
+        [&ids[3], &ids[0]].map(String::as_str),
+        "the one with a label stays"
+    );
+    assert!(
+        here.run(&["history", "prune", "--older-than", "1h"])
+            .err
+            .contains("0 runs removed")
+    );
 }
 
 #[test]
@@ -148,18 +260,42 @@ fn who_wants_no_history_gets_none() {
     let run = |flags: &[&str], variables: &[(&str, &str)]| -> Ran {
         let words = ["run", "--time", "50ms", "--size", "1M"];
         let mut command = program(words.iter().chain(flags));
-        command.env_remove("DISKPROOF_HISTORY").env_remove("XDG_STATE_HOME").env("HOME", &home).envs(variables.iter().copied());
-        command.current_dir(here.place.path()).output().unwrap().into()
+        command
+            .env_remove("DISKPROOF_HISTORY")
+            .env_remove("XDG_STATE_HOME")
+            .env("HOME", &home)
+            .envs(variables.iter().copied());
+        command
+            .current_dir(here.place.path())
+            .output()
+            .unwrap()
+            .into()
     };
-    for (flags, variables) in [(&["--no-history"][..], &[][..]), (&[], &[("DISKPROOF_NO_HISTORY", "1")]), (&["--dry-run"], &[])] {
+    for (flags, variables) in [
+        (&["--no-history"][..], &[][..]),
+        (&[], &[("DISKPROOF_NO_HISTORY", "1")]),
+        (&["--dry-run"], &[]),
+    ] {
         let ran = run(flags, variables);
-        assert!(ran.code == Some(0) && !ran.err.contains("saved") && !ran.err.contains("history"), "{flags:?}: {}", ran.err);
+        assert!(
+            ran.code == Some(0) && !ran.err.contains("saved") && !ran.err.contains("history"),
+            "{flags:?}: {}",
+            ran.err
+        );
         assert_eq!(program::names(&home), [""; 0], "{flags:?}");
     }
     // Nowhere to save it: a note, which --quiet silences.
     for (flags, said) in [(&[][..], true), (&["--quiet"], false)] {
         let ran = run(flags, &[("HOME", "")]);
-        assert_eq!((ran.code, ran.err.contains("neither HOME nor XDG_STATE_HOME is set")), (Some(0), said), "{}", ran.err);
+        assert_eq!(
+            (
+                ran.code,
+                ran.err.contains("neither HOME nor XDG_STATE_HOME is set")
+            ),
+            (Some(0), said),
+            "{}",
+            ran.err
+        );
     }
     assert_eq!(run(&["--no-history", "--label", "x"], &[]).code, Some(2));
     let ran = run(&[], &[]);
@@ -172,8 +308,17 @@ fn trouble_with_the_history_is_a_warning_and_costs_nothing() {
     let here = Here::new();
     let run = || here.run(&["run", "--time", "50ms", "--size", "1M", "--quiet"]);
     let warned = |ran: &Ran, sentence: &str| {
-        assert!(ran.code == Some(0) && ran.out.contains("randread"), "{:?} {}", ran.code, ran.err);
-        assert!(ran.err.contains("warning: ") && ran.err.contains(sentence), "{}", ran.err);
+        assert!(
+            ran.code == Some(0) && ran.out.contains("randread"),
+            "{:?} {}",
+            ran.code,
+            ran.err
+        );
+        assert!(
+            ran.err.contains("warning: ") && ran.err.contains(sentence),
+            "{}",
+            ran.err
+        );
     };
     std::fs::create_dir(here.history()).unwrap();
     warned(&run(), "is no regular file");
@@ -184,13 +329,22 @@ fn trouble_with_the_history_is_a_warning_and_costs_nothing() {
     assert!(here.run(&["show"]).err.contains("is damaged"));
     warned(&run(), "was damaged (file is not a database) and is now");
     assert_eq!((run().err.as_str(), listed(&here, &[]).len()), ("", 2));
-    let aside: Vec<String> = program::names(here.place.path()).into_iter().filter(|name| name.contains(".corrupt-")).collect();
-    assert_eq!(std::fs::read_to_string(here.place.path().join(&aside[0])).unwrap(), "rubbish ".repeat(1000));
+    let aside: Vec<String> = program::names(here.place.path())
+        .into_iter()
+        .filter(|name| name.contains(".corrupt-"))
+        .collect();
+    assert_eq!(
+        std::fs::read_to_string(here.place.path().join(&aside[0])).unwrap(),
+        "rubbish ".repeat(1000)
+    );
 }
 
 #[test]
 fn a_history_that_may_not_be_written_to_is_a_warning() {
-    if !diskproof_simdisk::testbed::can_run("a_history_that_may_not_be_written_to_is_a_warning", &["setpriv"]) {
+    if !diskproof_simdisk::testbed::can_run(
+        "a_history_that_may_not_be_written_to_is_a_warning",
+        &["setpriv"],
+    ) {
         return;
     }
     let here = Here::new();
@@ -210,8 +364,17 @@ fn a_history_that_may_not_be_written_to_is_a_warning() {
         .output()
         .unwrap()
         .into();
-    assert!(ran.code == Some(0) && ran.out.contains("randread"), "{:?} {}", ran.code, ran.err);
-    assert!(ran.err.contains("warning: the run was not saved") && ran.err.contains("--history FILE"), "{}", ran.err);
+    assert!(
+        ran.code == Some(0) && ran.out.contains("randread"),
+        "{:?} {}",
+        ran.code,
+        ran.err
+    );
+    assert!(
+        ran.err.contains("warning: the run was not saved") && ran.err.contains("--history FILE"),
+        "{}",
+        ran.err
+    );
     assert_eq!(listed(&here, &[]).len(), 1);
 }
 
@@ -219,14 +382,26 @@ fn a_history_that_may_not_be_written_to_is_a_warning() {
 fn an_interrupted_run_is_saved_and_marked() {
     let here = Here::new();
     let mut command = program(["run", "--rw", "randread", "--time", "60s", "--size", "16M"]);
-    command.env("DISKPROOF_HISTORY", here.history()).current_dir(here.place.path());
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    command
+        .env("DISKPROOF_HISTORY", here.history())
+        .current_dir(here.place.path());
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let pid = rustix::process::Pid::from_child(&child);
     // Once it listens to signals; before that it would simply end.
-    assert!(program::eventually(|| std::fs::read_to_string(format!("/proc/{}/status", child.id()))
-        .unwrap()
-        .lines()
-        .any(|line| { line.strip_prefix("SigCgt:").is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 2 != 0) })));
+    assert!(program::eventually(|| std::fs::read_to_string(format!(
+        "/proc/{}/status",
+        child.id()
+    ))
+    .unwrap()
+    .lines()
+    .any(|line| {
+        line.strip_prefix("SigCgt:")
+            .is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 2 != 0)
+    })));
     std::thread::sleep(std::time::Duration::from_millis(500));
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let ran = Ran::from(child.wait_with_output().unwrap());
@@ -241,11 +416,20 @@ fn two_runs_at_once_are_both_saved() {
     let here = Here::new();
     let start = || {
         let mut command = program(["run", "--time", "50ms", "--size", "1M"]);
-        command.env("DISKPROOF_HISTORY", here.history()).current_dir(here.place.path());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        command
+            .env("DISKPROOF_HISTORY", here.history())
+            .current_dir(here.place.path());
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     };
     let runs: Vec<_> = (0..6).map(|_| start()).collect();
-    let mut ids: Vec<String> = runs.into_iter().map(|run| saved_id(&run.wait_with_output().unwrap().into())).collect();
+    let mut ids: Vec<String> = runs
+        .into_iter()
+        .map(|run| saved_id(&run.wait_with_output().unwrap().into()))
+        .collect();
     let mut saved = listed(&here, &[]);
     ids.sort();
     saved.sort();

@@ -1,4 +1,5 @@
-//! Findings on real devices: each fires where its cause is made to be, and keeps silent where it is not.
+//! Findings on real devices: each fires where its cause is made to be, and keeps silent where it is
+//! not.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 mod program;
@@ -17,7 +18,11 @@ const GIB: u64 = 1 << 30;
 
 /// The claim of a finding.
 fn claim(record: &Record, code: &str) -> Option<String> {
-    record.findings.iter().find(|finding| finding.code == code).map(|finding| finding.claim.clone())
+    record
+        .findings
+        .iter()
+        .find(|finding| finding.code == code)
+        .map(|finding| finding.claim.clone())
 }
 
 fn record(target: &Path, flags: &[&str]) -> Record {
@@ -28,7 +33,10 @@ fn record(target: &Path, flags: &[&str]) -> Record {
 
 /// A loop device that nobody else uses, on memory that nobody else counts.
 fn private_loop(size_bytes: u64) -> (Loop, TempDir) {
-    let memory = tempfile::Builder::new().prefix("diskproof-test-").tempdir_in("/dev/shm").unwrap();
+    let memory = tempfile::Builder::new()
+        .prefix("diskproof-test-")
+        .tempdir_in("/dev/shm")
+        .unwrap();
     let image = memory.path().join("image");
     random_file(&image, size_bytes);
     (Loop::over(&image, &["--direct-io=on"]), memory)
@@ -36,7 +44,10 @@ fn private_loop(size_bytes: u64) -> (Loop, TempDir) {
 
 #[test]
 fn a_loop_device_through_the_page_cache_is_found_out() {
-    if !can_run("a_loop_device_through_the_page_cache_is_found_out", &["losetup", "cat"]) {
+    if !can_run(
+        "a_loop_device_through_the_page_cache_is_found_out",
+        &["losetup", "cat"],
+    ) {
         return;
     }
     let place = place();
@@ -46,24 +57,52 @@ fn a_loop_device_through_the_page_cache_is_found_out() {
     {
         let device = Loop::over(&image, &["--direct-io=off"]);
         let record = record(&device.node, &["--time", "2s"]);
-        let finding = record.findings.iter().find(|finding| finding.code == "served-from-cache").unwrap();
-        assert!(finding.claim.contains(&format!("{} passes its I/O through the page cache", device.name())), "{}", finding.claim);
-        assert!(finding.remedy.contains(&format!("losetup --direct-io=on /dev/{}", device.name())), "{}", finding.remedy);
+        let finding = record
+            .findings
+            .iter()
+            .find(|finding| finding.code == "served-from-cache")
+            .unwrap();
+        assert!(
+            finding.claim.contains(&format!(
+                "{} passes its I/O through the page cache",
+                device.name()
+            )),
+            "{}",
+            finding.claim
+        );
+        assert!(
+            finding
+                .remedy
+                .contains(&format!("losetup --direct-io=on /dev/{}", device.name())),
+            "{}",
+            finding.remedy
+        );
     }
     let device = Loop::over(&image, &["--direct-io=on"]);
-    assert_eq!(claim(&record(&device.node, &["--time", "2s"]), "served-from-cache"), None);
+    assert_eq!(
+        claim(
+            &record(&device.node, &["--time", "2s"]),
+            "served-from-cache"
+        ),
+        None
+    );
 }
 
 /// Sectors that a loop device was asked to read.
 /// A number of the kernel's line on a device: 1 is reads merged, 2 sectors read.
 fn counted(device: &Loop, place: usize) -> u64 {
     let stat = std::fs::read_to_string(format!("/sys/block/{}/stat", device.name())).unwrap();
-    stat.split_ascii_whitespace().nth(place).unwrap().parse().unwrap()
+    stat.split_ascii_whitespace()
+        .nth(place)
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
-/// The page cache is emptied behind sequential reads, not before them: what the kernel has read ahead is used. With all of it dropped every 10 ms the disk
-/// read up to four times what it was asked for, and half to a quarter of its speed was reported. Workers that share a description spoil each other's
-/// read-ahead, too.
+/// The page cache is emptied behind sequential reads, not before them: what the kernel has read
+/// ahead is used. With all of it dropped every 10 ms the disk read up to four times what it was
+/// asked for, and half to a quarter of its speed was reported. Workers that share a description
+/// spoil each other's read-ahead, too.
 #[test]
 fn what_was_read_ahead_is_not_read_again() {
     if !can_run("what_was_read_ahead_is_not_read_again", &["losetup"]) {
@@ -71,22 +110,47 @@ fn what_was_read_ahead_is_not_read_again() {
     }
     let place = place();
     let device = Loop::sparse(&place.path().join("image"), 4 * GIB, &[]);
-    std::fs::write(format!("/sys/block/{}/queue/read_ahead_kb", device.name()), "8192").unwrap();
+    std::fs::write(
+        format!("/sys/block/{}/queue/read_ahead_kb", device.name()),
+        "8192",
+    )
+    .unwrap();
     let device_path = device.node.to_str().unwrap();
     for (engine, jobs) in [("sync", 1), ("uring", 1), ("sync", 4), ("uring", 4)] {
         let before = counted(&device, 2);
-        let flags = ["--rw", "read", "--bs", "8k", "--buffered", "--engine", engine, "--jobs", &jobs.to_string(), "--time", "1s", "--json"];
+        let flags = [
+            "--rw",
+            "read",
+            "--bs",
+            "8k",
+            "--buffered",
+            "--engine",
+            engine,
+            "--jobs",
+            &jobs.to_string(),
+            "--time",
+            "1s",
+            "--json",
+        ];
         let ran = program::run(["run", device_path].iter().chain(&flags));
         assert_eq!(ran.code, Some(0), "{}", ran.err);
-        let (read, asked) = ((counted(&device, 2) - before) * 512, ran.record().measurements[0].asked.read_bytes);
-        // At the end each worker has one window before it and the next on its way, both doubled by the advice. Less would be wrong, too: what was read
-        // once must not answer the next lap from memory.
+        let (read, asked) = (
+            (counted(&device, 2) - before) * 512,
+            ran.record().measurements[0].asked.read_bytes,
+        );
+        // At the end each worker has one window before it and the next on its way, both doubled by
+        // the advice. Less would be wrong, too: what was read once must not answer the next
+        // lap from memory.
         let ahead = jobs * 4 * 8 * MIB;
-        assert!(read > asked / 10 * 9 && read < asked / 10 * 12 + ahead, "{engine}, {jobs} jobs: {read} bytes read for {asked} asked");
+        assert!(
+            read > asked / 10 * 9 && read < asked / 10 * 12 + ahead,
+            "{engine}, {jobs} jobs: {read} bytes read for {asked} asked"
+        );
     }
 }
 
-/// The kernel makes one request of neighbours that come in one call, and the rate would be a multiple of what the disk does.
+/// The kernel makes one request of neighbours that come in one call, and the rate would be a
+/// multiple of what the disk does.
 #[test]
 fn neighbours_reach_the_disk_one_by_one() {
     if !can_run("neighbours_reach_the_disk_one_by_one", &["losetup"]) {
@@ -94,31 +158,69 @@ fn neighbours_reach_the_disk_one_by_one() {
     }
     let (device, _memory) = private_loop(64 * MIB);
     // A scheduler may merge what it has to hold back; that is its own matter, and fio's, too.
-    std::fs::write(format!("/sys/block/{}/queue/scheduler", device.name()), "none").unwrap();
-    for (engine, walk) in [("uring", &["--depth", "32"][..]), ("aio", &["--depth", "32"]), ("uring", &["--depth", "32", "--backward"])] {
+    std::fs::write(
+        format!("/sys/block/{}/queue/scheduler", device.name()),
+        "none",
+    )
+    .unwrap();
+    for (engine, walk) in [
+        ("uring", &["--depth", "32"][..]),
+        ("aio", &["--depth", "32"]),
+        ("uring", &["--depth", "32", "--backward"]),
+    ] {
         let before = counted(&device, 1);
-        let flags = ["--rw", "read", "--bs", "4k", "--engine", engine, "--ops", "4000", "--json", "--quiet"];
-        let ran = program::run(["run", device.node.to_str().unwrap()].iter().chain(&flags).chain(walk));
-        assert_eq!((ran.code, ran.record().measurements[0].asked.read_bytes), (Some(0), 4000 * 4096), "{}", ran.err);
+        let flags = [
+            "--rw", "read", "--bs", "4k", "--engine", engine, "--ops", "4000", "--json", "--quiet",
+        ];
+        let ran = program::run(
+            ["run", device.node.to_str().unwrap()]
+                .iter()
+                .chain(&flags)
+                .chain(walk),
+        );
+        assert_eq!(
+            (ran.code, ran.record().measurements[0].asked.read_bytes),
+            (Some(0), 4000 * 4096),
+            "{}",
+            ran.err
+        );
         let merged = counted(&device, 1) - before;
-        assert!(merged < 40, "{engine} {walk:?}: {merged} of 4000 reads were merged");
+        assert!(
+            merged < 40,
+            "{engine} {walk:?}: {merged} of 4000 reads were merged"
+        );
     }
 }
 
 #[test]
 fn random_reads_of_a_mapping_move_what_was_asked_for_and_no_more() {
-    if !can_run("random_reads_of_a_mapping_move_what_was_asked_for_and_no_more", &["losetup"]) {
+    if !can_run(
+        "random_reads_of_a_mapping_move_what_was_asked_for_and_no_more",
+        &["losetup"],
+    ) {
         return;
     }
     let (device, _memory) = private_loop(64 * MIB);
-    let ran = program::run(["run", device.node.to_str().unwrap(), "--engine", "mmap", "--ops", "500", "--json", "--quiet"]);
+    let ran = program::run([
+        "run",
+        device.node.to_str().unwrap(),
+        "--engine",
+        "mmap",
+        "--ops",
+        "500",
+        "--json",
+        "--quiet",
+    ]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let record = ran.record();
     let (m, asked) = (&record.measurements[0], 500 * 8192);
-    // The kernel would read 128 KiB around each page that is missing, unless it is told that requests go anywhere. What is drawn twice may still be in
-    // the page cache.
+    // The kernel would read 128 KiB around each page that is missing, unless it is told that
+    // requests go anywhere. What is drawn twice may still be in the page cache.
     let read = m.device.read_bytes;
-    assert!((asked * 9 / 10..asked * 11 / 10).contains(&read), "{read} bytes instead of {asked}");
+    assert!(
+        (asked * 9 / 10..asked * 11 / 10).contains(&read),
+        "{read} bytes instead of {asked}"
+    );
 }
 
 #[test]
@@ -128,9 +230,15 @@ fn blocks_that_nobody_wrote_are_found_out() {
     }
     let place = place();
     let sparse = place.path().join("sparse");
-    std::fs::File::create(&sparse).unwrap().set_len(128 * MIB).unwrap();
+    std::fs::File::create(&sparse)
+        .unwrap()
+        .set_len(128 * MIB)
+        .unwrap();
     let seen = claim(&record(&sparse, &["--time", "1s"]), "unwritten-blocks").unwrap();
-    assert!(seen.contains("128 MiB of 128 MiB (100 %) were never written"), "{seen}");
+    assert!(
+        seen.contains("128 MiB of 128 MiB (100 %) were never written"),
+        "{seen}"
+    );
     {
         let device = Loop::over(&sparse, &["--direct-io=on"]);
         let seen = claim(&record(&device.node, &["--time", "4s"]), "unwritten-blocks").unwrap();
@@ -146,10 +254,20 @@ fn blocks_that_nobody_wrote_are_found_out() {
 
     let written = place.path().join("written");
     random_file(&written, 64 * MIB);
-    assert_eq!(claim(&record(&written, &["--time", "1s"]), "unwritten-blocks"), None);
+    assert_eq!(
+        claim(&record(&written, &["--time", "1s"]), "unwritten-blocks"),
+        None
+    );
     let device = Loop::over(&written, &["--direct-io=on"]);
-    assert_eq!(claim(&record(&device.node, &["--time", "4s"]), "unwritten-blocks"), None);
-    assert_eq!(claim(&record(place.path(), &SHORT), "unwritten-blocks"), None, "our own scratch file is written first");
+    assert_eq!(
+        claim(&record(&device.node, &["--time", "4s"]), "unwritten-blocks"),
+        None
+    );
+    assert_eq!(
+        claim(&record(place.path(), &SHORT), "unwritten-blocks"),
+        None,
+        "our own scratch file is written first"
+    );
 }
 
 /// A process that ends with the test.
@@ -164,13 +282,24 @@ impl Drop for Busy {
 
 #[test]
 fn who_else_uses_the_disk_is_named() {
-    if !can_run("who_else_uses_the_disk_is_named", &["losetup", "mkfs.ext4", "fio"]) {
+    if !can_run(
+        "who_else_uses_the_disk_is_named",
+        &["losetup", "mkfs.ext4", "fio"],
+    ) {
         return;
     }
     let disk = Disk::new("ext4", 4 * GIB, "rw");
     let file = disk.path().join("junk");
     let writer = Command::new("fio")
-        .args(["--name=writer", "--thread", "--size=64M", "--rw=randwrite", "--bs=64k", "--direct=1", "--ioengine=psync"])
+        .args([
+            "--name=writer",
+            "--thread",
+            "--size=64M",
+            "--rw=randwrite",
+            "--bs=64k",
+            "--direct=1",
+            "--ioengine=psync",
+        ])
         .args(["--time_based", "--runtime=120s", "--output=/dev/null"])
         .arg(format!("--filename={}", file.display()))
         .current_dir(disk.path())
@@ -179,13 +308,24 @@ fn who_else_uses_the_disk_is_named() {
         .unwrap();
     let writer = Busy(writer);
     // It writes once its file is laid out.
-    assert!(program::eventually(|| std::fs::metadata(&file).is_ok_and(|file| file.len() == 64 * MIB)));
-    let record = record(disk.path(), &["--read-only", "--time", "3s", "--size", "64M"]);
+    assert!(program::eventually(
+        || std::fs::metadata(&file).is_ok_and(|file| file.len() == 64 * MIB)
+    ));
+    let record = record(
+        disk.path(),
+        &["--read-only", "--time", "3s", "--size", "64M"],
+    );
     let seen = claim(&record, "disturbed").unwrap();
     assert!(seen.contains("Busiest meanwhile, on any disk: "), "{seen}");
-    // The sentence has room for three processes of the whole machine, where other tests are at work too; the record has more.
+    // The sentence has room for three processes of the whole machine, where other tests are at work
+    // too; the record has more.
     let mut others = record.measurements.iter().flat_map(|m| &m.device.others);
-    assert!(others.any(|other| other.pid == writer.0.id() && other.name == "fio" && other.write_bytes > 0), "{record:#?}");
+    assert!(
+        others.any(|other| other.pid == writer.0.id()
+            && other.name == "fio"
+            && other.write_bytes > 0),
+        "{record:#?}"
+    );
     assert_eq!(names(disk.path()), ["junk", "lost+found"]);
 }
 
@@ -197,7 +337,13 @@ fn nobody_is_named_where_nobody_is() {
     let (device, _memory) = private_loop(64 * MIB);
     let record = record(&device.node, &["--time", "3s"]);
     assert_eq!(claim(&record, "disturbed"), None);
-    assert!(record.measurements.iter().all(|m| m.device.accounted == Some(1.0)), "its counters are exact");
+    assert!(
+        record
+            .measurements
+            .iter()
+            .all(|m| m.device.accounted == Some(1.0)),
+        "its counters are exact"
+    );
     assert_eq!(claim(&record, "served-from-cache"), None);
 }
 
@@ -206,7 +352,11 @@ fn a_refused_kernel_interface_is_replaced_and_said() {
     let place = place();
     let cases: [(&[i64], EngineKind, &str); 2] = [
         (&[libc::SYS_io_uring_setup], EngineKind::Aio, "Linux AIO"),
-        (&[libc::SYS_io_uring_setup, libc::SYS_io_setup], EngineKind::Sync, "threads of pread and pwrite"),
+        (
+            &[libc::SYS_io_uring_setup, libc::SYS_io_setup],
+            EngineKind::Sync,
+            "threads of pread and pwrite",
+        ),
     ];
     for (forbidden, used, named) in cases {
         let mut command = program(["check", "--json"].iter().chain(&SHORT));
@@ -214,29 +364,69 @@ fn a_refused_kernel_interface_is_replaced_and_said() {
         let ran = Ran::from(command.current_dir(place.path()).output().unwrap());
         assert_eq!(ran.code, Some(0), "{}", ran.err);
         let record = ran.record();
-        let deep = record.measurements.iter().find(|m| m.workload.name == "random-read-d32").unwrap();
+        let deep = record
+            .measurements
+            .iter()
+            .find(|m| m.workload.name == "random-read-d32")
+            .unwrap();
         assert_eq!((deep.workload.engine, deep.workload.depth), (used, 32));
-        assert!(deep.engine.fallbacks[0].why.contains("io_uring is blocked here"), "{:?}", deep.engine.fallbacks);
-        assert!(deep.engine.fallbacks.iter().all(|f| f.cause == FallbackCause::Refused), "{:?}", deep.engine.fallbacks);
+        assert!(
+            deep.engine.fallbacks[0]
+                .why
+                .contains("io_uring is blocked here"),
+            "{:?}",
+            deep.engine.fallbacks
+        );
+        assert!(
+            deep.engine
+                .fallbacks
+                .iter()
+                .all(|f| f.cause == FallbackCause::Refused),
+            "{:?}",
+            deep.engine.fallbacks
+        );
         let seen = claim(&record, "engine-fallback").unwrap();
-        assert!(seen.contains("io_uring was refused by the kernel (") && seen.contains(&format!("so {named} carried")), "{seen}");
+        assert!(
+            seen.contains("io_uring was refused by the kernel (")
+                && seen.contains(&format!("so {named} carried")),
+            "{seen}"
+        );
         // Who insists on it gets no other.
-        let mut command = program(["check", "--engine", "uring", "--time", "1s", "--size", "16M"]);
+        let mut command = program([
+            "check", "--engine", "uring", "--time", "1s", "--size", "16M",
+        ]);
         forbid(&mut command, forbidden);
         let ran = Ran::from(command.current_dir(place.path()).output().unwrap());
-        assert!(ran.code == Some(4) && ran.err.contains("io_uring is blocked here") && ran.err.contains("--engine auto"), "{}", ran.err);
+        assert!(
+            ran.code == Some(4)
+                && ran.err.contains("io_uring is blocked here")
+                && ran.err.contains("--engine auto"),
+            "{}",
+            ran.err
+        );
     }
-    assert_eq!(claim(&record(place.path(), &SHORT), "engine-fallback"), None);
+    assert_eq!(
+        claim(&record(place.path(), &SHORT), "engine-fallback"),
+        None
+    );
 }
 
 #[test]
 fn a_virtual_disk_is_called_one() {
     let place = place();
     let record = record(place.path(), &SHORT);
-    let virtio = record.targets[0].disks().any(|disk| disk.link.as_ref().is_some_and(|link| link.bus == "virtio"));
+    let virtio = record.targets[0]
+        .disks()
+        .any(|disk| disk.link.as_ref().is_some_and(|link| link.bus == "virtio"));
     match record.host.hypervisor {
-        Some(_) if virtio => assert!(claim(&record, "virtual-disk").unwrap().contains("is a virtual disk")),
-        _ => eprintln!("SKIPPED: a_virtual_disk_is_called_one: a virtual machine with a virtio disk"),
+        Some(_) if virtio => assert!(
+            claim(&record, "virtual-disk")
+                .unwrap()
+                .contains("is a virtual disk")
+        ),
+        _ => {
+            eprintln!("SKIPPED: a_virtual_disk_is_called_one: a virtual machine with a virtio disk")
+        }
     }
 }
 
@@ -251,47 +441,105 @@ fn a_disk_faster_than_the_processor_is_called_one() {
     };
     let place = place();
     random_file(&place.path().join("content"), 64 * MIB);
-    run("cp", &[place.path().join("content").to_str().unwrap(), zram.node.to_str().unwrap()]);
+    run(
+        "cp",
+        &[
+            place.path().join("content").to_str().unwrap(),
+            zram.node.to_str().unwrap(),
+        ],
+    );
     run("blockdev", &["--flushbufs", zram.node.to_str().unwrap()]);
     // The processor must be ours for a while, which on a busy machine takes more than one try.
-    let check = || Ran::from(undisturbed(["check", zram.node.to_str().unwrap(), "--time", "1s", "--json"]).output().unwrap());
+    let check = || {
+        Ran::from(
+            undisturbed([
+                "check",
+                zram.node.to_str().unwrap(),
+                "--time",
+                "1s",
+                "--json",
+            ])
+            .output()
+            .unwrap(),
+        )
+    };
     let found = (0..20).any(|_| claim(&check().record(), "cpu-limited").is_some());
     assert!(found, "never told");
     let simulated = diskproof_simdisk::spec::parse("latency=2ms").unwrap();
-    let slow = diskproof_simdisk::SimDisk::serve(simulated, 64 * MIB, &place.path().join("slow")).unwrap();
-    assert_eq!(claim(&record(slow.path(), &["--time", "2s"]), "cpu-limited"), None);
+    let slow =
+        diskproof_simdisk::SimDisk::serve(simulated, 64 * MIB, &place.path().join("slow")).unwrap();
+    assert_eq!(
+        claim(&record(slow.path(), &["--time", "2s"]), "cpu-limited"),
+        None
+    );
 }
 
 #[test]
 fn requests_that_were_carried_out_one_by_one_are_found_out() {
-    if !can_run("requests_that_were_carried_out_one_by_one_are_found_out", &["cp"]) {
+    if !can_run(
+        "requests_that_were_carried_out_one_by_one_are_found_out",
+        &["cp"],
+    ) {
         return;
     }
     let place = place();
     let simulated = diskproof_simdisk::spec::parse("latency=10ms").unwrap();
-    let slow = diskproof_simdisk::SimDisk::serve(simulated, 64 * MIB, &place.path().join("slow")).unwrap();
+    let slow =
+        diskproof_simdisk::SimDisk::serve(simulated, 64 * MIB, &place.path().join("slow")).unwrap();
     let disk = slow.path().to_str().unwrap();
     let told = |flags: &[&str]| {
-        let common = ["run", disk, "--json", "--no-history", "--bs", "4k", "--depth", "8", "--ops", "200"];
-        claim(&Ran::from(program(common.iter().chain(flags)).output().unwrap()).record(), "depth-not-held")
+        let common = [
+            "run",
+            disk,
+            "--json",
+            "--no-history",
+            "--bs",
+            "4k",
+            "--depth",
+            "8",
+            "--ops",
+            "200",
+        ];
+        claim(
+            &Ran::from(program(common.iter().chain(flags)).output().unwrap()).record(),
+            "depth-not-held",
+        )
     };
     // Through the page cache Linux AIO reads while it submits.
-    let one_by_one = |flags: &[&str]| told(flags).is_some_and(|claim| claim.contains("1.0 instead of 8"));
+    let one_by_one =
+        |flags: &[&str]| told(flags).is_some_and(|claim| claim.contains("1.0 instead of 8"));
     assert!(one_by_one(&["--engine", "aio", "--buffered"]));
     assert!(!one_by_one(&["--engine", "aio"]) && !one_by_one(&["--engine", "sync", "--buffered"]));
 }
 
 #[test]
 fn a_disk_that_does_much_more_than_it_is_asked_is_told() {
-    if !can_run("a_disk_that_does_much_more_than_it_is_asked_is_told", &["losetup"]) {
+    if !can_run(
+        "a_disk_that_does_much_more_than_it_is_asked_is_told",
+        &["losetup"],
+    ) {
         return;
     }
     let (device, _memory) = private_loop(64 * MIB);
     let node = device.node.to_str().unwrap();
     let told = |flags: &[&str]| {
-        let common =
-            ["run", node, "--destroy", device.name(), "--json", "--no-history", "--rw", "randwrite", "--buffered", "--ops", "3000"];
-        claim(&Ran::from(program(common.iter().chain(flags)).output().unwrap()).record(), "amplified")
+        let common = [
+            "run",
+            node,
+            "--destroy",
+            device.name(),
+            "--json",
+            "--no-history",
+            "--rw",
+            "randwrite",
+            "--buffered",
+            "--ops",
+            "3000",
+        ];
+        claim(
+            &Ran::from(program(common.iter().chain(flags)).output().unwrap()).record(),
+            "amplified",
+        )
     };
     // Each block of 512 bytes makes the kernel read a page of eight, and write it.
     let claim = told(&["--bs", "512"]).unwrap();

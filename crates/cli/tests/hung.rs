@@ -1,4 +1,5 @@
-//! A disk that stops answering in the middle of a run: what was measured is printed and saved before anything waits for it.
+//! A disk that stops answering in the middle of a run: what was measured is printed and saved
+//! before anything waits for it.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 mod program;
@@ -15,61 +16,131 @@ use std::time::Duration;
 
 /// What a measurement of a disk that hung with `requests` in flight looks like.
 fn assert_hung(record: &Record, m: &MeasurementRecord, requests: u64) {
-    let hang = m.hang.unwrap_or_else(|| panic!("{}: {m:?}", m.workload.name));
+    let hang = m
+        .hang
+        .unwrap_or_else(|| panic!("{}: {m:?}", m.workload.name));
     let read = &m.ops[&OpKind::Read];
-    assert_eq!((m.stopped, hang.requests), (StopReason::Hung, requests), "{}", m.workload.name);
-    assert_eq!(m.errors_by_name().into_iter().collect::<Vec<_>>(), [("ETIMEDOUT", requests)], "{}", m.workload.name);
-    assert!(read.count > 0 && read.count == read.series.total().ops, "{} {:?}", read.count, read.series.total());
+    assert_eq!(
+        (m.stopped, hang.requests),
+        (StopReason::Hung, requests),
+        "{}",
+        m.workload.name
+    );
+    assert_eq!(
+        m.errors_by_name().into_iter().collect::<Vec<_>>(),
+        [("ETIMEDOUT", requests)],
+        "{}",
+        m.workload.name
+    );
+    assert!(
+        read.count > 0 && read.count == read.series.total().ops,
+        "{} {:?}",
+        read.count,
+        read.series.total()
+    );
     assert!(read.bytes == read.count * u64::from(m.workload.block_bytes));
     // All that was waited after the end is part of it.
-    assert!(hang.since_ns >= m.start_ns && hang.lasted_ns > 2_000_000_000, "{hang:?}");
+    assert!(
+        hang.since_ns >= m.start_ns && hang.lasted_ns > 2_000_000_000,
+        "{hang:?}"
+    );
     assert!(hang.since_ns < m.start_ns + m.wall_ns, "{hang:?}");
-    let finding = record.findings.iter().find(|finding| finding.code == "hung").unwrap();
+    let finding = record
+        .findings
+        .iter()
+        .find(|finding| finding.code == "hung")
+        .unwrap();
     let path = &record.targets[m.target].path;
-    assert!(finding.severity == Severity::Failure && finding.claim.contains(path.as_str()), "{finding:?}");
-    assert!(record.partial && record.ended_early.as_ref().is_some_and(|why| why.contains("did not answer") && why.contains(path.as_str())));
+    assert!(
+        finding.severity == Severity::Failure && finding.claim.contains(path.as_str()),
+        "{finding:?}"
+    );
+    assert!(
+        record.partial
+            && record
+                .ended_early
+                .as_ref()
+                .is_some_and(|why| why.contains("did not answer") && why.contains(path.as_str()))
+    );
 }
 
 fn alone(patient: &Patient, engine: &str, flags: &[&str], requests: u64) {
     let target = patient.path().to_str().unwrap().to_owned();
-    let words = ["run", &target, "--rw", "randread", "--bs", "4k", "--engine", engine, "--warmup", "0s", "--time", "8s"];
+    let words = [
+        "run", &target, "--rw", "randread", "--bs", "4k", "--engine", engine, "--warmup", "0s",
+        "--time", "8s",
+    ];
     let mut running = Running::start(patient.place.path(), &[&words, flags].concat(), "2s");
     patient.hang_amid();
     let (page, record) = running.results();
-    assert!(page.contains("PARTIAL") && page.contains("stopped answering"), "{page}");
+    assert!(
+        page.contains("PARTIAL") && page.contains("stopped answering"),
+        "{page}"
+    );
     assert_eq!(record.measurements.len(), 1);
     assert_hung(&record, &record.measurements[0], requests);
-    assert!(eventually(|| running.told().contains("may stay until it does")), "{}", running.told());
+    assert!(
+        eventually(|| running.told().contains("may stay until it does")),
+        "{}",
+        running.told()
+    );
     patient.disk.answer_again();
-    assert_eq!(running.child.wait().unwrap().code(), Some(4), "{}", running.told());
+    assert_eq!(
+        running.child.wait().unwrap().code(),
+        Some(4),
+        "{}",
+        running.told()
+    );
 }
 
 #[test]
 fn what_was_measured_by_a_queue_is_out_before_the_disk_answers() {
-    if !can_run("what_was_measured_by_a_queue_is_out_before_the_disk_answers", &["fusermount3", "losetup"]) {
+    if !can_run(
+        "what_was_measured_by_a_queue_is_out_before_the_disk_answers",
+        &["fusermount3", "losetup"],
+    ) {
         return;
     }
     std::thread::scope(|threads| {
         for engine in ["uring", "aio"] {
             threads.spawn(|| alone(&Patient::device(), engine, &["--depth", "4"], 4));
-            threads.spawn(|| alone(&Patient::file(), engine, &["--depth", "4", "--jobs", "4"], 16));
+            threads.spawn(|| {
+                alone(
+                    &Patient::file(),
+                    engine,
+                    &["--depth", "4", "--jobs", "4"],
+                    16,
+                )
+            });
         }
     });
 }
 
 #[test]
 fn what_was_measured_by_threads_is_out_before_the_disk_answers() {
-    if !can_run("what_was_measured_by_threads_is_out_before_the_disk_answers", &["fusermount3", "losetup"]) {
+    if !can_run(
+        "what_was_measured_by_threads_is_out_before_the_disk_answers",
+        &["fusermount3", "losetup"],
+    ) {
         return;
     }
     std::thread::scope(|threads| {
         threads.spawn(|| alone(&Patient::device(), "sync", &["--depth", "1"], 1));
-        threads.spawn(|| alone(&Patient::file(), "sync", &["--depth", "2", "--jobs", "4"], 8));
+        threads.spawn(|| {
+            alone(
+                &Patient::file(),
+                "sync",
+                &["--depth", "2", "--jobs", "4"],
+                8,
+            )
+        });
     });
 }
 
-const FIRST: &str = "[[workload]]\nname = \"first\"\nrw = \"randread\"\nbs = \"4k\"\nengine = \"sync\"\nwarmup = \"0s\"\ntime = \"8s\"\n";
-const SECOND: &str = "[[workload]]\nname = \"second\"\nrw = \"randread\"\nbs = \"4k\"\nwarmup = \"0s\"\ntime = \"8s\"\n";
+const FIRST: &str = "[[workload]]\nname = \"first\"\nrw = \"randread\"\nbs = \"4k\"\nengine = \
+                     \"sync\"\nwarmup = \"0s\"\ntime = \"8s\"\n";
+const SECOND: &str = "[[workload]]\nname = \"second\"\nrw = \"randread\"\nbs = \"4k\"\nwarmup = \
+                      \"0s\"\ntime = \"8s\"\n";
 
 fn plan(place: &Path, together: &str) -> String {
     let path = place.join("plan.toml");
@@ -79,78 +150,164 @@ fn plan(place: &Path, together: &str) -> String {
 
 #[test]
 fn other_targets_end_what_they_do_and_nothing_new_begins() {
-    if !can_run("other_targets_end_what_they_do_and_nothing_new_begins", &["fusermount3", "losetup"]) {
+    if !can_run(
+        "other_targets_end_what_they_do_and_nothing_new_begins",
+        &["fusermount3", "losetup"],
+    ) {
         return;
     }
     let (healthy, patient) = (Patient::file(), Patient::device());
     let plan = plan(patient.place.path(), "");
-    let words = ["run", &plan, healthy.path().to_str().unwrap(), patient.path().to_str().unwrap()];
+    let words = [
+        "run",
+        &plan,
+        healthy.path().to_str().unwrap(),
+        patient.path().to_str().unwrap(),
+    ];
     let mut running = Running::start(patient.place.path(), &words, "2s");
     patient.hang_amid();
     let (_, record) = running.results();
-    assert_eq!(record.measurements.len(), 2, "the second workload does not begin");
+    assert_eq!(
+        record.measurements.len(),
+        2,
+        "the second workload does not begin"
+    );
     let (well, hung) = (&record.measurements[0], &record.measurements[1]);
     assert_hung(&record, hung, 1);
-    assert!(well.stopped == StopReason::Time && well.hang.is_none() && well.errors_total() == 0, "{well:?}");
+    assert!(
+        well.stopped == StopReason::Time && well.hang.is_none() && well.errors_total() == 0,
+        "{well:?}"
+    );
     assert!(well.ops[&OpKind::Read].count > hung.ops[&OpKind::Read].count);
     patient.disk.answer_again();
-    assert_eq!(running.child.wait().unwrap().code(), Some(4), "{}", running.told());
+    assert_eq!(
+        running.child.wait().unwrap().code(),
+        Some(4),
+        "{}",
+        running.told()
+    );
 }
 
 #[test]
 fn workloads_that_run_together_hang_together() {
-    if !can_run("workloads_that_run_together_hang_together", &["fusermount3", "losetup"]) {
+    if !can_run(
+        "workloads_that_run_together_hang_together",
+        &["fusermount3", "losetup"],
+    ) {
         return;
     }
     let patient = Patient::device();
     let plan = plan(patient.place.path(), "together = true\ndepth = 4\n");
-    let mut running = Running::start(patient.place.path(), &["run", &plan, patient.path().to_str().unwrap()], "2s");
+    let mut running = Running::start(
+        patient.place.path(),
+        &["run", &plan, patient.path().to_str().unwrap()],
+        "2s",
+    );
     patient.hang_amid();
     let (_, record) = running.results();
     assert_eq!(record.measurements.len(), 2);
     assert_hung(&record, &record.measurements[0], 1);
     assert_hung(&record, &record.measurements[1], 4);
     patient.disk.answer_again();
-    assert_eq!(running.child.wait().unwrap().code(), Some(4), "{}", running.told());
+    assert_eq!(
+        running.child.wait().unwrap().code(),
+        Some(4),
+        "{}",
+        running.told()
+    );
 }
 
 #[test]
 fn a_hang_is_told_while_it_lasts_and_ctrl_c_ends_it() {
-    if !can_run("a_hang_is_told_while_it_lasts_and_ctrl_c_ends_it", &["fusermount3", "losetup"]) {
+    if !can_run(
+        "a_hang_is_told_while_it_lasts_and_ctrl_c_ends_it",
+        &["fusermount3", "losetup"],
+    ) {
         return;
     }
     let patient = Patient::device();
-    let words = ["run", patient.path().to_str().unwrap(), "--rw", "randread", "--warmup", "0s", "--engine", "sync", "--time", "1h"];
+    let words = [
+        "run",
+        patient.path().to_str().unwrap(),
+        "--rw",
+        "randread",
+        "--warmup",
+        "0s",
+        "--engine",
+        "sync",
+        "--time",
+        "1h",
+    ];
     let mut running = Running::start(patient.place.path(), &words, "1s");
     patient.hang_amid();
-    assert!(eventually(|| running.told().contains("no answer for 10 s")), "{}", running.told());
+    assert!(
+        eventually(|| running.told().contains("no answer for 10 s")),
+        "{}",
+        running.told()
+    );
     kill_process(Pid::from_child(&running.child), Signal::INT).unwrap();
     let (page, record) = running.results();
     let m = &record.measurements[0];
-    assert!(m.stopped == StopReason::Interrupted && m.hang.is_some_and(|hang| hang.lasted_ns > 10_000_000_000), "{page}");
+    assert!(
+        m.stopped == StopReason::Interrupted
+            && m.hang.is_some_and(|hang| hang.lasted_ns > 10_000_000_000),
+        "{page}"
+    );
     assert!(record.partial && record.findings.iter().any(|finding| finding.code == "hung"));
     // Only up to Ctrl-C, and not an hour.
     assert!(m.wall_ns < 3_000_000_000_000, "{}", m.wall_ns);
     patient.disk.answer_again();
-    assert_eq!(running.child.wait().unwrap().code(), Some(130), "{}", running.told());
+    assert_eq!(
+        running.child.wait().unwrap().code(),
+        Some(130),
+        "{}",
+        running.told()
+    );
 }
 
 #[test]
 fn a_disk_that_answers_before_it_is_given_up_has_only_been_slow() {
-    if !can_run("a_disk_that_answers_before_it_is_given_up_has_only_been_slow", &["fusermount3"]) {
+    if !can_run(
+        "a_disk_that_answers_before_it_is_given_up_has_only_been_slow",
+        &["fusermount3"],
+    ) {
         return;
     }
     let patient = Patient::file();
     for engine in ["sync", "aio", "uring"] {
-        let words = ["run", patient.path().to_str().unwrap(), "--rw", "randread", "--warmup", "0s", "--engine", engine, "--time", "8s"];
+        let words = [
+            "run",
+            patient.path().to_str().unwrap(),
+            "--rw",
+            "randread",
+            "--warmup",
+            "0s",
+            "--engine",
+            engine,
+            "--time",
+            "8s",
+        ];
         let mut running = Running::start(patient.place.path(), &words, "10m");
         patient.hang_amid();
         std::thread::sleep(Duration::from_secs(10));
         patient.disk.answer_again();
         let (_, record) = running.results();
         let m = &record.measurements[0];
-        assert_eq!((m.stopped, m.hang, m.errors_total(), record.partial), (StopReason::Time, None, 0, false), "{engine}");
-        assert!(m.ops[&OpKind::Read].latency.max >= 9_900_000_000, "{engine}: {}", m.ops[&OpKind::Read].latency.max);
-        assert_eq!(running.child.wait().unwrap().code(), Some(0), "{engine}: {}", running.told());
+        assert_eq!(
+            (m.stopped, m.hang, m.errors_total(), record.partial),
+            (StopReason::Time, None, 0, false),
+            "{engine}"
+        );
+        assert!(
+            m.ops[&OpKind::Read].latency.max >= 9_900_000_000,
+            "{engine}: {}",
+            m.ops[&OpKind::Read].latency.max
+        );
+        assert_eq!(
+            running.child.wait().unwrap().code(),
+            Some(0),
+            "{engine}: {}",
+            running.told()
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Job files of fio from the outside: what they ask for is what happens, the gate is the same, and every example of fio's makes a plan or one clear error.
+//! Job files of fio from the outside: what they ask for is what happens, the gate is the same, and
+//! every example of fio's makes a plan or one clear error.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 mod program;
@@ -24,7 +25,9 @@ fn job(here: &Path, text: &str) -> PathBuf {
 
 fn run_job(here: &Path, text: &str, flags: &[&str]) -> Ran {
     let file = job(here, text);
-    run([OsStr::new("run"), file.as_os_str()].into_iter().chain(flags.iter().map(OsStr::new)))
+    run([OsStr::new("run"), file.as_os_str()]
+        .into_iter()
+        .chain(flags.iter().map(OsStr::new)))
 }
 
 fn count(m: &MeasurementRecord, kind: OpKind) -> u64 {
@@ -34,19 +37,44 @@ fn count(m: &MeasurementRecord, kind: OpKind) -> u64 {
 #[test]
 fn it_runs_what_the_file_says_and_tells_what_differs() {
     let here = place();
-    let text = "[global]\ndirectory=HERE\nsize=4m\ngroup_reporting\n\n[fill]\nrw=write\nbs=1m\ndirect=1\n\n[reads]\nstonewall\nrw=randread\nbs=8k\nnumjobs=2\n\
-                io_size=1m\ndirect=1\n\n[commits]\nstonewall\nrw=write\nbs=4k\nfdatasync=1\nnumber_ios=20\n";
+    let text = "[global]\ndirectory=HERE\nsize=4m\ngroup_reporting\n\n[fill]\nrw=write\nbs=1m\\
+                ndirect=1\n\n[reads]\nstonewall\nrw=randread\nbs=8k\nnumjobs=2\nio_size=1m\\
+                ndirect=1\n\n[commits]\nstonewall\nrw=write\nbs=4k\nfdatasync=1\nnumber_ios=20\n";
     let ran = run_job(here.path(), text, &["--json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let record = ran.record();
-    let [fill, reads, commits] = &record.measurements[..] else { panic!("{record:?}") };
-    assert_eq!((count(fill, OpKind::Write), count(reads, OpKind::Read), count(commits, OpKind::Write)), (4, 256, 20));
-    assert_eq!((count(commits, OpKind::Sync), commits.stopped), (20, StopReason::Ops));
-    assert_eq!((reads.workload.workers, reads.workload.span_bytes), (2, 8 * MIB));
-    assert!(record.plan.workloads.iter().all(|workload| workload.start == Start::AfterPrevious && workload.warmup_ns == 0));
+    let [fill, reads, commits] = &record.measurements[..] else {
+        panic!("{record:?}")
+    };
+    assert_eq!(
+        (
+            count(fill, OpKind::Write),
+            count(reads, OpKind::Read),
+            count(commits, OpKind::Write)
+        ),
+        (4, 256, 20)
+    );
+    assert_eq!(
+        (count(commits, OpKind::Sync), commits.stopped),
+        (20, StopReason::Ops)
+    );
+    assert_eq!(
+        (reads.workload.workers, reads.workload.span_bytes),
+        (2, 8 * MIB)
+    );
     assert!(
-        ran.err.contains("become parts of one scratch file of 16 MiB")
-            && ran.err.contains("is the same without: group_reporting (how results are shown)"),
+        record
+            .plan
+            .workloads
+            .iter()
+            .all(|workload| workload.start == Start::AfterPrevious && workload.warmup_ns == 0)
+    );
+    assert!(
+        ran.err
+            .contains("become parts of one scratch file of 16 MiB")
+            && ran
+                .err
+                .contains("is the same without: group_reporting (how results are shown)"),
         "{}",
         ran.err
     );
@@ -54,25 +82,46 @@ fn it_runs_what_the_file_says_and_tells_what_differs() {
     let quiet = run_job(here.path(), text, &["--quiet", "--json"]);
     assert_eq!((quiet.code, quiet.err.as_str()), (Some(0), ""));
     // A single new file is written for the first time by the job, as by fio.
-    let single = run_job(here.path(), "[fill]\nfilename=HERE/new\nsize=4m\nrw=write\nbs=1m\n", &["--json"]);
+    let single = run_job(
+        here.path(),
+        "[fill]\nfilename=HERE/new\nsize=4m\nrw=write\nbs=1m\n",
+        &["--json"],
+    );
     assert_eq!(single.record().plan.workloads[0].layout, Layout::Provides);
 }
 
 #[test]
 fn jobs_without_a_stonewall_run_at_the_same_time() {
     let here = place();
-    let text = "[global]\nfilename=HERE/data\nsize=8m\ndirect=1\nruntime=1\ntime_based\n[scan]\nrw=read\nbs=64k\n[points]\nrw=randread\nbs=8k\nioengine=libaio\n\
-                iodepth=4\n";
+    let text = "[global]\nfilename=HERE/data\nsize=8m\ndirect=1\nruntime=1\ntime_based\n[scan]\\
+                nrw=read\nbs=64k\n[points]\nrw=randread\nbs=8k\nioengine=libaio\niodepth=4\n";
     let dry = run_job(here.path(), text, &["--dry-run"]);
     assert_eq!(dry.code, Some(0), "{}", dry.err);
-    assert!(dry.out.contains("+ runs together with the one above") || dry.out.contains("+ points"), "{}", dry.out);
-    assert!(dry.out.lines().all(|line| line.chars().count() <= 80), "{}", dry.out);
+    assert!(
+        dry.out.contains("+ runs together with the one above") || dry.out.contains("+ points"),
+        "{}",
+        dry.out
+    );
+    assert!(
+        dry.out.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        dry.out
+    );
     let ran = run_job(here.path(), text, &["--json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let record = ran.record();
-    let together: Vec<_> = record.measurements.iter().map(|m| m.workload.together_with.join(",")).collect();
+    let together: Vec<_> = record
+        .measurements
+        .iter()
+        .map(|m| m.workload.together_with.join(","))
+        .collect();
     assert_eq!(together, ["points", "scan"]);
-    assert!(record.measurements.iter().all(|m| m.stopped == StopReason::Time));
+    assert!(
+        record
+            .measurements
+            .iter()
+            .all(|m| m.stopped == StopReason::Time)
+    );
 }
 
 #[test]
@@ -81,21 +130,49 @@ fn a_job_file_gives_nothing_up() {
     let file = here.path().join("table");
     random_file(&file, 4 * MIB);
     let before = content_hash(&file);
-    let writes = "[w]\nfilename=HERE/table\nrw=randwrite\nbs=8k\nio_size=1m\noverwrite=1\nallow_mounted_write=1\n";
+    let writes = "[w]\nfilename=HERE/table\nrw=randwrite\nbs=8k\nio_size=1m\noverwrite=1\\
+                  nallow_mounted_write=1\n";
     let refused = run_job(here.path(), writes, &[]);
-    assert!(refused.code == Some(3) && refused.out.is_empty() && refused.err.contains("--overwrite"), "{}", refused.err);
+    assert!(
+        refused.code == Some(3) && refused.out.is_empty() && refused.err.contains("--overwrite"),
+        "{}",
+        refused.err
+    );
     assert_eq!(content_hash(&file), before);
-    assert_eq!(run_job(here.path(), &writes.replace("randwrite", "randread"), &["--quiet"]).code, Some(0));
+    assert_eq!(
+        run_job(
+            here.path(),
+            &writes.replace("randwrite", "randread"),
+            &["--quiet"]
+        )
+        .code,
+        Some(0)
+    );
     assert_eq!(content_hash(&file), before);
     let unnamed = run_job(here.path(), writes, &["--overwrite"]);
-    assert!(unnamed.code == Some(2) && unnamed.err.contains("is named by the job file only"), "{}", unnamed.err);
+    assert!(
+        unnamed.code == Some(2) && unnamed.err.contains("is named by the job file only"),
+        "{}",
+        unnamed.err
+    );
     assert_eq!(content_hash(&file), before);
-    let given_up = run_job(here.path(), writes, &[file.to_str().unwrap(), "--overwrite", "--json"]);
+    let given_up = run_job(
+        here.path(),
+        writes,
+        &[file.to_str().unwrap(), "--overwrite", "--json"],
+    );
     assert_eq!(given_up.code, Some(0), "{}", given_up.err);
     assert_ne!(content_hash(&file), before);
     // Larger than the file: fio would make it so.
     let larger = run_job(here.path(), "[r]\nfilename=HERE/table\nsize=8m\n", &[]);
-    assert!(larger.code == Some(2) && larger.err.contains("line 1: workload 'r': span ends at 8 MiB"), "{}", larger.err);
+    assert!(
+        larger.code == Some(2)
+            && larger
+                .err
+                .contains("line 1: workload 'r': span ends at 8 MiB"),
+        "{}",
+        larger.err
+    );
 }
 
 #[test]
@@ -107,11 +184,26 @@ fn a_device_is_refused_as_ever() {
     let image = here.path().join("image");
     random_file(&image, 16 * MIB);
     let device = Loop::over(&image, &["--direct-io=on"]);
-    let text = format!("[w]\nfilename={}\nrw=randwrite\nbs=4k\ndirect=1\nio_size=1m\n", device.node.display());
+    let text = format!(
+        "[w]\nfilename={}\nrw=randwrite\nbs=4k\ndirect=1\nio_size=1m\n",
+        device.node.display()
+    );
     let refused = run_job(here.path(), &text, &[]);
-    assert!(refused.code == Some(3) && refused.err.contains("--destroy"), "{}", refused.err);
+    assert!(
+        refused.code == Some(3) && refused.err.contains("--destroy"),
+        "{}",
+        refused.err
+    );
     let ran = run_job(here.path(), &text, &["--json", "--destroy", device.name()]);
-    assert_eq!((ran.code, count(&ran.record().measurements[0], OpKind::Write)), (Some(0), 256), "{}", ran.err);
+    assert_eq!(
+        (
+            ran.code,
+            count(&ran.record().measurements[0], OpKind::Write)
+        ),
+        (Some(0), 256),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -120,34 +212,80 @@ fn errors_name_the_line_and_nothing_is_touched() {
     let told = |text: &str, part: &str| {
         let ran = run_job(here.path(), text, &[]);
         assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
-        assert!(ran.err.contains(part) && ran.err.lines().count() == 1, "{part}: {}", ran.err);
+        assert!(
+            ran.err.contains(part) && ran.err.lines().count() == 1,
+            "{part}: {}",
+            ran.err
+        );
     };
-    told("[a]\ndirectory=HERE\nsize=4m\nthinktime=10\n", "job.fio: line 4: thinktime=10: [a]: fio's 'thinktime' has no place here");
-    told("[a]\ndirectory=HERE\nsize=4m\nrw=trim\u{1b}[2J\n", "rw=trim\\u{1b}[2J: trims");
-    told("[a]\ndirectory=HERE/nowhere\nsize=4m\n", "there is no directory");
+    told(
+        "[a]\ndirectory=HERE\nsize=4m\nthinktime=10\n",
+        "job.fio: line 4: thinktime=10: [a]: fio's 'thinktime' has no place here",
+    );
+    told(
+        "[a]\ndirectory=HERE\nsize=4m\nrw=trim\u{1b}[2J\n",
+        "rw=trim\\u{1b}[2J: trims",
+    );
+    told(
+        "[a]\ndirectory=HERE/nowhere\nsize=4m\n",
+        "there is no directory",
+    );
     told("[a]\ninclude /dev/zero\n", "it is no regular file");
-    told("[a]\ndirectory=HERE\nsize=4m\nexec_prerun=touch HERE/ran\n", "no file makes diskproof run other programs");
+    told(
+        "[a]\ndirectory=HERE\nsize=4m\nexec_prerun=touch HERE/ran\n",
+        "no file makes diskproof run other programs",
+    );
     assert_eq!(names(here.path()), ["job.fio"]);
-    let section = run_job(here.path(), "[a]\ndirectory=HERE\nsize=4m\n[b]\nioengine=net\n", &["--section", "a", "--quiet"]);
+    let section = run_job(
+        here.path(),
+        "[a]\ndirectory=HERE\nsize=4m\n[b]\nioengine=net\n",
+        &["--section", "a", "--quiet"],
+    );
     assert_eq!(section.code, Some(0), "{}", section.err);
-    let nowhere = run([OsStr::new("run"), here.path().as_os_str(), OsStr::new("--section"), OsStr::new("a")]);
-    assert!(nowhere.code == Some(2) && nowhere.err.contains("only a job file of fio has sections"), "{}", nowhere.err);
+    let nowhere = run([
+        OsStr::new("run"),
+        here.path().as_os_str(),
+        OsStr::new("--section"),
+        OsStr::new("a"),
+    ]);
+    assert!(
+        nowhere.code == Some(2) && nowhere.err.contains("only a job file of fio has sections"),
+        "{}",
+        nowhere.err
+    );
     let both = run_job(here.path(), "[a]\nsize=1m\n", &["--bs", "4k"]);
-    assert!(both.code == Some(2) && both.err.contains("write them as options into its sections"), "{}", both.err);
+    assert!(
+        both.code == Some(2) && both.err.contains("write them as options into its sections"),
+        "{}",
+        both.err
+    );
 }
 
 #[test]
 fn the_environment_and_included_files_are_read() {
     let here = place();
-    std::fs::write(here.path().join("common"), "bs=16k\nsize=${SIZE_FOR_THE_JOB}\n").unwrap();
-    let file = job(here.path(), "[global]\ninclude common\n[a]\ndirectory=HERE\nrw=randread\n");
-    let output = program([OsStr::new("run"), file.as_os_str(), OsStr::new("--json")]).env("SIZE_FOR_THE_JOB", "4m").output().unwrap();
+    std::fs::write(
+        here.path().join("common"),
+        "bs=16k\nsize=${SIZE_FOR_THE_JOB}\n",
+    )
+    .unwrap();
+    let file = job(
+        here.path(),
+        "[global]\ninclude common\n[a]\ndirectory=HERE\nrw=randread\n",
+    );
+    let output = program([OsStr::new("run"), file.as_os_str(), OsStr::new("--json")])
+        .env("SIZE_FOR_THE_JOB", "4m")
+        .output()
+        .unwrap();
     let ran = Ran::from(output);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert_eq!(count(&ran.record().measurements[0], OpKind::Read), 256);
     let ran = run([OsStr::new("run"), file.as_os_str()]);
     assert!(
-        ran.code == Some(2) && ran.err.contains("common: line 2: size=${SIZE_FOR_THE_JOB}: the environment has no SIZE_FOR_THE_JOB"),
+        ran.code == Some(2)
+            && ran.err.contains(
+                "common: line 2: size=${SIZE_FOR_THE_JOB}: the environment has no SIZE_FOR_THE_JOB"
+            ),
         "{}",
         ran.err
     );
@@ -174,20 +312,45 @@ fn fio_does_the_same() {
         let text = format!("[j]\ndirectory=HERE\nsize=4m\n{options}\n");
         let ran = run_job(here.path(), &text, &["--json", "--quiet"]);
         assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{options}");
-        let fio = Command::new("fio").args(["--output-format=json", "--randrepeat=1"]).arg(here.path().join("job.fio")).output().unwrap();
+        let fio = Command::new("fio")
+            .args(["--output-format=json", "--randrepeat=1"])
+            .arg(here.path().join("job.fio"))
+            .output()
+            .unwrap();
         let text = String::from_utf8_lossy(&fio.stdout);
-        let theirs: serde_json::Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
+        let theirs: serde_json::Value =
+            serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
         let sum = |path: &[&str]| -> u64 {
             let jobs = theirs["jobs"].as_array().unwrap().iter();
-            jobs.map(|job| path.iter().fold(job, |value, key| &value[*key]).as_u64().unwrap()).sum()
+            jobs.map(|job| {
+                path.iter()
+                    .fold(job, |value, key| &value[*key])
+                    .as_u64()
+                    .unwrap()
+            })
+            .sum()
         };
         let record = ran.record();
-        let ours = |kind: OpKind| record.measurements.iter().map(|m| count(m, kind)).sum::<u64>();
+        let ours = |kind: OpKind| {
+            record
+                .measurements
+                .iter()
+                .map(|m| count(m, kind))
+                .sum::<u64>()
+        };
         let (reads, writes) = (sum(&["read", "total_ios"]), sum(&["write", "total_ios"]));
         if options.starts_with("rw=randrw") {
-            assert_eq!(ours(OpKind::Read) + ours(OpKind::Write), reads + writes, "{options}");
+            assert_eq!(
+                ours(OpKind::Read) + ours(OpKind::Write),
+                reads + writes,
+                "{options}"
+            );
         } else {
-            assert_eq!((ours(OpKind::Read), ours(OpKind::Write)), (reads, writes), "{options}");
+            assert_eq!(
+                (ours(OpKind::Read), ours(OpKind::Write)),
+                (reads, writes),
+                "{options}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! From the command line to the printed page, exact to the last digit: check's own plan, on a simulated disk, in virtual time.
+//! From the command line to the printed page, exact to the last digit: check's own plan, on a
+//! simulated disk, in virtual time.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 use clap::Parser as _;
@@ -10,7 +11,9 @@ use diskproof_model::measurement::{DeviceUse, EngineUse, Measurement, OpKind};
 use diskproof_model::plan::{EngineChoice, EngineKind, Origin, Plan, Stop, Workload};
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::record::{ClockFacts, Record, Tool};
-use diskproof_model::target::{Filesystem, HostFacts, Layer, LayerKind, Link, TargetIdentity, TargetKind, WriteCache};
+use diskproof_model::target::{
+    Filesystem, HostFacts, Layer, LayerKind, Link, TargetIdentity, TargetKind, WriteCache,
+};
 use diskproof_report::style::{Color, Style};
 use diskproof_report::{json, terminal};
 
@@ -19,7 +22,12 @@ const GIB: u64 = 1 << 30;
 /// Eight requests at a time, each 80 µs and 2 ns per byte, and up to half as much again.
 fn fake_disk(block_bytes: u32) -> FakeDisk {
     let service_ns = 80_000 + 2 * u64::from(block_bytes);
-    FakeDisk { service_ns, jitter_ns: service_ns / 2, channels: 8, size_bytes: GIB }
+    FakeDisk {
+        service_ns,
+        jitter_ns: service_ns / 2,
+        channels: 8,
+        size_bytes: GIB,
+    }
 }
 
 /// Sees every workload through to the end of its time.
@@ -86,23 +94,53 @@ fn target() -> TargetIdentity {
 }
 
 fn check_plan(flags: &[&str]) -> Plan {
-    let words = ["diskproof", "check", "/srv/data", "--seed", "42"].iter().chain(flags);
-    let Verb::Check(check) = Args::try_parse_from(words.clone()).unwrap().verb else { panic!("check was asked for") };
+    let words = ["diskproof", "check", "/srv/data", "--seed", "42"]
+        .iter()
+        .chain(flags);
+    let Verb::Check(check) = Args::try_parse_from(words.clone()).unwrap().verb else {
+        panic!("check was asked for")
+    };
     let argv = words.map(|word| (*word).to_owned()).collect();
-    Plan { origin: Origin::Native { verb: "check".to_owned(), argv }, ..plan(&check, &target()).unwrap() }
+    Plan {
+        origin: Origin::Native {
+            verb: "check".to_owned(),
+            argv,
+        },
+        ..plan(&check, &target()).unwrap()
+    }
 }
 
 /// As a real run would have it: io_uring, and counters that agree.
 fn measure(plan: &Plan) -> Vec<Measurement> {
     let mut start_ns = 0;
     let run = |workload| {
-        let mut seen = simulate(workload, fake_disk(workload.block_bytes), plan.seed, &mut Patient).unwrap();
-        (seen.start_ns, start_ns) = (start_ns + workload.warmup_ns, start_ns + workload.warmup_ns + seen.wall_ns);
+        let mut seen = simulate(
+            workload,
+            fake_disk(workload.block_bytes),
+            plan.seed,
+            &mut Patient,
+        )
+        .unwrap();
+        (seen.start_ns, start_ns) = (
+            start_ns + workload.warmup_ns,
+            start_ns + workload.warmup_ns + seen.wall_ns,
+        );
         let (asked, used) = (EngineChoice::Auto, EngineKind::Uring);
-        seen.engine = EngineUse { asked, used, fallbacks: Vec::new(), features: vec!["fixed-buffers".to_owned()], done_before_wait: None };
+        seen.engine = EngineUse {
+            asked,
+            used,
+            fallbacks: Vec::new(),
+            features: vec!["fixed-buffers".to_owned()],
+            done_before_wait: None,
+        };
         let (read_bytes, write_bytes) = (seen.asked.read_bytes, seen.asked.write_bytes);
-        seen.device =
-            DeviceUse { disks: vec!["nvme0n1".to_owned()], read_bytes, write_bytes, accounted: Some(1.0), ..DeviceUse::default() };
+        seen.device = DeviceUse {
+            disks: vec!["nvme0n1".to_owned()],
+            read_bytes,
+            write_bytes,
+            accounted: Some(1.0),
+            ..DeviceUse::default()
+        };
         seen.punted = Some(false);
         seen
     };
@@ -116,20 +154,36 @@ fn record(flags: &[&str]) -> Record {
 fn record_of(plan: Plan) -> Record {
     let measurements = measure(&plan);
     let facts = RunFacts {
-        tool: Tool { name: "diskproof".to_owned(), version: "0.0.0".to_owned() },
+        tool: Tool {
+            name: "diskproof".to_owned(),
+            version: "0.0.0".to_owned(),
+        },
         run_id: "0123456789abcdef0123456789abcdef".to_owned(),
         started: "2026-11-20T10:00:00Z".to_owned(),
         partial: false,
         ended_early: None,
         stalled: None,
         note: None,
-        host: HostFacts { name: "db1".to_owned(), kernel: "6.18.0".to_owned(), cpus: 8, memory_bytes: 64 * GIB, ..HostFacts::default() },
-        clock: ClockFacts { source: "CLOCK_MONOTONIC".to_owned(), resolution_ns: 1, cost_ns: 21.5 },
+        host: HostFacts {
+            name: "db1".to_owned(),
+            kernel: "6.18.0".to_owned(),
+            cpus: 8,
+            memory_bytes: 64 * GIB,
+            ..HostFacts::default()
+        },
+        clock: ClockFacts {
+            source: "CLOCK_MONOTONIC".to_owned(),
+            resolution_ns: 1,
+            cost_ns: 21.5,
+        },
         plan,
         targets: vec![target()],
         health: Vec::new(),
     };
-    let expected = ["random-read-d32.iops>=50000".parse().unwrap(), "commit-fdatasync.p99<=1us".parse().unwrap()];
+    let expected = [
+        "random-read-d32.iops>=50000".parse().unwrap(),
+        "commit-fdatasync.p99<=1us".parse().unwrap(),
+    ];
     judge(facts, &measurements, None, &expected)
 }
 
@@ -141,19 +195,36 @@ fn printed(write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -
 
 #[test]
 fn record_of_a_check() {
-    insta::assert_snapshot!(printed(|out| json::write_record(&record(&["--time", "1s"]), out)));
+    insta::assert_snapshot!(printed(|out| json::write_record(
+        &record(&["--time", "1s"]),
+        out
+    )));
 }
 
 #[test]
 fn page_of_a_check() {
-    let style = Style { width: 80, color: Color::Plain };
-    insta::assert_snapshot!(printed(|out| terminal::write_record(&record(&["--quick"]), &style, out)));
+    let style = Style {
+        width: 80,
+        color: Color::Plain,
+    };
+    insta::assert_snapshot!(printed(|out| terminal::write_record(
+        &record(&["--quick"]),
+        &style,
+        out
+    )));
 }
 
 #[test]
 fn commands_of_a_check() {
-    let style = Style { width: 80, color: Color::Plain };
-    insta::assert_snapshot!(printed(|out| terminal::write_commands(&record(&["--time", "1s"]), &style, out)));
+    let style = Style {
+        width: 80,
+        color: Color::Plain,
+    };
+    insta::assert_snapshot!(printed(|out| terminal::write_commands(
+        &record(&["--time", "1s"]),
+        &style,
+        out
+    )));
 }
 
 #[test]
@@ -163,15 +234,24 @@ fn equal_seeds_give_equal_records() {
 
 #[test]
 fn paces_keep_their_promises() {
-    for (flags, seconds, scratch_bytes) in
-        [(&[][..], 75, 4 * GIB), (&["--quick"], 20, GIB), (&["--thorough"], 300, 16 * GIB), (&["--time", "12s"], 14, GIB)]
-    {
+    for (flags, seconds, scratch_bytes) in [
+        (&[][..], 75, 4 * GIB),
+        (&["--quick"], 20, GIB),
+        (&["--thorough"], 300, 16 * GIB),
+        (&["--time", "12s"], 14, GIB),
+    ] {
         let plan = check_plan(flags);
         let time_ns = plan.time_ns_max().unwrap();
         // A slow disk takes a ninth more to fill the scratch file.
-        assert!(time_ns / 9 * 10 <= seconds * 1_000_000_000 && time_ns > seconds * 750_000_000, "{flags:?}: {time_ns}");
+        assert!(
+            time_ns / 9 * 10 <= seconds * 1_000_000_000 && time_ns > seconds * 750_000_000,
+            "{flags:?}: {time_ns}"
+        );
         assert_eq!(plan.scratch_bytes, Some(scratch_bytes));
-        assert!(plan.write_bytes_max().is_some(), "what is written has a limit");
+        assert!(
+            plan.write_bytes_max().is_some(),
+            "what is written has a limit"
+        );
     }
 }
 
@@ -179,20 +259,45 @@ fn paces_keep_their_promises() {
 fn read_only_leaves_the_writing_workloads_out() {
     let plan = check_plan(&["--read-only"]);
     let names: Vec<&str> = plan.workloads.iter().map(|w| w.name.as_str()).collect();
-    assert_eq!(names, ["sequential-read", "random-read-d1", "random-read-d32"]);
+    assert_eq!(
+        names,
+        ["sequential-read", "random-read-d1", "random-read-d32"]
+    );
     assert_eq!(plan.skipped.len(), 5);
 }
 
 /// The series of a record are for charts: an hour needs no more of it than two minutes do.
 #[test]
 fn an_hour_leaves_a_small_record_with_its_longest_latency() {
-    let hour = Stop { time_ns: Some(3600 * 1_000_000_000), ..Stop::default() };
-    let workload = Workload { depth: 4, rate: Some(500.0), stop: hour, ..Workload::named("random-read-d32") };
-    let record = record_of(Plan { workloads: vec![workload], ..check_plan(&[]) });
+    let hour = Stop {
+        time_ns: Some(3600 * 1_000_000_000),
+        ..Stop::default()
+    };
+    let workload = Workload {
+        depth: 4,
+        rate: Some(500.0),
+        stop: hour,
+        ..Workload::named("random-read-d32")
+    };
+    let record = record_of(Plan {
+        workloads: vec![workload],
+        ..check_plan(&[])
+    });
     let read = &record.measurements[0].ops[&OpKind::Read];
     assert_eq!(read.count, 3600 * 500);
-    assert!(read.series.cells.len() <= 1200 && read.series.total().ops == read.count, "{}", read.series.cells.len());
-    assert_eq!(read.series.cells.iter().map(|cell| cell.latency_max_ns).max(), Some(read.latency.max));
+    assert!(
+        read.series.cells.len() <= 1200 && read.series.total().ops == read.count,
+        "{}",
+        read.series.cells.len()
+    );
+    assert_eq!(
+        read.series
+            .cells
+            .iter()
+            .map(|cell| cell.latency_max_ns)
+            .max(),
+        Some(read.latency.max)
+    );
     let bytes = printed(|out| json::write_record(&record, out)).len();
     assert!(bytes < 400_000, "{bytes}");
 }

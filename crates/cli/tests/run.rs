@@ -13,13 +13,24 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn run_on(targets: &[&Path], flags: &[&str]) -> Ran {
-    run([OsStr::new("run")].into_iter().chain(targets.iter().map(|t| t.as_os_str())).chain(flags.iter().map(OsStr::new)))
+    run([OsStr::new("run")]
+        .into_iter()
+        .chain(targets.iter().map(|t| t.as_os_str()))
+        .chain(flags.iter().map(OsStr::new)))
 }
 
 /// The record of a run that must succeed, on 16 MiB of scratch file.
 fn record(targets: &[&Path], flags: &[&str]) -> Record {
-    let ran = run_on(targets, &[&["--json", "--quiet", "--size", "16M"], flags].concat());
-    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{flags:?}\n{}", ran.out);
+    let ran = run_on(
+        targets,
+        &[&["--json", "--quiet", "--size", "16M"], flags].concat(),
+    );
+    assert_eq!(
+        (ran.code, ran.err.as_str()),
+        (Some(0), ""),
+        "{flags:?}\n{}",
+        ran.out
+    );
     ran.record()
 }
 
@@ -29,8 +40,15 @@ fn counts(m: &MeasurementRecord, kind: OpKind) -> (u64, u64) {
 
 fn docs_plans() -> Vec<PathBuf> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plans"));
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut plans: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut plans: Vec<PathBuf> = files
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "toml")
+        })
+        .collect();
     plans.sort();
     assert!(plans.len() >= 12, "{plans:?}");
     plans
@@ -41,8 +59,18 @@ fn help_fits_80_columns_and_has_examples() {
     for flag in ["-h", "--help"] {
         let ran = run(["run", flag]);
         assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-        assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
-        assert!(ran.out.contains("Examples:") && ran.out.contains("--iodepth") && ran.out.contains("docs/plans"), "{}", ran.out);
+        assert!(
+            ran.out.lines().all(|line| line.chars().count() <= 80),
+            "{}",
+            ran.out
+        );
+        assert!(
+            ran.out.contains("Examples:")
+                && ran.out.contains("--iodepth")
+                && ran.out.contains("docs/plans"),
+            "{}",
+            ran.out
+        );
     }
 }
 
@@ -50,44 +78,132 @@ fn help_fits_80_columns_and_has_examples() {
 fn operations_and_bytes_are_counted_exactly() {
     let here = place();
     for engine in ["auto", "uring", "aio", "sync", "mmap"] {
-        let flags = ["--engine", engine, "--ops", "101", "--depth", "4", "--jobs", "3"];
+        let flags = [
+            "--engine", engine, "--ops", "101", "--depth", "4", "--jobs", "3",
+        ];
         let read = record(&[here.path()], &flags);
-        assert_eq!(counts(&read.measurements[0], OpKind::Read), (101, 101 * 8192), "{engine}");
-        let flags = ["--engine", engine, "--rw", "randwrite", "--bytes", "1M", "--bs", "16k", "--depth", "4"];
+        assert_eq!(
+            counts(&read.measurements[0], OpKind::Read),
+            (101, 101 * 8192),
+            "{engine}"
+        );
+        let flags = [
+            "--engine",
+            engine,
+            "--rw",
+            "randwrite",
+            "--bytes",
+            "1M",
+            "--bs",
+            "16k",
+            "--depth",
+            "4",
+        ];
         let written = record(&[here.path()], &flags);
-        assert_eq!(counts(&written.measurements[0], OpKind::Write), (64, 1 << 20), "{engine}");
+        assert_eq!(
+            counts(&written.measurements[0], OpKind::Write),
+            (64, 1 << 20),
+            "{engine}"
+        );
     }
-    let mixed = record(&[here.path()], &["--rw", "randrw", "--rwmixread", "70", "--ops", "1000"]);
-    let (reads, writes) = (counts(&mixed.measurements[0], OpKind::Read).0, counts(&mixed.measurements[0], OpKind::Write).0);
-    assert!(reads + writes == 1000 && (600..800).contains(&reads), "{reads} reads, {writes} writes");
+    let mixed = record(
+        &[here.path()],
+        &["--rw", "randrw", "--rwmixread", "70", "--ops", "1000"],
+    );
+    let (reads, writes) = (
+        counts(&mixed.measurements[0], OpKind::Read).0,
+        counts(&mixed.measurements[0], OpKind::Write).0,
+    );
+    assert!(
+        reads + writes == 1000 && (600..800).contains(&reads),
+        "{reads} reads, {writes} writes"
+    );
     assert!(names(here.path()).is_empty());
 }
 
 #[test]
 fn more_aio_requests_than_the_machine_gives_are_refused_with_their_sysctl() {
     let here = place();
-    let most: u64 = std::fs::read_to_string("/proc/sys/fs/aio-max-nr").unwrap().trim().parse().unwrap();
+    let most: u64 = std::fs::read_to_string("/proc/sys/fs/aio-max-nr")
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
     let jobs = most / 4096 + 1;
     if jobs > 64 {
-        eprintln!("SKIPPED: more_aio_requests_than_the_machine_gives_are_refused_with_their_sysctl: fs.aio-max-nr below 262144");
+        eprintln!(
+            "SKIPPED: more_aio_requests_than_the_machine_gives_are_refused_with_their_sysctl: \
+             fs.aio-max-nr below 262144"
+        );
         return;
     }
-    let (jobs, load) = (jobs.to_string(), ["--bs", "512", "--depth", "4096", "--size", "64M", "--ops", "1000", "--jobs"]);
-    let ran = run_on(&[here.path()], &[&load[..], &[&jobs, "--engine", "aio"]].concat());
-    assert!(ran.code == Some(4) && ran.err.contains("fs.aio-max-nr") && ran.err.contains("--engine auto"), "{}", ran.err);
+    let (jobs, load) = (
+        jobs.to_string(),
+        [
+            "--bs", "512", "--depth", "4096", "--size", "64M", "--ops", "1000", "--jobs",
+        ],
+    );
+    let ran = run_on(
+        &[here.path()],
+        &[&load[..], &[&jobs, "--engine", "aio"]].concat(),
+    );
+    assert!(
+        ran.code == Some(4)
+            && ran.err.contains("fs.aio-max-nr")
+            && ran.err.contains("--engine auto"),
+        "{}",
+        ran.err
+    );
     assert_eq!(names(here.path()), [""; 0]);
 }
 
 #[test]
 fn syncs_follow_the_writes_they_should() {
     let here = place();
-    let commits = record(&[here.path()], &["--rw", "write", "--fdatasync", "1", "--ops", "20"]);
-    assert_eq!([OpKind::Write, OpKind::Sync, OpKind::Commit].map(|kind| counts(&commits.measurements[0], kind).0), [20, 20, 20]);
-    assert_eq!(commits.measurements[0].workload.sync, SyncPolicy::Every { writes: 1, call: SyncCall::Fdatasync });
-    let some = record(&[here.path()], &["--rw", "randwrite", "--fsync", "4", "--ops", "20"]);
-    assert!((4..=5).contains(&counts(&some.measurements[0], OpKind::Sync).0), "{:?}", some.measurements[0].ops.keys());
-    let end = record(&[here.path()], &["--rw", "write", "--end-fsync", "--bytes", "16M", "--bs", "1M"]);
-    assert_eq!([OpKind::Write, OpKind::Sync].map(|kind| counts(&end.measurements[0], kind).0), [16, 1]);
+    let commits = record(
+        &[here.path()],
+        &["--rw", "write", "--fdatasync", "1", "--ops", "20"],
+    );
+    assert_eq!(
+        [OpKind::Write, OpKind::Sync, OpKind::Commit].map(|kind| counts(
+            &commits.measurements[0],
+            kind
+        )
+        .0),
+        [20, 20, 20]
+    );
+    assert_eq!(
+        commits.measurements[0].workload.sync,
+        SyncPolicy::Every {
+            writes: 1,
+            call: SyncCall::Fdatasync
+        }
+    );
+    let some = record(
+        &[here.path()],
+        &["--rw", "randwrite", "--fsync", "4", "--ops", "20"],
+    );
+    assert!(
+        (4..=5).contains(&counts(&some.measurements[0], OpKind::Sync).0),
+        "{:?}",
+        some.measurements[0].ops.keys()
+    );
+    let end = record(
+        &[here.path()],
+        &[
+            "--rw",
+            "write",
+            "--end-fsync",
+            "--bytes",
+            "16M",
+            "--bs",
+            "1M",
+        ],
+    );
+    assert_eq!(
+        [OpKind::Write, OpKind::Sync].map(|kind| counts(&end.measurements[0], kind).0),
+        [16, 1]
+    );
     assert_eq!(end.plan.workloads[0].layout, Layout::Provides);
 }
 
@@ -108,55 +224,120 @@ fn spans_walks_and_mixes_run() {
         let record = record(&[here.path()], &[flags, &["--ops", "64"]].concat());
         let m = &record.measurements[0];
         let asked = &record.plan.workloads[0];
-        assert_eq!(counts(m, OpKind::Read).0 + counts(m, OpKind::Write).0, 64, "{flags:?}");
-        assert_eq!((&m.workload.access, m.workload.block_bytes), (&asked.access, asked.block_bytes), "{flags:?}");
+        assert_eq!(
+            counts(m, OpKind::Read).0 + counts(m, OpKind::Write).0,
+            64,
+            "{flags:?}"
+        );
+        assert_eq!(
+            (&m.workload.access, m.workload.block_bytes),
+            (&asked.access, asked.block_bytes),
+            "{flags:?}"
+        );
         assert_eq!(record.advice, [], "{flags:?}");
     }
     let short = record(&[here.path()], &["--span", "25-75%", "--ops", "8"]);
     let workload = &short.measurements[0].workload;
-    assert_eq!((workload.span_start_bytes, workload.span_bytes), (4 << 20, 8 << 20));
+    assert_eq!(
+        (workload.span_start_bytes, workload.span_bytes),
+        (4 << 20, 8 << 20)
+    );
 }
 
 #[test]
 fn spans_in_decimal_units_run_on_scratch_files_and_odd_starts_are_refused_before_anything() {
     let here = place();
-    for flags in [&["--rw", "randread"][..], &["--rw", "randwrite"], &["--rw", "randwrite", "--buffered"]] {
-        let made = record(&[here.path()], &[flags, &["--span", "1MB-10MB", "--ops", "20"]].concat());
+    for flags in [
+        &["--rw", "randread"][..],
+        &["--rw", "randwrite"],
+        &["--rw", "randwrite", "--buffered"],
+    ] {
+        let made = record(
+            &[here.path()],
+            &[flags, &["--span", "1MB-10MB", "--ops", "20"]].concat(),
+        );
         let workload = &made.measurements[0].workload;
-        assert_eq!((workload.span_start_bytes, workload.span_bytes), (999_424, 8_998_912), "{flags:?}");
+        assert_eq!(
+            (workload.span_start_bytes, workload.span_bytes),
+            (999_424, 8_998_912),
+            "{flags:?}"
+        );
     }
-    // Through the page cache a span may end anywhere, and what follows finds the file written up to there.
+    // Through the page cache a span may end anywhere, and what follows finds the file written up to
+    // there.
     let plan = here.path().join("odd.toml");
     let odd = "name = \"odd\"\nrw = \"write\"\nbs = 1000\nops = 999\nbuffered = true\n";
-    std::fs::write(&plan, format!("[[workload]]\n{odd}[[workload]]\nname = \"even\"\nops = 20\nspan = \"0-9000001\"\n")).unwrap();
+    std::fs::write(
+        &plan,
+        format!(
+            "[[workload]]\n{odd}[[workload]]\nname = \"even\"\nops = 20\nspan = \"0-9000001\"\n"
+        ),
+    )
+    .unwrap();
     assert_eq!(record(&[&plan, here.path()], &[]).measurements.len(), 2);
     let ran = run_on(&[here.path()], &["--span", "100-1000000", "--size", "16M"]);
     assert_eq!(ran.code, Some(2), "{}", ran.err);
-    assert!(ran.err.contains("direct I/O from 100 bytes on is impossible: use a multiple of 512 for --bs and --span"), "{}", ran.err);
+    assert!(
+        ran.err.contains(
+            "direct I/O from 100 bytes on is impossible: use a multiple of 512 for --bs and --span"
+        ),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
 fn two_targets_are_measured_at_once() {
     let (a, b) = (place(), place());
-    let both = record(&[a.path(), b.path()], &["--rw", "randrw", "--time", "500ms"]);
+    let both = record(
+        &[a.path(), b.path()],
+        &["--rw", "randrw", "--time", "500ms"],
+    );
     assert_eq!(both.targets.len(), 2);
-    assert!(both.measurements.iter().all(|m| m.stopped == StopReason::Time), "without --precision nothing ends before its time");
-    let [one, other] = &both.measurements[..] else { panic!("{} measurements", both.measurements.len()) };
+    assert!(
+        both.measurements
+            .iter()
+            .all(|m| m.stopped == StopReason::Time),
+        "without --precision nothing ends before its time"
+    );
+    let [one, other] = &both.measurements[..] else {
+        panic!("{} measurements", both.measurements.len())
+    };
     assert_eq!((one.target, other.target), (0, 1));
-    assert!(one.start_ns < other.start_ns + other.wall_ns && other.start_ns < one.start_ns + one.wall_ns, "they overlap");
+    assert!(
+        one.start_ns < other.start_ns + other.wall_ns
+            && other.start_ns < one.start_ns + one.wall_ns,
+        "they overlap"
+    );
     let counted = record(&[a.path(), b.path()], &["--ops", "50"]);
-    assert!(counted.measurements.iter().all(|m| counts(m, OpKind::Read).0 == 50), "each target has the whole limit");
+    assert!(
+        counted
+            .measurements
+            .iter()
+            .all(|m| counts(m, OpKind::Read).0 == 50),
+        "each target has the whole limit"
+    );
     let page = run_on(&[a.path(), b.path()], &["--size", "16M", "--ops", "50"]);
     for text in ["target 1 of 2", "target 2 of 2"] {
         assert!(page.out.contains(text), "{}", page.out);
     }
-    assert!(page.err.contains(&format!("randread on {}", b.path().display())), "{}", page.err);
+    assert!(
+        page.err
+            .contains(&format!("randread on {}", b.path().display())),
+        "{}",
+        page.err
+    );
 }
 
 #[test]
 fn an_offered_rate_is_never_exceeded() {
     let here = place();
-    let paced = record(&[here.path()], &["--rate", "200", "--depth", "16", "--time", "1s", "--warmup", "0s"]);
+    let paced = record(
+        &[here.path()],
+        &[
+            "--rate", "200", "--depth", "16", "--time", "1s", "--warmup", "0s",
+        ],
+    );
     let m = &paced.measurements[0];
     let read = &m.ops[&OpKind::Read];
     // The first one starts at once.
@@ -168,10 +349,23 @@ fn an_offered_rate_is_never_exceeded() {
 #[test]
 fn what_was_written_is_verified() {
     let here = place();
-    for flags in [&["--rw", "randwrite", "--depth", "8"][..], &["--rw", "write", "--bs", "64k"], &["--rw", "randrw", "--engine", "sync"]] {
-        let record = record(&[here.path()], &[flags, &["--ops", "200", "--verify"]].concat());
-        let verify = record.measurements[0].verify.as_ref().expect("it was read back");
-        assert!(verify.blocks > 0 && verify.bad_blocks == 0, "{flags:?}: {verify:?}");
+    for flags in [
+        &["--rw", "randwrite", "--depth", "8"][..],
+        &["--rw", "write", "--bs", "64k"],
+        &["--rw", "randrw", "--engine", "sync"],
+    ] {
+        let record = record(
+            &[here.path()],
+            &[flags, &["--ops", "200", "--verify"]].concat(),
+        );
+        let verify = record.measurements[0]
+            .verify
+            .as_ref()
+            .expect("it was read back");
+        assert!(
+            verify.blocks > 0 && verify.bad_blocks == 0,
+            "{flags:?}: {verify:?}"
+        );
         assert_eq!(verify.blocks_written, Some(verify.blocks), "all of them");
     }
 }
@@ -180,21 +374,51 @@ fn what_was_written_is_verified() {
 fn a_plan_file_runs_in_order() {
     let here = place();
     let plan = here.path().join("mine.toml");
-    let text = "note = \"of the plan\"\nsize = \"16M\"\nseed = 3\n[defaults]\nops = 32\n[[workload]]\nname = \"fill\"\nrw = \"write\"\nbs = \"1M\"\n\
-                ops = 16\n[[workload]]\nname = \"look\"\ndepth = 4\n";
+    let text = "note = \"of the plan\"\nsize = \"16M\"\nseed = 3\n[defaults]\nops = \
+                32\n[[workload]]\nname = \"fill\"\nrw = \"write\"\nbs = \"1M\"\nops = \
+                16\n[[workload]]\nname = \"look\"\ndepth = 4\n";
     std::fs::write(&plan, text).unwrap();
-    let ran = run_on(&[&plan, here.path()], &["--json", "--quiet", "--expect", "look.iops>=1"]);
+    let ran = run_on(
+        &[&plan, here.path()],
+        &["--json", "--quiet", "--expect", "look.iops>=1"],
+    );
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
     let record = ran.record();
-    assert_eq!((record.note.as_deref(), record.plan.seed, record.plan.scratch_bytes), (Some("of the plan"), 3, Some(16 << 20)));
-    let seen: Vec<_> =
-        record.measurements.iter().map(|m| (m.workload.name.as_str(), counts(m, OpKind::Write).0, counts(m, OpKind::Read).0)).collect();
+    assert_eq!(
+        (
+            record.note.as_deref(),
+            record.plan.seed,
+            record.plan.scratch_bytes
+        ),
+        (Some("of the plan"), 3, Some(16 << 20))
+    );
+    let seen: Vec<_> = record
+        .measurements
+        .iter()
+        .map(|m| {
+            (
+                m.workload.name.as_str(),
+                counts(m, OpKind::Write).0,
+                counts(m, OpKind::Read).0,
+            )
+        })
+        .collect();
     assert_eq!(seen, [("fill", 16, 0), ("look", 0, 32)]);
     assert_eq!(names(here.path()), ["mine.toml"]);
-    let missed = run_on(&[&plan, here.path()], &["--quiet", "--expect", "look.iops>=1000000000"]);
+    let missed = run_on(
+        &[&plan, here.path()],
+        &["--quiet", "--expect", "look.iops>=1000000000"],
+    );
     assert_eq!(missed.code, Some(1), "{}", missed.out);
-    let unknown = run_on(&[&plan, here.path()], &["--quiet", "--expect", "see.iops>=1"]);
-    assert!(unknown.code == Some(2) && unknown.err.contains("there are fill, look"), "{}", unknown.err);
+    let unknown = run_on(
+        &[&plan, here.path()],
+        &["--quiet", "--expect", "see.iops>=1"],
+    );
+    assert!(
+        unknown.code == Some(2) && unknown.err.contains("there are fill, look"),
+        "{}",
+        unknown.err
+    );
 }
 
 #[test]
@@ -203,12 +427,26 @@ fn what_exists_is_read_and_never_written() {
     let file = here.path().join("data");
     random_file(&file, 4 << 20);
     let before = program::content_hash(&file);
-    for flags in [&["--rw", "randwrite"][..], &["--rw", "randrw", "--verify"], &["--rw", "write", "--fsync", "1"]] {
+    for flags in [
+        &["--rw", "randwrite"][..],
+        &["--rw", "randrw", "--verify"],
+        &["--rw", "write", "--fsync", "1"],
+    ] {
         let ran = run_on(&[&file], flags);
-        assert!(ran.code == Some(3) && ran.err.contains("name a directory") && ran.out.is_empty(), "{}", ran.err);
+        assert!(
+            ran.code == Some(3) && ran.err.contains("name a directory") && ran.out.is_empty(),
+            "{}",
+            ran.err
+        );
     }
     let ran = run_on(&[&file], &["--json", "--quiet", "--ops", "100"]);
-    assert_eq!((ran.code, counts(&ran.record().measurements[0], OpKind::Read).0), (Some(0), 100));
+    assert_eq!(
+        (
+            ran.code,
+            counts(&ran.record().measurements[0], OpKind::Read).0
+        ),
+        (Some(0), 100)
+    );
     assert_eq!(program::content_hash(&file), before);
 }
 
@@ -216,11 +454,22 @@ fn what_exists_is_read_and_never_written() {
 fn contradictions_exit_with_2_and_touch_nothing() {
     let here = place();
     let here = here.path();
-    for flags in
-        ["--backward", "--depth 0", "--bs 0", "--precision 2", "--rate 0", "--zones 50/50:50/50 --rw read", "--verify", "--span 0-1T"]
-    {
+    for flags in [
+        "--backward",
+        "--depth 0",
+        "--bs 0",
+        "--precision 2",
+        "--rate 0",
+        "--zones 50/50:50/50 --rw read",
+        "--verify",
+        "--span 0-1T",
+    ] {
         let ran = run_on(&[here], &flags.split(' ').collect::<Vec<_>>());
-        assert!(ran.code == Some(2) && ran.out.is_empty() && !ran.err.is_empty(), "{flags}: {}", ran.err);
+        assert!(
+            ran.code == Some(2) && ran.out.is_empty() && !ran.err.is_empty(),
+            "{flags}: {}",
+            ran.err
+        );
     }
     assert!(names(here).is_empty());
 }
@@ -230,8 +479,20 @@ fn every_example_shows_its_plan() {
     let here = place();
     for plan in docs_plans() {
         let ran = run_on(&[&plan, here.path()], &["--dry-run"]);
-        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", plan.display());
-        assert!(ran.out.starts_with("plan: run") && ran.out.contains("Times (with warm-up) and bytes are limits."), "{}", ran.out);
+        assert_eq!(
+            (ran.code, ran.err.as_str()),
+            (Some(0), ""),
+            "{}",
+            plan.display()
+        );
+        assert!(
+            ran.out.starts_with("plan: run")
+                && ran
+                    .out
+                    .contains("Times (with warm-up) and bytes are limits."),
+            "{}",
+            ran.out
+        );
     }
     assert!(names(here.path()).is_empty());
 }
@@ -247,17 +508,46 @@ fn fio_understands_the_command_of_every_example() {
     for plan in docs_plans() {
         // The same workloads, ended after a moment.
         let text = std::fs::read_to_string(&plan).unwrap();
-        let kept = text.lines().filter(|line| !["time =", "bytes =", "precision =", "size ="].iter().any(|key| line.starts_with(key)));
-        let short = kept.collect::<Vec<_>>().join("\n").replacen("[defaults]", "[defaults]\nops = 4", 1);
+        let kept = text.lines().filter(|line| {
+            !["time =", "bytes =", "precision =", "size ="]
+                .iter()
+                .any(|key| line.starts_with(key))
+        });
+        let short =
+            kept.collect::<Vec<_>>()
+                .join("\n")
+                .replacen("[defaults]", "[defaults]\nops = 4", 1);
         let copy = here.path().join("short.toml");
         std::fs::write(&copy, short).unwrap();
-        let ran = run_on(&[&copy, here.path()], &["--quiet", "--commands", "--size", "32M"]);
-        assert_eq!(ran.code, Some(0), "{}: {}\n{}", plan.display(), ran.err, ran.out);
-        let commands: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("fio ")).collect();
+        let ran = run_on(
+            &[&copy, here.path()],
+            &["--quiet", "--commands", "--size", "32M"],
+        );
+        assert_eq!(
+            ran.code,
+            Some(0),
+            "{}: {}\n{}",
+            plan.display(),
+            ran.err,
+            ran.out
+        );
+        let commands: Vec<&str> = ran
+            .out
+            .lines()
+            .filter(|line| line.starts_with("fio "))
+            .collect();
         assert!(!commands.is_empty(), "{}", ran.out);
         for command in commands {
-            let parsed = Command::new("sh").arg("-c").arg(command.replacen("fio ", "fio --parse-only ", 1)).output().unwrap();
-            assert!(parsed.status.success(), "{command}\n{}", String::from_utf8_lossy(&parsed.stderr));
+            let parsed = Command::new("sh")
+                .arg("-c")
+                .arg(command.replacen("fio ", "fio --parse-only ", 1))
+                .output()
+                .unwrap();
+            assert!(
+                parsed.status.success(),
+                "{command}\n{}",
+                String::from_utf8_lossy(&parsed.stderr)
+            );
         }
     }
 }
@@ -267,14 +557,34 @@ fn more_jobs_than_the_usual_limit_of_descriptors_run_and_beyond_the_last_one_it_
     let here = place();
     let limited = |limits: &str| -> Ran {
         let script = format!(
-            "ulimit {limits} && exec {} run {} --size 16M --ops 600 --jobs 60 --engine sync --json --quiet --no-history --no-health",
+            "ulimit {limits} && exec {} run {} --size 16M --ops 600 --jobs 60 --engine sync \
+             --json --quiet --no-history --no-health",
             env!("CARGO_BIN_EXE_diskproof"),
             here.path().display()
         );
-        Command::new("sh").args(["-c", &script]).output().unwrap().into()
+        Command::new("sh")
+            .args(["-c", &script])
+            .output()
+            .unwrap()
+            .into()
     };
     let ran = limited("-S -n 40");
-    assert_eq!((ran.code, counts(&ran.record().measurements[0], OpKind::Read).0), (Some(0), 600), "{}", ran.err);
+    assert_eq!(
+        (
+            ran.code,
+            counts(&ran.record().measurements[0], OpKind::Read).0
+        ),
+        (Some(0), 600),
+        "{}",
+        ran.err
+    );
     let ran = limited("-n 40");
-    assert!(ran.code == Some(4) && ran.err.contains("use fewer --jobs, or raise the limit (ulimit -n)"), "{}", ran.err);
+    assert!(
+        ran.code == Some(4)
+            && ran
+                .err
+                .contains("use fewer --jobs, or raise the limit (ulimit -n)"),
+        "{}",
+        ran.err
+    );
 }

@@ -1,5 +1,6 @@
-//! The gate as a user meets it: what is refused, with which exit code and words, and that not one byte of it changes; and that what was given up in full
-//! is really written to. What the gate finds is tested in crates/target/tests.
+//! The gate as a user meets it: what is refused, with which exit code and words, and that not one
+//! byte of it changes; and that what was given up in full is really written to. What the gate finds
+//! is tested in crates/device/tests.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 mod program;
@@ -23,7 +24,10 @@ impl Disk {
         let place = place();
         let image = place.path().join("image");
         random_file(&image, size_bytes);
-        Self { device: Loop::over(&image, &["--direct-io=on"]), place }
+        Self {
+            device: Loop::over(&image, &["--direct-io=on"]),
+            place,
+        }
     }
 
     fn node(&self) -> &Path {
@@ -39,16 +43,28 @@ impl Disk {
 impl Drop for Disk {
     /// Partitions that the kernel was told of, and the write protection, outlive the loop device.
     fn drop(&mut self) {
-        let _ = std::process::Command::new("blockdev").arg("--setrw").arg(self.node()).status();
-        let _ = std::process::Command::new("partx").arg("--delete").arg(self.node()).stderr(std::process::Stdio::null()).status();
+        let _ = std::process::Command::new("blockdev")
+            .arg("--setrw")
+            .arg(self.node())
+            .status();
+        let _ = std::process::Command::new("partx")
+            .arg("--delete")
+            .arg(self.node())
+            .stderr(std::process::Stdio::null())
+            .status();
     }
 }
 
 fn diskproof<S: AsRef<OsStr>>(verb: &str, target: &Path, flags: &[S]) -> Ran {
-    program::run([OsStr::new(verb), target.as_os_str()].into_iter().chain(flags.iter().map(AsRef::as_ref)))
+    program::run(
+        [OsStr::new(verb), target.as_os_str()]
+            .into_iter()
+            .chain(flags.iter().map(AsRef::as_ref)),
+    )
 }
 
-/// Refused by every verb that writes: exit 3, nothing on stdout, all these parts on stderr, nothing written.
+/// Refused by every verb that writes: exit 3, nothing on stdout, all these parts on stderr, nothing
+/// written.
 fn assert_refused(disk: &Disk, target: &Path, name: &str, parts: &[&str]) {
     let before = disk.hash();
     let runs: [&[&str]; 4] = [
@@ -60,9 +76,22 @@ fn assert_refused(disk: &Disk, target: &Path, name: &str, parts: &[&str]) {
     for words in runs {
         let flags = [&words[1..], &["--time", "1s", "--destroy", name]].concat();
         let ran = diskproof(words[0], target, &flags);
-        assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{words:?}: {}", ran.err);
-        assert!(ran.err.starts_with("diskproof: error: refused to overwrite /") && ran.err.contains("Nothing was written."), "{}", ran.err);
-        parts.iter().for_each(|part| assert!(ran.err.contains(part), "'{part}' is missing: {}", ran.err));
+        assert_eq!(
+            (ran.code, ran.out.as_str()),
+            (Some(3), ""),
+            "{words:?}: {}",
+            ran.err
+        );
+        assert!(
+            ran.err
+                .starts_with("diskproof: error: refused to overwrite /")
+                && ran.err.contains("Nothing was written."),
+            "{}",
+            ran.err
+        );
+        parts
+            .iter()
+            .for_each(|part| assert!(ran.err.contains(part), "'{part}' is missing: {}", ran.err));
     }
     assert_eq!(disk.hash(), before);
 }
@@ -75,65 +104,204 @@ fn a_disk_that_was_given_up_is_written_to() {
     let disk = Disk::new(64 * MIB);
     let name = disk.device.name();
     let before = disk.hash();
-    let dry = diskproof("run", disk.node(), &["--rw", "randwrite", "--bytes", "8M", "--destroy", name, "--dry-run"]);
-    assert_eq!((dry.code, disk.hash() == before), (Some(0), true), "{}", dry.err);
-    assert!(dry.out.contains("8 MiB") && dry.out.contains("whose content is lost"), "{}", dry.out);
+    let dry = diskproof(
+        "run",
+        disk.node(),
+        &[
+            "--rw",
+            "randwrite",
+            "--bytes",
+            "8M",
+            "--destroy",
+            name,
+            "--dry-run",
+        ],
+    );
+    assert_eq!(
+        (dry.code, disk.hash() == before),
+        (Some(0), true),
+        "{}",
+        dry.err
+    );
+    assert!(
+        dry.out.contains("8 MiB") && dry.out.contains("whose content is lost"),
+        "{}",
+        dry.out
+    );
     for engine in ["uring", "sync", "aio", "mmap"] {
         let before = disk.hash();
-        let flags = ["--rw", "randwrite", "--bytes", "8M", "--destroy", name, "--engine", engine, "--verify", "--json"];
+        let flags = [
+            "--rw",
+            "randwrite",
+            "--bytes",
+            "8M",
+            "--destroy",
+            name,
+            "--engine",
+            engine,
+            "--verify",
+            "--json",
+        ];
         let ran = diskproof("run", disk.node(), &flags);
         assert_eq!(ran.code, Some(0), "{engine}: {}", ran.err);
-        assert!(ran.err.contains("writes at most 8 MiB to the device"), "{}", ran.err);
+        assert!(
+            ran.err.contains("writes at most 8 MiB to the device"),
+            "{}",
+            ran.err
+        );
         let verified = ran.record().measurements[0].verify.clone().unwrap();
-        assert!(verified.blocks > 0 && verified.bad_blocks == 0 && disk.hash() != before, "{engine}");
+        assert!(
+            verified.blocks > 0 && verified.bad_blocks == 0 && disk.hash() != before,
+            "{engine}"
+        );
     }
-    let ran = diskproof("check", disk.node(), &["--time", "1s", "--destroy", name, "--json"]);
-    assert_eq!((ran.code, ran.record().plan.skipped.len()), (Some(0), 0), "{}", ran.err);
-    let wrote = |name: &str| ran.record().measurements.iter().any(|m| m.workload.name == name && m.asked.write_bytes > 0);
-    assert!(["sequential-write", "commit-fdatasync", "mixed-sequential", "mixed-random", "random-write-d32"].into_iter().all(wrote));
+    let ran = diskproof(
+        "check",
+        disk.node(),
+        &["--time", "1s", "--destroy", name, "--json"],
+    );
+    assert_eq!(
+        (ran.code, ran.record().plan.skipped.len()),
+        (Some(0), 0),
+        "{}",
+        ran.err
+    );
+    let wrote = |name: &str| {
+        ran.record()
+            .measurements
+            .iter()
+            .any(|m| m.workload.name == name && m.asked.write_bytes > 0)
+    };
+    assert!(
+        [
+            "sequential-write",
+            "commit-fdatasync",
+            "mixed-sequential",
+            "mixed-random",
+            "random-write-d32"
+        ]
+        .into_iter()
+        .all(wrote)
+    );
     // Nothing of it keeps the next run away.
-    assert_eq!(diskproof("run", disk.node(), &["--rw", "write", "--ops", "10", "--destroy", name, "--quiet"]).code, Some(0));
+    assert_eq!(
+        diskproof(
+            "run",
+            disk.node(),
+            &["--rw", "write", "--ops", "10", "--destroy", name, "--quiet"]
+        )
+        .code,
+        Some(0)
+    );
 }
 
 #[test]
 fn reading_needs_no_leave_and_uses_none() {
-    if !can_run("reading_needs_no_leave_and_uses_none", &["losetup", "mkfs.ext4"]) {
+    if !can_run(
+        "reading_needs_no_leave_and_uses_none",
+        &["losetup", "mkfs.ext4"],
+    ) {
         return;
     }
     let disk = Disk::new(64 * MIB);
     run("mkfs.ext4", &["-q", disk.node().to_str().unwrap()]);
     let before = disk.hash();
     run("blockdev", &["--setro", disk.node().to_str().unwrap()]);
-    for flags in [&["--destroy", "no such name"][..], &["--destroy", disk.device.name()], &[]] {
-        let ran = diskproof("run", disk.node(), &[&["--ops", "100", "--json"], flags].concat());
+    for flags in [
+        &["--destroy", "no such name"][..],
+        &["--destroy", disk.device.name()],
+        &[],
+    ] {
+        let ran = diskproof(
+            "run",
+            disk.node(),
+            &[&["--ops", "100", "--json"], flags].concat(),
+        );
         assert_eq!(ran.code, Some(0), "{}", ran.err);
         assert_eq!(ran.record().measurements[0].ops[&OpKind::Read].count, 100);
     }
-    let ran = diskproof("check", disk.node(), &["--time", "1s", "--read-only", "--json", "--destroy", disk.device.name()]);
-    assert!(ran.code == Some(0) && ran.record().measurements.iter().all(|m| m.asked.write_bytes == 0), "{}", ran.err);
+    let ran = diskproof(
+        "check",
+        disk.node(),
+        &[
+            "--time",
+            "1s",
+            "--read-only",
+            "--json",
+            "--destroy",
+            disk.device.name(),
+        ],
+    );
+    assert!(
+        ran.code == Some(0)
+            && ran
+                .record()
+                .measurements
+                .iter()
+                .all(|m| m.asked.write_bytes == 0),
+        "{}",
+        ran.err
+    );
     assert_eq!(disk.hash(), before);
 }
 
 #[test]
 fn every_reason_comes_at_once_with_its_deed() {
-    if !can_run("every_reason_comes_at_once_with_its_deed", &["losetup", "mkfs.ext4", "sfdisk", "partx"]) {
+    if !can_run(
+        "every_reason_comes_at_once_with_its_deed",
+        &["losetup", "mkfs.ext4", "sfdisk", "partx"],
+    ) {
         return;
     }
     let disk = Disk::new(64 * MIB);
-    let (node, name) = (disk.node().to_str().unwrap().to_owned(), disk.device.name().to_owned());
-    assert_refused(&disk, disk.node(), "", &["--destroy '' does not name it", "kernel name in full"]);
-    assert_refused(&disk, disk.node(), &name[..name.len() - 1], &["does not name it"]);
-    run("sh", &["-c", &format!("echo '2048,32768,L' | sfdisk -q --no-reread --no-tell-kernel --label gpt {node}")]);
+    let (node, name) = (
+        disk.node().to_str().unwrap().to_owned(),
+        disk.device.name().to_owned(),
+    );
+    assert_refused(
+        &disk,
+        disk.node(),
+        "",
+        &["--destroy '' does not name it", "kernel name in full"],
+    );
+    assert_refused(
+        &disk,
+        disk.node(),
+        &name[..name.len() - 1],
+        &["does not name it"],
+    );
+    run(
+        "sh",
+        &[
+            "-c",
+            &format!(
+                "echo '2048,32768,L' | sfdisk -q --no-reread --no-tell-kernel --label gpt {node}"
+            ),
+        ],
+    );
     run("partx", &["--add", &node]);
     let part = disk.device.partition(1);
     run("mkfs.ext4", &["-q", part.to_str().unwrap()]);
-    let mount = Mount::new("ext4", part.to_str().unwrap(), &disk.place.path().join("mnt"), "ro");
+    let mount = Mount::new(
+        "ext4",
+        part.to_str().unwrap(),
+        &disk.place.path().join("mnt"),
+        "ro",
+    );
     let parts = [
-        &format!("  - {} is mounted at {} (ext4) → umount ", part.display(), mount.point.display())[..],
-        &format!("  - it holds a mark of: GPT partition table (byte 512) → after saving what it holds: wipefs --all {node}"),
+        &format!(
+            "  - {} is mounted at {} (ext4) → umount ",
+            part.display(),
+            mount.point.display()
+        )[..],
+        &format!(
+            "  - it holds a mark of: GPT partition table (byte 512) → after saving what it holds: \
+             wipefs --all {node}"
+        ),
         "  - it holds a mark of: backup GPT partition table",
         &format!(
-            "ext2/3/4 filesystem or its journal in partition {name}p1 (byte 1049656) → after saving what it holds: wipefs --all {}",
+            "ext2/3/4 filesystem or its journal in partition {name}p1 (byte 1049656) → after \
+             saving what it holds: wipefs --all {}",
             part.display()
         ),
     ];
@@ -142,7 +310,14 @@ fn every_reason_comes_at_once_with_its_deed() {
     std::os::unix::fs::symlink(&part, &link).unwrap();
     assert_refused(&disk, &link, &format!("{name}p1"), &[parts[0]]);
     let without = diskproof("run", disk.node(), &["--rw", "write"]);
-    assert!(without.code == Some(3) && without.err.contains("its name was not given → name a directory on it"), "{}", without.err);
+    assert!(
+        without.code == Some(3)
+            && without
+                .err
+                .contains("its name was not given → name a directory on it"),
+        "{}",
+        without.err
+    );
     drop(mount);
     run("partx", &["--delete", &node]);
 }
@@ -153,9 +328,17 @@ fn leave_for_what_is_no_target_is_a_mistake() {
     let file = place.path().join("data");
     random_file(&file, 2 * MIB);
     let ran = diskproof("run", &file, &["--destroy", "loop0"]);
-    assert!(ran.code == Some(2) && ran.err.contains("--destroy gives up a block device"), "{}", ran.err);
+    assert!(
+        ran.code == Some(2) && ran.err.contains("--destroy gives up a block device"),
+        "{}",
+        ran.err
+    );
     let ran = diskproof("check", place.path(), &["--overwrite"]);
-    assert!(ran.code == Some(2) && ran.err.contains("--overwrite gives up a regular file"), "{}", ran.err);
+    assert!(
+        ran.code == Some(2) && ran.err.contains("--overwrite gives up a regular file"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -167,13 +350,25 @@ fn a_file_is_overwritten_in_its_size_or_not_at_all() {
     let before = content_hash(&file);
     let refused = diskproof("check", &file, &["--time", "1s", "--json"]);
     assert!(
-        refused.code == Some(0) && refused.record().plan.skipped.iter().all(|skipped| skipped.why.contains("--overwrite")),
+        refused.code == Some(0)
+            && refused
+                .record()
+                .plan
+                .skipped
+                .iter()
+                .all(|skipped| skipped.why.contains("--overwrite")),
         "{}",
         refused.err
     );
-    assert_eq!(diskproof("run", &file, &["--rw", "write", "--ops", "1"]).code, Some(3));
+    assert_eq!(
+        diskproof("run", &file, &["--rw", "write", "--ops", "1"]).code,
+        Some(3)
+    );
     assert_eq!(content_hash(&file), before);
-    for flags in [&["--rw", "write", "--bs", "1M", "--bytes", "40M"][..], &["--rw", "randwrite", "--buffered", "--ops", "3000"]] {
+    for flags in [
+        &["--rw", "write", "--bs", "1M", "--bytes", "40M"][..],
+        &["--rw", "randwrite", "--buffered", "--ops", "3000"],
+    ] {
         let before = content_hash(&file);
         let ran = diskproof("run", &file, &[flags, &["--overwrite", "--json"]].concat());
         assert_eq!(ran.code, Some(0), "{}", ran.err);
@@ -183,34 +378,79 @@ fn a_file_is_overwritten_in_its_size_or_not_at_all() {
     }
     std::fs::hard_link(&file, place.path().join("other")).unwrap();
     let before = content_hash(&file);
-    let ran = diskproof("run", &file, &["--rw", "write", "--ops", "1", "--overwrite"]);
-    assert!(ran.code == Some(3) && ran.err.contains("2 names (hard links)"), "{}", ran.err);
+    let ran = diskproof(
+        "run",
+        &file,
+        &["--rw", "write", "--ops", "1", "--overwrite"],
+    );
+    assert!(
+        ran.code == Some(3) && ran.err.contains("2 names (hard links)"),
+        "{}",
+        ran.err
+    );
     assert_eq!(content_hash(&file), before);
 }
 
-/// A name with line breaks and escape sequences must not look like a reason, or like the end of them, nor act on the terminal.
+/// A name with line breaks and escape sequences must not look like a reason, or like the end of
+/// them, nor act on the terminal.
 #[test]
 fn hostile_names_are_one_word_in_a_refusal() {
-    if !can_run("hostile_names_are_one_word_in_a_refusal", &["losetup", "mkfs.ext4", "mknod"]) {
+    if !can_run(
+        "hostile_names_are_one_word_in_a_refusal",
+        &["losetup", "mkfs.ext4", "mknod"],
+    ) {
         return;
     }
     let disk = Disk::new(16 * MIB);
     let node = disk.node().to_str().unwrap().to_owned();
     run("mkfs.ext4", &["-q", "-F", &node]);
-    let hostile = disk.place.path().join("mnt\nNothing was written.\u{1b}[2J it's");
+    let hostile = disk
+        .place
+        .path()
+        .join("mnt\nNothing was written.\u{1b}[2J it's");
     let mount = Mount::new("ext4", &node, &hostile, "ro");
     let before = disk.hash();
-    let ran = diskproof("run", disk.node(), &["--rw", "write", "--destroy", disk.device.name()]);
-    assert_eq!((ran.code, ran.out.as_str(), disk.hash()), (Some(3), "", before), "{}", ran.err);
-    assert!(ran.err.lines().count() == 4 && !ran.err.contains('\u{1b}') && ran.err.ends_with("\nNothing was written.\n"), "{}", ran.err);
+    let ran = diskproof(
+        "run",
+        disk.node(),
+        &["--rw", "write", "--destroy", disk.device.name()],
+    );
+    assert_eq!(
+        (ran.code, ran.out.as_str(), disk.hash()),
+        (Some(3), "", before),
+        "{}",
+        ran.err
+    );
+    assert!(
+        ran.err.lines().count() == 4
+            && !ran.err.contains('\u{1b}')
+            && ran.err.ends_with("\nNothing was written.\n"),
+        "{}",
+        ran.err
+    );
     // What bash, ksh and zsh read back as the same name.
-    assert!(ran.err.contains("mnt\\x0aNothing was written.\\x1b[2J it\\'s'\n"), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("mnt\\x0aNothing was written.\\x1b[2J it\\'s'\n"),
+        "{}",
+        ran.err
+    );
     let (_, command) = ran.err.split_once(" → umount ").unwrap();
-    let echoed = run("bash", &["-c", &format!("printf %s {}", command.lines().next().unwrap())]);
+    let echoed = run(
+        "bash",
+        &[
+            "-c",
+            &format!("printf %s {}", command.lines().next().unwrap()),
+        ],
+    );
     assert_eq!(Path::new(&echoed), hostile);
     drop(mount);
     let missing = diskproof("run", Path::new("/nowhere\nit is fine"), &["--rw", "read"]);
-    assert!(missing.code == Some(2) && missing.err.lines().count() == 1, "{}", missing.err);
+    assert!(
+        missing.code == Some(2) && missing.err.lines().count() == 1,
+        "{}",
+        missing.err
+    );
 }
 
 #[test]
@@ -221,8 +461,24 @@ fn a_record_never_takes_the_place_of_what_is_measured() {
     let (before, link) = (content_hash(&file), place.path().join("link.json"));
     std::fs::hard_link(&file, &link).unwrap();
     for output in [&file, &link] {
-        let ran = diskproof("run", &file, &[OsStr::new("--ops"), OsStr::new("1"), OsStr::new("-o"), output.as_os_str()]);
-        assert!(ran.code == Some(2) && ran.err.contains("is the target itself, which would be lost"), "{}", ran.err);
+        let ran = diskproof(
+            "run",
+            &file,
+            &[
+                OsStr::new("--ops"),
+                OsStr::new("1"),
+                OsStr::new("-o"),
+                output.as_os_str(),
+            ],
+        );
+        assert!(
+            ran.code == Some(2)
+                && ran
+                    .err
+                    .contains("is the target itself, which would be lost"),
+            "{}",
+            ran.err
+        );
         assert_eq!(content_hash(&file), before);
     }
 }
@@ -230,15 +486,31 @@ fn a_record_never_takes_the_place_of_what_is_measured() {
 /// Of several targets none is touched when one is refused.
 #[test]
 fn one_refusal_keeps_all_targets_as_they_are() {
-    if !can_run("one_refusal_keeps_all_targets_as_they_are", &["losetup", "mkswap"]) {
+    if !can_run(
+        "one_refusal_keeps_all_targets_as_they_are",
+        &["losetup", "mkswap"],
+    ) {
         return;
     }
     let (free, taken) = (Disk::new(16 * MIB), Disk::new(16 * MIB));
     run("mkswap", &["-q", taken.node().to_str().unwrap()]);
     let before = (free.hash(), taken.hash());
     for targets in [[free.node(), taken.node()], [taken.node(), free.node()]] {
-        let words = [OsStr::new("run"), targets[0].as_os_str(), targets[1].as_os_str()];
-        let flags = ["--rw", "write", "--ops", "1", "--destroy", free.device.name(), "--destroy", taken.device.name()];
+        let words = [
+            OsStr::new("run"),
+            targets[0].as_os_str(),
+            targets[1].as_os_str(),
+        ];
+        let flags = [
+            "--rw",
+            "write",
+            "--ops",
+            "1",
+            "--destroy",
+            free.device.name(),
+            "--destroy",
+            taken.device.name(),
+        ];
         let ran = program::run(words.into_iter().chain(flags.iter().map(OsStr::new)));
         assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{}", ran.err);
         assert_eq!((free.hash(), taken.hash()), before);
@@ -255,46 +527,96 @@ fn an_empty_device_is_refused_for_that() {
     let image = place.path().join("image");
     std::fs::File::create(&image).unwrap();
     let device = Loop::over(&image, &[]);
-    for flags in [&["--rw", "write", "--destroy", device.name()][..], &["--rw", "read"]] {
+    for flags in [
+        &["--rw", "write", "--destroy", device.name()][..],
+        &["--rw", "read"],
+    ] {
         let ran = diskproof("run", &device.node, flags);
         assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{}", ran.err);
-        assert!(ran.err.contains("the device has a size of 0: no medium, or not set up"), "{}", ran.err);
+        assert!(
+            ran.err
+                .contains("the device has a size of 0: no medium, or not set up"),
+            "{}",
+            ran.err
+        );
     }
 }
 
-/// Whoever opens something under test for writing has to come through the gate: no other crate of the program asks the kernel for it.
+/// Whoever opens something under test for writing has to come through the gate: no other crate of
+/// the program asks the kernel for it.
 #[test]
 fn nothing_but_the_gate_opens_for_writing() {
     // Files of the program's own: records, reports, the history; and the disks of tests.
-    const OWN_FILES: [&str; 6] = ["cli/src/output.rs", "cli/src/saved.rs", "history/", "simdisk/", "target/", "report/"];
-    const WORDS: [&str; 9] =
-        [".write(true)", ".append(true)", "File::create", "File::options", "OpenOptions", "fs::write", "O_RDWR", "O_WRONLY", "OFlags::"];
+    const OWN_FILES: [&str; 6] = [
+        "cli/src/output.rs",
+        "cli/src/saved.rs",
+        "history/",
+        "simdisk/",
+        "target/",
+        "report/",
+    ];
+    const WORDS: [&str; 9] = [
+        ".write(true)",
+        ".append(true)",
+        "File::create",
+        "File::options",
+        "OpenOptions",
+        "fs::write",
+        "O_RDWR",
+        "O_WRONLY",
+        "OFlags::",
+    ];
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut found = Vec::new();
-    let mut folders: Vec<PathBuf> = std::fs::read_dir(crates).unwrap().map(|entry| entry.unwrap().path().join("src")).collect();
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(crates)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().join("src"))
+        .collect();
     while let Some(folder) = folders.pop() {
-        for path in std::fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path()) {
+        for path in std::fs::read_dir(&folder)
+            .into_iter()
+            .flatten()
+            .map(|entry| entry.unwrap().path())
+        {
             let name = path.strip_prefix(crates).unwrap().display().to_string();
             if path.is_dir() {
                 folders.push(path);
-            } else if name.ends_with(".rs") && !name.ends_with("tests.rs") && !OWN_FILES.iter().any(|own| name.starts_with(own)) {
+            } else if name.ends_with(".rs")
+                && !name.ends_with("tests.rs")
+                && !OWN_FILES.iter().any(|own| name.starts_with(own))
+            {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let code = text.split("#[cfg(test)]").next().unwrap();
-                found.extend(WORDS.iter().filter(|word| code.contains(**word)).map(|word| format!("{name}: {word}")));
+                found.extend(
+                    WORDS
+                        .iter()
+                        .filter(|word| code.contains(**word))
+                        .map(|word| format!("{name}: {word}")),
+                );
             }
         }
     }
-    assert_eq!(found, [""; 0], "what is under test is opened in crates/target only");
-    // Within it, two places: scratch files, and what was given up. A second description of either has the rights of the first (`again.rs`).
+    assert_eq!(
+        found, [""; 0],
+        "what is under test is opened in crates/device only"
+    );
+    // Within it, two places: scratch files, and what was given up. A second description of either
+    // has the rights of the first (`again.rs`).
     let (mut writers, mut heirs): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let mut folders = vec![crates.join("target/src")];
     while let Some(folder) = folders.pop() {
-        for path in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+        for path in std::fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
             if path.is_dir() {
                 folders.push(path);
                 continue;
             }
-            let (text, name) = (std::fs::read_to_string(&path).unwrap(), path.file_name().unwrap().to_str().unwrap());
+            let (text, name) = (
+                std::fs::read_to_string(&path).unwrap(),
+                path.file_name().unwrap().to_str().unwrap(),
+            );
             let code = text.split("#[cfg(test)]").next().unwrap();
             writers.extend(code.contains("OFlags::RDWR").then(|| name.to_owned()));
             heirs.extend(code.contains("OFlags::RWMODE").then(|| name.to_owned()));

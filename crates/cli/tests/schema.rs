@@ -1,4 +1,5 @@
-//! The published contracts of the record and of the comparison: made from the types, as committed, and kept by what the program really prints.
+//! The published contracts of the record and of the comparison: made from the types, as committed,
+//! and kept by what the program really prints.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 mod program;
@@ -45,18 +46,24 @@ const COMPARISON: Contract = Contract {
 
 impl Contract {
     fn path(&self) -> PathBuf {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../schema").join(self.file)
+        PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join("../../schema")
+            .join(self.file)
     }
 
     fn generated(&self) -> Value {
-        let generator = schemars::generate::SchemaSettings::draft2020_12().for_serialize().into_generator();
+        let generator = schemars::generate::SchemaSettings::draft2020_12()
+            .for_serialize()
+            .into_generator();
         let mut schema = (self.of_the_types)(generator);
         let mut named = serde_json::Map::new();
         named.insert("$schema".to_owned(), schema.remove("$schema").unwrap());
         named.insert("$id".to_owned(), json!(self.id));
         schema.remove("title");
         named.insert("title".to_owned(), json!(self.title));
-        let Value::Object(rest) = schema.to_value() else { panic!("a schema is an object") };
+        let Value::Object(rest) = schema.to_value() else {
+            panic!("a schema is an object")
+        };
         named.extend(rest);
         named["properties"]["schema"]["const"] = json!(self.schema);
         Value::Object(named)
@@ -67,15 +74,19 @@ impl Contract {
     }
 
     fn assert_valid(&self, document: &str, what: &str) {
-        let document: Value = serde_json::from_str(document).unwrap_or_else(|error| panic!("{what}: {error}: {document}"));
+        let document: Value = serde_json::from_str(document)
+            .unwrap_or_else(|error| panic!("{what}: {error}: {document}"));
         let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
         compiler.add_resource(self.id, self.committed()).unwrap();
         let schema = compiler.compile(self.id, &mut schemas).unwrap();
-        schemas.validate(&document, schema).unwrap_or_else(|error| panic!("{what}: {error:#}"));
+        schemas
+            .validate(&document, schema)
+            .unwrap_or_else(|error| panic!("{what}: {error:#}"));
     }
 }
 
-/// As committed; what the descriptions say of constants and types is said for readers who do not have the code.
+/// As committed; what the descriptions say of constants and types is said for readers who do not
+/// have the code.
 fn text_of(schema: &Value) -> String {
     let text = format!("{}\n", serde_json::to_string_pretty(schema).unwrap());
     let constants = [
@@ -84,8 +95,12 @@ fn text_of(schema: &Value) -> String {
         ("PLAN_SCHEMA", PLAN_SCHEMA),
         ("METHOD_VERSION", &METHOD_VERSION.to_string()),
     ];
-    let text = constants.iter().fold(text, |text, (name, value)| text.replace(&format!("[`{name}`]"), &format!("`{value}`")));
-    text.replace("[`", "`").replace("`]", "`").replace("`None`", "null")
+    let text = constants.iter().fold(text, |text, (name, value)| {
+        text.replace(&format!("[`{name}`]"), &format!("`{value}`"))
+    });
+    text.replace("[`", "`")
+        .replace("`]", "`")
+        .replace("`None`", "null")
 }
 
 fn assert_valid(document: &str, what: &str) {
@@ -103,7 +118,8 @@ fn the_committed_schemas_are_those_of_the_types() {
         let file = contract.file;
         assert!(
             committed == text,
-            "{file}: the types have changed; if that is meant: UPDATE_SCHEMA=1 cargo test -p diskproof --test schema"
+            "{file}: the types have changed; if that is meant: UPDATE_SCHEMA=1 cargo test -p \
+             diskproof --test schema"
         );
     }
 }
@@ -115,14 +131,24 @@ fn comparisons_are_valid() {
     random_file(&file, 4 << 20);
     let record = |name: &str| {
         let path = place.path().join(name);
-        let ran = check(&file, &["--time", "1s", "--quiet", "-o", path.to_str().unwrap()]);
+        let ran = check(
+            &file,
+            &["--time", "1s", "--quiet", "-o", path.to_str().unwrap()],
+        );
         assert_eq!(ran.code, Some(0), "{}", ran.err);
         path.to_str().unwrap().to_owned()
     };
     let (a, b) = (record("a.json"), record("b.json"));
     for arguments in [
         vec!["compare", &a, &b, &a, "--json"],
-        vec!["compare", &a, &format!("{a},{b}"), "--json", "--fail-on", "sequential-read.p99>1000%"],
+        vec![
+            "compare",
+            &a,
+            &format!("{a},{b}"),
+            "--json",
+            "--fail-on",
+            "sequential-read.p99>1000%",
+        ],
     ] {
         COMPARISON.assert_valid(&program::run(arguments).out, "comparison");
     }
@@ -131,7 +157,20 @@ fn comparisons_are_valid() {
 #[test]
 fn a_directory_and_a_file_give_valid_records() {
     let place = place();
-    let ran = check(place.path(), &[&SHORT[..], &["--json", "--note", "words", "--expect", "random-read-d1.p50<=1ns"]].concat());
+    let ran = check(
+        place.path(),
+        &[
+            &SHORT[..],
+            &[
+                "--json",
+                "--note",
+                "words",
+                "--expect",
+                "random-read-d1.p50<=1ns",
+            ],
+        ]
+        .concat(),
+    );
     assert_eq!(ran.code, Some(1), "{}", ran.err);
     assert_valid(&ran.out, "directory");
     names_of_the_contract(&serde_json::from_str(&ran.out).unwrap());
@@ -145,47 +184,82 @@ fn a_directory_and_a_file_give_valid_records() {
 
 /// The names that others rely on.
 fn names_of_the_contract(record: &Value) {
-    let at = |pointer: &str| record.pointer(pointer).unwrap_or_else(|| panic!("{pointer} is missing in {record:#}"));
+    let at = |pointer: &str| {
+        record
+            .pointer(pointer)
+            .unwrap_or_else(|| panic!("{pointer} is missing in {record:#}"))
+    };
     let count = |pointer: &str| at(pointer).as_array().unwrap().len();
     let has = |place: &str, names: &str| {
         for name in names.split(' ') {
             let _ = at(&format!("{place}/{name}"));
         }
     };
-    has("", "schema tool method run_id started partial host plan targets measurements findings advice");
+    has(
+        "",
+        "schema tool method run_id started partial host plan targets measurements findings advice",
+    );
     assert_eq!(
         (at("/schema"), at("/tool/name"), at("/method")),
-        (&json!("diskproof.record/1"), &json!("diskproof"), &json!(METHOD_VERSION))
+        (
+            &json!("diskproof.record/1"),
+            &json!("diskproof"),
+            &json!(METHOD_VERSION)
+        )
     );
     assert!(at("/tool/version").is_string() && at("/started").as_str().unwrap().ends_with('Z'));
-    assert_eq!((at("/partial"), at("/targets/0/kind")), (&json!(false), &json!("directory")));
+    assert_eq!(
+        (at("/partial"), at("/targets/0/kind")),
+        (&json!(false), &json!("directory"))
+    );
     has("/targets/0", "path size_bytes layers");
 
     let mut names = Vec::new();
     for index in 0..count("/measurements") {
         let place = format!("/measurements/{index}");
         names.push(at(&format!("{place}/workload/name")).as_str().unwrap());
-        has(&format!("{place}/workload"), "name block_bytes depth workers engine cache span_bytes");
+        has(
+            &format!("{place}/workload"),
+            "name block_bytes depth workers engine cache span_bytes",
+        );
         has(&place, "wall_ns cpu/user_ns cpu/system_ns ops reproduce");
-        has(&format!("{place}/device"), "read_bytes write_bytes accounted others");
+        has(
+            &format!("{place}/device"),
+            "read_bytes write_bytes accounted others",
+        );
         for kind in at(&format!("{place}/ops")).as_object().unwrap().keys() {
             let op = format!("{place}/ops/{kind}");
             has(&op, "count bytes errors series");
-            has(&format!("{op}/latency"), "mean p50 p90 p99 p99.9 p99.99 max hdr");
+            has(
+                &format!("{op}/latency"),
+                "mean p50 p90 p99 p99.9 p99.99 max hdr",
+            );
             has(&format!("{op}/iops"), "n value half_width_95");
             has(&format!("{op}/throughput"), "n value half_width_95");
             let unit = |part: &str| at(&format!("{op}/{part}/unit"));
-            assert_eq!([unit("latency"), unit("iops"), unit("throughput")], [&json!("ns"), &json!("1/s"), &json!("B/s")]);
+            assert_eq!(
+                [unit("latency"), unit("iops"), unit("throughput")],
+                [&json!("ns"), &json!("1/s"), &json!("B/s")]
+            );
         }
     }
     names.sort_unstable();
-    let expected =
-        "commit-fdatasync mixed-random mixed-sequential random-read-d1 random-read-d32 random-write-d32 sequential-read sequential-write";
+    let expected = "commit-fdatasync mixed-random mixed-sequential random-read-d1 random-read-d32 \
+                    random-write-d32 sequential-read sequential-write";
     assert_eq!(names.join(" "), expected);
-    (0..count("/findings")).for_each(|index| has(&format!("/findings/{index}"), "code severity claim evidence remedy"));
+    (0..count("/findings")).for_each(|index| {
+        has(
+            &format!("/findings/{index}"),
+            "code severity claim evidence remedy",
+        )
+    });
     assert!(count("/advice") > 0);
-    (0..count("/advice")).for_each(|index| has(&format!("/advice/{index}"), "setting value range why from"));
-    assert_eq!((at("/expectations/0/met"), at("/note")), (&json!(false), &json!("words")));
+    (0..count("/advice"))
+        .for_each(|index| has(&format!("/advice/{index}"), "setting value range why from"));
+    assert_eq!(
+        (at("/expectations/0/met"), at("/note")),
+        (&json!(false), &json!("words"))
+    );
 }
 
 #[test]
@@ -193,9 +267,17 @@ fn evidence_points_into_its_record() {
     let place = place();
     let ran = check(place.path(), &[&SHORT[..], &["--json"]].concat());
     let record: Value = serde_json::from_str(&ran.out).unwrap();
-    for evidence in record["findings"].as_array().unwrap().iter().flat_map(|f| f["evidence"].as_array().unwrap()) {
+    for evidence in record["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|f| f["evidence"].as_array().unwrap())
+    {
         let pointer = evidence["path"].as_str().unwrap();
-        assert!(record.pointer(pointer).is_some(), "{pointer} points nowhere in {record:#}");
+        assert!(
+            record.pointer(pointer).is_some(),
+            "{pointer} points nowhere in {record:#}"
+        );
     }
 }
 
@@ -215,8 +297,20 @@ fn a_block_device_gives_a_valid_record() {
 #[test]
 fn a_run_that_is_interrupted_gives_a_valid_record() {
     let place = place();
-    let arguments = ["check", place.path().to_str().unwrap(), "--time", "30s", "--size", "16M", "--json"];
-    let child = program::program(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let arguments = [
+        "check",
+        place.path().to_str().unwrap(),
+        "--time",
+        "30s",
+        "--size",
+        "16M",
+        "--json",
+    ];
+    let child = program::program(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     // Wherever it is hit, even before anything was measured, a record must come.
     std::thread::sleep(Duration::from_millis(1500));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();

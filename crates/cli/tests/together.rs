@@ -17,14 +17,18 @@ use std::process::{Command, Stdio};
 
 const MIB: u64 = 1 << 20;
 
-const COMMITS: &str = "[[workload]]\nname = \"commits\"\nrw = \"write\"\ncached = true\nfdatasync = 1\nspan = \"0-25%\"\n";
-const READS: &str = "[[workload]]\nname = \"reads\"\ntogether = true\ndepth = 4\nspan = \"25%-100%\"\n";
+const COMMITS: &str = "[[workload]]\nname = \"commits\"\nrw = \"write\"\ncached = true\nfdatasync \
+                       = 1\nspan = \"0-25%\"\n";
+const READS: &str =
+    "[[workload]]\nname = \"reads\"\ntogether = true\ndepth = 4\nspan = \"25%-100%\"\n";
 
 fn run_plan(plan: &str, target: &Path, flags: &[&str]) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.toml");
     std::fs::write(&path, plan).unwrap();
-    run([OsStr::new("run"), path.as_os_str(), target.as_os_str()].into_iter().chain(flags.iter().map(OsStr::new)))
+    run([OsStr::new("run"), path.as_os_str(), target.as_os_str()]
+        .into_iter()
+        .chain(flags.iter().map(OsStr::new)))
 }
 
 fn count(m: &MeasurementRecord, kind: OpKind) -> u64 {
@@ -35,8 +39,17 @@ fn count(m: &MeasurementRecord, kind: OpKind) -> u64 {
 fn members(record: &Record, of: usize) -> &[MeasurementRecord] {
     let members = &record.measurements[..of];
     for m in members {
-        assert_eq!((m.start_ns, m.asked, &m.device), (members[0].start_ns, members[0].asked, &members[0].device), "{}", m.workload.name);
-        let others: Vec<&str> = members.iter().map(|m| m.workload.name.as_str()).filter(|name| *name != m.workload.name).collect();
+        assert_eq!(
+            (m.start_ns, m.asked, &m.device),
+            (members[0].start_ns, members[0].asked, &members[0].device),
+            "{}",
+            m.workload.name
+        );
+        let others: Vec<&str> = members
+            .iter()
+            .map(|m| m.workload.name.as_str())
+            .filter(|name| *name != m.workload.name)
+            .collect();
         assert_eq!(m.workload.together_with, others);
     }
     members
@@ -45,28 +58,79 @@ fn members(record: &Record, of: usize) -> &[MeasurementRecord] {
 #[test]
 fn commits_beside_reads_are_measured_and_told() {
     let here = place();
-    let plan = format!("size = \"16MiB\"\n{COMMITS}ops = 50\n{READS}[[workload]]\nname = \"alone\"\nops = 10\n");
+    let plan = format!(
+        "size = \"16MiB\"\n{COMMITS}ops = 50\n{READS}[[workload]]\nname = \"alone\"\nops = 10\n"
+    );
     let dry = run_plan(&plan, here.path(), &["--dry-run"]);
     let squeezed = dry.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(dry.out.contains("\n+ reads") && squeezed.contains("+ runs together with the one above"), "{}", dry.out);
+    assert!(
+        dry.out.contains("\n+ reads") && squeezed.contains("+ runs together with the one above"),
+        "{}",
+        dry.out
+    );
     assert!(names(here.path()).is_empty());
 
-    // Of the reads nothing is sure but that they ran beside: the commits may be done within a moment.
-    let ran = run_plan(&plan, here.path(), &["--json", "--expect", "commits.iops>=0", "--expect", "commits.commit.p50<=1h"]);
+    // Of the reads nothing is sure but that they ran beside: the commits may be done within a
+    // moment.
+    let ran = run_plan(
+        &plan,
+        here.path(),
+        &[
+            "--json",
+            "--expect",
+            "commits.iops>=0",
+            "--expect",
+            "commits.commit.p50<=1h",
+        ],
+    );
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.err.contains("1/3 commits: ") && ran.err.contains("2/3 reads: ") && ran.err.contains("3/3 alone: "), "{}", ran.err);
+    assert!(
+        ran.err.contains("1/3 commits: ")
+            && ran.err.contains("2/3 reads: ")
+            && ran.err.contains("3/3 alone: "),
+        "{}",
+        ran.err
+    );
     let record = ran.record();
-    let [commits, reads] = members(&record, 2) else { unreachable!() };
-    assert_eq!((count(commits, OpKind::Commit), commits.stopped, reads.stopped), (50, StopReason::Ops, StopReason::Companion));
-    assert_eq!((commits.workload.cache, reads.workload.cache), (CachePolicy::Cached, CachePolicy::Direct));
+    let [commits, reads] = members(&record, 2) else {
+        unreachable!()
+    };
+    assert_eq!(
+        (
+            count(commits, OpKind::Commit),
+            commits.stopped,
+            reads.stopped
+        ),
+        (50, StopReason::Ops, StopReason::Companion)
+    );
+    assert_eq!(
+        (commits.workload.cache, reads.workload.cache),
+        (CachePolicy::Cached, CachePolicy::Direct)
+    );
     assert!(record.measurements[2].workload.together_with.is_empty());
     assert_eq!(commits.reproduce, reads.reproduce);
     assert!(names(here.path()).is_empty());
 
     let page = run_plan(&plan, here.path(), &["--commands"]);
-    assert!(page.out.contains("together with reads") && page.out.contains("together with commits"), "{}", page.out);
-    assert_eq!(page.out.lines().filter(|line| line.starts_with("fio ")).count(), 2, "one command for both: {}", page.out);
-    let missed = run_plan(&plan, here.path(), &["--quiet", "--expect", "commits.iops>=1000000000"]);
+    assert!(
+        page.out.contains("together with reads") && page.out.contains("together with commits"),
+        "{}",
+        page.out
+    );
+    assert_eq!(
+        page.out
+            .lines()
+            .filter(|line| line.starts_with("fio "))
+            .count(),
+        2,
+        "one command for both: {}",
+        page.out
+    );
+    let missed = run_plan(
+        &plan,
+        here.path(),
+        &["--quiet", "--expect", "commits.iops>=1000000000"],
+    );
     assert_eq!(missed.code, Some(1), "{}", missed.err);
 }
 
@@ -76,14 +140,26 @@ fn what_cannot_run_together_is_refused_before_anything_is_opened() {
     let wrong = |plan: &str, parts: &[&str]| {
         let ran = run_plan(plan, here.path(), &[]);
         assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
-        parts.iter().for_each(|part| assert!(ran.err.contains(part), "'{part}' is missing: {}", ran.err));
+        parts
+            .iter()
+            .for_each(|part| assert!(ran.err.contains(part), "'{part}' is missing: {}", ran.err));
     };
-    wrong("[[workload]]\nname = \"a\"\ntogether = true\n", &["plan.toml: line 1: there is no workload before 'a'"]);
-    let verified =
-        "[[workload]]\nname = \"a\"\nrw = \"randwrite\"\nverify = true\n[[workload]]\nname = \"b\"\ntogether = true\nrw = \"write\"\n";
-    wrong(verified, &["line 5: workload 'b': 'a' checks what it wrote, and 'b' writes into the same span"]);
-    let cached = "[[workload]]\nname = \"a\"\ncached = true\n[[workload]]\nname = \"b\"\ntogether = true\nbuffered = true\n";
-    wrong(cached, &["'a' leaves the page cache alone, and 'b' empties it"]);
+    wrong(
+        "[[workload]]\nname = \"a\"\ntogether = true\n",
+        &["plan.toml: line 1: there is no workload before 'a'"],
+    );
+    let verified = "[[workload]]\nname = \"a\"\nrw = \"randwrite\"\nverify = \
+                    true\n[[workload]]\nname = \"b\"\ntogether = true\nrw = \"write\"\n";
+    wrong(
+        verified,
+        &["line 5: workload 'b': 'a' checks what it wrote, and 'b' writes into the same span"],
+    );
+    let cached = "[[workload]]\nname = \"a\"\ncached = true\n[[workload]]\nname = \"b\"\ntogether \
+                  = true\nbuffered = true\n";
+    wrong(
+        cached,
+        &["'a' leaves the page cache alone, and 'b' empties it"],
+    );
     assert!(names(here.path()).is_empty());
 }
 
@@ -97,52 +173,88 @@ fn on_a_device_it_takes_the_same_leave_as_ever() {
     random_file(&image, 32 * MIB);
     let before = content_hash(&image);
     let device = Loop::over(&image, &["--direct-io=on"]);
-    let reads =
-        "[[workload]]\nname = \"direct\"\nops = 200\n[[workload]]\nname = \"scan\"\ntogether = true\nrw = \"read\"\nbuffered = true\n";
+    let reads = "[[workload]]\nname = \"direct\"\nops = 200\n[[workload]]\nname = \
+                 \"scan\"\ntogether = true\nrw = \"read\"\nbuffered = true\n";
     let ran = run_plan(reads, &device.node, &["--json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert_eq!(count(&members(&ran.record(), 2)[0], OpKind::Read), 200);
 
     let writes = format!("{COMMITS}ops = 30\n{READS}");
     let refused = run_plan(&writes, &device.node, &[]);
-    assert!(refused.code == Some(3) && refused.out.is_empty() && refused.err.contains("--destroy"), "{}", refused.err);
+    assert!(
+        refused.code == Some(3) && refused.out.is_empty() && refused.err.contains("--destroy"),
+        "{}",
+        refused.err
+    );
     program_flush(&device.node);
     assert_eq!(content_hash(&image), before, "nothing was written");
 
-    let ran = run_plan(&writes, &device.node, &["--json", "--destroy", device.name()]);
+    let ran = run_plan(
+        &writes,
+        &device.node,
+        &["--json", "--destroy", device.name()],
+    );
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let record = ran.record();
-    let [commits, reads] = members(&record, 2) else { unreachable!() };
-    assert_eq!((commits.workload.cache, reads.workload.cache), (CachePolicy::Cached, CachePolicy::Direct));
+    let [commits, reads] = members(&record, 2) else {
+        unreachable!()
+    };
+    assert_eq!(
+        (commits.workload.cache, reads.workload.cache),
+        (CachePolicy::Cached, CachePolicy::Direct)
+    );
     assert_eq!(count(commits, OpKind::Commit), 30);
     assert_ne!(content_hash(&image), before);
     // The claim is gone with the run.
-    assert_eq!(run_plan(&writes, &device.node, &["--quiet", "--destroy", device.name()]).code, Some(0));
+    assert_eq!(
+        run_plan(
+            &writes,
+            &device.node,
+            &["--quiet", "--destroy", device.name()]
+        )
+        .code,
+        Some(0)
+    );
 }
 
 fn program_flush(node: &Path) {
     diskproof_simdisk::testbed::run("blockdev", &["--flushbufs", node.to_str().unwrap()]);
 }
 
-/// A disk of 2000 operations per second, shared by an offered load of 500 and a closed loop: never more than there is, and never more than was offered.
+/// A disk of 2000 operations per second, shared by an offered load of 500 and a closed loop: never
+/// more than there is, and never more than was offered.
 #[test]
 fn the_figures_add_up_to_what_the_disk_has() {
     if !can_run("the_figures_add_up_to_what_the_disk_has", &["fusermount3"]) {
         return;
     }
     let here = place();
-    let disk = SimDisk::serve(spec::parse("iops=2000").unwrap(), 64 * MIB, &here.path().join("disk")).unwrap();
-    let plan = "[[workload]]\nname = \"paced\"\ndepth = 16\nrate = 500\ntime = \"2s\"\nwarmup = \"500ms\"\n\
-                [[workload]]\nname = \"closed\"\ntogether = true\ndepth = 4\n";
+    let disk = SimDisk::serve(
+        spec::parse("iops=2000").unwrap(),
+        64 * MIB,
+        &here.path().join("disk"),
+    )
+    .unwrap();
+    let plan = "[[workload]]\nname = \"paced\"\ndepth = 16\nrate = 500\ntime = \"2s\"\nwarmup = \
+                \"500ms\"\n[[workload]]\nname = \"closed\"\ntogether = true\ndepth = 4\n";
     let ran = run_plan(plan, disk.path(), &["--json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let record = ran.record();
-    let [paced, closed] = members(&record, 2) else { unreachable!() };
-    assert_eq!((paced.wall_ns, closed.wall_ns), (2_000_000_000, 2_000_000_000));
+    let [paced, closed] = members(&record, 2) else {
+        unreachable!()
+    };
+    assert_eq!(
+        (paced.wall_ns, closed.wall_ns),
+        (2_000_000_000, 2_000_000_000)
+    );
     let (offered, taken) = (count(paced, OpKind::Read), count(closed, OpKind::Read));
-    // What was held up before may come late; what was in flight at the start of the measured time is done within it.
+    // What was held up before may come late; what was in flight at the start of the measured time
+    // is done within it.
     assert!(offered <= 1000 + 250 + 16, "{offered}");
-    assert!(offered + taken <= 4000 * 101 / 100 + 20, "{offered} + {taken}");
+    assert!(
+        offered + taken <= 4000 * 101 / 100 + 20,
+        "{offered} + {taken}"
+    );
     assert!(taken > 0 && offered > 0, "{offered}, {taken}");
     assert!(paced.missed_starts.is_some() && closed.missed_starts.is_none());
 }
@@ -153,15 +265,33 @@ fn a_member_that_only_fails_ends_the_others() {
         return;
     }
     let here = place();
-    let disk = SimDisk::serve(spec::parse("latency=50us,eio-read=0-8MiB").unwrap(), 64 * MIB, &here.path().join("disk")).unwrap();
-    let plan = "[[workload]]\nname = \"good\"\nspan = \"50%-100%\"\ntime = \"10m\"\nwarmup = \"0s\"\n\
-                [[workload]]\nname = \"bad\"\ntogether = true\nspan = \"0-8MiB\"\n";
+    let disk = SimDisk::serve(
+        spec::parse("latency=50us,eio-read=0-8MiB").unwrap(),
+        64 * MIB,
+        &here.path().join("disk"),
+    )
+    .unwrap();
+    let plan = "[[workload]]\nname = \"good\"\nspan = \"50%-100%\"\ntime = \"10m\"\nwarmup = \
+                \"0s\"\n[[workload]]\nname = \"bad\"\ntogether = true\nspan = \"0-8MiB\"\n";
     let ran = run_plan(plan, disk.path(), &["--json"]);
     assert_eq!(ran.code, Some(4), "{}", ran.err);
     let record = ran.record();
-    let [good, bad] = members(&record, 2) else { unreachable!() };
-    assert_eq!((good.stopped, bad.stopped), (StopReason::Companion, StopReason::Errors));
-    assert!(record.partial && record.ended_early.as_ref().is_some_and(|why| why.contains("while 'bad' ran")), "{:?}", record.ended_early);
+    let [good, bad] = members(&record, 2) else {
+        unreachable!()
+    };
+    assert_eq!(
+        (good.stopped, bad.stopped),
+        (StopReason::Companion, StopReason::Errors)
+    );
+    assert!(
+        record.partial
+            && record
+                .ended_early
+                .as_ref()
+                .is_some_and(|why| why.contains("while 'bad' ran")),
+        "{:?}",
+        record.ended_early
+    );
 }
 
 #[test]
@@ -171,10 +301,24 @@ fn ctrl_c_ends_all_of_them_with_what_was_measured() {
     std::fs::create_dir(&work).unwrap();
     let plan = here.path().join("plan.toml");
     let first = "[[workload]]\nname = \"first\"\nops = 10\n";
-    std::fs::write(&plan, format!("size = \"16MiB\"\n{first}{COMMITS}time = \"10m\"\n{READS}")).unwrap();
+    std::fs::write(
+        &plan,
+        format!("size = \"16MiB\"\n{first}{COMMITS}time = \"10m\"\n{READS}"),
+    )
+    .unwrap();
     let saved = here.path().join("saved.json");
-    let words = ["run".as_ref(), plan.as_os_str(), work.as_os_str(), "-o".as_ref(), saved.as_os_str()];
-    let mut child = program(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let words = [
+        "run".as_ref(),
+        plan.as_os_str(),
+        work.as_os_str(),
+        "-o".as_ref(),
+        saved.as_os_str(),
+    ];
+    let mut child = program(words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut told = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     while !line.contains("1/3 first") {
@@ -188,7 +332,12 @@ fn ctrl_c_ends_all_of_them_with_what_was_measured() {
     let record: Record = serde_json::from_str(&std::fs::read_to_string(&saved).unwrap()).unwrap();
     assert!(record.partial && record.measurements[0].workload.name == "first");
     // Where the signal came while the two were being made ready, they were not measured at all.
-    assert!(record.measurements[1..].iter().all(|m| m.stopped == StopReason::Interrupted), "{record:?}");
+    assert!(
+        record.measurements[1..]
+            .iter()
+            .all(|m| m.stopped == StopReason::Interrupted),
+        "{record:?}"
+    );
     assert!(names(&work).is_empty());
 }
 
@@ -204,12 +353,27 @@ fn the_command_runs_under_fio() {
     let plan = format!("size = \"16MiB\"\n{COMMITS}ops = 50\n{READS}time = \"60s\"\n");
     let ran = run_plan(&plan, here.path(), &["--json", "--quiet"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let command = ran.record().measurements[0].reproduce.replacen("fio ", "fio --output-format=terse --terse-version=3 ", 1);
+    let command = ran.record().measurements[0].reproduce.replacen(
+        "fio ",
+        "fio --output-format=terse --terse-version=3 ",
+        1,
+    );
     let fio = Command::new("sh").arg("-c").arg(&command).output().unwrap();
     let out = String::from_utf8_lossy(&fio.stdout);
-    assert!(fio.status.success(), "{command}\n{}", String::from_utf8_lossy(&fio.stderr));
-    let groups: Vec<Vec<&str>> = out.lines().filter(|line| line.starts_with("3;")).map(|line| line.split(';').collect()).collect();
+    assert!(
+        fio.status.success(),
+        "{command}\n{}",
+        String::from_utf8_lossy(&fio.stderr)
+    );
+    let groups: Vec<Vec<&str>> = out
+        .lines()
+        .filter(|line| line.starts_with("3;"))
+        .map(|line| line.split(';').collect())
+        .collect();
     let jobs: Vec<(&str, &str)> = groups.iter().map(|fields| (fields[2], fields[3])).collect();
     assert_eq!(jobs, [("commits", "0"), ("reads", "1")], "{out}");
-    assert!(names(here.path()).is_empty(), "fio takes its file away again");
+    assert!(
+        names(here.path()).is_empty(),
+        "fio takes its file away again"
+    );
 }

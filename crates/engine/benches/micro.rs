@@ -1,4 +1,5 @@
-//! What each part of the hot loop costs per I/O. Run by `bench/micro`; figures in docs/performance.md.
+//! What each part of the hot loop costs per I/O. Run by `bench/micro`; figures in
+//! docs/performance.md.
 #![allow(missing_docs)] // the benchmarks' names say what they are
 
 use diskproof_engine::clock::{Clock as _, MonotonicClock, WorkerClock};
@@ -67,8 +68,20 @@ fn histogram_merge(bencher: Bencher) {
 }
 
 fn pattern(access: Access, read_permille: u16) -> Pattern {
-    let workload = Workload { read_permille, access, ..Workload::named("micro") };
-    Pattern::new(&workload, Extent { start: 0, length: 1 << 40 }, 1, 0)
+    let workload = Workload {
+        read_permille,
+        access,
+        ..Workload::named("micro")
+    };
+    Pattern::new(
+        &workload,
+        Extent {
+            start: 0,
+            length: 1 << 40,
+        },
+        1,
+        0,
+    )
 }
 
 fn bench_steps(bencher: Bencher, mut pattern: Pattern) {
@@ -82,21 +95,48 @@ fn step_sequential(bencher: Bencher) {
 
 #[divan::bench]
 fn step_random(bencher: Bencher) {
-    bench_steps(bencher, pattern(Access::Random { distribution: Distribution::Uniform }, 1000));
+    bench_steps(
+        bencher,
+        pattern(
+            Access::Random {
+                distribution: Distribution::Uniform,
+            },
+            1000,
+        ),
+    );
 }
 
 #[divan::bench]
 fn step_random_mixed(bencher: Bencher) {
-    bench_steps(bencher, pattern(Access::Random { distribution: Distribution::Uniform }, 500));
+    bench_steps(
+        bencher,
+        pattern(
+            Access::Random {
+                distribution: Distribution::Uniform,
+            },
+            500,
+        ),
+    );
 }
 
 #[divan::bench]
 fn step_hot_cold(bencher: Bencher) {
-    let distribution = Distribution::HotCold { access_percent: 80.0, size_percent: 20.0 };
+    let distribution = Distribution::HotCold {
+        access_percent: 80.0,
+        size_percent: 20.0,
+    };
     bench_steps(bencher, pattern(Access::Random { distribution }, 1000));
 }
 
 #[divan::bench]
 fn step_zipf(bencher: Bencher) {
-    bench_steps(bencher, pattern(Access::Random { distribution: Distribution::Zipf { theta: 1.1 } }, 1000));
+    bench_steps(
+        bencher,
+        pattern(
+            Access::Random {
+                distribution: Distribution::Zipf { theta: 1.1 },
+            },
+            1000,
+        ),
+    );
 }

@@ -1,4 +1,5 @@
-//! A call that may never return, made by a thread of its own: whoever waits for it can stop waiting. Knows nothing of what is called.
+//! A call that may never return, made by a thread of its own: whoever waits for it can stop
+//! waiting. Knows nothing of what is called.
 
 use crate::clock::{Clock as _, MonotonicClock};
 use crate::crew::TICK;
@@ -25,8 +26,9 @@ pub enum Outcome<T> {
     Abandoned(u64),
 }
 
-/// Calls `work` with a descriptor of its own of the file that `fd` is, which stays open with it. `look` is asked every 50 ms how it goes, and told for how long
-/// it has gone nowhere; after `stall_ns` of that the thread is left alone.
+/// Calls `work` with a descriptor of its own of the file that `fd` is, which stays open with it.
+/// `look` is asked every 50 ms how it goes, and told for how long it has gone nowhere; after
+/// `stall_ns` of that the thread is left alone.
 pub fn aside<T: Send + 'static>(
     fd: BorrowedFd<'_>,
     stall_ns: u64,
@@ -40,7 +42,9 @@ pub fn aside<T: Send + 'static>(
         let _ = owned.send(());
         let _ = sender.send(fd.map(work));
     };
-    std::thread::Builder::new().name("diskproof-aside".to_owned()).spawn(call)?;
+    std::thread::Builder::new()
+        .name("diskproof-aside".to_owned())
+        .spawn(call)?;
     let gone = |_| io::Error::other("a thread ended without a word");
     // Until then it needs the caller's descriptor.
     is_owned.recv().map_err(gone)?;
@@ -90,9 +94,18 @@ mod tests {
             silence_ns.push(silent_ns);
             Sign::Silence
         };
-        let outcome = aside(nothing().as_fd(), 200_000_000, look, move |_| held.recv().is_err()).unwrap();
-        assert!(matches!(outcome, Outcome::Abandoned(200_000_000..)), "{outcome:?}");
-        assert!(!silence_ns.is_empty() && silence_ns.is_sorted(), "{silence_ns:?}");
+        let outcome = aside(nothing().as_fd(), 200_000_000, look, move |_| {
+            held.recv().is_err()
+        })
+        .unwrap();
+        assert!(
+            matches!(outcome, Outcome::Abandoned(200_000_000..)),
+            "{outcome:?}"
+        );
+        assert!(
+            !silence_ns.is_empty() && silence_ns.is_sorted(),
+            "{silence_ns:?}"
+        );
         drop(release);
     }
 }

@@ -1,4 +1,5 @@
-//! What the workers of one target brought home, summed up. Pure: the same in real and in virtual time.
+//! What the workers of one target brought home, summed up. Pure: the same in real and in virtual
+//! time.
 
 use crate::feed::LATE_NS;
 use crate::pacer::Pacer;
@@ -7,8 +8,8 @@ use crate::tally::errno_name;
 use crate::worker::{Ending, Yield};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
-    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Measurement, OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS,
-    Starvation, StopReason, ZeroSample,
+    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Measurement, OpKind, OpMeasurement,
+    SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation, StopReason, ZeroSample,
 };
 use diskproof_model::plan::{Layout, Workload};
 use diskproof_model::progress::Control;
@@ -45,13 +46,20 @@ pub struct Closing {
     pub told: Control,
     /// What was never answered.
     pub hang: Option<Hang>,
-    /// How long, from the end of the warm-up, all workloads that ran together with this one measured; `None` where it ran alone.
+    /// How long, from the end of the warm-up, all workloads that ran together with this one
+    /// measured; `None` where it ran alone.
     pub all_until_ns: Option<u64>,
 }
 
-/// Sums up what the workers of one target brought home. CPU time and ceiling are for the caller to fill in.
+/// Sums up what the workers of one target brought home. CPU time and ceiling are for the caller to
+/// fill in.
 pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
-    let Closing { workload, extent, measure_ns, .. } = closing;
+    let Closing {
+        workload,
+        extent,
+        measure_ns,
+        ..
+    } = closing;
     let mut ops: BTreeMap<OpKind, OpMeasurement> = BTreeMap::new();
     let (mut asked, mut zero_blocks, mut late) = (ByteCount::default(), ZeroSample::default(), 0);
     let stopped = match closing.hang {
@@ -62,26 +70,46 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
     let (mut depth, mut dead_ns) = (0.0, 0.0);
     let starved = starvation(&yields, measure_ns);
     // The one that waited most tells whether there was anything to wait for.
-    let done_before_wait = yields.iter().filter_map(|part| part.done_before_wait).reduce(f64::min);
+    let done_before_wait = yields
+        .iter()
+        .filter_map(|part| part.done_before_wait)
+        .reduce(f64::min);
     for part in yields {
         // One that was done sooner held nothing for the rest of the time.
         let window_ns = (part.stop_ns - measure_ns).max(flow_ns).max(1) as f64;
         depth += part.busy_ns as f64 / window_ns;
         dead_ns = (window_ns - part.busy_ns as f64).max(0.0);
-        part.ops.into_iter().for_each(|(kind, op)| merge_op(ops.entry(kind).or_default(), op));
+        part.ops
+            .into_iter()
+            .for_each(|(kind, op)| merge_op(ops.entry(kind).or_default(), op));
         asked.read_bytes += part.asked.read_bytes;
         asked.write_bytes += part.asked.write_bytes;
         zero_blocks.sampled += part.zero_blocks.sampled;
         zero_blocks.zero += part.zero_blocks.zero;
         late += part.late;
     }
-    let done: u64 = ops.iter().filter(|(kind, _)| **kind != OpKind::Commit).map(|(_, op)| op.count).sum();
+    let done: u64 = ops
+        .iter()
+        .filter(|(kind, _)| **kind != OpKind::Commit)
+        .map(|(_, op)| op.count)
+        .sum();
     let alone = workload.depth * workload.workers == 1 && workload.rate.is_none() && done > 0;
     let dead_time_ns = alone.then(|| dead_ns / done as f64);
-    let flow_ns = if edge == Edge::Ragged { cut(&mut ops, flow_ns) } else { flow_ns };
-    if let Some(pacer) = closing.pacer.filter(|_| !matches!(stopped, StopReason::Ops | StopReason::Bytes)) {
+    let flow_ns = if edge == Edge::Ragged {
+        cut(&mut ops, flow_ns)
+    } else {
+        flow_ns
+    };
+    if let Some(pacer) = closing
+        .pacer
+        .filter(|_| !matches!(stopped, StopReason::Ops | StopReason::Bytes))
+    {
         let waiting = pacer.waiting(measure_ns, measure_ns + flow_ns);
-        late += add_waiting(&mut ops, &workload, waiting.filter(|(waited_ns, _)| *waited_ns > LATE_NS));
+        late += add_waiting(
+            &mut ops,
+            &workload,
+            waiting.filter(|(waited_ns, _)| *waited_ns > LATE_NS),
+        );
     }
     let wall_ns = flow_ns + closing.final_sync.map_or(0, |(ns, _)| ns);
     if let Some((ns, errno)) = closing.final_sync {
@@ -91,8 +119,15 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
         target: closing.target,
         span_start_bytes: extent.start,
         // A layout that ran out of time covered what it wrote, not what it was meant to.
-        span_bytes: if workload.layout == Layout::Provides { extent.length.min(asked.write_bytes) } else { extent.length },
-        engine: EngineUse { done_before_wait, ..closing.engine },
+        span_bytes: if workload.layout == Layout::Provides {
+            extent.length.min(asked.write_bytes)
+        } else {
+            extent.length
+        },
+        engine: EngineUse {
+            done_before_wait,
+            ..closing.engine
+        },
         cache: closing.cache,
         start_ns: measure_ns - closing.origin_ns,
         wall_ns,
@@ -109,7 +144,10 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
         missed_starts: workload.rate.map(|_| late),
         punted: closing.punted,
         verify: None,
-        hang: closing.hang.map(|hang| Hang { since_ns: hang.since_ns.saturating_sub(closing.origin_ns), ..hang }),
+        hang: closing.hang.map(|hang| Hang {
+            since_ns: hang.since_ns.saturating_sub(closing.origin_ns),
+            ..hang
+        }),
         stopped,
         workload,
     }
@@ -122,20 +160,31 @@ enum Edge {
     Ragged,
 }
 
-/// How long the workers measured together, from `measure_ns` on. What is in flight at the end is waited for, but that wait is not part of the flow,
-/// unless bytes or operations were to be done. Told to end, each worker notices with its next completion: on a slow disk one later than the other, and
-/// only up to the first of them is it the flow of all.
+/// How long the workers measured together, from `measure_ns` on. What is in flight at the end is
+/// waited for, but that wait is not part of the flow, unless bytes or operations were to be done.
+/// Told to end, each worker notices with its next completion: on a slow disk one later than the
+/// other, and only up to the first of them is it the flow of all.
 fn flow(yields: &[Yield], measure_ns: u64) -> (u64, Edge) {
-    let of = |wanted: fn(&Ending) -> bool| yields.iter().filter(move |y| wanted(&y.ending)).map(|y| y.stop_ns - measure_ns);
+    let of = |wanted: fn(&Ending) -> bool| {
+        yields
+            .iter()
+            .filter(move |y| wanted(&y.ending))
+            .map(|y| y.stop_ns - measure_ns)
+    };
     if yields.iter().any(|y| y.ending == Ending::Allowance) {
-        let last = yields.iter().map(|y| y.stop_ns.max(y.last_ns) - measure_ns).max();
+        let last = yields
+            .iter()
+            .map(|y| y.stop_ns.max(y.last_ns) - measure_ns)
+            .max();
         return (last.unwrap_or(0), Edge::Straight);
     }
     if let Some(first) = of(|ending| *ending == Ending::Told).min() {
         return (first, Edge::Ragged);
     }
     // A worker that gave up leaves the flow to the others.
-    let last = of(|ending| *ending == Ending::Time).max().or_else(|| of(|_| true).max());
+    let last = of(|ending| *ending == Ending::Time)
+        .max()
+        .or_else(|| of(|_| true).max());
     (last.unwrap_or(0), Edge::Straight)
 }
 
@@ -144,12 +193,19 @@ pub fn flow_ns(yields: &[Yield], measure_ns: u64) -> u64 {
     flow(yields, measure_ns).0
 }
 
-/// Until the first of the workloads that ran together was over. What was to be done to the last byte or operation was done meanwhile, and stays whole;
-/// and of less than a cell nothing can be cut.
-fn within(all_until_ns: Option<u64>, (flow_ns, edge): (u64, Edge), yields: &[Yield]) -> (u64, Edge) {
+/// Until the first of the workloads that ran together was over. What was to be done to the last
+/// byte or operation was done meanwhile, and stays whole; and of less than a cell nothing can be
+/// cut.
+fn within(
+    all_until_ns: Option<u64>,
+    (flow_ns, edge): (u64, Edge),
+    yields: &[Yield],
+) -> (u64, Edge) {
     let counted = yields.iter().any(|y| y.ending == Ending::Allowance);
     match all_until_ns {
-        Some(until) if !counted && (SERIES_INTERVAL_NS..flow_ns).contains(&until) => (until, Edge::Ragged),
+        Some(until) if !counted && (SERIES_INTERVAL_NS..flow_ns).contains(&until) => {
+            (until, Edge::Ragged)
+        }
         _ => (flow_ns, edge),
     }
 }
@@ -157,20 +213,32 @@ fn within(all_until_ns: Option<u64>, (flow_ns, edge): (u64, Edge), yields: &[Yie
 /// How the workers waited for processors in their measured time.
 fn starvation(yields: &[Yield], measure_ns: u64) -> Starvation {
     let sum = |of: fn(&Yield) -> u64| yields.iter().map(of).sum::<u64>();
-    let (waited_ns, turns) = (sum(|y| y.processor_wait.ns) as f64, sum(|y| y.processor_wait.turns));
+    let (waited_ns, turns) = (
+        sum(|y| y.processor_wait.ns) as f64,
+        sum(|y| y.processor_wait.turns),
+    );
     let measured_ns: u64 = yields.iter().map(|y| y.stop_ns - measure_ns).sum();
-    Starvation { share: (waited_ns / measured_ns.max(1) as f64).min(1.0), mean_wait_ns: waited_ns / turns.max(1) as f64 }
+    Starvation {
+        share: (waited_ns / measured_ns.max(1) as f64).min(1.0),
+        mean_wait_ns: waited_ns / turns.max(1) as f64,
+    }
 }
 
 /// Cuts what was counted at the last edge between cells within the flow, and says where that is.
 fn cut(ops: &mut BTreeMap<OpKind, OpMeasurement>, flow_ns: u64) -> u64 {
-    let interval_ns = ops.values().map(|op| op.series.interval_ns).max().unwrap_or(SERIES_INTERVAL_NS);
+    let interval_ns = ops
+        .values()
+        .map(|op| op.series.interval_ns)
+        .max()
+        .unwrap_or(SERIES_INTERVAL_NS);
     let whole_ns = flow_ns / interval_ns * interval_ns;
     if whole_ns == 0 {
         return flow_ns;
     }
     for op in ops.values_mut() {
-        op.series.cells.truncate((whole_ns / op.series.interval_ns) as usize);
+        op.series
+            .cells
+            .truncate((whole_ns / op.series.interval_ns) as usize);
         let total = op.series.total();
         (op.count, op.bytes) = (total.ops, total.bytes);
     }
@@ -181,7 +249,9 @@ fn merge_op(sum: &mut OpMeasurement, part: OpMeasurement) {
     sum.count += part.count;
     sum.bytes += part.bytes;
     sum.short += part.short;
-    part.errors.into_iter().for_each(|(errno, n)| *sum.errors.entry(errno).or_default() += n);
+    part.errors
+        .into_iter()
+        .for_each(|(errno, n)| *sum.errors.entry(errno).or_default() += n);
     sum.latency.merge(&part.latency);
     match (&mut sum.latency_intended, part.latency_intended) {
         (Some(mine), Some(theirs)) => mine.merge(&theirs),
@@ -191,9 +261,14 @@ fn merge_op(sum: &mut OpMeasurement, part: OpMeasurement) {
     sum.series.merge(&part.series);
 }
 
-/// Starts that were due and that nobody made, as every slot was busy to the end: without them a disk that stalls up to the end would seem to have
-/// kept hardly anybody waiting. What they have waited until then is the least that they would have taken. Returns how many they are.
-fn add_waiting(ops: &mut BTreeMap<OpKind, OpMeasurement>, workload: &Workload, waiting: impl Iterator<Item = (u64, u64)>) -> u64 {
+/// Starts that were due and that nobody made, as every slot was busy to the end: without them a
+/// disk that stalls up to the end would seem to have kept hardly anybody waiting. What they have
+/// waited until then is the least that they would have taken. Returns how many they are.
+fn add_waiting(
+    ops: &mut BTreeMap<OpKind, OpMeasurement>,
+    workload: &Workload,
+    waiting: impl Iterator<Item = (u64, u64)>,
+) -> u64 {
     let share = u64::from(workload.read_permille.min(1000));
     let commits = workload.commits();
     let (mut all, mut reads) = (0, 0);
@@ -203,10 +278,16 @@ fn add_waiting(ops: &mut BTreeMap<OpKind, OpMeasurement>, workload: &Workload, w
         let of_reads = (u128::from(all) * u128::from(share) / 1000) as u64 - reads;
         reads += of_reads;
         let commits = if commits { count - of_reads } else { 0 };
-        for (kind, count) in [(OpKind::Read, of_reads), (OpKind::Write, count - of_reads), (OpKind::Commit, commits)] {
+        for (kind, count) in [
+            (OpKind::Read, of_reads),
+            (OpKind::Write, count - of_reads),
+            (OpKind::Commit, commits),
+        ] {
             if count > 0 {
                 let intended = &mut ops.entry(kind).or_default().latency_intended;
-                intended.get_or_insert_with(LatencyHistogram::new).record_many(waited_ns, count);
+                intended
+                    .get_or_insert_with(LatencyHistogram::new)
+                    .record_many(waited_ns, count);
             }
         }
     }
@@ -214,15 +295,31 @@ fn add_waiting(ops: &mut BTreeMap<OpKind, OpMeasurement>, workload: &Workload, w
 }
 
 /// The final sync belongs to the writes' time: their series goes on to its end, empty.
-fn add_final_sync(ops: &mut BTreeMap<OpKind, OpMeasurement>, flow_ns: u64, sync_ns: u64, errno: i32) {
+fn add_final_sync(
+    ops: &mut BTreeMap<OpKind, OpMeasurement>,
+    flow_ns: u64,
+    sync_ns: u64,
+    errno: i32,
+) {
     if let Some(writes) = ops.get_mut(&OpKind::Write) {
-        writes.series.add(flow_ns + sync_ns, &Cell::default(), SERIES_CELLS_MAX);
+        writes
+            .series
+            .add(flow_ns + sync_ns, &Cell::default(), SERIES_CELLS_MAX);
     }
     let sync = ops.entry(OpKind::Sync).or_default();
     if errno == 0 {
         sync.count += 1;
         sync.latency.record(sync_ns);
-        sync.series.add(flow_ns + sync_ns, &Cell { ops: 1, bytes: 0, errors: 0, latency_max_ns: sync_ns }, SERIES_CELLS_MAX);
+        sync.series.add(
+            flow_ns + sync_ns,
+            &Cell {
+                ops: 1,
+                bytes: 0,
+                errors: 0,
+                latency_max_ns: sync_ns,
+            },
+            SERIES_CELLS_MAX,
+        );
     } else {
         *sync.errors.entry(errno_name(errno)).or_default() += 1;
     }
@@ -252,8 +349,17 @@ mod tests {
     /// A worker that did one operation in each of its cells.
     fn done(ending: Ending, stop_ns: u64) -> Yield {
         let mut op = OpMeasurement::default();
-        (0..stop_ns / CELL)
-            .for_each(|index| op.series.add(index * CELL, &Cell { ops: 1, bytes: 512, ..Cell::default() }, SERIES_CELLS_MAX));
+        (0..stop_ns / CELL).for_each(|index| {
+            op.series.add(
+                index * CELL,
+                &Cell {
+                    ops: 1,
+                    bytes: 512,
+                    ..Cell::default()
+                },
+                SERIES_CELLS_MAX,
+            )
+        });
         (op.count, op.bytes) = (op.series.total().ops, op.series.total().bytes);
         let ops = BTreeMap::from([(OpKind::Read, op)]);
         Yield {
@@ -265,14 +371,20 @@ mod tests {
             zero_blocks: ZeroSample::default(),
             late: 0,
             done_before_wait: None,
-            processor_wait: ProcessorWait { ns: stop_ns / 8, turns: 10 },
+            processor_wait: ProcessorWait {
+                ns: stop_ns / 8,
+                turns: 10,
+            },
             ending,
         }
     }
 
     #[test]
     fn waiting_for_processors_is_a_share_of_the_measured_time() {
-        let both = starvation(&[done(Ending::Time, 10 * CELL), done(Ending::Time, 10 * CELL)], 0);
+        let both = starvation(
+            &[done(Ending::Time, 10 * CELL), done(Ending::Time, 10 * CELL)],
+            0,
+        );
         assert_eq!((both.share, both.mean_wait_ns), (0.125, CELL as f64 / 8.0));
         assert_eq!(starvation(&[], 0), Starvation::default());
     }
@@ -280,14 +392,37 @@ mod tests {
     #[test]
     fn the_flow_ends_where_all_workers_still_worked() {
         use Ending::{Allowance, Errors, Time, Told};
-        let of = |yields: &[(Ending, u64)]| flow(&yields.iter().map(|(ending, stop)| done(*ending, *stop)).collect::<Vec<_>>(), 0);
-        assert_eq!(of(&[(Time, 90 * CELL), (Time, 90 * CELL)]), (90 * CELL, Edge::Straight));
+        let of = |yields: &[(Ending, u64)]| {
+            flow(
+                &yields
+                    .iter()
+                    .map(|(ending, stop)| done(*ending, *stop))
+                    .collect::<Vec<_>>(),
+                0,
+            )
+        };
+        assert_eq!(
+            of(&[(Time, 90 * CELL), (Time, 90 * CELL)]),
+            (90 * CELL, Edge::Straight)
+        );
         // Told to end, the one on a slow request notices late, maybe after its time.
-        assert_eq!(of(&[(Told, 50 * CELL), (Told, 66 * CELL), (Time, 90 * CELL)]), (50 * CELL, Edge::Ragged));
-        assert_eq!(of(&[(Errors(5), 3 * CELL), (Time, 90 * CELL)]), (90 * CELL, Edge::Straight));
-        assert_eq!(of(&[(Errors(5), 3 * CELL), (Errors(5), 4 * CELL)]), (4 * CELL, Edge::Straight));
+        assert_eq!(
+            of(&[(Told, 50 * CELL), (Told, 66 * CELL), (Time, 90 * CELL)]),
+            (50 * CELL, Edge::Ragged)
+        );
+        assert_eq!(
+            of(&[(Errors(5), 3 * CELL), (Time, 90 * CELL)]),
+            (90 * CELL, Edge::Straight)
+        );
+        assert_eq!(
+            of(&[(Errors(5), 3 * CELL), (Errors(5), 4 * CELL)]),
+            (4 * CELL, Edge::Straight)
+        );
         // Bytes and operations are done when the last of them is.
-        assert_eq!(of(&[(Allowance, 50 * CELL), (Allowance, 66 * CELL)]), (67 * CELL, Edge::Straight));
+        assert_eq!(
+            of(&[(Allowance, 50 * CELL), (Allowance, 66 * CELL)]),
+            (67 * CELL, Edge::Straight)
+        );
     }
 
     #[test]
@@ -296,14 +431,35 @@ mod tests {
         let told = [done(Told, 50 * CELL)];
         let flow = flow(&told, 0);
         assert_eq!(within(None, flow, &told), (50 * CELL, Edge::Ragged));
-        assert_eq!(within(Some(40 * CELL), flow, &told), (40 * CELL, Edge::Ragged));
-        assert_eq!(within(Some(60 * CELL), flow, &told).0, 50 * CELL, "it was over first");
-        assert_eq!(within(Some(CELL / 2), flow, &told).0, 50 * CELL, "nothing would be left");
+        assert_eq!(
+            within(Some(40 * CELL), flow, &told),
+            (40 * CELL, Edge::Ragged)
+        );
+        assert_eq!(
+            within(Some(60 * CELL), flow, &told).0,
+            50 * CELL,
+            "it was over first"
+        );
+        assert_eq!(
+            within(Some(CELL / 2), flow, &told).0,
+            50 * CELL,
+            "nothing would be left"
+        );
         let counted = [done(Allowance, 50 * CELL)];
-        assert_eq!(within(Some(40 * CELL), super::flow(&counted, 0), &counted).0, 51 * CELL, "what was asked for was done");
+        assert_eq!(
+            within(Some(40 * CELL), super::flow(&counted, 0), &counted).0,
+            51 * CELL,
+            "what was asked for was done"
+        );
         let workload = Workload::named("w");
-        assert_eq!(stop_reason(&workload, Control::Continue, &told), StopReason::Companion);
-        assert_eq!(stop_reason(&workload, Control::Enough, &told), StopReason::Precision);
+        assert_eq!(
+            stop_reason(&workload, Control::Continue, &told),
+            StopReason::Companion
+        );
+        assert_eq!(
+            stop_reason(&workload, Control::Enough, &told),
+            StopReason::Precision
+        );
     }
 
     #[test]
@@ -311,7 +467,10 @@ mod tests {
         let mut ops = done(Ending::Told, 66 * CELL).ops;
         assert_eq!(cut(&mut ops, 50 * CELL + 7), 50 * CELL);
         let read = &ops[&OpKind::Read];
-        assert_eq!((read.count, read.bytes, read.series.cells.len()), (50, 50 * 512, 50));
+        assert_eq!(
+            (read.count, read.bytes, read.series.cells.len()),
+            (50, 50 * 512, 50)
+        );
         assert_eq!(cut(&mut ops, CELL - 1), CELL - 1, "too short to cut");
         assert_eq!(ops[&OpKind::Read].count, 50);
     }

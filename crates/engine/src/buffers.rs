@@ -9,15 +9,19 @@ use std::ptr::NonNull;
 /// Alignment of every slot: a page, which satisfies direct I/O on every device and filesystem.
 pub const ALIGNMENT_BYTES: usize = 4096;
 
-/// Distance between the stamps that make each written block unique: a sector, the smallest unit at which arrays look for duplicates.
+/// Distance between the stamps that make each written block unique: a sector, the smallest unit at
+/// which arrays look for duplicates.
 const STAMP_BYTES: usize = 512;
-/// Filesystems compress what lies side by side in pieces of this size (ZFS' default record, btrfs' largest extent). A queue whose buffers hold less than two
-/// of them would fill a piece with the same bytes again and again: 8 KiB blocks, written one after the other from one buffer, shrink to a fourteenth.
+/// Filesystems compress what lies side by side in pieces of this size (ZFS' default record, btrfs'
+/// largest extent). A queue whose buffers hold less than two of them would fill a piece with the
+/// same bytes again and again: 8 KiB blocks, written one after the other from one buffer, shrink to
+/// a fourteenth.
 const COMPRESSED_BYTES: usize = 128 << 10;
 
-/// A huge page of x86-64 and of arm64 with pages of 4 KiB. What a device moves is told to it in pieces of adjacent memory, and it takes only so many for a
-/// request: in scattered pages 1 MiB is cut in two, or is not, as memory happens to lie. A virtio disk that reads 3.4 GB/s in huge pages read 1.7 to 2.9 GB/s in
-/// ordinary ones, by fio and by this program alike.
+/// A huge page of x86-64 and of arm64 with pages of 4 KiB. What a device moves is told to it in
+/// pieces of adjacent memory, and it takes only so many for a request: in scattered pages 1 MiB is
+/// cut in two, or is not, as memory happens to lie. A virtio disk that reads 3.4 GB/s in huge pages
+/// read 1.7 to 2.9 GB/s in ordinary ones, by fio and by this program alike.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// `slots` blocks of equal size, page-aligned, mapped in one piece.
@@ -33,9 +37,21 @@ impl Buffers {
     /// Maps the memory. Every page is touched so that no page fault falls into a measurement.
     pub fn new(slots: usize, block_bytes: usize) -> io::Result<Self> {
         let slot_bytes = block_bytes.max(1).next_multiple_of(ALIGNMENT_BYTES);
-        let length = slots.max(1).checked_mul(slot_bytes).ok_or(io::ErrorKind::OutOfMemory)?;
-        let base = if length < HUGE_PAGE_BYTES { map(length, libc::MAP_POPULATE)? } else { map_in_huge_pages(length)? };
-        Ok(Self { base, slot_bytes, slots: slots.max(1), is_leaked: false })
+        let length = slots
+            .max(1)
+            .checked_mul(slot_bytes)
+            .ok_or(io::ErrorKind::OutOfMemory)?;
+        let base = if length < HUGE_PAGE_BYTES {
+            map(length, libc::MAP_POPULATE)?
+        } else {
+            map_in_huge_pages(length)?
+        };
+        Ok(Self {
+            base,
+            slot_bytes,
+            slots: slots.max(1),
+            is_leaked: false,
+        })
     }
 
     /// Size of a slot in bytes: the block, rounded up to whole pages.
@@ -45,8 +61,14 @@ impl Buffers {
 
     /// Fills every slot with random bytes, which neither filesystem nor drive can compress.
     pub fn fill_random(&mut self, random: &mut Random) {
-        // SAFETY: the mapping is slots × slot_bytes long, page-aligned, and `self` is borrowed mutably; no I/O is in flight yet.
-        let words = unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().cast::<u64>(), self.slots * self.slot_bytes / 8) };
+        // SAFETY: the mapping is slots × slot_bytes long, page-aligned, and `self` is borrowed
+        // mutably; no I/O is in flight yet.
+        let words = unsafe {
+            std::slice::from_raw_parts_mut(
+                self.base.as_ptr().cast::<u64>(),
+                self.slots * self.slot_bytes / 8,
+            )
+        };
         words.iter_mut().for_each(|word| *word = random.bits());
     }
 
@@ -54,24 +76,28 @@ impl Buffers {
     #[inline(always)]
     pub fn slot(&self, slot: usize) -> *mut u8 {
         debug_assert!(slot < self.slots);
-        // SAFETY: `slot` is below `slots` by the free list's construction, so the address stays inside the mapping.
+        // SAFETY: `slot` is below `slots` by the free list's construction, so the address stays
+        // inside the mapping.
         unsafe { self.base.as_ptr().add(slot * self.slot_bytes) }
     }
 
-    /// Makes the first `len` bytes of a slot differ from everything written before, so that neither deduplication nor compression finds anything twice.
+    /// Makes the first `len` bytes of a slot differ from everything written before, so that neither
+    /// deduplication nor compression finds anything twice.
     #[inline(always)]
     pub fn stamp(&mut self, slot: usize, len: usize, unique: u64) {
         let base = self.slot(slot);
         if self.slots * self.slot_bytes < 2 * COMPRESSED_BYTES {
             // Every word anew: 0.1 µs for 4 KiB, which larger queues need not spend.
             let key = splitmix64(&mut { unique });
-            // SAFETY: inside the slot, page-aligned; the slot is not in flight when it is prepared, and `self` is borrowed mutably.
+            // SAFETY: inside the slot, page-aligned; the slot is not in flight when it is prepared,
+            // and `self` is borrowed mutably.
             let words = unsafe { std::slice::from_raw_parts_mut(base.cast::<u64>(), len / 8) };
             words.iter_mut().for_each(|word| *word ^= key);
             return;
         }
         for at in (0..len).step_by(STAMP_BYTES) {
-            // SAFETY: `at` is below `len` ≤ slot_bytes, which is a multiple of 4096, and aligned to 512; the slot is not in flight when it is prepared.
+            // SAFETY: `at` is below `len` ≤ slot_bytes, which is a multiple of 4096, and aligned to
+            // 512; the slot is not in flight when it is prepared.
             unsafe { base.add(at).cast::<u64>().write(unique ^ (at as u64) << 32) };
         }
     }
@@ -79,7 +105,9 @@ impl Buffers {
     /// Whether the first `len` bytes of a slot are all zero. Stops at the first word that is not.
     pub fn is_zero(&self, slot: usize, len: usize) -> bool {
         // SAFETY: inside the mapping; the slot is free, so that no I/O writes to it meanwhile.
-        let words = unsafe { std::slice::from_raw_parts(self.slot(slot).cast::<u64>(), len.min(self.slot_bytes) / 8) };
+        let words = unsafe {
+            std::slice::from_raw_parts(self.slot(slot).cast::<u64>(), len.min(self.slot_bytes) / 8)
+        };
         words.iter().all(|word| *word == 0)
     }
 
@@ -102,12 +130,20 @@ impl Buffers {
 
     /// The slots as the kernel takes them for registration.
     pub fn iovecs(&self) -> Vec<libc::iovec> {
-        (0..self.slots).map(|slot| libc::iovec { iov_base: self.slot(slot).cast(), iov_len: self.slot_bytes }).collect()
+        (0..self.slots)
+            .map(|slot| libc::iovec {
+                iov_base: self.slot(slot).cast(),
+                iov_len: self.slot_bytes,
+            })
+            .collect()
     }
 }
 
 fn map(length: usize, flags: libc::c_int) -> io::Result<NonNull<u8>> {
-    let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags);
+    let (prot, flags) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags,
+    );
     // SAFETY: a new anonymous mapping; no existing memory is affected.
     let base = unsafe { libc::mmap(std::ptr::null_mut(), length, prot, flags, -1, 0) };
     if base == libc::MAP_FAILED {
@@ -116,13 +152,20 @@ fn map(length: usize, flags: libc::c_int) -> io::Result<NonNull<u8>> {
     NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
-/// In huge pages where the kernel has them (transparent_hugepage not `never`), in ordinary ones at the end and where it has not.
+/// In huge pages where the kernel has them (transparent_hugepage not `never`), in ordinary ones at
+/// the end and where it has not.
 fn map_in_huge_pages(length: usize) -> io::Result<NonNull<u8>> {
-    let mapped = map(length.checked_add(HUGE_PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?, 0)?;
+    let mapped = map(
+        length
+            .checked_add(HUGE_PAGE_BYTES)
+            .ok_or(io::ErrorKind::OutOfMemory)?,
+        0,
+    )?;
     // Linux aligns such mappings by itself since 6.7.
     let before = mapped.as_ptr().align_offset(HUGE_PAGE_BYTES);
     let length = length.next_multiple_of(ALIGNMENT_BYTES);
-    // SAFETY: `before` is less than a huge page, so that `base` and what follows `length` lie in the mapping, which nobody else knows.
+    // SAFETY: `before` is less than a huge page, so that `base` and what follows `length` lie in
+    // the mapping, which nobody else knows.
     let base = unsafe {
         let base = mapped.add(before);
         if before > 0 {
@@ -133,7 +176,9 @@ fn map_in_huge_pages(length: usize) -> io::Result<NonNull<u8>> {
         base
     };
     // SAFETY: each offset is below the mapping's length.
-    (0..length).step_by(ALIGNMENT_BYTES).for_each(|at| unsafe { base.add(at).write_volatile(0) });
+    (0..length)
+        .step_by(ALIGNMENT_BYTES)
+        .for_each(|at| unsafe { base.add(at).write_volatile(0) });
     Ok(base)
 }
 
@@ -142,7 +187,8 @@ impl Drop for Buffers {
         if self.is_leaked {
             return;
         }
-        // SAFETY: the mapping was made in `new` with this length and is used by nobody any more: backends end their I/O before they drop, or leak it.
+        // SAFETY: the mapping was made in `new` with this length and is used by nobody any more:
+        // backends end their I/O before they drop, or leak it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.slots * self.slot_bytes) };
     }
 }
@@ -155,7 +201,10 @@ mod tests {
     fn slots_are_aligned_and_apart() {
         let buffers = Buffers::new(3, 5000).unwrap();
         assert_eq!(buffers.slot_bytes, 8192);
-        assert_eq!(buffers.slot(2) as usize - buffers.slot(0) as usize, 2 * 8192);
+        assert_eq!(
+            buffers.slot(2) as usize - buffers.slot(0) as usize,
+            2 * 8192
+        );
         assert_eq!(buffers.slot(1) as usize % ALIGNMENT_BYTES, 0);
         assert!(buffers.is_zero(2, 5000));
     }
@@ -171,9 +220,14 @@ mod tests {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mut lines = maps.lines();
         let holds = |line: &str| {
-            let bounds = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
+            let bounds = line
+                .split_once(' ')
+                .and_then(|(range, _)| range.split_once('-'));
             let number = |hex: &str| usize::from_str_radix(hex, 16).ok();
-            bounds.is_some_and(|(from, to)| number(from).is_some_and(|from| from <= base) && number(to).is_some_and(|to| base < to))
+            bounds.is_some_and(|(from, to)| {
+                number(from).is_some_and(|from| from <= base)
+                    && number(to).is_some_and(|to| base < to)
+            })
         };
         assert!(lines.any(holds));
         let flags = lines.find(|line| line.starts_with("VmFlags:")).unwrap();
@@ -183,13 +237,20 @@ mod tests {
 
     #[test]
     fn what_is_written_from_one_buffer_has_nothing_in_common() {
-        for (len, unit) in [(4104, 8), (8192, 8), (COMPRESSED_BYTES, 8), (2 * COMPRESSED_BYTES, STAMP_BYTES)] {
+        for (len, unit) in [
+            (4104, 8),
+            (8192, 8),
+            (COMPRESSED_BYTES, 8),
+            (2 * COMPRESSED_BYTES, STAMP_BYTES),
+        ] {
             let mut buffers = Buffers::new(1, len).unwrap();
             buffers.fill_random(&mut Random::new(1, 1));
             let mut seen = std::collections::BTreeSet::new();
             for unique in 0..4 {
                 buffers.stamp(0, len, unique);
-                buffers.bytes(0, len).chunks(unit).for_each(|piece| assert!(seen.insert(piece.to_vec()), "{len}: a piece comes twice"));
+                buffers.bytes(0, len).chunks(unit).for_each(|piece| {
+                    assert!(seen.insert(piece.to_vec()), "{len}: a piece comes twice")
+                });
             }
         }
     }
@@ -199,8 +260,14 @@ mod tests {
         let mut buffers = Buffers::new(2, 8192).unwrap();
         buffers.fill_random(&mut Random::new(1, 1));
         let mut counts = [0u32; 256];
-        buffers.bytes(0, 8192).iter().for_each(|b| counts[*b as usize] += 1);
-        assert!(counts.iter().all(|n| (5..80).contains(n)), "bytes are not spread evenly");
+        buffers
+            .bytes(0, 8192)
+            .iter()
+            .for_each(|b| counts[*b as usize] += 1);
+        assert!(
+            counts.iter().all(|n| (5..80).contains(n)),
+            "bytes are not spread evenly"
+        );
         let before = buffers.bytes(0, 8192).to_vec();
         buffers.stamp(0, 8192, 77);
         let after = buffers.bytes(0, 8192);

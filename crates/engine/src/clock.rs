@@ -1,5 +1,5 @@
-//! The clock, and what it is worth. Real time is CLOCK_MONOTONIC, which shares its base with the kernel's block traces; workers read it through
-//! the CPU's counter where that runs evenly.
+//! The clock, and what it is worth. Real time is CLOCK_MONOTONIC, which shares its base with the
+//! kernel's block traces; workers read it through the CPU's counter where that runs evenly.
 #![allow(unsafe_code)]
 
 use diskproof_model::record::ClockFacts;
@@ -13,8 +13,9 @@ pub trait Clock: Clone {
     fn now(&self) -> u64;
     /// Waits until the time is `until_ns`, as exactly as the clock can.
     fn wait_until(&self, until_ns: u64);
-    /// Holds the clock against its reference, now and then, outside the hot loop. Gives what the reading `now`, just taken, should have been: itself, unless
-    /// the clock has jumped. A reading may then be a few nanoseconds before the last one.
+    /// Holds the clock against its reference, now and then, outside the hot loop. Gives what the
+    /// reading `now`, just taken, should have been: itself, unless the clock has jumped. A
+    /// reading may then be a few nanoseconds before the last one.
     fn anchor(&mut self, now: u64) -> u64 {
         now
     }
@@ -24,7 +25,8 @@ pub trait Clock: Clone {
         ProcessorWait::default()
     }
 
-    /// How long this thread was ready to run and got no processor so far, in nanoseconds; 0 where that is not known.
+    /// How long this thread was ready to run and got no processor so far, in nanoseconds; 0 where
+    /// that is not known.
     fn starved_ns(&self) -> u64 {
         self.processor_wait().ns
     }
@@ -42,7 +44,10 @@ pub struct ProcessorWait {
 impl ProcessorWait {
     /// What came to it since `before`.
     pub fn since(self, before: Self) -> Self {
-        Self { ns: self.ns.saturating_sub(before.ns), turns: self.turns.saturating_sub(before.turns) }
+        Self {
+            ns: self.ns.saturating_sub(before.ns),
+            turns: self.turns.saturating_sub(before.turns),
+        }
     }
 }
 
@@ -50,7 +55,8 @@ impl ProcessorWait {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MonotonicClock;
 
-/// A sleeping thread wakes up to this much too late (timer slack, scheduling); the rest of a wait is spun.
+/// A sleeping thread wakes up to this much too late (timer slack, scheduling); the rest of a wait
+/// is spun.
 const SPIN_NS: u64 = 80_000;
 
 impl Clock for MonotonicClock {
@@ -71,14 +77,15 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// The clock of a worker: the CPU's time stamp counter where it is known to run evenly, else CLOCK_MONOTONIC. Its times are those of
-/// CLOCK_MONOTONIC either way.
+/// The clock of a worker: the CPU's time stamp counter where it is known to run evenly, else
+/// CLOCK_MONOTONIC. Its times are those of CLOCK_MONOTONIC either way.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkerClock {
     counter: Option<Counter>,
 }
 
-/// A counter held against CLOCK_MONOTONIC: anew at every [`Clock::anchor`], so that it cannot drift away.
+/// A counter held against CLOCK_MONOTONIC: anew at every [`Clock::anchor`], so that it cannot drift
+/// away.
 #[derive(Debug, Clone, Copy)]
 struct Counter {
     first: Reading,
@@ -94,11 +101,14 @@ struct Reading {
     ticks: u64,
 }
 
-/// Two readings this far apart tell the counter's pace to some millionths, until the first anchors tell it better.
+/// Two readings this far apart tell the counter's pace to some millionths, until the first anchors
+/// tell it better.
 const CALIBRATION_NS: u64 = 3_000_000;
-/// A counter this far from CLOCK_MONOTONIC, and [`DRIFT_PARTS`], has jumped. An interrupt within a reading of both is far shorter.
+/// A counter this far from CLOCK_MONOTONIC, and [`DRIFT_PARTS`], has jumped. An interrupt within a
+/// reading of both is far shorter.
 const JUMP_NS: u64 = 100_000;
-/// CLOCK_MONOTONIC itself may run faster or slower by a tenth while it is being set right (`tick` of adjtimex(2)).
+/// CLOCK_MONOTONIC itself may run faster or slower by a tenth while it is being set right (`tick`
+/// of adjtimex(2)).
 const DRIFT_PARTS: u128 = 8;
 
 impl Reading {
@@ -109,23 +119,35 @@ impl Reading {
             let ns = MonotonicClock.now();
             (ticks().wrapping_sub(before), Self { ns, ticks: before })
         });
-        let (width, reading) = tries.min_by_key(|(width, _)| *width).unwrap_or((0, Self { ns: 0, ticks: 0 }));
-        Self { ticks: reading.ticks.wrapping_add(width / 2), ..reading }
+        let (width, reading) = tries
+            .min_by_key(|(width, _)| *width)
+            .unwrap_or((0, Self { ns: 0, ticks: 0 }));
+        Self {
+            ticks: reading.ticks.wrapping_add(width / 2),
+            ..reading
+        }
     }
 }
 
 impl WorkerClock {
-    /// Calibrates the counter, which takes 3 ms once per process; no counter that is worth it: CLOCK_MONOTONIC.
+    /// Calibrates the counter, which takes 3 ms once per process; no counter that is worth it:
+    /// CLOCK_MONOTONIC.
     pub fn new() -> Self {
         static COUNTER: OnceLock<Option<Counter>> = OnceLock::new();
         let calibrated = COUNTER.get_or_init(|| runs_evenly().then(Counter::calibrate));
         // That may have been long ago.
-        Self { counter: calibrated.and_then(|counter| counter.anchored(Reading::take())) }
+        Self {
+            counter: calibrated.and_then(|counter| counter.anchored(Reading::take())),
+        }
     }
 
     /// Where its times come from.
     pub fn source(&self) -> &'static str {
-        if self.counter.is_some() { "TSC, held against CLOCK_MONOTONIC" } else { "CLOCK_MONOTONIC" }
+        if self.counter.is_some() {
+            "TSC, held against CLOCK_MONOTONIC"
+        } else {
+            "CLOCK_MONOTONIC"
+        }
     }
 }
 
@@ -145,23 +167,33 @@ impl Counter {
     /// Goes on from `base`, with the pace since `first`.
     fn between(first: Reading, base: Reading) -> Self {
         let (ns, ticks) = (base.ns - first.ns, base.ticks.wrapping_sub(first.ticks));
-        Self { first, base, ns_per_tick: ((u128::from(ns) << 32) / u128::from(ticks.max(1))) as u64 }
+        Self {
+            first,
+            base,
+            ns_per_tick: ((u128::from(ns) << 32) / u128::from(ticks.max(1))) as u64,
+        }
     }
 
-    /// Held against a reading of both clocks. `None` where it has jumped since the last one: a CPU whose counter is behind, a virtual machine that was
-    /// moved, a machine that slept (CLOCK_MONOTONIC does not count that time). Its pace would be wrong for good.
+    /// Held against a reading of both clocks. `None` where it has jumped since the last one: a CPU
+    /// whose counter is behind, a virtual machine that was moved, a machine that slept
+    /// (CLOCK_MONOTONIC does not count that time). Its pace would be wrong for good.
     fn anchored(&self, at: Reading) -> Option<Self> {
         let gone_ns = i128::from(at.ns) - i128::from(self.base.ns);
-        let counted_ns = (i128::from(at.ticks.wrapping_sub(self.base.ticks) as i64) * i128::from(self.ns_per_tick)) >> 32;
+        let counted_ns = (i128::from(at.ticks.wrapping_sub(self.base.ticks) as i64)
+            * i128::from(self.ns_per_tick))
+            >> 32;
         let allowed_ns = u128::from(JUMP_NS) + gone_ns.unsigned_abs() / DRIFT_PARTS;
         (counted_ns.abs_diff(gone_ns) <= allowed_ns).then(|| Self::between(self.first, at))
     }
 
-    /// The time when it stood at `ticks`. One that has gone back tells a time centuries ahead, which [`Clock::anchor`] finds.
+    /// The time when it stood at `ticks`. One that has gone back tells a time centuries ahead,
+    /// which [`Clock::anchor`] finds.
     #[inline(always)]
     fn at(&self, ticks: u64) -> u64 {
         let ticks = ticks.wrapping_sub(self.base.ticks);
-        self.base.ns.wrapping_add(((u128::from(ticks) * u128::from(self.ns_per_tick)) >> 32) as u64)
+        self.base
+            .ns
+            .wrapping_add(((u128::from(ticks) * u128::from(self.ns_per_tick)) >> 32) as u64)
     }
 }
 
@@ -178,15 +210,24 @@ impl Clock for WorkerClock {
         MonotonicClock.wait_until(until_ns);
     }
 
-    /// The second figure of schedstat is the time on a run queue, the third the number of time slices (Linux, Documentation/scheduler/sched-stats.rst).
+    /// The second figure of schedstat is the time on a run queue, the third the number of time
+    /// slices (Linux, Documentation/scheduler/sched-stats.rst).
     fn processor_wait(&self) -> ProcessorWait {
         let figures = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-        let mut figures = figures.split_ascii_whitespace().skip(1).map(|figure| figure.parse().unwrap_or(0));
-        ProcessorWait { ns: figures.next().unwrap_or(0), turns: figures.next().unwrap_or(0) }
+        let mut figures = figures
+            .split_ascii_whitespace()
+            .skip(1)
+            .map(|figure| figure.parse().unwrap_or(0));
+        ProcessorWait {
+            ns: figures.next().unwrap_or(0),
+            turns: figures.next().unwrap_or(0),
+        }
     }
 
     fn anchor(&mut self, now: u64) -> u64 {
-        let Some(counter) = self.counter else { return now };
+        let Some(counter) = self.counter else {
+            return now;
+        };
         let at = Reading::take();
         // Counters of two CPUs may tell different times: that of this one may be right again.
         self.counter = counter.anchored(at).filter(|_| now <= at.ns + JUMP_NS);
@@ -194,9 +235,11 @@ impl Clock for WorkerClock {
     }
 }
 
-/// Whether the counter ticks evenly, in sleep states too, on all CPUs: then the kernel itself keeps time by it.
+/// Whether the counter ticks evenly, in sleep states too, on all CPUs: then the kernel itself keeps
+/// time by it.
 fn runs_evenly() -> bool {
-    let source = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    let source =
+        std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     cfg!(target_arch = "x86_64") && source.is_ok_and(|name| name.trim() == "tsc")
 }
 
@@ -235,7 +278,8 @@ impl Clock for FakeClock {
     }
 }
 
-/// Measures resolution (the smallest step seen) and cost (per reading) of the workers' clock, in a few milliseconds.
+/// Measures resolution (the smallest step seen) and cost (per reading) of the workers' clock, in a
+/// few milliseconds.
 pub fn measure() -> ClockFacts {
     const READINGS: u64 = 20_000;
     let clock = WorkerClock::new();
@@ -248,7 +292,11 @@ pub fn measure() -> ClockFacts {
         }
         last = now;
     }
-    ClockFacts { source: clock.source().to_owned(), resolution_ns, cost_ns: (last - start) as f64 / READINGS as f64 }
+    ClockFacts {
+        source: clock.source().to_owned(),
+        resolution_ns,
+        cost_ns: (last - start) as f64 / READINGS as f64,
+    }
 }
 
 #[cfg(test)]
@@ -267,8 +315,12 @@ mod tests {
         let mut clock = WorkerClock::new();
         for _ in 0..20 {
             let (before, now, after) = (MonotonicClock.now(), clock.now(), MonotonicClock.now());
-            // Calibration to ten millionths, anchored within the last seconds: a microsecond off is far too much.
-            assert!(now + 1_000 >= before && now <= after + 1_000, "{before} {now} {after}");
+            // Calibration to ten millionths, anchored within the last seconds: a microsecond off is
+            // far too much.
+            assert!(
+                now + 1_000 >= before && now <= after + 1_000,
+                "{before} {now} {after}"
+            );
             MonotonicClock.wait_until(after + 1_000_000);
             let read = clock.now();
             assert_eq!(clock.anchor(read), read);
@@ -279,17 +331,35 @@ mod tests {
     fn a_counter_that_jumps_is_not_believed_any_more() {
         const SECOND: u64 = 1_000_000_000;
         // Two ticks a nanosecond.
-        let reading = |ns: u64, ahead: i64| Reading { ns, ticks: (2 * ns).wrapping_add_signed(ahead) };
+        let reading = |ns: u64, ahead: i64| Reading {
+            ns,
+            ticks: (2 * ns).wrapping_add_signed(ahead),
+        };
         let counter = Counter::between(reading(SECOND, 0), reading(2 * SECOND, 0));
         assert_eq!(counter.at(10 * SECOND), 5 * SECOND);
         // An hour later by the same pace, a thousandth apart, and just afterwards.
-        for (ns, ahead) in [(3602 * SECOND, 0), (3602 * SECOND, 7 * SECOND as i64), (2 * SECOND + 700, 300), (2 * SECOND, -300)] {
+        for (ns, ahead) in [
+            (3602 * SECOND, 0),
+            (3602 * SECOND, 7 * SECOND as i64),
+            (2 * SECOND + 700, 300),
+            (2 * SECOND, -300),
+        ] {
             let later = counter.anchored(reading(ns, ahead)).unwrap();
             assert_eq!(later.at(reading(ns, ahead).ticks), ns);
         }
         // It slept for an hour, began anew, or belongs to another CPU.
-        for ahead in [7200 * SECOND as i64, -5 * SECOND as i64, -10_000_000, 10_000_000] {
-            assert!(counter.anchored(reading(2 * SECOND + 10_000_000, ahead)).is_none(), "{ahead}");
+        for ahead in [
+            7200 * SECOND as i64,
+            -5 * SECOND as i64,
+            -10_000_000,
+            10_000_000,
+        ] {
+            assert!(
+                counter
+                    .anchored(reading(2 * SECOND + 10_000_000, ahead))
+                    .is_none(),
+                "{ahead}"
+            );
         }
         // Until that is found, one that has gone back never tells a time before the last one.
         assert!(counter.at(4 * SECOND - 1_000) > 1000 * SECOND);
@@ -297,7 +367,9 @@ mod tests {
 
     #[test]
     fn a_reading_of_another_cpus_counter_is_set_right() {
-        let mut clock = WorkerClock { counter: Some(Counter::calibrate()) };
+        let mut clock = WorkerClock {
+            counter: Some(Counter::calibrate()),
+        };
         let before = MonotonicClock.now();
         let right = clock.anchor(before + 1_000_000_000_000);
         assert!((before..=MonotonicClock.now()).contains(&right) && clock.counter.is_none());

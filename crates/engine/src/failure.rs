@@ -1,8 +1,8 @@
 //! Why a workload could not be run. An I/O error of the target is none of these: it is counted.
 
+use diskproof_device::OpenError;
 use diskproof_model::group::Clash;
 use diskproof_model::plan::EngineKind;
-use diskproof_target::OpenError;
 use std::io;
 
 /// Why a workload could not be run. An I/O error of the target is none of these: it is counted.
@@ -26,7 +26,8 @@ pub enum RunError {
     },
     /// The span holds no block.
     #[error(
-        "{path}: workload '{workload}' needs at least {block_bytes} bytes, but the span has {span_bytes}. Use a smaller block or a larger span"
+        "{path}: workload '{workload}' needs at least {block_bytes} bytes, but the span has \
+         {span_bytes}. Use a smaller block or a larger span"
     )]
     Span {
         /// The target.
@@ -40,8 +41,9 @@ pub enum RunError {
     },
     /// The span cannot be shared out.
     #[error(
-        "{path}: workload '{workload}' goes through {parts} parts of the span at once, each of at least {block_bytes} bytes, and the span has \
-         {span_bytes}. Use a larger span, or less of --jobs and --depth"
+        "{path}: workload '{workload}' goes through {parts} parts of the span at once, each of at \
+         least {block_bytes} bytes, and the span has {span_bytes}. Use a larger span, or less of \
+         --jobs and --depth"
     )]
     Parts {
         /// The target.
@@ -57,7 +59,8 @@ pub enum RunError {
     },
     /// Direct I/O goes in whole units.
     #[error(
-        "{path}: workload '{workload}': {what} of {bytes} bytes is not a multiple of {unit}, which direct I/O needs here. Use a multiple, or --buffered"
+        "{path}: workload '{workload}': {what} of {bytes} bytes is not a multiple of {unit}, \
+         which direct I/O needs here. Use a multiple, or --buffered"
     )]
     Alignment {
         /// The target.
@@ -99,7 +102,8 @@ pub enum RunError {
     },
     /// A writing workload on a target opened for reading.
     #[error(
-        "{path}: workload '{workload}' writes, but the target is open for reading only. Give it up with --destroy or --overwrite, or name a directory"
+        "{path}: workload '{workload}' writes, but the target is open for reading only. Give it \
+         up with --destroy or --overwrite, or name a directory"
     )]
     ReadOnly {
         /// The target.
@@ -118,7 +122,10 @@ pub enum RunError {
         source: io::Error,
     },
     /// The target hangs.
-    #[error("{path}: no answer for {seconds} s while '{workload}' ran: the device or the path to it hangs. See the kernel log (dmesg)")]
+    #[error(
+        "{path}: no answer for {seconds} s while '{workload}' ran: the device or the path to it \
+         hangs. See the kernel log (dmesg)"
+    )]
     Stalled {
         /// The target.
         path: String,
@@ -128,13 +135,19 @@ pub enum RunError {
         seconds: u64,
     },
     /// A worker ended without a report.
-    #[error("a thread of '{workload}' ended without a word, so that nothing can be said of it: a fault of this program, please report it")]
+    #[error(
+        "a thread of '{workload}' ended without a word, so that nothing can be said of it: a \
+         fault of this program, please report it"
+    )]
     Lost {
         /// The workload.
         workload: String,
     },
     /// No thread could be started.
-    #[error("a thread could not be started: {0}. Use fewer workers or a smaller depth, or raise the limit of processes (ulimit -u)")]
+    #[error(
+        "a thread could not be started: {0}. Use fewer workers or a smaller depth, or raise the \
+         limit of processes (ulimit -u)"
+    )]
     Thread(io::Error),
 }
 
@@ -149,7 +162,8 @@ fn worker_remedy(source: &io::Error) -> &'static str {
         return "That is a fault of this program, not of the disk: please report it";
     }
     if source.kind() == io::ErrorKind::OutOfMemory {
-        return "Use fewer --jobs, a smaller --depth or a smaller --bs, or raise the limits on memory (ulimit -v, the container's)";
+        return "Use fewer --jobs, a smaller --depth or a smaller --bs, or raise the limits on \
+                memory (ulimit -v, the container's)";
     }
     "Try another --engine"
 }
@@ -162,8 +176,16 @@ mod tests {
     fn too_little_memory_is_no_matter_of_the_interface() {
         let told = |errno| {
             let source = io::Error::from_raw_os_error(errno);
-            RunError::Worker { path: "disk".to_owned(), workload: "load".to_owned(), source }.to_string()
+            RunError::Worker {
+                path: "disk".to_owned(),
+                workload: "load".to_owned(),
+                source,
+            }
+            .to_string()
         };
-        assert!(told(libc::ENOMEM).contains("a smaller --depth") && told(libc::EINVAL).ends_with("Try another --engine"));
+        assert!(
+            told(libc::ENOMEM).contains("a smaller --depth")
+                && told(libc::EINVAL).ends_with("Try another --engine")
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! What a verified workload has written where: each block carries its offset, its generation and a checksum, and the ledger knows which
-//! generation must be there. So a lost, torn, misdirected or corrupted write is told apart. Knows nothing of how blocks are moved.
+//! What a verified workload has written where: each block carries its offset, its generation and a
+//! checksum, and the ledger knows which generation must be there. So a lost, torn, misdirected or
+//! corrupted write is told apart. Knows nothing of how blocks are moved.
 
 use diskproof_model::measurement::BadBlock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,14 +30,21 @@ impl Ledger {
     pub fn new(seed: u64, start: u64, length: u64, block_bytes: u32) -> Self {
         let blocks = length / u64::from(block_bytes);
         let generations = (0..blocks).map(|_| AtomicU32::new(0)).collect();
-        Self { seed, start, block_bytes: u64::from(block_bytes), generations }
+        Self {
+            seed,
+            start,
+            block_bytes: u64::from(block_bytes),
+            generations,
+        }
     }
 
     fn entry(&self, offset: u64) -> Option<&AtomicU32> {
-        self.generations.get(((offset - self.start) / self.block_bytes) as usize)
+        self.generations
+            .get(((offset - self.start) / self.block_bytes) as usize)
     }
 
-    /// Takes a block for writing and gives the generation to write; `None` while another write of it is in flight.
+    /// Takes a block for writing and gives the generation to write; `None` while another write of
+    /// it is in flight.
     pub fn claim(&self, offset: u64) -> Option<u32> {
         let entry = self.entry(offset)?;
         let before = entry.fetch_or(BUSY, Ordering::Relaxed);
@@ -59,26 +67,45 @@ impl Ledger {
         self.confirm(offset, UNKNOWN);
     }
 
-    /// Offsets of all blocks that were written and whose content is known, with their generation; ascending.
+    /// Offsets of all blocks that were written and whose content is known, with their generation;
+    /// ascending.
     pub fn written(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        self.generations.iter().enumerate().filter_map(|(index, entry)| {
-            let generation = entry.load(Ordering::Relaxed) & !BUSY;
-            (generation != 0 && generation != UNKNOWN).then_some((self.start + index as u64 * self.block_bytes, generation))
-        })
+        self.generations
+            .iter()
+            .enumerate()
+            .filter_map(|(index, entry)| {
+                let generation = entry.load(Ordering::Relaxed) & !BUSY;
+                (generation != 0 && generation != UNKNOWN)
+                    .then_some((self.start + index as u64 * self.block_bytes, generation))
+            })
     }
 
     /// Makes a block say who it is. Its payload may be anything.
     pub fn sign(&self, block: &mut [u8], offset: u64, generation: u32) {
         let sum = checksum(&block[HEADER_WORDS * 8..]) ^ self.seed ^ offset ^ u64::from(generation);
         let header = [MAGIC, self.seed, offset, u64::from(generation), sum];
-        block.chunks_exact_mut(8).zip(header).for_each(|(word, value)| word.copy_from_slice(&value.to_le_bytes()));
+        block
+            .chunks_exact_mut(8)
+            .zip(header)
+            .for_each(|(word, value)| word.copy_from_slice(&value.to_le_bytes()));
     }
 
-    /// What is wrong with a block that should be generation `generation` of `offset`; `None` when all is well.
+    /// What is wrong with a block that should be generation `generation` of `offset`; `None` when
+    /// all is well.
     pub fn complaint(&self, block: &[u8], offset: u64, generation: u32) -> Option<BadBlock> {
-        let word = |index: usize| block.get(index * 8..index * 8 + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
-        // Before the header is believed: a flipped bit in it would turn a corrupted block into one that was never written.
-        let is_whole = word(4) == checksum(block.get(HEADER_WORDS * 8..).unwrap_or_default()) ^ word(1) ^ word(2) ^ word(3);
+        let word = |index: usize| {
+            block
+                .get(index * 8..index * 8 + 8)
+                .and_then(|b| b.try_into().ok())
+                .map_or(0, u64::from_le_bytes)
+        };
+        // Before the header is believed: a flipped bit in it would turn a corrupted block into one
+        // that was never written.
+        let is_whole = word(4)
+            == checksum(block.get(HEADER_WORDS * 8..).unwrap_or_default())
+                ^ word(1)
+                ^ word(2)
+                ^ word(3);
         let why = if block.iter().all(|byte| *byte == 0) {
             "nothing but zeros: the write is lost".to_owned()
         } else if word(0) != MAGIC {
@@ -90,15 +117,22 @@ impl Ledger {
         } else if word(2) != offset {
             format!("the block written to offset {}: misdirected", word(2))
         } else if word(3) != u64::from(generation) {
-            format!("generation {} instead of {generation}: the last write is lost", word(3))
+            format!(
+                "generation {} instead of {generation}: the last write is lost",
+                word(3)
+            )
         } else {
             return None;
         };
-        Some(BadBlock { offset_bytes: offset, why })
+        Some(BadBlock {
+            offset_bytes: offset,
+            why,
+        })
     }
 }
 
-/// Four independent lanes of multiply and rotate, so that the CPU works on them side by side; any changed bit changes the sum.
+/// Four independent lanes of multiply and rotate, so that the CPU works on them side by side; any
+/// changed bit changes the sum.
 fn checksum(bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
     let mut lanes = [1u64, 2, 3, 4];
@@ -109,8 +143,12 @@ fn checksum(bytes: &[u8]) -> u64 {
             *lane = (*lane ^ word).wrapping_mul(FACTOR).rotate_left(29);
         }
     }
-    let rest = quads.remainder().iter().fold(0u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(FACTOR));
-    lanes.iter().fold(rest, |sum, lane| (sum ^ lane).wrapping_mul(FACTOR).rotate_left(31))
+    let rest = quads.remainder().iter().fold(0u64, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(FACTOR)
+    });
+    lanes.iter().fold(rest, |sum, lane| {
+        (sum ^ lane).wrapping_mul(FACTOR).rotate_left(31)
+    })
 }
 
 #[cfg(test)]
@@ -128,7 +166,12 @@ mod tests {
         let mut block = vec![9u8; 4096];
         ledger.sign(&mut block, 12288, 3);
         assert_eq!(ledger.complaint(&block, 12288, 3), None);
-        let why = |block: &[u8], offset, generation| ledger.complaint(block, offset, generation).map(|b| b.why).unwrap_or_default();
+        let why = |block: &[u8], offset, generation| {
+            ledger
+                .complaint(block, offset, generation)
+                .map(|b| b.why)
+                .unwrap_or_default()
+        };
         assert!(why(&block, 12288, 4).contains("generation 3 instead of 4"));
         assert!(why(&block, 16384, 3).contains("misdirected"));
         assert!(why(&vec![0; 4096], 12288, 3).contains("zeros"));
@@ -160,7 +203,11 @@ mod tests {
         ledger.confirm(8192, 1);
         assert_eq!(ledger.written().collect::<Vec<_>>(), [(8192, 1)]);
         ledger.confirm(8192, UNKNOWN - 1);
-        assert_eq!(ledger.claim(8192), Some(1), "after the last generation comes the first, not none");
+        assert_eq!(
+            ledger.claim(8192),
+            Some(1),
+            "after the last generation comes the first, not none"
+        );
     }
 
     proptest! {

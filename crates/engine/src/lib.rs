@@ -1,7 +1,8 @@
 //! The I/O engine: runs a workload on open targets and measures it. What diskproof is really for.
 //!
-//! Knows the plan's nouns (crate `model`) and open targets (crate `target`); judges nothing, prints nothing, reads no argument.
-//! `unsafe` lives in the buffers, in the backends that speak to the kernel, and in small files around them (clock, spawn, select, usage).
+//! Knows the plan's nouns (crate `model`) and open targets (crate `device`); judges nothing, prints
+//! nothing, reads no argument. `unsafe` lives in the buffers, in the backends that speak to the
+//! kernel, and in small files around them (clock, spawn, select, usage).
 
 mod aftermath;
 mod allowance;

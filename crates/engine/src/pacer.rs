@@ -1,9 +1,11 @@
-//! The schedule of an open loop: operation k should start at start + k / rate, whoever is free to start it.
+//! The schedule of an open loop: operation k should start at start + k / rate, whoever is free to
+//! start it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Into so many groups the starts are put that nobody made, at most: a millionth of a run more or less is no wrong latency.
+/// Into so many groups the starts are put that nobody made, at most: a millionth of a run more or
+/// less is no wrong latency.
 const WAITING_GROUPS: u64 = 1_000_000;
 
 /// A schedule shared by all workers of a workload.
@@ -17,7 +19,11 @@ pub struct Pacer {
 impl Pacer {
     /// `rate` operations per second from `start_ns` on.
     pub fn new(start_ns: u64, rate: f64) -> Self {
-        Self { start_ns, interval_ns: 1e9 / rate, next: Arc::new(AtomicU64::new(0)) }
+        Self {
+            start_ns,
+            interval_ns: 1e9 / rate,
+            next: Arc::new(AtomicU64::new(0)),
+        }
     }
 
     /// The same schedule, counted from another start. Only before the first operation.
@@ -38,7 +44,12 @@ impl Pacer {
             if intended > now_ns {
                 return None;
             }
-            match self.next.compare_exchange_weak(ticket, ticket + 1, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.next.compare_exchange_weak(
+                ticket,
+                ticket + 1,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return Some(intended),
                 Err(seen) => ticket = seen,
             }
@@ -50,15 +61,23 @@ impl Pacer {
         self.time_of(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The starts of `from_ns` to `until_ns` that nobody has taken by then: groups of how long they have waited, and how many.
+    /// The starts of `from_ns` to `until_ns` that nobody has taken by then: groups of how long they
+    /// have waited, and how many.
     pub fn waiting(&self, from_ns: u64, until_ns: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let ticket_at = |ns: u64| (ns.saturating_sub(self.start_ns) as f64 / self.interval_ns).ceil() as u64;
-        let (first, end) = (self.next.load(Ordering::Relaxed).max(ticket_at(from_ns)), ticket_at(until_ns));
+        let ticket_at =
+            |ns: u64| (ns.saturating_sub(self.start_ns) as f64 / self.interval_ns).ceil() as u64;
+        let (first, end) = (
+            self.next.load(Ordering::Relaxed).max(ticket_at(from_ns)),
+            ticket_at(until_ns),
+        );
         let group = end.saturating_sub(first).div_ceil(WAITING_GROUPS).max(1);
         (first..end).step_by(group as usize).map(move |ticket| {
             let count = group.min(end - ticket);
             // All of a group count with the one in its middle.
-            (until_ns.saturating_sub(self.time_of(ticket + count / 2)), count)
+            (
+                until_ns.saturating_sub(self.time_of(ticket + count / 2)),
+                count,
+            )
         })
     }
 
@@ -80,7 +99,8 @@ mod tests {
         assert_eq!(pacer.take_due(1_000), Some(1_000));
         assert_eq!(other.take_due(1_000), None);
         assert_eq!(other.next_due_ns(), 1_000 + 333_333_333);
-        // After a stall every missed start is still handed out, with the time at which it should have been.
+        // After a stall every missed start is still handed out, with the time at which it should
+        // have been.
         assert_eq!(pacer.clone().take_next(), 333_334_333);
         let late: Vec<u64> = std::iter::from_fn(|| other.take_due(1_000_001_000)).collect();
         assert_eq!(late, [666_667_666, 1_000_001_000]);
@@ -89,12 +109,21 @@ mod tests {
     #[test]
     fn starts_that_nobody_made_have_waited_until_the_end() {
         let pacer = Pacer::new(1_000, 1e9);
-        assert_eq!([pacer.take_next(), pacer.take_next(), pacer.take_next()], [1_000, 1_001, 1_002]);
+        assert_eq!(
+            [pacer.take_next(), pacer.take_next(), pacer.take_next()],
+            [1_000, 1_001, 1_002]
+        );
         // 0 to 2 are taken, 3 is before the measured time, 8 is not due yet.
-        assert_eq!(pacer.waiting(1_004, 1_008).collect::<Vec<_>>(), [(4, 1), (3, 1), (2, 1), (1, 1)]);
+        assert_eq!(
+            pacer.waiting(1_004, 1_008).collect::<Vec<_>>(),
+            [(4, 1), (3, 1), (2, 1), (1, 1)]
+        );
         assert_eq!(pacer.waiting(0, 1_003).count(), 0);
         let many: Vec<(u64, u64)> = pacer.waiting(0, 3_000_001_000).collect();
-        assert_eq!(many.iter().map(|(_, count)| count).sum::<u64>(), 3_000_000_000 - 3);
+        assert_eq!(
+            many.iter().map(|(_, count)| count).sum::<u64>(),
+            3_000_000_000 - 3
+        );
         assert!(many.len() <= 1_000_000 && many.is_sorted_by(|a, b| a.0 > b.0));
     }
 }

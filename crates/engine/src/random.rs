@@ -1,5 +1,6 @@
-//! Reproducible random numbers: splitmix64 (Steele, Lea & Flood 2014), the same on every machine and in every version. One word of state, which
-//! the hot loop keeps in a register; half the cost of xoshiro256++.
+//! Reproducible random numbers: splitmix64 (Steele, Lea & Flood 2014), the same on every machine
+//! and in every version. One word of state, which the hot loop keeps in a register; half the cost
+//! of xoshiro256++.
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]
@@ -18,12 +19,15 @@ pub fn splitmix64(state: &mut u64) -> u64 {
 }
 
 impl Random {
-    /// The stream of `seed` with the number `stream`; different streams of one seed are independent.
+    /// The stream of `seed` with the number `stream`; different streams of one seed are
+    /// independent.
     pub fn new(seed: u64, stream: u64) -> Self {
         // Neighbouring seeds and streams start far apart on the one cycle of 2⁶⁴.
         let mut s = seed;
         let mut t = splitmix64(&mut s) ^ stream.wrapping_mul(0xA076_1D64_78BD_642F);
-        Self { state: splitmix64(&mut t) }
+        Self {
+            state: splitmix64(&mut t),
+        }
     }
 
     /// 64 random bits.
@@ -53,9 +57,15 @@ mod tests {
     fn numbers_never_change_between_versions() {
         // The first outputs of the published reference for seed 1234567.
         let mut s = 1_234_567;
-        assert_eq!([splitmix64(&mut s), splitmix64(&mut s)], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
+        assert_eq!(
+            [splitmix64(&mut s), splitmix64(&mut s)],
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]
+        );
         let mut random = Random::new(1, 0);
-        assert_eq!([random.bits(), random.bits()], [12_793_040_940_332_582_595, 17_925_934_194_126_948_328]);
+        assert_eq!(
+            [random.bits(), random.bits()],
+            [12_793_040_940_332_582_595, 17_925_934_194_126_948_328]
+        );
         assert_ne!(Random::new(1, 1).bits(), Random::new(1, 0).bits());
     }
 

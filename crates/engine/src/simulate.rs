@@ -1,5 +1,5 @@
-//! The whole measuring path in virtual time: the same worker, a fake clock, and a disk that answers after a fixed time. Exact, so that records
-//! and reports can be tested to the last digit.
+//! The whole measuring path in virtual time: the same worker, a fake clock, and a disk that answers
+//! after a fixed time. Exact, so that records and reports can be tested to the last digit.
 
 use crate::assemble::{Closing, assemble};
 use crate::backend::{Backend, LOOK_UP_NS, Patience, Request};
@@ -45,19 +45,31 @@ struct FakeBackend {
 }
 
 impl Backend for FakeBackend {
-    fn enqueue(&mut self, source: &mut impl FnMut(&mut Buffers) -> Option<Request>) -> io::Result<()> {
+    fn enqueue(
+        &mut self,
+        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
+    ) -> io::Result<()> {
         while let Some(request) = source(&mut self.buffers) {
-            let extra = if self.disk.jitter_ns == 0 { 0 } else { self.random.below(self.disk.jitter_ns) };
-            let Some(channel) = self.free_at_ns.iter_mut().min() else { return Ok(()) };
+            let extra = if self.disk.jitter_ns == 0 {
+                0
+            } else {
+                self.random.below(self.disk.jitter_ns)
+            };
+            let Some(channel) = self.free_at_ns.iter_mut().min() else {
+                return Ok(());
+            };
             *channel = (*channel).max(self.clock.now()) + self.disk.service_ns + extra;
-            self.in_flight.push((*channel, request.slot, request.len as i32));
+            self.in_flight
+                .push((*channel, request.slot, request.len as i32));
         }
         self.in_flight.sort_unstable_by(|a, b| b.cmp(a));
         Ok(())
     }
 
     fn wait(&mut self, patience: Patience) -> io::Result<()> {
-        let Some((soonest, ..)) = self.in_flight.last() else { return Ok(()) };
+        let Some((soonest, ..)) = self.in_flight.last() else {
+            return Ok(());
+        };
         let latest = match patience {
             Patience::Completion => self.clock.now() + LOOK_UP_NS,
             Patience::AtMost(ns) => self.clock.now() + ns,
@@ -79,32 +91,75 @@ impl Backend for FakeBackend {
     }
 }
 
-/// Runs one workload with one worker on `disk` in virtual time. `watch` is asked every 50 virtual milliseconds, as in a real run.
-pub fn simulate(workload: &Workload, disk: FakeDisk, seed: u64, watch: &mut dyn Watch) -> io::Result<Measurement> {
+/// Runs one workload with one worker on `disk` in virtual time. `watch` is asked every 50 virtual
+/// milliseconds, as in a real run.
+pub fn simulate(
+    workload: &Workload,
+    disk: FakeDisk,
+    seed: u64,
+    watch: &mut dyn Watch,
+) -> io::Result<Measurement> {
     let clock = FakeClock::default();
-    let slots = workload.depth * if workload.reads() && workload.writes() { 2 } else { 1 };
+    let slots = workload.depth
+        * if workload.reads() && workload.writes() {
+            2
+        } else {
+            1
+        };
     let mut buffers = Buffers::new(slots as usize, workload.block_bytes as usize)?;
     buffers.fill_random(&mut Random::new(seed, 0));
     let (free_at_ns, random) = (vec![0; disk.channels], Random::new(seed, 99));
-    let backend = FakeBackend { disk, clock: clock.clone(), buffers, random, free_at_ns, in_flight: Vec::new() };
-    let extent = Extent { start: workload.span.start_bytes, length: workload.span.length_bytes.unwrap_or(disk.size_bytes) };
+    let backend = FakeBackend {
+        disk,
+        clock: clock.clone(),
+        buffers,
+        random,
+        free_at_ns,
+        in_flight: Vec::new(),
+    };
+    let extent = Extent {
+        start: workload.span.start_bytes,
+        length: workload.span.length_bytes.unwrap_or(disk.size_bytes),
+    };
     let pattern = Pattern::new(workload, extent, seed, 0);
     let schedule = schedule_of(Group::alone(workload), 0);
-    let (stop, published) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS))));
+    let (stop, published) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS))),
+    );
     let shift = slots - workload.depth;
     let pacer = workload.rate.map(|rate| Pacer::new(0, rate));
-    let feed = Feed::new(pattern, workload.depth, after_write_of(workload, workload.cache), allowance_of(workload, 1))
-        .paced(pacer.clone(), schedule.measure_ns)
-        .with_buffers(shift, seed);
-    let mut worker = Worker::new(backend, clock.clone(), feed, schedule, Arc::clone(&stop), Arc::clone(&published));
+    let feed = Feed::new(
+        pattern,
+        workload.depth,
+        after_write_of(workload, workload.cache),
+        allowance_of(workload, 1),
+    )
+    .paced(pacer.clone(), schedule.measure_ns)
+    .with_buffers(shift, seed);
+    let mut worker = Worker::new(
+        backend,
+        clock.clone(),
+        feed,
+        schedule,
+        Arc::clone(&stop),
+        Arc::clone(&published),
+    );
     let (mut told, mut next_tick) = (Control::Continue, 0);
     while worker.advance()? == State::Running {
         if clock.now() < next_tick || told != Control::Continue {
             continue;
         }
         next_tick = clock.now() + 50_000_000;
-        let series = published.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        let phase = if clock.now() < schedule.measure_ns { Phase::Warmup } else { Phase::Measure };
+        let series = published
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone();
+        let phase = if clock.now() < schedule.measure_ns {
+            Phase::Warmup
+        } else {
+            Phase::Measure
+        };
         told = watch.tick(&Progress {
             name: &workload.name,
             phase,
@@ -127,11 +182,18 @@ pub fn simulate(workload: &Workload, disk: FakeDisk, seed: u64, watch: &mut dyn 
             features: Vec::new(),
             done_before_wait: None,
         },
-        cache: CacheUse { asked: workload.cache, used: workload.cache, why: None },
+        cache: CacheUse {
+            asked: workload.cache,
+            used: workload.cache,
+            why: None,
+        },
         measure_ns: schedule.measure_ns,
         pacer,
         origin_ns: 0,
-        device: DeviceUse { unresolved: Some("a simulated disk has no counters".to_owned()), ..DeviceUse::default() },
+        device: DeviceUse {
+            unresolved: Some("a simulated disk has no counters".to_owned()),
+            ..DeviceUse::default()
+        },
         final_sync: None,
         punted: None,
         unwritten_bytes: Some(0),

@@ -51,7 +51,11 @@ pub struct InFlight {
 
 /// A sync that follows a write began after it.
 fn began_ns(slot: &Slot, timing: &Timing) -> u64 {
-    if slot.stage == Stage::Sync { timing.sync_start_ns } else { slot.start_ns }
+    if slot.stage == Stage::Sync {
+        timing.sync_start_ns
+    } else {
+        slot.start_ns
+    }
 }
 
 /// What a request in this stage is counted as.
@@ -76,9 +80,20 @@ pub struct Slots {
 impl Slots {
     /// `depth` free slots.
     pub fn new(depth: u32) -> Self {
-        let idle = Slot { start_ns: 0, offset: 0, len: 0, left: 0, stage: Stage::Sync };
+        let idle = Slot {
+            start_ns: 0,
+            offset: 0,
+            len: 0,
+            left: 0,
+            stage: Stage::Sync,
+        };
         let timings = vec![Timing::default(); depth as usize];
-        Self { slots: vec![idle; depth as usize], timings, free: (0..depth).rev().collect(), free_len: depth as usize }
+        Self {
+            slots: vec![idle; depth as usize],
+            timings,
+            free: (0..depth).rev().collect(),
+            free_len: depth as usize,
+        }
     }
 
     /// A free slot, if there is one; it stays free until [`Slots::take`].
@@ -96,7 +111,8 @@ impl Slots {
         }
     }
 
-    /// The slots, the numbers of the free ones, and how many of those count: for a loop that keeps them at hand.
+    /// The slots, the numbers of the free ones, and how many of those count: for a loop that keeps
+    /// them at hand.
     #[inline(always)]
     pub fn parts(&mut self) -> (&mut [Slot], &mut [u32], &mut usize) {
         (&mut self.slots, &mut self.free, &mut self.free_len)
@@ -123,24 +139,42 @@ impl Slots {
 
     /// The requests in flight.
     pub fn all_in_flight(&self) -> Vec<InFlight> {
-        self.busy().map(|(slot, timing)| InFlight { kind: kind_of(slot.stage), since_ns: began_ns(slot, timing) }).collect()
+        self.busy()
+            .map(|(slot, timing)| InFlight {
+                kind: kind_of(slot.stage),
+                since_ns: began_ns(slot, timing),
+            })
+            .collect()
     }
 
-    /// How long the operations in flight have taken up to `at_ns`, added up: a sync counts from its own start, as the write before it is done.
+    /// How long the operations in flight have taken up to `at_ns`, added up: a sync counts from its
+    /// own start, as the write before it is done.
     pub fn in_flight_ns(&self, at_ns: u64) -> u64 {
-        self.busy().map(|(slot, timing)| at_ns.saturating_sub(began_ns(slot, timing))).sum()
+        self.busy()
+            .map(|(slot, timing)| at_ns.saturating_sub(began_ns(slot, timing)))
+            .sum()
     }
 
     /// When the newest of the operations in flight began; 0 where there are none.
     pub fn last_began_ns(&self) -> u64 {
-        self.busy().map(|(slot, timing)| began_ns(slot, timing)).max().unwrap_or(0)
+        self.busy()
+            .map(|(slot, timing)| began_ns(slot, timing))
+            .max()
+            .unwrap_or(0)
     }
 
     /// The slots that are not free.
     fn busy(&self) -> impl Iterator<Item = (&Slot, &Timing)> {
         let mut is_free = vec![false; self.slots.len()];
-        self.free[..self.free_len].iter().for_each(|index| is_free[*index as usize] = true);
-        self.slots.iter().zip(&self.timings).zip(is_free).filter(|(_, is_free)| !is_free).map(|(busy, _)| busy)
+        self.free[..self.free_len]
+            .iter()
+            .for_each(|index| is_free[*index as usize] = true);
+        self.slots
+            .iter()
+            .zip(&self.timings)
+            .zip(is_free)
+            .filter(|(_, is_free)| !is_free)
+            .map(|(busy, _)| busy)
     }
 
     /// Slots in flight.

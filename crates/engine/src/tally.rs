@@ -1,4 +1,5 @@
-//! What a worker counts: per kind of operation a histogram, a series, errors. Knows nothing of requests.
+//! What a worker counts: per kind of operation a histogram, a series, errors. Knows nothing of
+//! requests.
 
 use crate::interim::Interim;
 use crate::worker::{Ending, publish};
@@ -20,7 +21,8 @@ pub enum Intended {
     SameAsStart,
 }
 
-/// Operations one after another of the same kind, size and latency: all of a batch that started in one call and was reaped at one time. They are booked together.
+/// Operations one after another of the same kind, size and latency: all of a batch that started in
+/// one call and was reaped at one time. They are booked together.
 #[derive(Debug, Clone, Copy)]
 struct Streak {
     kind: OpKind,
@@ -31,7 +33,12 @@ struct Streak {
 }
 
 impl Streak {
-    const NONE: Self = Self { kind: OpKind::Read, latency_ns: 0, bytes: 0, ops: 0 };
+    const NONE: Self = Self {
+        kind: OpKind::Read,
+        latency_ns: 0,
+        bytes: 0,
+        ops: 0,
+    };
 }
 
 #[derive(Debug)]
@@ -67,7 +74,14 @@ pub struct Tally {
 const KINDS: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Commit];
 
 /// Errors after which going on is pointless: full, quota, read-only, gone.
-const HOPELESS: [i32; 6] = [libc::ENOSPC, libc::EDQUOT, libc::EROFS, libc::ENODEV, libc::ENXIO, libc::EBADF];
+const HOPELESS: [i32; 6] = [
+    libc::ENOSPC,
+    libc::EDQUOT,
+    libc::EROFS,
+    libc::ENODEV,
+    libc::ENXIO,
+    libc::EBADF,
+];
 
 impl Tally {
     /// Nothing counted yet; what completes before `measure_ns` is warm-up.
@@ -78,7 +92,10 @@ impl Tally {
                 cell: Cell::default(),
                 latency_sum_ns: 0,
                 latency_min_ns: u64::MAX,
-                op: OpMeasurement { latency_intended, ..OpMeasurement::default() },
+                op: OpMeasurement {
+                    latency_intended,
+                    ..OpMeasurement::default()
+                },
             }
         };
         Self {
@@ -101,9 +118,13 @@ impl Tally {
     /// Counts one operation that is done.
     #[inline(always)]
     pub fn record(&mut self, kind: OpKind, bytes: u32, latency_ns: u64, now: u64) {
-        if latency_ns != self.streak.latency_ns || kind != self.streak.kind || bytes != self.streak.bytes {
+        if latency_ns != self.streak.latency_ns
+            || kind != self.streak.kind
+            || bytes != self.streak.bytes
+        {
             self.book_streak();
-            (self.streak.kind, self.streak.latency_ns, self.streak.bytes) = (kind, latency_ns, bytes);
+            (self.streak.kind, self.streak.latency_ns, self.streak.bytes) =
+                (kind, latency_ns, bytes);
         }
         self.streak.ops += 1;
         self.last_ns = now;
@@ -112,7 +133,12 @@ impl Tally {
     /// Books what was counted since the kind, the size or the latency last changed.
     #[inline(always)]
     fn book_streak(&mut self) {
-        let Streak { kind, latency_ns, bytes, ops } = std::mem::replace(&mut self.streak, Streak::NONE);
+        let Streak {
+            kind,
+            latency_ns,
+            bytes,
+            ops,
+        } = std::mem::replace(&mut self.streak, Streak::NONE);
         self.book(kind, bytes, latency_ns, ops);
     }
 
@@ -139,7 +165,8 @@ impl Tally {
         self.failures_in_row = 0;
     }
 
-    /// Counts the same operation from its intended start, `waited_ns` before its real one. Nothing in a closed loop.
+    /// Counts the same operation from its intended start, `waited_ns` before its real one. Nothing
+    /// in a closed loop.
     #[inline(always)]
     pub fn record_waited(&mut self, kind: OpKind, latency_ns: u64, waited_ns: u64) {
         if let Some(intended) = &mut self.lanes[kind as usize].op.latency_intended {
@@ -186,9 +213,14 @@ impl Tally {
         self.measuring
     }
 
-    /// Latencies of all operations up to the last roll, those that failed among them, added up; those of a commit once.
+    /// Latencies of all operations up to the last roll, those that failed among them, added up;
+    /// those of a commit once.
     pub fn busy_ns(&self) -> u128 {
-        let once = self.lanes.iter().zip(KINDS).filter(|(_, kind)| *kind != OpKind::Commit);
+        let once = self
+            .lanes
+            .iter()
+            .zip(KINDS)
+            .filter(|(_, kind)| *kind != OpKind::Commit);
         self.failed_ns + once.map(|(lane, _)| lane.op.latency.sum_ns()).sum::<u128>()
     }
 
@@ -197,13 +229,19 @@ impl Tally {
         self.last_ns
     }
 
-    /// Ends the cell that began last, which goes to `interim`; `now` begins the next. The first roll after the warm-up forgets the warm-up.
+    /// Ends the cell that began last, which goes to `interim`; `now` begins the next. The first
+    /// roll after the warm-up forgets the warm-up.
     pub fn roll(&mut self, now: u64, published: &Mutex<TimeSeries>, interim: &mut Interim) {
         self.book_streak();
         let mut total = Cell::default();
         for (lane, kind) in self.lanes.iter_mut().zip(KINDS) {
             let cell = std::mem::take(&mut lane.cell);
-            lane.op.latency.add_totals(cell.ops, std::mem::take(&mut lane.latency_sum_ns), lane.latency_min_ns, cell.latency_max_ns);
+            lane.op.latency.add_totals(
+                cell.ops,
+                std::mem::take(&mut lane.latency_sum_ns),
+                lane.latency_min_ns,
+                cell.latency_max_ns,
+            );
             lane.latency_min_ns = u64::MAX;
             match kind {
                 OpKind::Read => self.asked.read_bytes += cell.bytes,
@@ -236,13 +274,17 @@ impl Tally {
         for lane in &mut self.lanes {
             if lane.op.latency.count() > 0 {
                 lane.op.latency.clear();
-                lane.op.latency_intended.iter_mut().for_each(LatencyHistogram::clear);
+                lane.op
+                    .latency_intended
+                    .iter_mut()
+                    .for_each(LatencyHistogram::clear);
             }
             lane.op.short = 0;
         }
     }
 
-    /// The series ends at `now`: its last cells are filled up with nothing, and what completes later is not added.
+    /// The series ends at `now`: its last cells are filled up with nothing, and what completes
+    /// later is not added.
     pub fn close_series(&mut self, now: u64, interim: &mut Interim) {
         if self.measuring {
             self.series_closed = true;
@@ -255,16 +297,28 @@ impl Tally {
         if !self.measuring {
             return;
         }
-        for (lane, kind) in self.lanes.iter().zip(KINDS).filter(|(lane, _)| lane.op.latency.count() > 0) {
+        for (lane, kind) in self
+            .lanes
+            .iter()
+            .zip(KINDS)
+            .filter(|(lane, _)| lane.op.latency.count() > 0)
+        {
             let op = interim.ops.entry(kind).or_default();
             op.latency.catch_up_with(&lane.op.latency);
             op.short = lane.op.short;
             if let Some(intended) = &lane.op.latency_intended {
-                op.latency_intended.get_or_insert_with(LatencyHistogram::new).catch_up_with(intended);
+                op.latency_intended
+                    .get_or_insert_with(LatencyHistogram::new)
+                    .catch_up_with(intended);
             }
         }
         for ((kind, errno), count) in &self.errnos {
-            interim.ops.entry(*kind).or_default().errors.insert(errno_name(*errno), *count);
+            interim
+                .ops
+                .entry(*kind)
+                .or_default()
+                .errors
+                .insert(errno_name(*errno), *count);
         }
     }
 
@@ -273,22 +327,36 @@ impl Tally {
         self.asked
     }
 
-    /// Everything counted; kinds that never occurred are left out, those that only the warm-up had or that were only waited for at the end are not. Only
-    /// after a last [`Tally::roll`].
-    pub fn finish(self, ending: Ending, interim: &mut Interim) -> (BTreeMap<OpKind, OpMeasurement>, ByteCount) {
+    /// Everything counted; kinds that never occurred are left out, those that only the warm-up had
+    /// or that were only waited for at the end are not. Only after a last [`Tally::roll`].
+    pub fn finish(
+        self,
+        ending: Ending,
+        interim: &mut Interim,
+    ) -> (BTreeMap<OpKind, OpMeasurement>, ByteCount) {
         let errnos = self.errnos;
         let used_up_warming = !self.measuring && ending == Ending::Allowance;
-        let ops = self.lanes.into_iter().zip(KINDS).filter_map(|(lane, kind)| {
-            let mut op = lane.op;
-            (op.count, op.bytes, op.series) = interim.take(kind);
-            op.errors = errnos.iter().filter(|((k, _), _)| *k == kind).map(|((_, errno), n)| (errno_name(*errno), *n)).collect();
-            let occurred = op.count > 0 || op.latency.count() > 0 || !op.errors.is_empty();
-            if used_up_warming {
-                op.latency.clear();
-                op.latency_intended.iter_mut().for_each(LatencyHistogram::clear);
-            }
-            occurred.then_some((kind, op))
-        });
+        let ops = self
+            .lanes
+            .into_iter()
+            .zip(KINDS)
+            .filter_map(|(lane, kind)| {
+                let mut op = lane.op;
+                (op.count, op.bytes, op.series) = interim.take(kind);
+                op.errors = errnos
+                    .iter()
+                    .filter(|((k, _), _)| *k == kind)
+                    .map(|((_, errno), n)| (errno_name(*errno), *n))
+                    .collect();
+                let occurred = op.count > 0 || op.latency.count() > 0 || !op.errors.is_empty();
+                if used_up_warming {
+                    op.latency.clear();
+                    op.latency_intended
+                        .iter_mut()
+                        .for_each(LatencyHistogram::clear);
+                }
+                occurred.then_some((kind, op))
+            });
         (ops.collect(), self.asked)
     }
 }
@@ -340,34 +408,66 @@ mod tests {
     fn names_of_errors_read_back_as_their_numbers() {
         // 133, EHWPOISON, is the last one of Linux.
         for errno in 1..=133 {
-            assert_eq!(diskproof_model::errno::number(&errno_name(errno)), Some(errno as u32), "{}", errno_name(errno));
+            assert_eq!(
+                diskproof_model::errno::number(&errno_name(errno)),
+                Some(errno as u32),
+                "{}",
+                errno_name(errno)
+            );
         }
-        assert_eq!(diskproof_model::errno::number(&errno_name(END_OF_FILE)), Some(libc::EIO as u32));
+        assert_eq!(
+            diskproof_model::errno::number(&errno_name(END_OF_FILE)),
+            Some(libc::EIO as u32)
+        );
     }
 
     #[test]
     fn what_is_booked_together_counts_as_if_one_by_one() {
-        let (published, mut interim) = (Mutex::new(TimeSeries::new(10_000_000)), Interim::default());
+        let (published, mut interim) =
+            (Mutex::new(TimeSeries::new(10_000_000)), Interim::default());
         let mut tally = Tally::new(0, Intended::SameAsStart);
         tally.roll(0, &published, &mut interim);
         let (read, write) = (OpKind::Read, OpKind::Write);
-        let steps = [(read, 500), (read, 500), (write, 500), (read, 500), (read, 0), (read, 0), (write, 700), (write, 700), (write, 300)];
+        let steps = [
+            (read, 500),
+            (read, 500),
+            (write, 500),
+            (read, 500),
+            (read, 0),
+            (read, 0),
+            (write, 700),
+            (write, 700),
+            (write, 300),
+        ];
         let sizes = [512, 4096, 4096, 512, 512, 512, 4096, 512, 512];
-        steps.iter().zip(sizes).for_each(|((kind, latency_ns), bytes)| tally.record(*kind, bytes, *latency_ns, 1000));
+        steps
+            .iter()
+            .zip(sizes)
+            .for_each(|((kind, latency_ns), bytes)| tally.record(*kind, bytes, *latency_ns, 1000));
         tally.roll(2000, &published, &mut interim);
         let (ops, asked) = tally.finish(Ending::Time, &mut interim);
-        assert_eq!((asked.read_bytes, asked.write_bytes), (4096 + 4 * 512, 2 * 4096 + 2 * 512));
+        assert_eq!(
+            (asked.read_bytes, asked.write_bytes),
+            (4096 + 4 * 512, 2 * 4096 + 2 * 512)
+        );
         for kind in [read, write] {
             let mut expected = LatencyHistogram::new();
-            steps.iter().filter(|(of, _)| *of == kind).for_each(|(_, latency_ns)| expected.record(*latency_ns));
+            steps
+                .iter()
+                .filter(|(of, _)| *of == kind)
+                .for_each(|(_, latency_ns)| expected.record(*latency_ns));
             assert_eq!(ops[&kind].latency, expected);
-            assert_eq!((ops[&kind].latency.min_ns(), ops[&kind].count), (expected.min_ns(), expected.count()));
+            assert_eq!(
+                (ops[&kind].latency.min_ns(), ops[&kind].count),
+                (expected.min_ns(), expected.count())
+            );
         }
     }
 
     #[test]
     fn what_failed_was_in_flight_and_what_came_late_is_not_forgotten() {
-        let (published, mut interim) = (Mutex::new(TimeSeries::new(10_000_000)), Interim::default());
+        let (published, mut interim) =
+            (Mutex::new(TimeSeries::new(10_000_000)), Interim::default());
         let mut tally = Tally::new(0, Intended::SameAsStart);
         tally.roll(0, &published, &mut interim);
         tally.record(OpKind::Read, 512, 300, 1000);
@@ -378,12 +478,19 @@ mod tests {
         tally.record(OpKind::Write, 512, 9_000, 11_000);
         tally.roll(11_000, &published, &mut interim);
         let (ops, _) = tally.finish(Ending::Time, &mut interim);
-        assert_eq!((ops[&OpKind::Write].count, ops[&OpKind::Write].latency.max_ns()), (0, 9_000));
+        assert_eq!(
+            (
+                ops[&OpKind::Write].count,
+                ops[&OpKind::Write].latency.max_ns()
+            ),
+            (0, 9_000)
+        );
     }
 
     #[test]
     fn of_a_warm_up_that_used_everything_up_only_the_errors_stay() {
-        let (published, mut interim) = (Mutex::new(TimeSeries::new(10_000_000)), Interim::default());
+        let (published, mut interim) =
+            (Mutex::new(TimeSeries::new(10_000_000)), Interim::default());
         let mut tally = Tally::new(1_000_000, Intended::Kept);
         tally.record(OpKind::Read, 512, 300, 1000);
         tally.record_waited(OpKind::Read, 300, 40);
@@ -391,7 +498,14 @@ mod tests {
         tally.roll(2000, &published, &mut interim);
         let (ops, asked) = tally.finish(Ending::Allowance, &mut interim);
         let read = &ops[&OpKind::Read];
-        assert_eq!((read.count, read.latency.count(), read.latency_intended.as_ref().unwrap().count()), (0, 0, 0));
+        assert_eq!(
+            (
+                read.count,
+                read.latency.count(),
+                read.latency_intended.as_ref().unwrap().count()
+            ),
+            (0, 0, 0)
+        );
         assert_eq!((read.errors.len(), asked.read_bytes), (1, 512));
     }
 

@@ -3,7 +3,8 @@
 
 use diskproof_model::measurement::CpuTime;
 
-/// User and system time of the process so far. The kernel's worker threads for io_uring are among its threads.
+/// User and system time of the process so far. The kernel's worker threads for io_uring are among
+/// its threads.
 pub fn process() -> CpuTime {
     of(libc::RUSAGE_SELF)
 }
@@ -19,5 +20,8 @@ fn of(whom: libc::c_int) -> CpuTime {
     // SAFETY: the pointer leads to a live rusage.
     unsafe { libc::getrusage(whom, &raw mut usage) };
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
-    CpuTime { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime) }
+    CpuTime {
+        user_ns: ns(usage.ru_utime),
+        system_ns: ns(usage.ru_stime),
+    }
 }

@@ -1,15 +1,15 @@
-//! Reads back what a verified workload wrote, and names every block that is not what it should be. In a thread of its own, so that a disk that hangs
-//! meanwhile keeps nobody.
+//! Reads back what a verified workload wrote, and names every block that is not what it should be.
+//! In a thread of its own, so that a disk that hangs meanwhile keeps nobody.
 
 use crate::aside::{Outcome, Sign, aside};
 use crate::backend::sync::sync;
 use crate::buffers::Buffers;
 use crate::ledger::Ledger;
+use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{BadBlock, VerifyResult};
 use diskproof_model::plan::{CachePolicy, SyncCall};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
-use diskproof_target::OpenTarget;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,8 +49,9 @@ impl Checked {
     }
 }
 
-/// Checks every block that the ledger knows. Ends early, with what was checked so far, when the watcher interrupts, or when the target has not answered for
-/// `stall_ns`: then for how long, in nanoseconds.
+/// Checks every block that the ledger knows. Ends early, with what was checked so far, when the
+/// watcher interrupts, or when the target has not answered for `stall_ns`: then for how long, in
+/// nanoseconds.
 pub fn verify(
     readback: Readback<'_>,
     target: &OpenTarget,
@@ -58,7 +59,12 @@ pub fn verify(
     stall_ns: u64,
     watch: &mut dyn Watch,
 ) -> io::Result<(VerifyResult, Control, Option<u64>)> {
-    let Readback { name, block_bytes, cache, .. } = readback;
+    let Readback {
+        name,
+        block_bytes,
+        cache,
+        ..
+    } = readback;
     let written = ledger.written().count() as u64;
     let checked = Arc::new(Checked::default());
     checked.result().blocks_written = Some(written);
@@ -70,21 +76,48 @@ pub fn verify(
         }
         check_all(&fd, &ledger, block_bytes as usize, &mine)
     };
-    let (mut told, mut series, mut elapsed_ns, mut before, mut silent_ns) = (Control::Continue, TimeSeries::new(CELL_NS), 0, (0, 0), 0);
+    let (mut told, mut series, mut elapsed_ns, mut before, mut silent_ns) =
+        (Control::Continue, TimeSeries::new(CELL_NS), 0, (0, 0), 0);
     let look = |silence_ns: u64| {
         let blocks = checked.result().blocks;
         elapsed_ns += silence_ns.saturating_sub(before.1);
-        let cell = Cell { ops: blocks - before.0, bytes: (blocks - before.0) * u64::from(block_bytes), ..Cell::default() };
+        let cell = Cell {
+            ops: blocks - before.0,
+            bytes: (blocks - before.0) * u64::from(block_bytes),
+            ..Cell::default()
+        };
         series.add(elapsed_ns, &cell, CELLS_MAX);
-        let silence = Some(Silence { target: readback.target, length_ns: silence_ns });
+        let silence = Some(Silence {
+            target: readback.target,
+            length_ns: silence_ns,
+        });
         let done = Some(blocks as f64 / written.max(1) as f64);
-        let progress = Progress { name, phase: Phase::Verify, elapsed_ns, done, series: &series, silence, resume_bytes: None };
+        let progress = Progress {
+            name,
+            phase: Phase::Verify,
+            elapsed_ns,
+            done,
+            series: &series,
+            silence,
+            resume_bytes: None,
+        };
         if watch.tick(&progress) == Control::Interrupt {
             told = Control::Interrupt;
             checked.stop.store(true, Ordering::Relaxed);
         }
-        let sign = if blocks > before.0 { Sign::Progress } else { Sign::Silence };
-        before = (blocks, if sign == Sign::Progress { 0 } else { silence_ns });
+        let sign = if blocks > before.0 {
+            Sign::Progress
+        } else {
+            Sign::Silence
+        };
+        before = (
+            blocks,
+            if sign == Sign::Progress {
+                0
+            } else {
+                silence_ns
+            },
+        );
         silent_ns = before.1;
         sign
     };
@@ -103,7 +136,8 @@ fn check_all(fd: &OwnedFd, ledger: &Ledger, block: usize, checked: &Checked) -> 
     while let Some((offset, generation)) = written.next() {
         let mut run = vec![generation];
         while run.len() < (READ_BYTES / block).max(1)
-            && let Some((_, next)) = written.next_if(|(at, _)| *at == offset + (run.len() * block) as u64)
+            && let Some((_, next)) =
+                written.next_if(|(at, _)| *at == offset + (run.len() * block) as u64)
         {
             run.push(next);
         }
@@ -115,16 +149,30 @@ fn check_all(fd: &OwnedFd, ledger: &Ledger, block: usize, checked: &Checked) -> 
     Ok(())
 }
 
-fn check_run(fd: &OwnedFd, ledger: &Ledger, buffers: &mut Buffers, (offset, run): (u64, &[u32]), block: usize, checked: &Checked) {
+fn check_run(
+    fd: &OwnedFd,
+    ledger: &Ledger,
+    buffers: &mut Buffers,
+    (offset, run): (u64, &[u32]),
+    block: usize,
+    checked: &Checked,
+) {
     let outcome = read_all(fd, buffers.bytes_mut(0, run.len() * block), offset);
     for (index, generation) in run.iter().enumerate() {
         let at = offset + (index * block) as u64;
         let bad = match &outcome {
-            Ok(()) => ledger.complaint(&buffers.bytes(0, run.len() * block)[index * block..][..block], at, *generation),
+            Ok(()) => ledger.complaint(
+                &buffers.bytes(0, run.len() * block)[index * block..][..block],
+                at,
+                *generation,
+            ),
             // One bad sector fails the whole read: block by block tells which.
             Err(_) => match read_all(fd, buffers.bytes_mut(0, block), at) {
                 Ok(()) => ledger.complaint(buffers.bytes(0, block), at, *generation),
-                Err(error) => Some(BadBlock { offset_bytes: at, why: format!("cannot be read: {error}") }),
+                Err(error) => Some(BadBlock {
+                    offset_bytes: at,
+                    why: format!("cannot be read: {error}"),
+                }),
             },
         };
         // Not held while the disk is waited for.

@@ -1,6 +1,7 @@
-//! The hot loop: take the next steps, start them, wait, record what is done. One worker, one thread, one queue.
-//! In the loop there is no allocation, no lock and no system call but the I/O and one reading of the clock per batch. Every 10 ms the worker rolls
-//! over to a new cell, and only then looks at the stop flag and publishes its counts.
+//! The hot loop: take the next steps, start them, wait, record what is done. One worker, one
+//! thread, one queue. In the loop there is no allocation, no lock and no system call but the I/O
+//! and one reading of the clock per batch. Every 10 ms the worker rolls over to a new cell, and
+//! only then looks at the stop flag and publishes its counts.
 
 use crate::backend::{Backend, Op, Patience, Request};
 use crate::clock::{Clock, ProcessorWait};
@@ -9,7 +10,9 @@ use crate::interim::{SHOW_NS, SharedInterim, look_into};
 use crate::pattern::Direction;
 use crate::slots::{Slot, Stage, Timing, kind_of};
 use crate::tally::Tally;
-use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, ZeroSample};
+use diskproof_model::measurement::{
+    ByteCount, OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, ZeroSample,
+};
 use diskproof_model::series::TimeSeries;
 use std::collections::BTreeMap;
 use std::io;
@@ -118,8 +121,19 @@ pub enum Caching {
 
 impl<B: Backend, C: Clock> Worker<B, C> {
     /// A worker that has not begun.
-    pub fn new(backend: B, clock: C, feed: Feed, schedule: Schedule, stop: Arc<AtomicBool>, published: Arc<Mutex<TimeSeries>>) -> Self {
-        let intended = if feed.is_paced() { crate::tally::Intended::Kept } else { crate::tally::Intended::SameAsStart };
+    pub fn new(
+        backend: B,
+        clock: C,
+        feed: Feed,
+        schedule: Schedule,
+        stop: Arc<AtomicBool>,
+        published: Arc<Mutex<TimeSeries>>,
+    ) -> Self {
+        let intended = if feed.is_paced() {
+            crate::tally::Intended::Kept
+        } else {
+            crate::tally::Intended::SameAsStart
+        };
         Self {
             backend,
             clock,
@@ -172,7 +186,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 self.roll(now);
             }
             let (feed, tally) = (&mut self.feed, &mut self.tally);
-            self.backend.reap(&mut |slot, result| tally.complete(feed, slot, result, now));
+            self.backend
+                .reap(&mut |slot, result| tally.complete(feed, slot, result, now));
             if rolled {
                 self.look_around(now);
                 self.last_now_ns = now;
@@ -181,11 +196,15 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
     }
 
-    /// Plain reads, until the cell is over or one of them did not do what it should: the loop of [`Worker::advance`] without everything that they do
-    /// not need. A function of its own, because after each system call its code comes from the CPU's slower caches: the shorter, the better.
+    /// Plain reads, until the cell is over or one of them did not do what it should: the loop of
+    /// [`Worker::advance`] without everything that they do not need. A function of its own,
+    /// because after each system call its code comes from the CPU's slower caches: the shorter, the
+    /// better.
     #[inline(never)]
     fn read_on(&mut self, now: u64) -> io::Result<Readings> {
-        let Some(mut burst) = self.feed.burst(now) else { return Ok(Idle(now)) };
+        let Some(mut burst) = self.feed.burst(now) else {
+            return Ok(Idle(now));
+        };
         let (tally, mut odd) = (&mut self.tally, Vec::new());
         loop {
             self.backend.enqueue(&mut |_| burst.next())?;
@@ -220,15 +239,18 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
         let now = burst.now;
         burst.end();
-        odd.into_iter().for_each(|(slot, result)| tally.complete(&mut self.feed, slot, result, now));
+        odd.into_iter()
+            .for_each(|(slot, result)| tally.complete(&mut self.feed, slot, result, now));
         Ok(Waited(now))
     }
 
-    /// Starts what may start, and waits for completions or for the next start. The time then; `None` when everything is over.
+    /// Starts what may start, and waits for completions or for the next start. The time then;
+    /// `None` when everything is over.
     #[inline(always)]
     fn take_turn(&mut self, now: u64) -> io::Result<Option<u64>> {
         let feed = &mut self.feed;
-        self.backend.enqueue(&mut |buffers| feed.next(now, buffers))?;
+        self.backend
+            .enqueue(&mut |buffers| feed.next(now, buffers))?;
         if self.feed.slots.in_flight() == 0 {
             if self.feed.ended() {
                 self.end(Ending::Allowance, now);
@@ -238,20 +260,26 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             let due = self.feed.reserve().unwrap_or(now);
             self.clock.wait_until(due.min(self.cell_end_ns.max(now)));
         } else {
-            let patience = if self.feed.has_extras() { self.feed.patience(now) } else { Patience::Completion };
+            let patience = if self.feed.has_extras() {
+                self.feed.patience(now)
+            } else {
+                Patience::Completion
+            };
             self.backend.wait(patience)?;
         }
         // An anchored clock may step back by nanoseconds; time does not.
         Ok(Some(self.clock.now().max(now)))
     }
 
-    /// The time `now`, which lies beyond the cell, held against the clock's reference: another one where the clock has jumped, but none before the start of
-    /// what is in flight.
+    /// The time `now`, which lies beyond the cell, held against the clock's reference: another one
+    /// where the clock has jumped, but none before the start of what is in flight.
     #[cold]
     fn set_right(&mut self, now: u64) -> u64 {
         match self.clock.anchor(now) {
             right if right == now => now,
-            right => right.max(self.last_now_ns).max(self.feed.slots.last_began_ns()),
+            right => right
+                .max(self.last_now_ns)
+                .max(self.feed.slots.last_began_ns()),
         }
     }
 
@@ -259,7 +287,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     #[cold]
     fn roll(&mut self, now: u64) {
         let was_measuring = self.tally.is_measuring();
-        self.tally.roll(now, &self.published, &mut look_into(&self.interim));
+        self.tally
+            .roll(now, &self.published, &mut look_into(&self.interim));
         if !was_measuring && self.tally.is_measuring() {
             self.warm_ns = self.feed.slots.in_flight_ns(self.schedule.measure_ns);
             self.processor_wait.0 = self.clock.processor_wait();
@@ -270,9 +299,14 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             let cells = (now - self.schedule.measure_ns) / SERIES_INTERVAL_NS + 1;
             self.schedule.measure_ns + cells * SERIES_INTERVAL_NS
         };
-        self.cell_end_ns = if self.ending.is_none() { next.min(self.schedule.end_ns.max(now + 1)) } else { next };
+        self.cell_end_ns = if self.ending.is_none() {
+            next.min(self.schedule.end_ns.max(now + 1))
+        } else {
+            next
+        };
         if now >= self.schedule.end_ns {
-            // Not now: that is when the next completion woke the worker up, which does not count any more.
+            // Not now: that is when the next completion woke the worker up, which does not count
+            // any more.
             self.end(Ending::Time, self.schedule.end_ns);
         } else if self.stop.load(Ordering::Relaxed) {
             self.end(Ending::Told, now);
@@ -288,7 +322,10 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         interim.last_ns = self.tally.last_ns();
         interim.asked = self.tally.asked();
         if self.tally.is_measuring() {
-            interim.busy_ns = self.tally.busy_ns().saturating_sub(u128::from(self.warm_ns));
+            interim.busy_ns = self
+                .tally
+                .busy_ns()
+                .saturating_sub(u128::from(self.warm_ns));
         }
         if interim.shown_ns.is_some_and(|shown| now < shown + SHOW_NS) {
             return;
@@ -299,7 +336,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         interim.late = self.feed.late();
         interim.done_before_wait = self.backend.done_before_wait();
         interim.processor_wait = match self.ending {
-            None if self.tally.is_measuring() => self.clock.processor_wait().since(self.processor_wait.0),
+            None if self.tally.is_measuring() => {
+                self.clock.processor_wait().since(self.processor_wait.0)
+            }
             _ => self.processor_wait.1,
         };
         self.tally.show(&mut interim);
@@ -313,14 +352,18 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         {
             let len = self.feed.slots.get(slot).len;
             self.zero_blocks.sampled += 1;
-            self.zero_blocks.zero += u64::from(self.backend.buffers().is_zero(slot as usize, len as usize));
+            self.zero_blocks.zero +=
+                u64::from(self.backend.buffers().is_zero(slot as usize, len as usize));
         }
         if let Some(errno) = self.tally.hopeless(FAILURES_MAX) {
             self.end(Ending::Errors(errno), now);
         }
         if self.caching == Caching::Dropped {
             match self.feed.left_behind() {
-                Some(pieces) => pieces.iter().filter(|piece| piece.length > 0).for_each(|piece| self.backend.drop_cache(Some(*piece))),
+                Some(pieces) => pieces
+                    .iter()
+                    .filter(|piece| piece.length > 0)
+                    .for_each(|piece| self.backend.drop_cache(Some(*piece))),
                 None => self.backend.drop_cache(None),
             }
         }
@@ -333,21 +376,24 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             if self.tally.is_measuring() {
                 self.processor_wait.1 = self.clock.processor_wait().since(self.processor_wait.0);
             }
-            // What is drained after an end that cuts the flow short still counts, but not towards the rate.
+            // What is drained after an end that cuts the flow short still counts, but not towards
+            // the rate.
             if ending != Ending::Allowance {
                 self.busy_ns = Some(self.busy_until(at_ns));
-                self.tally.close_series(at_ns, &mut look_into(&self.interim));
+                self.tally
+                    .close_series(at_ns, &mut look_into(&self.interim));
             }
         }
     }
 
-    /// Requests in flight, summed from the end of the warm-up to `at_ns`: what the latencies say, less what of them lies before, and what of those in
-    /// flight lies within.
+    /// Requests in flight, summed from the end of the warm-up to `at_ns`: what the latencies say,
+    /// less what of them lies before, and what of those in flight lies within.
     fn busy_until(&self, at_ns: u64) -> u128 {
         if !self.tally.is_measuring() {
             return 0;
         }
-        (self.tally.busy_ns() + u128::from(self.feed.slots.in_flight_ns(at_ns))).saturating_sub(u128::from(self.warm_ns))
+        (self.tally.busy_ns() + u128::from(self.feed.slots.in_flight_ns(at_ns)))
+            .saturating_sub(u128::from(self.warm_ns))
     }
 
     /// What was measured. Only after [`State::Done`].
@@ -364,7 +410,18 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         drop(interim);
         let done_before_wait = self.backend.done_before_wait();
         let (zero_blocks, processor_wait) = (self.zero_blocks, self.processor_wait.1);
-        Yield { ops, asked, stop_ns, busy_ns, last_ns, zero_blocks, late, done_before_wait, processor_wait, ending }
+        Yield {
+            ops,
+            asked,
+            stop_ns,
+            busy_ns,
+            last_ns,
+            zero_blocks,
+            late,
+            done_before_wait,
+            processor_wait,
+            ending,
+        }
     }
 }
 
@@ -394,7 +451,11 @@ impl Tally {
         }
         if feed.has_extras() {
             let offset = feed.slots.get(index).offset;
-            self.record_waited(kind_of(stage), latency_ns, feed.slots.timing(index).waited_ns);
+            self.record_waited(
+                kind_of(stage),
+                latency_ns,
+                feed.slots.timing(index).waited_ns,
+            );
             feed.book(index, offset, Fate::Done);
             feed.give_back(len);
         }
@@ -403,15 +464,29 @@ impl Tally {
 
     /// A write that is followed by something, or what followed it.
     fn complete_durable(&mut self, feed: &mut Feed, index: u32, now: u64) {
-        let Slot { start_ns, offset, len, stage, .. } = *feed.slots.get(index);
-        let Timing { waited_ns, sync_start_ns, .. } = *feed.slots.timing(index);
+        let Slot {
+            start_ns,
+            offset,
+            len,
+            stage,
+            ..
+        } = *feed.slots.get(index);
+        let Timing {
+            waited_ns,
+            sync_start_ns,
+            ..
+        } = *feed.slots.timing(index);
         let follow = match (stage, feed.after_write) {
             (Stage::Transfer(_), AfterWrite::WriteBack) => Some((Stage::WriteBack, Op::WriteBack)),
             (Stage::Transfer(_), after) => {
                 self.record(OpKind::Write, len, now - start_ns, now);
                 self.record_waited(OpKind::Write, now - start_ns, waited_ns);
                 feed.count_unsynced();
-                if let AfterWrite::Sync(call) = after { Some((Stage::Sync, Op::Sync(call))) } else { None }
+                if let AfterWrite::Sync(call) = after {
+                    Some((Stage::Sync, Op::Sync(call)))
+                } else {
+                    None
+                }
             }
             (Stage::WriteBack, _) => {
                 self.record(OpKind::Write, len, now - start_ns, now);
@@ -438,19 +513,41 @@ impl Tally {
         let slot = feed.slots.get(index);
         (slot.stage, slot.left) = (stage, 0);
         feed.slots.timing(index).sync_start_ns = now;
-        feed.again.push(Request { slot: index, buffer: index, op, offset, len, skip: 0 });
+        feed.again.push(Request {
+            slot: index,
+            buffer: index,
+            op,
+            offset,
+            len,
+            skip: 0,
+        });
     }
 
-    /// An error, the end of the file, or a transfer that moved less than asked: then the rest follows in the same slot, with the same start.
+    /// An error, the end of the file, or a transfer that moved less than asked: then the rest
+    /// follows in the same slot, with the same start.
     #[cold]
     fn fall_short(&mut self, feed: &mut Feed, index: u32, result: i32, now: u64) {
         let shift = feed.write_buffer_shift;
         let slot = feed.slots.get(index);
         let kind = kind_of(slot.stage);
         if result <= 0 {
-            let errno = if result == 0 { crate::tally::END_OF_FILE } else { -result };
-            let Slot { len, offset, start_ns, stage, .. } = *slot;
-            let began_ns = if stage == Stage::Sync { feed.slots.timing(index).sync_start_ns } else { start_ns };
+            let errno = if result == 0 {
+                crate::tally::END_OF_FILE
+            } else {
+                -result
+            };
+            let Slot {
+                len,
+                offset,
+                start_ns,
+                stage,
+                ..
+            } = *slot;
+            let began_ns = if stage == Stage::Sync {
+                feed.slots.timing(index).sync_start_ns
+            } else {
+                start_ns
+            };
             feed.book(index, offset, Fate::Failed);
             if len > 0 {
                 feed.give_back(len);
@@ -461,8 +558,19 @@ impl Tally {
         }
         slot.left = slot.left.saturating_sub(result as u32);
         let done = slot.len - slot.left;
-        let (op, buffer) = if kind == OpKind::Read { (Op::Read, index) } else { (Op::Write, index + shift) };
-        let rest = Request { slot: index, buffer, op, offset: slot.offset + u64::from(done), len: slot.left, skip: done };
+        let (op, buffer) = if kind == OpKind::Read {
+            (Op::Read, index)
+        } else {
+            (Op::Write, index + shift)
+        };
+        let rest = Request {
+            slot: index,
+            buffer,
+            op,
+            offset: slot.offset + u64::from(done),
+            len: slot.left,
+            skip: done,
+        };
         self.count_short(kind);
         feed.again.push(rest);
     }
@@ -470,7 +578,10 @@ impl Tally {
 
 /// Adds a cell to the series that the controller looks at.
 pub fn publish(published: &Mutex<TimeSeries>, at_ns: u64, cell: &diskproof_model::series::Cell) {
-    published.lock().unwrap_or_else(PoisonError::into_inner).add(at_ns, cell, SERIES_CELLS_MAX);
+    published
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .add(at_ns, cell, SERIES_CELLS_MAX);
 }
 
 #[cfg(test)]

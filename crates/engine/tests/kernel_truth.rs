@@ -1,12 +1,13 @@
-//! Our latencies against the kernel's own: at depth 1 no request may seem faster than the device was, from block_rq_issue to block_rq_complete.
-//! A private tracefs instance on the clock that we use. A relation, not a speed: it holds on any machine.
+//! Our latencies against the kernel's own: at depth 1 no request may seem faster than the device
+//! was, from block_rq_issue to block_rq_complete. A private tracefs instance on the clock that we
+//! use. A relation, not a speed: it holds on any machine.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
+use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_engine::Session;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind, Stop, Workload};
 use diskproof_model::progress::{Control, Progress, Watch};
-use diskproof_target::{Intent, OpenTarget, admit, probe};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,11 +29,20 @@ struct Trace {
 impl Trace {
     fn begin(device: &str) -> Option<Self> {
         let mount = tempfile::tempdir().unwrap();
-        let mounted = Command::new("mount").args(["-t", "tracefs", "nodev"]).arg(mount.path()).output().ok()?.status.success();
+        let mounted = Command::new("mount")
+            .args(["-t", "tracefs", "nodev"])
+            .arg(mount.path())
+            .output()
+            .ok()?
+            .status
+            .success();
         if !mounted {
             return None;
         }
-        let instance = mount.path().join("instances").join(format!("diskproof-{}", std::process::id()));
+        let instance = mount
+            .path()
+            .join("instances")
+            .join(format!("diskproof-{}", std::process::id()));
         let trace = Self { mount, instance };
         std::fs::create_dir(&trace.instance).ok()?;
         let (major, minor) = device.split_once(':')?;
@@ -40,8 +50,15 @@ impl Trace {
         trace.set("trace_clock", "mono").ok()?;
         trace.set("buffer_size_kb", "8192").ok()?;
         for event in ["block_rq_issue", "block_rq_complete"] {
-            trace.set(&format!("events/block/{event}/filter"), &format!("dev == {number}")).ok()?;
-            trace.set(&format!("events/block/{event}/enable"), "1").ok()?;
+            trace
+                .set(
+                    &format!("events/block/{event}/filter"),
+                    &format!("dev == {number}"),
+                )
+                .ok()?;
+            trace
+                .set(&format!("events/block/{event}/enable"), "1")
+                .ok()?;
         }
         Some(trace)
     }
@@ -55,12 +72,25 @@ impl Trace {
         let text = std::fs::read_to_string(self.instance.join("trace")).unwrap();
         let (mut issued, mut times) = (HashMap::new(), Vec::new());
         for line in text.lines().filter(|line| !line.starts_with('#')) {
-            // `task-pid [cpu] flags seconds.micros: block_rq_issue: 254,0 R 8192 () 123456 + 16 none,0,0 [task]`
-            let Some((head, tail)) = line.split_once(": block_rq_") else { continue };
-            let Some(seconds) = head.split_whitespace().last().and_then(|t| t.parse::<f64>().ok()) else { continue };
+            // `task-pid [cpu] flags seconds.micros: block_rq_issue: 254,0 R 8192 () 123456 + 16
+            // none,0,0 [task]`
+            let Some((head, tail)) = line.split_once(": block_rq_") else {
+                continue;
+            };
+            let Some(seconds) = head
+                .split_whitespace()
+                .last()
+                .and_then(|t| t.parse::<f64>().ok())
+            else {
+                continue;
+            };
             let words: Vec<&str> = tail.split_whitespace().collect();
-            let Some(plus) = words.iter().position(|w| *w == "+") else { continue };
-            if !words[2].starts_with('R') || words.get(plus + 1).and_then(|n| n.parse::<u64>().ok()) != Some(sectors) {
+            let Some(plus) = words.iter().position(|w| *w == "+") else {
+                continue;
+            };
+            if !words[2].starts_with('R')
+                || words.get(plus + 1).and_then(|n| n.parse::<u64>().ok()) != Some(sectors)
+            {
                 continue;
             }
             let (sector, ns) = (words[plus - 1].to_owned(), (seconds * 1e9) as u64);
@@ -68,7 +98,11 @@ impl Trace {
                 "issue:" => {
                     issued.insert(sector, ns);
                 }
-                _ => times.extend(issued.remove(&sector).map(|start: u64| ns.saturating_sub(start))),
+                _ => times.extend(
+                    issued
+                        .remove(&sector)
+                        .map(|start: u64| ns.saturating_sub(start)),
+                ),
             }
         }
         times.sort_unstable();
@@ -97,18 +131,39 @@ fn no_request_seems_faster_than_the_device() {
     }
     let dir = tempfile::tempdir_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
     let identity = probe(dir.path()).unwrap();
-    let Some(disk) = identity.disks().next().map(|disk| disk.device.clone()) else { return skip("a directory on a disk") };
-    let mut targets = [OpenTarget::open(admit(identity, Intent::Scratch { size_bytes: 64 << 20 }).unwrap()).unwrap()];
+    let Some(disk) = identity.disks().next().map(|disk| disk.device.clone()) else {
+        return skip("a directory on a disk");
+    };
+    let mut targets = [OpenTarget::open(
+        admit(
+            identity,
+            Intent::Scratch {
+                size_bytes: 64 << 20,
+            },
+        )
+        .unwrap(),
+    )
+    .unwrap()];
     let workload = |engine| Workload {
-        stop: Stop { ops: Some(2000), ..Stop::default() },
+        stop: Stop {
+            ops: Some(2000),
+            ..Stop::default()
+        },
         engine: EngineChoice::Fixed(engine),
         ..Workload::named("truth")
     };
     let session = Session::new(1);
-    session.run(&workload(EngineKind::Sync), &mut targets, &mut Patient).unwrap();
+    session
+        .run(&workload(EngineKind::Sync), &mut targets, &mut Patient)
+        .unwrap();
     for engine in [EngineKind::Sync, EngineKind::Uring, EngineKind::Aio] {
-        let Some(trace) = Trace::begin(&disk) else { return skip("a tracefs with block events") };
-        let seen = session.run(&workload(engine), &mut targets, &mut Patient).unwrap().remove(0);
+        let Some(trace) = Trace::begin(&disk) else {
+            return skip("a tracefs with block events");
+        };
+        let seen = session
+            .run(&workload(engine), &mut targets, &mut Patient)
+            .unwrap()
+            .remove(0);
         let kernel = trace.read_times(8192 / 512);
         if kernel.len() < 1000 {
             return skip("block_rq events from the disk under the build directory");
@@ -116,7 +171,13 @@ fn no_request_seems_faster_than_the_device() {
         // The trace tells whole microseconds.
         let kernel_p50 = kernel[kernel.len() / 2].saturating_sub(1000);
         let ours = seen.ops[&OpKind::Read].latency.value_at(0.5);
-        assert!(ours >= kernel_p50, "{engine:?}: p50 {ours} ns, but the device alone took {kernel_p50} ns");
-        println!("{engine:?}: p50 {ours} ns, device {kernel_p50} ns, {} requests traced", kernel.len());
+        assert!(
+            ours >= kernel_p50,
+            "{engine:?}: p50 {ours} ns, but the device alone took {kernel_p50} ns"
+        );
+        println!(
+            "{engine:?}: p50 {ours} ns, device {kernel_p50} ns, {} requests traced",
+            kernel.len()
+        );
     }
 }

@@ -1,11 +1,12 @@
-//! A run that is over holds nothing: a filesystem that was measured can be unmounted at once, whichever interface carried the operations.
+//! A run that is over holds nothing: a filesystem that was measured can be unmounted at once,
+//! whichever interface carried the operations.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
+use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_engine::Session;
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Layout, Stop, Workload};
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_simdisk::testbed::{Disk, can_run};
-use diskproof_target::{Intent, OpenTarget, admit, probe};
 
 struct Patient;
 
@@ -19,7 +20,10 @@ const MIB: u64 = 1 << 20;
 
 #[test]
 fn a_filesystem_can_be_unmounted_right_after_a_run() {
-    if !can_run("a_filesystem_can_be_unmounted_right_after_a_run", &["losetup", "mkfs.ext4", "umount"]) {
+    if !can_run(
+        "a_filesystem_can_be_unmounted_right_after_a_run",
+        &["losetup", "mkfs.ext4", "umount"],
+    ) {
         return;
     }
     for (engine, cache) in [
@@ -30,20 +34,30 @@ fn a_filesystem_can_be_unmounted_right_after_a_run() {
         (EngineKind::Mmap, CachePolicy::Buffered),
     ] {
         let disk = Disk::new("ext4", 3 << 30, "rw");
-        let admission = admit(probe(disk.path()).unwrap(), Intent::Scratch { size_bytes: 8 * MIB }).unwrap();
+        let admission = admit(
+            probe(disk.path()).unwrap(),
+            Intent::Scratch {
+                size_bytes: 8 * MIB,
+            },
+        )
+        .unwrap();
         let mut target = OpenTarget::open(admission).unwrap();
         let workload = Workload {
             read_permille: 500,
             depth: 8,
             workers: 2,
             cache,
-            stop: Stop { ops: Some(500), ..Stop::default() },
+            stop: Stop {
+                ops: Some(500),
+                ..Stop::default()
+            },
             engine: EngineChoice::Fixed(engine),
             layout: Layout::Needed,
             ..Workload::named("brief")
         };
-        let seen =
-            Session::new(7).run(&workload, std::slice::from_mut(&mut target), &mut Patient).unwrap_or_else(|error| panic!("{error}"));
+        let seen = Session::new(7)
+            .run(&workload, std::slice::from_mut(&mut target), &mut Patient)
+            .unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(seen[0].engine.used, engine);
         drop(target);
         let Disk { mount, .. } = disk;

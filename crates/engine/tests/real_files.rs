@@ -1,13 +1,15 @@
-//! Every interface on a real scratch file: counts, bytes, spans and limits must be exact; speed is nobody's business here.
+//! Every interface on a real scratch file: counts, bytes, spans and limits must be exact; speed is
+//! nobody's business here.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
+use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_engine::Session;
 use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::plan::{
-    Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Stop, SyncCall, SyncPolicy, Verify, Workload,
+    Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Stop,
+    SyncCall, SyncPolicy, Verify, Workload,
 };
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
-use diskproof_target::{Intent, OpenTarget, admit, probe};
 
 struct Patient;
 
@@ -23,14 +25,26 @@ struct Impatient(u32, Control);
 impl Watch for Impatient {
     fn tick(&mut self, _: &Progress<'_>) -> Control {
         self.0 = self.0.saturating_sub(1);
-        if self.0 == 0 { self.1 } else { Control::Continue }
+        if self.0 == 0 {
+            self.1
+        } else {
+            Control::Continue
+        }
     }
 }
 
 const MIB: u64 = 1 << 20;
 
 fn workload(engine: EngineKind) -> Workload {
-    Workload { depth: 4, stop: Stop { ops: Some(500), ..Stop::default() }, engine: EngineChoice::Fixed(engine), ..Workload::named("test") }
+    Workload {
+        depth: 4,
+        stop: Stop {
+            ops: Some(500),
+            ..Stop::default()
+        },
+        engine: EngineChoice::Fixed(engine),
+        ..Workload::named("test")
+    }
 }
 
 fn scratch(size_bytes: u64) -> (tempfile::TempDir, OpenTarget) {
@@ -45,7 +59,13 @@ fn run(workload: &Workload, target: &mut OpenTarget) -> Measurement {
     measured.unwrap_or_else(|e| panic!("{e}")).remove(0)
 }
 
-const ENGINES: [EngineKind; 5] = [EngineKind::Uring, EngineKind::Aio, EngineKind::Sync, EngineKind::Mmap, EngineKind::Null];
+const ENGINES: [EngineKind; 5] = [
+    EngineKind::Uring,
+    EngineKind::Aio,
+    EngineKind::Sync,
+    EngineKind::Mmap,
+    EngineKind::Null,
+];
 
 #[test]
 fn every_engine_does_exactly_what_was_asked() {
@@ -53,7 +73,12 @@ fn every_engine_does_exactly_what_was_asked() {
     for engine in ENGINES {
         for read_permille in [1000, 0, 500] {
             for (depth, workers) in [(1, 1), (4, 1), (3, 2)] {
-                let asked = Workload { read_permille, depth, workers, ..workload(engine) };
+                let asked = Workload {
+                    read_permille,
+                    depth,
+                    workers,
+                    ..workload(engine)
+                };
                 let seen = run(&asked, &mut target);
                 let count = |kind| seen.ops.get(&kind).map_or(0, |op| op.count);
                 let context = format!("{engine:?} {read_permille} {depth}x{workers}");
@@ -62,7 +87,11 @@ fn every_engine_does_exactly_what_was_asked() {
                 assert_eq!(count(OpKind::Read) > 0, read_permille > 0, "{context}");
                 assert_eq!(count(OpKind::Write) > 0, read_permille < 1000, "{context}");
                 for op in seen.ops.values() {
-                    assert!(op.errors.is_empty() && op.short == 0, "{context}: {:?}", op.errors);
+                    assert!(
+                        op.errors.is_empty() && op.short == 0,
+                        "{context}: {:?}",
+                        op.errors
+                    );
                     assert_eq!(op.latency.count(), op.count, "{context}");
                     assert_eq!(op.series.total().ops, op.count, "{context}");
                 }
@@ -75,7 +104,11 @@ fn every_engine_does_exactly_what_was_asked() {
             }
         }
     }
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the scratch file has no name");
+    assert_eq!(
+        std::fs::read_dir(dir.path()).unwrap().count(),
+        0,
+        "the scratch file has no name"
+    );
 }
 
 /// Ways to share a total between threads: queue depth and jobs.
@@ -85,20 +118,53 @@ const SHARED: [(u32, u32); 3] = [(1, 3), (4, 3), (3, 5)];
 fn the_total_is_exact_whoever_does_it() {
     let (_dir, mut target) = scratch(8 * MIB);
     let accesses = [
-        Access::Random { distribution: Distribution::Uniform },
+        Access::Random {
+            distribution: Distribution::Uniform,
+        },
         Access::Sequential,
         Access::Backward,
-        Access::Stride { stride_bytes: 65536 },
+        Access::Stride {
+            stride_bytes: 65536,
+        },
     ];
-    for (engine, access) in ENGINES.into_iter().flat_map(|engine| accesses.clone().map(|access| (engine, access))) {
+    for (engine, access) in ENGINES
+        .into_iter()
+        .flat_map(|engine| accesses.clone().map(|access| (engine, access)))
+    {
         for (depth, workers) in SHARED {
-            let asked = |stop| Workload { access: access.clone(), depth, workers, stop, ..workload(engine) };
+            let asked = |stop| Workload {
+                access: access.clone(),
+                depth,
+                workers,
+                stop,
+                ..workload(engine)
+            };
             let context = format!("{engine:?} {access:?} {depth}x{workers}");
-            let counted = run(&asked(Stop { ops: Some(1237), ..Stop::default() }), &mut target);
-            assert_eq!((counted.ops[&OpKind::Read].count, counted.stopped), (1237, StopReason::Ops), "{context}");
+            let counted = run(
+                &asked(Stop {
+                    ops: Some(1237),
+                    ..Stop::default()
+                }),
+                &mut target,
+            );
+            assert_eq!(
+                (counted.ops[&OpKind::Read].count, counted.stopped),
+                (1237, StopReason::Ops),
+                "{context}"
+            );
             // The last 100 bytes are no block.
-            let moved = run(&asked(Stop { bytes: Some(1237 * 8192 + 100), ..Stop::default() }), &mut target);
-            assert_eq!((moved.ops[&OpKind::Read].bytes, moved.stopped), (1237 * 8192, StopReason::Bytes), "{context}");
+            let moved = run(
+                &asked(Stop {
+                    bytes: Some(1237 * 8192 + 100),
+                    ..Stop::default()
+                }),
+                &mut target,
+            );
+            assert_eq!(
+                (moved.ops[&OpKind::Read].bytes, moved.stopped),
+                (1237 * 8192, StopReason::Bytes),
+                "{context}"
+            );
         }
     }
 }
@@ -106,14 +172,35 @@ fn the_total_is_exact_whoever_does_it() {
 #[test]
 fn blocks_of_mixed_sizes_leave_less_than_one_of_the_bytes() {
     let (_dir, mut target) = scratch(8 * MIB);
-    let block_mix = vec![BlockShare { block_bytes: 4096, weight: 3 }, BlockShare { block_bytes: 65536, weight: 1 }];
+    let block_mix = vec![
+        BlockShare {
+            block_bytes: 4096,
+            weight: 3,
+        },
+        BlockShare {
+            block_bytes: 65536,
+            weight: 1,
+        },
+    ];
     for engine in ENGINES {
         for (depth, workers) in SHARED {
-            let stop = Stop { bytes: Some(10 * MIB), ..Stop::default() };
-            let mixed = Workload { block_mix: block_mix.clone(), depth, workers, stop, ..workload(engine) };
+            let stop = Stop {
+                bytes: Some(10 * MIB),
+                ..Stop::default()
+            };
+            let mixed = Workload {
+                block_mix: block_mix.clone(),
+                depth,
+                workers,
+                stop,
+                ..workload(engine)
+            };
             let seen = run(&mixed, &mut target);
             let bytes = seen.ops[&OpKind::Read].bytes;
-            assert!(bytes <= 10 * MIB && bytes > 10 * MIB - 65536, "{engine:?} {depth}x{workers}: {bytes}");
+            assert!(
+                bytes <= 10 * MIB && bytes > 10 * MIB - 65536,
+                "{engine:?} {depth}x{workers}: {bytes}"
+            );
         }
     }
 }
@@ -122,12 +209,30 @@ fn blocks_of_mixed_sizes_leave_less_than_one_of_the_bytes() {
 fn a_pass_in_order_by_several_jobs_touches_every_block() {
     let (_dir, mut target) = scratch(8 * MIB);
     for engine in [EngineKind::Uring, EngineKind::Aio, EngineKind::Sync] {
-        for (access, (depth, workers)) in [Access::Sequential, Access::Backward].into_iter().flat_map(|a| SHARED.map(|s| (a.clone(), s))) {
-            let stop = Stop { bytes: Some(8 * MIB), ..Stop::default() };
+        for (access, (depth, workers)) in [Access::Sequential, Access::Backward]
+            .into_iter()
+            .flat_map(|a| SHARED.map(|s| (a.clone(), s)))
+        {
+            let stop = Stop {
+                bytes: Some(8 * MIB),
+                ..Stop::default()
+            };
             let context = format!("{engine:?} {access:?} {depth}x{workers}");
-            let pass = Workload { read_permille: 0, access, depth, workers, stop, verify: Verify::Checksum, ..workload(engine) };
+            let pass = Workload {
+                read_permille: 0,
+                access,
+                depth,
+                workers,
+                stop,
+                verify: Verify::Checksum,
+                ..workload(engine)
+            };
             let verified = run(&pass, &mut target).verify.unwrap();
-            assert_eq!((verified.blocks, verified.bad_blocks), (8 * MIB / 8192, 0), "{context}");
+            assert_eq!(
+                (verified.blocks, verified.bad_blocks),
+                (8 * MIB / 8192, 0),
+                "{context}"
+            );
         }
     }
 }
@@ -136,7 +241,10 @@ fn a_pass_in_order_by_several_jobs_touches_every_block() {
 fn the_first_pass_lays_the_file_out_without_holes() {
     for engine in [EngineKind::Uring, EngineKind::Aio, EngineKind::Sync] {
         let (_dir, mut target) = scratch(16 * MIB);
-        let stop = Stop { bytes: Some(16 * MIB), ..Stop::default() };
+        let stop = Stop {
+            bytes: Some(16 * MIB),
+            ..Stop::default()
+        };
         let layout = Workload {
             read_permille: 0,
             access: Access::Sequential,
@@ -169,20 +277,53 @@ fn commits_are_a_write_and_a_sync_each() {
         read_permille: 0,
         access: Access::Sequential,
         depth: 1,
-        sync: SyncPolicy::Every { writes: 1, call: SyncCall::Fdatasync },
-        stop: Stop { ops: Some(20), ..Stop::default() },
+        sync: SyncPolicy::Every {
+            writes: 1,
+            call: SyncCall::Fdatasync,
+        },
+        stop: Stop {
+            ops: Some(20),
+            ..Stop::default()
+        },
         ..workload(EngineKind::Sync)
     };
     for engine in [EngineKind::Sync, EngineKind::Uring, EngineKind::Aio] {
-        let seen = run(&Workload { engine: EngineChoice::Fixed(engine), ..commits.clone() }, &mut target);
-        let [write, sync, commit] = [OpKind::Write, OpKind::Sync, OpKind::Commit].map(|kind| &seen.ops[&kind]);
-        assert_eq!([write.count, sync.count, commit.count], [20, 20, 20], "{engine:?}");
+        let seen = run(
+            &Workload {
+                engine: EngineChoice::Fixed(engine),
+                ..commits.clone()
+            },
+            &mut target,
+        );
+        let [write, sync, commit] =
+            [OpKind::Write, OpKind::Sync, OpKind::Commit].map(|kind| &seen.ops[&kind]);
+        assert_eq!(
+            [write.count, sync.count, commit.count],
+            [20, 20, 20],
+            "{engine:?}"
+        );
         assert!(commit.latency.mean_ns() >= sync.latency.mean_ns());
-        assert_eq!(commit.latency.sum_ns(), write.latency.sum_ns() + sync.latency.sum_ns(), "{engine:?}");
+        assert_eq!(
+            commit.latency.sum_ns(),
+            write.latency.sum_ns() + sync.latency.sum_ns(),
+            "{engine:?}"
+        );
     }
-    let every_third = Workload { sync: SyncPolicy::Every { writes: 3, call: SyncCall::Fsync }, ..commits };
+    let every_third = Workload {
+        sync: SyncPolicy::Every {
+            writes: 3,
+            call: SyncCall::Fsync,
+        },
+        ..commits
+    };
     let seen = run(&every_third, &mut target);
-    assert_eq!((seen.ops[&OpKind::Write].count, seen.ops[&OpKind::Sync].count), (20, 6));
+    assert_eq!(
+        (
+            seen.ops[&OpKind::Write].count,
+            seen.ops[&OpKind::Sync].count
+        ),
+        (20, 6)
+    );
     assert!(!seen.ops.contains_key(&OpKind::Commit));
 }
 
@@ -190,10 +331,22 @@ fn commits_are_a_write_and_a_sync_each() {
 fn a_span_is_kept_and_mixed_blocks_keep_their_sizes() {
     let (_dir, mut target) = scratch(4 * MIB);
     run(&workload(EngineKind::Sync), &mut target);
-    let span = Span { start_bytes: MIB, length_bytes: Some(MIB) };
+    let span = Span {
+        start_bytes: MIB,
+        length_bytes: Some(MIB),
+    };
     let mixed = Workload {
         span,
-        block_mix: vec![BlockShare { block_bytes: 4096, weight: 1 }, BlockShare { block_bytes: 16384, weight: 1 }],
+        block_mix: vec![
+            BlockShare {
+                block_bytes: 4096,
+                weight: 1,
+            },
+            BlockShare {
+                block_bytes: 16384,
+                weight: 1,
+            },
+        ],
         ..workload(EngineKind::Uring)
     };
     let seen = run(&mixed, &mut target);
@@ -207,9 +360,22 @@ fn a_span_is_kept_and_mixed_blocks_keep_their_sizes() {
 #[test]
 fn the_watcher_ends_a_workload_either_way() {
     let (_dir, mut target) = scratch(4 * MIB);
-    let endless = Workload { stop: Stop::default(), ..workload(EngineKind::Uring) };
-    for (control, reason) in [(Control::Enough, StopReason::Precision), (Control::Interrupt, StopReason::Interrupted)] {
-        let seen = Session::new(1).run(&endless, std::slice::from_mut(&mut target), &mut Impatient(8, control)).unwrap().remove(0);
+    let endless = Workload {
+        stop: Stop::default(),
+        ..workload(EngineKind::Uring)
+    };
+    for (control, reason) in [
+        (Control::Enough, StopReason::Precision),
+        (Control::Interrupt, StopReason::Interrupted),
+    ] {
+        let seen = Session::new(1)
+            .run(
+                &endless,
+                std::slice::from_mut(&mut target),
+                &mut Impatient(8, control),
+            )
+            .unwrap()
+            .remove(0);
         assert_eq!(seen.stopped, reason);
         assert!(seen.ops[&OpKind::Read].count > 0);
     }
@@ -219,16 +385,28 @@ fn the_watcher_ends_a_workload_either_way() {
 fn an_open_loop_keeps_its_rate_and_counts_from_the_intended_start() {
     let (_dir, mut target) = scratch(4 * MIB);
     for engine in [EngineKind::Uring, EngineKind::Sync, EngineKind::Aio] {
-        let stop = Stop { time_ns: Some(400_000_000), ..Stop::default() };
-        let paced = Workload { rate: Some(500.0), stop, ..workload(engine) };
+        let stop = Stop {
+            time_ns: Some(400_000_000),
+            ..Stop::default()
+        };
+        let paced = Workload {
+            rate: Some(500.0),
+            stop,
+            ..workload(engine)
+        };
         let seen = run(&paced, &mut target);
         let read = &seen.ops[&OpKind::Read];
         // Never more than the schedule allows; fewer only when the target stalls.
         assert!(read.count <= 201, "{engine:?}: {}", read.count);
         let intended = read.latency_intended.as_ref().unwrap();
-        // Where the machine held the worker up to the end, starts that were due and not made count from their time all the same.
+        // Where the machine held the worker up to the end, starts that were due and not made count
+        // from their time all the same.
         let never_made = intended.count() - read.latency.count();
-        assert!(never_made <= seen.missed_starts.unwrap(), "{engine:?}: {never_made} of {:?}", seen.missed_starts);
+        assert!(
+            never_made <= seen.missed_starts.unwrap(),
+            "{engine:?}: {never_made} of {:?}",
+            seen.missed_starts
+        );
         assert!(intended.sum_ns() >= read.latency.sum_ns(), "{engine:?}");
     }
 }
@@ -237,12 +415,19 @@ fn an_open_loop_keeps_its_rate_and_counts_from_the_intended_start() {
 fn buffered_io_reaches_the_disk_and_is_read_back_from_it() {
     let (_dir, mut target) = scratch(4 * MIB);
     for engine in [EngineKind::Uring, EngineKind::Sync] {
-        let buffered = Workload { cache: CachePolicy::Buffered, read_permille: 0, ..workload(engine) };
+        let buffered = Workload {
+            cache: CachePolicy::Buffered,
+            read_permille: 0,
+            ..workload(engine)
+        };
         let seen = run(&buffered, &mut target);
         assert_eq!(seen.cache.used, CachePolicy::Buffered);
         assert_eq!(seen.ops[&OpKind::Write].count, 500);
         if let Some(accounted) = seen.device.accounted {
-            assert!(accounted >= 0.99, "{engine:?}: the disks saw {accounted} of what was written");
+            assert!(
+                accounted >= 0.99,
+                "{engine:?}: the disks saw {accounted} of what was written"
+            );
         }
     }
 }
@@ -254,12 +439,20 @@ fn a_reader_of_a_device_file_that_ends_early_counts_it() {
     let path = dir.path().join("data");
     std::fs::write(&path, vec![1u8; 4 * MIB as usize]).unwrap();
     let mut target = OpenTarget::open(admit(probe(&path).unwrap(), Intent::Read).unwrap()).unwrap();
-    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(MIB).unwrap();
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(MIB)
+        .unwrap();
     let seen = run(&workload(EngineKind::Sync), &mut target);
     let read = &seen.ops[&OpKind::Read];
     assert_eq!(read.count + read.errors["EOF"], 500);
     let mapped = run(&workload(EngineKind::Mmap), &mut target);
-    assert!(mapped.ops[&OpKind::Read].errors["EIO"] > 0, "beyond the end a mapping gives SIGBUS; it must be an error instead");
+    assert!(
+        mapped.ops[&OpKind::Read].errors["EIO"] > 0,
+        "beyond the end a mapping gives SIGBUS; it must be an error instead"
+    );
 }
 
 #[test]
@@ -268,16 +461,29 @@ fn a_read_only_target_is_never_written() {
     let path = dir.path().join("data");
     std::fs::write(&path, vec![1u8; 4 * MIB as usize]).unwrap();
     let mut target = OpenTarget::open(admit(probe(&path).unwrap(), Intent::Read).unwrap()).unwrap();
-    let writing = Workload { read_permille: 500, ..workload(EngineKind::Sync) };
-    let error = Session::new(1).run(&writing, std::slice::from_mut(&mut target), &mut Patient).unwrap_err();
-    assert!(error.to_string().contains("open for reading only"), "{error}");
+    let writing = Workload {
+        read_permille: 500,
+        ..workload(EngineKind::Sync)
+    };
+    let error = Session::new(1)
+        .run(&writing, std::slice::from_mut(&mut target), &mut Patient)
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("open for reading only"),
+        "{error}"
+    );
 }
 
 #[test]
 fn unaligned_direct_blocks_are_refused_with_the_unit() {
     let (_dir, mut target) = scratch(4 * MIB);
-    let odd = Workload { block_bytes: 1000, ..workload(EngineKind::Sync) };
-    let error = Session::new(1).run(&odd, std::slice::from_mut(&mut target), &mut Patient).unwrap_err();
+    let odd = Workload {
+        block_bytes: 1000,
+        ..workload(EngineKind::Sync)
+    };
+    let error = Session::new(1)
+        .run(&odd, std::slice::from_mut(&mut target), &mut Patient)
+        .unwrap_err();
     assert!(error.to_string().contains("not a multiple of"), "{error}");
 }
 
@@ -286,28 +492,70 @@ fn ordered_walks_have_a_block_for_each_of_their_parts() {
     let (_dir, mut target) = scratch(4 * MIB);
     run(&workload(EngineKind::Sync), &mut target);
     // Eight blocks.
-    let span = Span { start_bytes: 0, length_bytes: Some(8 * 8192) };
-    let stride = Access::Stride { stride_bytes: 16384 };
+    let span = Span {
+        start_bytes: 0,
+        length_bytes: Some(8 * 8192),
+    };
+    let stride = Access::Stride {
+        stride_bytes: 16384,
+    };
     for (engine, access, too_much, fits) in [
         (EngineKind::Sync, Access::Backward, (16, 1), (8, 1)),
         (EngineKind::Mmap, stride, (5, 2), (4, 2)),
         (EngineKind::Uring, Access::Backward, (16, 9), (16, 8)),
         (EngineKind::Uring, Access::Sequential, (1, 9), (1, 8)),
     ] {
-        let asked = |(depth, workers)| Workload { span, access: access.clone(), depth, workers, ..workload(engine) };
-        let error = Session::new(1).run(&asked(too_much), std::slice::from_mut(&mut target), &mut Patient).unwrap_err();
-        assert!(error.to_string().contains("parts of the span"), "{engine:?}: {error}");
+        let asked = |(depth, workers)| Workload {
+            span,
+            access: access.clone(),
+            depth,
+            workers,
+            ..workload(engine)
+        };
+        let error = Session::new(1)
+            .run(
+                &asked(too_much),
+                std::slice::from_mut(&mut target),
+                &mut Patient,
+            )
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("parts of the span"),
+            "{engine:?}: {error}"
+        );
         let seen = run(&asked(fits), &mut target);
-        assert_eq!((seen.ops[&OpKind::Read].count, seen.ops[&OpKind::Read].errors.len()), (500, 0), "{engine:?}");
+        assert_eq!(
+            (
+                seen.ops[&OpKind::Read].count,
+                seen.ops[&OpKind::Read].errors.len()
+            ),
+            (500, 0),
+            "{engine:?}"
+        );
     }
 }
 
 #[test]
 fn many_workers_and_deep_queues_work() {
     let (_dir, mut target) = scratch(8 * MIB);
-    let wide = Workload { workers: 64, depth: 8, stop: Stop { ops: Some(6400), ..Stop::default() }, ..workload(EngineKind::Uring) };
+    let wide = Workload {
+        workers: 64,
+        depth: 8,
+        stop: Stop {
+            ops: Some(6400),
+            ..Stop::default()
+        },
+        ..workload(EngineKind::Uring)
+    };
     assert_eq!(run(&wide, &mut target).ops[&OpKind::Read].count, 6400);
-    let deep = Workload { depth: 1024, stop: Stop { ops: Some(4096), ..Stop::default() }, ..workload(EngineKind::Uring) };
+    let deep = Workload {
+        depth: 1024,
+        stop: Stop {
+            ops: Some(4096),
+            ..Stop::default()
+        },
+        ..workload(EngineKind::Uring)
+    };
     assert_eq!(run(&deep, &mut target).ops[&OpKind::Read].count, 4096);
 }
 
@@ -331,43 +579,107 @@ impl Watch for Vandal {
 }
 
 fn verified(engine: EngineKind) -> Workload {
-    let access = Access::Random { distribution: Distribution::Uniform };
-    Workload { read_permille: 300, access, verify: Verify::Checksum, stop: Stop { ops: Some(2000), ..Stop::default() }, ..workload(engine) }
+    let access = Access::Random {
+        distribution: Distribution::Uniform,
+    };
+    Workload {
+        read_permille: 300,
+        access,
+        verify: Verify::Checksum,
+        stop: Stop {
+            ops: Some(2000),
+            ..Stop::default()
+        },
+        ..workload(engine)
+    }
 }
 
 #[test]
 fn verified_writes_come_back_as_they_were_written() {
     let (_dir, mut target) = scratch(2 * MIB);
-    for engine in [EngineKind::Uring, EngineKind::Aio, EngineKind::Sync, EngineKind::Mmap] {
+    for engine in [
+        EngineKind::Uring,
+        EngineKind::Aio,
+        EngineKind::Sync,
+        EngineKind::Mmap,
+    ] {
         for cache in [CachePolicy::Direct, CachePolicy::Buffered] {
-            let seen = run(&Workload { depth: 16, workers: 2, cache, ..verified(engine) }, &mut target);
+            let seen = run(
+                &Workload {
+                    depth: 16,
+                    workers: 2,
+                    cache,
+                    ..verified(engine)
+                },
+                &mut target,
+            );
             let checked = seen.verify.unwrap();
-            assert!(checked.blocks > 200 && checked.bad_blocks == 0, "{engine:?} {cache:?}: {checked:?}");
+            assert!(
+                checked.blocks > 200 && checked.bad_blocks == 0,
+                "{engine:?} {cache:?}: {checked:?}"
+            );
         }
     }
-    let sequential = Workload { read_permille: 0, access: Access::Sequential, ..verified(EngineKind::Uring) };
-    assert_eq!(run(&sequential, &mut target).verify.unwrap().blocks, 256, "every block of the span");
+    let sequential = Workload {
+        read_permille: 0,
+        access: Access::Sequential,
+        ..verified(EngineKind::Uring)
+    };
+    assert_eq!(
+        run(&sequential, &mut target).verify.unwrap().blocks,
+        256,
+        "every block of the span"
+    );
 }
 
 #[test]
 fn a_damaged_block_is_named() {
     let (_dir, mut target) = scratch(2 * MIB);
-    // The first block is written at once, the last after half a second: between the two it is damaged.
-    let stop = Stop { ops: Some(256), ..Stop::default() };
-    let slow = Workload { read_permille: 0, access: Access::Sequential, rate: Some(500.0), depth: 1, stop, ..verified(EngineKind::Uring) };
+    // The first block is written at once, the last after half a second: between the two it is
+    // damaged.
+    let stop = Stop {
+        ops: Some(256),
+        ..Stop::default()
+    };
+    let slow = Workload {
+        read_permille: 0,
+        access: Access::Sequential,
+        rate: Some(500.0),
+        depth: 1,
+        stop,
+        ..verified(EngineKind::Uring)
+    };
     let mut vandal = Vandal(Some(target.fd().try_clone_to_owned().unwrap()));
-    let seen = Session::new(3).run(&slow, std::slice::from_mut(&mut target), &mut vandal).unwrap().remove(0);
+    let seen = Session::new(3)
+        .run(&slow, std::slice::from_mut(&mut target), &mut vandal)
+        .unwrap()
+        .remove(0);
     let checked = seen.verify.unwrap();
-    assert_eq!((checked.blocks, checked.bad_blocks, checked.bad.len()), (256, 1, 1), "{checked:?}");
+    assert_eq!(
+        (checked.blocks, checked.bad_blocks, checked.bad.len()),
+        (256, 1, 1),
+        "{checked:?}"
+    );
     assert_eq!(checked.bad[0].offset_bytes, 0);
-    assert!(checked.bad[0].why.contains("not a block of ours"), "{checked:?}");
+    assert!(
+        checked.bad[0].why.contains("not a block of ours"),
+        "{checked:?}"
+    );
 }
 
 #[test]
 fn what_cannot_be_verified_is_said_before_it_is_written() {
     let (_dir, mut target) = scratch(2 * MIB);
-    let mixed = Workload { block_mix: vec![BlockShare { block_bytes: 4096, weight: 1 }], ..verified(EngineKind::Sync) };
-    let error = Session::new(1).run(&mixed, std::slice::from_mut(&mut target), &mut Patient).unwrap_err();
+    let mixed = Workload {
+        block_mix: vec![BlockShare {
+            block_bytes: 4096,
+            weight: 1,
+        }],
+        ..verified(EngineKind::Sync)
+    };
+    let error = Session::new(1)
+        .run(&mixed, std::slice::from_mut(&mut target), &mut Patient)
+        .unwrap_err();
     assert!(error.to_string().contains("cannot be verified"), "{error}");
 }
 
@@ -375,8 +687,16 @@ fn what_cannot_be_verified_is_said_before_it_is_written() {
 fn targets_on_one_disk_are_held_against_it_together() {
     let ((_a, one), (_b, two)) = (scratch(4 * MIB), scratch(4 * MIB));
     let mut targets = [one, two];
-    let workload = Workload { stop: Stop { ops: Some(3000), ..Stop::default() }, ..workload(EngineKind::Uring) };
-    let seen = Session::new(1).run(&workload, &mut targets, &mut Patient).unwrap();
+    let workload = Workload {
+        stop: Stop {
+            ops: Some(3000),
+            ..Stop::default()
+        },
+        ..workload(EngineKind::Uring)
+    };
+    let seen = Session::new(1)
+        .run(&workload, &mut targets, &mut Patient)
+        .unwrap();
     for measurement in &seen {
         assert_eq!(measurement.ops[&OpKind::Read].count, 3000);
         assert_eq!(measurement.asked.read_bytes, 2 * 3000 * 8192);
@@ -389,10 +709,20 @@ fn targets_on_one_disk_are_held_against_it_together() {
 #[test]
 fn every_target_has_the_whole_rate() {
     let ((_a, one), (_b, two)) = (scratch(4 * MIB), scratch(4 * MIB));
-    let stop = Stop { time_ns: Some(500_000_000), ..Stop::default() };
-    let paced = Workload { rate: Some(400.0), stop, ..workload(EngineKind::Uring) };
-    let seen = Session::new(1).run(&paced, &mut [one, two], &mut Patient).unwrap();
-    // 200 starts fall into half a second; of a shared schedule each would get about 100. What a slow moment holds up is started later.
+    let stop = Stop {
+        time_ns: Some(500_000_000),
+        ..Stop::default()
+    };
+    let paced = Workload {
+        rate: Some(400.0),
+        stop,
+        ..workload(EngineKind::Uring)
+    };
+    let seen = Session::new(1)
+        .run(&paced, &mut [one, two], &mut Patient)
+        .unwrap();
+    // 200 starts fall into half a second; of a shared schedule each would get about 100. What a
+    // slow moment holds up is started later.
     for measurement in &seen {
         let count = measurement.ops[&OpKind::Read].count;
         assert!((130..=201).contains(&count), "{count}");

@@ -18,31 +18,60 @@ impl Watch for Patient {
 fn workload(depth: u32, seconds: u64) -> Workload {
     Workload {
         depth,
-        stop: Stop { time_ns: Some(seconds * 1_000_000_000), ..Stop::default() },
+        stop: Stop {
+            time_ns: Some(seconds * 1_000_000_000),
+            ..Stop::default()
+        },
         warmup_ns: 100_000_000,
         ..Workload::named("virtual")
     }
 }
 
-const DISK: FakeDisk = FakeDisk { service_ns: 500_000, jitter_ns: 0, channels: 4, size_bytes: 1 << 30 };
+const DISK: FakeDisk = FakeDisk {
+    service_ns: 500_000,
+    jitter_ns: 0,
+    channels: 4,
+    size_bytes: 1 << 30,
+};
 
 #[test]
 fn rate_latency_and_depth_are_exact() {
     let seen = simulate(&workload(16, 2), DISK, 1, &mut Patient).unwrap();
     let read = &seen.ops[&OpKind::Read];
-    // 4 channels of 500 µs: 8000/s; 16 in flight: 2 ms each. What is in flight at the end is drained and counted.
+    // 4 channels of 500 µs: 8000/s; 16 in flight: 2 ms each. What is in flight at the end is
+    // drained and counted.
     assert_eq!(read.series.total().ops, 16_000);
     assert_eq!((read.count, read.latency.count()), (16_000, 16_000 + 16));
     assert_eq!(seen.wall_ns, 2_000_000_000);
-    assert_eq!((read.latency.min_ns(), read.latency.max_ns()), (2_000_000, 2_000_000));
+    assert_eq!(
+        (read.latency.min_ns(), read.latency.max_ns()),
+        (2_000_000, 2_000_000)
+    );
     assert_eq!(seen.stopped, StopReason::Time);
-    assert!((seen.achieved_depth - 16.0).abs() < 1e-6, "{}", seen.achieved_depth);
-    assert_eq!(seen.asked.read_bytes, (16_016 + 4 * 199) * 8192, "the drain and the warm-up, up to its last instant, included");
+    assert!(
+        (seen.achieved_depth - 16.0).abs() < 1e-6,
+        "{}",
+        seen.achieved_depth
+    );
+    assert_eq!(
+        seen.asked.read_bytes,
+        (16_016 + 4 * 199) * 8192,
+        "the drain and the warm-up, up to its last instant, included"
+    );
 }
 
 #[test]
 fn depth_one_has_no_dead_time() {
-    let seen = simulate(&workload(1, 1), FakeDisk { channels: 1, ..DISK }, 1, &mut Patient).unwrap();
+    let seen = simulate(
+        &workload(1, 1),
+        FakeDisk {
+            channels: 1,
+            ..DISK
+        },
+        1,
+        &mut Patient,
+    )
+    .unwrap();
     assert_eq!(seen.ops[&OpKind::Read].latency.max_ns(), 500_000);
     assert!(seen.dead_time_ns.unwrap() < 1.0, "{:?}", seen.dead_time_ns);
 }
@@ -50,75 +79,174 @@ fn depth_one_has_no_dead_time() {
 #[test]
 fn a_slow_disk_is_measured_for_the_time_asked_for_and_no_longer() {
     // 90 ms each, one at a time: none completes just when the warm-up or the time ends.
-    let slow = FakeDisk { service_ns: 90_000_000, channels: 1, ..DISK };
+    let slow = FakeDisk {
+        service_ns: 90_000_000,
+        channels: 1,
+        ..DISK
+    };
     for depth in [1, 32] {
         let seen = simulate(&workload(depth, 2), slow, 1, &mut Patient).unwrap();
         let read = &seen.ops[&OpKind::Read];
-        assert_eq!((seen.wall_ns, read.series.total().ops), (2_000_000_000, 2_100 / 90 - 100 / 90), "at depth {depth}");
+        assert_eq!(
+            (seen.wall_ns, read.series.total().ops),
+            (2_000_000_000, 2_100 / 90 - 100 / 90),
+            "at depth {depth}"
+        );
         // Of those in flight at either end, the part within the time counts.
-        assert!((seen.achieved_depth - f64::from(depth)).abs() < 1e-6, "{} at depth {depth}", seen.achieved_depth);
-        assert!(seen.dead_time_ns.is_none_or(|ns| ns < 1.0), "{:?}", seen.dead_time_ns);
+        assert!(
+            (seen.achieved_depth - f64::from(depth)).abs() < 1e-6,
+            "{} at depth {depth}",
+            seen.achieved_depth
+        );
+        assert!(
+            seen.dead_time_ns.is_none_or(|ns| ns < 1.0),
+            "{:?}",
+            seen.dead_time_ns
+        );
     }
 }
 
 #[test]
 fn a_stall_shows_in_full_from_the_intended_start() {
-    // One slow service of 1.5 s among fast ones, 100 per second offered: everything that should have started meanwhile waited.
-    let paced = Workload { rate: Some(100.0), warmup_ns: 0, ..workload(1, 10) };
-    let stalling = FakeDisk { service_ns: 1_500_000_000, channels: 1, jitter_ns: 0, size_bytes: 1 << 30 };
+    // One slow service of 1.5 s among fast ones, 100 per second offered: everything that should
+    // have started meanwhile waited.
+    let paced = Workload {
+        rate: Some(100.0),
+        warmup_ns: 0,
+        ..workload(1, 10)
+    };
+    let stalling = FakeDisk {
+        service_ns: 1_500_000_000,
+        channels: 1,
+        jitter_ns: 0,
+        size_bytes: 1 << 30,
+    };
     let seen = simulate(&paced, stalling, 1, &mut Patient).unwrap();
     let read = &seen.ops[&OpKind::Read];
-    assert_eq!(read.latency.max_ns(), 1_500_000_000, "the closed view: each takes 1.5 s");
+    assert_eq!(
+        read.latency.max_ns(),
+        1_500_000_000,
+        "the closed view: each takes 1.5 s"
+    );
     let intended = read.latency_intended.as_ref().unwrap();
-    assert!(intended.max_ns() > 8_000_000_000, "the users' view: {}", intended.max_ns());
+    assert!(
+        intended.max_ns() > 8_000_000_000,
+        "the users' view: {}",
+        intended.max_ns()
+    );
     assert!(seen.missed_starts.unwrap() >= 5);
 }
 
 #[test]
 fn starts_that_were_never_made_are_missed_and_have_waited_until_the_end() {
-    // Four requests are in flight when the time ends, and everything else that was due by then still waits: 100 per second for 1 s, after a warm-up of 0.1 s.
-    let paced = Workload { rate: Some(100.0), ..workload(4, 1) };
-    let hung = FakeDisk { service_ns: 3_000_000_000, channels: 4, jitter_ns: 0, size_bytes: 1 << 30 };
+    // Four requests are in flight when the time ends, and everything else that was due by then
+    // still waits: 100 per second for 1 s, after a warm-up of 0.1 s.
+    let paced = Workload {
+        rate: Some(100.0),
+        ..workload(4, 1)
+    };
+    let hung = FakeDisk {
+        service_ns: 3_000_000_000,
+        channels: 4,
+        jitter_ns: 0,
+        size_bytes: 1 << 30,
+    };
     let seen = simulate(&paced, hung, 1, &mut Patient).unwrap();
     let read = &seen.ops[&OpKind::Read];
-    assert_eq!((read.count, read.latency.count()), (0, 4), "what comes after the end is no rate, but a latency");
+    assert_eq!(
+        (read.count, read.latency.count()),
+        (0, 4),
+        "what comes after the end is no rate, but a latency"
+    );
     let intended = read.latency_intended.as_ref().unwrap();
     // The last one, due 10 ms before the end, has waited for that long.
-    assert_eq!((intended.count(), intended.min_ns(), intended.max_ns()), (4 + 100, 10_000_000, 3_000_000_000));
+    assert_eq!(
+        (intended.count(), intended.min_ns(), intended.max_ns()),
+        (4 + 100, 10_000_000, 3_000_000_000)
+    );
     assert_eq!(seen.missed_starts, Some(100));
 }
 
 #[test]
 fn the_backlog_of_the_warm_up_is_missed_when_it_starts() {
     // A million due per second: all that start in a second were due in its first instants.
-    let seen = simulate(&Workload { rate: Some(1e6), ..workload(1, 1) }, FakeDisk { channels: 1, ..DISK }, 1, &mut Patient).unwrap();
+    let seen = simulate(
+        &Workload {
+            rate: Some(1e6),
+            ..workload(1, 1)
+        },
+        FakeDisk {
+            channels: 1,
+            ..DISK
+        },
+        1,
+        &mut Patient,
+    )
+    .unwrap();
     let made = seen.ops[&OpKind::Read].count;
-    assert!(seen.missed_starts.unwrap() > 990_000 + made, "{:?} of {made}", seen.missed_starts);
+    assert!(
+        seen.missed_starts.unwrap() > 990_000 + made,
+        "{:?} of {made}",
+        seen.missed_starts
+    );
 }
 
 #[test]
 fn equal_seeds_give_equal_measurements() {
-    let jitter = FakeDisk { jitter_ns: 400_000, ..DISK };
+    let jitter = FakeDisk {
+        jitter_ns: 400_000,
+        ..DISK
+    };
     let once = simulate(&workload(8, 1), jitter, 42, &mut Patient).unwrap();
-    assert_eq!(once, simulate(&workload(8, 1), jitter, 42, &mut Patient).unwrap());
-    assert_ne!(once, simulate(&workload(8, 1), jitter, 43, &mut Patient).unwrap());
+    assert_eq!(
+        once,
+        simulate(&workload(8, 1), jitter, 42, &mut Patient).unwrap()
+    );
+    assert_ne!(
+        once,
+        simulate(&workload(8, 1), jitter, 43, &mut Patient).unwrap()
+    );
 }
 
 #[test]
 fn an_hour_takes_no_more_memory_than_minutes_and_loses_no_maximum() {
     let seconds = 3600;
-    let seen = simulate(&workload(4, seconds), FakeDisk { jitter_ns: 3_000_000, ..DISK }, 7, &mut Patient).unwrap();
+    let seen = simulate(
+        &workload(4, seconds),
+        FakeDisk {
+            jitter_ns: 3_000_000,
+            ..DISK
+        },
+        7,
+        &mut Patient,
+    )
+    .unwrap();
     let read = &seen.ops[&OpKind::Read];
     assert_eq!(seen.wall_ns, seconds * 1_000_000_000);
-    assert!(read.count > 1_000_000 && read.errors.is_empty(), "{}", read.count);
+    assert!(
+        read.count > 1_000_000 && read.errors.is_empty(),
+        "{}",
+        read.count
+    );
     // Cells double their length instead of growing in number, and cover every nanosecond.
     let series = &read.series;
-    assert!((SERIES_CELLS_MAX / 2..=SERIES_CELLS_MAX).contains(&series.cells.len()), "{}", series.cells.len());
+    assert!(
+        (SERIES_CELLS_MAX / 2..=SERIES_CELLS_MAX).contains(&series.cells.len()),
+        "{}",
+        series.cells.len()
+    );
     assert!(series.interval_ns * series.cells.len() as u64 >= seen.wall_ns);
-    assert_eq!((series.total().ops, series.total().bytes), (read.count, read.bytes));
+    assert_eq!(
+        (series.total().ops, series.total().bytes),
+        (read.count, read.bytes)
+    );
     let longest = |cells: &[Cell]| cells.iter().map(|cell| cell.latency_max_ns).max().unwrap();
     // What is in flight at the end counts as latency, but belongs to no cell.
-    assert!(longest(&series.cells) <= read.latency.max_ns() && longest(&series.cells) > 3_400_000, "{}", longest(&series.cells));
+    assert!(
+        longest(&series.cells) <= read.latency.max_ns() && longest(&series.cells) > 3_400_000,
+        "{}",
+        longest(&series.cells)
+    );
     // As a record holds it.
     let thin = series.thinned(100_000_000, 1200);
     assert!(thin.cells.len() <= 1200 && thin.total() == series.total());

@@ -1,12 +1,14 @@
-//! Everything that can go wrong with a history, each with the file and what to do. Which of SQLite's result codes means what is known here and nowhere
-//! else; above all what is damage and what only looks like it.
+//! Everything that can go wrong with a history, each with the file and what to do. Which of
+//! SQLite's result codes means what is known here and nowhere else; above all what is damage and
+//! what only looks like it.
 
 use rusqlite::ErrorCode;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Less room than this, in bytes, is a full disk. SQLite calls it an I/O error where it cannot extend the shared memory of a log; and where blocks are
-/// smaller than pages, as on a small ext4, it allocates one block of each page only, so that a full disk ends the program by SIGBUS
+/// Less room than this, in bytes, is a full disk. SQLite calls it an I/O error where it cannot
+/// extend the shared memory of a log; and where blocks are smaller than pages, as on a small ext4,
+/// it allocates one block of each page only, so that a full disk ends the program by SIGBUS
 /// (`unixShmMap` of SQLite 3.53).
 const ROOM_BYTES_LEAST: u64 = 256 << 10;
 
@@ -98,11 +100,16 @@ impl HistoryError {
     pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
         let (path, what) = (path.to_owned(), error.to_string());
         match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged { path, what },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Self::Damaged { path, what }
+            }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
             Some(ErrorCode::DiskFull) => Self::Full { path },
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly { path },
-            Some(ErrorCode::CannotOpen) => Self::Unreachable { path, source: io::Error::other(what) },
+            Some(ErrorCode::CannotOpen) => Self::Unreachable {
+                path,
+                source: io::Error::other(what),
+            },
             Some(ErrorCode::SystemIoFailure) if is_full(&path) => Self::Full { path },
             Some(ErrorCode::SystemIoFailure) => Self::Io { path, what },
             _ => Self::Other { path, what },
@@ -122,8 +129,12 @@ impl HistoryError {
 
 /// Whether the filesystem of this file has no room; unknown is no.
 pub(crate) fn is_full(path: &Path) -> bool {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    rustix::fs::statvfs(folder).is_ok_and(|space| space.f_bavail.saturating_mul(space.f_frsize) < ROOM_BYTES_LEAST)
+    let folder = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    rustix::fs::statvfs(folder)
+        .is_ok_and(|space| space.f_bavail.saturating_mul(space.f_frsize) < ROOM_BYTES_LEAST)
 }
 
 #[cfg(test)]
@@ -138,8 +149,15 @@ mod tests {
 
     #[test]
     fn only_damage_is_taken_for_damage() {
-        for code in [ffi::SQLITE_CORRUPT, ffi::SQLITE_NOTADB, ffi::SQLITE_CORRUPT_INDEX] {
-            assert!(matches!(meaning(code), HistoryError::Damaged { .. }), "{code}");
+        for code in [
+            ffi::SQLITE_CORRUPT,
+            ffi::SQLITE_NOTADB,
+            ffi::SQLITE_CORRUPT_INDEX,
+        ] {
+            assert!(
+                matches!(meaning(code), HistoryError::Damaged { .. }),
+                "{code}"
+            );
         }
         let others = [
             ffi::SQLITE_BUSY,
@@ -158,7 +176,10 @@ mod tests {
             ffi::SQLITE_ERROR,
         ];
         for code in others {
-            assert!(!matches!(meaning(code), HistoryError::Damaged { .. }), "{code}");
+            assert!(
+                !matches!(meaning(code), HistoryError::Damaged { .. }),
+                "{code}"
+            );
         }
     }
 }

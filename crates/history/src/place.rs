@@ -1,4 +1,5 @@
-//! Where a history lies, and how its file comes into being: readable by its owner only, since records hold names of machines and disks.
+//! Where a history lies, and how its file comes into being: readable by its owner only, since
+//! records hold names of machines and disks.
 
 use crate::error::HistoryError;
 use crate::lock::PlaceLock;
@@ -26,14 +27,24 @@ pub enum Folders {
 }
 
 impl Place {
-    /// The file with its folder resolved, so that the path stays true wherever the program goes, and a symlink's target is what gets replaced.
+    /// The file with its folder resolved, so that the path stays true wherever the program goes,
+    /// and a symlink's target is what gets replaced.
     pub(crate) fn resolved(&self) -> Result<PathBuf, HistoryError> {
         let failed = |error| HistoryError::kernel(&self.path, error);
         if let Ok(path) = self.path.canonicalize() {
             return Ok(path);
         }
-        let name = self.path.file_name().ok_or_else(|| HistoryError::NotAFile { path: self.path.clone() })?;
-        let folder = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = self
+            .path
+            .file_name()
+            .ok_or_else(|| HistoryError::NotAFile {
+                path: self.path.clone(),
+            })?;
+        let folder = self
+            .path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         if self.folders == Folders::Made {
             make_folders(folder).map_err(failed)?;
         }
@@ -45,21 +56,30 @@ impl Place {
 pub(crate) fn exists(path: &Path) -> Result<bool, HistoryError> {
     match std::fs::metadata(path).as_ref().map(Metadata::is_file) {
         Ok(true) => Ok(true),
-        Ok(false) => Err(HistoryError::NotAFile { path: path.to_owned() }),
+        Ok(false) => Err(HistoryError::NotAFile {
+            path: path.to_owned(),
+        }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(HistoryError::kernel(path, io::Error::from(error.kind()))),
     }
 }
 
-/// Makes the file, empty, if it is missing. Alone, because closing a file drops all POSIX locks that this process has on it, those of another thread's
-/// SQLite included (<https://www.sqlite.org/howtocorrupt.html>, 2.2).
+/// Makes the file, empty, if it is missing. Alone, because closing a file drops all POSIX locks
+/// that this process has on it, those of another thread's SQLite included (<https://www.sqlite.org/howtocorrupt.html>, 2.2).
 pub(crate) fn make_file(path: &Path) -> Result<(), HistoryError> {
     if exists(path)? {
         return Ok(());
     }
     let _alone = PlaceLock::exclusive(path)?;
-    match File::options().write(true).create_new(true).mode(0o600).open(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(HistoryError::kernel(path, error)),
+    match File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+    {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(HistoryError::kernel(path, error))
+        }
         _ => Ok(()),
     }
 }

@@ -45,8 +45,9 @@ pub enum Outcome {
 
 /// Saves a run; makes the file if there is none, and a new one if it is damaged.
 ///
-/// The whole file is looked at first: what is added to a damaged one can be written, and then neither listed nor found, as the way to it leads through
-/// the damage. That reads the file once (some 10 ms for a hundred runs), after a measurement of seconds.
+/// The whole file is looked at first: what is added to a damaged one can be written, and then
+/// neither listed nor found, as the way to it leads through the damage. That reads the file once
+/// (some 10 ms for a hundred runs), after a measurement of seconds.
 pub fn save(place: &Place, run: &NewRun<'_>) -> Result<Saved, HistoryError> {
     let path = place.resolved()?;
     let attempt = || {
@@ -59,10 +60,20 @@ pub fn save(place: &Place, run: &NewRun<'_>) -> Result<Saved, HistoryError> {
             let set_aside = set_aside(&path)?;
             let outcome = attempt()?;
             // The new run is safe first; whatever goes wrong now leaves the damaged file as it is.
-            let rescued = set_aside.as_ref().map_or(0, |aside| rescue(&aside.path, &path));
-            Ok(Saved { outcome, set_aside, rescued })
+            let rescued = set_aside
+                .as_ref()
+                .map_or(0, |aside| rescue(&aside.path, &path));
+            Ok(Saved {
+                outcome,
+                set_aside,
+                rescued,
+            })
         }
-        other => Ok(Saved { outcome: other?, set_aside: None, rescued: 0 }),
+        other => Ok(Saved {
+            outcome: other?,
+            set_aside: None,
+            rescued: 0,
+        }),
     }
 }
 
@@ -75,7 +86,11 @@ impl History {
     /// Several in one transaction; how many are new. Those that cannot be kept are left out.
     pub(crate) fn add_all(&mut self, runs: &[NewRun<'_>]) -> Result<usize, HistoryError> {
         let rows: Vec<Row<'_>> = runs.iter().filter_map(|run| Row::of(run).ok()).collect();
-        self.change(|transaction| rows.iter().map(|row| Ok(usize::from(row.insert(transaction)? == Outcome::Added))).sum())
+        self.change(|transaction| {
+            rows.iter()
+                .map(|row| Ok(usize::from(row.insert(transaction)? == Outcome::Added)))
+                .sum()
+        })
     }
 }
 
@@ -91,10 +106,14 @@ struct Row<'a> {
 
 impl<'a> Row<'a> {
     fn of(new: &NewRun<'a>) -> Result<Self, HistoryError> {
-        let unusable = |what: String| HistoryError::Record { run_id: new.record.run_id.clone(), what };
+        let unusable = |what: String| HistoryError::Record {
+            run_id: new.record.run_id.clone(),
+            what,
+        };
         let run = SavedRun::of(new.record, new.label);
-        let started: jiff::Timestamp =
-            run.started.parse().map_err(|error| unusable(format!("its start '{}' is no time: {error}", run.started)))?;
+        let started: jiff::Timestamp = run.started.parse().map_err(|error| {
+            unusable(format!("its start '{}' is no time: {error}", run.started))
+        })?;
         let json = serde_json::to_vec(new.record).map_err(|error| unusable(error.to_string()))?;
         let packed = |bytes: &[u8]| deflate(bytes).map_err(|error| unusable(error.to_string()));
         Ok(Self {
@@ -110,7 +129,8 @@ impl<'a> Row<'a> {
     fn insert(&self, transaction: &Connection) -> rusqlite::Result<Outcome> {
         let run = &self.run;
         let added = transaction.execute(
-            "INSERT INTO runs (run_id, started, verb, host, label, note, partial, method, summary, record, page)
+            "INSERT INTO runs (run_id, started, verb, host, label, note, partial, method, \
+             summary, record, page)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (run_id) DO NOTHING",
             params![
                 run.run_id,
@@ -131,11 +151,17 @@ impl<'a> Row<'a> {
         }
         let seq = transaction.last_insert_rowid();
         for path in &run.targets {
-            transaction.execute("INSERT INTO run_targets (run, path) VALUES (?1, ?2)", params![seq, path])?;
+            transaction.execute(
+                "INSERT INTO run_targets (run, path) VALUES (?1, ?2)",
+                params![seq, path],
+            )?;
         }
         for disk in &run.disks {
             let row = params![seq, disk.name, disk.model, disk.serial];
-            transaction.execute("INSERT INTO run_disks (run, name, model, serial) VALUES (?1, ?2, ?3, ?4)", row)?;
+            transaction.execute(
+                "INSERT INTO run_disks (run, name, model, serial) VALUES (?1, ?2, ?3, ?4)",
+                row,
+            )?;
         }
         Ok(Outcome::Added)
     }

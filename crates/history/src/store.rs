@@ -1,4 +1,5 @@
-//! An open history: the connection, the lock that keeps the file in its place, and what may be changed about runs that are saved.
+//! An open history: the connection, the lock that keeps the file in its place, and what may be
+//! changed about runs that are saved.
 
 use crate::damage::first_fault;
 use crate::error::{HistoryError, is_full};
@@ -24,7 +25,8 @@ pub struct History {
 }
 
 impl History {
-    /// Opens what is there; `None` when there is no file. One that may only be read can be opened too.
+    /// Opens what is there; `None` when there is no file. One that may only be read can be opened
+    /// too.
     pub fn open(place: &Place) -> Result<Option<Self>, HistoryError> {
         if !exists(&place.path)? {
             return Ok(None);
@@ -35,17 +37,30 @@ impl History {
             Err(HistoryError::Unreachable { .. }) => None,
             other => Some(other?),
         };
-        let connection = match connect(&path, if is_full(&path) { Sharing::Alone } else { Sharing::Shared }) {
+        let connection = match connect(
+            &path,
+            if is_full(&path) {
+                Sharing::Alone
+            } else {
+                Sharing::Shared
+            },
+        ) {
             Err(HistoryError::Unreachable { .. }) if !has_log(&path) => connect_frozen(&path)?,
             other => other?,
         };
-        Ok(Some(Self { connection, path, _lock: lock }))
+        Ok(Some(Self {
+            connection,
+            path,
+            _lock: lock,
+        }))
     }
 
     /// Opens the file, or makes a new one.
     pub(crate) fn open_or_make(path: &Path) -> Result<Self, HistoryError> {
         if is_full(path) {
-            return Err(HistoryError::Full { path: path.to_owned() });
+            return Err(HistoryError::Full {
+                path: path.to_owned(),
+            });
         }
         let lock = loop {
             make_file(path)?;
@@ -55,26 +70,39 @@ impl History {
                 break lock;
             }
         };
-        Ok(Self { connection: connect(path, Sharing::Shared)?, path: path.to_owned(), _lock: Some(lock) })
+        Ok(Self {
+            connection: connect(path, Sharing::Shared)?,
+            path: path.to_owned(),
+            _lock: Some(lock),
+        })
     }
 
     /// Gives a run a label, or takes it away.
     pub fn label(&mut self, run_id: &str, label: Option<&str>) -> Result<(), HistoryError> {
-        self.change(|transaction| transaction.execute("UPDATE runs SET label = ?2 WHERE run_id = ?1", params![run_id, label]))?;
+        self.change(|transaction| {
+            transaction.execute(
+                "UPDATE runs SET label = ?2 WHERE run_id = ?1",
+                params![run_id, label],
+            )
+        })?;
         Ok(())
     }
 
-    /// Removes runs for good; how many there were. A few at a time, with the log emptied in between: that is how room is made on a full disk, where
-    /// a log of all of it would not fit.
+    /// Removes runs for good; how many there were. A few at a time, with the log emptied in
+    /// between: that is how room is made on a full disk, where a log of all of it would not
+    /// fit.
     pub fn delete(&mut self, run_ids: &[String]) -> Result<usize, HistoryError> {
         let mut removed = 0;
         for few in run_ids.chunks(DELETED_AT_ONCE) {
             removed += self.change(|transaction| {
                 let mut statement = transaction.prepare("DELETE FROM runs WHERE run_id = ?1")?;
-                few.iter().try_fold(0, |sum, run_id| Ok(sum + statement.execute([run_id])?))
+                few.iter()
+                    .try_fold(0, |sum, run_id| Ok(sum + statement.execute([run_id])?))
             })?;
             // Where a reader is in the way the log stays for now, and nothing is lost.
-            let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            let _ = self
+                .connection
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         }
         Ok(removed)
     }
@@ -82,18 +110,28 @@ impl History {
     /// An error where the file is damaged anywhere, not only where the next step leads.
     pub(crate) fn vet(&self) -> Result<(), HistoryError> {
         match first_fault(&self.connection, "quick_check").map_err(|error| self.failed(&error))? {
-            Some(what) => Err(HistoryError::Damaged { path: self.path.clone(), what }),
+            Some(what) => Err(HistoryError::Damaged {
+                path: self.path.clone(),
+                what,
+            }),
             None => Ok(()),
         }
     }
 
-    /// In a transaction that has the lock from its beginning, so that it waits its turn instead of failing halfway.
-    pub(crate) fn change<T>(&mut self, change: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, HistoryError> {
-        let changed = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
-            let value = change(&transaction)?;
-            transaction.commit()?;
-            Ok(value)
-        });
+    /// In a transaction that has the lock from its beginning, so that it waits its turn instead of
+    /// failing halfway.
+    pub(crate) fn change<T>(
+        &mut self,
+        change: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, HistoryError> {
+        let changed = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .and_then(|transaction| {
+                let value = change(&transaction)?;
+                transaction.commit()?;
+                Ok(value)
+            });
         changed.map_err(|error| self.failed(&error))
     }
 
@@ -107,7 +145,8 @@ impl History {
 enum Sharing {
     /// With everybody.
     Shared,
-    /// With nobody as long as it is open: SQLite then needs no shared memory for a log, for which a full disk has no room.
+    /// With nobody as long as it is open: SQLite then needs no shared memory for a log, for which a
+    /// full disk has no room.
     Alone,
 }
 
@@ -115,15 +154,21 @@ enum Sharing {
 fn connect(path: &Path, sharing: Sharing) -> Result<Connection, HistoryError> {
     let failed = |error| HistoryError::sqlite(path, &error);
     let journal = journal_for(path.parent().unwrap_or(Path::new("/")));
-    let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
+    let mut connection =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
     if sharing == Sharing::Alone {
-        connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(failed)?;
+        connection
+            .pragma_update(None, "locking_mode", "EXCLUSIVE")
+            .map_err(failed)?;
     }
     set_up(&connection, journal).map_err(failed)?;
     migrate(&mut connection, path)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(failed)?;
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)
+        .map_err(failed)?;
     if journal == Journal::Wal && !connection.is_readonly("main").map_err(failed)? {
-        // Needs to be alone for a moment. Where others are in the way the rollback journal does as well, and the next one tries again.
+        // Needs to be alone for a moment. Where others are in the way the rollback journal does as
+        // well, and the next one tries again.
         let _ = connection.pragma_update(None, "journal_mode", "WAL");
     }
     Ok(connection)
@@ -134,12 +179,13 @@ fn set_up(connection: &Connection, journal: Journal) -> rusqlite::Result<()> {
     connection.busy_timeout(PATIENCE)?;
     // A file that turns out to be of a newer version is closed as it was.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    // FULL syncs the log at every commit; EXTRA, with a rollback journal, also the folder in which it was deleted
-    // (<https://www.sqlite.org/pragma.html#pragma_synchronous>): without that a power cut may bring the journal back and take the run away.
+    // FULL syncs the log at every commit; EXTRA, with a rollback journal, also the folder in which
+    // it was deleted (<https://www.sqlite.org/pragma.html#pragma_synchronous>): without that a power cut may bring the journal back and take the run away.
     connection.pragma_update(None, "synchronous", "EXTRA")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     if journal == Journal::Delete {
-        // A file with a log may have been copied here. With exclusive locks SQLite reads a log without shared memory.
+        // A file with a log may have been copied here. With exclusive locks SQLite reads a log
+        // without shared memory.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
         if mode == "wal" {
@@ -150,13 +196,15 @@ fn set_up(connection: &Connection, journal: Journal) -> rusqlite::Result<()> {
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     }
     if connection.query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0))? == 0 {
-        // What is deleted makes the file smaller. Only while it is new: in an old file this would write, and change nothing.
+        // What is deleted makes the file smaller. Only while it is new: in an old file this would
+        // write, and change nothing.
         connection.pragma_update(None, "auto_vacuum", "FULL")?;
     }
     Ok(())
 }
 
-/// On a filesystem that may only be read, SQLite cannot make the shared memory of a log, and needs none.
+/// On a filesystem that may only be read, SQLite cannot make the shared memory of a log, and needs
+/// none.
 fn connect_frozen(path: &Path) -> Result<Connection, HistoryError> {
     let failed = |error| HistoryError::sqlite(path, &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
@@ -170,7 +218,9 @@ fn frozen_uri(path: &Path) -> String {
     let mut uri = "file://".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
-            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => uri.push(char::from(*byte)),
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                uri.push(char::from(*byte))
+            }
             // Writing to a String cannot fail.
             _ => drop(write!(uri, "%{byte:02X}")),
         }

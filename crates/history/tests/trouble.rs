@@ -1,4 +1,5 @@
-//! Nothing that goes wrong costs a run that was reported as saved, and nothing is taken for damage that is none.
+//! Nothing that goes wrong costs a run that was reported as saved, and nothing is taken for damage
+//! that is none.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 mod runs;
@@ -14,11 +15,20 @@ use std::time::Duration;
 /// Runs that a killed saver may have saved at the most; enough never to be reached before its end.
 const SAVES_MAX: usize = 100_000;
 
-/// Saves without end where the test below tells it to; says each id once it is saved. Does nothing as a test of its own.
+/// Saves without end where the test below tells it to; says each id once it is saved. Does nothing
+/// as a test of its own.
 #[test]
 fn saver() {
-    let (Ok(path), Ok(name)) = (std::env::var("DISKPROOF_TEST_SAVER"), std::env::var("DISKPROOF_TEST_NAME")) else { return };
-    let place = Place { path: path.into(), folders: diskproof_history::Folders::Expected };
+    let (Ok(path), Ok(name)) = (
+        std::env::var("DISKPROOF_TEST_SAVER"),
+        std::env::var("DISKPROOF_TEST_NAME"),
+    ) else {
+        return;
+    };
+    let place = Place {
+        path: path.into(),
+        folders: diskproof_history::Folders::Expected,
+    };
     for n in 0..SAVES_MAX {
         let id = format!("{name}-{n}");
         assert_eq!(save_run(&place, &id).unwrap().outcome, Outcome::Added);
@@ -28,14 +38,25 @@ fn saver() {
 
 fn saver_process(place: &Place, name: &str) -> std::process::Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "saver", "--nocapture"]).env("DISKPROOF_TEST_SAVER", &place.path).env("DISKPROOF_TEST_NAME", name);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    command
+        .args(["--exact", "saver", "--nocapture"])
+        .env("DISKPROOF_TEST_SAVER", &place.path)
+        .env("DISKPROOF_TEST_NAME", name);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 /// Ids that a killed saver had reported; half a line is no report.
 fn reported(output: &str) -> Vec<String> {
     let words = output.split("saved ").skip(1);
-    words.filter_map(|rest| rest.split_once('.')).map(|(id, _)| id.to_owned()).collect()
+    words
+        .filter_map(|rest| rest.split_once('.'))
+        .map(|(id, _)| id.to_owned())
+        .collect()
 }
 
 #[test]
@@ -44,15 +65,25 @@ fn what_was_reported_as_saved_survives_kill_9() {
     let place = place(folder.path());
     let (mut all, mut pause) = (Vec::new(), 1_u64);
     for round in 0..8 {
-        let mut savers: Vec<_> = (0..3).map(|n| saver_process(&place, &format!("{round}-{n}"))).collect();
+        let mut savers: Vec<_> = (0..3)
+            .map(|n| saver_process(&place, &format!("{round}-{n}")))
+            .collect();
         for saver in &mut savers {
-            // Anything from none to many saves; a small generator of its own, so that a failure can be repeated.
-            pause = pause.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // Anything from none to many saves; a small generator of its own, so that a failure can
+            // be repeated.
+            pause = pause
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             std::thread::sleep(Duration::from_millis((pause >> 33) % 120));
             saver.kill().unwrap();
             saver.wait().unwrap();
             let mut output = String::new();
-            saver.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+            saver
+                .stdout
+                .take()
+                .unwrap()
+                .read_to_string(&mut output)
+                .unwrap();
             all.extend(reported(&output));
         }
     }
@@ -60,17 +91,31 @@ fn what_was_reported_as_saved_survives_kill_9() {
     let mut last = saver_process(&place, "last");
     let mut output = [0; 4096];
     while reported(&String::from_utf8_lossy(&output)).is_empty() {
-        assert!(last.stdout.as_mut().unwrap().read(&mut output).unwrap() > 0, "it ended by itself");
+        assert!(
+            last.stdout.as_mut().unwrap().read(&mut output).unwrap() > 0,
+            "it ended by itself"
+        );
     }
     last.kill().unwrap();
     last.wait().unwrap();
     all.extend(reported(&String::from_utf8_lossy(&output)));
     let there = ids(&place);
     let lost: Vec<&String> = all.iter().filter(|id| !there.contains(id)).collect();
-    assert!(lost.is_empty(), "{} of {} lost: {lost:?}", lost.len(), all.len());
+    assert!(
+        lost.is_empty(),
+        "{} of {} lost: {lost:?}",
+        lost.len(),
+        all.len()
+    );
     assert_eq!(integrity(&place), "ok");
-    assert_eq!(open(&place).list(&Filter::default()).unwrap().runs.len(), there.len());
-    assert_eq!(set_aside(folder.path()), [""; 0].map(std::path::PathBuf::from));
+    assert_eq!(
+        open(&place).list(&Filter::default()).unwrap().runs.len(),
+        there.len()
+    );
+    assert_eq!(
+        set_aside(folder.path()),
+        [""; 0].map(std::path::PathBuf::from)
+    );
 }
 
 #[test]
@@ -80,7 +125,14 @@ fn many_save_into_a_new_history_at_once() {
     std::thread::scope(|scope| {
         for name in 0..8 {
             let place = &place;
-            scope.spawn(move || (0..4).for_each(|n| assert_eq!(save_run(place, &format!("{name}-{n}")).unwrap().outcome, Outcome::Added)));
+            scope.spawn(move || {
+                (0..4).for_each(|n| {
+                    assert_eq!(
+                        save_run(place, &format!("{name}-{n}")).unwrap().outcome,
+                        Outcome::Added
+                    )
+                })
+            });
         }
     });
     assert_eq!((ids(&place).len(), integrity(&place).as_str()), (32, "ok"));
@@ -101,14 +153,31 @@ fn damages() -> Vec<(&'static str, Damage)> {
         (
             "no database at all",
             Box::new(|path| {
-                std::fs::write(path, "these are my notes, and they are longer than the header of a database. ".repeat(20)).unwrap()
+                std::fs::write(
+                    path,
+                    "these are my notes, and they are longer than the header of a database. "
+                        .repeat(20),
+                )
+                .unwrap()
             }),
         ),
-        ("few bytes of rubbish", Box::new(|path| std::fs::write(path, [7; 10]).unwrap())),
+        (
+            "few bytes of rubbish",
+            Box::new(|path| std::fs::write(path, [7; 10]).unwrap()),
+        ),
         ("all zeros", changed(|bytes| bytes.fill(0))),
-        ("cut off in the middle", changed(|bytes| bytes.truncate(bytes.len() / 2 / 4096 * 4096))),
-        ("rubbish behind the header", changed(|bytes| bytes[100..].fill(0xa5))),
-        ("a page of rubbish where runs begin", changed(|bytes| bytes[4096..12288].fill(0xa5))),
+        (
+            "cut off in the middle",
+            changed(|bytes| bytes.truncate(bytes.len() / 2 / 4096 * 4096)),
+        ),
+        (
+            "rubbish behind the header",
+            changed(|bytes| bytes[100..].fill(0xa5)),
+        ),
+        (
+            "a page of rubbish where runs begin",
+            changed(|bytes| bytes[4096..12288].fill(0xa5)),
+        ),
     ]
 }
 
@@ -121,29 +190,62 @@ fn a_damaged_history_is_moved_aside_whole_and_a_new_one_begun() {
         damage(&place.path);
         let damaged = std::fs::read(&place.path).unwrap();
         // Looking neither changes nor moves it.
-        let looked = History::open(&place).and_then(|history| history.unwrap().list(&Filter::default()));
-        assert!(matches!(looked, Err(HistoryError::Damaged { .. })) || looked.is_ok(), "{what}: {looked:?}");
+        let looked =
+            History::open(&place).and_then(|history| history.unwrap().list(&Filter::default()));
+        assert!(
+            matches!(looked, Err(HistoryError::Damaged { .. })) || looked.is_ok(),
+            "{what}: {looked:?}"
+        );
         let looked_at = std::fs::read(&place.path).unwrap();
         let first = looked_at.iter().zip(&damaged).position(|(a, b)| a != b);
-        assert!(looked_at == damaged, "{what}: changed from {first:?} on, {} bytes were {}", looked_at.len(), damaged.len());
+        assert!(
+            looked_at == damaged,
+            "{what}: changed from {first:?} on, {} bytes were {}",
+            looked_at.len(),
+            damaged.len()
+        );
         let saved = save_run(&place, "new").unwrap_or_else(|error| panic!("{what}: {error}"));
-        let aside = saved.set_aside.unwrap_or_else(|| panic!("{what}: not moved"));
-        assert_eq!((saved.outcome, ids(&place).len()), (Outcome::Added, 1 + saved.rescued), "{what}");
+        let aside = saved
+            .set_aside
+            .unwrap_or_else(|| panic!("{what}: not moved"));
+        assert_eq!(
+            (saved.outcome, ids(&place).len()),
+            (Outcome::Added, 1 + saved.rescued),
+            "{what}"
+        );
         assert!(open(&place).get("new").unwrap().is_some(), "{what}");
-        assert!(std::fs::read(&aside.path).unwrap() == damaged, "{what}: kept as it was");
+        assert!(
+            std::fs::read(&aside.path).unwrap() == damaged,
+            "{what}: kept as it was"
+        );
         assert_eq!(set_aside(folder.path()), [aside.path], "{what}");
-        assert_eq!((integrity(&place), save_run(&place, "next").unwrap().set_aside), ("ok".to_owned(), None), "{what}");
+        assert_eq!(
+            (
+                integrity(&place),
+                save_run(&place, "next").unwrap().set_aside
+            ),
+            ("ok".to_owned(), None),
+            "{what}"
+        );
     }
 }
 
 /// What happens to a few bytes or pages of a history, one at a time.
 fn scratched(whole: &[u8], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
     let mut bytes = whole.to_vec();
-    let (kind, page, at) = (random(4), 4096 * random(whole.len() / 4096), random(whole.len() - 64));
+    let (kind, page, at) = (
+        random(4),
+        4096 * random(whole.len() / 4096),
+        random(whole.len() - 64),
+    );
     match kind {
         0 => bytes[page..page + 4096].fill(0),
-        1 => bytes[page..page + 4096].iter_mut().for_each(|byte| *byte = random(256) as u8),
-        2 => bytes[at..at + 64].iter_mut().for_each(|byte| *byte = random(256) as u8),
+        1 => bytes[page..page + 4096]
+            .iter_mut()
+            .for_each(|byte| *byte = random(256) as u8),
+        2 => bytes[at..at + 64]
+            .iter_mut()
+            .for_each(|byte| *byte = random(256) as u8),
         _ => bytes.truncate(at),
     }
     bytes
@@ -158,12 +260,17 @@ fn what_is_saved_into_a_damaged_history_can_be_found_again_and_what_is_left_of_i
     let whole = std::fs::read(&place.path).unwrap();
     let mut state = 7_u64;
     let mut random = |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
     let (mut moved, mut rescued) = (0, 0);
     std::fs::write(&place.path, &whole[..whole.len() * 3 / 4]).unwrap();
-    assert!(save_run(&place, "new").unwrap().rescued >= RUNS / 2, "three quarters of the file are left");
+    assert!(
+        save_run(&place, "new").unwrap().rescued >= RUNS / 2,
+        "three quarters of the file are left"
+    );
     for round in 0..24 {
         for file in std::fs::read_dir(folder.path()).unwrap() {
             std::fs::remove_file(file.unwrap().path()).unwrap();
@@ -175,22 +282,50 @@ fn what_is_saved_into_a_damaged_history_can_be_found_again_and_what_is_left_of_i
             Err(HistoryError::Newer { .. } | HistoryError::Foreign { .. }) => continue,
             Err(error) => panic!("round {round}: {error}"),
         };
-        // Whatever was hit: the run that was reported as saved is listed, found and whole, as is every one that was taken over.
+        // Whatever was hit: the run that was reported as saved is listed, found and whole, as is
+        // every one that was taken over.
         let history = open(&place);
-        let listing = history.list(&Filter::default()).unwrap_or_else(|error| panic!("round {round}: {error}"));
-        assert!(listing.runs.iter().any(|run| run.run_id == "new"), "round {round}");
+        let listing = history
+            .list(&Filter::default())
+            .unwrap_or_else(|error| panic!("round {round}: {error}"));
+        assert!(
+            listing.runs.iter().any(|run| run.run_id == "new"),
+            "round {round}"
+        );
         assert!(history.get("new").unwrap().is_some(), "round {round}");
         if saved.set_aside.is_some() {
-            assert_eq!((listing.runs.len(), listing.unreadable.len()), (1 + saved.rescued, 0), "round {round}");
-            assert!(listing.runs.iter().all(|run| history.get(&run.run_id).unwrap().is_some()), "round {round}");
+            assert_eq!(
+                (listing.runs.len(), listing.unreadable.len()),
+                (1 + saved.rescued, 0),
+                "round {round}"
+            );
+            assert!(
+                listing
+                    .runs
+                    .iter()
+                    .all(|run| history.get(&run.run_id).unwrap().is_some()),
+                "round {round}"
+            );
             (moved, rescued) = (moved + 1, rescued + saved.rescued);
         } else {
             // What was hit lies inside one run, or where nothing is.
-            assert!(listing.runs.len() + listing.unreadable.len() == 1 + RUNS && listing.unreadable.len() <= 1, "round {round}");
+            assert!(
+                listing.runs.len() + listing.unreadable.len() == 1 + RUNS
+                    && listing.unreadable.len() <= 1,
+                "round {round}"
+            );
         }
-        assert_eq!(save_run(&place, "next").unwrap().set_aside, None, "round {round}");
+        assert_eq!(
+            save_run(&place, "next").unwrap().set_aside,
+            None,
+            "round {round}"
+        );
     }
-    assert!(moved > 8 && rescued > moved * RUNS / 2, "{rescued} of {}", moved * RUNS);
+    assert!(
+        moved > 8 && rescued > moved * RUNS / 2,
+        "{rescued} of {}",
+        moved * RUNS
+    );
 }
 
 #[test]
@@ -201,12 +336,22 @@ fn the_log_of_a_damaged_history_goes_with_it() {
     let files = ["", "-wal", "-shm"].map(|suffix| format!("{}{suffix}", place.path.display()));
     files
         .iter()
-        .zip(["rubbish ".repeat(100), "a log".to_owned(), "memory".to_owned()])
+        .zip([
+            "rubbish ".repeat(100),
+            "a log".to_owned(),
+            "memory".to_owned(),
+        ])
         .for_each(|(file, text)| std::fs::write(file, text).unwrap());
     let aside = save_run(&place, "new").unwrap().set_aside.unwrap().path;
-    assert_eq!(std::fs::read_to_string(format!("{}-wal", aside.display())).unwrap(), "a log");
+    assert_eq!(
+        std::fs::read_to_string(format!("{}-wal", aside.display())).unwrap(),
+        "a log"
+    );
     assert!(Path::new(&format!("{}-shm", aside.display())).exists());
-    assert_eq!((ids(&place), integrity(&place)), (vec!["new".to_owned()], "ok".to_owned()));
+    assert_eq!(
+        (ids(&place), integrity(&place)),
+        (vec!["new".to_owned()], "ok".to_owned())
+    );
 }
 
 #[test]
@@ -216,11 +361,19 @@ fn only_one_of_many_moves_a_damaged_history() {
         let place = place(folder.path());
         std::fs::write(&place.path, "rubbish ".repeat(1000)).unwrap();
         let moved: usize = std::thread::scope(|scope| {
-            let savers: Vec<_> =
-                (0..8).map(|n| (n, &place)).map(|(n, place)| scope.spawn(move || save_run(place, &format!("{n}")).unwrap())).collect();
-            savers.into_iter().map(|saver| usize::from(saver.join().unwrap().set_aside.is_some())).sum()
+            let savers: Vec<_> = (0..8)
+                .map(|n| (n, &place))
+                .map(|(n, place)| scope.spawn(move || save_run(place, &format!("{n}")).unwrap()))
+                .collect();
+            savers
+                .into_iter()
+                .map(|saver| usize::from(saver.join().unwrap().set_aside.is_some()))
+                .sum()
         });
-        assert_eq!((moved, set_aside(folder.path()).len(), ids(&place).len()), (1, 1, 8));
+        assert_eq!(
+            (moved, set_aside(folder.path()).len(), ids(&place).len()),
+            (1, 1, 8)
+        );
     }
 }
 
@@ -234,7 +387,8 @@ fn a_file_that_is_moved_aside_while_a_save_waits_is_made_anew() {
         lock.lock().unwrap();
         std::thread::scope(|scope| {
             let saver = scope.spawn(|| save_run(&place, "late"));
-            // Long enough for the saver to have found the file and to wait for the lock; where it is slower, less is tested and nothing fails.
+            // Long enough for the saver to have found the file and to wait for the lock; where it
+            // is slower, less is tested and nothing fails.
             std::thread::sleep(std::time::Duration::from_millis(300));
             std::fs::rename(&place.path, folder.path().join("elsewhere")).unwrap();
             lock.unlock().unwrap();
@@ -260,14 +414,27 @@ fn what_is_not_ours_is_neither_changed_nor_moved() {
     std::fs::write(&notes, "remember the milk ".repeat(100)).unwrap();
     for path in [foreign, broken, notes] {
         let before = std::fs::read(&path).unwrap();
-        let place = Place { path: path.clone(), folders: diskproof_history::Folders::Expected };
+        let place = Place {
+            path: path.clone(),
+            folders: diskproof_history::Folders::Expected,
+        };
         let error = save_run(&place, "a").unwrap_err();
         assert!(matches!(error, HistoryError::Foreign { .. }), "{error}");
-        assert!(std::fs::read(&path).unwrap() == before, "{}", path.display());
+        assert!(
+            std::fs::read(&path).unwrap() == before,
+            "{}",
+            path.display()
+        );
     }
     for path in ["/dev/null", "/"] {
-        let place = Place { path: path.into(), folders: diskproof_history::Folders::Expected };
-        assert!(matches!(save_run(&place, "a"), Err(HistoryError::NotAFile { .. })), "{path}");
+        let place = Place {
+            path: path.into(),
+            folders: diskproof_history::Folders::Expected,
+        };
+        assert!(
+            matches!(save_run(&place, "a"), Err(HistoryError::NotAFile { .. })),
+            "{path}"
+        );
     }
     assert_eq!(set_aside(folder.path()).len(), 0);
 }
@@ -277,10 +444,19 @@ fn a_newer_history_is_refused_and_not_touched() {
     let folder = tempfile::tempdir().unwrap();
     let place = place(folder.path());
     save_run(&place, "old").unwrap();
-    rusqlite::Connection::open(&place.path).unwrap().pragma_update(None, "user_version", 999).unwrap();
+    rusqlite::Connection::open(&place.path)
+        .unwrap()
+        .pragma_update(None, "user_version", 999)
+        .unwrap();
     let before = std::fs::read(&place.path).unwrap();
-    for error in [save_run(&place, "a").unwrap_err(), History::open(&place).unwrap_err()] {
-        assert!(matches!(error, HistoryError::Newer { found: 999, .. }), "{error}");
+    for error in [
+        save_run(&place, "a").unwrap_err(),
+        History::open(&place).unwrap_err(),
+    ] {
+        assert!(
+            matches!(error, HistoryError::Newer { found: 999, .. }),
+            "{error}"
+        );
     }
     assert!(std::fs::read(&place.path).unwrap() == before);
     assert_eq!(set_aside(folder.path()).len(), 0);
@@ -292,7 +468,9 @@ fn a_lock_is_waited_for_and_never_taken_for_damage() {
     let place = place(folder.path());
     save_run(&place, "a").unwrap();
     let mut other = rusqlite::Connection::open(&place.path).unwrap();
-    let held = other.transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive).unwrap();
+    let held = other
+        .transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive)
+        .unwrap();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| save_run(&place, "b").unwrap());
         std::thread::sleep(Duration::from_millis(300));
@@ -330,14 +508,26 @@ fn survives_a_full_disk(root: &Path, reserve_bytes: usize) {
     assert_eq!((ids(&place), set_aside(&folder).len()), (saved.clone(), 0));
     // Full to the last byte, by somebody else.
     drop(std::fs::write(&filler, vec![1; 64 << 20]));
-    assert!(matches!(save_run(&place, "more"), Err(HistoryError::Full { .. })));
+    assert!(matches!(
+        save_run(&place, "more"),
+        Err(HistoryError::Full { .. })
+    ));
     assert_eq!(ids(&place), saved);
-    [filler, reserve].iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    [filler, reserve]
+        .iter()
+        .for_each(|file| std::fs::remove_file(file).unwrap());
     let mut history = open(&place);
-    assert_eq!(history.delete(&saved[..saved.len() / 2]).unwrap(), saved.len() / 2, "room can be made");
+    assert_eq!(
+        history.delete(&saved[..saved.len() / 2]).unwrap(),
+        saved.len() / 2,
+        "room can be made"
+    );
     drop(history);
     save_run(&place, "more").unwrap();
-    assert_eq!((integrity(&place), set_aside(&folder).len()), ("ok".to_owned(), 0));
+    assert_eq!(
+        (integrity(&place), set_aside(&folder).len()),
+        ("ok".to_owned(), 0)
+    );
 }
 
 #[test]
@@ -361,27 +551,55 @@ fn a_read_only_filesystem_can_be_read() {
     let memory = Mount::new("tmpfs", "tmpfs", &folder.path().join("a place"), "size=4M");
     let place = place(&memory.point);
     save_run(&place, "a").unwrap();
-    diskproof_simdisk::testbed::run("mount", &["-o", "remount,ro", memory.point.to_str().unwrap()]);
+    diskproof_simdisk::testbed::run(
+        "mount",
+        &["-o", "remount,ro", memory.point.to_str().unwrap()],
+    );
     assert_eq!(ids(&place), ["a"]);
     let error = save_run(&place, "b").unwrap_err();
-    assert!(matches!(error, HistoryError::Unreachable { .. } | HistoryError::ReadOnly { .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            HistoryError::Unreachable { .. } | HistoryError::ReadOnly { .. }
+        ),
+        "{error}"
+    );
     assert!(open(&place).delete(&["a".to_owned()]).is_err());
     assert_eq!(ids(&place), ["a"]);
 }
 
 #[test]
 fn a_failing_disk_is_not_taken_for_a_damaged_history() {
-    if !can_run("a_failing_disk_is_not_taken_for_a_damaged_history", &["losetup", "mkfs.ext4", "fusermount3"]) {
+    if !can_run(
+        "a_failing_disk_is_not_taken_for_a_damaged_history",
+        &["losetup", "mkfs.ext4", "fusermount3"],
+    ) {
         return;
     }
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let spec = diskproof_simdisk::spec::parse("eio-after=24MB").unwrap();
-    let disk = diskproof_simdisk::SimDisk::serve(spec, 16 << 20, &folder.path().join("disk")).unwrap();
+    let disk =
+        diskproof_simdisk::SimDisk::serve(spec, 16 << 20, &folder.path().join("disk")).unwrap();
     let device = diskproof_simdisk::testbed::Loop::over(disk.path(), &[]);
-    diskproof_simdisk::testbed::run("mkfs.ext4", &["-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", device.node.to_str().unwrap()]);
-    let mount = Mount::new("ext4", device.node.to_str().unwrap(), &folder.path().join("mnt"), "errors=continue");
+    diskproof_simdisk::testbed::run(
+        "mkfs.ext4",
+        &[
+            "-q",
+            "-E",
+            "lazy_itable_init=0,lazy_journal_init=0",
+            device.node.to_str().unwrap(),
+        ],
+    );
+    let mount = Mount::new(
+        "ext4",
+        device.node.to_str().unwrap(),
+        &folder.path().join("mnt"),
+        "errors=continue",
+    );
     let place = place(&mount.point);
-    let failed = (0..10_000).find_map(|n| save_run(&place, &format!("run{n}")).err()).expect("the disk fails at last");
+    let failed = (0..10_000)
+        .find_map(|n| save_run(&place, &format!("run{n}")).err())
+        .expect("the disk fails at last");
     assert!(!matches!(failed, HistoryError::Damaged { .. }), "{failed}");
     assert_eq!(set_aside(&mount.point).len(), 0);
 }

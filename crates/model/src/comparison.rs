@@ -1,5 +1,6 @@
-//! Two or more runs held against each other: metric by metric two figures, their ratio with its interval, a verdict, or the reasons why there is none.
-//! Its JSON form is the published contract `schema/comparison.v1.schema.json`. Knows nothing of how any of it is found.
+//! Two or more runs held against each other: metric by metric two figures, their ratio with its
+//! interval, a verdict, or the reasons why there is none. Its JSON form is the published contract
+//! `schema/comparison.v1.schema.json`. Knows nothing of how any of it is found.
 
 use crate::measurement::OpKind;
 use crate::record::{Estimate, Tool};
@@ -22,7 +23,8 @@ pub struct Comparison {
     pub baseline: Side,
     /// Each of the others, as B.
     pub candidates: Vec<Candidate>,
-    /// Conditions that the user set, and how they came out; one entry for each condition and candidate.
+    /// Conditions that the user set, and how they came out; one entry for each condition and
+    /// candidate.
     pub conditions: Vec<Condition>,
 }
 
@@ -64,13 +66,15 @@ pub struct RunReference {
 pub struct Candidate {
     /// What is compared: B.
     pub side: Side,
-    /// The verdicts counted over the headline metrics: one a workload, and the survey's average rate and random access time.
+    /// The verdicts counted over the headline metrics: one a workload, and the survey's average
+    /// rate and random access time.
     pub headline: Tally,
     /// The verdicts counted over all metrics.
     pub all: Tally,
     /// The whole comparison in a sentence or two.
     pub summary: String,
-    /// What else is not the same on both sides: what was changed, perhaps on purpose. None of it keeps figures from being compared.
+    /// What else is not the same on both sides: what was changed, perhaps on purpose. None of it
+    /// keeps figures from being compared.
     pub differences: Vec<Difference>,
     /// What a reader has to know beside the verdicts.
     pub notes: Vec<String>,
@@ -129,8 +133,9 @@ pub struct Difference {
 /// One metric on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricComparison {
-    /// Its name, unique within the candidate: `random-read-d32.iops`, `mixed-random.read.p99`, `curve.average`, `access.random`.
-    /// With several targets the target's number (from 1) stands before it: `2:random-read-d32.iops`.
+    /// Its name, unique within the candidate: `random-read-d32.iops`, `mixed-random.read.p99`,
+    /// `curve.average`, `access.random`. With several targets the target's number (from 1)
+    /// stands before it: `2:random-read-d32.iops`.
     pub metric: String,
     /// What it belongs to: the workload, or `curve`, `burst`, `access`.
     pub subject: String,
@@ -150,9 +155,11 @@ pub struct MetricComparison {
     pub b: Estimate,
     /// B over A; `null` where one of them has no interval or is zero.
     pub ratio: Option<Ratio>,
-    /// Probability of a difference this large by chance alone where there is none; `null` without a ratio.
+    /// Probability of a difference this large by chance alone where there is none; `null` without
+    /// a ratio.
     pub p_value: Option<f64>,
-    /// The same after allowing for the number of metrics that were looked at (Holm); a verdict of better or worse rests on it.
+    /// The same after allowing for the number of metrics that were looked at (Holm); a verdict of
+    /// better or worse rests on it.
     pub p_adjusted: Option<f64>,
     /// Where the intervals come from.
     pub basis: Basis,
@@ -165,7 +172,9 @@ pub struct MetricComparison {
 }
 
 /// A figure of a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub enum Figure {
     /// Operations per second.
     #[serde(rename = "iops")]
@@ -251,7 +260,9 @@ pub enum Basis {
 }
 
 /// What a metric comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// B is better: surely, and by more than the margin as far as can be told.
@@ -279,12 +290,15 @@ impl Verdict {
     }
 }
 
-/// What it would take to decide, if the ratio stays where it is: the width of an interval falls with the root of what it rests on.
+/// What it would take to decide, if the ratio stays where it is: the width of an interval falls
+/// with the root of what it rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Needed {
-    /// Times as much as there is: as long where one run a side was measured, as many runs where several were.
+    /// Times as much as there is: as long where one run a side was measured, as many runs where
+    /// several were.
     pub times: f64,
-    /// The measured time that each side would need, in nanoseconds; `null` where runs are what is needed.
+    /// The measured time that each side would need, in nanoseconds; `null` where runs are what is
+    /// needed.
     pub measure_ns: Option<u64>,
     /// The runs that each side would need; `null` where longer runs would do.
     pub runs: Option<u64>,
@@ -340,7 +354,8 @@ pub struct PercentilePair {
 /// A point of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PercentilePoint {
-    /// Share of the latencies that are not longer, in percent. Ends where fewer than ten lie beyond.
+    /// Share of the latencies that are not longer, in percent. Ends where fewer than ten lie
+    /// beyond.
     pub percent: f64,
     /// The latency, in nanoseconds.
     pub latency_ns: u64,

@@ -1,5 +1,5 @@
-//! What the errors of I/O mean and what to do about them: one table for the engine, the program and the findings. Knows the kernel's names of
-//! errors, and the engine's `EOF`.
+//! What the errors of I/O mean and what to do about them: one table for the engine, the program and
+//! the findings. Knows the kernel's names of errors, and the engine's `EOF`.
 
 /// An error, what it means and what to do, both as clauses.
 struct Entry {
@@ -8,25 +8,47 @@ struct Entry {
     remedy: &'static str,
 }
 
-const DISK: &str =
-    "the disk or the path to it is failing: see the kernel log (dmesg) and smartctl -a, save the data, and trust no figure of it";
+const DISK: &str = "the disk or the path to it is failing: see the kernel log (dmesg) and \
+                    smartctl -a, save the data, and trust no figure of it";
 
 const TABLE: &[Entry] = &[
-    Entry { names: &["EIO"], meaning: "the medium or the path to it failed", remedy: DISK },
-    Entry { names: &["EREMOTEIO"], meaning: "the device refused the request", remedy: DISK },
-    Entry { names: &["EILSEQ", "EBADMSG"], meaning: "a checksum did not match", remedy: DISK },
-    Entry { names: &["ETIMEDOUT"], meaning: "the device did not answer in time", remedy: DISK },
+    Entry {
+        names: &["EIO"],
+        meaning: "the medium or the path to it failed",
+        remedy: DISK,
+    },
+    Entry {
+        names: &["EREMOTEIO"],
+        meaning: "the device refused the request",
+        remedy: DISK,
+    },
+    Entry {
+        names: &["EILSEQ", "EBADMSG"],
+        meaning: "a checksum did not match",
+        remedy: DISK,
+    },
+    Entry {
+        names: &["ETIMEDOUT"],
+        meaning: "the device did not answer in time",
+        remedy: DISK,
+    },
     Entry {
         names: &["ENODEV", "ENXIO"],
         meaning: "the device went away",
-        remedy: "see the kernel log (dmesg) for why the device went away, and look at its cable and power",
+        remedy: "see the kernel log (dmesg) for why the device went away, and look at its cable \
+                 and power",
     },
     Entry {
         names: &["EROFS"],
         meaning: "the filesystem became read-only",
-        remedy: "see the kernel log (dmesg) for why the filesystem became read-only: most often its disk failed; save the data before it is checked",
+        remedy: "see the kernel log (dmesg) for why the filesystem became read-only: most often \
+                 its disk failed; save the data before it is checked",
     },
-    Entry { names: &["ENOSPC"], meaning: "no space left", remedy: "the disk is full: free space, or use a smaller --size" },
+    Entry {
+        names: &["ENOSPC"],
+        meaning: "no space left",
+        remedy: "the disk is full: free space, or use a smaller --size",
+    },
     Entry {
         names: &["EDQUOT"],
         meaning: "the quota is used up",
@@ -45,9 +67,14 @@ const TABLE: &[Entry] = &[
 ];
 
 /// Errors that are in no table are told by errno(3), and the kernel log knows more.
-const OTHER: Entry = Entry { names: &[], meaning: "see errno(3)", remedy: "see the kernel log (dmesg)" };
+const OTHER: Entry = Entry {
+    names: &[],
+    meaning: "see errno(3)",
+    remedy: "see the kernel log (dmesg)",
+};
 
-/// Numbers of the names that the engine gives to errors: those of Linux on all machines but Alpha, MIPS, PA-RISC and SPARC.
+/// Numbers of the names that the engine gives to errors: those of Linux on all machines but Alpha,
+/// MIPS, PA-RISC and SPARC.
 const NUMBERS: [(&str, u32); 31] = [
     ("EPERM", 1),
     ("EINTR", 4),
@@ -82,15 +109,22 @@ const NUMBERS: [(&str, u32); 31] = [
     ("EOF", 5),
 ];
 
-/// The number of an error, for formats that know numbers only: also of `errno 123`. An end that comes too early has none of its own and counts as EIO, as
-/// fio has it; `None` for a name that nobody gave.
+/// The number of an error, for formats that know numbers only: also of `errno 123`. An end that
+/// comes too early has none of its own and counts as EIO, as fio has it; `None` for a name that
+/// nobody gave.
 pub fn number(errno: &str) -> Option<u32> {
-    let known = NUMBERS.iter().find(|(name, _)| *name == errno).map(|(_, number)| *number);
+    let known = NUMBERS
+        .iter()
+        .find(|(name, _)| *name == errno)
+        .map(|(_, number)| *number);
     known.or_else(|| errno.strip_prefix("errno ")?.parse().ok())
 }
 
 fn entry(errno: &str) -> &'static Entry {
-    TABLE.iter().find(|entry| entry.names.contains(&errno)).unwrap_or(&OTHER)
+    TABLE
+        .iter()
+        .find(|entry| entry.names.contains(&errno))
+        .unwrap_or(&OTHER)
 }
 
 /// What an error means, as a clause: `no space left`.
@@ -98,9 +132,13 @@ pub fn meaning(errno: &str) -> &'static str {
     entry(errno).meaning
 }
 
-/// What to do about these errors, each thing once and in the order of the table, as clauses with semicolons between.
+/// What to do about these errors, each thing once and in the order of the table, as clauses with
+/// semicolons between.
 pub fn remedy<'a>(errnos: impl IntoIterator<Item = &'a str>) -> String {
-    let seen: Vec<&str> = errnos.into_iter().map(|errno| entry(errno).remedy).collect();
+    let seen: Vec<&str> = errnos
+        .into_iter()
+        .map(|errno| entry(errno).remedy)
+        .collect();
     let all = TABLE.iter().chain([&OTHER]).map(|entry| entry.remedy);
     let mut told: Vec<&str> = all.filter(|remedy| seen.contains(remedy)).collect();
     told.dedup();
@@ -113,26 +151,47 @@ mod tests {
 
     #[test]
     fn every_error_has_a_meaning_and_a_remedy() {
-        assert_eq!((meaning("ENOSPC"), meaning("EOWNERDEAD")), ("no space left", "see errno(3)"));
-        assert_eq!(remedy(["ENOSPC"]), "the disk is full: free space, or use a smaller --size");
+        assert_eq!(
+            (meaning("ENOSPC"), meaning("EOWNERDEAD")),
+            ("no space left", "see errno(3)")
+        );
+        assert_eq!(
+            remedy(["ENOSPC"]),
+            "the disk is full: free space, or use a smaller --size"
+        );
         assert!(remedy(["EIO"]).contains("smartctl -a") && remedy(["EROFS"]).contains("read-only"));
         assert_eq!(remedy(["EOWNERDEAD"]), "see the kernel log (dmesg)");
     }
 
     #[test]
     fn numbers_of_names() {
-        assert_eq!(["EIO", "EOF", "ETIMEDOUT", "errno 133", "EVIL"].map(number), [Some(5), Some(5), Some(110), Some(133), None]);
+        assert_eq!(
+            ["EIO", "EOF", "ETIMEDOUT", "errno 133", "EVIL"].map(number),
+            [Some(5), Some(5), Some(110), Some(133), None]
+        );
     }
 
     #[test]
     fn a_remedy_is_told_once() {
-        assert_eq!(remedy(["EIO", "ETIMEDOUT", "EIO", "ENOSPC"]), format!("{DISK}; {}", remedy(["ENOSPC"])));
+        assert_eq!(
+            remedy(["EIO", "ETIMEDOUT", "EIO", "ENOSPC"]),
+            format!("{DISK}; {}", remedy(["ENOSPC"]))
+        );
         assert_eq!(remedy([]), "");
     }
 
     #[test]
     fn no_error_stands_twice() {
-        let names: Vec<&str> = TABLE.iter().flat_map(|entry| entry.names).copied().collect();
-        assert!(names.iter().enumerate().all(|(index, name)| !names[..index].contains(name)));
+        let names: Vec<&str> = TABLE
+            .iter()
+            .flat_map(|entry| entry.names)
+            .copied()
+            .collect();
+        assert!(
+            names
+                .iter()
+                .enumerate()
+                .all(|(index, name)| !names[..index].contains(name))
+        );
     }
 }

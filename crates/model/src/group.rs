@@ -1,4 +1,5 @@
-//! Workloads that run at the same time: when they end together, and what cannot run together. Knows nothing of how they are run.
+//! Workloads that run at the same time: when they end together, and what cannot run together. Knows
+//! nothing of how they are run.
 
 use crate::plan::{CachePolicy, Layout, Span, Stop, Verify, Workload};
 
@@ -15,15 +16,18 @@ pub struct Group<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Clash {
     /// One gives the scratch file its content, which the others must find.
-    #[error("'{name}' writes the scratch file for the first time, so nothing can run together with it: let it run before the others")]
+    #[error(
+        "'{name}' writes the scratch file for the first time, so nothing can run together with \
+         it: let it run before the others"
+    )]
     Layout {
         /// The one that writes.
         name: String,
     },
     /// What one checks, another would overwrite.
     #[error(
-        "'{verified}' checks what it wrote, and '{writer}' writes into the same span at the same time: give each a span of its own, such as \
-         \"0-50%\" and \"50%-100%\""
+        "'{verified}' checks what it wrote, and '{writer}' writes into the same span at the same \
+         time: give each a span of its own, such as \"0-50%\" and \"50%-100%\""
     )]
     Verified {
         /// The one that checks.
@@ -33,8 +37,8 @@ pub enum Clash {
     },
     /// The page cache of a target is one for all.
     #[error(
-        "'{cached}' leaves the page cache alone, and '{buffered}' empties it as it goes: a target has one page cache, so both must be cached \
-         or both buffered"
+        "'{cached}' leaves the page cache alone, and '{buffered}' empties it as it goes: a target \
+         has one page cache, so both must be cached or both buffered"
     )]
     PageCache {
         /// The one that leaves it alone.
@@ -47,7 +51,10 @@ pub enum Clash {
 impl<'a> Group<'a> {
     /// A single workload, the first of its plan.
     pub fn alone(workload: &'a Workload) -> Self {
-        Self { first: 0, workloads: std::slice::from_ref(workload) }
+        Self {
+            first: 0,
+            workloads: std::slice::from_ref(workload),
+        }
     }
 
     /// Whether it is a single workload.
@@ -55,26 +62,40 @@ impl<'a> Group<'a> {
         self.workloads.len() == 1
     }
 
-    /// The measured time after which all of them end, in nanoseconds: the shortest that one of them asks for; `None` without a limit.
+    /// The measured time after which all of them end, in nanoseconds: the shortest that one of them
+    /// asks for; `None` without a limit.
     pub fn time_ns(&self) -> Option<u64> {
-        self.workloads.iter().filter_map(|workload| workload.stop.time_ns).min()
+        self.workloads
+            .iter()
+            .filter_map(|workload| workload.stop.time_ns)
+            .min()
     }
 
     /// The warm-up of all of them, in nanoseconds: the longest.
     pub fn warmup_ns(&self) -> u64 {
-        self.workloads.iter().map(|workload| workload.warmup_ns).max().unwrap_or(0)
+        self.workloads
+            .iter()
+            .map(|workload| workload.warmup_ns)
+            .max()
+            .unwrap_or(0)
     }
 
-    /// Whether this much known suffices to end all of them: each with a goal of precision has reached it, at least one has, and none of the rest has a
-    /// limit of its own that it still runs for. One without any limit runs as long as the others.
+    /// Whether this much known suffices to end all of them: each with a goal of precision has
+    /// reached it, at least one has, and none of the rest has a limit of its own that it still
+    /// runs for. One without any limit runs as long as the others.
     pub fn is_known(&self, known: &[bool]) -> bool {
-        let settled = |(workload, known): (&Workload, &bool)| *known || (!self.is_alone() && workload.stop == Stop::default());
+        let settled = |(workload, known): (&Workload, &bool)| {
+            *known || (!self.is_alone() && workload.stop == Stop::default())
+        };
         known.contains(&true) && self.workloads.iter().zip(known).all(settled)
     }
 
     /// Names of the others, in order.
     pub fn beside<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'a str> + 'b {
-        self.workloads.iter().map(|workload| workload.name.as_str()).filter(move |other| *other != name)
+        self.workloads
+            .iter()
+            .map(|workload| workload.name.as_str())
+            .filter(move |other| *other != name)
     }
 
     /// Why they cannot run at the same time.
@@ -82,31 +103,66 @@ impl<'a> Group<'a> {
         if self.is_alone() {
             return None;
         }
-        let laying_out = self.workloads.iter().find(|workload| workload.layout == Layout::Provides);
-        let layout = laying_out.map(|workload| Clash::Layout { name: workload.name.clone() });
-        let caches = self.workloads.iter().map(|workload| (workload.name.as_str(), workload.cache));
-        layout.or_else(|| self.overwritten()).or_else(|| page_cache_clash(caches))
+        let laying_out = self
+            .workloads
+            .iter()
+            .find(|workload| workload.layout == Layout::Provides);
+        let layout = laying_out.map(|workload| Clash::Layout {
+            name: workload.name.clone(),
+        });
+        let caches = self
+            .workloads
+            .iter()
+            .map(|workload| (workload.name.as_str(), workload.cache));
+        layout
+            .or_else(|| self.overwritten())
+            .or_else(|| page_cache_clash(caches))
     }
 
     fn overwritten(&self) -> Option<Clash> {
-        let verified = self.workloads.iter().enumerate().filter(|(_, workload)| workload.verify == Verify::Checksum);
+        let verified = self
+            .workloads
+            .iter()
+            .enumerate()
+            .filter(|(_, workload)| workload.verify == Verify::Checksum);
         let mut pairs = verified.flat_map(|(index, verified)| {
-            let others = self.workloads.iter().enumerate().filter(move |(other, _)| *other != index);
+            let others = self
+                .workloads
+                .iter()
+                .enumerate()
+                .filter(move |(other, _)| *other != index);
             others.map(move |(_, other)| (verified, other))
         });
-        let (verified, writer) = pairs.find(|(verified, other)| other.writes() && overlap(verified.span, other.span))?;
-        Some(Clash::Verified { verified: verified.name.clone(), writer: writer.name.clone() })
+        let (verified, writer) =
+            pairs.find(|(verified, other)| other.writes() && overlap(verified.span, other.span))?;
+        Some(Clash::Verified {
+            verified: verified.name.clone(),
+            writer: writer.name.clone(),
+        })
     }
 }
 
 /// Whether some leave the page cache of a target alone while others empty it.
-pub fn page_cache_clash<'a>(caches: impl Iterator<Item = (&'a str, CachePolicy)> + Clone) -> Option<Clash> {
-    let with = |wanted: CachePolicy| caches.clone().find(|(_, policy)| *policy == wanted).map(|(name, _)| name.to_owned());
-    Some(Clash::PageCache { cached: with(CachePolicy::Cached)?, buffered: with(CachePolicy::Buffered)? })
+pub fn page_cache_clash<'a>(
+    caches: impl Iterator<Item = (&'a str, CachePolicy)> + Clone,
+) -> Option<Clash> {
+    let with = |wanted: CachePolicy| {
+        caches
+            .clone()
+            .find(|(_, policy)| *policy == wanted)
+            .map(|(name, _)| name.to_owned())
+    };
+    Some(Clash::PageCache {
+        cached: with(CachePolicy::Cached)?,
+        buffered: with(CachePolicy::Buffered)?,
+    })
 }
 
 fn overlap(a: Span, b: Span) -> bool {
-    let end = |span: Span| span.length_bytes.map_or(u64::MAX, |length| span.start_bytes.saturating_add(length));
+    let end = |span: Span| {
+        span.length_bytes
+            .map_or(u64::MAX, |length| span.start_bytes.saturating_add(length))
+    };
     a.start_bytes < end(b) && b.start_bytes < end(a)
 }
 
@@ -115,49 +171,108 @@ mod tests {
     use super::*;
 
     fn group(workloads: &[Workload]) -> Group<'_> {
-        Group { first: 0, workloads }
+        Group {
+            first: 0,
+            workloads,
+        }
     }
 
     fn writer(name: &str, start_bytes: u64, length_bytes: Option<u64>) -> Workload {
-        Workload { read_permille: 0, span: Span { start_bytes, length_bytes }, ..Workload::named(name) }
+        Workload {
+            read_permille: 0,
+            span: Span {
+                start_bytes,
+                length_bytes,
+            },
+            ..Workload::named(name)
+        }
     }
 
     #[test]
     fn what_is_verified_is_nobody_elses_to_write() {
         let clash = |verified: Workload, other: Workload| {
-            let verified = Workload { verify: Verify::Checksum, ..verified };
-            group(&[other, verified]).clash().map(|clash| clash.to_string())
+            let verified = Workload {
+                verify: Verify::Checksum,
+                ..verified
+            };
+            group(&[other, verified])
+                .clash()
+                .map(|clash| clash.to_string())
         };
         let told = clash(writer("a", 0, Some(100)), writer("b", 99, None)).unwrap();
-        assert!(told.starts_with("'a' checks what it wrote, and 'b' writes"), "{told}");
-        assert_eq!(clash(writer("a", 0, Some(100)), writer("b", 100, None)), None);
-        assert_eq!(clash(writer("a", 0, None), Workload::named("b")), None, "reading is free");
-        let alone = Workload { verify: Verify::Checksum, ..writer("a", 0, None) };
+        assert!(
+            told.starts_with("'a' checks what it wrote, and 'b' writes"),
+            "{told}"
+        );
+        assert_eq!(
+            clash(writer("a", 0, Some(100)), writer("b", 100, None)),
+            None
+        );
+        assert_eq!(
+            clash(writer("a", 0, None), Workload::named("b")),
+            None,
+            "reading is free"
+        );
+        let alone = Workload {
+            verify: Verify::Checksum,
+            ..writer("a", 0, None)
+        };
         assert_eq!(group(&[alone]).clash(), None);
     }
 
     #[test]
     fn a_target_has_one_page_cache() {
-        let with = |name: &str, cache| Workload { cache, ..Workload::named(name) };
+        let with = |name: &str, cache| Workload {
+            cache,
+            ..Workload::named(name)
+        };
         use CachePolicy::{Buffered, Cached, Direct};
         let clash = |a, b| group(&[with("a", a), with("b", b)]).clash();
         assert!(
             matches!(clash(Cached, Buffered), Some(Clash::PageCache { cached, buffered }) if (cached.as_str(), buffered.as_str()) == ("a", "b"))
         );
-        assert_eq!((clash(Cached, Direct), clash(Direct, Buffered), clash(Cached, Cached)), (None, None, None));
-        let fills = Workload { layout: Layout::Provides, ..writer("fill", 0, None) };
-        assert!(matches!(group(&[fills, with("a", Direct)]).clash(), Some(Clash::Layout { .. })));
+        assert_eq!(
+            (
+                clash(Cached, Direct),
+                clash(Direct, Buffered),
+                clash(Cached, Cached)
+            ),
+            (None, None, None)
+        );
+        let fills = Workload {
+            layout: Layout::Provides,
+            ..writer("fill", 0, None)
+        };
+        assert!(matches!(
+            group(&[fills, with("a", Direct)]).clash(),
+            Some(Clash::Layout { .. })
+        ));
     }
 
     #[test]
     fn a_group_is_known_when_every_goal_is_reached() {
-        let precise = Workload { stop: Stop { precision: Some(0.02), ..Stop::default() }, ..Workload::named("a") };
-        let timed = Workload { stop: Stop { time_ns: Some(5), ..Stop::default() }, ..Workload::named("b") };
+        let precise = Workload {
+            stop: Stop {
+                precision: Some(0.02),
+                ..Stop::default()
+            },
+            ..Workload::named("a")
+        };
+        let timed = Workload {
+            stop: Stop {
+                time_ns: Some(5),
+                ..Stop::default()
+            },
+            ..Workload::named("b")
+        };
         let endless = Workload::named("c");
         let two = [precise.clone(), endless];
         assert!(group(&two).is_known(&[true, false]) && !group(&two).is_known(&[false, false]));
         let two = [precise.clone(), timed];
-        assert!(!group(&two).is_known(&[true, false]), "the other has time left");
+        assert!(
+            !group(&two).is_known(&[true, false]),
+            "the other has time left"
+        );
         let two = [precise.clone(), precise];
         assert!(!group(&two).is_known(&[true, false]) && group(&two).is_known(&[true, true]));
         assert!(!group(&[Workload::named("alone")]).is_known(&[false]));

@@ -1,4 +1,4 @@
-//! What a disk says of its own health, in the words of smartctl. Filled by the crate `target`.
+//! What a disk says of its own health, in the words of smartctl. Filled by the crate `device`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,8 @@ pub struct DiskHealth {
     pub disk: String,
     /// Where it comes from, such as `smartctl 7.3`; `None` when nothing could be learnt.
     pub source: Option<String>,
-    /// Why nothing or not everything could be learnt, a clause with what to do; `None` when all is well.
+    /// Why nothing or not everything could be learnt, a clause with what to do; `None` when all is
+    /// well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
     /// `ATA`, `NVMe` or `SCSI`.
@@ -23,7 +24,8 @@ pub struct DiskHealth {
     pub firmware: Option<String>,
     /// Revolutions per minute; 0 for a disk without moving parts.
     pub rotation_rpm: Option<u32>,
-    /// The disk's own verdict: whether it takes itself for healthy. Heat alone is not held against it here: see `temperature_alarm`.
+    /// The disk's own verdict: whether it takes itself for healthy. Heat alone is not held against
+    /// it here: see `temperature_alarm`.
     pub passed: Option<bool>,
     /// Temperature in degrees Celsius.
     pub temperature_celsius: Option<i32>,
@@ -54,7 +56,8 @@ pub struct DiskHealth {
     pub unsafe_shutdowns: Option<u64>,
     /// Bytes written by hosts over the disk's life.
     pub written_bytes: Option<u64>,
-    /// The last self-test, or the one that runs. An extended one that failed stands here until another extended one passes.
+    /// The last self-test, or the one that runs. An extended one that failed stands here until
+    /// another extended one passes.
     pub self_test: Option<SelfTest>,
     /// Alarms that the disk raises itself and that threaten data, each a clause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -64,7 +67,11 @@ pub struct DiskHealth {
 impl DiskHealth {
     /// A disk of which nothing could be learnt, and why.
     pub fn unknown(disk: &str, why: impl Into<String>) -> Self {
-        Self { disk: disk.to_owned(), unavailable: Some(why.into()), ..Self::default() }
+        Self {
+            disk: disk.to_owned(),
+            unavailable: Some(why.into()),
+            ..Self::default()
+        }
     }
 }
 

@@ -1,16 +1,19 @@
-//! Latencies in nanoseconds, log-linear, 3 significant digits: HdrHistogram's own layout, in a plain array that the hot loop can bump.
-//! The array has the bucket boundaries of `HdrHistogram(1, MAX, 3)`, so export to its V2 format loses nothing.
+//! Latencies in nanoseconds, log-linear, 3 significant digits: HdrHistogram's own layout, in a
+//! plain array that the hot loop can bump. The array has the bucket boundaries of `HdrHistogram(1,
+//! MAX, 3)`, so export to its V2 format loses nothing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
-/// Sub-buckets of the first, linear bucket: 2 × 10³ rounded up to a power of two gives 3 significant digits.
+/// Sub-buckets of the first, linear bucket: 2 × 10³ rounded up to a power of two gives 3
+/// significant digits.
 const SUB_BUCKETS: usize = 2048;
 const SUB_BUCKET_BITS: u32 = SUB_BUCKETS.trailing_zeros();
 const HALF: usize = SUB_BUCKETS / 2;
-/// Octaves above the linear bucket; 2^(11+31) ns is 73 minutes, longer than any I/O that a user waits for.
+/// Octaves above the linear bucket; 2^(11+31) ns is 73 minutes, longer than any I/O that a user
+/// waits for.
 const OCTAVES: usize = 31;
 const LEN: usize = SUB_BUCKETS + OCTAVES * HALF;
 /// Largest value that is told apart; larger ones count here, and `max_ns` still tells them exactly.
@@ -34,13 +37,20 @@ impl Default for LatencyHistogram {
 
 impl std::fmt::Debug for LatencyHistogram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "LatencyHistogram {{ count: {}, min: {}, max: {} }}", self.count, self.min_ns, self.max_ns)
+        write!(
+            f,
+            "LatencyHistogram {{ count: {}, min: {}, max: {} }}",
+            self.count, self.min_ns, self.max_ns
+        )
     }
 }
 
 impl PartialEq for LatencyHistogram {
     fn eq(&self, other: &Self) -> bool {
-        self.count == other.count && self.sum_ns == other.sum_ns && self.max_ns == other.max_ns && self.counts == other.counts
+        self.count == other.count
+            && self.sum_ns == other.sum_ns
+            && self.max_ns == other.max_ns
+            && self.counts == other.counts
     }
 }
 
@@ -65,7 +75,13 @@ fn bucket(index: usize) -> (u64, u64) {
 impl LatencyHistogram {
     /// An empty histogram. Its pages are touched only where latencies fall.
     pub fn new() -> Self {
-        Self { counts: vec![0; LEN].into_boxed_slice(), count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+        Self {
+            counts: vec![0; LEN].into_boxed_slice(),
+            count: 0,
+            sum_ns: 0,
+            min_ns: u64::MAX,
+            max_ns: 0,
+        }
     }
 
     /// Counts one latency. Never allocates, never fails.
@@ -85,8 +101,8 @@ impl LatencyHistogram {
         self.min_ns = self.min_ns.min(ns);
     }
 
-    /// The hot loop's half of [`Self::record`]: counts a latency `times` in its bucket. The caller keeps the totals and brings them by
-    /// [`Self::add_totals`] before anybody else looks.
+    /// The hot loop's half of [`Self::record`]: counts a latency `times` in its bucket. The caller
+    /// keeps the totals and brings them by [`Self::add_totals`] before anybody else looks.
     #[inline(always)]
     pub fn bump(&mut self, ns: u64, times: u64) {
         self.counts[index_of(ns.min(VALUE_MAX))] += times;
@@ -105,13 +121,16 @@ impl LatencyHistogram {
         *self = Self::new();
     }
 
-    /// Becomes equal to `other`, of which it is an earlier state: only the buckets between the shortest and the longest latency are copied.
+    /// Becomes equal to `other`, of which it is an earlier state: only the buckets between the
+    /// shortest and the longest latency are copied.
     pub fn catch_up_with(&mut self, other: &Self) {
         if other.count > 0 {
-            let filled = index_of(other.min_ns.min(VALUE_MAX))..=index_of(other.max_ns.min(VALUE_MAX));
+            let filled =
+                index_of(other.min_ns.min(VALUE_MAX))..=index_of(other.max_ns.min(VALUE_MAX));
             self.counts[filled.clone()].copy_from_slice(&other.counts[filled]);
         }
-        (self.count, self.sum_ns, self.min_ns, self.max_ns) = (other.count, other.sum_ns, other.min_ns, other.max_ns);
+        (self.count, self.sum_ns, self.min_ns, self.max_ns) =
+            (other.count, other.sum_ns, other.min_ns, other.max_ns);
     }
 
     /// Adds all of `other`.
@@ -137,13 +156,24 @@ impl LatencyHistogram {
 
     /// Mean in nanoseconds, exact; 0 when empty.
     pub fn mean_ns(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
+        if self.count == 0 {
+            0.0
+        } else {
+            self.sum_ns as f64 / self.count as f64
+        }
     }
 
-    /// Standard deviation of the sample around this mean, in nanoseconds, from the middles of the buckets; 0 with fewer than two.
+    /// Standard deviation of the sample around this mean, in nanoseconds, from the middles of the
+    /// buckets; 0 with fewer than two.
     pub fn deviation_ns(&self, mean_ns: f64) -> f64 {
-        let square = |(low, width, n): (u64, u64, u64)| n as f64 * (low as f64 + (width - 1) as f64 / 2.0 - mean_ns).powi(2);
-        if self.count < 2 { 0.0 } else { (self.buckets().map(square).sum::<f64>() / (self.count - 1) as f64).sqrt() }
+        let square = |(low, width, n): (u64, u64, u64)| {
+            n as f64 * (low as f64 + (width - 1) as f64 / 2.0 - mean_ns).powi(2)
+        };
+        if self.count < 2 {
+            0.0
+        } else {
+            (self.buckets().map(square).sum::<f64>() / (self.count - 1) as f64).sqrt()
+        }
     }
 
     /// Shortest latency in nanoseconds, exact; 0 when empty.
@@ -156,7 +186,8 @@ impl LatencyHistogram {
         self.max_ns
     }
 
-    /// The smallest recorded value (to 3 digits, upper end of its bucket) that at least `quantile` (0 to 1) of the latencies do not exceed.
+    /// The smallest recorded value (to 3 digits, upper end of its bucket) that at least `quantile`
+    /// (0 to 1) of the latencies do not exceed.
     pub fn value_at(&self, quantile: f64) -> u64 {
         let rank = ((quantile.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -170,7 +201,8 @@ impl LatencyHistogram {
         self.max_ns
     }
 
-    /// The value at `quantile`, or `None` when fewer than ten latencies lie beyond it: then it would be a guess.
+    /// The value at `quantile`, or `None` when fewer than ten latencies lie beyond it: then it
+    /// would be a guess.
     pub fn percentile(&self, quantile: f64) -> Option<u64> {
         // The small epsilon keeps 10,000 × (1 − 0.999) from falling to 9.99… by rounding.
         let beyond = self.count as f64 * (1.0 - quantile) + 1e-6;
@@ -179,27 +211,39 @@ impl LatencyHistogram {
 
     /// The filled buckets as (lowest value, width, count), ascending.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
-        self.counts.iter().enumerate().filter(|(_, n)| **n > 0).map(|(index, &n)| {
-            let (low, width) = bucket(index);
-            (low, width, n)
-        })
+        self.counts
+            .iter()
+            .enumerate()
+            .filter(|(_, n)| **n > 0)
+            .map(|(index, &n)| {
+                let (low, width) = bucket(index);
+                (low, width, n)
+            })
     }
 
     /// HdrHistogram V2 (deflated) in base64, as its readers in other languages take it.
     pub fn to_hdr_base64(&self) -> String {
-        let mut hdr = Histogram::<u64>::new_with_bounds(1, VALUE_MAX, 3).expect("bounds are constant and valid");
+        let mut hdr = Histogram::<u64>::new_with_bounds(1, VALUE_MAX, 3)
+            .expect("bounds are constant and valid");
         for (low, _, n) in self.buckets() {
             hdr.saturating_record_n(low, n);
         }
         let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(&hdr, &mut bytes).expect("writing to memory cannot fail");
+        V2DeflateSerializer::new()
+            .serialize(&hdr, &mut bytes)
+            .expect("writing to memory cannot fail");
         BASE64.encode(bytes)
     }
 
-    /// Reads back what [`Self::to_hdr_base64`] (or another HdrHistogram writer) made. Counts are exact; sum, min and max are those of the buckets.
+    /// Reads back what [`Self::to_hdr_base64`] (or another HdrHistogram writer) made. Counts are
+    /// exact; sum, min and max are those of the buckets.
     pub fn from_hdr_base64(text: &str) -> Result<Self, HistogramError> {
-        let bytes = BASE64.decode(text).map_err(|e| HistogramError(e.to_string()))?;
-        let hdr: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|e| HistogramError(e.to_string()))?;
+        let bytes = BASE64
+            .decode(text)
+            .map_err(|e| HistogramError(e.to_string()))?;
+        let hdr: Histogram<u64> = Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map_err(|e| HistogramError(e.to_string()))?;
         let mut histogram = Self::new();
         for value in hdr.iter_recorded() {
             let (ns, n) = (value.value_iterated_to(), value.count_at_value());
@@ -246,11 +290,21 @@ mod tests {
     #[test]
     fn the_deviation_is_that_of_the_sample() {
         let mut histogram = LatencyHistogram::new();
-        [2, 4, 4, 4, 5, 5, 7, 9].iter().for_each(|ns| histogram.record(*ns));
-        assert!((histogram.deviation_ns(histogram.mean_ns()) - (32.0f64 / 7.0).sqrt()).abs() < 1e-9);
+        [2, 4, 4, 4, 5, 5, 7, 9]
+            .iter()
+            .for_each(|ns| histogram.record(*ns));
+        assert!(
+            (histogram.deviation_ns(histogram.mean_ns()) - (32.0f64 / 7.0).sqrt()).abs() < 1e-9
+        );
         let mut one = LatencyHistogram::new();
         one.record(1_000_000);
-        assert_eq!((one.deviation_ns(one.mean_ns()), LatencyHistogram::new().deviation_ns(0.0)), (0.0, 0.0));
+        assert_eq!(
+            (
+                one.deviation_ns(one.mean_ns()),
+                LatencyHistogram::new().deviation_ns(0.0)
+            ),
+            (0.0, 0.0)
+        );
     }
 
     proptest! {

@@ -1,5 +1,6 @@
-//! The nouns of diskproof: what is asked (`Plan`), what it is asked of (`TargetIdentity`), what was seen (`Measurement`),
-//! and what is told about it (`Record`). No I/O, no threads, no clock, no command line.
+//! The nouns of diskproof: what is asked (`Plan`), what it is asked of (`TargetIdentity`), what was
+//! seen (`Measurement`), and what is told about it (`Record`). No I/O, no threads, no clock, no
+//! command line.
 #![forbid(unsafe_code)]
 
 pub mod comparison;

@@ -1,4 +1,5 @@
-//! What the engine saw while it ran one workload on one target: counts, distributions and counters, without judgement.
+//! What the engine saw while it ran one workload on one target: counts, distributions and counters,
+//! without judgement.
 
 use crate::histogram::LatencyHistogram;
 use crate::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
@@ -8,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Kinds of operation that are told apart in every measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum OpKind {
     /// A read.
@@ -17,7 +20,8 @@ pub enum OpKind {
     Write,
     /// An fsync or fdatasync.
     Sync,
-    /// A write and the sync that made it durable, from before the write to the return of the sync. Only where every write is synced.
+    /// A write and the sync that made it durable, from before the write to the return of the sync.
+    /// Only where every write is synced.
     Commit,
 }
 
@@ -50,37 +54,46 @@ pub struct Measurement {
     pub cache: CacheUse,
     /// Start of the measured time, nanoseconds after the start of the run.
     pub start_ns: u64,
-    /// Measured time in nanoseconds: from the end of the warm-up until no more requests were started (exactly the time asked for; to whole cells where
-    /// it was told to end, by precision or the user) or the last one was done (bytes, operations); a final sync included.
-    /// Workloads that ran together on a target have one final sync between them: it is among the operations of each, and its time counts for each in full,
-    /// as that of the writes before it does.
+    /// Measured time in nanoseconds: from the end of the warm-up until no more requests were
+    /// started (exactly the time asked for; to whole cells where it was told to end, by
+    /// precision or the user) or the last one was done (bytes, operations); a final sync included.
+    /// Workloads that ran together on a target have one final sync between them: it is among the
+    /// operations of each, and its time counts for each in full, as that of the writes before
+    /// it does.
     pub wall_ns: u64,
-    /// CPU time over warm-up and measured time, scaled to the measured time: that of its own threads, and of what else the process used (the kernel's
-    /// threads that work for io_uring, this program's display) the part of its operations among all.
+    /// CPU time over warm-up and measured time, scaled to the measured time: that of its own
+    /// threads, and of what else the process used (the kernel's threads that work for
+    /// io_uring, this program's display) the part of its operations among all.
     pub cpu: CpuTime,
     /// Per kind of operation; only kinds that occurred.
     pub ops: BTreeMap<OpKind, OpMeasurement>,
-    /// Bytes that this program asked of the disks below from the snapshot of the counters before to the one after: warm-up included, and what was
-    /// asked of the same disks at the same time by way of other targets and by workloads that ran together with it.
+    /// Bytes that this program asked of the disks below from the snapshot of the counters before
+    /// to the one after: warm-up included, and what was asked of the same disks at the same
+    /// time by way of other targets and by workloads that ran together with it.
     pub asked: ByteCount,
     /// What the devices and other processes did in the same time.
     pub device: DeviceUse,
-    /// Requests in flight, averaged over the measured time, all workers: the latencies within it over its length. Of those in flight at either end, only
-    /// the part within counts.
+    /// Requests in flight, averaged over the measured time, all workers: the latencies within it
+    /// over its length. Of those in flight at either end, only the part within counts.
     pub achieved_depth: f64,
-    /// Time between the end of one request and the start of the next at depth 1 that no latency covers, in nanoseconds per operation.
+    /// Time between the end of one request and the start of the next at depth 1 that no latency
+    /// covers, in nanoseconds per operation.
     pub dead_time_ns: Option<f64>,
     /// How the workers' threads had to wait for processors; zeros where the system does not tell.
     pub starved: Starvation,
-    /// Operations per second that the same workers reach with no I/O at all; `None` where the target is so far below that it was not measured.
+    /// Operations per second that the same workers reach with no I/O at all; `None` where the
+    /// target is so far below that it was not measured.
     pub ceiling_iops: Option<f64>,
     /// How many read blocks were looked at, and how many of them held nothing but zeros.
     pub zero_blocks: ZeroSample,
-    /// Unwritten bytes (holes, preallocated extents) in the span before the workload began; `None` where it cannot be known.
+    /// Unwritten bytes (holes, preallocated extents) in the span before the workload began; `None`
+    /// where it cannot be known.
     pub unwritten_bytes: Option<u64>,
-    /// Open loop only: operations that started more than 1 ms after their intended time, or were that late and not started when the measured time ended.
+    /// Open loop only: operations that started more than 1 ms after their intended time, or were
+    /// that late and not started when the measured time ended.
     pub missed_starts: Option<u64>,
-    /// Whether io_uring hands this target's I/O to worker threads, or would, where another interface was taken for it.
+    /// Whether io_uring hands this target's I/O to worker threads, or would, where another
+    /// interface was taken for it.
     pub punted: Option<bool>,
     /// Blocks whose content was not what had been written; at most the first 100 offsets.
     pub verify: Option<VerifyResult>,
@@ -93,8 +106,8 @@ pub struct Measurement {
 /// A target that did not answer when everything was over, nor for a long time after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hang {
-    /// When the oldest of the requests without an answer was sent, in nanoseconds after the start of the run; for threads that wait in a system call
-    /// up to 10 ms before that.
+    /// When the oldest of the requests without an answer was sent, in nanoseconds after the start
+    /// of the run; for threads that wait in a system call up to 10 ms before that.
     pub since_ns: u64,
     /// From then until nobody waited any longer, in nanoseconds.
     pub lasted_ns: u64,
@@ -113,10 +126,11 @@ pub struct OpMeasurement {
     pub errors: BTreeMap<String, u64>,
     /// Transfers that moved less than asked and were continued.
     pub short: u64,
-    /// From before the submission to the reaping. Requests in flight when the time is over are waited for and counted here alone, so that a stall
-    /// at the end is not lost.
+    /// From before the submission to the reaping. Requests in flight when the time is over are
+    /// waited for and counted here alone, so that a stall at the end is not lost.
     pub latency: LatencyHistogram,
-    /// From the intended start (open loop only). Operations that never started count with what they had waited when the measured time ended.
+    /// From the intended start (open loop only). Operations that never started count with what
+    /// they had waited when the measured time ended.
     pub latency_intended: Option<LatencyHistogram>,
     /// Over time, finest cells kept.
     pub series: TimeSeries,
@@ -155,7 +169,8 @@ pub struct CpuTime {
 pub struct Starvation {
     /// Share of the measured time, on average over the threads.
     pub share: f64,
-    /// Each time that one of them was put on a processor: how long it had waited, in nanoseconds, on average.
+    /// Each time that one of them was put on a processor: how long it had waited, in nanoseconds,
+    /// on average.
     pub mean_wait_ns: f64,
 }
 
@@ -172,8 +187,8 @@ pub struct EngineUse {
     /// Features that were on: `fixed-buffers`, `fixed-files`, `defer-taskrun` …
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<String>,
-    /// Linux AIO: share of the waits that found something done already. Near 1 on a processor that is not busy, the kernel carried out the requests one by
-    /// one while they were submitted.
+    /// Linux AIO: share of the waits that found something done already. Near 1 on a processor that
+    /// is not busy, the kernel carried out the requests one by one while they were submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done_before_wait: Option<f64>,
 }
@@ -191,7 +206,9 @@ pub struct Fallback {
 }
 
 /// Why an interface was not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum FallbackCause {
     /// Records before method 4 do not say; the words do.
@@ -252,16 +269,19 @@ pub struct DeviceUse {
     pub write_ops: u64,
     /// Flushes that the disks completed, where the kernel counts them.
     pub flush_ops: Option<u64>,
-    /// Requests in the disks' queues, averaged over the time between the two snapshots, as the kernel counted them (merged ones once); `None` where its
-    /// times are too coarse (devices without request queues) or it does not count.
+    /// Requests in the disks' queues, averaged over the time between the two snapshots, as the
+    /// kernel counted them (merged ones once); `None` where its times are too coarse (devices
+    /// without request queues) or it does not count.
     #[serde(default)]
     pub queue_depth: Option<f64>,
-    /// Bytes moved by the disks over bytes asked by us, both directions; `None` when it cannot be known, see `unresolved`.
+    /// Bytes moved by the disks over bytes asked by us, both directions; `None` when it cannot be
+    /// known, see `unresolved`.
     pub accounted: Option<f64>,
     /// Why the disks could not be found or counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unresolved: Option<String>,
-    /// Other processes that read from or wrote to storage meanwhile (any disk), the busiest first, at most ten.
+    /// Other processes that read from or wrote to storage meanwhile (any disk), the busiest first,
+    /// at most ten.
     pub others: Vec<OtherProcess>,
     /// Processes whose I/O the kernel would not show us (other users', without root).
     pub others_hidden: u32,
@@ -294,7 +314,8 @@ pub struct ZeroSample {
 pub struct VerifyResult {
     /// Blocks checked.
     pub blocks: u64,
-    /// Blocks that were to be checked: all that were written and not failed. More than `blocks` where the check was cut short; `None` in older records.
+    /// Blocks that were to be checked: all that were written and not failed. More than `blocks`
+    /// where the check was cut short; `None` in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_written: Option<u64>,
     /// Blocks that were wrong.
@@ -306,7 +327,8 @@ pub struct VerifyResult {
 impl VerifyResult {
     /// Blocks that were written and that nobody has looked at since.
     pub fn unchecked(&self) -> u64 {
-        self.blocks_written.map_or(0, |written| written.saturating_sub(self.blocks))
+        self.blocks_written
+            .map_or(0, |written| written.saturating_sub(self.blocks))
     }
 }
 

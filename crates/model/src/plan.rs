@@ -9,18 +9,23 @@ use serde::{Deserialize, Serialize};
 
 /// Version of the plan's shape.
 pub const PLAN_SCHEMA: &str = "diskproof.plan/1";
-/// Version of the measuring method. Two records compare only when it is equal; raise it with any change that can move a figure.
+/// Version of the measuring method. Two records compare only when it is equal; raise it with any
+/// change that can move a figure.
 ///
-/// 2: the measured time ends when it is over instead of with the next completion, its last part of a cell counts, io_uring's completions are seen as they
-/// come in an open loop, and points of a curve that stand out are read again.
+/// 2: the measured time ends when it is over instead of with the next completion, its last part of
+/// a cell counts, io_uring's completions are seen as they come in an open loop, and points of a
+/// curve that stand out are read again.
 ///
-/// 3: starts of an open loop that were never made count with what they had waited, Zipf's popular blocks lie all over the span, nothing that is written can
-/// be compressed, work before a hang is no warm-up, and what failed was in flight.
+/// 3: starts of an open loop that were never made count with what they had waited, Zipf's popular
+/// blocks lie all over the span, nothing that is written can be compressed, work before a hang is
+/// no warm-up, and what failed was in flight.
 ///
-/// 4: the workers of a workload take its operations or bytes from one common amount and end together, instead of one after the other with a share each.
+/// 4: the workers of a workload take its operations or bytes from one common amount and end
+/// together, instead of one after the other with a share each.
 ///
-/// 5: a new file has its length before it is written, so that the whole queue reaches the disk; the syncs of a queue go to the kernel together by Linux AIO
-/// too, instead of one by one while everything else waits.
+/// 5: a new file has its length before it is written, so that the whole queue reaches the disk; the
+/// syncs of a queue go to the kernel together by Linux AIO too, instead of one by one while
+/// everything else waits.
 pub const METHOD_VERSION: u32 = 5;
 
 /// Everything that one run will do, in order.
@@ -36,7 +41,8 @@ pub struct Plan {
     pub targets: Vec<String>,
     /// Size of the scratch file in bytes, where a target is a directory.
     pub scratch_bytes: Option<u64>,
-    /// The workloads, in the order in which they run; those that start with the one before it run at the same time as that one.
+    /// The workloads, in the order in which they run; those that start with the one before it run
+    /// at the same time as that one.
     pub workloads: Vec<Workload>,
     /// Transfer rate and access time by position, before the workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,38 +57,58 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The longest that the workloads may take together, warm-up included, in nanoseconds; `None` when one has no time limit.
+    /// The longest that the workloads may take together, warm-up included, in nanoseconds; `None`
+    /// when one has no time limit.
     pub fn time_ns_max(&self) -> Option<u64> {
-        self.groups().map(|group| Some(group.time_ns()? + group.warmup_ns())).sum()
+        self.groups()
+            .map(|group| Some(group.time_ns()? + group.warmup_ns()))
+            .sum()
     }
 
     /// The workloads by what runs at the same time, in order.
     pub fn groups(&self) -> impl Iterator<Item = Group<'_>> {
         let mut first = 0;
-        self.workloads.chunk_by(|_, next| next.start == Start::WithPrevious).map(move |workloads| {
-            let group = Group { first, workloads };
-            first += workloads.len();
-            group
-        })
+        self.workloads
+            .chunk_by(|_, next| next.start == Start::WithPrevious)
+            .map(move |workloads| {
+                let group = Group { first, workloads };
+                first += workloads.len();
+                group
+            })
     }
 
-    /// The workloads that run at the same time as the one of this name, itself among them; `None` when the plan has none of this name.
+    /// The workloads that run at the same time as the one of this name, itself among them; `None`
+    /// when the plan has none of this name.
     pub fn group_of(&self, name: &str) -> Option<Group<'_>> {
-        self.groups().find(|group| group.workloads.iter().any(|workload| workload.name == name))
+        self.groups()
+            .find(|group| group.workloads.iter().any(|workload| workload.name == name))
     }
 
     /// Whether anything in it writes.
     pub fn writes(&self) -> bool {
-        self.workloads.iter().any(Workload::writes) || self.survey.as_ref().is_some_and(|survey| survey.operation != OpKind::Read)
+        self.workloads.iter().any(Workload::writes)
+            || self
+                .survey
+                .as_ref()
+                .is_some_and(|survey| survey.operation != OpKind::Read)
     }
 
-    /// The most bytes that the plan may write to each target: the scratch file and every writing workload's own limit.
-    /// `None` when a writing workload has no byte limit, or the survey writes.
+    /// The most bytes that the plan may write to each target: the scratch file and every writing
+    /// workload's own limit. `None` when a writing workload has no byte limit, or the survey
+    /// writes.
     pub fn write_bytes_max(&self) -> Option<u64> {
-        if self.survey.as_ref().is_some_and(|survey| survey.operation != OpKind::Read) {
+        if self
+            .survey
+            .as_ref()
+            .is_some_and(|survey| survey.operation != OpKind::Read)
+        {
             return None;
         }
-        self.workloads.iter().filter(|w| w.writes()).map(Workload::write_bytes_max).sum()
+        self.workloads
+            .iter()
+            .filter(|w| w.writes())
+            .map(Workload::write_bytes_max)
+            .sum()
     }
 }
 
@@ -135,7 +161,8 @@ pub struct Workload {
     pub stop: Stop,
     /// Time at the start whose operations are not measured, in nanoseconds.
     pub warmup_ns: u64,
-    /// Offered load in operations per second over all workers of a target (open loop); `None`: the next starts when one ends (closed loop).
+    /// Offered load in operations per second over all workers of a target (open loop); `None`: the
+    /// next starts when one ends (closed loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// How writes are made durable.
@@ -144,7 +171,8 @@ pub struct Workload {
     pub cache: CachePolicy,
     /// Which kernel interface carries the operations.
     pub engine: EngineChoice,
-    /// Whether this workload gives the scratch file its content. Its operations may extend the file; all others find it written.
+    /// Whether this workload gives the scratch file its content. Its operations may extend the
+    /// file; all others find it written.
     #[serde(default)]
     pub layout: Layout,
     /// Whether content is checked.
@@ -153,13 +181,16 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Random reads of 8 KiB, one at a time, direct, over the whole target, without limits: what others are made from.
+    /// Random reads of 8 KiB, one at a time, direct, over the whole target, without limits: what
+    /// others are made from.
     pub fn named(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             start: Start::AfterPrevious,
             read_permille: 1000,
-            access: Access::Random { distribution: Distribution::Uniform },
+            access: Access::Random {
+                distribution: Distribution::Uniform,
+            },
             block_bytes: 8192,
             block_mix: Vec::new(),
             depth: 1,
@@ -191,11 +222,13 @@ impl Workload {
         matches!(self.sync, SyncPolicy::Every { writes: 0 | 1, .. })
     }
 
-    /// The most bytes that this workload may write; `None` without a byte limit. A mixed workload's limit counts reads too, so its share is
-    /// rounded up.
+    /// The most bytes that this workload may write; `None` without a byte limit. A mixed workload's
+    /// limit counts reads too, so its share is rounded up.
     pub fn write_bytes_max(&self) -> Option<u64> {
         let share = 1000 - u64::from(self.read_permille.min(1000));
-        self.stop.bytes.map(|b| (u128::from(b) * u128::from(share)).div_ceil(1000) as u64)
+        self.stop
+            .bytes
+            .map(|b| (u128::from(b) * u128::from(share)).div_ceil(1000) as u64)
     }
 }
 
@@ -220,7 +253,8 @@ impl Start {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "pattern")]
 pub enum Access {
-    /// Upwards, block after block, from the start of the span; wraps. Reads and writes of a mix advance separately.
+    /// Upwards, block after block, from the start of the span; wraps. Reads and writes of a mix
+    /// advance separately.
     Sequential,
     /// Downwards, block after block, from the end of the span; wraps.
     Backward,
@@ -247,7 +281,8 @@ pub enum Access {
 pub enum Distribution {
     /// All alike.
     Uniform,
-    /// Zipf: the k-th most popular block is drawn in proportion to k^−theta. Popular blocks are scattered over the span.
+    /// Zipf: the k-th most popular block is drawn in proportion to k^−theta. Popular blocks are
+    /// scattered over the span.
     Zipf {
         /// Exponent, above 0 and not 1; about 1.1 is a skewed database.
         theta: f64,
@@ -335,7 +370,8 @@ pub enum SyncCall {
 pub enum CachePolicy {
     /// O_DIRECT: past the page cache.
     Direct,
-    /// Through the page cache, which is emptied of the target as the workload goes and written back before the clock stops.
+    /// Through the page cache, which is emptied of the target as the workload goes and written back
+    /// before the clock stops.
     Buffered,
     /// Through the page cache, which is left alone.
     Cached,
@@ -364,7 +400,9 @@ pub enum EngineChoice {
 }
 
 /// A kernel interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineKind {
     /// io_uring.
@@ -410,6 +448,7 @@ pub enum Verify {
     /// Not checked.
     #[default]
     Off,
-    /// Every block written carries a checksum, its offset and the seed, and is read back and checked after the workload.
+    /// Every block written carries a checksum, its offset and the seed, and is read back and
+    /// checked after the workload.
     Checksum,
 }

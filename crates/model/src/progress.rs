@@ -66,11 +66,13 @@ pub enum Found {
     Unreadable(UnreadableRange),
 }
 
-/// Somebody who watches a run: shows progress, judges precision, hears Ctrl-C. Called a few times a second, never from the hot loop.
+/// Somebody who watches a run: shows progress, judges precision, hears Ctrl-C. Called a few times a
+/// second, never from the hot loop.
 pub trait Watch {
     /// Sees the progress and says how to go on.
     fn tick(&mut self, progress: &Progress<'_>) -> Control;
 
-    /// Hears of a place as soon as a scan is sure of it: the scan may be killed before it can hand over its result.
+    /// Hears of a place as soon as a scan is sure of it: the scan may be killed before it can hand
+    /// over its result.
     fn found(&mut self, _place: &Found) {}
 }

@@ -1,10 +1,12 @@
-//! The one result of every run: what was asked, of what, what was seen, what it means. Printed, saved and compared by others.
-//! Its JSON form is the published contract `schema/record.v1.schema.json`.
+//! The one result of every run: what was asked, of what, what was seen, what it means. Printed,
+//! saved and compared by others. Its JSON form is the published contract
+//! `schema/record.v1.schema.json`.
 
 use crate::finding::Finding;
 use crate::health::DiskHealth;
 use crate::measurement::{
-    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, OpKind, Starvation, StopReason, VerifyResult, ZeroSample,
+    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, OpKind, Starvation, StopReason,
+    VerifyResult, ZeroSample,
 };
 use crate::plan::{Access, BlockShare, CachePolicy, EngineKind, Plan, SyncPolicy};
 use crate::series::TimeSeries;
@@ -35,7 +37,8 @@ pub struct Record {
     /// Why it ended early, in a sentence with what to do; `None` when it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<String>,
-    /// Where the targets did not answer any more between the requests that are measured: while something was made ready, written back or tidied up.
+    /// Where the targets did not answer any more between the requests that are measured: while
+    /// something was made ready, written back or tidied up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalled: Option<Stalled>,
     /// The user's own words.
@@ -100,18 +103,21 @@ pub struct MeasurementRecord {
     pub workload: WorkloadRecord,
     /// Start of the measured time, nanoseconds after the start of the run.
     pub start_ns: u64,
-    /// Measured time in nanoseconds, a final sync included: one call for all writers that ran together on a target, which counts in full for each.
+    /// Measured time in nanoseconds, a final sync included: one call for all writers that ran
+    /// together on a target, which counts in full for each.
     pub wall_ns: u64,
-    /// Prefix of the measured time that the estimates leave out because the rate had not settled, in nanoseconds.
+    /// Prefix of the measured time that the estimates leave out because the rate had not settled,
+    /// in nanoseconds.
     pub settling_ns: u64,
-    /// Whether the rate settled at all within the measured time; `null` when there was too little to tell.
+    /// Whether the rate settled at all within the measured time; `null` when there was too little
+    /// to tell.
     pub settled: Option<bool>,
     /// CPU time of this program in the measured time.
     pub cpu: CpuTime,
     /// Per kind of operation.
     pub ops: BTreeMap<OpKind, OpRecord>,
-    /// Bytes that this program asked of the disks below, warm-up, other targets on the same disks and the workloads that ran together with it included;
-    /// `device` is held against it.
+    /// Bytes that this program asked of the disks below, warm-up, other targets on the same disks
+    /// and the workloads that ran together with it included; `device` is held against it.
     pub asked: ByteCount,
     /// What the disks and the other processes did.
     pub device: DeviceUse,
@@ -123,21 +129,24 @@ pub struct MeasurementRecord {
     pub achieved_depth: f64,
     /// Time per operation that no latency covers (depth 1 only), in nanoseconds.
     pub dead_time_ns: Option<f64>,
-    /// How the threads that ask had to wait for processors: what is done meanwhile is seen late, which counts as latency. Zeros where the system
-    /// does not tell.
+    /// How the threads that ask had to wait for processors: what is done meanwhile is seen late,
+    /// which counts as latency. Zeros where the system does not tell.
     #[serde(default)]
     pub starved: Starvation,
-    /// Operations per second that the same workers reach with no I/O at all; `null` where the target is so far below that it was not measured.
+    /// Operations per second that the same workers reach with no I/O at all; `null` where the
+    /// target is so far below that it was not measured.
     #[serde(default)]
     pub ceiling_iops: Option<f64>,
     /// A look at the content of the blocks read.
     pub zero_blocks: ZeroSample,
     /// Unwritten bytes in the span before the workload began.
     pub unwritten_bytes: Option<u64>,
-    /// Open loop: operations that started more than 1 ms after they should have, or were that late and not started at the end.
+    /// Open loop: operations that started more than 1 ms after they should have, or were that late
+    /// and not started at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_starts: Option<u64>,
-    /// Whether io_uring handed this target's I/O to worker threads, or would have, where another interface was taken for it.
+    /// Whether io_uring handed this target's I/O to worker threads, or would have, where another
+    /// interface was taken for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub punted: Option<bool>,
     /// The outcome of reading back what was written.
@@ -213,7 +222,8 @@ pub struct OpRecord {
     pub throughput: Estimate,
     /// Latency from before the submission to the reaping.
     pub latency: LatencySummary,
-    /// Latency from the intended start (open loop only). Operations that were never started count with what they had waited at the end.
+    /// Latency from the intended start (open loop only). Operations that were never started count
+    /// with what they had waited at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_intended: Option<LatencySummary>,
     /// Events over time, in cells of at least 100 ms.
@@ -236,7 +246,9 @@ pub struct Estimate {
 impl Estimate {
     /// Half-width over value; `None` when unknown or the value is zero.
     pub fn relative_half_width(&self) -> Option<f64> {
-        self.half_width_95.filter(|_| self.value > 0.0).map(|h| h / self.value)
+        self.half_width_95
+            .filter(|_| self.value > 0.0)
+            .map(|h| h / self.value)
     }
 }
 

@@ -1,4 +1,5 @@
-//! A saved run in short: what a list of runs shows without opening the records. Made once from a record, so that every list says the same.
+//! A saved run in short: what a list of runs shows without opening the records. Made once from a
+//! record, so that every list says the same.
 
 use crate::finding::Severity;
 use crate::measurement::OpKind;
@@ -54,7 +55,10 @@ pub struct SavedDisk {
 impl SavedDisk {
     /// The word that tells it best: serial, else model, else kernel name.
     pub fn best_name(&self) -> &str {
-        self.serial.as_deref().or(self.model.as_deref()).unwrap_or(&self.name)
+        self.serial
+            .as_deref()
+            .or(self.model.as_deref())
+            .unwrap_or(&self.name)
     }
 }
 
@@ -84,8 +88,15 @@ pub struct Headline {
 
 impl Headline {
     fn of(workload: &str, operation: OpKind, figure: &Estimate) -> Self {
-        let (value, half_width_95, unit) = (figure.value, figure.half_width_95, figure.unit.clone());
-        Self { workload: workload.to_owned(), operation, value, half_width_95, unit }
+        let (value, half_width_95, unit) =
+            (figure.value, figure.half_width_95, figure.unit.clone());
+        Self {
+            workload: workload.to_owned(),
+            operation,
+            value,
+            half_width_95,
+            unit,
+        }
     }
 }
 
@@ -96,7 +107,11 @@ impl SavedRun {
             run_id: record.run_id.clone(),
             started: record.started.clone(),
             verb: verb(&record.plan).to_owned(),
-            targets: record.targets.iter().map(|target| target.path.clone()).collect(),
+            targets: record
+                .targets
+                .iter()
+                .map(|target| target.path.clone())
+                .collect(),
             disks: disks(record),
             host: record.host.name.clone(),
             label: label.map(str::to_owned),
@@ -118,7 +133,11 @@ fn verb(plan: &Plan) -> &str {
 fn disks(record: &Record) -> Vec<SavedDisk> {
     let mut disks: Vec<SavedDisk> = Vec::new();
     for layer in record.targets.iter().flat_map(|target| target.disks()) {
-        let disk = SavedDisk { name: layer.name.clone(), model: layer.model.clone(), serial: layer.serial.clone() };
+        let disk = SavedDisk {
+            name: layer.name.clone(),
+            model: layer.model.clone(),
+            serial: layer.serial.clone(),
+        };
         if !disks.contains(&disk) {
             disks.push(disk);
         }
@@ -127,8 +146,17 @@ fn disks(record: &Record) -> Vec<SavedDisk> {
 }
 
 fn worst(record: &Record) -> Option<WorstFinding> {
-    let worst = record.findings.iter().reduce(|worst, finding| if finding.severity > worst.severity { finding } else { worst })?;
-    Some(WorstFinding { severity: worst.severity, code: worst.code.clone() })
+    let worst = record.findings.iter().reduce(|worst, finding| {
+        if finding.severity > worst.severity {
+            finding
+        } else {
+            worst
+        }
+    })?;
+    Some(WorstFinding {
+        severity: worst.severity,
+        code: worst.code.clone(),
+    })
 }
 
 /// Kinds of figures, in the order in which a database cares.
@@ -161,16 +189,26 @@ impl Kind {
     }
 }
 
-/// One figure of each kind, then the second of each, and so on: the first few of them tell the most. Of one kind, more requests in flight come first.
+/// One figure of each kind, then the second of each, and so on: the first few of them tell the
+/// most. Of one kind, more requests in flight come first.
 fn headlines(record: &Record) -> Vec<Headline> {
     let mut figures: Vec<(Kind, Headline)> = survey_headlines(record);
     let mut measurements: Vec<&MeasurementRecord> = record.measurements.iter().collect();
-    measurements.sort_by_key(|m| std::cmp::Reverse(u64::from(m.workload.depth) * u64::from(m.workload.workers)));
+    measurements.sort_by_key(|m| {
+        std::cmp::Reverse(u64::from(m.workload.depth) * u64::from(m.workload.workers))
+    });
     for measurement in measurements {
         for (operation, op) in measurement.headline_ops() {
             let kind = Kind::of(measurement, operation);
-            let figure = if measurement.workload.block_bytes >= LARGE_BLOCK_BYTES { &op.throughput } else { &op.iops };
-            figures.push((kind, Headline::of(&measurement.workload.name, operation, figure)));
+            let figure = if measurement.workload.block_bytes >= LARGE_BLOCK_BYTES {
+                &op.throughput
+            } else {
+                &op.iops
+            };
+            figures.push((
+                kind,
+                Headline::of(&measurement.workload.name, operation, figure),
+            ));
         }
     }
     let mut seen = BTreeMap::new();
@@ -185,8 +223,20 @@ fn headlines(record: &Record) -> Vec<Headline> {
 }
 
 fn survey_headlines(record: &Record) -> Vec<(Kind, Headline)> {
-    let Some(surface) = &record.surface else { return Vec::new() };
-    let curve = surface.rate.as_ref().map(|rate| (Kind::Curve, Headline::of("curve", surface.operation, &rate.average)));
-    let access = surface.seeks.get(&SeekPattern::Random).map(|seek| (Kind::Access, Headline::of("access", surface.operation, &seek.mean)));
+    let Some(surface) = &record.surface else {
+        return Vec::new();
+    };
+    let curve = surface.rate.as_ref().map(|rate| {
+        (
+            Kind::Curve,
+            Headline::of("curve", surface.operation, &rate.average),
+        )
+    });
+    let access = surface.seeks.get(&SeekPattern::Random).map(|seek| {
+        (
+            Kind::Access,
+            Headline::of("access", surface.operation, &seek.mean),
+        )
+    });
     curve.into_iter().chain(access).collect()
 }

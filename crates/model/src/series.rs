@@ -1,4 +1,5 @@
-//! What happened when: cells of equal length, thinned by merging neighbours so that memory stays constant and no maximum is lost.
+//! What happened when: cells of equal length, thinned by merging neighbours so that memory stays
+//! constant and no maximum is lost.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,11 +42,15 @@ pub struct TimeSeries {
 impl TimeSeries {
     /// An empty series with cells of `interval_ns`.
     pub fn new(interval_ns: u64) -> Self {
-        Self { start_ns: 0, interval_ns: interval_ns.max(1), cells: Vec::new() }
+        Self {
+            start_ns: 0,
+            interval_ns: interval_ns.max(1),
+            cells: Vec::new(),
+        }
     }
 
-    /// Adds a cell's events at the time `at_ns` after the start. When the series would exceed `cells_max`, neighbours are merged and the
-    /// interval doubles.
+    /// Adds a cell's events at the time `at_ns` after the start. When the series would exceed
+    /// `cells_max`, neighbours are merged and the interval doubles.
     pub fn add(&mut self, at_ns: u64, cell: &Cell, cells_max: usize) {
         while (at_ns / self.interval_ns) as usize >= cells_max.max(2) {
             *self = self.coarser(2);
@@ -63,7 +68,11 @@ impl TimeSeries {
         while self.interval_ns < interval {
             *self = self.coarser(2);
         }
-        let other = if other.interval_ns < interval { other.coarser((interval / other.interval_ns) as usize) } else { other.clone() };
+        let other = if other.interval_ns < interval {
+            other.coarser((interval / other.interval_ns) as usize)
+        } else {
+            other.clone()
+        };
         if other.cells.len() > self.cells.len() {
             self.cells.resize(other.cells.len(), Cell::default());
         }
@@ -81,7 +90,11 @@ impl TimeSeries {
                 sum
             })
         });
-        Self { start_ns: self.start_ns, interval_ns: self.interval_ns.saturating_mul(factor as u64), cells: cells.collect() }
+        Self {
+            start_ns: self.start_ns,
+            interval_ns: self.interval_ns.saturating_mul(factor as u64),
+            cells: cells.collect(),
+        }
     }
 
     /// The same events in cells of at least `interval_ns` and at most `cells_max` cells.
@@ -107,8 +120,24 @@ mod tests {
 
     /// Events in the order of their times, as they come.
     fn events() -> impl Strategy<Value = Vec<(u64, Cell)>> {
-        let event = (0u64..2_000_000, 0u64..1000, 0u64..1 << 30, 0u64..3, 0u64..1 << 40);
-        let cell = |(at_ns, ops, bytes, errors, latency_max_ns)| (at_ns, Cell { ops, bytes, errors, latency_max_ns });
+        let event = (
+            0u64..2_000_000,
+            0u64..1000,
+            0u64..1 << 30,
+            0u64..3,
+            0u64..1 << 40,
+        );
+        let cell = |(at_ns, ops, bytes, errors, latency_max_ns)| {
+            (
+                at_ns,
+                Cell {
+                    ops,
+                    bytes,
+                    errors,
+                    latency_max_ns,
+                },
+            )
+        };
         proptest::collection::vec(event.prop_map(cell), 1..200)
     }
 

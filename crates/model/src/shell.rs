@@ -1,8 +1,13 @@
-//! Words of commands that are shown to be pasted, for umount, fio and our own verbs alike, and the words of such a command again. Runs nothing.
+//! Words of commands that are shown to be pasted, for umount, fio and our own verbs alike, and the
+//! words of such a command again. Runs nothing.
 
-/// As a shell takes it for one word. What would act on a terminal is spelled out, as bash, ksh and zsh read it (`$'\x1b'`, POSIX.1-2024).
+/// As a shell takes it for one word. What would act on a terminal is spelled out, as bash, ksh and
+/// zsh read it (`$'\x1b'`, POSIX.1-2024).
 pub fn quoted(word: &str) -> String {
-    let plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@%=,".contains(c));
+    let plain = !word.is_empty()
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "/._-+:@%=,".contains(c));
     match () {
         () if plain => word.to_owned(),
         () if word.contains(char::is_control) => {
@@ -17,7 +22,8 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// The words of a line whose words were [`quoted`], as a shell hands them to the command: a comment at the end is none of them.
+/// The words of a line whose words were [`quoted`], as a shell hands them to the command: a comment
+/// at the end is none of them.
 pub fn words(line: &str) -> Vec<String> {
     let mut bytes = line.bytes().peekable();
     let (mut words, mut word) = (Vec::new(), None::<Vec<u8>>);
@@ -25,7 +31,9 @@ pub fn words(line: &str) -> Vec<String> {
         match byte {
             b' ' => words.extend(word.take()),
             b'#' if word.is_none() => break,
-            b'\'' => word.get_or_insert_default().extend(bytes.by_ref().take_while(|byte| *byte != b'\'')),
+            b'\'' => word
+                .get_or_insert_default()
+                .extend(bytes.by_ref().take_while(|byte| *byte != b'\'')),
             b'\\' => word.get_or_insert_default().extend(bytes.next()),
             b'$' if bytes.peek() == Some(&b'\'') => {
                 bytes.next();
@@ -35,7 +43,10 @@ pub fn words(line: &str) -> Vec<String> {
         }
     }
     words.extend(word);
-    words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    words
+        .iter()
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect()
 }
 
 /// What stands between `$'` and `'`, with those escapes that [`quoted`] writes.
@@ -47,7 +58,9 @@ fn spelled_out(bytes: &mut impl Iterator<Item = u8>) -> Vec<u8> {
             b'\\' => match bytes.next() {
                 Some(b'x') => {
                     let digits: Vec<u8> = bytes.by_ref().take(2).collect();
-                    let byte = std::str::from_utf8(&digits).ok().and_then(|digits| u8::from_str_radix(digits, 16).ok());
+                    let byte = std::str::from_utf8(&digits)
+                        .ok()
+                        .and_then(|digits| u8::from_str_radix(digits, 16).ok());
                     text.extend(byte);
                 }
                 other => text.extend(other),
@@ -65,7 +78,10 @@ mod tests {
 
     #[test]
     fn a_comment_is_no_word() {
-        assert_eq!(words("fio --name='a b' --bs=8192  # overwrites"), ["fio", "--name=a b", "--bs=8192"]);
+        assert_eq!(
+            words("fio --name='a b' --bs=8192  # overwrites"),
+            ["fio", "--name=a b", "--bs=8192"]
+        );
         assert_eq!(words("a#b '#' ''"), ["a#b", "#", ""]);
         assert_eq!(words("$'a\\x0a\\''  'it'\\''s'"), ["a\n'", "it's"]);
     }
@@ -86,6 +102,9 @@ mod tests {
             ["/mnt/a-b", "a b", "it's", "$(x)", "", "größe"].map(quoted),
             ["/mnt/a-b", "'a b'", "'it'\\''s'", "'$(x)'", "''", "'größe'"]
         );
-        assert_eq!(quoted("a\n\u{1b}[2Jit's\\ü"), "$'a\\x0a\\x1b[2Jit\\'s\\\\\\xc3\\xbc'");
+        assert_eq!(
+            quoted("a\n\u{1b}[2Jit's\\ü"),
+            "$'a\\x0a\\x1b[2Jit\\'s\\\\\\xc3\\xbc'"
+        );
     }
 }

@@ -28,7 +28,11 @@ impl LatencySummary {
 impl MeasurementRecord {
     /// CPU time of this program over wall time; 1.0 is one CPU fully used.
     pub fn cpu_share(&self) -> f64 {
-        if self.wall_ns == 0 { 0.0 } else { (self.cpu.user_ns + self.cpu.system_ns) as f64 / self.wall_ns as f64 }
+        if self.wall_ns == 0 {
+            0.0
+        } else {
+            (self.cpu.user_ns + self.cpu.system_ns) as f64 / self.wall_ns as f64
+        }
     }
 
     /// Failed operations of all kinds.
@@ -45,33 +49,63 @@ impl MeasurementRecord {
         sum
     }
 
-    /// The kinds that a reader looks at: commits where every write is synced, else reads and writes.
+    /// The kinds that a reader looks at: commits where every write is synced, else reads and
+    /// writes.
     pub fn headline_ops(&self) -> Vec<(OpKind, &OpRecord)> {
         if let Some(commit) = self.ops.get(&OpKind::Commit) {
             return vec![(OpKind::Commit, commit)];
         }
-        self.ops.iter().filter(|(kind, _)| matches!(kind, OpKind::Read | OpKind::Write)).map(|(kind, op)| (*kind, op)).collect()
+        self.ops
+            .iter()
+            .filter(|(kind, _)| matches!(kind, OpKind::Read | OpKind::Write))
+            .map(|(kind, op)| (*kind, op))
+            .collect()
     }
 
     /// What happened in each cell of an operation's series, as [`Self::cells_of`] tells it.
-    pub fn cells_over_time<'a>(&self, op: &'a OpRecord) -> impl Iterator<Item = (f64, f64, &'a Cell)> + use<'a> {
+    pub fn cells_over_time<'a>(
+        &self,
+        op: &'a OpRecord,
+    ) -> impl Iterator<Item = (f64, f64, &'a Cell)> + use<'a> {
         self.cells_of(&op.series)
     }
 
-    /// What happened in each cell of a series of this measurement: (middle of the cell in seconds after the start of the measured time, its length in
-    /// seconds, its events). The last cell ends with the measured time; a rest of it shorter than half a cell would be mostly noise and is left out.
-    pub fn cells_of<'a>(&self, series: &'a TimeSeries) -> impl Iterator<Item = (f64, f64, &'a Cell)> + use<'a> {
-        let (start, interval, wall) = (series.start_ns as f64, series.interval_ns as f64, self.wall_ns as f64);
-        series.cells.iter().enumerate().filter_map(move |(index, cell)| {
-            let start = start + index as f64 * interval;
-            let length = (wall - start).min(interval);
-            (length > 0.0 && length >= interval / 2.0).then_some(((start + length / 2.0) / 1e9, length / 1e9, cell))
-        })
+    /// What happened in each cell of a series of this measurement: (middle of the cell in seconds
+    /// after the start of the measured time, its length in seconds, its events). The last cell
+    /// ends with the measured time; a rest of it shorter than half a cell would be mostly noise and
+    /// is left out.
+    pub fn cells_of<'a>(
+        &self,
+        series: &'a TimeSeries,
+    ) -> impl Iterator<Item = (f64, f64, &'a Cell)> + use<'a> {
+        let (start, interval, wall) = (
+            series.start_ns as f64,
+            series.interval_ns as f64,
+            self.wall_ns as f64,
+        );
+        series
+            .cells
+            .iter()
+            .enumerate()
+            .filter_map(move |(index, cell)| {
+                let start = start + index as f64 * interval;
+                let length = (wall - start).min(interval);
+                (length > 0.0 && length >= interval / 2.0).then_some((
+                    (start + length / 2.0) / 1e9,
+                    length / 1e9,
+                    cell,
+                ))
+            })
     }
 
-    /// The widest relative half-width among the headline figures' rates; `None` when one of them has none.
+    /// The widest relative half-width among the headline figures' rates; `None` when one of them
+    /// has none.
     pub fn precision(&self) -> Option<f64> {
-        let widths: Option<Vec<f64>> = self.headline_ops().iter().map(|(_, op)| op.iops.relative_half_width()).collect();
+        let widths: Option<Vec<f64>> = self
+            .headline_ops()
+            .iter()
+            .map(|(_, op)| op.iops.relative_half_width())
+            .collect();
         widths?.into_iter().reduce(f64::max)
     }
 }
@@ -79,25 +113,51 @@ impl MeasurementRecord {
 impl Record {
     /// Time from the start of the run to the end of its last measurement or survey, in nanoseconds.
     pub fn elapsed_ns(&self) -> u64 {
-        let survey = self.surface.iter().map(|surface| surface.start_ns.saturating_add(surface.wall_ns));
-        self.measurements.iter().map(|m| m.start_ns.saturating_add(m.wall_ns)).chain(survey).max().unwrap_or(0)
+        let survey = self
+            .surface
+            .iter()
+            .map(|surface| surface.start_ns.saturating_add(surface.wall_ns));
+        self.measurements
+            .iter()
+            .map(|m| m.start_ns.saturating_add(m.wall_ns))
+            .chain(survey)
+            .max()
+            .unwrap_or(0)
     }
 
-    /// The smallest and the largest share of the bytes asked of a target that its disks' own counters saw; `None` when neither a measurement
-    /// nor the survey knows.
+    /// The smallest and the largest share of the bytes asked of a target that its disks' own
+    /// counters saw; `None` when neither a measurement nor the survey knows.
     pub fn accounted_range(&self, target: usize) -> Option<(f64, f64)> {
-        let measured = self.measurements.iter().filter(|m| m.target == target).map(|m| &m.device);
-        let surveyed = self.surface.iter().filter(|surface| surface.target == target).map(|surface| &surface.device);
-        let shares = measured.chain(surveyed).filter_map(|device| device.accounted);
-        shares.map(|share| (share, share)).reduce(|(low, high), (share, _)| (low.min(share), high.max(share)))
+        let measured = self
+            .measurements
+            .iter()
+            .filter(|m| m.target == target)
+            .map(|m| &m.device);
+        let surveyed = self
+            .surface
+            .iter()
+            .filter(|surface| surface.target == target)
+            .map(|surface| &surface.device);
+        let shares = measured
+            .chain(surveyed)
+            .filter_map(|device| device.accounted);
+        shares
+            .map(|share| (share, share))
+            .reduce(|(low, high), (share, _)| (low.min(share), high.max(share)))
     }
 }
 
 impl Plan {
-    /// The most bytes that the plan writes to a target that is a directory: what its workloads may write, and the part of the scratch file
-    /// that none of them fills, which is filled before the first read. `None` when a writing workload has no byte limit.
+    /// The most bytes that the plan writes to a target that is a directory: what its workloads may
+    /// write, and the part of the scratch file that none of them fills, which is filled before
+    /// the first read. `None` when a writing workload has no byte limit.
     pub fn scratch_write_bytes_max(&self) -> Option<u64> {
-        let laid_out: u64 = self.workloads.iter().filter(|w| w.layout == Layout::Provides).filter_map(Workload::write_bytes_max).sum();
+        let laid_out: u64 = self
+            .workloads
+            .iter()
+            .filter(|w| w.layout == Layout::Provides)
+            .filter_map(Workload::write_bytes_max)
+            .sum();
         Some(self.write_bytes_max()? + self.scratch_bytes.unwrap_or(0).saturating_sub(laid_out))
     }
 }

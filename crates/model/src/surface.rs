@@ -1,5 +1,6 @@
-//! The surface of a disk: transfer rate and access time by position. What is asked (`Survey`), what was seen (`SurfaceMeasurement`), and what is told
-//! about it (`SurfaceRecord`). Points and seeks stand at the top of a record (`curve`, `access`).
+//! The surface of a disk: transfer rate and access time by position. What is asked (`Survey`), what
+//! was seen (`SurfaceMeasurement`), and what is told about it (`SurfaceRecord`). Points and seeks
+//! stand at the top of a record (`curve`, `access`).
 
 use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, Hang, OpKind};
 use crate::plan::{CachePolicy, EngineChoice, EngineKind, Span};
@@ -8,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a survey does with one target, in this order: curve, burst, access times, scan; each only where asked. Short strokes are ordinary workloads.
+/// What a survey does with one target, in this order: curve, burst, access times, scan; each only
+/// where asked. Short strokes are ordinary workloads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Survey {
     /// Read or write; writes need a target that was given up.
@@ -36,34 +38,50 @@ fn any_engine() -> EngineChoice {
     EngineChoice::Auto
 }
 
-/// Rates and access times assumed of a disk that was not measured yet, in bytes per second and nanoseconds.
+/// Rates and access times assumed of a disk that was not measured yet, in bytes per second and
+/// nanoseconds.
 const GUESS_ROTATING: (f64, f64) = (120e6, 15e6);
 const GUESS_FLASH: (f64, f64) = (500e6, 0.2e6);
-/// Time of a sampled point: about 0.2 s in the fastest part of a disk, more further inside, and the way there.
+/// Time of a sampled point: about 0.2 s in the fastest part of a disk, more further inside, and the
+/// way there.
 const POINT_NS: f64 = 0.33e9;
 
 impl Survey {
-    /// About how long it takes on a target of `target_bytes` that was not measured yet, in nanoseconds. A disk of unknown kind counts as a rotating one.
+    /// About how long it takes on a target of `target_bytes` that was not measured yet, in
+    /// nanoseconds. A disk of unknown kind counts as a rotating one.
     pub fn time_ns_guess(&self, target_bytes: u64, rotational: Option<bool>) -> u64 {
-        let (rate, access_ns) = if rotational == Some(false) { GUESS_FLASH } else { GUESS_ROTATING };
+        let (rate, access_ns) = if rotational == Some(false) {
+            GUESS_FLASH
+        } else {
+            GUESS_ROTATING
+        };
         let rest = target_bytes.saturating_sub(self.span.start_bytes);
-        let span = self.span.length_bytes.map_or(rest, |length| length.min(rest)) as f64;
+        let span = self
+            .span
+            .length_bytes
+            .map_or(rest, |length| length.min(rest)) as f64;
         let all_ns = span / rate * 1e9;
         let curve = self.curve.map_or(0.0, |plan| {
             let points = f64::from(plan.points);
             let ns = match plan.coverage {
                 Coverage::Full => all_ns,
                 Coverage::Sampled { sample_bytes: None } => points * POINT_NS,
-                Coverage::Sampled { sample_bytes: Some(bytes) } => points * (bytes as f64 / rate * 1e9 + POINT_NS / 4.0),
+                Coverage::Sampled {
+                    sample_bytes: Some(bytes),
+                } => points * (bytes as f64 / rate * 1e9 + POINT_NS / 4.0),
             };
-            ns.min(all_ns).min(plan.time_ns.map_or(f64::INFINITY, |ns| ns as f64))
+            ns.min(all_ns)
+                .min(plan.time_ns.map_or(f64::INFINITY, |ns| ns as f64))
         });
         let burst = self.burst.map_or(0, |plan| plan.time_ns) as f64;
         let access = self.access.map_or(0.0, |plan| {
-            let reads = f64::from(plan.random_reads) + f64::from(SeekPattern::OTHERS) * f64::from(plan.pattern_reads);
+            let reads = f64::from(plan.random_reads)
+                + f64::from(SeekPattern::OTHERS) * f64::from(plan.pattern_reads);
             (reads * access_ns).min(plan.time_ns as f64)
         });
-        let scan = self.scan.map_or(0.0, |plan| all_ns - plan.resume_bytes.saturating_sub(self.span.start_bytes) as f64 / rate * 1e9);
+        let scan = self.scan.map_or(0.0, |plan| {
+            all_ns - plan.resume_bytes.saturating_sub(self.span.start_bytes) as f64 / rate * 1e9
+        });
         (curve + burst + access + scan.max(0.0)) as u64
     }
 }
@@ -75,7 +93,8 @@ pub struct CurvePlan {
     pub points: u32,
     /// How much is transferred at each.
     pub coverage: Coverage,
-    /// The time that it should take, in nanoseconds: samples become smaller, then fewer. `None`: as long as precision needs.
+    /// The time that it should take, in nanoseconds: samples become smaller, then fewer. `None`:
+    /// as long as precision needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ns: Option<u64>,
 }
@@ -125,7 +144,9 @@ pub struct ScanPlan {
 }
 
 /// Where the heads go between two accesses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum SeekPattern {
     /// Anywhere in the span.
@@ -172,14 +193,17 @@ pub struct CurvePoint {
     /// Requests that failed; they are in neither bytes nor rate.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub errors: u64,
-    /// Standard error of the rate, as a share of it, by how the parts of the sample differ; absent with too few parts.
+    /// Standard error of the rate, as a share of it, by how the parts of the sample differ; absent
+    /// with too few parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standard_error: Option<f64>,
-    /// How long this program was ready to look at the disk and got no processor, in nanoseconds, as far as the kernel tells.
+    /// How long this program was ready to look at the disk and got no processor, in nanoseconds,
+    /// as far as the kernel tells.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub late_ns: u64,
-    /// Rates of all readings in order, in bytes per second, where the place was read more than once because it stood out from its neighbours; the point is
-    /// their median, of two the slower. Absent where once was enough.
+    /// Rates of all readings in order, in bytes per second, where the place was read more than
+    /// once because it stood out from its neighbours; the point is their median, of two the
+    /// slower. Absent where once was enough.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub readings: Vec<f64>,
 }
@@ -328,7 +352,8 @@ pub struct SurfaceMeasurement {
     pub access_errors: BTreeMap<String, u64>,
     /// Every block.
     pub scan: Option<Scan>,
-    /// How long the program was ready to go on and got no processor, in nanoseconds, as far as the kernel tells.
+    /// How long the program was ready to go on and got no processor, in nanoseconds, as far as the
+    /// kernel tells.
     pub starved_ns: u64,
     /// Bytes that this program asked of the disks below.
     pub asked: ByteCount,
@@ -382,7 +407,8 @@ pub struct SurfaceRecord {
     pub short_strokes: Vec<ShortStroke>,
     /// Every block.
     pub scan: Option<Scan>,
-    /// Share of the duration in which this program was ready to go on and got no processor, as far as the kernel tells.
+    /// Share of the duration in which this program was ready to go on and got no processor, as far
+    /// as the kernel tells.
     #[serde(default)]
     pub starved_share: f64,
     /// Bytes that this program asked of the disks below.

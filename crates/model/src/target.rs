@@ -1,5 +1,6 @@
-//! What is measured: a path, the filesystem it lies on, and the layers of block devices below, down to the disks.
-//! Filled by the crate `target` from sysfs, mountinfo and statx; every field that could not be learnt is `None`.
+//! What is measured: a path, the filesystem it lies on, and the layers of block devices below, down
+//! to the disks. Filled by the crate `device` from sysfs, mountinfo and statx; every field that
+//! could not be learnt is `None`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,15 +28,18 @@ pub struct TargetIdentity {
     pub size_bytes: u64,
     /// Bytes that an unprivileged user may still write on the filesystem; `None` on a device.
     pub free_bytes: Option<u64>,
-    /// `major:minor` of the block device itself, or of the device that the filesystem reports (st_dev).
+    /// `major:minor` of the block device itself, or of the device that the filesystem reports
+    /// (st_dev).
     pub device: String,
     /// Inode number of the path.
     pub inode: u64,
     /// The filesystem that holds the directory or file; for a device, `None`.
     pub filesystem: Option<Filesystem>,
-    /// Block devices from the one directly below the file down to the disks; parents before children.
+    /// Block devices from the one directly below the file down to the disks; parents before
+    /// children.
     pub layers: Vec<Layer>,
-    /// Why the layers could not be followed down to disks (overlayfs, NFS, ZFS, FUSE, tmpfs …); `None` when they could.
+    /// Why the layers could not be followed down to disks (overlayfs, NFS, ZFS, FUSE, tmpfs …);
+    /// `None` when they could.
     pub unresolved: Option<String>,
 }
 
@@ -155,7 +159,8 @@ pub struct Link {
     pub speed_max: Option<String>,
     /// What the negotiated link can carry at the most, in bytes per second, after line coding.
     pub bytes_per_second_max: Option<u64>,
-    /// What it could carry at the device's own fastest, in bytes per second, after line coding; `null` where the device does not tell.
+    /// What it could carry at the device's own fastest, in bytes per second, after line coding;
+    /// `null` where the device does not tell.
     #[serde(default)]
     pub device_bytes_per_second_max: Option<u64>,
 }
@@ -175,7 +180,8 @@ pub struct HostFacts {
     pub cpus: u32,
     /// Memory in bytes.
     pub memory_bytes: u64,
-    /// The hypervisor (`kvm`, `vmware`, `xen`, `microsoft` … or `unknown`) when the machine is virtual.
+    /// The hypervisor (`kvm`, `vmware`, `xen`, `microsoft` … or `unknown`) when the machine is
+    /// virtual.
     pub hypervisor: Option<String>,
     /// The container runtime, when this process runs in one.
     pub container: Option<String>,
@@ -201,11 +207,18 @@ pub struct Refusal {
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.reasons.as_slice() {
-            [one] => write!(f, "refused to {}: {}. {}", one_line(&self.asked), one_line(one), one_line(&self.remedy)),
+            [one] => write!(
+                f,
+                "refused to {}: {}. {}",
+                one_line(&self.asked),
+                one_line(one),
+                one_line(&self.remedy)
+            ),
             // Each on its own line: a disk in use has many, and each has a deed of its own.
             all => {
                 write!(f, "refused to {}:", one_line(&self.asked))?;
-                all.iter().try_for_each(|reason| write!(f, "\n  - {}", one_line(reason)))?;
+                all.iter()
+                    .try_for_each(|reason| write!(f, "\n  - {}", one_line(reason)))?;
                 write!(f, "\n{}", one_line(&self.remedy))
             }
         }

@@ -1,5 +1,6 @@
 //! Sizes, rates and times: read from the user, and printed the same way everywhere.
-//! Throughput in MB/s (10⁶), sizes in KiB/MiB/GiB, latency in ns/µs/ms/s; the unit always stands beside the number.
+//! Throughput in MB/s (10⁶), sizes in KiB/MiB/GiB, latency in ns/µs/ms/s; the unit always stands
+//! beside the number.
 
 /// A quantity that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -9,18 +10,25 @@ pub struct UnitError {
     what: &'static str,
 }
 
-const SIZE: &str =
-    "a size; write bytes with k, M, G or T (steps of 1024), kB/MB/GB/TB (steps of 1000) or KiB/MiB/GiB/TiB, such as 8k, 100MB or 4GiB";
+const SIZE: &str = "a size; write bytes with k, M, G or T (steps of 1024), kB/MB/GB/TB (steps of \
+                    1000) or KiB/MiB/GiB/TiB, such as 8k, 100MB or 4GiB";
 const DURATION: &str = "a duration; write a number with ms, s, m or h, such as 500ms, 30s or 2m";
 
 /// A count of things that have a plural in s: `1 point`, `200 points`.
 pub fn counted(n: u64, one: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+    if n == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{n} {one}s")
+    }
 }
 
 /// Reads a size in bytes: `8k` = 8 KiB = 8192, `8kB` = 8000, `1.5G`, `4096`.
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {
-    let error = || UnitError { text: text.to_owned(), what: SIZE };
+    let error = || UnitError {
+        text: text.to_owned(),
+        what: SIZE,
+    };
     let (number, unit) = split(text).ok_or_else(error)?;
     let (letter, rest) = match unit.chars().next() {
         None => ('b', ""),
@@ -40,12 +48,19 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
         _ => return Err(error()),
     };
     let bytes = number * step.powi(power);
-    if bytes.fract() != 0.0 || bytes >= u64::MAX as f64 { Err(error()) } else { Ok(bytes as u64) }
+    if bytes.fract() != 0.0 || bytes >= u64::MAX as f64 {
+        Err(error())
+    } else {
+        Ok(bytes as u64)
+    }
 }
 
 /// Reads a duration in nanoseconds: `500ms`, `30s`, `2m`, `1h`, `1.5s`; a bare number is seconds.
 pub fn parse_duration(text: &str) -> Result<u64, UnitError> {
-    let error = || UnitError { text: text.to_owned(), what: DURATION };
+    let error = || UnitError {
+        text: text.to_owned(),
+        what: DURATION,
+    };
     let (number, unit) = split(text).ok_or_else(error)?;
     let ns = match unit {
         "ns" => 1.0,
@@ -56,12 +71,18 @@ pub fn parse_duration(text: &str) -> Result<u64, UnitError> {
         "h" => 3600e9,
         _ => return Err(error()),
     } * number;
-    if ns >= u64::MAX as f64 { Err(error()) } else { Ok(ns.round() as u64) }
+    if ns >= u64::MAX as f64 {
+        Err(error())
+    } else {
+        Ok(ns.round() as u64)
+    }
 }
 
 fn split(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;
     (number.is_finite() && number >= 0.0).then(|| (number, text[end..].trim_start()))
 }
@@ -75,18 +96,28 @@ pub fn format_bytes(bytes: u64) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    let digits = if unit == 0 || value.fract() < 0.05 || value >= 99.95 { 0 } else { 1 };
+    let digits = if unit == 0 || value.fract() < 0.05 || value >= 99.95 {
+        0
+    } else {
+        1
+    };
     format!("{value:.digits$} {}", UNITS[unit])
 }
 
-/// Prints a rate in MB/s (10⁶ bytes), three significant digits or whole numbers: `0.52 MB/s`, `61.3 MB/s`, `1234 MB/s`.
+/// Prints a rate in MB/s (10⁶ bytes), three significant digits or whole numbers: `0.52 MB/s`, `61.3
+/// MB/s`, `1234 MB/s`.
 pub fn format_throughput(bytes_per_second: f64) -> String {
     format!("{} MB/s", significant(bytes_per_second / 1e6))
 }
 
-/// Prints operations per second without a unit: `82.7`, `1234`, `998k` only from a million on (`1.28M`).
+/// Prints operations per second without a unit: `82.7`, `1234`, `998k` only from a million on
+/// (`1.28M`).
 pub fn format_rate(per_second: f64) -> String {
-    if per_second >= 999_500.0 { format!("{}M", significant(per_second / 1e6)) } else { significant(per_second) }
+    if per_second >= 999_500.0 {
+        format!("{}M", significant(per_second / 1e6))
+    } else {
+        significant(per_second)
+    }
 }
 
 /// Prints a latency with its unit: `850 ns`, `61.3 µs`, `8.21 ms`, `1.50 s`.
@@ -107,8 +138,16 @@ pub fn format_duration(ns: u64) -> String {
         s if s < 0.9995 => format!("{:.0} ms", s * 1e3),
         s if s < 9.95 => format!("{s:.1} s"),
         s if s < 59.5 => format!("{s:.0} s"),
-        s if s < 3599.5 => format!("{} min {} s", (s.round() as u64) / 60, (s.round() as u64) % 60),
-        s => format!("{} h {} min", (s.round() as u64) / 3600, (s.round() as u64) % 3600 / 60),
+        s if s < 3599.5 => format!(
+            "{} min {} s",
+            (s.round() as u64) / 60,
+            (s.round() as u64) % 60
+        ),
+        s => format!(
+            "{} h {} min",
+            (s.round() as u64) / 3600,
+            (s.round() as u64) % 3600 / 60
+        ),
     }
 }
 
@@ -130,19 +169,49 @@ mod tests {
 
     #[test]
     fn sizes_read_as_fio_users_expect() {
-        let cases = [("4096", 4096), ("8k", 8192), ("8K", 8192), ("8KiB", 8192), ("8kB", 8000), ("1M", 1 << 20), ("1MB", 1_000_000)];
-        for (text, bytes) in cases.into_iter().chain([("1.5GiB", 3 << 29), ("2T", 2 << 40), ("512B", 512), ("10 GB", 10_000_000_000)]) {
+        let cases = [
+            ("4096", 4096),
+            ("8k", 8192),
+            ("8K", 8192),
+            ("8KiB", 8192),
+            ("8kB", 8000),
+            ("1M", 1 << 20),
+            ("1MB", 1_000_000),
+        ];
+        for (text, bytes) in cases.into_iter().chain([
+            ("1.5GiB", 3 << 29),
+            ("2T", 2 << 40),
+            ("512B", 512),
+            ("10 GB", 10_000_000_000),
+        ]) {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");
         }
-        for text in ["", "k", "8x", "-1", "8kk", "1e400", "0.3", "99999999T", "8 kB s", "inf", "NaN"] {
+        for text in [
+            "",
+            "k",
+            "8x",
+            "-1",
+            "8kk",
+            "1e400",
+            "0.3",
+            "99999999T",
+            "8 kB s",
+            "inf",
+            "NaN",
+        ] {
             assert!(parse_size(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn durations_read() {
-        let cases =
-            [("500ms", 500_000_000), ("30s", 30_000_000_000), ("30", 30_000_000_000), ("2m", 120_000_000_000), ("1.5s", 1_500_000_000)];
+        let cases = [
+            ("500ms", 500_000_000),
+            ("30s", 30_000_000_000),
+            ("30", 30_000_000_000),
+            ("2m", 120_000_000_000),
+            ("1.5s", 1_500_000_000),
+        ];
         for (text, ns) in cases {
             assert_eq!(parse_duration(text), Ok(ns), "{text}");
         }

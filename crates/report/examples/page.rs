@@ -1,5 +1,5 @@
-//! Writes the page of a saved record or comparison: `cargo run -p diskproof-report --example page < run.json > run.html`. The browser tests make their
-//! pages with it.
+//! Writes the page of a saved record or comparison: `cargo run -p diskproof-report --example page <
+//! run.json > run.html`. The browser tests make their pages with it.
 
 use diskproof_report::html;
 use std::io::{Read as _, Write as _};

@@ -1,9 +1,12 @@
-//! Pages for terminals that know no more than ASCII: every sign is replaced by one that takes as many columns, so that tables and graphs stay in line.
-//! Which terminals those are is not known here.
+//! Pages for terminals that know no more than ASCII: every sign is replaced by one that takes as
+//! many columns, so that tables and graphs stay in line. Which terminals those are is not known
+//! here.
 
 /// The page in ASCII. Signs that have no likeness become `?`.
 pub fn transliterate(page: &str) -> String {
-    page.chars().map(|c| if c.is_ascii() { c } else { likeness(c) }).collect()
+    page.chars()
+        .map(|c| if c.is_ascii() { c } else { likeness(c) })
+        .collect()
 }
 
 fn likeness(c: char) -> char {
@@ -42,6 +45,9 @@ mod tests {
     #[test]
     fn signs_keep_their_column() {
         let page = "8 µs ± 1 % · 2 × –\n 90 ┤⣀⡀ • ├ 5\n    └──┴─\n▁▂▃▄▅▆▇█ é";
-        assert_eq!(transliterate(page), "8 us ~ 1 % . 2 x -\n 90 +** o + 5\n    +--+-\n_.:-=+%# ?");
+        assert_eq!(
+            transliterate(page),
+            "8 us ~ 1 % . 2 x -\n 90 +** o + 5\n    +--+-\n_.:-=+%# ?"
+        );
     }
 }

@@ -1,12 +1,14 @@
-//! A record as a table for spreadsheets and plotting programs: one row a figure, each row whole in itself. Quoted as RFC 4180 says, with the line ends of
-//! Unix, since every reader takes them and half of the tools here stumble over the others.
+//! A record as a table for spreadsheets and plotting programs: one row a figure, each row whole in
+//! itself. Quoted as RFC 4180 says, with the line ends of Unix, since every reader takes them and
+//! half of the tools here stumble over the others.
 
 use crate::figures::{Figure, figures, points};
 use crate::text::clean;
 use diskproof_model::record::Record;
 use std::io::{self, Write};
 
-const HEADING: &str = "run_id,started,host,target,model,serial,workload,op,metric,value,half_width_95,n,unit,offset_bytes,distance_bytes,time_s,together_with";
+const HEADING: &str = "run_id,started,host,target,model,serial,workload,op,metric,value,\
+                       half_width_95,n,unit,offset_bytes,distance_bytes,time_s,together_with";
 
 /// Writes all figures, then all points of curves, accesses, scans and of workloads over time.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
@@ -28,8 +30,10 @@ fn row(record: &Record, figure: &Figure) -> String {
         &record.started,
         &record.host.name,
         target.map_or("", |target| &target.path),
-        disk.and_then(|disk| disk.model.as_deref()).unwrap_or_default(),
-        disk.and_then(|disk| disk.serial.as_deref()).unwrap_or_default(),
+        disk.and_then(|disk| disk.model.as_deref())
+            .unwrap_or_default(),
+        disk.and_then(|disk| disk.serial.as_deref())
+            .unwrap_or_default(),
         &figure.workload,
         figure.op,
         figure.metric,
@@ -37,21 +41,42 @@ fn row(record: &Record, figure: &Figure) -> String {
     let mut cells: Vec<String> = words.map(field).to_vec();
     let whole = |number: Option<u64>| number.map(|n| n.to_string()).unwrap_or_default();
     cells.push(figure.value.to_string());
-    cells.push(figure.half_width_95.filter(|half| half.is_finite()).map(|half| half.to_string()).unwrap_or_default());
-    cells.extend([whole(figure.n), figure.unit.to_owned(), whole(figure.offset_bytes), whole(figure.distance_bytes)]);
-    cells.push(figure.time_s.map(|seconds| seconds.to_string()).unwrap_or_default());
+    cells.push(
+        figure
+            .half_width_95
+            .filter(|half| half.is_finite())
+            .map(|half| half.to_string())
+            .unwrap_or_default(),
+    );
+    cells.extend([
+        whole(figure.n),
+        figure.unit.to_owned(),
+        whole(figure.offset_bytes),
+        whole(figure.distance_bytes),
+    ]);
+    cells.push(
+        figure
+            .time_s
+            .map(|seconds| seconds.to_string())
+            .unwrap_or_default(),
+    );
     // Last, so that the columns before it keep their numbers.
     cells.push(field(&figure.together_with));
     cells.join(",")
 }
 
-/// A text as one cell. Spreadsheets take what begins with these signs for a formula and run it (CWE-1236), so an apostrophe goes before them.
+/// A text as one cell. Spreadsheets take what begins with these signs for a formula and run it
+/// (CWE-1236), so an apostrophe goes before them.
 fn field(text: &str) -> String {
     let mut text = clean(text);
     if text.trim_start().starts_with(['=', '+', '-', '@']) {
         text.insert(0, '\'');
     }
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]
@@ -64,7 +89,10 @@ mod tests {
             ("plain", "plain"),
             ("a,b", "\"a,b\""),
             ("say \"hi\"", "\"say \"\"hi\"\"\""),
-            ("=HYPERLINK(\"http://x\",1)", "\"'=HYPERLINK(\"\"http://x\"\",1)\""),
+            (
+                "=HYPERLINK(\"http://x\",1)",
+                "\"'=HYPERLINK(\"\"http://x\"\",1)\"",
+            ),
             ("+1", "'+1"),
             ("-1", "'-1"),
             ("@SUM(A1)", "'@SUM(A1)"),

@@ -1,5 +1,5 @@
-//! A record as a list of figures, one by one: what tables for spreadsheets and monitoring are made of. Decides which figures there are and what they are
-//! called; each name and unit is stable.
+//! A record as a list of figures, one by one: what tables for spreadsheets and monitoring are made
+//! of. Decides which figures there are and what they are called; each name and unit is stable.
 
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, LatencySummary, MeasurementRecord, OpRecord, Record};
@@ -10,7 +10,8 @@ use diskproof_model::surface::{SeekPattern, SeekSummary, SurfaceRecord};
 pub(crate) struct Figure {
     /// Index of its target.
     pub(crate) target: usize,
-    /// The workload it belongs to, or the part of a survey: `curve`, `burst`, `access-random`, `scan`.
+    /// The workload it belongs to, or the part of a survey: `curve`, `burst`, `access-random`,
+    /// `scan`.
     pub(crate) workload: String,
     /// The kind of operation; empty where it is about the whole workload.
     pub(crate) op: &'static str,
@@ -41,24 +42,42 @@ pub(crate) fn company(m: &MeasurementRecord) -> String {
 
 impl Figure {
     fn with(self, metric: &'static str, value: f64, unit: &'static str) -> Self {
-        Self { metric, value, unit, ..self }
+        Self {
+            metric,
+            value,
+            unit,
+            ..self
+        }
     }
 
     fn estimated(self, metric: &'static str, estimate: &Estimate, unit: &'static str) -> Self {
-        Self { half_width_95: estimate.half_width_95, n: Some(estimate.n), ..self.with(metric, estimate.value, unit) }
+        Self {
+            half_width_95: estimate.half_width_95,
+            n: Some(estimate.n),
+            ..self.with(metric, estimate.value, unit)
+        }
     }
 }
 
 /// Everything that stands in tables: per workload, per operation, per part of a survey.
 pub(crate) fn figures(record: &Record) -> Vec<Figure> {
-    let mut all: Vec<Figure> = record.measurements.iter().flat_map(of_measurement).collect();
+    let mut all: Vec<Figure> = record
+        .measurements
+        .iter()
+        .flat_map(of_measurement)
+        .collect();
     all.extend(record.surface.iter().flat_map(of_surface));
     all
 }
 
 /// A figure of a workload without anything that tells which.
 fn of_workload(m: &MeasurementRecord) -> Figure {
-    Figure { target: m.target, workload: m.workload.name.clone(), together_with: company(m), ..Figure::default() }
+    Figure {
+        target: m.target,
+        workload: m.workload.name.clone(),
+        together_with: company(m),
+        ..Figure::default()
+    }
 }
 
 fn of_measurement(m: &MeasurementRecord) -> Vec<Figure> {
@@ -68,9 +87,19 @@ fn of_measurement(m: &MeasurementRecord) -> Vec<Figure> {
         whole.clone().with("cpu_share", m.cpu_share(), "1"),
         whole.clone().with("achieved_depth", m.achieved_depth, "1"),
     ];
-    all.extend(m.device.accounted.map(|share| whole.clone().with("accounted", share, "1")));
+    all.extend(
+        m.device
+            .accounted
+            .map(|share| whole.clone().with("accounted", share, "1")),
+    );
     for (kind, op) in &m.ops {
-        all.extend(of_operation(&Figure { op: kind.as_str(), ..whole.clone() }, op));
+        all.extend(of_operation(
+            &Figure {
+                op: kind.as_str(),
+                ..whole.clone()
+            },
+            op,
+        ));
     }
     all
 }
@@ -79,20 +108,37 @@ fn of_operation(whole: &Figure, op: &OpRecord) -> Vec<Figure> {
     let mut all = vec![
         whole.clone().with("operations", op.count as f64, "1"),
         whole.clone().with("bytes", op.bytes as f64, "B"),
-        whole.clone().with("errors", op.errors.values().sum::<u64>() as f64, "1"),
+        whole
+            .clone()
+            .with("errors", op.errors.values().sum::<u64>() as f64, "1"),
         whole.clone().estimated("iops", &op.iops, "1/s"),
         whole.clone().estimated("throughput", &op.throughput, "B/s"),
     ];
-    let whole = &Figure { n: Some(op.count), ..whole.clone() };
+    let whole = &Figure {
+        n: Some(op.count),
+        ..whole.clone()
+    };
     if op.count > 0 {
         all.extend(of_latency(whole, &op.latency, &LATENCY_METRICS));
-        all.extend(op.latency_intended.iter().flat_map(|intended| of_latency(whole, intended, &INTENDED_METRICS)));
+        all.extend(
+            op.latency_intended
+                .iter()
+                .flat_map(|intended| of_latency(whole, intended, &INTENDED_METRICS)),
+        );
     }
     all
 }
 
-const LATENCY_METRICS: [&str; 8] =
-    ["latency_mean", "latency_min", "latency_p50", "latency_p90", "latency_p99", "latency_p99.9", "latency_p99.99", "latency_max"];
+const LATENCY_METRICS: [&str; 8] = [
+    "latency_mean",
+    "latency_min",
+    "latency_p50",
+    "latency_p90",
+    "latency_p99",
+    "latency_p99.9",
+    "latency_p99.99",
+    "latency_max",
+];
 const INTENDED_METRICS: [&str; 8] = [
     "latency_intended_mean",
     "latency_intended_min",
@@ -109,12 +155,24 @@ fn of_latency(whole: &Figure, l: &LatencySummary, metrics: &[&'static str; 8]) -
     let ns = |value: u64| Some(value as f64);
     let percentile = |value: Option<u64>| value.map(|ns| ns as f64);
     let percentiles = [l.p50, l.p90, l.p99, l.p99_9, l.p99_99].map(percentile);
-    let values = [Some(l.mean), ns(l.min)].into_iter().chain(percentiles).chain([ns(l.max)]);
-    metrics.iter().zip(values).filter_map(|(metric, value)| Some(whole.clone().with(metric, value?, "ns"))).collect()
+    let values = [Some(l.mean), ns(l.min)]
+        .into_iter()
+        .chain(percentiles)
+        .chain([ns(l.max)]);
+    metrics
+        .iter()
+        .zip(values)
+        .filter_map(|(metric, value)| Some(whole.clone().with(metric, value?, "ns")))
+        .collect()
 }
 
 fn of_surface(s: &SurfaceRecord) -> Vec<Figure> {
-    let part = |workload: &str| Figure { target: s.target, workload: workload.to_owned(), op: s.operation.as_str(), ..Figure::default() };
+    let part = |workload: &str| Figure {
+        target: s.target,
+        workload: workload.to_owned(),
+        op: s.operation.as_str(),
+        ..Figure::default()
+    };
     let mut all = Vec::new();
     if let Some(rate) = &s.rate {
         all.push(part("curve").with("throughput_min", rate.min, "B/s"));
@@ -124,17 +182,28 @@ fn of_surface(s: &SurfaceRecord) -> Vec<Figure> {
         all.push(part("curve").with("share_of_span", s.curve_share, "1"));
         all.push(part("curve").with("cpu_share", s.curve_cpu_share, "1"));
     }
-    all.extend(s.burst.iter().map(|burst| part("burst").estimated("throughput", &burst.throughput, "B/s")));
+    all.extend(
+        s.burst
+            .iter()
+            .map(|burst| part("burst").estimated("throughput", &burst.throughput, "B/s")),
+    );
     for (seek, summary) in &s.seeks {
         all.extend(of_seek(&part(&access_name(*seek)), summary));
     }
     for stroke in &s.short_strokes {
         let whole = part(&format!("short-stroke-{}", stroke.percent));
         all.push(whole.clone().with("gain", stroke.gain, "1"));
-        all.extend(stroke.throughput.map(|rate| whole.with("curve_throughput", rate, "B/s")));
+        all.extend(
+            stroke
+                .throughput
+                .map(|rate| whole.with("curve_throughput", rate, "B/s")),
+        );
     }
     if let Some(scan) = &s.scan {
-        all.push(Figure { n: Some(scan.blocks), ..part("scan").with("latency_p50", scan.latency_p50_ns as f64, "ns") });
+        all.push(Figure {
+            n: Some(scan.blocks),
+            ..part("scan").with("latency_p50", scan.latency_p50_ns as f64, "ns")
+        });
         all.push(part("scan").with("slow_blocks", scan.slow_blocks as f64, "1"));
         all.push(part("scan").with("unreadable_bytes", scan.unreadable_bytes as f64, "B"));
     }
@@ -152,31 +221,65 @@ fn of_seek(whole: &Figure, seek: &SeekSummary) -> Vec<Figure> {
         whole.clone().with("latency_min", seek.min_ns as f64, "ns"),
         whole.clone().with("latency_p50", seek.p50_ns as f64, "ns"),
         whole.clone().with("latency_max", seek.max_ns as f64, "ns"),
-        Figure { n: Some(seek.n), ..whole.clone().with("iops", seek.iops, "1/s") },
+        Figure {
+            n: Some(seek.n),
+            ..whole.clone().with("iops", seek.iops, "1/s")
+        },
     ]
 }
 
 /// Single points: of the curve, of accesses, of a scan, and of each workload over time.
 pub(crate) fn points(record: &Record) -> Vec<Figure> {
     let target = record.surface.as_ref().map_or(0, |surface| surface.target);
-    let op = record.surface.as_ref().map_or(OpKind::Read, |surface| surface.operation).as_str();
-    let place = |workload: String, offset: u64| Figure { target, op, workload, offset_bytes: Some(offset), ..Figure::default() };
+    let op = record
+        .surface
+        .as_ref()
+        .map_or(OpKind::Read, |surface| surface.operation)
+        .as_str();
+    let place = |workload: String, offset: u64| Figure {
+        target,
+        op,
+        workload,
+        offset_bytes: Some(offset),
+        ..Figure::default()
+    };
     let mut all = Vec::new();
     for p in record.curve.iter().filter(|p| p.bytes > 0) {
-        all.push(place("curve".to_owned(), p.offset_bytes).with("throughput_at", p.bytes_per_second, "B/s"));
+        all.push(place("curve".to_owned(), p.offset_bytes).with(
+            "throughput_at",
+            p.bytes_per_second,
+            "B/s",
+        ));
     }
     for p in record.curve.iter().filter(|p| p.errors > 0) {
         all.push(place("curve".to_owned(), p.offset_bytes).with("errors_at", p.errors as f64, "1"));
     }
     for p in &record.access {
-        let point = place(access_name(p.seek), p.offset_bytes).with("latency_at", p.latency_ns as f64, "ns");
-        all.push(Figure { distance_bytes: Some(p.distance_bytes), ..point });
+        let point = place(access_name(p.seek), p.offset_bytes).with(
+            "latency_at",
+            p.latency_ns as f64,
+            "ns",
+        );
+        all.push(Figure {
+            distance_bytes: Some(p.distance_bytes),
+            ..point
+        });
     }
-    if let Some(scan) = record.surface.as_ref().and_then(|surface| surface.scan.as_ref()) {
+    if let Some(scan) = record
+        .surface
+        .as_ref()
+        .and_then(|surface| surface.scan.as_ref())
+    {
         let at = |offset| place("scan".to_owned(), offset);
-        all.extend(scan.map.iter().map(|cell| at(cell.offset_bytes).with("latency_max_at", cell.latency_max_ns as f64, "ns")));
-        all.extend(scan.slow.iter().map(|block| at(block.offset_bytes).with("slow_block_at", block.latency_ns as f64, "ns")));
-        all.extend(scan.unreadable.iter().map(|range| at(range.offset_bytes).with("unreadable_at", range.length_bytes as f64, "B")));
+        all.extend(scan.map.iter().map(|cell| {
+            at(cell.offset_bytes).with("latency_max_at", cell.latency_max_ns as f64, "ns")
+        }));
+        all.extend(scan.slow.iter().map(|block| {
+            at(block.offset_bytes).with("slow_block_at", block.latency_ns as f64, "ns")
+        }));
+        all.extend(scan.unreadable.iter().map(|range| {
+            at(range.offset_bytes).with("unreadable_at", range.length_bytes as f64, "B")
+        }));
     }
     all.extend(record.measurements.iter().flat_map(over_time));
     all
@@ -185,9 +288,15 @@ pub(crate) fn points(record: &Record) -> Vec<Figure> {
 fn over_time(m: &MeasurementRecord) -> Vec<Figure> {
     let mut all = Vec::new();
     for (kind, op) in m.headline_ops() {
-        let whole = Figure { op: kind.as_str(), ..of_workload(m) };
+        let whole = Figure {
+            op: kind.as_str(),
+            ..of_workload(m)
+        };
         for (at, seconds, cell) in m.cells_over_time(op) {
-            let at = |metric, value, unit| Figure { time_s: Some(at), ..whole.clone().with(metric, value, unit) };
+            let at = |metric, value, unit| Figure {
+                time_s: Some(at),
+                ..whole.clone().with(metric, value, unit)
+            };
             all.push(at("iops_at", cell.ops as f64 / seconds, "1/s"));
             all.push(at("throughput_at", cell.bytes as f64 / seconds, "B/s"));
             all.push(at("latency_max_at", cell.latency_max_ns as f64, "ns"));

@@ -1,13 +1,18 @@
-//! All charts of a record as one gnuplot script with the data inside: `gnuplot -p x.gnuplot` writes a PNG file (or SVG, where gnuplot has no cairo) for each
-//! chart into the working directory, and shows a window for each where there is a screen. Titles, units, figures and axes are filled in.
+//! All charts of a record as one gnuplot script with the data inside: `gnuplot -p x.gnuplot` writes
+//! a PNG file (or SVG, where gnuplot has no cairo) for each chart into the working directory, and
+//! shows a window for each where there is a screen. Titles, units, figures and axes are filled in.
 
-use crate::chart::{Axis, Chart, GuideAxis, Mark, Range, Ranges, Scale, Series, Side, charts, origin};
+use crate::chart::{
+    Axis, Chart, GuideAxis, Mark, Range, Ranges, Scale, Series, Side, charts, origin,
+};
 use crate::text::{clean, shortened};
 use diskproof_model::record::Record;
 use std::io::{self, Write};
 
 /// Colours in the order of series, as in the other pictures.
-const COLORS: [&str; 8] = ["#0a64c8", "#d1490c", "#00835f", "#a63fb0", "#9a6a00", "#0b7f99", "#c2185b", "#4a5260"];
+const COLORS: [&str; 8] = [
+    "#0a64c8", "#d1490c", "#00835f", "#a63fb0", "#9a6a00", "#0b7f99", "#c2185b", "#4a5260",
+];
 /// More points than this are drawn as dots without a symbol's size.
 const POINTS_MANY: usize = 150;
 
@@ -20,34 +25,61 @@ set encoding utf8
 screen = (strstrt('qt wxt x11 aqua windows', GPVAL_TERM) > 0) ? GPVAL_TERM : ''
 cairo = strstrt(GPVAL_TERMINALS, 'pngcairo') > 0
 ending = cairo ? '.png' : '.svg'
-if (cairo) { set terminal pngcairo noenhanced size 1200,675 font ',11' } else { set terminal svg noenhanced size 1200,675 font ',11' }
+if (cairo) { set terminal pngcairo noenhanced size 1200,675 font ',11' } else { set terminal svg \
+                       noenhanced size 1200,675 font ',11' }
 set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb '#d5dae3'
 set border linecolor rgb '#5a6472'
 set key outside bottom center horizontal noenhanced
 set style fill solid 0.3
 ";
 
-/// Writes the script. Pictures are called `STEM-CHART.png`; of the stem only letters, digits, `.`, `-` and `_` are used.
+/// Writes the script. Pictures are called `STEM-CHART.png`; of the stem only letters, digits, `.`,
+/// `-` and `_` are used.
 pub fn write_record(record: &Record, stem: &str, out: &mut dyn Write) -> io::Result<()> {
-    let stem: String = stem.chars().filter(|c| c.is_ascii_alphanumeric() || ['.', '-', '_'].contains(c)).collect();
+    let stem: String = stem
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || ['.', '-', '_'].contains(c))
+        .collect();
     let stem = stem.trim_start_matches(['.', '-']);
     let stem = if stem.is_empty() { "diskproof" } else { stem };
     writeln!(out, "# {}", origin(record))?;
-    writeln!(out, "# gnuplot -p {stem}.gnuplot   writes {stem}-CHART.png, and shows each chart where there is a screen")?;
+    writeln!(
+        out,
+        "# gnuplot -p {stem}.gnuplot   writes {stem}-CHART.png, and shows each chart where there \
+         is a screen"
+    )?;
     out.write_all(PRELUDE.as_bytes())?;
     let origin = origin(record);
-    charts(record).iter().enumerate().try_for_each(|(index, chart)| write_chart(chart, index, (stem, &origin), out))
+    charts(record)
+        .iter()
+        .enumerate()
+        .try_for_each(|(index, chart)| write_chart(chart, index, (stem, &origin), out))
 }
 
-fn write_chart(chart: &Chart, index: usize, (stem, origin): (&str, &str), out: &mut dyn Write) -> io::Result<()> {
+fn write_chart(
+    chart: &Chart,
+    index: usize,
+    (stem, origin): (&str, &str),
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(out, "\n# {}", chart.caption)?;
     for (number, series) in chart.series.iter().enumerate() {
         write_data(series, &format!("$c{index}s{number}"), chart.x.scale, out)?;
     }
     let ranges = chart.ranges();
     let (headline, figures) = chart.title.split_once(": ").unwrap_or((&chart.title, ""));
-    writeln!(out, "set output {} . ending", quoted(&format!("{stem}-{}", chart.id)))?;
-    writeln!(out, "set title sprintf(\"%s\\n%s\\n%s\", {}, {}, {}) noenhanced", quoted(headline), quoted(figures), quoted(origin))?;
+    writeln!(
+        out,
+        "set output {} . ending",
+        quoted(&format!("{stem}-{}", chart.id))
+    )?;
+    writeln!(
+        out,
+        "set title sprintf(\"%s\\n%s\\n%s\", {}, {}, {}) noenhanced",
+        quoted(headline),
+        quoted(figures),
+        quoted(origin)
+    )?;
     write_axis("x", &chart.x, &ranges.x, out)?;
     write_axis("y", &chart.y, &ranges.y, out)?;
     match (&chart.y_right, &ranges.y_right) {
@@ -62,11 +94,17 @@ fn write_chart(chart: &Chart, index: usize, (stem, origin): (&str, &str), out: &
     if let Some(width) = chart.bar_width() {
         writeln!(out, "set boxwidth {width}")?;
     }
-    let plots: Vec<String> = chart.series.iter().enumerate().map(|(number, series)| plot(series, index, number)).collect();
+    let plots: Vec<String> = chart
+        .series
+        .iter()
+        .enumerate()
+        .map(|(number, series)| plot(series, index, number))
+        .collect();
     writeln!(out, "plot \\\n  {}", plots.join(", \\\n  "))?;
     writeln!(
         out,
-        "if (screen ne '') {{ set output; set terminal push; eval sprintf('set terminal %s {index} noenhanced', screen); replot; set terminal pop }}"
+        "if (screen ne '') {{ set output; set terminal push; eval sprintf('set terminal %s \
+         {index} noenhanced', screen); replot; set terminal pop }}"
     )
 }
 
@@ -83,20 +121,51 @@ fn write_data(series: &Series, name: &str, x: Scale, out: &mut dyn Write) -> io:
     writeln!(out, "EOD")
 }
 
-/// gnuplot knows no axis of percentiles, so their place on it is computed here and the labels are put by hand.
+/// gnuplot knows no axis of percentiles, so their place on it is computed here and the labels are
+/// put by hand.
 fn placed(scale: Scale, value: f64) -> f64 {
-    if scale == Scale::Percentile { -(1.0 - value / 100.0).log10() } else { value }
+    if scale == Scale::Percentile {
+        -(1.0 - value / 100.0).log10()
+    } else {
+        value
+    }
 }
 
 fn write_axis(name: &str, axis: &Axis, range: &Range, out: &mut dyn Write) -> io::Result<()> {
-    let unit = if axis.unit.is_empty() { String::new() } else { format!(" ({})", axis.unit) };
-    let logscale = if range.scale == Scale::Log { "set logscale" } else { "unset logscale" };
-    let ticks: Vec<String> =
-        range.ticks.iter().map(|tick| format!("{} {}", quoted(&range.label(*tick)), placed(axis.scale, *tick))).collect();
+    let unit = if axis.unit.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", axis.unit)
+    };
+    let logscale = if range.scale == Scale::Log {
+        "set logscale"
+    } else {
+        "unset logscale"
+    };
+    let ticks: Vec<String> = range
+        .ticks
+        .iter()
+        .map(|tick| {
+            format!(
+                "{} {}",
+                quoted(&range.label(*tick)),
+                placed(axis.scale, *tick)
+            )
+        })
+        .collect();
     // Away from the legend below.
     let offset = if name == "x" { " offset 0,0.5" } else { "" };
-    writeln!(out, "set {name}label {}{offset} noenhanced\n{logscale} {name}", quoted(&format!("{}{unit}", axis.label)))?;
-    writeln!(out, "set {name}range [{}:{}]", placed(axis.scale, range.low), placed(axis.scale, range.high))?;
+    writeln!(
+        out,
+        "set {name}label {}{offset} noenhanced\n{logscale} {name}",
+        quoted(&format!("{}{unit}", axis.label))
+    )?;
+    writeln!(
+        out,
+        "set {name}range [{}:{}]",
+        placed(axis.scale, range.low),
+        placed(axis.scale, range.high)
+    )?;
     writeln!(out, "set {name}tics ({})", ticks.join(", "))
 }
 
@@ -105,38 +174,75 @@ fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Resu
         let (from, to, label) = match guide.axis {
             GuideAxis::X => {
                 let x = placed(ranges.x.scale, guide.at);
-                (format!("first {x}, graph 0"), format!("first {x}, graph 1"), format!("first {x}, graph 0.96 left offset 1,0"))
+                (
+                    format!("first {x}, graph 0"),
+                    format!("first {x}, graph 1"),
+                    format!("first {x}, graph 0.96 left offset 1,0"),
+                )
             }
             axis => {
-                let y = format!("{} {}", if axis == GuideAxis::Right { "second" } else { "first" }, guide.at);
-                (format!("graph 0, {y}"), format!("graph 1, {y}"), format!("graph 0.99, {y} right offset 0,0.6"))
+                let y = format!(
+                    "{} {}",
+                    if axis == GuideAxis::Right {
+                        "second"
+                    } else {
+                        "first"
+                    },
+                    guide.at
+                );
+                (
+                    format!("graph 0, {y}"),
+                    format!("graph 1, {y}"),
+                    format!("graph 0.99, {y} right offset 0,0.6"),
+                )
             }
         };
-        writeln!(out, "set arrow from {from} to {to} nohead dashtype 2 linecolor rgb '#5a6472'")?;
-        writeln!(out, "set label {} at {label} noenhanced", quoted(&guide.label))?;
+        writeln!(
+            out,
+            "set arrow from {from} to {to} nohead dashtype 2 linecolor rgb '#5a6472'"
+        )?;
+        writeln!(
+            out,
+            "set label {} at {label} noenhanced",
+            quoted(&guide.label)
+        )?;
     }
     Ok(())
 }
 
 fn plot(series: &Series, chart: usize, number: usize) -> String {
-    let axes = if series.side == Side::Right { " axes x1y2" } else { "" };
+    let axes = if series.side == Side::Right {
+        " axes x1y2"
+    } else {
+        ""
+    };
     let color = COLORS[number % COLORS.len()];
     let shape = format!("pointtype {}", [7, 5, 9, 13, 11][number % 5]);
     let has_bars = !series.half_widths_95.is_empty();
     let style = match (series.mark, has_bars) {
         (Mark::Line, false) => format!("lines linewidth 2 dashtype {}", number % 5 + 1),
         (Mark::Line, true) => format!("yerrorlines linewidth 2 {shape}"),
-        (Mark::Dots, _) if series.points.len() > POINTS_MANY => format!("points {shape} pointsize 0.35"),
+        (Mark::Dots, _) if series.points.len() > POINTS_MANY => {
+            format!("points {shape} pointsize 0.35")
+        }
         (Mark::Dots, _) => format!("points {shape}"),
         (Mark::Bars, false) => "boxes".to_owned(),
         (Mark::Bars, true) => "boxerrorbars".to_owned(),
     };
-    let name = if series.side == Side::Right { format!("{} (right axis)", series.name) } else { series.name.clone() };
+    let name = if series.side == Side::Right {
+        format!("{} (right axis)", series.name)
+    } else {
+        series.name.clone()
+    };
     let name = shortened(&name, NAME_COLUMNS_MAX);
-    format!("$c{chart}s{number}{axes} with {style} linecolor rgb '{color}' title {} noenhanced", quoted(&name))
+    format!(
+        "$c{chart}s{number}{axes} with {style} linecolor rgb '{color}' title {} noenhanced",
+        quoted(&name)
+    )
 }
 
-/// In single quotes gnuplot reads nothing but the quote itself; in double ones it would run what stands between backquotes.
+/// In single quotes gnuplot reads nothing but the quote itself; in double ones it would run what
+/// stands between backquotes.
 fn quoted(text: &str) -> String {
     format!("'{}'", clean(text).replace('\'', "''"))
 }

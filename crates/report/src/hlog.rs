@@ -1,40 +1,83 @@
-//! The latency distributions of a record as a histogram log of HdrHistogram, version 1.3, which its tools in every language read: a comment that tells the
-//! version, a comment that tells the start, the names of the columns, then a line per distribution with its tag.
+//! The latency distributions of a record as a histogram log of HdrHistogram, version 1.3, which its
+//! tools in every language read: a comment that tells the version, a comment that tells the start,
+//! the names of the columns, then a line per distribution with its tag.
 
 use diskproof_model::record::{LatencySummary, MeasurementRecord, Record};
 use std::io::{self, Write};
 
-/// The maximum is told in milliseconds, as the readers' own writers do for nanoseconds (`HistogramLogWriter`, `maxValueUnitRatio`).
+/// The maximum is told in milliseconds, as the readers' own writers do for nanoseconds
+/// (`HistogramLogWriter`, `maxValueUnitRatio`).
 const NS_PER_UNIT_OF_MAX: f64 = 1e6;
 
-/// Writes every distribution: tag `WORKLOAD.OP`, with `.intended` where latency counts from the intended start, and `.targetN` after the first target.
-/// Values are nanoseconds.
+/// Writes every distribution: tag `WORKLOAD.OP`, with `.intended` where latency counts from the
+/// intended start, and `.targetN` after the first target. Values are nanoseconds.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "#[Logged by {} {}, run {}; values in ns]", record.tool.name, record.tool.version, comment(&record.run_id))?;
+    writeln!(
+        out,
+        "#[Logged by {} {}, run {}; values in ns]",
+        record.tool.name,
+        record.tool.version,
+        comment(&record.run_id)
+    )?;
     writeln!(out, "#[Histogram log format version 1.3]")?;
-    let start = record.started.parse::<jiff::Timestamp>().map_or(0.0, |time| time.as_millisecond() as f64 / 1e3);
-    writeln!(out, "#[StartTime: {start:.3} (seconds since epoch), {}]", comment(&record.started))?;
-    writeln!(out, "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"")?;
+    let start = record
+        .started
+        .parse::<jiff::Timestamp>()
+        .map_or(0.0, |time| time.as_millisecond() as f64 / 1e3);
+    writeln!(
+        out,
+        "#[StartTime: {start:.3} (seconds since epoch), {}]",
+        comment(&record.started)
+    )?;
+    writeln!(
+        out,
+        "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\""
+    )?;
     for m in &record.measurements {
         for (kind, op) in &m.ops {
             let name = format!("{}.{}", m.workload.name, kind.as_str());
             write_line(m, &name, &op.latency, out)?;
-            op.latency_intended.iter().try_for_each(|latency| write_line(m, &format!("{name}.intended"), latency, out))?;
+            op.latency_intended
+                .iter()
+                .try_for_each(|latency| write_line(m, &format!("{name}.intended"), latency, out))?;
         }
     }
     Ok(())
 }
 
-fn write_line(m: &MeasurementRecord, name: &str, latency: &LatencySummary, out: &mut dyn Write) -> io::Result<()> {
-    let target = if m.target == 0 { String::new() } else { format!(".target{}", m.target + 1) };
+fn write_line(
+    m: &MeasurementRecord,
+    name: &str,
+    latency: &LatencySummary,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let target = if m.target == 0 {
+        String::new()
+    } else {
+        format!(".target{}", m.target + 1)
+    };
     let (start, length) = (m.start_ns as f64 / 1e9, m.wall_ns as f64 / 1e9);
     let max = latency.max as f64 / NS_PER_UNIT_OF_MAX;
-    writeln!(out, "Tag={},{start:.3},{length:.3},{max:.3},{}", tag(&format!("{name}{target}")), latency.hdr)
+    writeln!(
+        out,
+        "Tag={},{start:.3},{length:.3},{max:.3},{}",
+        tag(&format!("{name}{target}")),
+        latency.hdr
+    )
 }
 
 /// Tags end at commas, blanks and line ends.
 fn tag(name: &str) -> String {
-    crate::text::clean(name).chars().map(|c| if c == ',' || c.is_whitespace() { '_' } else { c }).collect()
+    crate::text::clean(name)
+        .chars()
+        .map(|c| {
+            if c == ',' || c.is_whitespace() {
+                '_'
+            } else {
+                c
+            }
+        })
+        .collect()
 }
 
 fn comment(text: &str) -> String {

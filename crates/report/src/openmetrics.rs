@@ -1,5 +1,6 @@
-//! A record as metrics for Prometheus: text that both its own format (0.0.4, which node_exporter's textfile collector reads) and OpenMetrics 1.0 allow.
-//! Names and labels are stable; a collector drops a whole file for one doubled series, so every series is written once.
+//! A record as metrics for Prometheus: text that both its own format (0.0.4, which node_exporter's
+//! textfile collector reads) and OpenMetrics 1.0 allow. Names and labels are stable; a collector
+//! drops a whole file for one doubled series, so every series is written once.
 
 use crate::figures::company;
 use crate::text::clean;
@@ -29,7 +30,10 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     families.extend(of_workloads(record));
     families.extend(of_surface(record));
     families.extend(of_health(record));
-    families.iter().filter(|family| !family.samples.is_empty()).try_for_each(|family| write_family(family, out))?;
+    families
+        .iter()
+        .filter(|family| !family.samples.is_empty())
+        .try_for_each(|family| write_family(family, out))?;
     writeln!(out, "# EOF")
 }
 
@@ -38,7 +42,11 @@ fn write_family(family: &Family, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# HELP {name} {}", family.help)?;
     writeln!(out, "# TYPE {name} {}", family.kind)?;
     let mut written = BTreeSet::new();
-    for (suffix, labels, value) in family.samples.iter().filter(|(_, _, value)| value.is_finite()) {
+    for (suffix, labels, value) in family
+        .samples
+        .iter()
+        .filter(|(_, _, value)| value.is_finite())
+    {
         let series = format!("{name}{suffix}{}", label_text(labels));
         if written.insert(series.clone()) {
             writeln!(out, "{series} {value}")?;
@@ -49,9 +57,16 @@ fn write_family(family: &Family, out: &mut dyn Write) -> io::Result<()> {
 
 /// Empty labels are the same as none.
 fn label_text(labels: &Labels) -> String {
-    let pairs: Vec<String> =
-        labels.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
-    if pairs.is_empty() { String::new() } else { format!("{{{}}}", pairs.join(",")) }
+    let pairs: Vec<String> = labels
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
+        .collect();
+    if pairs.is_empty() {
+        String::new()
+    } else {
+        format!("{{{}}}", pairs.join(","))
+    }
 }
 
 /// The formats' own escapes, on text that holds no control characters any more.
@@ -60,11 +75,22 @@ fn escaped(value: &str) -> String {
 }
 
 fn gauge(name: &'static str, help: &'static str, samples: Vec<(Labels, f64)>) -> Family {
-    Family { name, kind: "gauge", help, samples: samples.into_iter().map(|(labels, value)| ("", labels, value)).collect() }
+    Family {
+        name,
+        kind: "gauge",
+        help,
+        samples: samples
+            .into_iter()
+            .map(|(labels, value)| ("", labels, value))
+            .collect(),
+    }
 }
 
 fn of_run(record: &Record) -> Vec<Family> {
-    let start = record.started.parse::<jiff::Timestamp>().map_or(f64::NAN, |time| time.as_second() as f64);
+    let start = record
+        .started
+        .parse::<jiff::Timestamp>()
+        .map_or(f64::NAN, |time| time.as_second() as f64);
     let diskproof_model::plan::Origin::Native { verb, .. } = &record.plan.origin;
     let info = vec![
         ("run_id", record.run_id.clone()),
@@ -72,26 +98,60 @@ fn of_run(record: &Record) -> Vec<Family> {
         ("verb", verb.clone()),
         ("host", record.host.name.clone()),
     ];
-    let severities = [(Severity::Failure, "failure"), (Severity::Warning, "warning"), (Severity::Note, "note")];
-    let count = |severity| record.findings.iter().filter(|finding| finding.severity == severity).count() as f64;
-    let findings = severities.map(|(severity, name)| (vec![("severity", name.to_owned())], count(severity)));
-    let missed = record.expectations.iter().filter(|expectation| !expectation.met).count() as f64;
-    let found = record.findings.iter().map(|finding| (vec![("code", finding.code.clone())], 1.0));
+    let severities = [
+        (Severity::Failure, "failure"),
+        (Severity::Warning, "warning"),
+        (Severity::Note, "note"),
+    ];
+    let count = |severity| {
+        record
+            .findings
+            .iter()
+            .filter(|finding| finding.severity == severity)
+            .count() as f64
+    };
+    let findings =
+        severities.map(|(severity, name)| (vec![("severity", name.to_owned())], count(severity)));
+    let missed = record
+        .expectations
+        .iter()
+        .filter(|expectation| !expectation.met)
+        .count() as f64;
+    let found = record
+        .findings
+        .iter()
+        .map(|finding| (vec![("code", finding.code.clone())], 1.0));
     vec![
         gauge(
             "diskproof_run_timestamp_seconds",
             "Start of the run that these figures come from, in seconds since the epoch.",
             vec![(Vec::new(), start)],
         ),
-        gauge("diskproof_run_info", "Which run, by which version; always 1.", vec![(info, 1.0)]),
+        gauge(
+            "diskproof_run_info",
+            "Which run, by which version; always 1.",
+            vec![(info, 1.0)],
+        ),
         gauge(
             "diskproof_run_partial",
             "1 when the run ended before its plan did.",
             vec![(Vec::new(), f64::from(u8::from(record.partial)))],
         ),
-        gauge("diskproof_findings", "Findings by weight.", findings.to_vec()),
-        gauge("diskproof_finding", "1 for each finding, by its code.", found.collect()),
-        gauge("diskproof_expectations_missed", "Thresholds that were not met.", vec![(Vec::new(), missed)]),
+        gauge(
+            "diskproof_findings",
+            "Findings by weight.",
+            findings.to_vec(),
+        ),
+        gauge(
+            "diskproof_finding",
+            "1 for each finding, by its code.",
+            found.collect(),
+        ),
+        gauge(
+            "diskproof_expectations_missed",
+            "Thresholds that were not met.",
+            vec![(Vec::new(), missed)],
+        ),
     ]
 }
 
@@ -99,7 +159,15 @@ fn of_run(record: &Record) -> Vec<Family> {
 fn target_labels(record: &Record, target: usize) -> Labels {
     let identity = record.targets.get(target);
     let serial = identity.and_then(|identity| identity.disks().next()?.serial.clone());
-    vec![("target", identity.map(|identity| identity.path.clone()).unwrap_or_default()), ("serial", serial.unwrap_or_default())]
+    vec![
+        (
+            "target",
+            identity
+                .map(|identity| identity.path.clone())
+                .unwrap_or_default(),
+        ),
+        ("serial", serial.unwrap_or_default()),
+    ]
 }
 
 /// Each measurement with its labels; a name that comes again on the same target gets a number.
@@ -109,7 +177,11 @@ fn labelled(record: &Record) -> Vec<(Labels, &MeasurementRecord)> {
     for m in &record.measurements {
         let count = seen.entry((m.target, &m.workload.name)).or_insert(0);
         *count += 1;
-        let name = if *count == 1 { m.workload.name.clone() } else { format!("{} ({count})", m.workload.name) };
+        let name = if *count == 1 {
+            m.workload.name.clone()
+        } else {
+            format!("{} ({count})", m.workload.name)
+        };
         let labels = with(&target_labels(record, m.target), "workload", &name);
         // No label where it ran alone: the series of before stay the same.
         all.push((with(&labels, "together_with", &company(m)), m));
@@ -120,32 +192,78 @@ fn labelled(record: &Record) -> Vec<(Labels, &MeasurementRecord)> {
 fn of_workloads(record: &Record) -> Vec<Family> {
     let measurements = labelled(record);
     let per_op = |figure: &dyn Fn(&OpRecord) -> Option<f64>| -> Vec<(Labels, f64)> {
-        let ops = measurements.iter().flat_map(|(labels, m)| m.ops.iter().map(move |(kind, op)| (with(labels, "op", kind.as_str()), op)));
-        ops.filter_map(|(labels, op)| Some((labels, figure(op)?))).collect()
+        let ops = measurements.iter().flat_map(|(labels, m)| {
+            m.ops
+                .iter()
+                .map(move |(kind, op)| (with(labels, "op", kind.as_str()), op))
+        });
+        ops.filter_map(|(labels, op)| Some((labels, figure(op)?)))
+            .collect()
     };
     let per_workload = |figure: &dyn Fn(&MeasurementRecord) -> Option<f64>| -> Vec<(Labels, f64)> {
-        measurements.iter().filter_map(|(labels, m)| Some((labels.clone(), figure(m)?))).collect()
+        measurements
+            .iter()
+            .filter_map(|(labels, m)| Some((labels.clone(), figure(m)?)))
+            .collect()
     };
     let errors = |op: &OpRecord| Some(op.errors.values().sum::<u64>() as f64);
     vec![
-        gauge("diskproof_iops", "Operations per second.", per_op(&|op| Some(op.iops.value))),
-        gauge("diskproof_iops_half_width", "Half of the 95 % interval of diskproof_iops.", per_op(&|op| op.iops.half_width_95)),
-        gauge("diskproof_throughput_bytes_per_second", "Bytes moved per second.", per_op(&|op| Some(op.throughput.value))),
-        latency("diskproof_latency_seconds", "Latency from before the submission to the completion.", &measurements, |op| {
-            Some(&op.latency)
-        }),
-        gauge("diskproof_latency_max_seconds", "Longest latency.", per_op(&|op| (op.count > 0).then_some(op.latency.max as f64 / 1e9))),
-        latency("diskproof_latency_intended_seconds", "Latency from the intended start, under an offered load.", &measurements, |op| {
-            op.latency_intended.as_ref()
-        }),
-        gauge("diskproof_errors", "Operations that failed.", per_op(&errors)),
-        gauge("diskproof_cpu_ratio", "CPU time of the program over wall time; 1 is one processor.", per_workload(&|m| Some(m.cpu_share()))),
-        gauge("diskproof_accounted_ratio", "Bytes that the disks moved over bytes that were asked.", per_workload(&|m| m.device.accounted)),
+        gauge(
+            "diskproof_iops",
+            "Operations per second.",
+            per_op(&|op| Some(op.iops.value)),
+        ),
+        gauge(
+            "diskproof_iops_half_width",
+            "Half of the 95 % interval of diskproof_iops.",
+            per_op(&|op| op.iops.half_width_95),
+        ),
+        gauge(
+            "diskproof_throughput_bytes_per_second",
+            "Bytes moved per second.",
+            per_op(&|op| Some(op.throughput.value)),
+        ),
+        latency(
+            "diskproof_latency_seconds",
+            "Latency from before the submission to the completion.",
+            &measurements,
+            |op| Some(&op.latency),
+        ),
+        gauge(
+            "diskproof_latency_max_seconds",
+            "Longest latency.",
+            per_op(&|op| (op.count > 0).then_some(op.latency.max as f64 / 1e9)),
+        ),
+        latency(
+            "diskproof_latency_intended_seconds",
+            "Latency from the intended start, under an offered load.",
+            &measurements,
+            |op| op.latency_intended.as_ref(),
+        ),
+        gauge(
+            "diskproof_errors",
+            "Operations that failed.",
+            per_op(&errors),
+        ),
+        gauge(
+            "diskproof_cpu_ratio",
+            "CPU time of the program over wall time; 1 is one processor.",
+            per_workload(&|m| Some(m.cpu_share())),
+        ),
+        gauge(
+            "diskproof_accounted_ratio",
+            "Bytes that the disks moved over bytes that were asked.",
+            per_workload(&|m| m.device.accounted),
+        ),
     ]
 }
 
 fn with(labels: &Labels, name: &'static str, value: &str) -> Labels {
-    labels.iter().cloned().chain([(name, value.to_owned())]).collect()
+    labels
+        .iter()
+        .cloned()
+        .chain([(name, value.to_owned())])
+        .collect()
 }
 
 /// A summary: its quantiles, how many there were, and their sum.
@@ -158,71 +276,204 @@ fn latency(
     let mut samples: Vec<Sample> = Vec::new();
     for (labels, m) in measurements {
         for (kind, op) in m.ops.iter().filter(|(_, op)| op.count > 0) {
-            let (labels, Some(l)) = (with(labels, "op", kind.as_str()), pick(op)) else { continue };
-            let quantiles = [("0.5", l.p50), ("0.9", l.p90), ("0.99", l.p99), ("0.999", l.p99_9), ("0.9999", l.p99_99)];
-            let known = quantiles.iter().filter_map(|(quantile, ns)| Some((quantile, (*ns)?)));
-            samples.extend(known.map(|(quantile, ns)| ("", with(&labels, "quantile", quantile), ns as f64 / 1e9)));
+            let (labels, Some(l)) = (with(labels, "op", kind.as_str()), pick(op)) else {
+                continue;
+            };
+            let quantiles = [
+                ("0.5", l.p50),
+                ("0.9", l.p90),
+                ("0.99", l.p99),
+                ("0.999", l.p99_9),
+                ("0.9999", l.p99_99),
+            ];
+            let known = quantiles
+                .iter()
+                .filter_map(|(quantile, ns)| Some((quantile, (*ns)?)));
+            samples.extend(
+                known.map(|(quantile, ns)| {
+                    ("", with(&labels, "quantile", quantile), ns as f64 / 1e9)
+                }),
+            );
             samples.push(("_sum", labels.clone(), l.mean * op.count as f64 / 1e9));
             samples.push(("_count", labels, op.count as f64));
         }
     }
-    Family { name, kind: "summary", help, samples }
+    Family {
+        name,
+        kind: "summary",
+        help,
+        samples,
+    }
 }
 
 fn of_surface(record: &Record) -> Vec<Family> {
-    let Some(surface) = &record.surface else { return Vec::new() };
-    let labels = with(&target_labels(record, surface.target), "op", surface.operation.as_str());
-    let rates = surface.rate.iter().flat_map(|rate| [("min", rate.min), ("average", rate.average.value), ("max", rate.max)]);
-    let seeks = |figure: &dyn Fn(&diskproof_model::surface::SeekSummary) -> f64| -> Vec<(Labels, f64)> {
-        surface.seeks.iter().map(|(seek, summary)| (with(&labels, "seek", seek.as_str()), figure(summary))).collect()
+    let Some(surface) = &record.surface else {
+        return Vec::new();
     };
+    let labels = with(
+        &target_labels(record, surface.target),
+        "op",
+        surface.operation.as_str(),
+    );
+    let rates = surface.rate.iter().flat_map(|rate| {
+        [
+            ("min", rate.min),
+            ("average", rate.average.value),
+            ("max", rate.max),
+        ]
+    });
+    let seeks =
+        |figure: &dyn Fn(&diskproof_model::surface::SeekSummary) -> f64| -> Vec<(Labels, f64)> {
+            surface
+                .seeks
+                .iter()
+                .map(|(seek, summary)| (with(&labels, "seek", seek.as_str()), figure(summary)))
+                .collect()
+        };
     let scan = |figure: &dyn Fn(&diskproof_model::surface::Scan) -> f64| -> Vec<(Labels, f64)> {
-        surface.scan.iter().map(|scan| (labels.clone(), figure(scan))).collect()
+        surface
+            .scan
+            .iter()
+            .map(|scan| (labels.clone(), figure(scan)))
+            .collect()
     };
-    let burst = surface.burst.iter().map(|burst| (labels.clone(), burst.throughput.value));
-    let strokes = surface.short_strokes.iter().map(|stroke| (with(&labels, "percent", &stroke.percent.to_string()), stroke.iops.value));
+    let burst = surface
+        .burst
+        .iter()
+        .map(|burst| (labels.clone(), burst.throughput.value));
+    let strokes = surface.short_strokes.iter().map(|stroke| {
+        (
+            with(&labels, "percent", &stroke.percent.to_string()),
+            stroke.iops.value,
+        )
+    });
     vec![
         gauge(
             "diskproof_curve_bytes_per_second",
             "Transfer rate over the positions: min, average and max.",
-            rates.map(|(figure, value)| (with(&labels, "figure", figure), value)).collect(),
+            rates
+                .map(|(figure, value)| (with(&labels, "figure", figure), value))
+                .collect(),
         ),
-        gauge("diskproof_burst_bytes_per_second", "Rate of reading the same bytes again and again.", burst.collect()),
-        gauge("diskproof_access_time_seconds", "Mean access time by seek pattern.", seeks(&|seek| seek.mean.value / 1e9)),
-        gauge("diskproof_access_time_max_seconds", "Longest access time by seek pattern.", seeks(&|seek| seek.max_ns as f64 / 1e9)),
-        gauge("diskproof_short_stroke_iops", "Random reads per second within the first part of the disk.", strokes.collect()),
-        gauge("diskproof_scan_slow_blocks", "Blocks that took too long.", scan(&|scan| scan.slow_blocks as f64)),
-        gauge("diskproof_scan_unreadable_bytes", "Bytes that could not be read.", scan(&|scan| scan.unreadable_bytes as f64)),
+        gauge(
+            "diskproof_burst_bytes_per_second",
+            "Rate of reading the same bytes again and again.",
+            burst.collect(),
+        ),
+        gauge(
+            "diskproof_access_time_seconds",
+            "Mean access time by seek pattern.",
+            seeks(&|seek| seek.mean.value / 1e9),
+        ),
+        gauge(
+            "diskproof_access_time_max_seconds",
+            "Longest access time by seek pattern.",
+            seeks(&|seek| seek.max_ns as f64 / 1e9),
+        ),
+        gauge(
+            "diskproof_short_stroke_iops",
+            "Random reads per second within the first part of the disk.",
+            strokes.collect(),
+        ),
+        gauge(
+            "diskproof_scan_slow_blocks",
+            "Blocks that took too long.",
+            scan(&|scan| scan.slow_blocks as f64),
+        ),
+        gauge(
+            "diskproof_scan_unreadable_bytes",
+            "Bytes that could not be read.",
+            scan(&|scan| scan.unreadable_bytes as f64),
+        ),
     ]
 }
 
 /// Name, help, and the figure of a disk.
 type HealthMetric = (&'static str, &'static str, fn(&DiskHealth) -> Option<f64>);
 
-/// What the disks say of themselves. A figure that a disk does not tell has no series, so that nobody takes it for a zero.
+/// What the disks say of themselves. A figure that a disk does not tell has no series, so that
+/// nobody takes it for a zero.
 const HEALTH: [HealthMetric; 16] = [
-    ("diskproof_health_known", "1 when the disk was asked for its health and answered, 0 when it could not be asked.", |d| {
-        flag(Some(d.source.is_some()))
-    }),
-    ("diskproof_health_passed", "The disk's own verdict: 1 takes itself for healthy, 0 for failing.", |d| flag(d.passed)),
-    ("diskproof_health_alarms", "Alarms that the disk raises itself.", |d| d.source.as_ref().map(|_| d.alarms.len() as f64)),
-    ("diskproof_health_temperature_celsius", "Temperature of the disk.", |d| d.temperature_celsius.map(f64::from)),
-    ("diskproof_health_temperature_limit_celsius", "Temperature from which on the disk complains or slows down.", |d| {
-        d.temperature_limit_celsius.map(f64::from)
-    }),
-    ("diskproof_health_endurance_used_ratio", "Endurance used; 1 is all that was promised.", |d| share(d.wear_percent)),
-    ("diskproof_health_spare_ratio", "Spare blocks left; 1 is all.", |d| share(d.spare_percent)),
-    ("diskproof_health_spare_threshold_ratio", "Spare blocks at which the disk raises its alarm.", |d| share(d.spare_threshold_percent)),
-    ("diskproof_health_power_on_seconds", "Time under power over the disk's life.", |d| {
-        count(d.power_on_hours).map(|hours| hours * 3600.0)
-    }),
-    ("diskproof_health_written_bytes", "Bytes written over the disk's life.", |d| count(d.written_bytes)),
-    ("diskproof_health_reallocated_sectors", "Sectors that were replaced by spare ones.", |d| count(d.reallocated_sectors)),
-    ("diskproof_health_pending_sectors", "Sectors that wait to be replaced or to prove good.", |d| count(d.pending_sectors)),
-    ("diskproof_health_uncorrectable_sectors", "Sectors that could not be corrected.", |d| count(d.uncorrectable_sectors)),
-    ("diskproof_health_media_errors", "Errors that the medium's own correction could not mend.", |d| count(d.media_errors)),
-    ("diskproof_health_link_errors", "Errors on the cable.", |d| count(d.link_errors)),
-    ("diskproof_health_unsafe_shutdowns", "Power losses without warning.", |d| count(d.unsafe_shutdowns)),
+    (
+        "diskproof_health_known",
+        "1 when the disk was asked for its health and answered, 0 when it could not be asked.",
+        |d| flag(Some(d.source.is_some())),
+    ),
+    (
+        "diskproof_health_passed",
+        "The disk's own verdict: 1 takes itself for healthy, 0 for failing.",
+        |d| flag(d.passed),
+    ),
+    (
+        "diskproof_health_alarms",
+        "Alarms that the disk raises itself.",
+        |d| d.source.as_ref().map(|_| d.alarms.len() as f64),
+    ),
+    (
+        "diskproof_health_temperature_celsius",
+        "Temperature of the disk.",
+        |d| d.temperature_celsius.map(f64::from),
+    ),
+    (
+        "diskproof_health_temperature_limit_celsius",
+        "Temperature from which on the disk complains or slows down.",
+        |d| d.temperature_limit_celsius.map(f64::from),
+    ),
+    (
+        "diskproof_health_endurance_used_ratio",
+        "Endurance used; 1 is all that was promised.",
+        |d| share(d.wear_percent),
+    ),
+    (
+        "diskproof_health_spare_ratio",
+        "Spare blocks left; 1 is all.",
+        |d| share(d.spare_percent),
+    ),
+    (
+        "diskproof_health_spare_threshold_ratio",
+        "Spare blocks at which the disk raises its alarm.",
+        |d| share(d.spare_threshold_percent),
+    ),
+    (
+        "diskproof_health_power_on_seconds",
+        "Time under power over the disk's life.",
+        |d| count(d.power_on_hours).map(|hours| hours * 3600.0),
+    ),
+    (
+        "diskproof_health_written_bytes",
+        "Bytes written over the disk's life.",
+        |d| count(d.written_bytes),
+    ),
+    (
+        "diskproof_health_reallocated_sectors",
+        "Sectors that were replaced by spare ones.",
+        |d| count(d.reallocated_sectors),
+    ),
+    (
+        "diskproof_health_pending_sectors",
+        "Sectors that wait to be replaced or to prove good.",
+        |d| count(d.pending_sectors),
+    ),
+    (
+        "diskproof_health_uncorrectable_sectors",
+        "Sectors that could not be corrected.",
+        |d| count(d.uncorrectable_sectors),
+    ),
+    (
+        "diskproof_health_media_errors",
+        "Errors that the medium's own correction could not mend.",
+        |d| count(d.media_errors),
+    ),
+    (
+        "diskproof_health_link_errors",
+        "Errors on the cable.",
+        |d| count(d.link_errors),
+    ),
+    (
+        "diskproof_health_unsafe_shutdowns",
+        "Power losses without warning.",
+        |d| count(d.unsafe_shutdowns),
+    ),
 ];
 
 fn flag(flag: Option<bool>) -> Option<f64> {
@@ -239,11 +490,26 @@ fn count(count: Option<u64>) -> Option<f64> {
 
 fn of_health(record: &Record) -> Vec<Family> {
     let labels = |disk: &DiskHealth| -> Labels {
-        let known = [("disk", Some(&disk.disk)), ("serial", disk.serial.as_ref()), ("model", disk.model.as_ref())];
-        known.into_iter().map(|(name, value)| (name, value.cloned().unwrap_or_default())).collect()
+        let known = [
+            ("disk", Some(&disk.disk)),
+            ("serial", disk.serial.as_ref()),
+            ("model", disk.model.as_ref()),
+        ];
+        known
+            .into_iter()
+            .map(|(name, value)| (name, value.cloned().unwrap_or_default()))
+            .collect()
     };
     let family = |(name, help, figure): HealthMetric| {
-        gauge(name, help, record.health.iter().filter_map(|disk| Some((labels(disk), figure(disk)?))).collect())
+        gauge(
+            name,
+            help,
+            record
+                .health
+                .iter()
+                .filter_map(|disk| Some((labels(disk), figure(disk)?)))
+                .collect(),
+        )
     };
     HEALTH.map(family).into()
 }
@@ -254,16 +520,30 @@ mod tests {
 
     #[test]
     fn labels_are_escaped_and_empty_ones_left_out() {
-        let labels = vec![("target", "a\\b\"c\nd".to_owned()), ("serial", String::new())];
+        let labels = vec![
+            ("target", "a\\b\"c\nd".to_owned()),
+            ("serial", String::new()),
+        ];
         assert_eq!(label_text(&labels), "{target=\"a\\\\b\\\"c\\\\nd\"}");
         assert_eq!(label_text(&Vec::new()), "");
     }
 
     #[test]
     fn no_series_is_written_twice_and_no_infinity() {
-        let family = gauge("m", "Help.", vec![(Vec::new(), 1.0), (Vec::new(), 2.0), (vec![("a", "b".to_owned())], f64::INFINITY)]);
+        let family = gauge(
+            "m",
+            "Help.",
+            vec![
+                (Vec::new(), 1.0),
+                (Vec::new(), 2.0),
+                (vec![("a", "b".to_owned())], f64::INFINITY),
+            ],
+        );
         let mut out = Vec::new();
         write_family(&family, &mut out).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), "# HELP m Help.\n# TYPE m gauge\nm 1\n");
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "# HELP m Help.\n# TYPE m gauge\nm 1\n"
+        );
     }
 }

@@ -1,12 +1,14 @@
-//! A page that is being written: lines of limited width, labels with hanging text, aligned columns, colours.
-//! Every text passes [`clean`] here, so that no printer can forget it. Knows nothing of records.
+//! A page that is being written: lines of limited width, labels with hanging text, aligned columns,
+//! colours. Every text passes [`clean`] here, so that no printer can forget it. Knows nothing of
+//! records.
 
 use crate::style::{Color, Style, WIDTH_MIN};
 use crate::text::{clean, columns, glue_units, wrap};
 use anstyle::AnsiColor;
 use std::io::{self, Write};
 
-/// Running text is wrapped at this width even where the page is wider: longer lines are hard to read, and pasted pages look alike.
+/// Running text is wrapped at this width even where the page is wider: longer lines are hard to
+/// read, and pasted pages look alike.
 const TEXT_COLUMNS_MAX: usize = 100;
 /// Columns between two columns of a table.
 const GAP: usize = 2;
@@ -26,7 +28,8 @@ pub(crate) enum Ink {
     Caution,
     /// Good to know.
     Hint,
-    /// Single points of a chart. Magenta is read on dark and on light terminals alike; yellow is not.
+    /// Single points of a chart. Magenta is read on dark and on light terminals alike; yellow is
+    /// not.
     Dot,
 }
 
@@ -55,7 +58,11 @@ pub(crate) struct Page<'a> {
 impl<'a> Page<'a> {
     /// An empty page.
     pub(crate) fn new(style: &Style, out: &'a mut dyn Write) -> Self {
-        Self { width: style.width.max(WIDTH_MIN), color: style.color, out }
+        Self {
+            width: style.width.max(WIDTH_MIN),
+            color: style.color,
+            out,
+        }
     }
 
     /// An empty line.
@@ -68,9 +75,14 @@ impl<'a> Page<'a> {
         self.entry((Ink::Plain, ""), 0, (ink, text))
     }
 
-    /// A label and, from column `indent` on, text that hangs beside it. A longer label pushes the first line of the text to the right, and
-    /// one that fills the line stands alone.
-    pub(crate) fn entry(&mut self, label: (Ink, &str), indent: usize, text: (Ink, &str)) -> io::Result<()> {
+    /// A label and, from column `indent` on, text that hangs beside it. A longer label pushes the
+    /// first line of the text to the right, and one that fills the line stands alone.
+    pub(crate) fn entry(
+        &mut self,
+        label: (Ink, &str),
+        indent: usize,
+        text: (Ink, &str),
+    ) -> io::Result<()> {
         let width = self.width.min(TEXT_COLUMNS_MAX);
         let name = clean(label.1);
         let mut taken = columns(&name);
@@ -83,8 +95,15 @@ impl<'a> Page<'a> {
         } else {
             self.inked(label.0, &name)?;
         }
-        let start = if taken == 0 { indent } else { indent.max(taken + GAP) };
-        for (index, line) in wrap(&glue_units(&clean(text.1)), width - start, width - indent).iter().enumerate() {
+        let start = if taken == 0 {
+            indent
+        } else {
+            indent.max(taken + GAP)
+        };
+        for (index, line) in wrap(&glue_units(&clean(text.1)), width - start, width - indent)
+            .iter()
+            .enumerate()
+        {
             let pad = if index == 0 { start - taken } else { indent };
             if !line.is_empty() {
                 write!(self.out, "{:pad$}", "")?;
@@ -95,18 +114,34 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    /// A line that is never broken: a row of a table that is known to fit, or a command that will be pasted.
+    /// A line that is never broken: a row of a table that is known to fit, or a command that will
+    /// be pasted.
     pub(crate) fn unbroken(&mut self, ink: Ink, line: &str) -> io::Result<()> {
         self.inked(ink, &clean(line))?;
         self.blank()
     }
 
-    /// A line in several inks, blanks at its end left out. Only text of the program's own, or text that was cleaned.
+    /// A line in several inks, blanks at its end left out. Only text of the program's own, or text
+    /// that was cleaned.
     pub(crate) fn pieces(&mut self, pieces: &[(Ink, String)]) -> io::Result<()> {
-        let end = pieces.iter().rposition(|(_, text)| !text.trim_end().is_empty()).map_or(0, |last| last + 1);
+        let end = pieces
+            .iter()
+            .rposition(|(_, text)| !text.trim_end().is_empty())
+            .map_or(0, |last| last + 1);
         for (index, (ink, text)) in pieces[..end].iter().enumerate() {
-            let text = clean(if index + 1 == end { text.trim_end() } else { text });
-            self.inked(if text.trim().is_empty() { Ink::Plain } else { *ink }, &text)?;
+            let text = clean(if index + 1 == end {
+                text.trim_end()
+            } else {
+                text
+            });
+            self.inked(
+                if text.trim().is_empty() {
+                    Ink::Plain
+                } else {
+                    *ink
+                },
+                &text,
+            )?;
         }
         self.blank()
     }
@@ -154,7 +189,10 @@ impl Columns {
                 *width = columns(&clean(cell)).max(*width);
             }
         }
-        Self { leans: leans.to_vec(), widths }
+        Self {
+            leans: leans.to_vec(),
+            widths,
+        }
     }
 
     /// Columns that a row takes.
@@ -192,28 +230,50 @@ mod tests {
     #[test]
     fn text_hangs_beside_its_label() {
         let long = "word ".repeat(20);
-        let text = page(Color::Plain, |p| p.entry((Ink::Strong, "disk"), 8, (Ink::Plain, &long)));
-        assert_eq!(text, format!("disk    {}\n        {}\n", ["word"; 10].join(" "), ["word"; 10].join(" ")));
+        let text = page(Color::Plain, |p| {
+            p.entry((Ink::Strong, "disk"), 8, (Ink::Plain, &long))
+        });
+        assert_eq!(
+            text,
+            format!(
+                "disk    {}\n        {}\n",
+                ["word"; 10].join(" "),
+                ["word"; 10].join(" ")
+            )
+        );
     }
 
     #[test]
     fn a_label_wider_than_the_page_is_broken_too() {
         let label = "n".repeat(100);
-        let text = page(Color::Plain, |p| p.entry((Ink::Strong, &label), 8, (Ink::Plain, "text")));
-        assert_eq!(text, format!("{}\n{}\n        text\n", "n".repeat(60), "n".repeat(40)));
+        let text = page(Color::Plain, |p| {
+            p.entry((Ink::Strong, &label), 8, (Ink::Plain, "text"))
+        });
+        assert_eq!(
+            text,
+            format!("{}\n{}\n        text\n", "n".repeat(60), "n".repeat(40))
+        );
     }
 
     #[test]
     fn colours_enclose_words_only() {
-        let text = page(Color::Ansi, |p| p.entry((Ink::Alarm, "failure"), 9, (Ink::Plain, "\u{1b}[2J")));
+        let text = page(Color::Ansi, |p| {
+            p.entry((Ink::Alarm, "failure"), 9, (Ink::Plain, "\u{1b}[2J"))
+        });
         assert_eq!(text, "\u{1b}[1m\u{1b}[31mfailure\u{1b}[0m  \\u{1b}[2J\n");
     }
 
     #[test]
     fn columns_align_by_what_is_seen() {
-        let rows = [vec!["硬盘".to_owned(), "1".to_owned()], vec!["a".to_owned(), "1234".to_owned()]];
+        let rows = [
+            vec!["硬盘".to_owned(), "1".to_owned()],
+            vec!["a".to_owned(), "1234".to_owned()],
+        ];
         let table = Columns::fit(&[Lean::Left, Lean::Right], &rows);
-        assert_eq!((table.line(&rows[0]), table.line(&rows[1])), ("硬盘     1".to_owned(), "a     1234".to_owned()));
+        assert_eq!(
+            (table.line(&rows[0]), table.line(&rows[1])),
+            ("硬盘     1".to_owned(), "a     1234".to_owned())
+        );
         assert_eq!(table.total(), 10);
     }
 }

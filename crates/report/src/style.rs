@@ -1,6 +1,8 @@
-//! How wide a page may be and whether it has colours. Who decides that, and from what, is not known here.
+//! How wide a page may be and whether it has colours. Who decides that, and from what, is not known
+//! here.
 
-/// The narrowest page; narrower wishes are treated as this, since a figure cut in two is worse than a line that the terminal folds.
+/// The narrowest page; narrower wishes are treated as this, since a figure cut in two is worse than
+/// a line that the terminal folds.
 pub const WIDTH_MIN: usize = 60;
 
 /// The look of a page.

@@ -1,4 +1,5 @@
-//! Text from anywhere made safe to print, measured in terminal columns, and broken into lines. Knows nothing of pages or records.
+//! Text from anywhere made safe to print, measured in terminal columns, and broken into lines.
+//! Knows nothing of pages or records.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -7,19 +8,25 @@ const GLUE: char = '\u{a0}';
 /// Longer phrases may be broken: kept whole they would leave half of a narrow line empty.
 const GLUE_COLUMNS_MAX: usize = 32;
 
-/// Whether a character acts on the terminal, or on the text around it, instead of being seen: control characters (C0, C1, DEL), line and
-/// paragraph separators, zero-width characters, the marks that reverse the direction of text (CVE-2021-42574) and invisible tags.
+/// Whether a character acts on the terminal, or on the text around it, instead of being seen:
+/// control characters (C0, C1, DEL), line and paragraph separators, zero-width characters, the
+/// marks that reverse the direction of text (CVE-2021-42574) and invisible tags.
 pub(crate) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
         || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The text with every hidden character spelled out, as `\n` or `\u{1b}`: what a device calls itself must not move the cursor.
+/// The text with every hidden character spelled out, as `\n` or `\u{1b}`: what a device calls
+/// itself must not move the cursor.
 pub(crate) fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_hidden(c) { clean.extend(c.escape_default()) } else { clean.push(c) }
+        if is_hidden(c) {
+            clean.extend(c.escape_default())
+        } else {
+            clean.push(c)
+        }
     }
     clean
 }
@@ -31,39 +38,57 @@ pub(crate) fn columns(text: &str) -> usize {
 
 /// The text as one word, so that `4 GiB` never stands on two lines.
 pub(crate) fn glue(text: &str) -> String {
-    if columns(text) > GLUE_COLUMNS_MAX { text.to_owned() } else { text.replace(' ', &GLUE.to_string()) }
+    if columns(text) > GLUE_COLUMNS_MAX {
+        text.to_owned()
+    } else {
+        text.replace(' ', &GLUE.to_string())
+    }
 }
 
 /// Phrases glued and put in a row with commas.
 pub(crate) fn list<T: AsRef<str>>(phrases: impl IntoIterator<Item = T>) -> String {
-    phrases.into_iter().map(|phrase| glue(phrase.as_ref())).collect::<Vec<_>>().join(", ")
+    phrases
+        .into_iter()
+        .map(|phrase| glue(phrase.as_ref()))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Units that follow a number after a space.
-const UNITS: [&str; 15] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "MB/s", "ns", "µs", "ms", "s", "min", "h", "%", "times"];
+const UNITS: [&str; 15] = [
+    "B", "KiB", "MiB", "GiB", "TiB", "PiB", "MB/s", "ns", "µs", "ms", "s", "min", "h", "%", "times",
+];
 
-/// Running text with every number and its unit glued, so that they stay together wherever it breaks.
+/// Running text with every number and its unit glued, so that they stay together wherever it
+/// breaks.
 pub(crate) fn glue_units(text: &str) -> String {
     let mut glued = String::with_capacity(text.len());
     for word in text.split(' ') {
         let unit = word.trim_end_matches(['.', ',', ';', ':', ')']);
         let after_number = glued.ends_with(|c: char| c.is_ascii_digit());
         if !glued.is_empty() {
-            glued.push(if after_number && UNITS.contains(&unit) { GLUE } else { ' ' });
+            glued.push(if after_number && UNITS.contains(&unit) {
+                GLUE
+            } else {
+                ' '
+            });
         }
         glued.push_str(word);
     }
     glued
 }
 
-/// Breaks text at spaces into lines of at most `first`, then `rest` columns; a word that fits no line is cut. Never empty.
+/// Breaks text at spaces into lines of at most `first`, then `rest` columns; a word that fits no
+/// line is cut. Never empty.
 pub(crate) fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ').filter(|word| !word.is_empty()) {
         let mut word = word.replace(GLUE, " ");
         loop {
             let room = if lines.len() == 1 { first } else { rest };
-            let line = lines.last_mut().expect("starts with one line and only grows");
+            let line = lines
+                .last_mut()
+                .expect("starts with one line and only grows");
             let gap = usize::from(!line.is_empty());
             if columns(line) + gap + columns(&word) <= room {
                 line.extend(std::iter::repeat_n(' ', gap));
@@ -88,7 +113,8 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     format!("{}…", &text[..fitting(text, most.saturating_sub(1).max(1))])
 }
 
-/// Bytes of the longest beginning of `word` that takes at most `room` columns; at least one character.
+/// Bytes of the longest beginning of `word` that takes at most `room` columns; at least one
+/// character.
 fn fitting(word: &str, room: usize) -> usize {
     let mut taken = 0;
     for (index, c) in word.char_indices() {
@@ -106,7 +132,10 @@ mod tests {
 
     #[test]
     fn hostile_text_is_spelled_out() {
-        assert_eq!(clean("a\u{1b}]0;owned\u{7}\r\nb\u{9b}2J\u{202e}"), "a\\u{1b}]0;owned\\u{7}\\r\\nb\\u{9b}2J\\u{202e}");
+        assert_eq!(
+            clean("a\u{1b}]0;owned\u{7}\r\nb\u{9b}2J\u{202e}"),
+            "a\\u{1b}]0;owned\\u{7}\\r\\nb\\u{9b}2J\\u{202e}"
+        );
         assert_eq!(clean("WD–Blue ±µ≤× 硬盘"), "WD–Blue ±µ≤× 硬盘");
     }
 
@@ -114,8 +143,14 @@ mod tests {
     fn lines_break_at_spaces_and_long_words_are_cut() {
         assert_eq!(wrap("one two three", 7, 7), ["one two", "three"]);
         assert_eq!(wrap("one two three", 3, 9), ["one", "two three"]);
-        assert_eq!(wrap("/a/very/long/path", 6, 6), ["/a/ver", "y/long", "/path"]);
-        assert_eq!(wrap(&format!("holds {} now", glue("4 GiB")), 9, 9), ["holds", "4 GiB now"]);
+        assert_eq!(
+            wrap("/a/very/long/path", 6, 6),
+            ["/a/ver", "y/long", "/path"]
+        );
+        assert_eq!(
+            wrap(&format!("holds {} now", glue("4 GiB")), 9, 9),
+            ["holds", "4 GiB now"]
+        );
         assert_eq!(wrap("硬盘硬盘", 5, 5), ["硬盘", "硬盘"]);
         assert_eq!(wrap("", 5, 5), [""]);
     }
@@ -123,7 +158,15 @@ mod tests {
     #[test]
     fn numbers_keep_their_units() {
         let text = glue_units("the disk moved 4.5 GiB more (1948 %), in 91 s a day");
-        assert_eq!(wrap(&text, 17, 17), ["the disk moved", "4.5 GiB more", "(1948 %), in 91 s", "a day"]);
+        assert_eq!(
+            wrap(&text, 17, 17),
+            [
+                "the disk moved",
+                "4.5 GiB more",
+                "(1948 %), in 91 s",
+                "a day"
+            ]
+        );
     }
 
     #[test]

@@ -7,9 +7,12 @@ use std::path::PathBuf;
 /// What `--help` prints.
 pub const USAGE: &str = "\
 simdisk --model NAME|key=value,… [--size 4GiB] --mount FILE [--backing FILE]
-Serves a simulated disk over FUSE as the regular file FILE, until SIGTERM or SIGINT. Prints 'ready FILE' when it is there.
-kill -9 is a power cut: with --backing and cache=honest or lying, the backing file then holds what survived.
-A named disk has its own size unless --size says otherwise. 'simdisk --model help' lists names and keys.";
+Serves a simulated disk over FUSE as the regular file FILE, until SIGTERM or SIGINT. Prints 'ready \
+                         FILE' when it is there.
+kill -9 is a power cut: with --backing and cache=honest or lying, the backing file then holds what \
+                         survived.
+A named disk has its own size unless --size says otherwise. 'simdisk --model help' lists names and \
+                         keys.";
 
 /// What is to be served.
 #[derive(Debug, PartialEq)]
@@ -25,7 +28,9 @@ impl Arguments {
     pub fn parse(arguments: &[String]) -> Result<Self, String> {
         let (mut model, mut size, mut mount, mut backing) = (None, None, None, None);
         for pair in arguments.chunks(2) {
-            let [key, value] = pair else { return Err(format!("'{}' needs a value\n{USAGE}", pair[0])) };
+            let [key, value] = pair else {
+                return Err(format!("'{}' needs a value\n{USAGE}", pair[0]));
+            };
             let slot = match key.as_str() {
                 "--model" => &mut model,
                 "--size" => &mut size,
@@ -39,7 +44,11 @@ impl Arguments {
         if model == "help" {
             return Err(help());
         }
-        let natural_bytes = model.split(',').next().and_then(gallery::named).map(|named| named.size_bytes);
+        let natural_bytes = model
+            .split(',')
+            .next()
+            .and_then(gallery::named)
+            .map(|named| named.size_bytes);
         let size_bytes = match size {
             Some(text) => parse_size(text).map_err(|e| e.to_string())?,
             None => natural_bytes.ok_or_else(|| format!("--size is missing\n{USAGE}"))?,
@@ -50,14 +59,19 @@ impl Arguments {
         Ok(Self {
             model: spec::parse(model).map_err(|e| e.to_string())?,
             size_bytes,
-            mount_point: mount.ok_or_else(|| format!("--mount is missing\n{USAGE}"))?.into(),
+            mount_point: mount
+                .ok_or_else(|| format!("--mount is missing\n{USAGE}"))?
+                .into(),
             medium: backing.map_or(Medium::Memory, |path| Medium::File(path.into())),
         })
     }
 }
 
 fn help() -> String {
-    let names: Vec<String> = gallery::GALLERY.iter().map(|n| format!("  {:24}{}", n.name, n.about)).collect();
+    let names: Vec<String> = gallery::GALLERY
+        .iter()
+        .map(|n| format!("  {:24}{}", n.name, n.about))
+        .collect();
     format!("the disks are\n{}\n{}", names.join("\n"), spec::HELP)
 }
 
@@ -72,9 +86,15 @@ mod tests {
     #[test]
     fn a_named_disk_brings_its_size() {
         let arguments = parse("--model momentus-7200.4 --mount m").unwrap();
-        assert_eq!((arguments.size_bytes, arguments.medium), (320_000_000_000, Medium::Memory));
+        assert_eq!(
+            (arguments.size_bytes, arguments.medium),
+            (320_000_000_000, Medium::Memory)
+        );
         let arguments = parse("--model iops=5 --size 4GiB --mount m --backing b").unwrap();
-        assert_eq!((arguments.size_bytes, arguments.medium), (4 << 30, Medium::File("b".into())));
+        assert_eq!(
+            (arguments.size_bytes, arguments.medium),
+            (4 << 30, Medium::File("b".into()))
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The bytes of a simulated disk: a sparse file in memory or on disk, and before it the volatile write cache.
-//! Must not know when requests end, nor FUSE.
+//! The bytes of a simulated disk: a sparse file in memory or on disk, and before it the volatile
+//! write cache. Must not know when requests end, nor FUSE.
 
 use crate::models::write_cache::{SECTOR_BYTES, WriteCache};
 use std::collections::HashMap;
@@ -17,7 +17,8 @@ pub enum Medium {
     /// A sparse file in memory, gone with the disk. Unwritten bytes are zero and take no room.
     #[default]
     Memory,
-    /// This file, made if missing, set to the disk's size. It is never synced: it outlives a killed server, not a crash of the machine.
+    /// This file, made if missing, set to the disk's size. It is never synced: it outlives a killed
+    /// server, not a crash of the machine.
     File(PathBuf),
 }
 
@@ -40,8 +41,16 @@ struct Volatile {
 impl Medium {
     fn open(&self, size_bytes: u64) -> io::Result<File> {
         let file = match self {
-            Self::Memory => File::from(rustix::fs::memfd_create("simdisk", rustix::fs::MemfdFlags::CLOEXEC)?),
-            Self::File(path) => File::options().read(true).write(true).create(true).truncate(false).open(path)?,
+            Self::Memory => File::from(rustix::fs::memfd_create(
+                "simdisk",
+                rustix::fs::MemfdFlags::CLOEXEC,
+            )?),
+            Self::File(path) => File::options()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path)?,
         };
         file.set_len(size_bytes)?;
         Ok(file)
@@ -51,7 +60,12 @@ impl Medium {
 impl Backing {
     /// Opens the medium and sets its size.
     pub fn open(medium: &Medium, size_bytes: u64, write_cache: WriteCache) -> io::Result<Self> {
-        Ok(Self { file: medium.open(size_bytes)?, size_bytes, write_cache, volatile: RwLock::default() })
+        Ok(Self {
+            file: medium.open(size_bytes)?,
+            size_bytes,
+            write_cache,
+            volatile: RwLock::default(),
+        })
     }
 
     /// The disk's size.
@@ -114,12 +128,16 @@ impl Backing {
     fn load(&self, sector: u64) -> io::Result<Box<[u8; SECTOR]>> {
         let mut content = Box::new([0; SECTOR]);
         let length = self.sector_length(sector);
-        self.file.read_exact_at(&mut content[..length], sector * SECTOR_BYTES)?;
+        self.file
+            .read_exact_at(&mut content[..length], sector * SECTOR_BYTES)?;
         Ok(content)
     }
 
     fn store(&self, sector: u64, content: &[u8; SECTOR]) -> io::Result<()> {
-        self.file.write_all_at(&content[..self.sector_length(sector)], sector * SECTOR_BYTES)
+        self.file.write_all_at(
+            &content[..self.sector_length(sector)],
+            sector * SECTOR_BYTES,
+        )
     }
 
     /// Bytes of a sector inside the disk; the last one may be cut.
@@ -129,7 +147,10 @@ impl Backing {
 }
 
 /// The sectors under a span: number, first byte within it, and the range in the caller's buffer.
-fn sectors(offset_bytes: u64, length: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
+fn sectors(
+    offset_bytes: u64,
+    length: usize,
+) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let position = offset_bytes + at as u64;
@@ -166,7 +187,9 @@ mod tests {
 
     #[test]
     fn an_honest_cache_keeps_what_was_flushed() {
-        let backing = backing(WriteCache::Honest { destaged_per_mille: 0 });
+        let backing = backing(WriteCache::Honest {
+            destaged_per_mille: 0,
+        });
         backing.write_at(b"abc", 511).unwrap();
         assert_eq!(both(&backing, 511, 3), (b"abc".to_vec(), vec![0; 3]));
         backing.flush().unwrap();
@@ -176,7 +199,9 @@ mod tests {
 
     #[test]
     fn a_lying_cache_keeps_nothing_but_shows_everything() {
-        let backing = backing(WriteCache::Lying { destaged_per_mille: 0 });
+        let backing = backing(WriteCache::Lying {
+            destaged_per_mille: 0,
+        });
         backing.write_at(&[7; 5000], 3000).unwrap();
         backing.flush().unwrap();
         assert_eq!(both(&backing, 3000, 5000), (vec![7; 5000], vec![0; 5000]));
@@ -184,22 +209,38 @@ mod tests {
 
     #[test]
     fn a_partly_destaging_cache_keeps_some_sectors_whole_and_never_an_older_one_over_a_newer() {
-        let backing = backing(WriteCache::Honest { destaged_per_mille: 500 });
+        let backing = backing(WriteCache::Honest {
+            destaged_per_mille: 500,
+        });
         backing.write_at(&[1; 10_000], 0).unwrap();
         let (_, durable) = both(&backing, 0, 10_000);
-        let kept: Vec<bool> = durable.chunks(SECTOR).map(|s| s.iter().all(|b| *b == 1)).collect();
+        let kept: Vec<bool> = durable
+            .chunks(SECTOR)
+            .map(|s| s.iter().all(|b| *b == 1))
+            .collect();
         assert!(kept.contains(&true) && kept.contains(&false));
-        assert!(durable.chunks(SECTOR).all(|s| s.iter().all(|b| *b == s[0])), "sectors are whole");
+        assert!(
+            durable.chunks(SECTOR).all(|s| s.iter().all(|b| *b == s[0])),
+            "sectors are whole"
+        );
         backing.write_at(&[2; 10_000], 0).unwrap();
         backing.flush().unwrap();
-        assert_eq!(both(&backing, 0, 10_000), (vec![2; 10_000], vec![2; 10_000]));
+        assert_eq!(
+            both(&backing, 0, 10_000),
+            (vec![2; 10_000], vec![2; 10_000])
+        );
     }
 
     #[test]
     fn the_cut_last_sector_works() {
-        let backing = backing(WriteCache::Honest { destaged_per_mille: 0 });
+        let backing = backing(WriteCache::Honest {
+            destaged_per_mille: 0,
+        });
         backing.write_at(&[9; 4], 9_996).unwrap();
         backing.flush().unwrap();
-        assert_eq!(both(&backing, 9_995, 5), (vec![0, 9, 9, 9, 9], vec![0, 9, 9, 9, 9]));
+        assert_eq!(
+            both(&backing, 9_995, 5),
+            (vec![0, 9, 9, 9, 9], vec![0, 9, 9, 9, 9])
+        );
     }
 }

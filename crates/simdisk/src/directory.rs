@@ -1,8 +1,11 @@
-//! `SimDirectory`: a directory over FUSE with files in memory, in which O_DIRECT is refused. One thread serves it, without delays.
-//! Must not know models, nor how the protocol is laid out.
+//! `SimDirectory`: a directory over FUSE with files in memory, in which O_DIRECT is refused. One
+//! thread serves it, without delays. Must not know models, nor how the protocol is laid out.
 
 use crate::fuse::connection::{Channel, Connection, Root, ServeError};
-use crate::fuse::wire::{self, Attributes, Body, IN_HEADER_BYTES, InHeader, TRANSFER_BYTES, Transfer, init_flag, opcode, open_flag};
+use crate::fuse::wire::{
+    self, Attributes, Body, IN_HEADER_BYTES, InHeader, TRANSFER_BYTES, Transfer, init_flag, opcode,
+    open_flag,
+};
 use crate::models::direct::DirectAccess;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -18,8 +21,9 @@ const ROOT: u64 = 1;
 /// Blocks of 4 KiB that statfs reports: 64 GiB, all free.
 const BLOCKS: u64 = 16 << 20;
 
-/// A directory at work: files can be made, written, read, truncated, listed and unlinked; there are no subdirectories, links or renames.
-/// Dropping it unmounts (lazily), ends the thread, and forgets the files.
+/// A directory at work: files can be made, written, read, truncated, listed and unlinked; there are
+/// no subdirectories, links or renames. Dropping it unmounts (lazily), ends the thread, and forgets
+/// the files.
 #[derive(Debug)]
 pub struct SimDirectory {
     connection: Connection,
@@ -39,7 +43,8 @@ struct Node {
     content: File,
     mode: u32,
     links: u32,
-    /// How often the kernel was told of it; it may come back to the node until it has forgotten all of them.
+    /// How often the kernel was told of it; it may come back to the node until it has forgotten
+    /// all of them.
     lookups: u64,
 }
 
@@ -49,8 +54,18 @@ impl SimDirectory {
         let connection = Connection::mount(mount_point, Root::Directory)?;
         let channels = connection.channels(1)?;
         let refusals = Arc::new(AtomicU64::new(0));
-        let mut directory = Self { connection, refusals: refusals.clone(), thread: None };
-        let mut tree = Tree { direct, refusals, names: BTreeMap::new(), nodes: HashMap::new(), next_node: ROOT + 1 };
+        let mut directory = Self {
+            connection,
+            refusals: refusals.clone(),
+            thread: None,
+        };
+        let mut tree = Tree {
+            direct,
+            refusals,
+            names: BTreeMap::new(),
+            nodes: HashMap::new(),
+            next_node: ROOT + 1,
+        };
         let thread = std::thread::Builder::new()
             .name("simdirectory".to_owned())
             .spawn(move || tree.serve(&channels[0]))
@@ -96,7 +111,10 @@ impl Tree {
                 opcode::INTERRUPT => {}
                 _ => match self.answer(&header, body) {
                     Ok(reply) => channel.reply(header.unique, Ok(&reply.0)),
-                    Err(error) => channel.reply(header.unique, Err(error.raw_os_error().unwrap_or(libc::EIO))),
+                    Err(error) => channel.reply(
+                        header.unique,
+                        Err(error.raw_os_error().unwrap_or(libc::EIO)),
+                    ),
                 },
             }
         }
@@ -105,7 +123,10 @@ impl Tree {
     fn answer(&mut self, header: &InHeader, body: &[u8]) -> io::Result<Body> {
         match header.opcode {
             opcode::INIT => {
-                let wanted = init_flag::ASYNC_READ | init_flag::BIG_WRITES | init_flag::WRITEBACK_CACHE | init_flag::MAX_PAGES;
+                let wanted = init_flag::ASYNC_READ
+                    | init_flag::BIG_WRITES
+                    | init_flag::WRITEBACK_CACHE
+                    | init_flag::MAX_PAGES;
                 Ok(Body::default().init(wire::u32_at(body, 12) & wanted))
             }
             opcode::LOOKUP => self.look_up(wire::name_in(body)),
@@ -113,14 +134,22 @@ impl Tree {
             opcode::SETATTR => self.set_attributes(header.node, body),
             opcode::CREATE => self.create(body),
             opcode::UNLINK => self.unlink(wire::name_in(body)),
-            opcode::OPEN => self.open(wire::u32_at(body, 0)).map(|flags| Body::default().open_out(0, flags)),
+            opcode::OPEN => self
+                .open(wire::u32_at(body, 0))
+                .map(|flags| Body::default().open_out(0, flags)),
             opcode::READ => self.read(header.node, &Transfer::read(body)),
-            opcode::WRITE => self.write(header.node, &Transfer::read(body), body.get(TRANSFER_BYTES..).unwrap_or_default()),
+            opcode::WRITE => self.write(
+                header.node,
+                &Transfer::read(body),
+                body.get(TRANSFER_BYTES..).unwrap_or_default(),
+            ),
             opcode::FALLOCATE => self.allocate(header.node, body),
             opcode::OPENDIR => Ok(Body::default().open_out(0, 0)),
             opcode::READDIR => Ok(self.list(&Transfer::read(body))),
             opcode::STATFS => Ok(Body::default().statfs_out(BLOCKS, BLOCKS)),
-            opcode::RELEASE | opcode::RELEASEDIR | opcode::FSYNC | opcode::DESTROY => Ok(Body::default()),
+            opcode::RELEASE | opcode::RELEASEDIR | opcode::FSYNC | opcode::DESTROY => {
+                Ok(Body::default())
+            }
             _ => Err(errno(libc::ENOSYS)),
         }
     }
@@ -131,10 +160,25 @@ impl Tree {
 
     fn attributes(&self, node: u64) -> io::Result<Attributes> {
         if node == ROOT {
-            return Ok(Attributes { node, size_bytes: 4096, mode: Root::Directory.mode(), links: 2 });
+            return Ok(Attributes {
+                node,
+                size_bytes: 4096,
+                mode: Root::Directory.mode(),
+                links: 2,
+            });
         }
-        let Node { content, mode, links, .. } = self.node(node)?;
-        Ok(Attributes { node, size_bytes: content.metadata()?.len(), mode: *mode, links: *links })
+        let Node {
+            content,
+            mode,
+            links,
+            ..
+        } = self.node(node)?;
+        Ok(Attributes {
+            node,
+            size_bytes: content.metadata()?.len(),
+            mode: *mode,
+            links: *links,
+        })
     }
 
     fn look_up(&mut self, name: &[u8]) -> io::Result<Body> {
@@ -158,18 +202,30 @@ impl Tree {
         Ok(Body::default().attr_out(&self.attributes(number)?))
     }
 
-    /// `struct fuse_create_in`: open flags at 0, mode at 4, name at 16. A refused open leaves the file behind, as it does elsewhere:
-    /// the kernel makes the file before it asks for O_DIRECT (do_dentry_open).
+    /// `struct fuse_create_in`: open flags at 0, mode at 4, name at 16. A refused open leaves the
+    /// file behind, as it does elsewhere: the kernel makes the file before it asks for O_DIRECT
+    /// (do_dentry_open).
     fn create(&mut self, body: &[u8]) -> io::Result<Body> {
         let name = wire::name_in(body.get(16..).unwrap_or_default());
         if self.names.contains_key(name) {
             return Err(errno(libc::EEXIST));
         }
-        let content = File::from(rustix::fs::memfd_create("simdirectory", rustix::fs::MemfdFlags::CLOEXEC)?);
+        let content = File::from(rustix::fs::memfd_create(
+            "simdirectory",
+            rustix::fs::MemfdFlags::CLOEXEC,
+        )?);
         let number = self.next_node;
         self.next_node += 1;
         self.names.insert(name.to_owned(), number);
-        self.nodes.insert(number, Node { content, mode: wire::u32_at(body, 4), links: 1, lookups: 0 });
+        self.nodes.insert(
+            number,
+            Node {
+                content,
+                mode: wire::u32_at(body, 4),
+                links: 1,
+                lookups: 0,
+            },
+        );
         let flags = self.open(wire::u32_at(body, 0))?;
         let entry = self.look_up(name)?;
         Ok(entry.open_out(0, flags))
@@ -188,20 +244,29 @@ impl Tree {
     }
 
     fn check_direct(&self, transfer: &Transfer) -> io::Result<()> {
-        if transfer.is_direct() && self.direct.refuses_transfer() { Err(self.refuse()) } else { Ok(()) }
+        if transfer.is_direct() && self.direct.refuses_transfer() {
+            Err(self.refuse())
+        } else {
+            Ok(())
+        }
     }
 
     fn read(&self, node: u64, transfer: &Transfer) -> io::Result<Body> {
         self.check_direct(transfer)?;
         let mut data = vec![0; transfer.length_bytes as usize];
-        let length = self.node(node)?.content.read_at(&mut data, transfer.offset_bytes)?;
+        let length = self
+            .node(node)?
+            .content
+            .read_at(&mut data, transfer.offset_bytes)?;
         data.truncate(length);
         Ok(Body(data))
     }
 
     fn write(&self, node: u64, transfer: &Transfer, data: &[u8]) -> io::Result<Body> {
         self.check_direct(transfer)?;
-        self.node(node)?.content.write_all_at(data, transfer.offset_bytes)?;
+        self.node(node)?
+            .content
+            .write_all_at(data, transfer.offset_bytes)?;
         Ok(Body::default().u32(data.len() as u32).u32(0))
     }
 
@@ -227,19 +292,33 @@ impl Tree {
 
     /// An unlinked file lives on while the kernel knows it: somebody has it open.
     fn forget(&mut self, number: u64, lookups: u64) {
-        let Some(node) = self.nodes.get_mut(&number) else { return };
+        let Some(node) = self.nodes.get_mut(&number) else {
+            return;
+        };
         node.lookups = node.lookups.saturating_sub(lookups);
         if node.links == 0 && node.lookups == 0 {
             self.nodes.remove(&number);
         }
     }
 
-    /// READDIR has the layout of READ; its offset counts entries. 24 bytes of `fuse_dirent` and up to 7 of padding beside each name.
+    /// READDIR has the layout of READ; its offset counts entries. 24 bytes of `fuse_dirent` and up
+    /// to 7 of padding beside each name.
     fn list(&self, transfer: &Transfer) -> Body {
-        let dots = [(ROOT, u32::from(libc::DT_DIR), &b"."[..]), (ROOT, u32::from(libc::DT_DIR), &b".."[..])];
-        let files = self.names.iter().map(|(name, number)| (*number, u32::from(libc::DT_REG), &name[..]));
+        let dots = [
+            (ROOT, u32::from(libc::DT_DIR), &b"."[..]),
+            (ROOT, u32::from(libc::DT_DIR), &b".."[..]),
+        ];
+        let files = self
+            .names
+            .iter()
+            .map(|(name, number)| (*number, u32::from(libc::DT_REG), &name[..]));
         let mut body = Body::default();
-        for (index, (node, kind, name)) in dots.into_iter().chain(files).enumerate().skip(transfer.offset_bytes as usize) {
+        for (index, (node, kind, name)) in dots
+            .into_iter()
+            .chain(files)
+            .enumerate()
+            .skip(transfer.offset_bytes as usize)
+        {
             if body.0.len() + 24 + name.len() + 7 > transfer.length_bytes as usize {
                 break;
             }

@@ -3,7 +3,10 @@
 
 use crate::backing::{Backing, Medium};
 use crate::fuse::connection::{Channel, Connection, Root, ServeError};
-use crate::fuse::wire::{self, Attributes, Body, IN_HEADER_BYTES, InHeader, TRANSFER_BYTES, Transfer, init_flag, opcode, open_flag};
+use crate::fuse::wire::{
+    self, Attributes, Body, IN_HEADER_BYTES, InHeader, TRANSFER_BYTES, Transfer, init_flag, opcode,
+    open_flag,
+};
 use crate::models::direct::DirectAccess;
 use crate::models::faults::Faults;
 use crate::models::{Machine, Model, Operation, Request};
@@ -18,7 +21,8 @@ const READERS: usize = 3;
 /// Buffers kept for the next reads.
 const SPARE_BUFFERS: usize = 64;
 
-/// What the disk has seen since it was switched on. The kernel splits larger transfers into requests of at most 1 MiB.
+/// What the disk has seen since it was switched on. The kernel splits larger transfers into
+/// requests of at most 1 MiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Read requests.
@@ -37,7 +41,8 @@ pub struct Stats {
     pub depth_max: u64,
 }
 
-/// A simulated disk at work. Dropping it unmounts (lazily), ends the threads, and fails whatever is still under way.
+/// A simulated disk at work. Dropping it unmounts (lazily), ends the threads, and fails whatever is
+/// still under way.
 #[derive(Debug)]
 pub struct SimDisk {
     connection: Connection,
@@ -95,18 +100,25 @@ enum Answer {
 }
 
 impl SimDisk {
-    /// Serves `model` as the regular file `mount_point` (made when missing) of `size_bytes`, kept in memory.
+    /// Serves `model` as the regular file `mount_point` (made when missing) of `size_bytes`, kept
+    /// in memory.
     pub fn serve(model: Model, size_bytes: u64, mount_point: &Path) -> Result<Self, ServeError> {
         Self::serve_on(model, size_bytes, mount_point, &Medium::Memory)
     }
 
     /// As `serve`, kept on `medium`.
-    pub fn serve_on(model: Model, size_bytes: u64, mount_point: &Path, medium: &Medium) -> Result<Self, ServeError> {
+    pub fn serve_on(
+        model: Model,
+        size_bytes: u64,
+        mount_point: &Path,
+        medium: &Medium,
+    ) -> Result<Self, ServeError> {
         let path = match medium {
             Medium::Memory => PathBuf::from("memory"),
             Medium::File(path) => path.clone(),
         };
-        let backing = Backing::open(medium, size_bytes, model.write_cache).map_err(|source| ServeError::Backing { path, source })?;
+        let backing = Backing::open(medium, size_bytes, model.write_cache)
+            .map_err(|source| ServeError::Backing { path, source })?;
         let server = Arc::new(Server {
             backing,
             direct: model.direct,
@@ -118,14 +130,21 @@ impl SimDisk {
         });
         let connection = Connection::mount(mount_point, Root::RegularFile)?;
         let channels = connection.channels(READERS)?;
-        // Made before the threads, so that a failure in between unmounts and ends those already started.
-        let mut disk = Self { connection, server, threads: Vec::new() };
+        // Made before the threads, so that a failure in between unmounts and ends those already
+        // started.
+        let mut disk = Self {
+            connection,
+            server,
+            threads: Vec::new(),
+        };
         for channel in channels {
             let server = disk.server.clone();
             disk.start("simdisk-read", move || server.serve(&channel))?;
         }
         let server = disk.server.clone();
-        disk.start("simdisk-timer", move || server.schedule.run_timer(|pending| server.send(pending)))?;
+        disk.start("simdisk-timer", move || {
+            server.schedule.run_timer(|pending| server.send(pending))
+        })?;
         Ok(disk)
     }
 
@@ -156,18 +175,40 @@ impl SimDisk {
 
     /// From now on it does not answer these, until [`SimDisk::answer_again`].
     pub fn hang_at(&self, which: Hanging) {
-        let mut kept = self.server.kept.lock().expect("no holder of the lock panics");
-        kept.get_or_insert_with(|| Kept { which, answers: Vec::new() }).which = which;
+        let mut kept = self
+            .server
+            .kept
+            .lock()
+            .expect("no holder of the lock panics");
+        kept.get_or_insert_with(|| Kept {
+            which,
+            answers: Vec::new(),
+        })
+        .which = which;
     }
 
     /// Answers everything that was asked while it hung, and goes on.
     pub fn answer_again(&self) {
-        let kept = self.server.kept.lock().expect("no holder of the lock panics").take();
-        kept.into_iter().flat_map(|kept| kept.answers).for_each(|pending| self.server.deliver(pending));
+        let kept = self
+            .server
+            .kept
+            .lock()
+            .expect("no holder of the lock panics")
+            .take();
+        kept.into_iter()
+            .flat_map(|kept| kept.answers)
+            .for_each(|pending| self.server.deliver(pending));
     }
 
-    fn start(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), ServeError> {
-        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|source| ServeError::Server { source })?;
+    fn start(
+        &mut self,
+        name: &str,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<(), ServeError> {
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(work)
+            .map_err(|source| ServeError::Server { source })?;
         self.threads.push(thread);
         Ok(())
     }
@@ -186,7 +227,9 @@ impl Drop for SimDisk {
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Server").field("backing", &self.backing).finish_non_exhaustive()
+        f.debug_struct("Server")
+            .field("backing", &self.backing)
+            .finish_non_exhaustive()
     }
 }
 
@@ -198,7 +241,9 @@ impl Server {
             let header = InHeader::read(&buffer[..length]);
             let body = &buffer[IN_HEADER_BYTES.min(length)..length];
             match header.opcode {
-                opcode::READ | opcode::WRITE | opcode::FSYNC => self.transfer(channel, &header, body, arrival_ns),
+                opcode::READ | opcode::WRITE | opcode::FSYNC => {
+                    self.transfer(channel, &header, body, arrival_ns)
+                }
                 opcode::FORGET | opcode::BATCH_FORGET | opcode::INTERRUPT => {}
                 _ => match self.describe(&header, body) {
                     Ok(reply) => channel.reply(header.unique, Ok(&reply.0)),
@@ -210,16 +255,28 @@ impl Server {
 
     /// Everything that moves no data.
     fn describe(&self, header: &InHeader, body: &[u8]) -> Result<Body, i32> {
-        let attributes = Attributes { node: 1, size_bytes: self.backing.size_bytes(), mode: Root::RegularFile.mode(), links: 1 };
+        let attributes = Attributes {
+            node: 1,
+            size_bytes: self.backing.size_bytes(),
+            mode: Root::RegularFile.mode(),
+            links: 1,
+        };
         match header.opcode {
             opcode::INIT => {
-                // No WRITEBACK_CACHE: with it the kernel trusts only its own idea of a file's size, which is 0 for a root it never made.
-                let wanted = init_flag::ASYNC_READ | init_flag::BIG_WRITES | init_flag::ASYNC_DIO | init_flag::MAX_PAGES;
+                // No WRITEBACK_CACHE: with it the kernel trusts only its own idea of a file's size,
+                // which is 0 for a root it never made.
+                let wanted = init_flag::ASYNC_READ
+                    | init_flag::BIG_WRITES
+                    | init_flag::ASYNC_DIO
+                    | init_flag::MAX_PAGES;
                 Ok(Body::default().init(wire::u32_at(body, 12) & wanted))
             }
             opcode::GETATTR => Ok(Body::default().attr_out(&attributes)),
             // A disk has one size.
-            opcode::SETATTR if wire::u32_at(body, 0) & wire::SETATTR_SIZE != 0 && wire::u64_at(body, 16) != attributes.size_bytes => {
+            opcode::SETATTR
+                if wire::u32_at(body, 0) & wire::SETATTR_SIZE != 0
+                    && wire::u64_at(body, 16) != attributes.size_bytes =>
+            {
                 Err(libc::EPERM)
             }
             opcode::SETATTR => Ok(Body::default().attr_out(&attributes)),
@@ -235,8 +292,13 @@ impl Server {
         if direct && self.direct.refuses_open() {
             return Err(libc::EINVAL);
         }
-        // Without O_DIRECT the kernel's page cache answers reads, as it does for any file, but writes go through it at once.
-        let flags = if direct { open_flag::DIRECT_IO | open_flag::PARALLEL_DIRECT_WRITES } else { open_flag::KEEP_CACHE };
+        // Without O_DIRECT the kernel's page cache answers reads, as it does for any file, but
+        // writes go through it at once.
+        let flags = if direct {
+            open_flag::DIRECT_IO | open_flag::PARALLEL_DIRECT_WRITES
+        } else {
+            open_flag::KEEP_CACHE
+        };
         Ok(Body::default().open_out(0, flags))
     }
 
@@ -244,21 +306,44 @@ impl Server {
         let (operation, transfer) = match header.opcode {
             opcode::READ => (Operation::Read, Transfer::read(body)),
             opcode::WRITE => (Operation::Write, Transfer::read(body)),
-            _ => (Operation::Flush, Transfer { offset_bytes: 0, length_bytes: 0, open_flags: 0 }),
+            _ => (
+                Operation::Flush,
+                Transfer {
+                    offset_bytes: 0,
+                    length_bytes: 0,
+                    open_flags: 0,
+                },
+            ),
         };
         if transfer.is_direct() && self.direct.refuses_transfer() {
             return channel.reply(header.unique, Err(libc::EINVAL));
         }
-        let left_bytes = self.backing.size_bytes().saturating_sub(transfer.offset_bytes);
+        let left_bytes = self
+            .backing
+            .size_bytes()
+            .saturating_sub(transfer.offset_bytes);
         let length_bytes = u64::from(transfer.length_bytes).min(left_bytes);
-        let request =
-            Request { ticket: header.unique, arrival_ns, operation, offset_bytes: transfer.offset_bytes, length_bytes, extra_ns: 0 };
-        let answer = self.perform(&request, body.get(TRANSFER_BYTES..).unwrap_or_default()).unwrap_or_else(|errno| {
-            self.counters.errors.fetch_add(1, Ordering::Relaxed);
-            Answer::Error(errno)
-        });
-        let pending = Pending { channel: channel.clone(), unique: header.unique, answer };
-        self.schedule.submit(request, pending, |pending| self.send(pending));
+        let request = Request {
+            ticket: header.unique,
+            arrival_ns,
+            operation,
+            offset_bytes: transfer.offset_bytes,
+            length_bytes,
+            extra_ns: 0,
+        };
+        let answer = self
+            .perform(&request, body.get(TRANSFER_BYTES..).unwrap_or_default())
+            .unwrap_or_else(|errno| {
+                self.counters.errors.fetch_add(1, Ordering::Relaxed);
+                Answer::Error(errno)
+            });
+        let pending = Pending {
+            channel: channel.clone(),
+            unique: header.unique,
+            answer,
+        };
+        self.schedule
+            .submit(request, pending, |pending| self.send(pending));
     }
 
     /// Does the work at once; only the answer waits.
@@ -274,46 +359,79 @@ impl Server {
         if request.operation == Operation::Write && request.length_bytes == 0 {
             return Err(libc::ENOSPC);
         }
-        let length = self.faults.lock().expect("no holder of the lock panics").judge(request.operation, &request.span())? as usize;
+        let length = self
+            .faults
+            .lock()
+            .expect("no holder of the lock panics")
+            .judge(request.operation, &request.span())? as usize;
         match request.operation {
             Operation::Read => {
                 let mut buffer = self.take_buffer(length);
-                self.backing.read_at(&mut buffer[..length], request.offset_bytes).map_err(errno)?;
-                counters.read_bytes.fetch_add(length as u64, Ordering::Relaxed);
+                self.backing
+                    .read_at(&mut buffer[..length], request.offset_bytes)
+                    .map_err(errno)?;
+                counters
+                    .read_bytes
+                    .fetch_add(length as u64, Ordering::Relaxed);
                 Ok(Answer::Data { buffer, length })
             }
             Operation::Write => {
-                self.backing.write_at(data.get(..length).ok_or(libc::EIO)?, request.offset_bytes).map_err(errno)?;
-                counters.written_bytes.fetch_add(length as u64, Ordering::Relaxed);
+                self.backing
+                    .write_at(data.get(..length).ok_or(libc::EIO)?, request.offset_bytes)
+                    .map_err(errno)?;
+                counters
+                    .written_bytes
+                    .fetch_add(length as u64, Ordering::Relaxed);
                 Ok(Answer::Written(length as u32))
             }
-            Operation::Flush => self.backing.flush().map(|()| Answer::Flushed).map_err(errno),
+            Operation::Flush => self
+                .backing
+                .flush()
+                .map(|()| Answer::Flushed)
+                .map_err(errno),
         }
     }
 
     fn send(&self, pending: Pending) {
         match &mut *self.kept.lock().expect("no holder of the lock panics") {
-            Some(kept) if kept.which == Hanging::Everything || matches!(pending.answer, Answer::Flushed) => kept.answers.push(pending),
+            Some(kept)
+                if kept.which == Hanging::Everything
+                    || matches!(pending.answer, Answer::Flushed) =>
+            {
+                kept.answers.push(pending)
+            }
             _ => self.deliver(pending),
         }
     }
 
     fn deliver(&self, pending: Pending) {
-        let Pending { channel, unique, answer } = pending;
+        let Pending {
+            channel,
+            unique,
+            answer,
+        } = pending;
         match answer {
             Answer::Data { buffer, length } => {
                 channel.reply(unique, Ok(&buffer[..length]));
                 self.keep_buffer(buffer);
             }
-            Answer::Written(bytes) => channel.reply(unique, Ok(&Body::default().u32(bytes).u32(0).0)),
+            Answer::Written(bytes) => {
+                channel.reply(unique, Ok(&Body::default().u32(bytes).u32(0).0))
+            }
             Answer::Flushed => channel.reply(unique, Ok(&[])),
             Answer::Error(errno) => channel.reply(unique, Err(errno)),
         }
     }
 
-    /// A buffer of at least `length`; used again, because fresh memory of 1 MiB costs more than the copy.
+    /// A buffer of at least `length`; used again, because fresh memory of 1 MiB costs more than the
+    /// copy.
     fn take_buffer(&self, length: usize) -> Vec<u8> {
-        let mut buffer = self.spare.lock().expect("no holder of the lock panics").pop().unwrap_or_default();
+        let mut buffer = self
+            .spare
+            .lock()
+            .expect("no holder of the lock panics")
+            .pop()
+            .unwrap_or_default();
         if buffer.len() < length {
             buffer.resize(length, 0);
         }

@@ -1,6 +1,8 @@
-//! Named disks: the numbers of real kinds of disk, written as in `spec`. Must not know how a model is served.
+//! Named disks: the numbers of real kinds of disk, written as in `spec`. Must not know how a model
+//! is served.
 //!
-//! The numbers are those of data sheets and published measurements, rounded; they need not be those of any one drive.
+//! The numbers are those of data sheets and published measurements, rounded; they need not be those
+//! of any one drive.
 
 use crate::models::Model;
 
@@ -21,24 +23,31 @@ const GB: u64 = 1_000_000_000;
 
 /// Every named disk.
 pub const GALLERY: [Named; 9] = [
-    Named { name: "unthrottled", size_bytes: 4 * GB, about: "answers at once: the server's own limit", spec: "" },
+    Named {
+        name: "unthrottled",
+        size_bytes: 4 * GB,
+        about: "answers at once: the server's own limit",
+        spec: "",
+    },
     Named {
         name: "ssd-sata",
         size_bytes: 480 * GB,
         about: "a SATA SSD: 90 µs reads, 95k IOPS, 550/510 MB/s",
-        spec: "read-latency=90us,write-latency=40us,flush=1ms,channels=16,iops=95000,read-bandwidth=550MB,write-bandwidth=510MB",
+        spec: "read-latency=90us,write-latency=40us,flush=1ms,channels=16,iops=95000,\
+               read-bandwidth=550MB,write-bandwidth=510MB",
     },
     Named {
         name: "nvme-slc-cliff",
         size_bytes: 1000 * GB,
         about: "an NVMe SSD: 70 µs reads, 3.5/3.0 GB/s, after 4 GiB written 500 MB/s",
-        spec: "read-latency=70us,write-latency=15us,flush=300us,channels=64,\
-               read-bandwidth=3500MB,write-bandwidth=3000MB,cliff=4GiB@500MB",
+        spec: "read-latency=70us,write-latency=15us,flush=300us,channels=64,read-bandwidth=3500MB,\
+               write-bandwidth=3000MB,cliff=4GiB@500MB",
     },
     Named {
         name: "momentus-7200.4",
         size_bytes: 320 * GB,
-        about: "a 7200 rpm laptop disk: 92 to 49 MB/s across the surface, 14.9 ms access, 67 random IOPS, SATA 3 Gb/s",
+        about: "a 7200 rpm laptop disk: 92 to 49 MB/s across the surface, 14.9 ms access, 67 \
+                random IOPS, SATA 3 Gb/s",
         spec: MOMENTUS,
     },
     Named {
@@ -51,13 +60,15 @@ pub const GALLERY: [Named; 9] = [
         name: "laptop-5400",
         size_bytes: 500 * GB,
         about: "a 5400 rpm laptop disk: 110 to 52 MB/s, 17.7 ms access",
-        spec: "rpm=5400,seek=1500us/12ms/24ms,rate=110MB/52MB,zones=24,queue=32,buffer=8MiB,overhead=144us,link=285MB",
+        spec: "rpm=5400,seek=1500us/12ms/24ms,rate=110MB/52MB,zones=24,queue=32,buffer=8MiB,\
+               overhead=144us,link=285MB",
     },
     Named {
         name: "cloud-credits",
         size_bytes: 100 * GB,
         about: "a cloud volume: bursts at 3000 IOPS for 30,000 credits, then 300 IOPS; 128 MB/s",
-        spec: "read-latency=600us,write-latency=900us,flush=1ms,credits=30000@3000/300,bandwidth=128MB",
+        spec: "read-latency=600us,write-latency=900us,flush=1ms,credits=30000@3000/300,\
+               bandwidth=128MB",
     },
     Named {
         name: "cloud-3000-iops",
@@ -68,13 +79,17 @@ pub const GALLERY: [Named; 9] = [
     Named {
         name: "raid0-old-pair",
         size_bytes: 160 * GB,
-        about: "RAID-0 of two old 5400 rpm disks, 64 KiB chunks: together 84 to 44 MB/s, 18.3 ms access",
-        spec: "rpm=5400,seek=1500us/12500us/23ms,rate=42MB/22MB,zones=16,queue=1,buffer=2MiB,overhead=244us,stripe=2/64KiB",
+        about: "RAID-0 of two old 5400 rpm disks, 64 KiB chunks: together 84 to 44 MB/s, 18.3 ms \
+                access",
+        spec: "rpm=5400,seek=1500us/12500us/23ms,rate=42MB/22MB,zones=16,queue=1,buffer=2MiB,\
+               overhead=244us,stripe=2/64KiB",
     },
 ];
 
-const MOMENTUS: &str = "rpm=7200,seek=1ms/10600us/22ms,rate=92MB/49MB,zones=24,queue=32,buffer=16MiB,overhead=133us,link=285MB";
-const MOMENTUS_CAPPED: &str = "rpm=7200,seek=1ms/10600us/22ms,rate=92MB/49MB,zones=24,queue=32,buffer=16MiB,overhead=133us,link=78MB";
+const MOMENTUS: &str = "rpm=7200,seek=1ms/10600us/22ms,rate=92MB/49MB,zones=24,queue=32,\
+                        buffer=16MiB,overhead=133us,link=285MB";
+const MOMENTUS_CAPPED: &str = "rpm=7200,seek=1ms/10600us/22ms,rate=92MB/49MB,zones=24,queue=32,\
+                               buffer=16MiB,overhead=133us,link=78MB";
 
 /// The entry of that name.
 pub fn named(name: &str) -> Option<&'static Named> {
@@ -100,7 +115,10 @@ mod tests {
 
     fn machine(name: &str) -> (Machine, u64) {
         let named = named(name).unwrap();
-        (Machine::start(&named.model(), named.size_bytes), named.size_bytes)
+        (
+            Machine::start(&named.model(), named.size_bytes),
+            named.size_bytes,
+        )
     }
 
     /// Bytes/s of 100 sequential reads of 1 MiB at `start`.
@@ -112,12 +130,18 @@ mod tests {
 
     fn random_ns(name: &str, block_bytes: u64, depth: usize) -> f64 {
         let (mut machine, size_bytes) = machine(name);
-        let loads: Vec<Load> = random_offsets(10_000, block_bytes, size_bytes).iter().map(|o| read(*o, block_bytes)).collect();
+        let loads: Vec<Load> = random_offsets(10_000, block_bytes, size_bytes)
+            .iter()
+            .map(|o| read(*o, block_bytes))
+            .collect();
         total_ns(&mut machine, depth, &loads) as f64 / 10_000.0
     }
 
     fn near(value: f64, truth: f64, share: f64) {
-        assert!((value / truth - 1.0).abs() < share, "{value} is not {truth}");
+        assert!(
+            (value / truth - 1.0).abs() < share,
+            "{value} is not {truth}"
+        );
     }
 
     #[test]
@@ -156,14 +180,20 @@ mod tests {
         near(rate("raid0-old-pair", 0), 84e6, 0.02);
         near(rate("raid0-old-pair", 159 * GB), 44e6, 0.02);
         near(random_ns("raid0-old-pair", 512, 1), 18.3e6, 0.02);
-        assert!(matches!(named("raid0-old-pair").unwrap().model().mechanism, Mechanism::Striped { members, .. } if members.len() == 2));
+        assert!(
+            matches!(named("raid0-old-pair").unwrap().model().mechanism, Mechanism::Striped { members, .. } if members.len() == 2)
+        );
     }
 
     #[test]
     fn the_flash_disks_are_true_to_their_numbers() {
         near(1e9 / random_ns("ssd-sata", 4096, 32), 95_000.0, 0.001);
         near(random_ns("ssd-sata", 4096, 1), 97_448.0, 0.001);
-        near(rate("nvme-slc-cliff", 0), (MIB as f64) / (MIB as f64 / 3.5e9 + 70e-6), 0.001);
+        near(
+            rate("nvme-slc-cliff", 0),
+            (MIB as f64) / (MIB as f64 / 3.5e9 + 70e-6),
+            0.001,
+        );
         near(1e9 / random_ns("cloud-3000-iops", 4096, 16), 3000.0, 0.001);
     }
 
@@ -171,7 +201,9 @@ mod tests {
     fn the_cliff_comes_after_four_gib() {
         let loads: Vec<Load> = (0..8192).map(|k| write(k * MIB, MIB)).collect();
         let times = closed_loop(&mut machine("nvme-slc-cliff").0, 8, &loads);
-        let rate = |from: usize, to: usize| ((to - from) as u64 * MIB) as f64 / (times[to].1 - times[from].1) as f64 * 1e9;
+        let rate = |from: usize, to: usize| {
+            ((to - from) as u64 * MIB) as f64 / (times[to].1 - times[from].1) as f64 * 1e9
+        };
         near(rate(0, 4095), 3e9, 0.001);
         near(rate(4096, 8191), 0.5e9, 0.001);
     }
@@ -181,6 +213,10 @@ mod tests {
         let loads = vec![read(0, 4096); 40_000];
         let times = closed_loop(&mut machine("cloud-credits").0, 16, &loads);
         near(33_333.0 / times[33_333].1 as f64 * 1e9, 3000.0, 0.01);
-        near(6000.0 / (times[39_999].1 - times[33_999].1) as f64 * 1e9, 300.0, 0.01);
+        near(
+            6000.0 / (times[39_999].1 - times[33_999].1) as f64 * 1e9,
+            300.0,
+            0.01,
+        );
     }
 }

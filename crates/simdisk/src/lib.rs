@@ -1,8 +1,9 @@
-//! Disks whose truth is known, for tests of programs that measure disks. Never a dependency of such a program.
+//! Disks whose truth is known, for tests of programs that measure disks. Never a dependency of such
+//! a program.
 //!
-//! A [`models::Model`] says in numbers what a disk is. [`SimDisk`] serves it over FUSE as one regular file that takes O_DIRECT;
-//! [`LoopDevice`] makes a block device of it; [`SimDirectory`] is a directory in which O_DIRECT is refused. All need root.
-//! Must not know what the tests measure.
+//! A [`models::Model`] says in numbers what a disk is. [`SimDisk`] serves it over FUSE as one
+//! regular file that takes O_DIRECT; [`LoopDevice`] makes a block device of it; [`SimDirectory`] is
+//! a directory in which O_DIRECT is refused. All need root. Must not know what the tests measure.
 
 mod backing;
 mod directory;

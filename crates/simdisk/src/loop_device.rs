@@ -1,4 +1,5 @@
-//! `LoopDevice`: a block device over a file, through the loop driver's ioctls. Must not know what the file is.
+//! `LoopDevice`: a block device over a file, through the loop driver's ioctls. Must not know what
+//! the file is.
 #![allow(unsafe_code)]
 
 use rustix::fd::{AsFd, AsRawFd};
@@ -21,7 +22,10 @@ pub enum Direct {
 #[derive(Debug, thiserror::Error)]
 pub enum LoopError {
     /// The file below cannot be opened.
-    #[error("cannot open {path} for a loop device: {source}; it must exist and be writable (with O_DIRECT for direct I/O)")]
+    #[error(
+        "cannot open {path} for a loop device: {source}; it must exist and be writable (with \
+         O_DIRECT for direct I/O)"
+    )]
     File {
         /// The file.
         path: PathBuf,
@@ -37,7 +41,10 @@ pub enum LoopError {
         source: io::Error,
     },
     /// The driver refused the combination.
-    #[error("cannot make {path} a loop device with sectors of {sector_bytes} bytes: {source}; use 512 or 4096")]
+    #[error(
+        "cannot make {path} a loop device with sectors of {sector_bytes} bytes: {source}; use 512 \
+         or 4096"
+    )]
     Configure {
         /// The file.
         path: PathBuf,
@@ -47,7 +54,10 @@ pub enum LoopError {
         source: io::Error,
     },
     /// Direct I/O was asked for, and the driver silently goes through the page cache.
-    #[error("{path} does not take direct I/O from the loop driver; use another file system or Direct::Off")]
+    #[error(
+        "{path} does not take direct I/O from the loop driver; use another file system or \
+         Direct::Off"
+    )]
     NotDirect {
         /// The file.
         path: PathBuf,
@@ -62,12 +72,14 @@ pub struct LoopDevice {
     _hold: Hold,
 }
 
-/// Keeps the device in use without a file descriptor, so that a program that looks for other users of the disk in /proc/*/fd finds
-/// none: a mapping counts as a use of the device (and lets autoclear fire at its end, even that of the process).
+/// Keeps the device in use without a file descriptor, so that a program that looks for other users
+/// of the disk in /proc/*/fd finds none: a mapping counts as a use of the device (and lets
+/// autoclear fire at its end, even that of the process).
 #[derive(Debug)]
 struct Hold(NonNull<libc::c_void>);
 
-// SAFETY: the pointer is never dereferenced; it only names a mapping of the whole process, which any thread may unmap.
+// SAFETY: the pointer is never dereferenced; it only names a mapping of the whole process, which
+// any thread may unmap.
 unsafe impl Send for Hold {}
 // SAFETY: as above; there is no shared access through it.
 unsafe impl Sync for Hold {}
@@ -108,24 +120,46 @@ struct LoopConfig {
 }
 
 impl LoopDevice {
-    /// Makes a block device with sectors of `sector_bytes` (512 to 4096) of the regular file `path`.
+    /// Makes a block device with sectors of `sector_bytes` (512 to 4096) of the regular file
+    /// `path`.
     pub fn attach(path: &Path, direct: Direct, sector_bytes: u32) -> Result<Self, LoopError> {
-        let flags = if direct == Direct::On { libc::O_DIRECT } else { 0 };
+        let flags = if direct == Direct::On {
+            libc::O_DIRECT
+        } else {
+            0
+        };
         let file = File::options()
             .read(true)
             .write(true)
             .custom_flags(flags)
             .open(path)
-            .map_err(|source| LoopError::File { path: path.to_owned(), source })?;
+            .map_err(|source| LoopError::File {
+                path: path.to_owned(),
+                source,
+            })?;
         let device = (0..TRIES)
-            .find_map(|_| match try_free_device(&file, direct, sector_bytes, path) {
-                // EBUSY: another process was faster; the next free one then.
-                Err(LoopError::Configure { source, .. }) if source.raw_os_error() == Some(libc::EBUSY) => None,
-                other => Some(other),
-            })
-            .unwrap_or_else(|| Err(configure_error(path, sector_bytes, io::Error::from_raw_os_error(libc::EBUSY))))?;
+            .find_map(
+                |_| match try_free_device(&file, direct, sector_bytes, path) {
+                    // EBUSY: another process was faster; the next free one then.
+                    Err(LoopError::Configure { source, .. })
+                        if source.raw_os_error() == Some(libc::EBUSY) =>
+                    {
+                        None
+                    }
+                    other => Some(other),
+                },
+            )
+            .unwrap_or_else(|| {
+                Err(configure_error(
+                    path,
+                    sector_bytes,
+                    io::Error::from_raw_os_error(libc::EBUSY),
+                ))
+            })?;
         if direct == Direct::On && device.attribute("dio").as_deref() != Some("1") {
-            return Err(LoopError::NotDirect { path: path.to_owned() });
+            return Err(LoopError::NotDirect {
+                path: path.to_owned(),
+            });
         }
         Ok(device)
     }
@@ -138,38 +172,73 @@ impl LoopDevice {
     /// A file of `/sys/block/loopN/loop`.
     fn attribute(&self, name: &str) -> Option<String> {
         let node = self.path.file_name()?;
-        let text = std::fs::read_to_string(Path::new("/sys/block").join(node).join("loop").join(name)).ok()?;
+        let text =
+            std::fs::read_to_string(Path::new("/sys/block").join(node).join("loop").join(name))
+                .ok()?;
         Some(text.trim().to_owned())
     }
 }
 
-fn try_free_device(file: &File, direct: Direct, sector_bytes: u32, path: &Path) -> Result<LoopDevice, LoopError> {
+fn try_free_device(
+    file: &File,
+    direct: Direct,
+    sector_bytes: u32,
+    path: &Path,
+) -> Result<LoopDevice, LoopError> {
     let control = PathBuf::from("/dev/loop-control");
-    let driver_error = |path: &Path, source| LoopError::Driver { path: path.to_owned(), source };
-    let control_file = File::options().read(true).write(true).open(&control).map_err(|e| driver_error(&control, e))?;
+    let driver_error = |path: &Path, source| LoopError::Driver {
+        path: path.to_owned(),
+        source,
+    };
+    let control_file = File::options()
+        .read(true)
+        .write(true)
+        .open(&control)
+        .map_err(|e| driver_error(&control, e))?;
     // SAFETY: the ioctl takes no argument; the descriptor is open.
     let number = unsafe { libc::ioctl(control_file.as_raw_fd(), LOOP_CTL_GET_FREE as _) };
     if number < 0 {
         return Err(driver_error(&control, io::Error::last_os_error()));
     }
     let device_path = PathBuf::from(format!("/dev/loop{number}"));
-    let device = File::options().read(true).write(true).open(&device_path).map_err(|e| driver_error(&device_path, e))?;
+    let device = File::options()
+        .read(true)
+        .write(true)
+        .open(&device_path)
+        .map_err(|e| driver_error(&device_path, e))?;
     let config = LoopConfig::new(file, direct, sector_bytes);
-    // SAFETY: the ioctl reads a `loop_config` from the pointer, which lives over the call; both descriptors are open.
+    // SAFETY: the ioctl reads a `loop_config` from the pointer, which lives over the call; both
+    // descriptors are open.
     if unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE as _, &raw const config) } < 0 {
-        return Err(configure_error(path, sector_bytes, io::Error::last_os_error()));
+        return Err(configure_error(
+            path,
+            sector_bytes,
+            io::Error::last_os_error(),
+        ));
     }
     let hold = Hold::of(&device).map_err(|e| driver_error(&device_path, e))?;
-    Ok(LoopDevice { path: device_path, _hold: hold })
+    Ok(LoopDevice {
+        path: device_path,
+        _hold: hold,
+    })
 }
 
 fn configure_error(path: &Path, sector_bytes: u32, source: io::Error) -> LoopError {
-    LoopError::Configure { path: path.to_owned(), sector_bytes, source }
+    LoopError::Configure {
+        path: path.to_owned(),
+        sector_bytes,
+        source,
+    }
 }
 
 impl LoopConfig {
     fn new(file: &File, direct: Direct, sector_bytes: u32) -> Self {
-        let flags = LO_FLAGS_AUTOCLEAR | if direct == Direct::On { LO_FLAGS_DIRECT_IO } else { 0 };
+        let flags = LO_FLAGS_AUTOCLEAR
+            | if direct == Direct::On {
+                LO_FLAGS_DIRECT_IO
+            } else {
+                0
+            };
         let info = LoopInfo {
             device: 0,
             inode: 0,
@@ -185,7 +254,12 @@ impl LoopConfig {
             encrypt_key: [0; 32],
             init: [0; 2],
         };
-        Self { fd: file.as_raw_fd() as u32, block_size: sector_bytes, info, reserved: [0; 8] }
+        Self {
+            fd: file.as_raw_fd() as u32,
+            block_size: sector_bytes,
+            info,
+            reserved: [0; 8],
+        }
     }
 }
 
@@ -193,15 +267,26 @@ impl Hold {
     fn of(device: &File) -> io::Result<Self> {
         use rustix::mm::{MapFlags, ProtFlags, mmap};
         // SAFETY: a fresh mapping at an address of the kernel's choice, never accessed.
-        let pointer = unsafe { mmap(std::ptr::null_mut(), HOLD_BYTES, ProtFlags::empty(), MapFlags::SHARED, device.as_fd(), 0) }?;
-        NonNull::new(pointer).map(Self).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
+        let pointer = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                HOLD_BYTES,
+                ProtFlags::empty(),
+                MapFlags::SHARED,
+                device.as_fd(),
+                0,
+            )
+        }?;
+        NonNull::new(pointer)
+            .map(Self)
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made in `of` with this length, is unmapped only here, and nothing points into it.
-        // A failure would mean that it is already gone.
+        // SAFETY: the mapping was made in `of` with this length, is unmapped only here, and nothing
+        // points into it. A failure would mean that it is already gone.
         let _ = unsafe { rustix::mm::munmap(self.0.as_ptr(), HOLD_BYTES) };
     }
 }

@@ -1,5 +1,5 @@
-//! The program `simdisk`: one simulated disk in a process of its own, until SIGTERM, SIGINT, SIGHUP or SIGQUIT. `kill -9` is the power cut.
-//! Must not know anything the library does not.
+//! The program `simdisk`: one simulated disk in a process of its own, until SIGTERM, SIGINT, SIGHUP
+//! or SIGQUIT. `kill -9` is the power cut. Must not know anything the library does not.
 
 mod arguments;
 mod signals;
@@ -30,11 +30,17 @@ fn complain(error: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Serves until told to end. `ready PATH` on stdout says that the disk is there; its statistics go to stderr at the end.
+/// Serves until told to end. `ready PATH` on stdout says that the disk is there; its statistics go
+/// to stderr at the end.
 fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     // Before any thread starts: threads inherit the mask.
     let ends = signals::Ends::block()?;
-    let disk = SimDisk::serve_on(arguments.model, arguments.size_bytes, &arguments.mount_point, &arguments.medium)?;
+    let disk = SimDisk::serve_on(
+        arguments.model,
+        arguments.size_bytes,
+        &arguments.mount_point,
+        &arguments.medium,
+    )?;
     let mut stdout = std::io::stdout();
     writeln!(stdout, "ready {}", disk.path().display())?;
     stdout.flush()?;

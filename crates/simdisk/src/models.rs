@@ -1,5 +1,5 @@
-//! What a simulated disk is (`Model`, plain data) and how it behaves in virtual time (`Machine`, a pure state machine).
-//! Must not know real time, FUSE, threads or the disk's content.
+//! What a simulated disk is (`Model`, plain data) and how it behaves in virtual time (`Machine`, a
+//! pure state machine). Must not know real time, FUSE, threads or the disk's content.
 
 pub mod cliff;
 pub mod credits;
@@ -66,11 +66,13 @@ pub struct Completion {
     pub ticket: u64,
 }
 
-/// A state machine that says when requests end. It never waits: the caller tells it what time it is.
+/// A state machine that says when requests end. It never waits: the caller tells it what time it
+/// is.
 pub trait Timing: Send {
     /// A request arrives. Arrivals may be a little out of order, as those of a real queue.
     fn submit(&mut self, request: Request);
-    /// The next request that ends at or before `now_ns`, in order of ending; `None` when there is none (yet).
+    /// The next request that ends at or before `now_ns`, in order of ending; `None` when there is
+    /// none (yet).
     fn take_done(&mut self, now_ns: u64) -> Option<Completion>;
     /// When `take_done` should be asked next; `None` when nothing is under way.
     fn next_ns(&self) -> Option<u64>;
@@ -144,9 +146,15 @@ impl Mechanism {
         match self {
             Self::Flash(flash) => Box::new(flash.start()),
             Self::Rotating(disk) => Box::new(disk.start(size_bytes)),
-            Self::Striped { chunk_bytes, members } => {
+            Self::Striped {
+                chunk_bytes,
+                members,
+            } => {
                 let member_bytes = size_bytes.div_ceil(members.len().max(1) as u64);
-                Box::new(Striped::new(*chunk_bytes, members.iter().map(|m| m.start(member_bytes)).collect()))
+                Box::new(Striped::new(
+                    *chunk_bytes,
+                    members.iter().map(|m| m.start(member_bytes)).collect(),
+                ))
             }
         }
     }
@@ -162,7 +170,11 @@ impl Machine {
         if !model.stalls.is_empty() {
             timing = Box::new(Stalled::new(timing, model.stalls.clone()));
         }
-        Self { timing, slow: model.slow.clone(), ragged: model.ragged }
+        Self {
+            timing,
+            slow: model.slow.clone(),
+            ragged: model.ragged,
+        }
     }
 }
 
@@ -170,7 +182,8 @@ impl Timing for Machine {
     fn submit(&mut self, mut request: Request) {
         if request.operation != Operation::Flush {
             let span = request.span();
-            request.extra_ns += slow::extra_ns(&self.slow, &span) + self.ragged.map_or(0, |r| r.extra_ns(&span));
+            request.extra_ns +=
+                slow::extra_ns(&self.slow, &span) + self.ragged.map_or(0, |r| r.extra_ns(&span));
         }
         self.timing.submit(request);
     }
@@ -191,7 +204,8 @@ impl Request {
     }
 }
 
-/// The time that `bytes` take at `bytes_per_s`, rounded up; 0 for a rate of 0 (no limit is written as `None` by callers).
+/// The time that `bytes` take at `bytes_per_s`, rounded up; 0 for a rate of 0 (no limit is written
+/// as `None` by callers).
 pub fn transfer_ns(bytes: u64, bytes_per_s: u64) -> u64 {
     (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(bytes_per_s.max(1))) as u64
 }
@@ -215,16 +229,29 @@ pub(crate) mod drive {
     }
 
     pub fn read(offset_bytes: u64, length_bytes: u64) -> Load {
-        Load { operation: Operation::Read, offset_bytes, length_bytes }
+        Load {
+            operation: Operation::Read,
+            offset_bytes,
+            length_bytes,
+        }
     }
 
     pub fn write(offset_bytes: u64, length_bytes: u64) -> Load {
-        Load { operation: Operation::Write, offset_bytes, length_bytes }
+        Load {
+            operation: Operation::Write,
+            offset_bytes,
+            length_bytes,
+        }
     }
 
-    pub const FLUSH: Load = Load { operation: Operation::Flush, offset_bytes: 0, length_bytes: 0 };
+    pub const FLUSH: Load = Load {
+        operation: Operation::Flush,
+        offset_bytes: 0,
+        length_bytes: 0,
+    };
 
-    /// Keeps `depth` requests in flight from time 0; each one's arrival and end, in order of arrival.
+    /// Keeps `depth` requests in flight from time 0; each one's arrival and end, in order of
+    /// arrival.
     pub fn closed_loop(timing: &mut dyn Timing, depth: usize, loads: &[Load]) -> Vec<(u64, u64)> {
         let mut times = vec![(0, 0); loads.len()];
         let mut next = 0;
@@ -233,9 +260,20 @@ pub(crate) mod drive {
         let mut done = 0;
         while done < loads.len() {
             while in_flight < depth && next < loads.len() {
-                let Load { operation, offset_bytes, length_bytes } = loads[next];
+                let Load {
+                    operation,
+                    offset_bytes,
+                    length_bytes,
+                } = loads[next];
                 times[next].0 = now_ns;
-                timing.submit(Request { ticket: next as u64, arrival_ns: now_ns, operation, offset_bytes, length_bytes, extra_ns: 0 });
+                timing.submit(Request {
+                    ticket: next as u64,
+                    arrival_ns: now_ns,
+                    operation,
+                    offset_bytes,
+                    length_bytes,
+                    extra_ns: 0,
+                });
                 next += 1;
                 in_flight += 1;
             }
@@ -256,7 +294,11 @@ pub(crate) mod drive {
 
     /// When the last of `loads` ended.
     pub fn total_ns(timing: &mut dyn Timing, depth: usize, loads: &[Load]) -> u64 {
-        closed_loop(timing, depth, loads).iter().map(|t| t.1).max().unwrap_or(0)
+        closed_loop(timing, depth, loads)
+            .iter()
+            .map(|t| t.1)
+            .max()
+            .unwrap_or(0)
     }
 
     /// Repeatable random offsets, aligned to `block_bytes`, below `size_bytes` (splitmix64).
@@ -282,14 +324,20 @@ mod tests {
     #[test]
     fn the_default_disk_answers_at_once() {
         let mut machine = Machine::start(&Model::default(), 1 << 30);
-        assert_eq!(closed_loop(&mut machine, 4, &[read(0, 4096); 10]), vec![(0, 0); 10]);
+        assert_eq!(
+            closed_loop(&mut machine, 4, &[read(0, 4096); 10]),
+            vec![(0, 0); 10]
+        );
     }
 
     #[test]
     fn transfer_time_is_rounded_up_and_never_overflows() {
         assert_eq!(transfer_ns(1_000_000, 100_000_000), 10_000_000);
         assert_eq!(transfer_ns(1, 3_000_000_000), 1);
-        assert_eq!(transfer_ns(u64::MAX / 1000, 1_000_000_000), u64::MAX / 1000 + 1 - 1);
+        assert_eq!(
+            transfer_ns(u64::MAX / 1000, 1_000_000_000),
+            u64::MAX / 1000 + 1 - 1
+        );
     }
 
     #[test]

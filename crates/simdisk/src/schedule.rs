@@ -1,4 +1,5 @@
-//! Drives a `Timing` in real time: answers leave when the model says so. Must not know FUSE, nor what an answer is.
+//! Drives a `Timing` in real time: answers leave when the model says so. Must not know FUSE, nor
+//! what an answer is.
 
 use crate::models::{Request, Timing};
 use crate::precedence::take_precedence;
@@ -7,9 +8,11 @@ use std::num::NonZeroU64;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// The last stretch of a sleep is spent awake, because a thread on a virtual machine comes back late by about as much.
+/// The last stretch of a sleep is spent awake, because a thread on a virtual machine comes back
+/// late by about as much.
 const SPIN_MAX_NS: u64 = 50_000;
-/// And it is no more than this share of the sleep, because the program under test needs the processors too.
+/// And it is no more than this share of the sleep, because the program under test needs the
+/// processors too.
 const SPIN_SHARE: u64 = 2;
 
 /// Answers of type `A` waiting for their time.
@@ -31,8 +34,18 @@ struct State<A> {
 impl<A: Send> Schedule<A> {
     /// Switches the machine on now.
     pub fn new(timing: Box<dyn Timing>) -> Self {
-        let state = State { timing, waiting: HashMap::new(), waiting_max: 0, wakes_ns: 0, stopping: false };
-        Self { switched_on: Instant::now(), state: Mutex::new(state), changed: Condvar::new() }
+        let state = State {
+            timing,
+            waiting: HashMap::new(),
+            waiting_max: 0,
+            wakes_ns: 0,
+            stopping: false,
+        };
+        Self {
+            switched_on: Instant::now(),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }
     }
 
     /// Virtual time now.
@@ -45,7 +58,8 @@ impl<A: Send> Schedule<A> {
         self.lock().waiting_max
     }
 
-    /// Hands a request over, and calls `send` for each answer that is due by now (perhaps this one).
+    /// Hands a request over, and calls `send` for each answer that is due by now (perhaps this
+    /// one).
     pub fn submit(&self, request: Request, answer: A, send: impl FnMut(A)) {
         let mut state = self.lock();
         state.waiting.insert(request.ticket, answer);
@@ -62,7 +76,8 @@ impl<A: Send> Schedule<A> {
     /// The timer thread: sends each answer in time, until `stop`.
     pub fn run_timer(&self, mut send: impl FnMut(A)) {
         take_precedence();
-        // Sleeps end up to 50 µs late by default (prctl(2), PR_SET_TIMERSLACK). A refusal only costs precision.
+        // Sleeps end up to 50 µs late by default (prctl(2), PR_SET_TIMERSLACK). A refusal only
+        // costs precision.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut state = self.lock();
         while !state.stopping {
@@ -78,7 +93,10 @@ impl<A: Send> Schedule<A> {
             let left_ns = next_ns.saturating_sub(now_ns).min(3_600_000_000_000);
             state.wakes_ns = next_ns;
             let sleep = Duration::from_nanos(left_ns - SPIN_MAX_NS.min(left_ns / SPIN_SHARE));
-            let (woken, outcome) = self.changed.wait_timeout(state, sleep).expect("no holder of the lock panics");
+            let (woken, outcome) = self
+                .changed
+                .wait_timeout(state, sleep)
+                .expect("no holder of the lock panics");
             state = woken;
             state.wakes_ns = 0;
             if outcome.timed_out() && state.timing.next_ns() == Some(next_ns) {
@@ -104,7 +122,9 @@ impl<A: Send> Schedule<A> {
 
 impl<A> State<A> {
     fn take_due(&mut self, now_ns: u64) -> Vec<A> {
-        std::iter::from_fn(|| self.timing.take_done(now_ns)).filter_map(|c| self.waiting.remove(&c.ticket)).collect()
+        std::iter::from_fn(|| self.timing.take_done(now_ns))
+            .filter_map(|c| self.waiting.remove(&c.ticket))
+            .collect()
     }
 }
 
@@ -116,7 +136,14 @@ mod tests {
     use std::sync::mpsc;
 
     fn request(ticket: u64, arrival_ns: u64) -> Request {
-        Request { ticket, arrival_ns, operation: Operation::Read, offset_bytes: 0, length_bytes: 512, extra_ns: 0 }
+        Request {
+            ticket,
+            arrival_ns,
+            operation: Operation::Read,
+            offset_bytes: 0,
+            length_bytes: 512,
+            extra_ns: 0,
+        }
     }
 
     #[test]
@@ -130,11 +157,16 @@ mod tests {
 
     #[test]
     fn answers_leave_in_order_and_never_early() {
-        let disk = Flash { read_latency_ns: 2_000_000, channels: Some(1), ..Flash::default() };
+        let disk = Flash {
+            read_latency_ns: 2_000_000,
+            channels: Some(1),
+            ..Flash::default()
+        };
         let schedule = Schedule::new(Box::new(disk.start()));
         let (sender, receiver) = mpsc::channel();
         std::thread::scope(|scope| {
-            let timer = scope.spawn(|| schedule.run_timer(|n| sender.send((n, schedule.now_ns())).unwrap()));
+            let timer = scope
+                .spawn(|| schedule.run_timer(|n| sender.send((n, schedule.now_ns())).unwrap()));
             let start_ns = schedule.now_ns();
             for n in 0..5 {
                 schedule.submit(request(n, start_ns), n, |_| panic!("not due yet"));

@@ -1,5 +1,5 @@
-//! System calls taken away from a child process, as containers do (seccomp(2), SECCOMP_MODE_FILTER).
-//! Must not know who the child is.
+//! System calls taken away from a child process, as containers do (seccomp(2),
+//! SECCOMP_MODE_FILTER). Must not know who the child is.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -9,35 +9,66 @@ use std::process::Command;
 /// Lets `command` start its program with these system calls (`libc::SYS_…`) answered by EPERM.
 pub fn forbid(command: &mut Command, calls: &[libc::c_long]) {
     let filter = filter(calls);
-    // SAFETY: between fork and exec the closure makes two system calls and touches memory that was made before the fork.
+    // SAFETY: between fork and exec the closure makes two system calls and touches memory that was
+    // made before the fork.
     unsafe { command.pre_exec(move || install(&filter)) };
 }
 
-/// Loads the number of the call, compares it with each, and answers EPERM or lets it through. The architecture is not looked at: a child that
-/// uses another one's numbers is none that tests start.
+/// Loads the number of the call, compares it with each, and answers EPERM or lets it through. The
+/// architecture is not looked at: a child that uses another one's numbers is none that tests start.
 fn filter(calls: &[libc::c_long]) -> Vec<libc::sock_filter> {
-    let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let statement = |code: u32, k: u32| libc::sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: 0,
+        k,
+    };
     let load_number = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0);
     let count = calls.len();
-    let compare = calls.iter().enumerate().map(|(index, call)| libc::sock_filter {
-        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
-        // Over the rest of the comparisons and the statement that allows.
-        jt: (count - index) as u8,
-        jf: 0,
-        k: *call as u32,
-    });
+    let compare = calls
+        .iter()
+        .enumerate()
+        .map(|(index, call)| libc::sock_filter {
+            code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+            // Over the rest of the comparisons and the statement that allows.
+            jt: (count - index) as u8,
+            jf: 0,
+            k: *call as u32,
+        });
     let allow = statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW);
-    let refuse = statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32);
-    std::iter::once(load_number).chain(compare).chain([allow, refuse]).collect()
+    let refuse = statement(
+        libc::BPF_RET | libc::BPF_K,
+        libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
+    );
+    std::iter::once(load_number)
+        .chain(compare)
+        .chain([allow, refuse])
+        .collect()
 }
 
 fn install(filter: &[libc::sock_filter]) -> io::Result<()> {
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
-    let ok = |result: i32| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_ptr().cast_mut(),
+    };
+    let ok = |result: i32| {
+        if result == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    };
     // SAFETY: takes numbers only. Without it a filter needs CAP_SYS_ADMIN.
     ok(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
-    // SAFETY: the kernel reads `len` statements from the pointer during the call; both live over it, and nothing is written.
-    ok(unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) })
+    // SAFETY: the kernel reads `len` statements from the pointer during the call; both live over
+    // it, and nothing is written.
+    ok(unsafe {
+        libc::prctl(
+            libc::PR_SET_SECCOMP,
+            libc::SECCOMP_MODE_FILTER,
+            &raw const program,
+        )
+    })
 }
 
 #[cfg(test)]
@@ -49,14 +80,20 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mkdir = |calls: &[libc::c_long]| {
             let mut command = Command::new("mkdir");
-            command.arg(directory.path().join(calls.len().to_string())).stderr(std::process::Stdio::null());
+            command
+                .arg(directory.path().join(calls.len().to_string()))
+                .stderr(std::process::Stdio::null());
             forbid(&mut command, calls);
             command.status().unwrap().success()
         };
         assert!(mkdir(&[libc::SYS_io_uring_setup]));
         // Old and new C libraries use different ones.
         #[cfg(target_arch = "x86_64")]
-        assert!(!mkdir(&[libc::SYS_io_uring_setup, libc::SYS_mkdir, libc::SYS_mkdirat]));
+        assert!(!mkdir(&[
+            libc::SYS_io_uring_setup,
+            libc::SYS_mkdir,
+            libc::SYS_mkdirat
+        ]));
         #[cfg(not(target_arch = "x86_64"))]
         assert!(!mkdir(&[libc::SYS_io_uring_setup, libc::SYS_mkdirat]));
     }

@@ -1,4 +1,5 @@
-//! Reads a model from text: `NAME`, `key=value,…`, or both, as `momentus-7200.4,stall=5s+1500ms`. Must not know how it is served.
+//! Reads a model from text: `NAME`, `key=value,…`, or both, as `momentus-7200.4,stall=5s+1500ms`.
+//! Must not know how it is served.
 
 use crate::gallery;
 use crate::models::cliff::Cliff;
@@ -62,7 +63,10 @@ pub enum SpecError {
         value: String,
     },
     /// A key of rotating disks on another, or the other way round.
-    #[error("'{key}' does not suit this kind of disk; begin a rotating disk with rpm=, and stripe= only when the disk is complete")]
+    #[error(
+        "'{key}' does not suit this kind of disk; begin a rotating disk with rpm=, and stripe= \
+         only when the disk is complete"
+    )]
     Mechanism {
         /// The key.
         key: String,
@@ -72,14 +76,25 @@ pub enum SpecError {
 /// Reads a model. The empty text is the unthrottled disk.
 pub fn parse(text: &str) -> Result<Model, SpecError> {
     let mut model = Model::default();
-    for (index, part) in text.split(',').map(str::trim).filter(|p| !p.is_empty()).enumerate() {
+    for (index, part) in text
+        .split(',')
+        .map(str::trim)
+        .filter(|p| !p.is_empty())
+        .enumerate()
+    {
         match part.split_once('=') {
             Some((key, value)) => set(&mut model, key, value)?,
             None if index == 0 => {
-                let named = gallery::named(part).ok_or_else(|| SpecError::UnknownName { name: part.to_owned() })?;
+                let named = gallery::named(part).ok_or_else(|| SpecError::UnknownName {
+                    name: part.to_owned(),
+                })?;
                 model = named.model();
             }
-            None => return Err(SpecError::UnknownKey { key: part.to_owned() }),
+            None => {
+                return Err(SpecError::UnknownKey {
+                    key: part.to_owned(),
+                });
+            }
         }
     }
     if text.contains('=') {
@@ -94,25 +109,45 @@ fn names() -> String {
 
 fn set(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
     let outcome = match key {
-        "iops" | "channels" | "latency" | "read-latency" | "write-latency" | "flush" | "bandwidth" | "read-bandwidth"
-        | "write-bandwidth" | "cliff" | "credits" => match &mut model.mechanism {
-            Mechanism::Flash(flash) => set_flash(flash, key, value),
-            _ => return Err(SpecError::Mechanism { key: key.to_owned() }),
-        },
+        "iops" | "channels" | "latency" | "read-latency" | "write-latency" | "flush"
+        | "bandwidth" | "read-bandwidth" | "write-bandwidth" | "cliff" | "credits" => {
+            match &mut model.mechanism {
+                Mechanism::Flash(flash) => set_flash(flash, key, value),
+                _ => {
+                    return Err(SpecError::Mechanism {
+                        key: key.to_owned(),
+                    });
+                }
+            }
+        }
         "rpm" if matches!(&model.mechanism, Mechanism::Flash(flash) if *flash == Flash::default()) => {
             integer(value).map(|rpm| model.mechanism = Mechanism::Rotating(plain_rotating(rpm)))
         }
-        "rpm" | "seek" | "rate" | "zones" | "queue" | "buffer" | "overhead" => match &mut model.mechanism {
-            Mechanism::Rotating(disk) => set_rotating(disk, key, value),
-            _ => return Err(SpecError::Mechanism { key: key.to_owned() }),
-        },
-        "eio" | "eio-read" | "eio-write" | "eio-after" | "enospc-after" | "short" | "short-read" | "short-write" => {
-            fault(key, value).map(|fault| model.faults.push(fault))
+        "rpm" | "seek" | "rate" | "zones" | "queue" | "buffer" | "overhead" => {
+            match &mut model.mechanism {
+                Mechanism::Rotating(disk) => set_rotating(disk, key, value),
+                _ => {
+                    return Err(SpecError::Mechanism {
+                        key: key.to_owned(),
+                    });
+                }
+            }
         }
-        "stripe" | "link" | "ragged" | "stall" | "slow" | "cache" | "direct" => set_any(model, key, value),
-        _ => return Err(SpecError::UnknownKey { key: key.to_owned() }),
+        "eio" | "eio-read" | "eio-write" | "eio-after" | "enospc-after" | "short"
+        | "short-read" | "short-write" => fault(key, value).map(|fault| model.faults.push(fault)),
+        "stripe" | "link" | "ragged" | "stall" | "slow" | "cache" | "direct" => {
+            set_any(model, key, value)
+        }
+        _ => {
+            return Err(SpecError::UnknownKey {
+                key: key.to_owned(),
+            });
+        }
     };
-    outcome.ok_or_else(|| SpecError::Value { key: key.to_owned(), value: value.to_owned() })
+    outcome.ok_or_else(|| SpecError::Value {
+        key: key.to_owned(),
+        value: value.to_owned(),
+    })
 }
 
 fn set_flash(flash: &mut Flash, key: &str, value: &str) -> Option<()> {
@@ -134,13 +169,19 @@ fn set_flash(flash: &mut Flash, key: &str, value: &str) -> Option<()> {
         "write-bandwidth" => flash.write_bytes_per_s = Some(rate(value)?),
         "cliff" => {
             let (after, then) = value.split_once('@')?;
-            flash.cliff = Some(Cliff { after_bytes: size(after)?, bytes_per_s: rate(then)? });
+            flash.cliff = Some(Cliff {
+                after_bytes: size(after)?,
+                bytes_per_s: rate(then)?,
+            });
         }
         _ => {
             let (operations, rates) = value.split_once('@')?;
             let (burst, baseline) = rates.split_once('/')?;
-            flash.credits =
-                Some(Credits { operations: positive(operations)?, burst_iops: positive(burst)?, baseline_iops: positive(baseline)? });
+            flash.credits = Some(Credits {
+                operations: positive(operations)?,
+                burst_iops: positive(burst)?,
+                baseline_iops: positive(baseline)?,
+            });
         }
     }
     Some(())
@@ -157,7 +198,12 @@ fn plain_rotating(rpm: u32) -> Rotating {
         seek_average_ns: 10_000_000,
         seek_full_ns: 20_000_000,
     };
-    Rotating { geometry, overhead_ns: 0, queue_depth: 32, buffer_bytes: 8 << 20 }
+    Rotating {
+        geometry,
+        overhead_ns: 0,
+        queue_depth: 32,
+        buffer_bytes: 8 << 20,
+    }
 }
 
 fn set_rotating(disk: &mut Rotating, key: &str, value: &str) -> Option<()> {
@@ -166,11 +212,17 @@ fn set_rotating(disk: &mut Rotating, key: &str, value: &str) -> Option<()> {
         "rpm" => geometry.rpm = integer(value)?,
         "seek" => {
             let times: Vec<u64> = value.split('/').map(time).collect::<Option<_>>()?;
-            let [track, average, full] = times[..] else { return None };
+            let [track, average, full] = times[..] else {
+                return None;
+            };
             if !(track <= average && average <= full) {
                 return None;
             }
-            (geometry.seek_track_ns, geometry.seek_average_ns, geometry.seek_full_ns) = (track, average, full);
+            (
+                geometry.seek_track_ns,
+                geometry.seek_average_ns,
+                geometry.seek_full_ns,
+            ) = (track, average, full);
         }
         "rate" => {
             let (outer, inner) = value.split_once('/')?;
@@ -190,21 +242,33 @@ fn set_any(model: &mut Model, key: &str, value: &str) -> Option<()> {
             let (count, chunk) = value.split_once('/')?;
             let count: u32 = integer(count)?;
             let members = vec![model.mechanism.clone(); count as usize];
-            model.mechanism = Mechanism::Striped { chunk_bytes: size(chunk).filter(|s| *s > 0)?, members };
+            model.mechanism = Mechanism::Striped {
+                chunk_bytes: size(chunk).filter(|s| *s > 0)?,
+                members,
+            };
         }
         "link" => model.link_bytes_per_s = Some(rate(value)?),
         "ragged" => {
             let (cell, per_mib) = value.split_once('+')?;
             let cell_bytes = size(cell).filter(|s| *s > 0)?;
-            model.ragged = Some(Ragged { cell_bytes, extra_ps_per_byte: time(per_mib)?.checked_mul(1000)? >> 20 });
+            model.ragged = Some(Ragged {
+                cell_bytes,
+                extra_ps_per_byte: time(per_mib)?.checked_mul(1000)? >> 20,
+            });
         }
         "stall" => {
             let (after, length) = value.split_once('+')?;
-            model.stalls.push(Stall { after_ns: time(after)?, length_ns: time(length)? });
+            model.stalls.push(Stall {
+                after_ns: time(after)?,
+                length_ns: time(length)?,
+            });
         }
         "slow" => {
             let (bytes, extra) = value.split_once('+')?;
-            model.slow.push(SlowRange { span: span(bytes)?, extra_ns: time(extra)? });
+            model.slow.push(SlowRange {
+                span: span(bytes)?,
+                extra_ns: time(extra)?,
+            });
         }
         "cache" => model.write_cache = write_cache(value)?,
         _ => {
@@ -226,19 +290,34 @@ fn fault(key: &str, value: &str) -> Option<Fault> {
         _ => Direction::Both,
     };
     match key {
-        "eio-after" => Some(Fault::EioAfter { bytes: size(value)? }),
-        "enospc-after" => Some(Fault::EnospcAfter { bytes: size(value)? }),
+        "eio-after" => Some(Fault::EioAfter {
+            bytes: size(value)?,
+        }),
+        "enospc-after" => Some(Fault::EnospcAfter {
+            bytes: size(value)?,
+        }),
         "short" | "short-read" | "short-write" => {
             let (bytes, max) = value.split_once('/')?;
-            Some(Fault::Short { span: span(bytes)?, direction, max_bytes: size(max)? })
+            Some(Fault::Short {
+                span: span(bytes)?,
+                direction,
+                max_bytes: size(max)?,
+            })
         }
-        _ => Some(Fault::Broken { span: span(value)?, direction }),
+        _ => Some(Fault::Broken {
+            span: span(value)?,
+            direction,
+        }),
     }
 }
 
 fn write_cache(value: &str) -> Option<WriteCache> {
     let (kind, share) = value.split_once('/').unwrap_or((value, "0%"));
-    let percent: u32 = share.strip_suffix('%')?.parse().ok().filter(|p| *p <= 100)?;
+    let percent: u32 = share
+        .strip_suffix('%')?
+        .parse()
+        .ok()
+        .filter(|p| *p <= 100)?;
     let destaged_per_mille = percent * 10;
     match kind {
         "durable" if value == kind => Some(WriteCache::Durable),
@@ -280,7 +359,10 @@ mod tests {
 
     #[test]
     fn keys_make_a_flash_disk() {
-        let model = parse("latency=500us,channels=4,iops=2000,bandwidth=100MB,cliff=2GiB@50MB,credits=10@20/3").unwrap();
+        let model = parse(
+            "latency=500us,channels=4,iops=2000,bandwidth=100MB,cliff=2GiB@50MB,credits=10@20/3",
+        )
+        .unwrap();
         let expected = Flash {
             read_latency_ns: 500_000,
             write_latency_ns: 500_000,
@@ -288,8 +370,15 @@ mod tests {
             iops: Some(2000),
             read_bytes_per_s: Some(100_000_000),
             write_bytes_per_s: Some(100_000_000),
-            cliff: Some(Cliff { after_bytes: 2 << 30, bytes_per_s: 50_000_000 }),
-            credits: Some(Credits { operations: 10, burst_iops: 20, baseline_iops: 3 }),
+            cliff: Some(Cliff {
+                after_bytes: 2 << 30,
+                bytes_per_s: 50_000_000,
+            }),
+            credits: Some(Credits {
+                operations: 10,
+                burst_iops: 20,
+                baseline_iops: 3,
+            }),
             ..Flash::default()
         };
         assert_eq!(model.mechanism, Mechanism::Flash(expected));
@@ -297,50 +386,137 @@ mod tests {
 
     #[test]
     fn a_named_disk_can_be_changed() {
-        let model = parse("momentus-7200.4,stall=5s+1500ms,link=78MB,cache=lying/30%,direct=refused-at-open,overhead=1ms").unwrap();
-        assert_eq!(model.stalls, [Stall { after_ns: 5_000_000_000, length_ns: 1_500_000_000 }]);
+        let model = parse(
+            "momentus-7200.4,stall=5s+1500ms,link=78MB,cache=lying/30%,direct=refused-at-open,\
+             overhead=1ms",
+        )
+        .unwrap();
+        assert_eq!(
+            model.stalls,
+            [Stall {
+                after_ns: 5_000_000_000,
+                length_ns: 1_500_000_000
+            }]
+        );
         assert_eq!(model.link_bytes_per_s, Some(78_000_000));
-        assert_eq!(model.write_cache, WriteCache::Lying { destaged_per_mille: 300 });
+        assert_eq!(
+            model.write_cache,
+            WriteCache::Lying {
+                destaged_per_mille: 300
+            }
+        );
         assert_eq!(model.direct, DirectAccess::RefusedAtOpen);
-        assert!(matches!(model.mechanism, Mechanism::Rotating(disk) if disk.overhead_ns == 1_000_000 && disk.geometry.rpm == 7200));
+        assert!(
+            matches!(model.mechanism, Mechanism::Rotating(disk) if disk.overhead_ns == 1_000_000 && disk.geometry.rpm == 7200)
+        );
     }
 
     #[test]
     fn faults_are_collected() {
-        let model = parse("eio=1MiB-2MiB,eio-read=0-512,eio-after=1GB,enospc-after=2GB,short-write=0-1k/512,slow=4k-8k+2ms").unwrap();
+        let model = parse(
+            "eio=1MiB-2MiB,eio-read=0-512,eio-after=1GB,enospc-after=2GB,short-write=0-1k/512,\
+             slow=4k-8k+2ms",
+        )
+        .unwrap();
         assert_eq!(
             model.faults,
             [
-                Fault::Broken { span: 1 << 20..2 << 20, direction: Direction::Both },
-                Fault::Broken { span: 0..512, direction: Direction::Read },
-                Fault::EioAfter { bytes: 1_000_000_000 },
-                Fault::EnospcAfter { bytes: 2_000_000_000 },
-                Fault::Short { span: 0..1024, direction: Direction::Write, max_bytes: 512 },
+                Fault::Broken {
+                    span: 1 << 20..2 << 20,
+                    direction: Direction::Both
+                },
+                Fault::Broken {
+                    span: 0..512,
+                    direction: Direction::Read
+                },
+                Fault::EioAfter {
+                    bytes: 1_000_000_000
+                },
+                Fault::EnospcAfter {
+                    bytes: 2_000_000_000
+                },
+                Fault::Short {
+                    span: 0..1024,
+                    direction: Direction::Write,
+                    max_bytes: 512
+                },
             ]
         );
-        assert_eq!(model.slow, [SlowRange { span: 4096..8192, extra_ns: 2_000_000 }]);
+        assert_eq!(
+            model.slow,
+            [SlowRange {
+                span: 4096..8192,
+                extra_ns: 2_000_000
+            }]
+        );
     }
 
     #[test]
     fn wrong_texts_are_refused_with_their_reason() {
-        assert!(matches!(parse("nosuch"), Err(SpecError::UnknownName { .. })));
-        assert!(matches!(parse("colour=red"), Err(SpecError::UnknownKey { .. })));
-        for bad in ["iops=0", "iops=fast", "seek=1ms/2ms", "eio=5-5", "cache=durable/3%", "cache=honest/101%", "rate=1MB", "stall=5s"] {
-            let text = if bad.starts_with("seek") || bad.starts_with("rate") { format!("rpm=7200,{bad}") } else { bad.to_owned() };
-            assert!(matches!(parse(&text), Err(SpecError::Value { .. })), "{bad}: {:?}", parse(&text));
+        assert!(matches!(
+            parse("nosuch"),
+            Err(SpecError::UnknownName { .. })
+        ));
+        assert!(matches!(
+            parse("colour=red"),
+            Err(SpecError::UnknownKey { .. })
+        ));
+        for bad in [
+            "iops=0",
+            "iops=fast",
+            "seek=1ms/2ms",
+            "eio=5-5",
+            "cache=durable/3%",
+            "cache=honest/101%",
+            "rate=1MB",
+            "stall=5s",
+        ] {
+            let text = if bad.starts_with("seek") || bad.starts_with("rate") {
+                format!("rpm=7200,{bad}")
+            } else {
+                bad.to_owned()
+            };
+            assert!(
+                matches!(parse(&text), Err(SpecError::Value { .. })),
+                "{bad}: {:?}",
+                parse(&text)
+            );
         }
-        assert!(matches!(parse("seek=1ms/2ms/3ms"), Err(SpecError::Mechanism { .. })));
-        assert!(matches!(parse("rpm=7200,iops=5"), Err(SpecError::Mechanism { .. })));
-        assert!(matches!(parse("iops=5,rpm=7200"), Err(SpecError::Mechanism { .. })));
-        assert!(parse("nosuch").unwrap_err().to_string().contains("momentus-7200.4"));
+        assert!(matches!(
+            parse("seek=1ms/2ms/3ms"),
+            Err(SpecError::Mechanism { .. })
+        ));
+        assert!(matches!(
+            parse("rpm=7200,iops=5"),
+            Err(SpecError::Mechanism { .. })
+        ));
+        assert!(matches!(
+            parse("iops=5,rpm=7200"),
+            Err(SpecError::Mechanism { .. })
+        ));
+        assert!(
+            parse("nosuch")
+                .unwrap_err()
+                .to_string()
+                .contains("momentus-7200.4")
+        );
     }
 
     #[test]
     fn every_key_of_the_help_is_known() {
-        let keys = HELP.split_whitespace().filter_map(|word| word.split_once('=')).map(|(key, _)| key);
+        let keys = HELP
+            .split_whitespace()
+            .filter_map(|word| word.split_once('='))
+            .map(|(key, _)| key);
         let mut count = 0;
         for key in keys {
-            assert!(!matches!(parse(&format!("{key}=?")), Err(SpecError::UnknownKey { .. })), "{key}");
+            assert!(
+                !matches!(
+                    parse(&format!("{key}=?")),
+                    Err(SpecError::UnknownKey { .. })
+                ),
+                "{key}"
+            );
             count += 1;
         }
         assert!(count > 30, "{count}");

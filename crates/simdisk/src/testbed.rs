@@ -1,5 +1,6 @@
-//! Loop devices, mounts, zram and small filesystems for tests: made by the system's own tools, taken down when dropped, on failure too.
-//! Must not know what is measured on them. Here a failed step fails the test that took it, so that this file panics where others return errors.
+//! Loop devices, mounts, zram and small filesystems for tests: made by the system's own tools,
+//! taken down when dropped, on failure too. Must not know what is measured on them. Here a failed
+//! step fails the test that took it, so that this file panics where others return errors.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
@@ -9,16 +10,28 @@ pub use tempfile::TempDir;
 
 /// Runs a program; its output, or a panic with what it said.
 pub fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().unwrap_or_else(|e| panic!("{program}: {e}"));
-    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .unwrap_or_else(|e| panic!("{program}: {e}"));
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Whether a test can run here: as root, with these programs, and with loop devices or FUSE where `losetup` or `fusermount3` is among them.
-/// Prints the line that counts as a skip when it cannot.
+/// Whether a test can run here: as root, with these programs, and with loop devices or FUSE where
+/// `losetup` or `fusermount3` is among them. Prints the line that counts as a skip when it cannot.
 pub fn can_run(test: &str, programs: &[&str]) -> bool {
-    let found = |program: &&&str| ["/usr/sbin", "/usr/bin", "/sbin", "/bin"].iter().any(|at| Path::new(at).join(program).exists());
-    let lacks = |program: &str, node: &str| programs.contains(&program) && !Path::new(node).exists();
+    let found = |program: &&&str| {
+        ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+            .iter()
+            .any(|at| Path::new(at).join(program).exists())
+    };
+    let lacks =
+        |program: &str, node: &str| programs.contains(&program) && !Path::new(node).exists();
     let missing = if !rustix::process::geteuid().is_root() {
         Some("root".to_owned())
     } else if lacks("losetup", "/dev/loop-control") {
@@ -26,7 +39,10 @@ pub fn can_run(test: &str, programs: &[&str]) -> bool {
     } else if lacks("fusermount3", "/dev/fuse") {
         Some("/dev/fuse".to_owned())
     } else {
-        programs.iter().find(|program| !found(program)).map(|program| (*program).to_owned())
+        programs
+            .iter()
+            .find(|program| !found(program))
+            .map(|program| (*program).to_owned())
     };
     if let Some(missing) = &missing {
         eprintln!("SKIPPED: {test}: {missing}");
@@ -36,7 +52,10 @@ pub fn can_run(test: &str, programs: &[&str]) -> bool {
 
 /// A directory on the machine's own disk, open to every user.
 pub fn place() -> TempDir {
-    let place = tempfile::Builder::new().prefix("diskproof-test-").tempdir_in("/var/tmp").unwrap();
+    let place = tempfile::Builder::new()
+        .prefix("diskproof-test-")
+        .tempdir_in("/var/tmp")
+        .unwrap();
     run("chmod", &["755", place.path().to_str().unwrap()]);
     place
 }
@@ -51,7 +70,10 @@ pub struct Loop {
 impl Loop {
     /// Over a new sparse file of this size.
     pub fn sparse(file: &Path, size_bytes: u64, options: &[&str]) -> Self {
-        std::fs::File::create(file).unwrap().set_len(size_bytes).unwrap();
+        std::fs::File::create(file)
+            .unwrap()
+            .set_len(size_bytes)
+            .unwrap();
         Self::over(file, options)
     }
 
@@ -60,7 +82,9 @@ impl Loop {
         let mut arguments = vec!["--find", "--show"];
         arguments.extend(options);
         arguments.push(file.to_str().unwrap());
-        Self { node: run("losetup", &arguments).into() }
+        Self {
+            node: run("losetup", &arguments).into(),
+        }
     }
 
     /// Kernel name: `loopN`.
@@ -76,7 +100,10 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
-        let _ = Command::new("losetup").arg("--detach").arg(&self.node).status();
+        let _ = Command::new("losetup")
+            .arg("--detach")
+            .arg(&self.node)
+            .status();
     }
 }
 
@@ -91,13 +118,19 @@ impl Mount {
     /// `mount -t kind -o options source point`; the directory is made when missing.
     pub fn new(kind: &str, source: &str, point: &Path, options: &str) -> Self {
         std::fs::create_dir_all(point).unwrap();
-        run("mount", &["-t", kind, "-o", options, source, point.to_str().unwrap()]);
-        Self { point: point.to_owned() }
+        run(
+            "mount",
+            &["-t", kind, "-o", options, source, point.to_str().unwrap()],
+        );
+        Self {
+            point: point.to_owned(),
+        }
     }
 }
 
 impl Mount {
-    /// Unmounts with a single try: what the kernel said when it would not, such as `target is busy`.
+    /// Unmounts with a single try: what the kernel said when it would not, such as `target is
+    /// busy`.
     pub fn unmount_at_once(self) -> Result<(), String> {
         let output = Command::new("umount").arg(&self.point).output().unwrap();
         if !output.status.success() {
@@ -111,15 +144,20 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        let unmount = || Command::new("umount").arg(&self.point).stderr(Stdio::null()).status();
+        let unmount = || {
+            Command::new("umount")
+                .arg(&self.point)
+                .stderr(Stdio::null())
+                .status()
+        };
         if !released(|| unmount().is_ok_and(|status| status.success())) {
             eprintln!("{} could not be unmounted", self.point.display());
         }
     }
 }
 
-/// Tries for some seconds: the kernel ends a process's io_uring some time after the process, and holds its files until then
-/// (io_ring_exit_work).
+/// Tries for some seconds: the kernel ends a process's io_uring some time after the process, and
+/// holds its files until then (io_ring_exit_work).
 fn released(mut attempt: impl FnMut() -> bool) -> bool {
     (0..100).any(|index| {
         if index > 0 {
@@ -129,7 +167,8 @@ fn released(mut attempt: impl FnMut() -> bool) -> bool {
     })
 }
 
-/// A filesystem of the given kind on a loop device over a sparse file; fields are dropped in this order.
+/// A filesystem of the given kind on a loop device over a sparse file; fields are dropped in this
+/// order.
 #[derive(Debug)]
 pub struct Disk {
     /// The mount.
@@ -144,9 +183,24 @@ impl Disk {
     pub fn new(kind: &str, size_bytes: u64, options: &str) -> Self {
         let place = place();
         let device = Loop::sparse(&place.path().join("image"), size_bytes, &["--direct-io=on"]);
-        run(&format!("mkfs.{kind}"), &[if kind == "ext4" { "-q" } else { "-f" }, device.node.to_str().unwrap()]);
-        let mount = Mount::new(kind, device.node.to_str().unwrap(), &place.path().join("mnt"), options);
-        Self { mount, device, _place: place }
+        run(
+            &format!("mkfs.{kind}"),
+            &[
+                if kind == "ext4" { "-q" } else { "-f" },
+                device.node.to_str().unwrap(),
+            ],
+        );
+        let mount = Mount::new(
+            kind,
+            device.node.to_str().unwrap(),
+            &place.path().join("mnt"),
+            options,
+        );
+        Self {
+            mount,
+            device,
+            _place: place,
+        }
     }
 
     /// Root of the filesystem.
@@ -166,9 +220,19 @@ pub struct Zram {
 impl Zram {
     /// `None` where the kernel has no zram.
     pub fn new(size_bytes: u64) -> Option<Self> {
-        let number = std::fs::read_to_string("/sys/class/zram-control/hot_add").ok()?.trim().to_owned();
-        let zram = Self { node: format!("/dev/zram{number}").into(), number };
-        std::fs::write(format!("/sys/block/zram{}/disksize", zram.number), size_bytes.to_string()).unwrap();
+        let number = std::fs::read_to_string("/sys/class/zram-control/hot_add")
+            .ok()?
+            .trim()
+            .to_owned();
+        let zram = Self {
+            node: format!("/dev/zram{number}").into(),
+            number,
+        };
+        std::fs::write(
+            format!("/sys/block/zram{}/disksize", zram.number),
+            size_bytes.to_string(),
+        )
+        .unwrap();
         Some(zram)
     }
 }
@@ -176,7 +240,9 @@ impl Zram {
 impl Drop for Zram {
     fn drop(&mut self) {
         let reset = || std::fs::write(format!("/sys/block/zram{}/reset", self.number), "1").is_ok();
-        if !released(|| reset() && std::fs::write("/sys/class/zram-control/hot_remove", &self.number).is_ok()) {
+        if !released(|| {
+            reset() && std::fs::write("/sys/class/zram-control/hot_remove", &self.number).is_ok()
+        }) {
             eprintln!("{} could not be removed", self.node.display());
         }
     }

@@ -16,7 +16,12 @@ fn files_are_made_written_listed_and_unlinked() {
     let scratch = Scratch::new();
     let directory = SimDirectory::serve(DirectAccess::Accepted, &scratch.path("mnt")).unwrap();
     let path = directory.path().join("file");
-    let mut file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .unwrap();
     file.write_all(&vec![7; 3 << 20]).unwrap();
     file.sync_all().unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), vec![7; 3 << 20]);
@@ -31,14 +36,25 @@ fn files_are_made_written_listed_and_unlinked() {
     let mut start = [0; 10];
     file.read_exact_at(&mut start, 0).unwrap();
     assert_eq!(start, [7; 10], "an unlinked file lives while it is open");
-    assert_eq!(File::open(&path).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    assert_eq!(
+        File::open(&path).unwrap_err().kind(),
+        std::io::ErrorKind::NotFound
+    );
     assert_eq!(directory.refusals(), 0);
     let mut direct = open_direct(&directory.path().join("0")).unwrap();
-    assert_eq!(direct.read(AlignedBuffer::new(4096).bytes_mut()).unwrap(), 0, "accepted");
+    assert_eq!(
+        direct.read(AlignedBuffer::new(4096).bytes_mut()).unwrap(),
+        0,
+        "accepted"
+    );
     drop((file, direct));
     let mount_point = directory.path().to_owned();
     drop(directory);
-    assert_eq!(std::fs::read_dir(mount_point).unwrap().count(), 0, "all gone");
+    assert_eq!(
+        std::fs::read_dir(mount_point).unwrap().count(),
+        0,
+        "all gone"
+    );
 }
 
 #[test]
@@ -49,10 +65,21 @@ fn direct_io_is_refused_at_open() {
     let scratch = Scratch::new();
     let directory = SimDirectory::serve(DirectAccess::RefusedAtOpen, &scratch.path("mnt")).unwrap();
     let path = directory.path().join("file");
-    let error = File::options().write(true).create_new(true).custom_flags(libc::O_DIRECT).open(&path).unwrap_err();
+    let error = File::options()
+        .write(true)
+        .create_new(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(&path)
+        .unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
-    assert!(path.exists(), "made before it was refused, as on other file systems");
-    assert_eq!(open_direct(&path).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    assert!(
+        path.exists(),
+        "made before it was refused, as on other file systems"
+    );
+    assert_eq!(
+        open_direct(&path).unwrap_err().raw_os_error(),
+        Some(libc::EINVAL)
+    );
     assert_eq!(directory.refusals(), 2);
     std::fs::write(&path, b"buffered").unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), b"buffered");
@@ -72,14 +99,25 @@ fn direct_io_is_refused_at_the_transfer_even_when_switched_on_later() {
             DirectAccess::RefusedAtTransfer => open_direct(&path).unwrap(),
             _ => {
                 let file = File::options().read(true).write(true).open(&path).unwrap();
-                // The kernel (6.18) allows this for any FUSE file: its address space has a direct_IO operation.
+                // The kernel (6.18) allows this for any FUSE file: its address space has a
+                // direct_IO operation.
                 rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::DIRECT).unwrap();
                 file
             }
         };
         let mut buffer = AlignedBuffer::new(4096);
-        assert_eq!(file.read_at(buffer.bytes_mut(), 0).unwrap_err().raw_os_error(), Some(libc::EINVAL));
-        assert_eq!(file.write_at(buffer.bytes_mut(), 0).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+        assert_eq!(
+            file.read_at(buffer.bytes_mut(), 0)
+                .unwrap_err()
+                .raw_os_error(),
+            Some(libc::EINVAL)
+        );
+        assert_eq!(
+            file.write_at(buffer.bytes_mut(), 0)
+                .unwrap_err()
+                .raw_os_error(),
+            Some(libc::EINVAL)
+        );
         assert_eq!(directory.refusals(), 2);
     }
 }

@@ -1,4 +1,5 @@
-//! `SimDisk` end to end: mounted, read and written by real threads. Counts decide, never how long something took on a busy machine.
+//! `SimDisk` end to end: mounted, read and written by real threads. Counts decide, never how long
+//! something took on a busy machine.
 
 // As in any test, also in the functions that tests share.
 #![allow(clippy::unwrap_used)]
@@ -17,7 +18,10 @@ use std::time::Instant;
 const SIZE: u64 = 1 << 30;
 
 fn flash(flash: Flash) -> Model {
-    Model { mechanism: Mechanism::Flash(flash), ..Model::default() }
+    Model {
+        mechanism: Mechanism::Flash(flash),
+        ..Model::default()
+    }
 }
 
 /// `threads` threads read `each` blocks with O_DIRECT; the seconds that took.
@@ -30,7 +34,8 @@ fn read_in_threads(disk: &SimDisk, threads: usize, each: usize, block_bytes: usi
                 let mut buffer = AlignedBuffer::new(block_bytes);
                 for n in 0..each {
                     let offset = ((n * threads + thread) * block_bytes) as u64 % SIZE;
-                    file.read_exact_at(buffer.bytes_mut(), offset).expect("a read without faults");
+                    file.read_exact_at(buffer.bytes_mut(), offset)
+                        .expect("a read without faults");
                 }
             });
         }
@@ -50,21 +55,35 @@ fn an_unthrottled_disk_mounts_keeps_data_and_unmounts() {
     let file = open_direct(disk.path()).unwrap();
     let mut buffer = AlignedBuffer::new(4 << 20);
     buffer.bytes_mut().fill(7);
-    file.write_all_at(buffer.bytes_mut(), SIZE - (4 << 20)).unwrap();
+    file.write_all_at(buffer.bytes_mut(), SIZE - (4 << 20))
+        .unwrap();
     file.sync_data().unwrap();
     buffer.bytes_mut().fill(0);
-    file.read_exact_at(buffer.bytes_mut(), SIZE - (4 << 20)).unwrap();
+    file.read_exact_at(buffer.bytes_mut(), SIZE - (4 << 20))
+        .unwrap();
     assert!(buffer.bytes_mut().iter().all(|b| *b == 7));
     let mut small = AlignedBuffer::new(512);
     file.read_exact_at(small.bytes_mut(), 512).unwrap();
     assert!(small.bytes_mut().iter().all(|b| *b == 0));
     let stats = disk.stats();
-    assert_eq!((stats.writes, stats.written_bytes, stats.flushes), (4, 4 << 20, 1), "{stats:?}");
-    assert_eq!((stats.reads, stats.read_bytes), (5, (4 << 20) + 512), "{stats:?}");
+    assert_eq!(
+        (stats.writes, stats.written_bytes, stats.flushes),
+        (4, 4 << 20, 1),
+        "{stats:?}"
+    );
+    assert_eq!(
+        (stats.reads, stats.read_bytes),
+        (5, (4 << 20) + 512),
+        "{stats:?}"
+    );
     let path = disk.path().to_owned();
     drop(file);
     drop(disk);
-    assert_eq!(path.metadata().unwrap().len(), 0, "the mount point itself is back");
+    assert_eq!(
+        path.metadata().unwrap().len(),
+        0,
+        "the mount point itself is back"
+    );
 }
 
 #[test]
@@ -73,10 +92,21 @@ fn many_threads_are_really_concurrent_and_no_faster_than_the_truth() {
         return;
     }
     let scratch = Scratch::new();
-    let disk = SimDisk::serve(flash(Flash { iops: Some(2000), ..Flash::default() }), SIZE, &scratch.path("disk")).unwrap();
+    let disk = SimDisk::serve(
+        flash(Flash {
+            iops: Some(2000),
+            ..Flash::default()
+        }),
+        SIZE,
+        &scratch.path("disk"),
+    )
+    .unwrap();
     let seconds = read_in_threads(&disk, 8, 250, 4096);
     let stats = disk.stats();
-    assert_eq!((stats.reads, stats.read_bytes, stats.writes), (2000, 2000 * 4096, 0));
+    assert_eq!(
+        (stats.reads, stats.read_bytes, stats.writes),
+        (2000, 2000 * 4096, 0)
+    );
     assert_eq!(stats.depth_max, 8);
     let iops = 2000.0 / seconds;
     assert!(iops < 2000.0 * 1.02, "{iops}");
@@ -89,7 +119,10 @@ fn thirty_two_threads_reach_the_disk_at_once() {
     }
     let scratch = Scratch::new();
     // So slow that all have arrived before the first is answered.
-    let slow = Flash { read_latency_ns: 500_000_000, ..Flash::default() };
+    let slow = Flash {
+        read_latency_ns: 500_000_000,
+        ..Flash::default()
+    };
     let disk = SimDisk::serve(flash(slow), SIZE, &scratch.path("disk")).unwrap();
     read_in_threads(&disk, 32, 1, 4096);
     assert_eq!((disk.stats().reads, disk.stats().depth_max), (32, 32));
@@ -101,7 +134,11 @@ fn one_channel_is_no_faster_than_its_latency() {
         return;
     }
     let scratch = Scratch::new();
-    let model = flash(Flash { read_latency_ns: 2_000_000, channels: Some(1), ..Flash::default() });
+    let model = flash(Flash {
+        read_latency_ns: 2_000_000,
+        channels: Some(1),
+        ..Flash::default()
+    });
     let disk = SimDisk::serve(model, SIZE, &scratch.path("disk")).unwrap();
     let seconds = read_in_threads(&disk, 1, 300, 4096);
     assert_eq!((disk.stats().reads, disk.stats().depth_max), (300, 1));
@@ -114,10 +151,16 @@ fn bandwidth_is_no_higher_than_the_truth() {
         return;
     }
     let scratch = Scratch::new();
-    let model = flash(Flash { read_bytes_per_s: Some(100_000_000), ..Flash::default() });
+    let model = flash(Flash {
+        read_bytes_per_s: Some(100_000_000),
+        ..Flash::default()
+    });
     let disk = SimDisk::serve(model, SIZE, &scratch.path("disk")).unwrap();
     let seconds = read_in_threads(&disk, 2, 40, 1 << 20);
-    assert_eq!((disk.stats().reads, disk.stats().read_bytes), (80, 80 << 20));
+    assert_eq!(
+        (disk.stats().reads, disk.stats().read_bytes),
+        (80, 80 << 20)
+    );
     let rate = f64::from(80 << 20) / seconds;
     assert!(rate < 102e6, "{rate}");
 }
@@ -129,21 +172,55 @@ fn errors_and_short_transfers_reach_the_program() {
     }
     let scratch = Scratch::new();
     let faults = vec![
-        Fault::Broken { span: 8192..12_288, direction: Direction::Read },
-        Fault::Short { span: 1 << 20..2 << 20, direction: Direction::Both, max_bytes: 4096 },
+        Fault::Broken {
+            span: 8192..12_288,
+            direction: Direction::Read,
+        },
+        Fault::Short {
+            span: 1 << 20..2 << 20,
+            direction: Direction::Both,
+            max_bytes: 4096,
+        },
         Fault::EnospcAfter { bytes: 64 << 10 },
     ];
-    let disk = SimDisk::serve(Model { faults, ..Model::default() }, SIZE, &scratch.path("disk")).unwrap();
+    let disk = SimDisk::serve(
+        Model {
+            faults,
+            ..Model::default()
+        },
+        SIZE,
+        &scratch.path("disk"),
+    )
+    .unwrap();
     let file = open_direct(disk.path()).unwrap();
     let mut buffer = AlignedBuffer::new(64 << 10);
     let buffer = buffer.bytes_mut();
-    assert_eq!(file.read_at(&mut buffer[..4096], 8192).unwrap_err().raw_os_error(), Some(libc::EIO));
+    assert_eq!(
+        file.read_at(&mut buffer[..4096], 8192)
+            .unwrap_err()
+            .raw_os_error(),
+        Some(libc::EIO)
+    );
     assert_eq!(file.read_at(&mut buffer[..8192], 0).unwrap(), 8192);
     assert_eq!(file.read_at(buffer, 1 << 20).unwrap(), 4096, "a short read");
-    assert_eq!(file.write_at(buffer, 1 << 20).unwrap(), 4096, "a short write");
-    assert_eq!(file.write_at(buffer, 4 << 20).unwrap(), 60 << 10, "what still fits");
-    assert_eq!(file.write_at(buffer, 4 << 20).unwrap_err().raw_os_error(), Some(libc::ENOSPC));
-    assert_eq!((disk.stats().errors, disk.stats().written_bytes), (2, 64 << 10));
+    assert_eq!(
+        file.write_at(buffer, 1 << 20).unwrap(),
+        4096,
+        "a short write"
+    );
+    assert_eq!(
+        file.write_at(buffer, 4 << 20).unwrap(),
+        60 << 10,
+        "what still fits"
+    );
+    assert_eq!(
+        file.write_at(buffer, 4 << 20).unwrap_err().raw_os_error(),
+        Some(libc::ENOSPC)
+    );
+    assert_eq!(
+        (disk.stats().errors, disk.stats().written_bytes),
+        (2, 64 << 10)
+    );
 }
 
 #[test]
@@ -158,8 +235,14 @@ fn a_disk_ends_where_it_ends() {
     let buffer = buffer.bytes_mut();
     assert_eq!(file.read_at(buffer, (1 << 20) - 4096).unwrap(), 4096);
     assert_eq!(file.read_at(buffer, 1 << 20).unwrap(), 0);
-    assert_eq!(file.write_at(buffer, 1 << 20).unwrap_err().raw_os_error(), Some(libc::ENOSPC));
-    assert_eq!(file.set_len(4096).unwrap_err().raw_os_error(), Some(libc::EPERM));
+    assert_eq!(
+        file.write_at(buffer, 1 << 20).unwrap_err().raw_os_error(),
+        Some(libc::ENOSPC)
+    );
+    assert_eq!(
+        file.set_len(4096).unwrap_err().raw_os_error(),
+        Some(libc::EPERM)
+    );
     assert_eq!(disk.path().metadata().unwrap().len(), 1 << 20);
 }
 
@@ -170,7 +253,11 @@ fn without_direct_io_the_page_cache_stands_before_the_disk() {
     }
     let scratch = Scratch::new();
     let disk = SimDisk::serve(Model::default(), SIZE, &scratch.path("disk")).unwrap();
-    let file = File::options().read(true).write(true).open(disk.path()).unwrap();
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(disk.path())
+        .unwrap();
     let mut buffer = vec![0; 4096];
     file.read_exact_at(&mut buffer, 0).unwrap();
     let once = disk.stats().read_bytes;
@@ -181,7 +268,10 @@ fn without_direct_io_the_page_cache_stands_before_the_disk() {
     file.write_all_at(&buffer, 0).unwrap();
     assert_eq!(disk.stats().written_bytes, 4096, "writes go through it");
     file.sync_all().unwrap();
-    assert_eq!((disk.stats().written_bytes, disk.stats().flushes), (4096, 1));
+    assert_eq!(
+        (disk.stats().written_bytes, disk.stats().flushes),
+        (4096, 1)
+    );
 }
 
 #[test]
@@ -190,14 +280,41 @@ fn a_disk_may_refuse_direct_io() {
         return;
     }
     let scratch = Scratch::new();
-    let refusing = |direct| Model { direct, ..Model::default() };
-    let at_open = SimDisk::serve(refusing(DirectAccess::RefusedAtOpen), SIZE, &scratch.path("a")).unwrap();
-    assert_eq!(open_direct(at_open.path()).unwrap_err().raw_os_error(), Some(libc::EINVAL));
-    let late = SimDisk::serve(refusing(DirectAccess::RefusedAtTransfer), SIZE, &scratch.path("b")).unwrap();
+    let refusing = |direct| Model {
+        direct,
+        ..Model::default()
+    };
+    let at_open = SimDisk::serve(
+        refusing(DirectAccess::RefusedAtOpen),
+        SIZE,
+        &scratch.path("a"),
+    )
+    .unwrap();
+    assert_eq!(
+        open_direct(at_open.path()).unwrap_err().raw_os_error(),
+        Some(libc::EINVAL)
+    );
+    let late = SimDisk::serve(
+        refusing(DirectAccess::RefusedAtTransfer),
+        SIZE,
+        &scratch.path("b"),
+    )
+    .unwrap();
     let file = open_direct(late.path()).unwrap();
     let mut buffer = AlignedBuffer::new(4096);
-    assert_eq!(file.read_at(buffer.bytes_mut(), 0).unwrap_err().raw_os_error(), Some(libc::EINVAL));
-    assert_eq!(File::open(late.path()).unwrap().read_at(buffer.bytes_mut(), 0).unwrap(), 4096);
+    assert_eq!(
+        file.read_at(buffer.bytes_mut(), 0)
+            .unwrap_err()
+            .raw_os_error(),
+        Some(libc::EINVAL)
+    );
+    assert_eq!(
+        File::open(late.path())
+            .unwrap()
+            .read_at(buffer.bytes_mut(), 0)
+            .unwrap(),
+        4096
+    );
     assert_eq!(at_open.stats().reads, 0);
 }
 
@@ -207,7 +324,10 @@ fn a_disk_dropped_under_an_open_file_fails_its_io_and_does_not_hang() {
         return;
     }
     let scratch = Scratch::new();
-    let never = Flash { read_latency_ns: 3_600_000_000_000, ..Flash::default() };
+    let never = Flash {
+        read_latency_ns: 3_600_000_000_000,
+        ..Flash::default()
+    };
     let disk = SimDisk::serve(flash(never), SIZE, &scratch.path("disk")).unwrap();
     let file = open_direct(disk.path()).unwrap();
     let reader = std::thread::spawn(move || {
@@ -220,7 +340,10 @@ fn a_disk_dropped_under_an_open_file_fails_its_io_and_does_not_hang() {
     }
     drop(disk);
     let (under_way, later) = reader.join().unwrap();
-    assert!(under_way.is_err() && later.is_err(), "{under_way:?} {later:?}");
+    assert!(
+        under_way.is_err() && later.is_err(),
+        "{under_way:?} {later:?}"
+    );
 }
 
 #[test]
@@ -230,11 +353,21 @@ fn a_backing_file_keeps_the_content() {
     }
     let scratch = Scratch::new();
     let medium = Medium::File(scratch.path("image"));
-    let disk = SimDisk::serve_on(Model::default(), 1 << 20, &scratch.path("disk"), &medium).unwrap();
-    File::options().write(true).open(disk.path()).unwrap().write_all_at(b"kept", 5000).unwrap();
+    let disk =
+        SimDisk::serve_on(Model::default(), 1 << 20, &scratch.path("disk"), &medium).unwrap();
+    File::options()
+        .write(true)
+        .open(disk.path())
+        .unwrap()
+        .write_all_at(b"kept", 5000)
+        .unwrap();
     drop(disk);
-    let again = SimDisk::serve_on(Model::default(), 1 << 20, &scratch.path("disk"), &medium).unwrap();
+    let again =
+        SimDisk::serve_on(Model::default(), 1 << 20, &scratch.path("disk"), &medium).unwrap();
     let mut buffer = [0; 4];
-    File::open(again.path()).unwrap().read_exact_at(&mut buffer, 5000).unwrap();
+    File::open(again.path())
+        .unwrap()
+        .read_exact_at(&mut buffer, 5000)
+        .unwrap();
     assert_eq!(&buffer, b"kept");
 }

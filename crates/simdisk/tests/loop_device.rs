@@ -22,7 +22,12 @@ fn image(scratch: &Scratch) -> std::path::PathBuf {
 
 fn sysfs(device: &Path, attribute: &str) -> Option<String> {
     let node = device.file_name()?;
-    Some(std::fs::read_to_string(Path::new("/sys/block").join(node).join(attribute)).ok()?.trim().to_owned())
+    Some(
+        std::fs::read_to_string(Path::new("/sys/block").join(node).join(attribute))
+            .ok()?
+            .trim()
+            .to_owned(),
+    )
 }
 
 #[test]
@@ -35,12 +40,21 @@ fn attaches_with_the_sector_size_and_detaches_when_dropped() {
     for sector_bytes in [512, 4096] {
         let device = LoopDevice::attach(&image, Direct::Off, sector_bytes).unwrap();
         let path = device.path().to_owned();
-        assert_eq!(sysfs(&path, "queue/logical_block_size"), Some(sector_bytes.to_string()));
+        assert_eq!(
+            sysfs(&path, "queue/logical_block_size"),
+            Some(sector_bytes.to_string())
+        );
         assert_eq!(sysfs(&path, "size"), Some((SIZE / 512).to_string()));
-        assert_eq!(sysfs(&path, "loop/backing_file"), Some(image.display().to_string()));
+        assert_eq!(
+            sysfs(&path, "loop/backing_file"),
+            Some(image.display().to_string())
+        );
         drop(device);
         // Another test may have got the same number since.
-        assert_ne!(sysfs(&path, "loop/backing_file"), Some(image.display().to_string()));
+        assert_ne!(
+            sysfs(&path, "loop/backing_file"),
+            Some(image.display().to_string())
+        );
     }
 }
 
@@ -51,7 +65,10 @@ fn no_file_descriptor_of_ours_shows_on_the_device() {
     }
     let scratch = Scratch::new();
     let device = LoopDevice::attach(&image(&scratch), Direct::Off, 512).unwrap();
-    let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten().filter_map(|fd| std::fs::read_link(fd.path()).ok());
+    let open = std::fs::read_dir("/proc/self/fd")
+        .unwrap()
+        .flatten()
+        .filter_map(|fd| std::fs::read_link(fd.path()).ok());
     assert!(!open.into_iter().any(|target| target == device.path()));
 }
 
@@ -71,7 +88,14 @@ fn the_simulated_disk_sees_transfers_and_flushes_of_the_block_device() {
     file.sync_data().unwrap();
     file.read_exact_at(buffer.bytes_mut(), 8192).unwrap();
     let after = disk.stats();
-    assert_eq!((after.writes - before.writes, after.flushes - before.flushes, after.reads - before.reads), (1, 1, 1));
+    assert_eq!(
+        (
+            after.writes - before.writes,
+            after.flushes - before.flushes,
+            after.reads - before.reads
+        ),
+        (1, 1, 1)
+    );
     assert!(buffer.bytes_mut().iter().all(|b| *b == 3));
 }
 
@@ -83,12 +107,19 @@ fn ext4_lives_on_it() {
     let scratch = Scratch::new();
     let disk = SimDisk::serve(Model::default(), SIZE, &scratch.path("disk")).unwrap();
     let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
-    let mkfs = Command::new("mkfs.ext4").arg("-q").arg(device.path()).output();
+    let mkfs = Command::new("mkfs.ext4")
+        .arg("-q")
+        .arg(device.path())
+        .output();
     let Ok(mkfs) = mkfs else {
         eprintln!("SKIPPED: ext4_lives_on_it: mkfs.ext4");
         return;
     };
-    assert!(mkfs.status.success(), "{}", String::from_utf8_lossy(&mkfs.stderr));
+    assert!(
+        mkfs.status.success(),
+        "{}",
+        String::from_utf8_lossy(&mkfs.stderr)
+    );
     let mount_point = scratch.path("mnt");
     std::fs::create_dir(&mount_point).unwrap();
     let flags = rustix::mount::MountFlags::empty();
@@ -108,10 +139,17 @@ fn a_disk_dropped_under_its_loop_device_does_not_hang() {
     let scratch = Scratch::new();
     let disk = SimDisk::serve(Model::default(), SIZE, &scratch.path("disk")).unwrap();
     let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
-    let file = File::options().read(true).write(true).open(device.path()).unwrap();
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(device.path())
+        .unwrap();
     file.write_all_at(&[1; 100_000], 0).unwrap();
     drop(disk);
-    assert!(file.sync_all().is_err(), "what was still in the cache is lost, and says so");
+    assert!(
+        file.sync_all().is_err(),
+        "what was still in the cache is lost, and says so"
+    );
     drop(file);
     drop(device);
 }
@@ -122,8 +160,20 @@ fn a_missing_file_is_named() {
         return;
     }
     let error = LoopDevice::attach(Path::new("/nonexistent/image"), Direct::On, 512).unwrap_err();
-    assert!(matches!(error, LoopError::File { .. }) && error.to_string().contains("/nonexistent/image"), "{error}");
+    assert!(
+        matches!(error, LoopError::File { .. }) && error.to_string().contains("/nonexistent/image"),
+        "{error}"
+    );
     let scratch = Scratch::new();
     let error = LoopDevice::attach(&image(&scratch), Direct::Off, 777).unwrap_err();
-    assert!(matches!(error, LoopError::Configure { sector_bytes: 777, .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            LoopError::Configure {
+                sector_bytes: 777,
+                ..
+            }
+        ),
+        "{error}"
+    );
 }

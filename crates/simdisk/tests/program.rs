@@ -1,4 +1,5 @@
-//! The program `simdisk`: it starts, ends on SIGTERM, and loses on `kill -9` exactly what a power cut would.
+//! The program `simdisk`: it starts, ends on SIGTERM, and loses on `kill -9` exactly what a power
+//! cut would.
 
 // As in any test, also in the functions that tests share.
 #![allow(clippy::unwrap_used)]
@@ -36,7 +37,9 @@ impl Running {
             .unwrap();
         let mut running = Self { child, mount_point };
         let mut line = String::new();
-        BufReader::new(running.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(running.child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         assert!(line.starts_with("ready /"), "{line}");
         running
     }
@@ -56,7 +59,8 @@ impl Drop for Running {
     }
 }
 
-/// Writes ones and flushes, writes twos elsewhere without a flush, cuts the power; how many ones and twos survived.
+/// Writes ones and flushes, writes twos elsewhere without a flush, cuts the power; how many ones
+/// and twos survived.
 fn survivors(model: &str) -> (usize, usize) {
     let scratch = Scratch::new();
     let disk = Running::start(&scratch, model);
@@ -69,12 +73,18 @@ fn survivors(model: &str) -> (usize, usize) {
     file.sync_data().unwrap();
     for n in 0..BLOCKS {
         buffer.bytes_mut().fill(2);
-        file.write_all_at(buffer.bytes_mut(), (BLOCKS + n) * 4096).unwrap();
+        file.write_all_at(buffer.bytes_mut(), (BLOCKS + n) * 4096)
+            .unwrap();
     }
     drop(file);
     disk.power_cut();
     let image = std::fs::read(scratch.path("image")).unwrap();
-    let count = |value| image.chunks(512).filter(|sector| sector.iter().all(|b| *b == value)).count();
+    let count = |value| {
+        image
+            .chunks(512)
+            .filter(|sector| sector.iter().all(|b| *b == value))
+            .count()
+    };
     (count(1), count(2))
 }
 
@@ -109,8 +119,17 @@ fn it_ends_on_signals_and_comes_back_over_a_dead_mount() {
         kill_process(Pid::from_child(&next.child), signal).unwrap();
         assert!(next.child.wait().unwrap().success(), "{signal:?}");
         let mut statistics = String::new();
-        next.child.stderr.take().unwrap().read_to_string(&mut statistics).unwrap();
+        next.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut statistics)
+            .unwrap();
         assert!(statistics.starts_with("Stats { reads: 0"), "{statistics}");
-        assert_eq!(next.mount_point.metadata().unwrap().len(), 0, "unmounted after {signal:?}");
+        assert_eq!(
+            next.mount_point.metadata().unwrap().len(),
+            0,
+            "unmounted after {signal:?}"
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! What else is not the same on both sides, by name: the disk, its firmware, the machine, the kernel. It is often what the comparison is made for, so
-//! none of it keeps figures from being compared.
+//! What else is not the same on both sides, by name: the disk, its firmware, the machine, the
+//! kernel. It is often what the comparison is made for, so none of it keeps figures from being
+//! compared.
 
 use super::Run;
 use diskproof_model::comparison::Difference;
@@ -18,20 +19,63 @@ type Fact = (&'static str, fn(&Record) -> Vec<String>);
 /// Facts in the order in which they are told: nearest to the disk first.
 const FACTS: [Fact; 22] = [
     ("disk", |r| disks(r, |disk| Some(model_text(disk)))),
-    ("serial", |r| disks(r, |disk| disk.serial.clone().or_else(|| health(r, disk)?.serial.clone()))),
-    ("firmware", |r| disks(r, |disk| disk.firmware.clone().or_else(|| health(r, disk)?.firmware.clone()))),
-    ("disk size", |r| disks(r, |disk| Some(format_bytes(disk.size_bytes)))),
-    ("link", |r| {
-        disks(r, |disk| disk.link.as_ref().map(|link| format!("{} {}", link.bus, link.speed.as_deref().unwrap_or("")).trim().to_owned()))
+    ("serial", |r| {
+        disks(r, |disk| {
+            disk.serial
+                .clone()
+                .or_else(|| health(r, disk)?.serial.clone())
+        })
     }),
-    ("write cache", |r| disks(r, |disk| disk.write_cache.map(cache_text))),
-    ("layers", |r| targets(r, |target| Some(stack_text(target)).filter(|text| !text.is_empty()))),
-    ("filesystem", |r| targets(r, |target| target.filesystem.as_ref().map(|f| f.kind.clone()))),
-    ("mount options", |r| targets(r, |target| target.filesystem.as_ref().map(|f| f.options.join(",")))),
+    ("firmware", |r| {
+        disks(r, |disk| {
+            disk.firmware
+                .clone()
+                .or_else(|| health(r, disk)?.firmware.clone())
+        })
+    }),
+    ("disk size", |r| {
+        disks(r, |disk| Some(format_bytes(disk.size_bytes)))
+    }),
+    ("link", |r| {
+        disks(r, |disk| {
+            disk.link.as_ref().map(|link| {
+                format!("{} {}", link.bus, link.speed.as_deref().unwrap_or(""))
+                    .trim()
+                    .to_owned()
+            })
+        })
+    }),
+    ("write cache", |r| {
+        disks(r, |disk| disk.write_cache.map(cache_text))
+    }),
+    ("layers", |r| {
+        targets(r, |target| {
+            Some(stack_text(target)).filter(|text| !text.is_empty())
+        })
+    }),
+    ("filesystem", |r| {
+        targets(r, |target| {
+            target.filesystem.as_ref().map(|f| f.kind.clone())
+        })
+    }),
+    ("mount options", |r| {
+        targets(r, |target| {
+            target.filesystem.as_ref().map(|f| f.options.join(","))
+        })
+    }),
     ("scheduler", |r| disks(r, |disk| disk.scheduler.clone())),
-    ("queue", |r| disks(r, |disk| disk.queue_requests.map(|n| counted(u64::from(n), "request")))),
-    ("read-ahead", |r| disks(r, |disk| disk.read_ahead_bytes.map(format_bytes))),
-    ("largest request", |r| disks(r, |disk| disk.request_bytes_max.map(format_bytes))),
+    ("queue", |r| {
+        disks(r, |disk| {
+            disk.queue_requests
+                .map(|n| counted(u64::from(n), "request"))
+        })
+    }),
+    ("read-ahead", |r| {
+        disks(r, |disk| disk.read_ahead_bytes.map(format_bytes))
+    }),
+    ("largest request", |r| {
+        disks(r, |disk| disk.request_bytes_max.map(format_bytes))
+    }),
     ("path", |r| targets(r, |target| Some(target.path.clone()))),
     ("machine", |r| vec![r.host.name.clone()]),
     ("processor", |r| Vec::from_iter(r.host.cpu.clone())),
@@ -43,25 +87,39 @@ const FACTS: [Fact; 22] = [
     ("diskproof", |r| vec![r.tool.version.clone()]),
 ];
 
-/// What differs between two sides. Where the runs of a side differ among themselves, all their values are told.
+/// What differs between two sides. Where the runs of a side differ among themselves, all their
+/// values are told.
 pub(super) fn differences(a: &[Run<'_>], b: &[Run<'_>]) -> Vec<Difference> {
     let values = |side: &[Run<'_>], fact: fn(&Record) -> Vec<String>| {
-        side.iter().map(|run| fact(run.record).join(" + ")).collect::<BTreeSet<String>>()
+        side.iter()
+            .map(|run| fact(run.record).join(" + "))
+            .collect::<BTreeSet<String>>()
     };
     let text = |values: BTreeSet<String>| {
         let unnamed = values.len().saturating_sub(VALUES_MAX);
-        let named = values.into_iter().take(VALUES_MAX).map(|value| if value.is_empty() { "unknown".to_owned() } else { value });
+        let named = values.into_iter().take(VALUES_MAX).map(|value| {
+            if value.is_empty() {
+                "unknown".to_owned()
+            } else {
+                value
+            }
+        });
         let more = (unnamed > 0).then(|| format!("{unnamed} more"));
         named.chain(more).collect::<Vec<_>>().join(" / ")
     };
     let differing = |(what, fact): &Fact| {
         let (x, y) = (values(a, *fact), values(b, *fact));
-        (x != y).then(|| Difference { what: (*what).to_owned(), a: text(x), b: text(y) })
+        (x != y).then(|| Difference {
+            what: (*what).to_owned(),
+            a: text(x),
+            b: text(y),
+        })
     };
     FACTS.iter().filter_map(differing).collect()
 }
 
-/// The disks of a record in short: model and serial as far as they are known, else the kernel's name.
+/// The disks of a record in short: model and serial as far as they are known, else the kernel's
+/// name.
 pub(super) fn disk_names(record: &Record) -> Vec<String> {
     let name = |disk: &Layer| match &disk.serial {
         Some(serial) => format!("{} ({serial})", model_text(disk)),
@@ -71,7 +129,12 @@ pub(super) fn disk_names(record: &Record) -> Vec<String> {
 }
 
 fn disks(record: &Record, say: impl Fn(&Layer) -> Option<String>) -> Vec<String> {
-    record.targets.iter().flat_map(TargetIdentity::disks).filter_map(say).collect()
+    record
+        .targets
+        .iter()
+        .flat_map(TargetIdentity::disks)
+        .filter_map(say)
+        .collect()
 }
 
 /// What the disk says of itself.
@@ -85,7 +148,9 @@ fn targets(record: &Record, say: impl Fn(&TargetIdentity) -> Option<String>) -> 
 
 fn model_text(disk: &Layer) -> String {
     match (&disk.vendor, &disk.model) {
-        (Some(vendor), Some(model)) if !model.starts_with(vendor.as_str()) => format!("{vendor} {model}"),
+        (Some(vendor), Some(model)) if !model.starts_with(vendor.as_str()) => {
+            format!("{vendor} {model}")
+        }
         (_, Some(model)) => model.clone(),
         (_, None) => disk.name.clone(),
     }
@@ -111,11 +176,25 @@ fn stack_text(target: &TargetIdentity) -> String {
         LayerKind::RamDisk => "RAM disk",
         LayerKind::Network => "network device",
     };
-    target.layers.iter().map(name).collect::<Vec<_>>().join(" on ")
+    target
+        .layers
+        .iter()
+        .map(name)
+        .collect::<Vec<_>>()
+        .join(" on ")
 }
 
 fn environment_text(record: &Record) -> String {
     let parts = [&record.host.hypervisor, &record.host.container];
-    let text = parts.into_iter().flatten().cloned().collect::<Vec<_>>().join(", ");
-    if text.is_empty() { "no".to_owned() } else { text }
+    let text = parts
+        .into_iter()
+        .flatten()
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    if text.is_empty() {
+        "no".to_owned()
+    } else {
+        text
+    }
 }

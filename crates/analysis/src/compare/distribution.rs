@@ -1,4 +1,5 @@
-//! Latency distributions for comparing: quick quantiles, and how many independent latencies a run is worth. Knows nothing of ratios.
+//! Latency distributions for comparing: quick quantiles, and how many independent latencies a run
+//! is worth. Knows nothing of ratios.
 
 use crate::estimate::widening;
 use diskproof_model::comparison::PercentilePoint;
@@ -6,7 +7,8 @@ use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::record::{LatencySummary, OpRecord};
 use diskproof_model::series::Cell;
 
-/// Share of the cells that may hold a latency beyond the threshold at which clusters are counted: where nearly all do, how they cluster cannot be seen.
+/// Share of the cells that may hold a latency beyond the threshold at which clusters are counted:
+/// where nearly all do, how they cluster cannot be seen.
 const BUSY_CELLS_MAX: f64 = 0.9;
 /// The extremal index is not trusted below this: a hundred latencies that always come together.
 const INDEX_MIN: f64 = 0.01;
@@ -49,7 +51,11 @@ impl Distribution {
         let count = seen as f64;
         mean /= count;
         result.mean_ns = mean;
-        result.dispersion = if mean > 0.0 { (squares / count / (mean * mean) - 1.0).max(0.0) } else { 0.0 };
+        result.dispersion = if mean > 0.0 {
+            (squares / count / (mean * mean) - 1.0).max(0.0)
+        } else {
+            0.0
+        };
         (seen > 0).then_some(result)
     }
 
@@ -63,17 +69,28 @@ impl Distribution {
         self.dispersion
     }
 
-    /// The same for latencies between the 16th and 84th percentile alone, as if they were part of a normal distribution: what varies among typical ones.
+    /// The same for latencies between the 16th and 84th percentile alone, as if they were part of a
+    /// normal distribution: what varies among typical ones.
     pub fn typical_dispersion(&self) -> f64 {
-        let (low, middle, high) = (self.at(0.16) as f64, self.at(0.5) as f64, self.at(0.84) as f64);
-        ((high - low) / (2.0 * middle.max(1.0))).powi(2).min(self.dispersion)
+        let (low, middle, high) = (
+            self.at(0.16) as f64,
+            self.at(0.5) as f64,
+            self.at(0.84) as f64,
+        );
+        ((high - low) / (2.0 * middle.max(1.0)))
+            .powi(2)
+            .min(self.dispersion)
     }
 
     /// The smallest latency that at least `quantile` of them do not exceed, in nanoseconds.
     pub fn at(&self, quantile: f64) -> u64 {
         let rank = ((quantile * self.count() as f64).ceil() as u64).max(1);
         let index = self.cumulative.partition_point(|seen| *seen < rank);
-        self.uppers.get(index).or(self.uppers.last()).copied().unwrap_or(0)
+        self.uppers
+            .get(index)
+            .or(self.uppers.last())
+            .copied()
+            .unwrap_or(0)
     }
 
     /// The same, or `None` where fewer than ten lie beyond.
@@ -84,30 +101,50 @@ impl Distribution {
     /// Share of the latencies that are longer than `ns`.
     fn beyond(&self, ns: u64) -> f64 {
         let within = self.uppers.partition_point(|upper| *upper <= ns);
-        let seen = if within == 0 { 0 } else { self.cumulative[within - 1] };
+        let seen = if within == 0 {
+            0
+        } else {
+            self.cumulative[within - 1]
+        };
         1.0 - seen as f64 / self.count() as f64
     }
 
     /// Upper end of the bucket that holds `ns`: the histogram tells no finer.
     fn bucket_end(&self, ns: u64) -> u64 {
-        self.uppers.get(self.uppers.partition_point(|upper| *upper < ns)).copied().unwrap_or(ns)
+        self.uppers
+            .get(self.uppers.partition_point(|upper| *upper < ns))
+            .copied()
+            .unwrap_or(ns)
     }
 
-    /// Points for a chart: evenly spaced as HdrHistogram plots them, as far as ten latencies lie beyond.
+    /// Points for a chart: evenly spaced as HdrHistogram plots them, as far as ten latencies lie
+    /// beyond.
     pub fn points(&self) -> Vec<PercentilePoint> {
         let quantile = |step: i32| 1.0 - 0.5_f64.powf(f64::from(step) / f64::from(STEPS_A_HALVING));
-        (0..).map(quantile).map_while(|q| Some(PercentilePoint { percent: q * 100.0, latency_ns: self.percentile(q)? })).collect()
+        (0..)
+            .map(quantile)
+            .map_while(|q| {
+                Some(PercentilePoint {
+                    percent: q * 100.0,
+                    latency_ns: self.percentile(q)?,
+                })
+            })
+            .collect()
     }
 }
 
-/// Latencies that come in clusters tell less than as many independent ones: how many of them make one, at `quantile`.
+/// Latencies that come in clusters tell less than as many independent ones: how many of them make
+/// one, at `quantile`.
 ///
-/// A record keeps the longest latency of each cell of its series. Where latencies were independent, the share of cells with one beyond a threshold
-/// would follow from the histogram; where they cluster, fewer cells have one. The ratio is the extremal index θ (the blocks estimator, Smith &
-/// Weissman 1994): clusters hold 1/θ latencies on average, and with sizes spread geometrically a count of them varies by (2 − θ)/θ as much as one of
-/// independent ones. Clusters that reach over several cells show as correlation among cells, which widens it further.
+/// A record keeps the longest latency of each cell of its series. Where latencies were independent,
+/// the share of cells with one beyond a threshold would follow from the histogram; where they
+/// cluster, fewer cells have one. The ratio is the extremal index θ (the blocks estimator, Smith &
+/// Weissman 1994): clusters hold 1/θ latencies on average, and with sizes spread geometrically a
+/// count of them varies by (2 − θ)/θ as much as one of independent ones. Clusters that reach over
+/// several cells show as correlation among cells, which widens it further.
 ///
-/// The threshold is the quantile itself, or the lowest above it at which not nearly every cell has one: below it clusters cannot be seen.
+/// The threshold is the quantile itself, or the lowest above it at which not nearly every cell has
+/// one: below it clusters cannot be seen.
 pub(super) fn cluster_size(op: &OpRecord, distribution: &Distribution, quantile: f64) -> f64 {
     let cells: Vec<&Cell> = op.series.cells.iter().filter(|cell| cell.ops > 0).collect();
     if cells.is_empty() {
@@ -116,10 +153,21 @@ pub(super) fn cluster_size(op: &OpRecord, distribution: &Distribution, quantile:
     let mut longest: Vec<u64> = cells.iter().map(|cell| cell.latency_max_ns).collect();
     longest.sort_unstable();
     let quiet = ((1.0 - BUSY_CELLS_MAX) * longest.len() as f64).ceil() as usize;
-    let at = distribution.at(quantile.min(1.0)).max(longest[quiet.min(longest.len() - 1)]);
+    let at = distribution
+        .at(quantile.min(1.0))
+        .max(longest[quiet.min(longest.len() - 1)]);
     let threshold = distribution.bucket_end(at);
     let share = distribution.beyond(threshold);
-    let busy: Vec<f64> = cells.iter().map(|cell| if cell.latency_max_ns > threshold { 1.0 } else { 0.0 }).collect();
+    let busy: Vec<f64> = cells
+        .iter()
+        .map(|cell| {
+            if cell.latency_max_ns > threshold {
+                1.0
+            } else {
+                0.0
+            }
+        })
+        .collect();
     let seen: f64 = busy.iter().sum();
     if share <= 0.0 || seen == 0.0 {
         return 1.0;
@@ -128,9 +176,15 @@ pub(super) fn cluster_size(op: &OpRecord, distribution: &Distribution, quantile:
     (2.0 - index) / index * widening(&busy)
 }
 
-/// θ such that Σ (1 − (1 − share)^(θ n)) over the cells' operations n is the number of cells that were seen to have one.
+/// θ such that Σ (1 − (1 − share)^(θ n)) over the cells' operations n is the number of cells that
+/// were seen to have one.
 fn extremal_index(cells: &[&Cell], share: f64, seen: f64) -> f64 {
-    let expected = |index: f64| cells.iter().map(|cell| 1.0 - ((1.0 - share).ln() * index * cell.ops as f64).exp()).sum::<f64>();
+    let expected = |index: f64| {
+        cells
+            .iter()
+            .map(|cell| 1.0 - ((1.0 - share).ln() * index * cell.ops as f64).exp())
+            .sum::<f64>()
+    };
     let (mut low, mut high) = (INDEX_MIN, 1.0);
     if expected(high) <= seen {
         return high;
@@ -138,7 +192,11 @@ fn extremal_index(cells: &[&Cell], share: f64, seen: f64) -> f64 {
     // Ten halvings leave an error of a thousandth.
     for _ in 0..10 {
         let middle = 0.5 * (low + high);
-        if expected(middle) < seen { low = middle } else { high = middle }
+        if expected(middle) < seen {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     0.5 * (low + high)
 }

@@ -1,11 +1,16 @@
-//! The figures of a workload on one side of a comparison, each with how well it is known. Takes comparability for granted.
+//! The figures of a workload on one side of a comparison, each with how well it is known. Takes
+//! comparability for granted.
 //!
-//! * A rate has the record's own interval: batch means of the finest series, widened for correlation.
-//! * A mean latency in a closed loop is the number in flight over the rate (Little 1961), so it has the rate's relative error. Reads and writes of a
-//!   mix, and open loops, have at least that of as many independent latencies as theirs are worth.
-//! * A percentile has the interval of its rank among as many independent latencies as its own are worth: fewer where the rate varies more than
-//!   independent latencies would make it vary, and where long ones cluster in time. The wider of both counts.
-//! * Of several runs the run is the unit: their figures vary from run to run, and percentiles are those of the merged histograms.
+//! * A rate has the record's own interval: batch means of the finest series, widened for
+//!   correlation.
+//! * A mean latency in a closed loop is the number in flight over the rate (Little 1961), so it has
+//!   the rate's relative error. Reads and writes of a mix, and open loops, have at least that of as
+//!   many independent latencies as theirs are worth.
+//! * A percentile has the interval of its rank among as many independent latencies as its own are
+//!   worth: fewer where the rate varies more than independent latencies would make it vary, and
+//!   where long ones cluster in time. The wider of both counts.
+//! * Of several runs the run is the unit: their figures vary from run to run, and percentiles are
+//!   those of the merged histograms.
 
 use super::distribution::{Distribution, cluster_size};
 use super::ratio::{Arm, Sample, Within};
@@ -21,7 +26,8 @@ const DISPERSION_MIN: f64 = 1e-9;
 /// Percentiles from here on are those of long latencies; below of typical ones.
 const TAIL_FROM: f64 = 0.9;
 
-/// A cell of the series with less than this share of the usual number of operations is one in which the disk stalled.
+/// A cell of the series with less than this share of the usual number of operations is one in which
+/// the disk stalled.
 const STALLED: f64 = 0.8;
 
 /// One side's figures of a workload.
@@ -38,18 +44,26 @@ pub(super) struct Told {
 impl<'a> Figures<'a> {
     /// Of the same workload in every run of a side.
     pub fn of(runs: &[&'a MeasurementRecord]) -> Self {
-        Self { runs: runs.to_vec() }
+        Self {
+            runs: runs.to_vec(),
+        }
     }
 
     /// The rate of one kind of operation, or of all headline kinds together.
     pub fn rate(&self, op: Option<OpKind>, figure: Figure) -> Option<Told> {
-        let estimates: Option<Vec<Estimate>> = self.runs.iter().map(|m| rate_of(m, op, figure)).collect();
+        let estimates: Option<Vec<Estimate>> =
+            self.runs.iter().map(|m| rate_of(m, op, figure)).collect();
         of_estimates(&estimates?)
     }
 
-    /// A latency figure of one kind of operation; `None` where there is none or too few requests lie beyond it.
+    /// A latency figure of one kind of operation; `None` where there is none or too few requests
+    /// lie beyond it.
     pub fn latency(&self, op: OpKind, figure: Figure) -> Option<Told> {
-        let runs: Vec<OpRun<'_>> = self.runs.iter().map(|m| OpRun::of(m, op)).collect::<Option<_>>()?;
+        let runs: Vec<OpRun<'_>> = self
+            .runs
+            .iter()
+            .map(|m| OpRun::of(m, op))
+            .collect::<Option<_>>()?;
         match figure {
             Figure::Mean => of_estimates(&runs.iter().map(OpRun::mean).collect::<Vec<_>>()),
             Figure::P50 => percentile(&runs, 0.50),
@@ -61,7 +75,12 @@ impl<'a> Figures<'a> {
 
     /// The latencies of all runs together.
     pub fn distribution(&self, op: OpKind) -> Option<Distribution> {
-        Distribution::of(self.runs.iter().map(|m| m.ops.get(&op).map(latency_of)).collect::<Option<Vec<_>>>()?)
+        Distribution::of(
+            self.runs
+                .iter()
+                .map(|m| m.ops.get(&op).map(latency_of))
+                .collect::<Option<Vec<_>>>()?,
+        )
     }
 
     /// The longest that a run took, in nanoseconds.
@@ -71,19 +90,38 @@ impl<'a> Figures<'a> {
 }
 
 fn rate_of(m: &MeasurementRecord, op: Option<OpKind>, figure: Figure) -> Option<Estimate> {
-    let rate = |op: &OpRecord| if figure == Figure::Throughput { op.throughput.clone() } else { op.iops.clone() };
+    let rate = |op: &OpRecord| {
+        if figure == Figure::Throughput {
+            op.throughput.clone()
+        } else {
+            op.iops.clone()
+        }
+    };
     match op {
         Some(op) => Some(rate(m.ops.get(&op)?)),
         None => total_rate(m, figure),
     }
 }
 
-/// The rate of all headline operations. Whether the next one reads or writes is drawn by lot, so reads and writes by themselves vary more than both
-/// together: the interval comes from the sum of their series. Where that is too short, their errors are taken to add up in full.
+/// The rate of all headline operations. Whether the next one reads or writes is drawn by lot, so
+/// reads and writes by themselves vary more than both together: the interval comes from the sum of
+/// their series. Where that is too short, their errors are taken to add up in full.
 fn total_rate(m: &MeasurementRecord, figure: Figure) -> Option<Estimate> {
     let ops = m.headline_ops();
-    let choose = |ops: &estimate::RateEstimate| if figure == Figure::Throughput { ops.bytes.clone() } else { ops.ops.clone() };
-    let parts = ops.iter().map(|(_, op)| if figure == Figure::Throughput { op.throughput.clone() } else { op.iops.clone() });
+    let choose = |ops: &estimate::RateEstimate| {
+        if figure == Figure::Throughput {
+            ops.bytes.clone()
+        } else {
+            ops.ops.clone()
+        }
+    };
+    let parts = ops.iter().map(|(_, op)| {
+        if figure == Figure::Throughput {
+            op.throughput.clone()
+        } else {
+            op.iops.clone()
+        }
+    });
     let sum = parts.reduce(|a, b| Estimate {
         n: a.n.min(b.n),
         value: a.value + b.value,
@@ -91,22 +129,34 @@ fn total_rate(m: &MeasurementRecord, figure: Figure) -> Option<Estimate> {
         unit: a.unit,
     })?;
     let mut series = ops.first()?.1.series.clone();
-    if ops.iter().any(|(_, op)| op.series.interval_ns != series.interval_ns || series.interval_ns == 0) {
+    if ops
+        .iter()
+        .any(|(_, op)| op.series.interval_ns != series.interval_ns || series.interval_ns == 0)
+    {
         return Some(sum);
     }
     ops[1..].iter().for_each(|(_, op)| series.merge(&op.series));
-    let settling = Settling { settling_ns: m.settling_ns, settled: m.settled };
+    let settling = Settling {
+        settling_ns: m.settling_ns,
+        settled: m.settled,
+    };
     let together = choose(&estimate::rate_after(&series, m.wall_ns, settling));
     if ops.len() == 1 || together.half_width_95.is_none() {
         return Some(sum);
     }
-    Some(Estimate { value: sum.value, ..together })
+    Some(Estimate {
+        value: sum.value,
+        ..together
+    })
 }
 
 /// From the estimates of several runs, or of one.
 pub(super) fn of_estimates(estimates: &[Estimate]) -> Option<Told> {
     let first = estimates.first()?;
-    if estimates.iter().any(|e| !(e.value > 0.0 && e.value.is_finite())) {
+    if estimates
+        .iter()
+        .any(|e| !(e.value > 0.0 && e.value.is_finite()))
+    {
         return None;
     }
     let logs: Vec<f64> = estimates.iter().map(|e| e.value.ln()).collect();
@@ -116,9 +166,21 @@ pub(super) fn of_estimates(estimates: &[Estimate]) -> Option<Told> {
         error: errors.iter().map(|e| e * e).sum::<f64>().sqrt() / errors.len() as f64,
         freedom: (first.n.max(2) - 1) as f64,
     });
-    let sample = Sample { value, runs: estimates.len(), between, within };
-    let n = if estimates.len() > 1 { estimates.len() as u64 } else { first.n };
-    Some(Told { estimate: estimate_of(&sample, n, &first.unit), sample })
+    let sample = Sample {
+        value,
+        runs: estimates.len(),
+        between,
+        within,
+    };
+    let n = if estimates.len() > 1 {
+        estimates.len() as u64
+    } else {
+        first.n
+    };
+    Some(Told {
+        estimate: estimate_of(&sample, n, &first.unit),
+        sample,
+    })
 }
 
 /// Standard error over value.
@@ -137,12 +199,20 @@ fn estimate_of(sample: &Sample, n: u64, unit: &str) -> Estimate {
         // Exactly what the record says; by logarithms it would be a little more.
         Within::Error { error, .. } if sample.between.is_none() => error * multiple,
         _ => {
-            let (below, above) = (sample.arm(Arm::Below, multiple), sample.arm(Arm::Above, multiple));
+            let (below, above) = (
+                sample.arm(Arm::Below, multiple),
+                sample.arm(Arm::Above, multiple),
+            );
             (1.0 - (-below).exp()).max(above.exp() - 1.0)
         }
     };
     let half_width_95 = Some(longer * sample.value).filter(|width| width.is_finite());
-    Estimate { n, value: sample.value, half_width_95, unit: unit.to_owned() }
+    Estimate {
+        n,
+        value: sample.value,
+        half_width_95,
+        unit: unit.to_owned(),
+    }
 }
 
 /// Standard deviation from run to run; `None` of one.
@@ -169,10 +239,21 @@ impl<'a> OpRun<'a> {
         let op = m.ops.get(&kind)?;
         let distribution = Distribution::of([latency_of(op)])?;
         let together = m.headline_ops();
-        let count = together.iter().fold(0_u64, |sum, (_, op)| sum.saturating_add(op.count));
+        let count = together
+            .iter()
+            .fold(0_u64, |sum, (_, op)| sum.saturating_add(op.count));
         let is_alone = together.len() == 1 && kind != OpKind::Sync;
-        let shared = if is_alone { None } else { total_rate(m, Figure::Iops).map(|rate| (rate, count)) };
-        Some(Self { op, distribution, is_open_loop: m.workload.rate.is_some(), shared })
+        let shared = if is_alone {
+            None
+        } else {
+            total_rate(m, Figure::Iops).map(|rate| (rate, count))
+        };
+        Some(Self {
+            op,
+            distribution,
+            is_open_loop: m.workload.rate.is_some(),
+            shared,
+        })
     }
 
     /// The rate of everything in flight.
@@ -186,59 +267,131 @@ impl<'a> OpRun<'a> {
     }
 
     fn freedom(&self) -> f64 {
-        let batches = if self.is_open_loop { self.op.series.cells.len() as u64 } else { self.rate().n };
+        let batches = if self.is_open_loop {
+            self.op.series.cells.len() as u64
+        } else {
+            self.rate().n
+        };
         (batches.max(2) - 1) as f64
     }
 
-    /// How many latencies make one independent one, at `quantile`; `None` where too little was measured to tell.
+    /// How many latencies make one independent one, at `quantile`; `None` where too little was
+    /// measured to tell.
     fn latencies_per_one(&self, quantile: f64) -> Option<f64> {
         let clusters = cluster_size(self.op, &self.distribution, quantile);
         if self.is_open_loop {
             return (self.op.series.cells.len() > 1).then_some(clusters.max(1.0));
         }
-        // Independent latencies make the rate of a closed loop vary by their dispersion over their number (renewal theory). How typical ones wander is
-        // hidden behind the stalls of a few; so all that the rate varies is put down to the typical ones where one of them is asked for.
-        let dispersion = if quantile < TAIL_FROM { self.distribution.typical_dispersion() } else { self.distribution.dispersion() };
-        let count = self.shared.as_ref().map_or(self.distribution.count(), |(_, count)| *count).max(1);
-        let by_rate = if dispersion > DISPERSION_MIN { self.rate_error()?.powi(2) * count as f64 / dispersion } else { 1.0 };
-        Some(clusters.max(by_rate.min(self.latencies_per_cell())).max(1.0))
+        // Independent latencies make the rate of a closed loop vary by their dispersion over their
+        // number (renewal theory). How typical ones wander is hidden behind the stalls of a
+        // few; so all that the rate varies is put down to the typical ones where one of them is
+        // asked for.
+        let dispersion = if quantile < TAIL_FROM {
+            self.distribution.typical_dispersion()
+        } else {
+            self.distribution.dispersion()
+        };
+        let count = self
+            .shared
+            .as_ref()
+            .map_or(self.distribution.count(), |(_, count)| *count)
+            .max(1);
+        let by_rate = if dispersion > DISPERSION_MIN {
+            self.rate_error()?.powi(2) * count as f64 / dispersion
+        } else {
+            1.0
+        };
+        Some(
+            clusters
+                .max(by_rate.min(self.latencies_per_cell()))
+                .max(1.0),
+        )
     }
 
-    /// How many make one if all in a cell of the series are alike, and cells as correlated as their counts: it cannot be worse. Cells in which the disk stalled are
-    /// looked at and looked away from: a few of them hide how the others wander.
+    /// How many make one if all in a cell of the series are alike, and cells as correlated as their
+    /// counts: it cannot be worse. Cells in which the disk stalled are looked at and looked
+    /// away from: a few of them hide how the others wander.
     fn latencies_per_cell(&self) -> f64 {
-        let counts: Vec<f64> = self.op.series.cells.iter().map(|cell| cell.ops as f64).collect();
+        let counts: Vec<f64> = self
+            .op
+            .series
+            .cells
+            .iter()
+            .map(|cell| cell.ops as f64)
+            .collect();
         if counts.len() < 2 {
             return f64::INFINITY;
         }
         let mut sorted = counts.clone();
         sorted.sort_by(f64::total_cmp);
         let usual = STALLED * sorted[sorted.len() / 2];
-        let flowing: Vec<f64> = counts.iter().copied().filter(|count| *count >= usual).collect();
-        let wide = estimate::widening(&counts).max(if flowing.len() > 1 { estimate::widening(&flowing) } else { 1.0 });
+        let flowing: Vec<f64> = counts
+            .iter()
+            .copied()
+            .filter(|count| *count >= usual)
+            .collect();
+        let wide = estimate::widening(&counts).max(if flowing.len() > 1 {
+            estimate::widening(&flowing)
+        } else {
+            1.0
+        });
         self.distribution.count() as f64 / counts.len() as f64 * wide
     }
 
     fn mean(&self) -> Estimate {
         let value = latency_of(self.op).mean;
-        let independent = (self.distribution.dispersion() / self.distribution.count() as f64).sqrt();
+        let independent =
+            (self.distribution.dispersion() / self.distribution.count() as f64).sqrt();
         let error = match self.rate_error() {
             Some(error) if self.shared.is_none() => Some(error),
-            _ => self.latencies_per_one(TAIL_FROM).map(|per_one| independent * per_one.sqrt()),
+            _ => self
+                .latencies_per_one(TAIL_FROM)
+                .map(|per_one| independent * per_one.sqrt()),
         };
         let n = self.freedom() as u64 + 1;
-        Estimate { n, value, half_width_95: error.map(|e| e * multiple_95((n - 1) as f64) * value), unit: "ns".to_owned() }
+        Estimate {
+            n,
+            value,
+            half_width_95: error.map(|e| e * multiple_95((n - 1) as f64) * value),
+            unit: "ns".to_owned(),
+        }
     }
 }
 
 fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<Told> {
     let merged = Distribution::of(runs.iter().map(|run| latency_of(run.op)))?;
     let value = merged.percentile(quantile)? as f64;
-    let each: Vec<f64> = runs.iter().map(|run| (run.distribution.at(quantile).max(1) as f64).ln()).collect();
-    let effective: Option<f64> = runs.iter().map(|run| Some(run.distribution.count() as f64 / run.latencies_per_one(quantile)?)).sum();
-    let freedom = runs.iter().map(OpRun::freedom).fold(f64::INFINITY, f64::min);
-    let within = effective.map_or(Within::Unknown, |effective| Within::Ranks { distribution: merged, quantile, effective, freedom });
-    let n = if runs.len() > 1 { runs.len() as u64 } else { effective.map_or(1, |n| n as u64) };
-    let sample = Sample { value: value.max(1.0), runs: runs.len(), between: deviation(&each), within };
-    Some(Told { estimate: estimate_of(&sample, n, "ns"), sample })
+    let each: Vec<f64> = runs
+        .iter()
+        .map(|run| (run.distribution.at(quantile).max(1) as f64).ln())
+        .collect();
+    let effective: Option<f64> = runs
+        .iter()
+        .map(|run| Some(run.distribution.count() as f64 / run.latencies_per_one(quantile)?))
+        .sum();
+    let freedom = runs
+        .iter()
+        .map(OpRun::freedom)
+        .fold(f64::INFINITY, f64::min);
+    let within = effective.map_or(Within::Unknown, |effective| Within::Ranks {
+        distribution: merged,
+        quantile,
+        effective,
+        freedom,
+    });
+    let n = if runs.len() > 1 {
+        runs.len() as u64
+    } else {
+        effective.map_or(1, |n| n as u64)
+    };
+    let sample = Sample {
+        value: value.max(1.0),
+        runs: runs.len(),
+        between: deviation(&each),
+        within,
+    };
+    Some(Told {
+        estimate: estimate_of(&sample, n, "ns"),
+        sample,
+    })
 }

@@ -1,9 +1,12 @@
-//! Conditions on a comparison, for a build that shall fail when a disk gets slower: `random-read-d32.iops<-5%`. The names of metrics are those of
-//! `--expect`; what is compared is the change from the baseline.
+//! Conditions on a comparison, for a build that shall fail when a disk gets slower:
+//! `random-read-d32.iops<-5%`. The names of metrics are those of `--expect`; what is compared is
+//! the change from the baseline.
 
 use super::CompareError;
 use crate::expect::Relation;
-use diskproof_model::comparison::{Candidate, Condition, ConditionOutcome, MetricComparison, Ratio, Verdict};
+use diskproof_model::comparison::{
+    Candidate, Condition, ConditionOutcome, MetricComparison, Ratio, Verdict,
+};
 use diskproof_model::measurement::OpKind;
 use std::str::FromStr;
 
@@ -25,7 +28,8 @@ pub struct Limit {
 pub enum LimitError {
     /// No relation.
     #[error(
-        "'{0}' compares nothing; write WORKLOAD.METRIC<CHANGE with <, >, <= or >=, such as random-read-d32.iops<-5% or commit-fdatasync.p99>10%"
+        "'{0}' compares nothing; write WORKLOAD.METRIC<CHANGE with <, >, <= or >=, such as \
+         random-read-d32.iops<-5% or commit-fdatasync.p99>10%"
     )]
     Relation(String),
     /// No metric.
@@ -41,55 +45,108 @@ impl FromStr for Limit {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
-        let (metric, relation, change) = Relation::split(text).ok_or_else(|| LimitError::Relation(text.to_owned()))?;
+        let (metric, relation, change) =
+            Relation::split(text).ok_or_else(|| LimitError::Relation(text.to_owned()))?;
         if !metric.contains('.') || metric.starts_with('.') || metric.ends_with('.') {
             return Err(LimitError::Metric(metric.to_owned()));
         }
-        let percent = change.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+        let percent = change
+            .strip_suffix('%')
+            .and_then(|number| number.trim().parse::<f64>().ok());
         // Nothing loses more than all of itself.
         let percent = percent.filter(|percent| percent.is_finite() && *percent >= -100.0);
         let change = percent.ok_or_else(|| LimitError::Change(change.to_owned()))? / 100.0;
-        Ok(Self { expression: text.to_owned(), metric: metric.to_owned(), relation, change })
+        Ok(Self {
+            expression: text.to_owned(),
+            metric: metric.to_owned(),
+            relation,
+            change,
+        })
     }
 }
 
 impl Limit {
     fn is_on(&self, metric: &MetricComparison) -> bool {
-        // `random-read-d32.read.iops` is the same as `random-read-d32.iops` where there are reads only.
-        let prefix = metric.metric.split_once(&metric.subject).map_or("", |(prefix, _)| prefix);
-        let in_full = |op: OpKind| format!("{prefix}{}.{}.{}", metric.subject, op.as_str(), metric.figure.as_str());
+        // `random-read-d32.read.iops` is the same as `random-read-d32.iops` where there are reads
+        // only.
+        let prefix = metric
+            .metric
+            .split_once(&metric.subject)
+            .map_or("", |(prefix, _)| prefix);
+        let in_full = |op: OpKind| {
+            format!(
+                "{prefix}{}.{}.{}",
+                metric.subject,
+                op.as_str(),
+                metric.figure.as_str()
+            )
+        };
         metric.metric == self.metric || metric.op.is_some_and(|op| in_full(op) == self.metric)
     }
 
     /// Holds it against a comparison.
     ///
-    /// It holds when the change lies beyond the threshold and, where no change at all would not be beyond it, the 95 % interval leaves out that there
-    /// is none: noise alone must not fail a build. A threshold of −5 % is therefore passed over by a change that lies beyond it but might be chance.
+    /// It holds when the change lies beyond the threshold and, where no change at all would not be
+    /// beyond it, the 95 % interval leaves out that there is none: noise alone must not fail a
+    /// build. A threshold of −5 % is therefore passed over by a change that lies beyond it but
+    /// might be chance.
     pub(super) fn evaluate(&self, candidate: &Candidate) -> Condition {
         let metric = candidate.metrics.iter().find(|metric| self.is_on(metric));
         let (outcome, why) = match metric {
-            None => (ConditionOutcome::Unanswered, "one side does not have it, or too few requests for a percentile".to_owned()),
+            None => (
+                ConditionOutcome::Unanswered,
+                "one side does not have it, or too few requests for a percentile".to_owned(),
+            ),
             Some(metric) => self.judge(metric),
         };
-        let change = metric.filter(|m| m.verdict != Verdict::NotComparable).and_then(|m| m.ratio).map(|ratio| ratio.value - 1.0);
-        Condition { expression: self.expression.clone(), candidate: candidate.side.label.clone(), change, outcome, why }
+        let change = metric
+            .filter(|m| m.verdict != Verdict::NotComparable)
+            .and_then(|m| m.ratio)
+            .map(|ratio| ratio.value - 1.0);
+        Condition {
+            expression: self.expression.clone(),
+            candidate: candidate.side.label.clone(),
+            change,
+            outcome,
+            why,
+        }
     }
 
     fn judge(&self, metric: &MetricComparison) -> (ConditionOutcome, String) {
         if metric.verdict == Verdict::NotComparable {
-            let why: Vec<&str> = metric.reasons.iter().map(|reason| reason.why.as_str()).collect();
-            return (ConditionOutcome::Unanswered, format!("not comparable: {}", why.join("; ")));
+            let why: Vec<&str> = metric
+                .reasons
+                .iter()
+                .map(|reason| reason.why.as_str())
+                .collect();
+            return (
+                ConditionOutcome::Unanswered,
+                format!("not comparable: {}", why.join("; ")),
+            );
         }
         let Some(ratio) = metric.ratio else {
-            return (ConditionOutcome::Unanswered, "measured for too short a time to have an interval".to_owned());
+            return (
+                ConditionOutcome::Unanswered,
+                "measured for too short a time to have an interval".to_owned(),
+            );
         };
         let change = ratio.value - 1.0;
-        let says = format!("changed by {:+.1} % ({})", change * 100.0, interval_text(ratio));
+        let says = format!(
+            "changed by {:+.1} % ({})",
+            change * 100.0,
+            interval_text(ratio)
+        );
         let surely = ratio.low_95 > 1.0 || ratio.high_95.is_some_and(|high| high < 1.0);
-        match (self.relation.holds(change, self.change), surely || self.relation.holds(0.0, self.change)) {
+        match (
+            self.relation.holds(change, self.change),
+            surely || self.relation.holds(0.0, self.change),
+        ) {
             (false, _) => (ConditionOutcome::DoesNotHold, says),
             (true, true) => (ConditionOutcome::Holds, says),
-            (true, false) => (ConditionOutcome::Undecided, format!("{says}: chance alone would explain it")),
+            (true, false) => (
+                ConditionOutcome::Undecided,
+                format!("{says}: chance alone would explain it"),
+            ),
         }
     }
 }
@@ -102,26 +159,63 @@ fn interval_text(ratio: Ratio) -> String {
     }
 }
 
-/// A misspelt metric would pass every build: every limit must name a metric of at least one candidate, or a subject that one side has.
+/// A misspelt metric would pass every build: every limit must name a metric of at least one
+/// candidate, or a subject that one side has.
 pub(super) fn vet(limits: &[Limit], candidates: &[Candidate]) -> Result<(), CompareError> {
     let is_known = |limit: &Limit| {
         let has = |candidate: &Candidate| {
-            let subjects = candidate.unmatched.iter().map(|u| &u.subject).chain(candidate.metrics.iter().map(|m| &m.subject));
-            let figures = ["iops", "throughput", "mean", "p50", "p99", "p99.9", "average", "min", "max"];
+            let subjects = candidate
+                .unmatched
+                .iter()
+                .map(|u| &u.subject)
+                .chain(candidate.metrics.iter().map(|m| &m.subject));
+            let figures = [
+                "iops",
+                "throughput",
+                "mean",
+                "p50",
+                "p99",
+                "p99.9",
+                "average",
+                "min",
+                "max",
+            ];
             let names = |subject: &String| {
-                let rest = limit.metric.strip_prefix(subject.as_str()).and_then(|rest| rest.strip_prefix('.'));
-                let rest =
-                    rest.map(|rest| ["read.", "write.", "sync.", "commit."].iter().find_map(|op| rest.strip_prefix(op)).unwrap_or(rest));
+                let rest = limit
+                    .metric
+                    .strip_prefix(subject.as_str())
+                    .and_then(|rest| rest.strip_prefix('.'));
+                let rest = rest.map(|rest| {
+                    ["read.", "write.", "sync.", "commit."]
+                        .iter()
+                        .find_map(|op| rest.strip_prefix(op))
+                        .unwrap_or(rest)
+                });
                 rest.is_some_and(|figure| figures.contains(&figure))
             };
-            candidate.metrics.iter().any(|metric| limit.is_on(metric)) || subjects.into_iter().any(names)
+            candidate.metrics.iter().any(|metric| limit.is_on(metric))
+                || subjects.into_iter().any(names)
         };
         candidates.iter().any(has)
     };
-    let Some(unknown) = limits.iter().find(|limit| !is_known(limit)) else { return Ok(()) };
-    let mut known: Vec<&str> = candidates.iter().flat_map(|c| &c.metrics).map(|m| m.metric.as_str()).collect();
+    let Some(unknown) = limits.iter().find(|limit| !is_known(limit)) else {
+        return Ok(());
+    };
+    let mut known: Vec<&str> = candidates
+        .iter()
+        .flat_map(|c| &c.metrics)
+        .map(|m| m.metric.as_str())
+        .collect();
     known.sort_unstable();
     known.dedup();
-    let known = if known.is_empty() { "none, as the runs have nothing in common".to_owned() } else { known.join(", ") };
-    Err(CompareError::Metric { expression: unknown.expression.clone(), metric: unknown.metric.clone(), known })
+    let known = if known.is_empty() {
+        "none, as the runs have nothing in common".to_owned()
+    } else {
+        known.join(", ")
+    };
+    Err(CompareError::Metric {
+        expression: unknown.expression.clone(),
+        metric: unknown.metric.clone(),
+        known,
+    })
 }

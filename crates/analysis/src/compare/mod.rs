@@ -1,8 +1,10 @@
-//! Runs held against each other: metric by metric a ratio with its interval and a verdict, or the reasons why there is none. What it means is told in
-//! docs/compare.md.
+//! Runs held against each other: metric by metric a ratio with its interval and a verdict, or the
+//! reasons why there is none. What it means is told in docs/compare.md.
 //!
-//! * `rows`: which metrics there are, `figures` and `survey`: their figures and errors, `distribution`: latencies.
-//! * `ratio`: intervals, p-values, verdicts. `comparable`: what must agree, `differences`: what need not. `limit`: conditions of the user.
+//! * `rows`: which metrics there are, `figures` and `survey`: their figures and errors,
+//!   `distribution`: latencies.
+//! * `ratio`: intervals, p-values, verdicts. `comparable`: what must agree, `differences`: what
+//!   need not. `limit`: conditions of the user.
 //!
 //! Knows records only: where they come from, and how a comparison is printed, is not known here.
 
@@ -20,16 +22,17 @@ pub use limit::{Limit, LimitError};
 
 use comparable::{Measured, Surveyed};
 use diskproof_model::comparison::{
-    Basis, COMPARISON_SCHEMA, Candidate, Comparison, Holder, MetricComparison, PercentilePair, RunReference, Side, Tally, Unmatched,
-    Verdict,
+    Basis, COMPARISON_SCHEMA, Candidate, Comparison, Holder, MetricComparison, PercentilePair,
+    RunReference, Side, Tally, Unmatched, Verdict,
 };
 use diskproof_model::plan::Origin;
 use diskproof_model::record::{Record, Tool};
 use rows::Row;
 use std::collections::BTreeSet;
 
-/// Differences that count as none, unless the user says otherwise: 2 %. It is the precision to which `check` measures, and about what the same disk
-/// gives on another day; less would call noise a change, and more would hide a loss that a database notices.
+/// Differences that count as none, unless the user says otherwise: 2 %. It is the precision to
+/// which `check` measures, and about what the same disk gives on another day; less would call noise
+/// a change, and more would hide a loss that a database notices.
 pub const MARGIN: f64 = 0.02;
 
 /// A run, as the user named it.
@@ -89,17 +92,28 @@ pub enum CompareError {
 /// Holds every candidate against the baseline.
 pub fn compare(question: &Question<'_>) -> Result<Comparison, CompareError> {
     if !(question.margin > 0.0 && question.margin < 1.0) {
-        return Err(CompareError::Margin(format!("{} %", question.margin * 100.0)));
+        return Err(CompareError::Margin(format!(
+            "{} %",
+            question.margin * 100.0
+        )));
     }
     let groups = [&question.baseline].into_iter().chain(&question.candidates);
     if let Some(empty) = groups.into_iter().find(|group| group.runs.is_empty()) {
         return Err(CompareError::Empty(empty.label.clone()));
     }
     let letters = ('B'..='Z').chain(std::iter::repeat('?'));
-    let candidates: Vec<Candidate> =
-        question.candidates.iter().zip(letters).map(|(group, letter)| candidate(question, group, &letter.to_string())).collect();
+    let candidates: Vec<Candidate> = question
+        .candidates
+        .iter()
+        .zip(letters)
+        .map(|(group, letter)| candidate(question, group, &letter.to_string()))
+        .collect();
     limit::vet(&question.limits, &candidates)?;
-    let conditions = question.limits.iter().flat_map(|limit| candidates.iter().map(|candidate| limit.evaluate(candidate))).collect();
+    let conditions = question
+        .limits
+        .iter()
+        .flat_map(|limit| candidates.iter().map(|candidate| limit.evaluate(candidate)))
+        .collect();
     Ok(Comparison {
         schema: COMPARISON_SCHEMA.to_owned(),
         tool: question.tool.clone(),
@@ -111,7 +125,10 @@ pub fn compare(question: &Question<'_>) -> Result<Comparison, CompareError> {
 }
 
 fn side(group: &Group<'_>) -> Side {
-    Side { label: group.label.clone(), runs: group.runs.iter().map(reference).collect() }
+    Side {
+        label: group.label.clone(),
+        runs: group.runs.iter().map(reference).collect(),
+    }
 }
 
 fn reference(run: &Run<'_>) -> RunReference {
@@ -123,7 +140,11 @@ fn reference(run: &Run<'_>) -> RunReference {
         started: record.started.clone(),
         verb: verb.clone(),
         host: record.host.name.clone(),
-        targets: record.targets.iter().map(|target| target.path.clone()).collect(),
+        targets: record
+            .targets
+            .iter()
+            .map(|target| target.path.clone())
+            .collect(),
         disks: differences::disk_names(record),
         note: record.note.clone(),
         partial: record.partial,
@@ -133,10 +154,15 @@ fn reference(run: &Run<'_>) -> RunReference {
 /// Each run once: one that is named twice is no repetition.
 fn distinct<'a, 'r>(group: &'r Group<'a>) -> Vec<&'r Run<'a>> {
     let mut seen = BTreeSet::new();
-    group.runs.iter().filter(|run| seen.insert(&run.record.run_id)).collect()
+    group
+        .runs
+        .iter()
+        .filter(|run| seen.insert(&run.record.run_id))
+        .collect()
 }
 
-/// Both sides, with what their runs are called in sentences: `A`, or `A1`, `A2` where there are several.
+/// Both sides, with what their runs are called in sentences: `A`, or `A1`, `A2` where there are
+/// several.
 struct Sides<'a> {
     a: Vec<(String, &'a Run<'a>)>,
     b: Vec<(String, &'a Run<'a>)>,
@@ -146,16 +172,33 @@ impl<'a> Sides<'a> {
     fn of(a: &'a Group<'a>, b: &'a Group<'a>, letter: &str) -> Self {
         let named = |group: &'a Group<'a>, letter: &str| {
             let runs = distinct(group);
-            let name = |index: usize| if runs.len() > 1 { format!("{letter}{}", index + 1) } else { letter.to_owned() };
-            runs.iter().enumerate().map(|(index, run)| (name(index), *run)).collect()
+            let name = |index: usize| {
+                if runs.len() > 1 {
+                    format!("{letter}{}", index + 1)
+                } else {
+                    letter.to_owned()
+                }
+            };
+            runs.iter()
+                .enumerate()
+                .map(|(index, run)| (name(index), *run))
+                .collect()
         };
-        Self { a: named(a, "A"), b: named(b, letter) }
+        Self {
+            a: named(a, "A"),
+            b: named(b, letter),
+        }
     }
 
     /// Every workload of either side, in the order of their plans, the baseline's first.
     fn workloads(&self) -> Vec<(usize, &'a str)> {
         let mut keys = Vec::new();
-        for m in self.a.iter().chain(&self.b).flat_map(|(_, run)| &run.record.measurements) {
+        for m in self
+            .a
+            .iter()
+            .chain(&self.b)
+            .flat_map(|(_, run)| &run.record.measurements)
+        {
             if !keys.contains(&(m.target, m.workload.name.as_str())) {
                 keys.push((m.target, m.workload.name.as_str()));
             }
@@ -164,36 +207,97 @@ impl<'a> Sides<'a> {
     }
 }
 
-fn measured<'s>(runs: &'s [(String, &'s Run<'s>)], (target, workload): (usize, &str)) -> Vec<Measured<'s>> {
-    let find = |run: &Run<'_>| run.record.measurements.iter().position(|m| m.target == target && m.workload.name == workload);
-    runs.iter().filter_map(|(name, run)| Some(Measured { name, run, index: find(run)? })).collect()
+fn measured<'s>(
+    runs: &'s [(String, &'s Run<'s>)],
+    (target, workload): (usize, &str),
+) -> Vec<Measured<'s>> {
+    let find = |run: &Run<'_>| {
+        run.record
+            .measurements
+            .iter()
+            .position(|m| m.target == target && m.workload.name == workload)
+    };
+    runs.iter()
+        .filter_map(|(name, run)| {
+            Some(Measured {
+                name,
+                run,
+                index: find(run)?,
+            })
+        })
+        .collect()
 }
 
 fn surveyed<'s>(runs: &'s [(String, &'s Run<'s>)]) -> Vec<Surveyed<'s>> {
-    runs.iter().filter_map(|(name, run)| Some(Surveyed { name, run, surface: run.record.surface.as_ref()? })).collect()
+    runs.iter()
+        .filter_map(|(name, run)| {
+            Some(Surveyed {
+                name,
+                run,
+                surface: run.record.surface.as_ref()?,
+            })
+        })
+        .collect()
 }
 
 fn candidate(question: &Question<'_>, group: &Group<'_>, letter: &str) -> Candidate {
     let sides = Sides::of(&question.baseline, group, letter);
-    let several = sides.a.iter().chain(&sides.b).any(|(_, run)| run.record.targets.len() > 1);
-    let (mut rows, mut percentiles, mut unmatched, mut notes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let several = sides
+        .a
+        .iter()
+        .chain(&sides.b)
+        .any(|(_, run)| run.record.targets.len() > 1);
+    let (mut rows, mut percentiles, mut unmatched, mut notes) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for key in sides.workloads() {
         let (a, b) = (measured(&sides.a, key), measured(&sides.b, key));
         if a.is_empty() || b.is_empty() {
-            let (only, other) = if b.is_empty() { (Holder::A, &sides.b) } else { (Holder::B, &sides.a) };
-            unmatched.push(Unmatched { subject: key.1.to_owned(), only, why: skipped(other, key.1) });
+            let (only, other) = if b.is_empty() {
+                (Holder::A, &sides.b)
+            } else {
+                (Holder::B, &sides.a)
+            };
+            unmatched.push(Unmatched {
+                subject: key.1.to_owned(),
+                only,
+                why: skipped(other, key.1),
+            });
             continue;
         }
-        let prefix = if several { format!("{}:", key.0 + 1) } else { String::new() };
+        let prefix = if several {
+            format!("{}:", key.0 + 1)
+        } else {
+            String::new()
+        };
         let found = rows::of_workload(&prefix, &a, &b);
-        percentiles.extend(rows::percentile_pairs(&a, &b, found.first().is_some_and(|row| row.reasons.is_empty())));
+        percentiles.extend(rows::percentile_pairs(
+            &a,
+            &b,
+            found.first().is_some_and(|row| row.reasons.is_empty()),
+        ));
         rows.extend(found);
     }
     let found = survey::rows(&surveyed(&sides.a), &surveyed(&sides.b), &mut unmatched);
     rows.extend(found);
     let metrics = verdicts(rows, question.margin);
-    notes.extend(summary::notes(&question.baseline, group, &sides, letter, &metrics));
-    conclude(group, letter, question, Parts { metrics, percentiles, unmatched, notes })
+    notes.extend(summary::notes(
+        &question.baseline,
+        group,
+        &sides,
+        letter,
+        &metrics,
+    ));
+    conclude(
+        group,
+        letter,
+        question,
+        Parts {
+            metrics,
+            percentiles,
+            unmatched,
+            notes,
+        },
+    )
 }
 
 struct Parts {
@@ -232,32 +336,53 @@ fn skipped(runs: &[(String, &Run<'_>)], workload: &str) -> Option<String> {
         .map(|skipped| skipped.why.clone())
 }
 
-/// A verdict for each row. Headline metrics are one family of comparisons, all others another: the summary speaks for the first, and must not lose
-/// its power to details that nobody asked for.
+/// A verdict for each row. Headline metrics are one family of comparisons, all others another: the
+/// summary speaks for the first, and must not lose its power to details that nobody asked for.
 fn verdicts(rows: Vec<Row>, margin: f64) -> Vec<MetricComparison> {
-    let p_values: Vec<Option<f64>> = rows.iter().map(|row| row.joined().map(ratio::Joined::p_value)).collect();
+    let p_values: Vec<Option<f64>> = rows
+        .iter()
+        .map(|row| row.joined().map(ratio::Joined::p_value))
+        .collect();
     let mut adjusted = vec![None; rows.len()];
     let mut sizes = [0; 2];
     for (family, size) in [true, false].into_iter().zip(&mut sizes) {
-        let members: Vec<usize> = (0..rows.len()).filter(|i| rows[*i].headline == family && p_values[*i].is_some()).collect();
+        let members: Vec<usize> = (0..rows.len())
+            .filter(|i| rows[*i].headline == family && p_values[*i].is_some())
+            .collect();
         let values: Vec<f64> = members.iter().filter_map(|i| p_values[*i]).collect();
         *size = members.len();
-        members.into_iter().zip(ratio::holm(&values)).for_each(|(index, p)| adjusted[index] = Some(p));
+        members
+            .into_iter()
+            .zip(ratio::holm(&values))
+            .for_each(|(index, p)| adjusted[index] = Some(p));
     }
     let judged = rows.into_iter().zip(p_values.into_iter().zip(adjusted));
-    judged.map(|(row, (p, adjusted))| metric(row, p, adjusted, margin, sizes)).collect()
+    judged
+        .map(|(row, (p, adjusted))| metric(row, p, adjusted, margin, sizes))
+        .collect()
 }
 
-fn metric(row: Row, p_value: Option<f64>, p_adjusted: Option<f64>, margin: f64, sizes: [usize; 2]) -> MetricComparison {
+fn metric(
+    row: Row,
+    p_value: Option<f64>,
+    p_adjusted: Option<f64>,
+    margin: f64,
+    sizes: [usize; 2],
+) -> MetricComparison {
     let family = if row.headline { sizes[0] } else { sizes[1] };
-    let judged = row.joined().zip(p_adjusted).map(|(joined, p)| ratio::judge(joined, p, margin, row.better, family));
+    let judged = row
+        .joined()
+        .zip(p_adjusted)
+        .map(|(joined, p)| ratio::judge(joined, p, margin, row.better, family));
     let (verdict, times) = match (&judged, row.reasons.is_empty()) {
         (_, false) => (Verdict::NotComparable, None),
         (Some(judged), true) => (judged.verdict, judged.times),
         (None, true) => (Verdict::Undecided, None),
     };
     let ratio = row.joined().map(ratio::Joined::ratio);
-    let basis = row.basis.unwrap_or_else(|| row.joined().map_or(Basis::WithinRuns, ratio::Joined::basis));
+    let basis = row
+        .basis
+        .unwrap_or_else(|| row.joined().map_or(Basis::WithinRuns, ratio::Joined::basis));
     let needed = times.map(|times| row.needed(times, basis));
     MetricComparison {
         metric: row.metric,

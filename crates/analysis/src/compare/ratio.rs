@@ -1,25 +1,30 @@
-//! The ratio of two figures: its interval, how likely chance alone would make it, and what it comes to. Works on logarithms, so that B over A and A
-//! over B are exact inverses in everything. Knows nothing of workloads.
+//! The ratio of two figures: its interval, how likely chance alone would make it, and what it comes
+//! to. Works on logarithms, so that B over A and A over B are exact inverses in everything. Knows
+//! nothing of workloads.
 //!
-//! Intervals of the two sides are joined by the method of variance estimates recovery (Zou & Donner 2008), which keeps their asymmetry; for symmetric
-//! ones this is Welch's t. Degrees of freedom as Satterthwaite has them, p-values made from the same intervals, adjusted as Holm (1979) does.
+//! Intervals of the two sides are joined by the method of variance estimates recovery (Zou & Donner
+//! 2008), which keeps their asymmetry; for symmetric ones this is Welch's t. Degrees of freedom as
+//! Satterthwaite has them, p-values made from the same intervals, adjusted as Holm (1979) does.
 
 use super::distribution::Distribution;
 use crate::student;
 use diskproof_model::comparison::{Basis, Direction, Ratio, Verdict};
 
-/// Error that a verdict of better or worse may have by chance, over all metrics that are looked at together.
+/// Error that a verdict of better or worse may have by chance, over all metrics that are looked at
+/// together.
 pub(super) const ALPHA: f64 = 0.05;
-/// Intervals narrower than this share of the margin decide by their middle: a ratio that lies just on the margin would else stay undecided however
-/// long one measures.
+/// Intervals narrower than this share of the margin decide by their middle: a ratio that lies just
+/// on the margin would else stay undecided however long one measures.
 const NARROW: f64 = 0.1;
-/// Standard errors that the advice how much longer to measure has in hand, so that a verdict then comes in four of five cases (the 80 % point of the normal
-/// distribution): what is aimed at just so is missed every second time.
+/// Standard errors that the advice how much longer to measure has in hand, so that a verdict then
+/// comes in four of five cases (the 80 % point of the normal distribution): what is aimed at just
+/// so is missed every second time.
 const SPARE: f64 = 0.84;
 /// Multiples of a standard error beyond which a probability is zero for every purpose.
 const MULTIPLES_MAX: f64 = 1e6;
 
-/// A figure of one side, and how well it is known. Errors are those of the natural logarithm: relative ones, as long as they are small.
+/// A figure of one side, and how well it is known. Errors are those of the natural logarithm:
+/// relative ones, as long as they are small.
 #[derive(Debug, Clone)]
 pub(super) struct Sample {
     /// The figure; above zero.
@@ -67,17 +72,27 @@ pub(super) enum Arm {
 }
 
 impl Sample {
-    /// Length of an arm of the interval at `multiple` standard errors, in logarithms; infinite where nothing bounds it.
+    /// Length of an arm of the interval at `multiple` standard errors, in logarithms; infinite
+    /// where nothing bounds it.
     pub fn arm(&self, arm: Arm, multiple: f64) -> f64 {
-        let between = self.between.map_or(0.0, |deviation| multiple * deviation / (self.runs as f64).sqrt());
+        let between = self.between.map_or(0.0, |deviation| {
+            multiple * deviation / (self.runs as f64).sqrt()
+        });
         let within = match &self.within {
             Within::Error { error, .. } => multiple * error,
-            Within::Ranks { distribution, quantile, effective, .. } => {
+            Within::Ranks {
+                distribution,
+                quantile,
+                effective,
+                ..
+            } => {
                 let (low, high) = rank_bounds(*quantile, *effective, multiple);
                 let bound = match arm {
                     Arm::Below => distribution.at(low),
                     // The longest latency seen bounds nothing: another run has a longer one.
-                    Arm::Above if (1.0 - high) * distribution.count() as f64 >= 1.0 => distribution.at(high),
+                    Arm::Above if (1.0 - high) * distribution.count() as f64 >= 1.0 => {
+                        distribution.at(high)
+                    }
                     Arm::Above => return f64::INFINITY,
                 };
                 ((bound.max(1) as f64).ln() - self.value.ln()).abs()
@@ -140,8 +155,9 @@ impl Joined {
             _ => None,
         };
         let freedom = lent.unwrap_or_else(|| satterthwaite(&a, &b));
-        // A difference, not the logarithm of a ratio: exactly the opposite when the sides are swapped. Histograms make distances that are equal to the last
-        // bit, and a bit of rounding would then decide on the p-value.
+        // A difference, not the logarithm of a ratio: exactly the opposite when the sides are
+        // swapped. Histograms make distances that are equal to the last bit, and a bit of
+        // rounding would then decide on the p-value.
         let log = b.value.ln() - a.value.ln();
         Some(Self { a, b, log, freedom })
     }
@@ -163,12 +179,19 @@ impl Joined {
     /// Both arms of the 95 % interval.
     pub fn arms_95(&self) -> (f64, f64) {
         let multiple = student::quantile(1.0 - ALPHA / 2.0, self.freedom);
-        (self.reach(Arm::Below, multiple), self.reach(Arm::Above, multiple))
+        (
+            self.reach(Arm::Below, multiple),
+            self.reach(Arm::Above, multiple),
+        )
     }
 
     /// Standard errors between the ratio and 1: at which multiple the interval begins to hold 1.
     pub fn statistic(&self) -> f64 {
-        let arm = if self.log > 0.0 { Arm::Below } else { Arm::Above };
+        let arm = if self.log > 0.0 {
+            Arm::Below
+        } else {
+            Arm::Above
+        };
         let (mut low, mut high) = (0.0, MULTIPLES_MAX);
         if self.log == 0.0 || self.reach(arm, high) < self.log.abs() {
             return if self.log == 0.0 { 0.0 } else { high };
@@ -176,7 +199,11 @@ impl Joined {
         // Sixty halvings of a million leave less than any double tells apart.
         for _ in 0..60 {
             let middle = 0.5 * (low + high);
-            if self.reach(arm, middle) < self.log.abs() { low = middle } else { high = middle }
+            if self.reach(arm, middle) < self.log.abs() {
+                low = middle
+            } else {
+                high = middle
+            }
         }
         low
     }
@@ -189,12 +216,20 @@ impl Joined {
     /// For the record.
     pub fn ratio(&self) -> Ratio {
         let (below, above) = self.arms_95();
-        Ratio { value: self.log.exp(), low_95: (self.log - below).exp(), high_95: Some((self.log + above).exp()).filter(|r| r.is_finite()) }
+        Ratio {
+            value: self.log.exp(),
+            low_95: (self.log - below).exp(),
+            high_95: Some((self.log + above).exp()).filter(|r| r.is_finite()),
+        }
     }
 
     /// Where the interval comes from.
     pub fn basis(&self) -> Basis {
-        if self.a.between.is_some() { Basis::BetweenRuns } else { Basis::WithinRuns }
+        if self.a.between.is_some() {
+            Basis::BetweenRuns
+        } else {
+            Basis::WithinRuns
+        }
     }
 }
 
@@ -203,17 +238,24 @@ fn satterthwaite(a: &Sample, b: &Sample) -> f64 {
     let variance = |s: &Sample| s.arm(Arm::Below, 1.0).powi(2);
     let (va, vb) = (variance(a), variance(b));
     let least = fa.min(fb);
-    if va + vb > 0.0 { ((va + vb).powi(2) / (va * va / fa + vb * vb / fb)).max(least) } else { least }
+    if va + vb > 0.0 {
+        ((va + vb).powi(2) / (va * va / fa + vb * vb / fb)).max(least)
+    } else {
+        least
+    }
 }
 
-/// Holm's adjusted p-values: the error over all of them stays below [`ALPHA`] however they depend on each other (rates and latencies do).
+/// Holm's adjusted p-values: the error over all of them stays below [`ALPHA`] however they depend
+/// on each other (rates and latencies do).
 pub(super) fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|i, j| p_values[*i].total_cmp(&p_values[*j]));
     let mut adjusted = vec![1.0; p_values.len()];
     let mut most: f64 = 0.0;
     for (rank, index) in order.into_iter().enumerate() {
-        most = most.max(p_values[index] * (p_values.len() - rank) as f64).min(1.0);
+        most = most
+            .max(p_values[index] * (p_values.len() - rank) as f64)
+            .min(1.0);
         adjusted[index] = most;
     }
     adjusted
@@ -226,26 +268,54 @@ pub(super) struct Judged {
     pub times: Option<f64>,
 }
 
-/// What a ratio comes to. Better or worse: beyond the margin, and surely not 1. Same: all of the interval within the margin.
-pub(super) fn judge(joined: &Joined, p_adjusted: f64, margin: f64, better: Direction, family: usize) -> Judged {
+/// What a ratio comes to. Better or worse: beyond the margin, and surely not 1. Same: all of the
+/// interval within the margin.
+pub(super) fn judge(
+    joined: &Joined,
+    p_adjusted: f64,
+    margin: f64,
+    better: Direction,
+    family: usize,
+) -> Judged {
     let (margin, distance) = ((1.0 + margin).ln(), joined.log().abs());
     let (below, above) = joined.arms_95();
     let longer = below.max(above);
     if distance <= margin {
-        let farthest = (joined.log() - below).abs().max((joined.log() + above).abs());
+        let farthest = (joined.log() - below)
+            .abs()
+            .max((joined.log() + above).abs());
         if farthest <= margin || longer <= NARROW * margin {
-            return Judged { verdict: Verdict::Same, times: None };
+            return Judged {
+                verdict: Verdict::Same,
+                times: None,
+            };
         }
         let room = (margin - distance).max(NARROW * margin);
         let multiple = student::quantile(1.0 - ALPHA / 2.0, joined.freedom);
         let times = (longer / room * (1.0 + SPARE / multiple)).powi(2);
-        return Judged { verdict: Verdict::Undecided, times: Some(times).filter(|t| t.is_finite()) };
+        return Judged {
+            verdict: Verdict::Undecided,
+            times: Some(times).filter(|t| t.is_finite()),
+        };
     }
     if p_adjusted < ALPHA {
         let is_better = (joined.log() > 0.0) == (better == Direction::Higher);
-        return Judged { verdict: if is_better { Verdict::Better } else { Verdict::Worse }, times: None };
+        return Judged {
+            verdict: if is_better {
+                Verdict::Better
+            } else {
+                Verdict::Worse
+            },
+            times: None,
+        };
     }
-    let wanted = student::quantile(1.0 - ALPHA / (2.0 * family.max(1) as f64), joined.freedom.max(3.0));
+    let wanted = student::quantile(
+        1.0 - ALPHA / (2.0 * family.max(1) as f64),
+        joined.freedom.max(3.0),
+    );
     let times = ((wanted + SPARE) / joined.statistic()).powi(2);
-    Judged { verdict: Verdict::Undecided, times: Some(times).filter(|t| t.is_finite()) }
+    Judged {
+        verdict: Verdict::Undecided,
+        times: Some(times).filter(|t| t.is_finite()),
+    }
 }

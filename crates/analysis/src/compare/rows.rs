@@ -1,4 +1,5 @@
-//! Which metrics of a workload are compared, what they are called, and which one of them speaks for it.
+//! Which metrics of a workload are compared, what they are called, and which one of them speaks for
+//! it.
 
 use super::comparable::{self, Measured};
 use super::figures::{Figures, Told};
@@ -8,7 +9,8 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::SyncPolicy;
 use diskproof_model::record::MeasurementRecord;
 
-/// From this block size on a disk is limited by bytes, below by operations: what it can do is then told in MB/s or in operations per second.
+/// From this block size on a disk is limited by bytes, below by operations: what it can do is then
+/// told in MB/s or in operations per second.
 const LARGE_BLOCK_BYTES: u32 = 64 << 10;
 const LATENCIES: [Figure; 4] = [Figure::Mean, Figure::P50, Figure::P99, Figure::P99_9];
 
@@ -43,13 +45,44 @@ pub(super) struct Name {
 
 impl Row {
     pub fn new(name: Name, (a, b): (Told, Told), wall_ns: u64, reasons: &[Reason]) -> Self {
-        let joined = if reasons.is_empty() { Joined::of(&a.sample, &b.sample) } else { None };
-        let Name { metric, subject, target, op, figure, headline } = name;
-        let better = match figure {
-            Figure::Iops | Figure::Throughput | Figure::CurveAverage | Figure::CurveMin | Figure::CurveMax => Direction::Higher,
-            Figure::Mean | Figure::P50 | Figure::P99 | Figure::P99_9 | Figure::AccessTime => Direction::Lower,
+        let joined = if reasons.is_empty() {
+            Joined::of(&a.sample, &b.sample)
+        } else {
+            None
         };
-        Self { metric, subject, target, op, figure, headline, better, a, b, basis: None, wall_ns, reasons: reasons.to_vec(), joined }
+        let Name {
+            metric,
+            subject,
+            target,
+            op,
+            figure,
+            headline,
+        } = name;
+        let better = match figure {
+            Figure::Iops
+            | Figure::Throughput
+            | Figure::CurveAverage
+            | Figure::CurveMin
+            | Figure::CurveMax => Direction::Higher,
+            Figure::Mean | Figure::P50 | Figure::P99 | Figure::P99_9 | Figure::AccessTime => {
+                Direction::Lower
+            }
+        };
+        Self {
+            metric,
+            subject,
+            target,
+            op,
+            figure,
+            headline,
+            better,
+            a,
+            b,
+            basis: None,
+            wall_ns,
+            reasons: reasons.to_vec(),
+            joined,
+        }
     }
 
     /// The ratio; `None` where the metric is not comparable, or too little was measured.
@@ -61,9 +94,21 @@ impl Row {
     pub fn needed(&self, times: f64, basis: Basis) -> Needed {
         let runs = self.a.sample.runs.min(self.b.sample.runs) as f64;
         match basis {
-            Basis::BetweenRuns => Needed { times, measure_ns: None, runs: Some((times * runs).ceil().max(2.0) as u64) },
-            Basis::WithinRuns => Needed { times, measure_ns: Some((times * self.wall_ns as f64) as u64), runs: None },
-            Basis::Positions => Needed { times, measure_ns: None, runs: None },
+            Basis::BetweenRuns => Needed {
+                times,
+                measure_ns: None,
+                runs: Some((times * runs).ceil().max(2.0) as u64),
+            },
+            Basis::WithinRuns => Needed {
+                times,
+                measure_ns: Some((times * self.wall_ns as f64) as u64),
+                runs: None,
+            },
+            Basis::Positions => Needed {
+                times,
+                measure_ns: None,
+                runs: None,
+            },
         }
     }
 }
@@ -72,7 +117,9 @@ impl Row {
 pub(super) fn of_workload(prefix: &str, a: &[Measured<'_>], b: &[Measured<'_>]) -> Vec<Row> {
     let all: Vec<Measured<'_>> = a.iter().chain(b).copied().collect();
     let reasons = comparable::of_workload(&all);
-    let Some(first) = a.first().map(|m| m.measurement()) else { return Vec::new() };
+    let Some(first) = a.first().map(|m| m.measurement()) else {
+        return Vec::new();
+    };
     let (figures_a, figures_b) = (figures(a), figures(b));
     let wall_ns = figures_a.wall_ns().max(figures_b.wall_ns());
     let subject = &first.workload.name;
@@ -80,46 +127,95 @@ pub(super) fn of_workload(prefix: &str, a: &[Measured<'_>], b: &[Measured<'_>]) 
     let is_mix = ops.iter().filter(|op| **op != OpKind::Sync).count() > 1;
     let lead = leading(first, &ops, &figures_a, &figures_b);
     let name = |op: Option<OpKind>, figure: Figure| {
-        let kind = op.filter(|op| is_mix || *op == OpKind::Sync).map_or(String::new(), |op| format!("{}.", op.as_str()));
+        let kind = op
+            .filter(|op| is_mix || *op == OpKind::Sync)
+            .map_or(String::new(), |op| format!("{}.", op.as_str()));
         let metric = format!("{prefix}{subject}.{kind}{}", figure.as_str());
-        Name { metric, subject: subject.clone(), target: first.target, op, figure, headline: lead == (op, figure) }
+        Name {
+            metric,
+            subject: subject.clone(),
+            target: first.target,
+            op,
+            figure,
+            headline: lead == (op, figure),
+        }
     };
     let mut rows = Vec::new();
-    let all_ops = is_mix.then_some(None).into_iter().chain(ops.iter().map(|op| Some(*op)));
+    let all_ops = is_mix
+        .then_some(None)
+        .into_iter()
+        .chain(ops.iter().map(|op| Some(*op)));
     for op in all_ops {
         for figure in [Figure::Iops, Figure::Throughput] {
             let both = figures_a.rate(op, figure).zip(figures_b.rate(op, figure));
             rows.extend(both.map(|both| Row::new(name(op, figure), both, wall_ns, &reasons)));
         }
-        for (op, figure) in op.into_iter().flat_map(|op| LATENCIES.map(|figure| (op, figure))) {
-            let both = figures_a.latency(op, figure).zip(figures_b.latency(op, figure));
+        for (op, figure) in op
+            .into_iter()
+            .flat_map(|op| LATENCIES.map(|figure| (op, figure)))
+        {
+            let both = figures_a
+                .latency(op, figure)
+                .zip(figures_b.latency(op, figure));
             rows.extend(both.map(|both| Row::new(name(Some(op), figure), both, wall_ns, &reasons)));
         }
     }
     rows
 }
 
-/// The one metric that speaks for the workload: its rate, of reads and writes together where there are both; under an offered load, which fixes the
-/// rate, a latency that users feel.
-fn leading(m: &MeasurementRecord, ops: &[OpKind], a: &Figures<'_>, b: &Figures<'_>) -> (Option<OpKind>, Figure) {
+/// The one metric that speaks for the workload: its rate, of reads and writes together where there
+/// are both; under an offered load, which fixes the rate, a latency that users feel.
+fn leading(
+    m: &MeasurementRecord,
+    ops: &[OpKind],
+    a: &Figures<'_>,
+    b: &Figures<'_>,
+) -> (Option<OpKind>, Figure) {
     let op = ops.first().copied();
     if m.workload.rate.is_some() {
-        let has = |figure: &Figure| op.is_some_and(|op| a.latency(op, *figure).is_some() && b.latency(op, *figure).is_some());
-        return (op, [Figure::P99, Figure::P50].into_iter().find(has).unwrap_or(Figure::Mean));
+        let has = |figure: &Figure| {
+            op.is_some_and(|op| {
+                a.latency(op, *figure).is_some() && b.latency(op, *figure).is_some()
+            })
+        };
+        return (
+            op,
+            [Figure::P99, Figure::P50]
+                .into_iter()
+                .find(has)
+                .unwrap_or(Figure::Mean),
+        );
     }
     let is_large = m.workload.block_bytes >= LARGE_BLOCK_BYTES && op != Some(OpKind::Commit);
-    let figure = if is_large { Figure::Throughput } else { Figure::Iops };
-    (op.filter(|_| ops.iter().filter(|op| **op != OpKind::Sync).count() == 1), figure)
+    let figure = if is_large {
+        Figure::Throughput
+    } else {
+        Figure::Iops
+    };
+    (
+        op.filter(|_| ops.iter().filter(|op| **op != OpKind::Sync).count() == 1),
+        figure,
+    )
 }
 
-/// The kinds of operation that every run has: what a reader looks at, and syncs where they come every few writes.
+/// The kinds of operation that every run has: what a reader looks at, and syncs where they come
+/// every few writes.
 fn common_ops(runs: &[Measured<'_>]) -> Vec<OpKind> {
-    let Some(first) = runs.first().map(|m| m.measurement()) else { return Vec::new() };
-    let mut ops: Vec<OpKind> = first.headline_ops().into_iter().map(|(kind, _)| kind).collect();
+    let Some(first) = runs.first().map(|m| m.measurement()) else {
+        return Vec::new();
+    };
+    let mut ops: Vec<OpKind> = first
+        .headline_ops()
+        .into_iter()
+        .map(|(kind, _)| kind)
+        .collect();
     if matches!(first.workload.sync, SyncPolicy::Every { writes: 2.., .. }) {
         ops.push(OpKind::Sync);
     }
-    ops.retain(|op| runs.iter().all(|m| m.measurement().ops.get(op).is_some_and(|op| op.count > 0)));
+    ops.retain(|op| {
+        runs.iter()
+            .all(|m| m.measurement().ops.get(op).is_some_and(|op| op.count > 0))
+    });
     ops
 }
 
@@ -128,10 +224,16 @@ fn figures<'a>(runs: &[Measured<'a>]) -> Figures<'a> {
 }
 
 /// The latency distributions of both sides.
-pub(super) fn percentile_pairs(a: &[Measured<'_>], b: &[Measured<'_>], comparable: bool) -> Vec<PercentilePair> {
+pub(super) fn percentile_pairs(
+    a: &[Measured<'_>],
+    b: &[Measured<'_>],
+    comparable: bool,
+) -> Vec<PercentilePair> {
     let all: Vec<Measured<'_>> = a.iter().chain(b).copied().collect();
     let (figures_a, figures_b) = (figures(a), figures(b));
-    let Some(first) = all.first().map(|m| m.measurement()) else { return Vec::new() };
+    let Some(first) = all.first().map(|m| m.measurement()) else {
+        return Vec::new();
+    };
     let pair = |op| {
         Some(PercentilePair {
             subject: first.workload.name.clone(),

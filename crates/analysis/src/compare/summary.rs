@@ -1,4 +1,5 @@
-//! A comparison in a sentence or two, and what a reader has to know beside it. Said here once, so that every printer says the same.
+//! A comparison in a sentence or two, and what a reader has to know beside it. Said here once, so
+//! that every printer says the same.
 
 use super::comparable::load;
 use super::{Group, Sides};
@@ -8,23 +9,37 @@ use std::collections::BTreeSet;
 
 /// Metrics named one by one in a sentence; more are counted only.
 const NAMED_MAX: usize = 3;
-/// Runs of which one measured a workload this many times as long as another may have seen another disk: a cache that was still filling, credits that
-/// were not yet spent.
+/// Runs of which one measured a workload this many times as long as another may have seen another
+/// disk: a cache that was still filling, credits that were not yet spent.
 const WALL_RATIO_MAX: f64 = 4.0;
 
-/// `B is better in 5 of 8 workloads, worse in 1, same within 2 % in 2.` And what the details say against it.
-pub(super) fn sentence(letter: &str, margin: f64, headline: Tally, metrics: &[MetricComparison]) -> String {
+/// `B is better in 5 of 8 workloads, worse in 1, same within 2 % in 2.` And what the details say
+/// against it.
+pub(super) fn sentence(
+    letter: &str,
+    margin: f64,
+    headline: Tally,
+    metrics: &[MetricComparison],
+) -> String {
     if metrics.is_empty() {
-        return format!("A and {letter} measured nothing in common, so there is nothing to compare.");
+        return format!(
+            "A and {letter} measured nothing in common, so there is nothing to compare."
+        );
     }
     let total = headline.total();
     if total > 0 && headline.not_comparable == total {
-        return format!("{letter} cannot be compared with A: {}.", common_reason(metrics));
+        return format!(
+            "{letter} cannot be compared with A: {}.",
+            common_reason(metrics)
+        );
     }
     let counts = [
         (headline.better, "better".to_owned()),
         (headline.worse, "worse".to_owned()),
-        (headline.same, format!("the same within {}", percent(margin))),
+        (
+            headline.same,
+            format!("the same within {}", percent(margin)),
+        ),
         (headline.undecided, "undecided".to_owned()),
         (headline.not_comparable, "not comparable".to_owned()),
     ];
@@ -33,41 +48,72 @@ pub(super) fn sentence(letter: &str, margin: f64, headline: Tally, metrics: &[Me
         [(n, what)] if *n == 1 => format!("{letter} is {what}{}.", subject_of(metrics)),
         [(n, what)] => format!("{letter} is {what} in all {n}."),
         [(n, what), rest @ ..] => {
-            let rest: Vec<String> = rest.iter().map(|(n, what)| format!("{what} in {n}")).collect();
+            let rest: Vec<String> = rest
+                .iter()
+                .map(|(n, what)| format!("{what} in {n}"))
+                .collect();
             format!("{letter} is {what} in {n} of {total}, {}.", rest.join(", "))
         }
         [] => String::new(),
     };
-    [Some(text), against(metrics, headline, Verdict::Worse), against(metrics, headline, Verdict::Better)]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join(" ")
+    [
+        Some(text),
+        against(metrics, headline, Verdict::Worse),
+        against(metrics, headline, Verdict::Better),
+    ]
+    .into_iter()
+    .flatten()
+    .collect::<Vec<_>>()
+    .join(" ")
 }
 
 /// Details that go the other way than every headline.
 fn against(metrics: &[MetricComparison], headline: Tally, verdict: Verdict) -> Option<String> {
-    let told = if verdict == Verdict::Worse { headline.worse } else { headline.better };
-    let names: Vec<&str> = metrics.iter().filter(|m| !m.headline && m.verdict == verdict).map(|m| m.metric.as_str()).collect();
+    let told = if verdict == Verdict::Worse {
+        headline.worse
+    } else {
+        headline.better
+    };
+    let names: Vec<&str> = metrics
+        .iter()
+        .filter(|m| !m.headline && m.verdict == verdict)
+        .map(|m| m.metric.as_str())
+        .collect();
     if told > 0 || names.is_empty() {
         return None;
     }
     let what = verdict.as_str();
     Some(match names.len() {
         0..=NAMED_MAX => format!("Among the details {what}: {}.", names.join(", ")),
-        n => format!("Among the details {what} in {n}, such as {}.", names[..NAMED_MAX].join(", ")),
+        n => format!(
+            "Among the details {what} in {n}, such as {}.",
+            names[..NAMED_MAX].join(", ")
+        ),
     })
 }
 
 fn subject_of(metrics: &[MetricComparison]) -> String {
-    metrics.iter().find(|m| m.headline).map_or(String::new(), |m| format!(" in {}", m.metric))
+    metrics
+        .iter()
+        .find(|m| m.headline)
+        .map_or(String::new(), |m| format!(" in {}", m.metric))
 }
 
 /// The reason that most metrics have.
 fn common_reason(metrics: &[MetricComparison]) -> String {
-    let count = |why: &str| metrics.iter().filter(|m| m.reasons.iter().any(|reason| reason.why == why)).count();
-    let all = metrics.iter().flat_map(|m| &m.reasons).map(|reason| reason.why.as_str());
-    all.max_by_key(|why| count(why)).unwrap_or_default().to_owned()
+    let count = |why: &str| {
+        metrics
+            .iter()
+            .filter(|m| m.reasons.iter().any(|reason| reason.why == why))
+            .count()
+    };
+    let all = metrics
+        .iter()
+        .flat_map(|m| &m.reasons)
+        .map(|reason| reason.why.as_str());
+    all.max_by_key(|why| count(why))
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// `2 %`, `0.5 %`.
@@ -76,45 +122,79 @@ fn percent(share: f64) -> String {
 }
 
 /// What a reader has to know beside the verdicts.
-pub(super) fn notes(baseline: &Group<'_>, group: &Group<'_>, sides: &Sides<'_>, letter: &str, metrics: &[MetricComparison]) -> Vec<String> {
+pub(super) fn notes(
+    baseline: &Group<'_>,
+    group: &Group<'_>,
+    sides: &Sides<'_>,
+    letter: &str,
+    metrics: &[MetricComparison],
+) -> Vec<String> {
     let mut notes = Vec::new();
     let both: Vec<&(String, &super::Run<'_>)> = sides.a.iter().chain(&sides.b).collect();
-    for (name, count) in [("A", baseline.runs.len() - sides.a.len()), (letter, group.runs.len() - sides.b.len())] {
+    for (name, count) in [
+        ("A", baseline.runs.len() - sides.a.len()),
+        (letter, group.runs.len() - sides.b.len()),
+    ] {
         if count > 0 {
-            notes.push(format!("A run that is named twice in {name} counts once: it is no repetition."));
+            notes.push(format!(
+                "A run that is named twice in {name} counts once: it is no repetition."
+            ));
         }
     }
-    let ids: BTreeSet<&str> = sides.a.iter().map(|(_, run)| run.record.run_id.as_str()).collect();
-    if sides.b.iter().any(|(_, run)| ids.contains(run.record.run_id.as_str())) {
-        notes.push(format!("A and {letter} hold the same run, so they cannot differ in it."));
+    let ids: BTreeSet<&str> = sides
+        .a
+        .iter()
+        .map(|(_, run)| run.record.run_id.as_str())
+        .collect();
+    if sides
+        .b
+        .iter()
+        .any(|(_, run)| ids.contains(run.record.run_id.as_str()))
+    {
+        notes.push(format!(
+            "A and {letter} hold the same run, so they cannot differ in it."
+        ));
     }
     for (name, _) in both.iter().filter(|(_, run)| run.record.partial) {
-        notes.push(format!("{name} ended before its plan did; what it measured in full is compared."));
+        notes.push(format!(
+            "{name} ended before its plan did; what it measured in full is compared."
+        ));
     }
     notes.extend(busy(&both));
     notes.extend(unsettled(&both));
     notes.extend(lengths(sides));
     if sides.a.len() == 1 && sides.b.len() == 1 && metrics.iter().any(|m| m.ratio.is_some()) {
         notes.push(
-            "One run a side: the intervals hold what varied within the runs, not what changes from run to run. Several runs a side hold both."
+            "One run a side: the intervals hold what varied within the runs, not what changes \
+             from run to run. Several runs a side hold both."
                 .to_owned(),
         );
     }
     notes
 }
 
-/// A machine with more to do than processors: what waits for one looks like a slow disk, and differs from run to run by more than any interval tells.
+/// A machine with more to do than processors: what waits for one looks like a slow disk, and
+/// differs from run to run by more than any interval tells.
 fn busy(runs: &[&(String, &super::Run<'_>)]) -> Option<String> {
-    let loads = runs.iter().filter_map(|(name, run)| Some((name.as_str(), load(run.record)?, run.record.host.cpus)));
-    let busy: Vec<(&str, f64, u32)> = loads.filter(|(_, load, cpus)| *load > f64::from(*cpus)).collect();
+    let loads = runs
+        .iter()
+        .filter_map(|(name, run)| Some((name.as_str(), load(run.record)?, run.record.host.cpus)));
+    let busy: Vec<(&str, f64, u32)> = loads
+        .filter(|(_, load, cpus)| *load > f64::from(*cpus))
+        .collect();
     let (_, load, cpus) = busy.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let names = match busy.as_slice() {
-        few if few.len() <= NAMED_MAX => few.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", "),
+        few if few.len() <= NAMED_MAX => few
+            .iter()
+            .map(|(name, ..)| *name)
+            .collect::<Vec<_>>()
+            .join(", "),
         many => format!("{} of {} runs", many.len(), runs.len()),
     };
     let up_to = if busy.len() > 1 { "up to " } else { "" };
     Some(format!(
-        "{names} began at a load of {up_to}{load:.1} on {cpus} processors: what waits for a processor counts as the disk's time. Compare runs of a quiet machine."
+        "{names} began at a load of {up_to}{load:.1} on {cpus} processors: what waits for a \
+         processor counts as the disk's time. Compare runs of a quiet machine."
     ))
 }
 
@@ -122,25 +202,48 @@ fn unsettled(runs: &[&(String, &super::Run<'_>)]) -> Option<String> {
     let names: Vec<String> = runs
         .iter()
         .flat_map(|(name, run)| {
-            run.record.measurements.iter().filter(|m| m.settled == Some(false)).map(move |m| format!("{} in {name}", m.workload.name))
+            run.record
+                .measurements
+                .iter()
+                .filter(|m| m.settled == Some(false))
+                .map(move |m| format!("{} in {name}", m.workload.name))
         })
         .collect();
-    (!names.is_empty())
-        .then(|| format!("The rate had not settled when the time was over: {}. Longer runs would say more.", names.join(", ")))
+    (!names.is_empty()).then(|| {
+        format!(
+            "The rate had not settled when the time was over: {}. Longer runs would say more.",
+            names.join(", ")
+        )
+    })
 }
 
 /// Workloads that one side measured much longer than the other.
 fn lengths(sides: &Sides<'_>) -> Option<String> {
     let wall = |runs: &[(String, &super::Run<'_>)], key: (usize, &str)| {
-        let all = runs.iter().flat_map(|(_, run)| &run.record.measurements).filter(|m| (m.target, m.workload.name.as_str()) == key);
+        let all = runs
+            .iter()
+            .flat_map(|(_, run)| &run.record.measurements)
+            .filter(|m| (m.target, m.workload.name.as_str()) == key);
         all.map(|m| m.wall_ns).max()
     };
     let far = |key: &(usize, &str)| {
         let (a, b) = (wall(&sides.a, *key)?, wall(&sides.b, *key)?);
         let ratio = a.max(b) as f64 / a.min(b).max(1) as f64;
-        (ratio > WALL_RATIO_MAX).then(|| format!("{} ({} and {})", key.1, format_duration(a), format_duration(b)))
+        (ratio > WALL_RATIO_MAX).then(|| {
+            format!(
+                "{} ({} and {})",
+                key.1,
+                format_duration(a),
+                format_duration(b)
+            )
+        })
     };
     let found: Vec<String> = sides.workloads().iter().filter_map(far).collect();
-    (!found.is_empty())
-        .then(|| format!("Measured for very different times: {}. Caches and credits may tell more than the disks.", found.join(", ")))
+    (!found.is_empty()).then(|| {
+        format!(
+            "Measured for very different times: {}. Caches and credits may tell more than the \
+             disks.",
+            found.join(", ")
+        )
+    })
 }

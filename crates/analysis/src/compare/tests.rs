@@ -6,11 +6,15 @@ use crate::healthy;
 use diskproof_model::comparison::{ConditionOutcome, Figure};
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::measurement::{CacheUse, Measurement, OpKind, OpMeasurement, SERIES_INTERVAL_NS, StopReason, ZeroSample};
+use diskproof_model::measurement::{
+    CacheUse, Measurement, OpKind, OpMeasurement, SERIES_INTERVAL_NS, StopReason, ZeroSample,
+};
 use diskproof_model::plan::{Access, CachePolicy, EngineChoice, EngineKind, SyncPolicy};
 use diskproof_model::record::Record;
 use diskproof_model::series::{Cell, TimeSeries};
-use diskproof_model::surface::{AccessPoint, BurstPlan, CurvePoint, SeekPattern, SurfaceMeasurement, Survey};
+use diskproof_model::surface::{
+    AccessPoint, BurstPlan, CurvePoint, SeekPattern, SurfaceMeasurement, Survey,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -21,12 +25,14 @@ mod odds;
 mod surveys;
 mod verdicts;
 
-/// A disk that answers one request at a time in 1 ms on average: a fixed part, a random part, and a pace that wanders by 2 % and stays where it is for
-/// about 100 ms (ρ = 0.9 from one hundredth of a second to the next).
+/// A disk that answers one request at a time in 1 ms on average: a fixed part, a random part, and a
+/// pace that wanders by 2 % and stays where it is for about 100 ms (ρ = 0.9 from one hundredth of a
+/// second to the next).
 fn wandering(speed: f64, seconds: u64, seed: u64) -> OpMeasurement {
     let mut dice = Dice(seed.wrapping_mul(0xD134_2543_DE82_EF95));
     let mut series = TimeSeries::new(SERIES_INTERVAL_NS);
-    let (mut latency, mut now, mut pace, mut step) = (LatencyHistogram::new(), 0.0, dice.normal(), 0);
+    let (mut latency, mut now, mut pace, mut step) =
+        (LatencyHistogram::new(), 0.0, dice.normal(), 0);
     loop {
         while step < now as u64 / SERIES_INTERVAL_NS {
             pace = 0.9 * pace + (1.0 - 0.9_f64 * 0.9).sqrt() * dice.normal();
@@ -38,10 +44,25 @@ fn wandering(speed: f64, seconds: u64, seed: u64) -> OpMeasurement {
             break;
         }
         latency.record(ns as u64);
-        series.add(now as u64, &Cell { ops: 1, bytes: 8192, errors: 0, latency_max_ns: ns as u64 }, 8192);
+        series.add(
+            now as u64,
+            &Cell {
+                ops: 1,
+                bytes: 8192,
+                errors: 0,
+                latency_max_ns: ns as u64,
+            },
+            8192,
+        );
     }
     let total = series.total();
-    OpMeasurement { count: total.ops, bytes: total.bytes, latency, series, ..OpMeasurement::default() }
+    OpMeasurement {
+        count: total.ops,
+        bytes: total.bytes,
+        latency,
+        series,
+        ..OpMeasurement::default()
+    }
 }
 
 /// A record with nothing but random reads, one at a time.
@@ -56,14 +77,30 @@ fn run_of(op: OpMeasurement, seconds: u64, id: &str) -> Record {
 }
 
 fn group<'a>(label: &str, records: &[&'a Record]) -> Group<'a> {
-    let runs = records.iter().enumerate().map(|(i, record)| Run { name: format!("{label}{i}"), record }).collect();
-    Group { label: label.to_owned(), runs }
+    let runs = records
+        .iter()
+        .enumerate()
+        .map(|(i, record)| Run {
+            name: format!("{label}{i}"),
+            record,
+        })
+        .collect();
+    Group {
+        label: label.to_owned(),
+        runs,
+    }
 }
 
 fn ask<'a>(a: &[&'a Record], b: &[&'a Record], limits: &[&str]) -> Question<'a> {
     let tool = healthy::record().tool;
     let limits = limits.iter().map(|limit| limit.parse().unwrap()).collect();
-    Question { tool, margin: MARGIN, baseline: group("a", a), candidates: vec![group("b", b)], limits }
+    Question {
+        tool,
+        margin: MARGIN,
+        baseline: group("a", a),
+        candidates: vec![group("b", b)],
+        limits,
+    }
 }
 
 fn held(a: &[&Record], b: &[&Record]) -> Candidate {
@@ -71,11 +108,19 @@ fn held(a: &[&Record], b: &[&Record]) -> Candidate {
 }
 
 fn metric<'a>(candidate: &'a Candidate, name: &str) -> &'a MetricComparison {
-    candidate.metrics.iter().find(|m| m.metric == name).unwrap_or_else(|| panic!("{name} is not among {:?}", names(candidate)))
+    candidate
+        .metrics
+        .iter()
+        .find(|m| m.metric == name)
+        .unwrap_or_else(|| panic!("{name} is not among {:?}", names(candidate)))
 }
 
 fn names(candidate: &Candidate) -> Vec<&str> {
-    candidate.metrics.iter().map(|m| m.metric.as_str()).collect()
+    candidate
+        .metrics
+        .iter()
+        .map(|m| m.metric.as_str())
+        .collect()
 }
 
 fn reverse(verdict: Verdict) -> Verdict {

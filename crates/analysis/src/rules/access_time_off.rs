@@ -1,5 +1,6 @@
-//! `access-time-off`: the disk does not do what its data sheet and physics say: half a turn and an average seek per random access, and the top rate. Without
-//! the revolutions per minute and the rate it is silent.
+//! `access-time-off`: the disk does not do what its data sheet and physics say: half a turn and an
+//! average seek per random access, and the top rate. Without the revolutions per minute and the
+//! rate it is silent.
 
 use super::{Rule, flat_top, point_evidence, starved};
 use crate::mechanics::{reach, reported_rpm};
@@ -11,16 +12,19 @@ use diskproof_model::units::{format_latency, format_rate, format_throughput};
 
 pub(super) const RULE: Rule = Rule {
     code: "access-time-off",
-    meaning: "Random accesses or the top rate are clearly beside what the data sheet and the revolutions per minute allow.",
+    meaning: "Random accesses or the top rate are clearly beside what the data sheet and the \
+              revolutions per minute allow.",
     check,
 };
 
-/// An access may take so many times as long as computed: sheets leave out the electronics and round in their favour.
+/// An access may take so many times as long as computed: sheets leave out the electronics and round
+/// in their favour.
 const SLOWER: f64 = 1.15;
-/// Least share of the average seek that random accesses over the whole surface take on an honest disk: sheets round up a little, not by half.
+/// Least share of the average seek that random accesses over the whole surface take on an honest
+/// disk: sheets round up a little, not by half.
 const SEEK_SHARE_MIN: f64 = 0.5;
-/// Where the sheet does not tell: the longest average seek of disks up to 7200 rpm and of faster ones, with room; laptop disks have 12 to 14 ms, server
-/// disks 3.5 to 5 ms.
+/// Where the sheet does not tell: the longest average seek of disks up to 7200 rpm and of faster
+/// ones, with room; laptop disks have 12 to 14 ms, server disks 3.5 to 5 ms.
 const SEEK_NS_MAX: (f64, f64) = (20e6, 9e6);
 /// Accesses of less than this share of half a turn, on average, are not those of a platter.
 const TURN_SHARE_MIN: f64 = 0.9;
@@ -39,7 +43,10 @@ struct Off {
 
 fn check(record: &Record) -> Option<Finding> {
     let surface = record.surface.as_ref()?;
-    let off: Vec<Off> = [access_time(record, surface), top_rate(record, surface)].into_iter().flatten().collect();
+    let off: Vec<Off> = [access_time(record, surface), top_rate(record, surface)]
+        .into_iter()
+        .flatten()
+        .collect();
     if off.is_empty() {
         return None;
     }
@@ -48,26 +55,46 @@ fn check(record: &Record) -> Option<Finding> {
         code: RULE.code.to_owned(),
         severity: Severity::Warning,
         claim: format!("{}.", words.join(". ")),
-        remedy: if off.iter().any(|o| o.faster) { REMEDY_FASTER } else { REMEDY_SLOWER }.to_owned(),
+        remedy: if off.iter().any(|o| o.faster) {
+            REMEDY_FASTER
+        } else {
+            REMEDY_SLOWER
+        }
+        .to_owned(),
         evidence: off.into_iter().map(|o| o.evidence).collect(),
         reproduce: None,
     })
 }
 
-const REMEDY_FASTER: &str = "Either the data sheet is another disk's, or something else answers: an SSD, a cache, a virtual disk. See diskproof info for what it is.";
-const REMEDY_SLOWER: &str = "See that nothing else uses the disk, and that the data sheet is this disk's. Then: quiet seeks (hdparm -M), vibration, worn sectors \
+const REMEDY_FASTER: &str = "Either the data sheet is another disk's, or something else answers: \
+                             an SSD, a cache, a virtual disk. See diskproof info for what it is.";
+const REMEDY_SLOWER: &str = "See that nothing else uses the disk, and that the data sheet is this \
+                             disk's. Then: quiet seeks (hdparm -M), vibration, worn sectors \
                              (smartctl -a, curve --scan), a bridge or controller between.";
 
 fn access_time(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
     let sheet = record.plan.data_sheet.unwrap_or_default();
-    let rpm = sheet.rpm.filter(|rpm| *rpm > 0).or_else(|| reported_rpm(record))?;
-    let random = surface.seeks.get(&SeekPattern::Random).filter(|s| s.n >= ACCESSES_MIN)?;
+    let rpm = sheet
+        .rpm
+        .filter(|rpm| *rpm > 0)
+        .or_else(|| reported_rpm(record))?;
+    let random = surface
+        .seeks
+        .get(&SeekPattern::Random)
+        .filter(|s| s.n >= ACCESSES_MIN)?;
     let half_turn_ns = 30e9 / f64::from(rpm);
     let measured = random.mean.value;
     let error = random.mean.half_width_95.unwrap_or(0.0);
-    let longest = sheet.seek_ns.map_or(half_turn_ns + longest_seek(rpm), |seek| SLOWER * (half_turn_ns + seek as f64));
+    let longest = sheet
+        .seek_ns
+        .map_or(half_turn_ns + longest_seek(rpm), |seek| {
+            SLOWER * (half_turn_ns + seek as f64)
+        });
     // In a part of the surface the arm has less far to go than the sheet's average.
-    let seek_min = sheet.seek_ns.filter(|_| reach(record, surface) == Reach::Whole).map_or(0.0, |seek| SEEK_SHARE_MIN * seek as f64);
+    let seek_min = sheet
+        .seek_ns
+        .filter(|_| reach(record, surface) == Reach::Whole)
+        .map_or(0.0, |seek| SEEK_SHARE_MIN * seek as f64);
     let shortest = TURN_SHARE_MIN * half_turn_ns + seek_min;
     // A disk that only reports its revolutions and answers from a cache is `cache-answered`'s.
     let faster = sheet.rpm.is_some() && measured + error < shortest;
@@ -80,39 +107,83 @@ fn access_time(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
     Some(Off {
         words: words(random, rpm, half_turn_ns, sheet.seek_ns, faster),
         faster,
-        evidence: Evidence { path: "/surface/seeks/random/mean/value".to_owned(), observed: measured, threshold, unit: "ns".to_owned() },
+        evidence: Evidence {
+            path: "/surface/seeks/random/mean/value".to_owned(),
+            observed: measured,
+            threshold,
+            unit: "ns".to_owned(),
+        },
     })
 }
 
-fn words(random: &SeekSummary, rpm: u32, half_turn_ns: f64, seek_ns: Option<u64>, faster: bool) -> String {
+fn words(
+    random: &SeekSummary,
+    rpm: u32,
+    half_turn_ns: f64,
+    seek_ns: Option<u64>,
+    faster: bool,
+) -> String {
     let time = |ns: f64| format_latency(ns.round() as u64);
-    let measured = format!("A random access takes {} on average ({} IOPS)", time(random.mean.value), format_rate(random.iops));
+    let measured = format!(
+        "A random access takes {} on average ({} IOPS)",
+        time(random.mean.value),
+        format_rate(random.iops)
+    );
     let computed = match seek_ns {
         Some(seek) => {
             let sum = half_turn_ns + seek as f64;
-            let parts = format!("half a turn of {} and a seek of {}", time(half_turn_ns), time(seek as f64));
-            format!("{rpm} rpm and the data sheet make {} ({} IOPS): {parts}", time(sum), format_rate(1e9 / sum))
+            let parts = format!(
+                "half a turn of {} and a seek of {}",
+                time(half_turn_ns),
+                time(seek as f64)
+            );
+            format!(
+                "{rpm} rpm and the data sheet make {} ({} IOPS): {parts}",
+                time(sum),
+                format_rate(1e9 / sum)
+            )
         }
         None => {
-            format!("half a turn at {rpm} rpm takes {}, and no such disk seeks longer than {}", time(half_turn_ns), time(longest_seek(rpm)))
+            format!(
+                "half a turn at {rpm} rpm takes {}, and no such disk seeks longer than {}",
+                time(half_turn_ns),
+                time(longest_seek(rpm))
+            )
         }
     };
-    format!("{measured}, clearly {} than physics says; {computed}", if faster { "faster" } else { "slower" })
+    format!(
+        "{measured}, clearly {} than physics says; {computed}",
+        if faster { "faster" } else { "slower" }
+    )
 }
 
 fn longest_seek(rpm: u32) -> f64 {
-    if rpm <= 7200 { SEEK_NS_MAX.0 } else { SEEK_NS_MAX.1 }
+    if rpm <= 7200 {
+        SEEK_NS_MAX.0
+    } else {
+        SEEK_NS_MAX.1
+    }
 }
 
 /// A flat top below the sheet's rate is one fact and told by `flat-top`.
 fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
-    let promised = record.plan.data_sheet?.bytes_per_second.filter(|rate| *rate > 0.0)?;
+    let promised = record
+        .plan
+        .data_sheet?
+        .bytes_per_second
+        .filter(|rate| *rate > 0.0)?;
     // Not the highest of all: one sample may be too fast by chance.
     let shape = Shape::of(&record.curve, reach(record, surface))?;
-    let fastest = shape.levels.iter().max_by(|a, b| a.ln_rate.total_cmp(&b.ln_rate))?;
+    let fastest = shape
+        .levels
+        .iter()
+        .max_by(|a, b| a.ln_rate.total_cmp(&b.ln_rate))?;
     let index = shape.points[*fastest.members.first()?].index;
     let top = record.curve[index].bytes_per_second;
-    let whole = record.targets.get(surface.target).map_or(0, |t| t.size_bytes);
+    let whole = record
+        .targets
+        .get(surface.target)
+        .map_or(0, |t| t.size_bytes);
     let share = top / promised;
     let outside = surface.span_start_bytes as f64 > OUTER_SHARE * whole as f64;
     if RATE.contains(&share) || outside || (share < 1.0 && flat_top::is_told(record)) {
@@ -138,7 +209,11 @@ pub(super) mod tests {
     use diskproof_model::health::DiskHealth;
     use diskproof_model::surface::DataSheet;
 
-    const SHEET: DataSheet = DataSheet { rpm: Some(7200), seek_ns: Some(11_000_000), bytes_per_second: Some(92e6) };
+    const SHEET: DataSheet = DataSheet {
+        rpm: Some(7200),
+        seek_ns: Some(11_000_000),
+        bytes_per_second: Some(92e6),
+    };
 
     fn record(disk: &Disk, sheet: DataSheet) -> Record {
         let mut run = disk.run(7);
@@ -147,7 +222,15 @@ pub(super) mod tests {
     }
 
     pub(in crate::rules) fn spoilt() -> Record {
-        record(&Disk { rpm: 5400, seek_ns: 16e6, outer: 70e6, ..Disk::rotating() }, SHEET)
+        record(
+            &Disk {
+                rpm: 5400,
+                seek_ns: 16e6,
+                outer: 70e6,
+                ..Disk::rotating()
+            },
+            SHEET,
+        )
     }
 
     #[test]
@@ -155,20 +238,39 @@ pub(super) mod tests {
         let finding = check(&spoilt()).unwrap();
         assert_eq!(finding.evidence.len(), 2);
         assert!(
-            finding.claim.contains("clearly slower than physics says; 7200 rpm and the data sheet make 15.2 ms (65.9 IOPS)"),
+            finding.claim.contains(
+                "clearly slower than physics says; 7200 rpm and the data sheet make 15.2 ms (65.9 \
+                 IOPS)"
+            ),
             "{}",
             finding.claim
         );
-        assert!(finding.claim.contains("The fastest place transfers 69.") && finding.remedy.contains("hdparm -M"), "{finding:?}");
+        assert!(
+            finding.claim.contains("The fastest place transfers 69.")
+                && finding.remedy.contains("hdparm -M"),
+            "{finding:?}"
+        );
     }
 
     #[test]
     fn impossibly_fast_is_another_disk_or_a_cache() {
         let finding = check(&record(&Disk::solid(), SHEET)).unwrap();
-        assert!(finding.claim.contains("clearly faster than physics says") && finding.remedy.contains("an SSD"), "{finding:?}");
+        assert!(
+            finding.claim.contains("clearly faster than physics says")
+                && finding.remedy.contains("an SSD"),
+            "{finding:?}"
+        );
         assert_eq!(finding.evidence.len(), 2);
-        let rpm_only = DataSheet { rpm: Some(7200), ..DataSheet::default() };
-        assert!(check(&record(&Disk::solid(), rpm_only)).unwrap().claim.contains("half a turn at 7200 rpm takes 4.17 ms"));
+        let rpm_only = DataSheet {
+            rpm: Some(7200),
+            ..DataSheet::default()
+        };
+        assert!(
+            check(&record(&Disk::solid(), rpm_only))
+                .unwrap()
+                .claim
+                .contains("half a turn at 7200 rpm takes 4.17 ms")
+        );
     }
 
     #[test]
@@ -176,12 +278,38 @@ pub(super) mod tests {
         let honest = Disk::rotating();
         for (disk, sheet) in [
             (honest.clone(), SHEET),
-            (honest.clone(), DataSheet { rpm: Some(7200), ..DataSheet::default() }),
-            (Disk { span: 0.0..0.1, ..honest.clone() }, SHEET),
-            (Disk { span: 0.5..1.0, ..honest.clone() }, SHEET),
             (
-                Disk { rpm: 15_000, seek_ns: 3.5e6, ..honest.clone() },
-                DataSheet { rpm: Some(15_000), seek_ns: Some(3_400_000), bytes_per_second: None },
+                honest.clone(),
+                DataSheet {
+                    rpm: Some(7200),
+                    ..DataSheet::default()
+                },
+            ),
+            (
+                Disk {
+                    span: 0.0..0.1,
+                    ..honest.clone()
+                },
+                SHEET,
+            ),
+            (
+                Disk {
+                    span: 0.5..1.0,
+                    ..honest.clone()
+                },
+                SHEET,
+            ),
+            (
+                Disk {
+                    rpm: 15_000,
+                    seek_ns: 3.5e6,
+                    ..honest.clone()
+                },
+                DataSheet {
+                    rpm: Some(15_000),
+                    seek_ns: Some(3_400_000),
+                    bytes_per_second: None,
+                },
             ),
             (Disk::solid(), DataSheet::default()),
         ] {
@@ -192,20 +320,46 @@ pub(super) mod tests {
 
     #[test]
     fn what_flat_top_and_cache_answered_tell_is_not_told_again() {
-        assert_eq!(check(&record(&Disk { cap: Some(70e6), ..Disk::rotating() }, SHEET)), None);
+        assert_eq!(
+            check(&record(
+                &Disk {
+                    cap: Some(70e6),
+                    ..Disk::rotating()
+                },
+                SHEET
+            )),
+            None
+        );
         let mut run = Disk::solid().run(1);
-        run.0.health = vec![DiskHealth { disk: "sda".to_owned(), rotation_rpm: Some(7200), ..DiskHealth::default() }];
+        run.0.health = vec![DiskHealth {
+            disk: "sda".to_owned(),
+            rotation_rpm: Some(7200),
+            ..DiskHealth::default()
+        }];
         assert_eq!(check(&surveyed::judge(run)), None);
     }
 
     #[test]
     fn a_reported_speed_alone_shows_only_what_no_disk_does() {
         let report = |seek_ns| {
-            let mut run = Disk { seek_ns, ..Disk::rotating() }.run(1);
-            run.0.health = vec![DiskHealth { disk: "sda".to_owned(), rotation_rpm: Some(7200), ..DiskHealth::default() }];
+            let mut run = Disk {
+                seek_ns,
+                ..Disk::rotating()
+            }
+            .run(1);
+            run.0.health = vec![DiskHealth {
+                disk: "sda".to_owned(),
+                rotation_rpm: Some(7200),
+                ..DiskHealth::default()
+            }];
             check(&surveyed::judge(run))
         };
         assert_eq!(report(14e6), None);
-        assert!(report(30e6).unwrap().claim.contains("no such disk seeks longer than 20.0 ms"));
+        assert!(
+            report(30e6)
+                .unwrap()
+                .claim
+                .contains("no such disk seeks longer than 20.0 ms")
+        );
     }
 }

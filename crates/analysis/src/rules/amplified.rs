@@ -1,4 +1,5 @@
-//! `amplified`: the disk moved much more than was asked for, and nobody else is seen who moved it. What others moved is `disturbed`'s to tell.
+//! `amplified`: the disk moved much more than was asked for, and nobody else is seen who moved it.
+//! What others moved is `disturbed`'s to tell.
 
 use super::disturbed::{Counted, Excess, excess_of};
 use super::{Rule, evidence, heaviest, real, scope};
@@ -10,18 +11,21 @@ use diskproof_model::units::format_bytes;
 
 pub(super) const RULE: Rule = Rule {
     code: "amplified",
-    meaning: "The disk read or wrote much more than was asked for, so the figure is what is left of its work, and an application that asks like this pays the same.",
+    meaning: "The disk read or wrote much more than was asked for, so the figure is what is left \
+              of its work, and an application that asks like this pays the same.",
     check,
 };
 
-/// Least share of the bytes asked for that the disk moved on top of them: journals, allocation and the last window of read-ahead stay below.
+/// Least share of the bytes asked for that the disk moved on top of them: journals, allocation and
+/// the last window of read-ahead stay below.
 const SHARE_MIN: f64 = 0.5;
 /// From this share on most of what the disk did was not asked for.
 const SHARE_WARNING: f64 = 1.0;
 /// Fewer bytes than this are metadata, and the background of any machine.
 const EXCESS_BYTES_MIN: u64 = 4 << 20;
-/// What each worker may have had read ahead and not used when its time was over, in windows of the kernel: the one in use and the next, doubled where
-/// sequential reads were announced (POSIX_FADV_SEQUENTIAL in posix_fadvise(2)).
+/// What each worker may have had read ahead and not used when its time was over, in windows of the
+/// kernel: the one in use and the next, doubled where sequential reads were announced
+/// (POSIX_FADV_SEQUENTIAL in posix_fadvise(2)).
 const WINDOWS: u64 = 4;
 /// What the page cache reads and writes at least.
 const PAGE_BYTES: u32 = 4096;
@@ -43,9 +47,17 @@ enum Direction {
 }
 
 fn check(record: &Record) -> Option<Finding> {
-    let hits: Vec<Hit> = real(record).filter_map(|(index, m)| hit(record, index, m)).collect();
+    let hits: Vec<Hit> = real(record)
+        .filter_map(|(index, m)| hit(record, index, m))
+        .collect();
     let worst = hits.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
-    let severity = |hit: &Hit| if hit.share >= SHARE_WARNING { Severity::Warning } else { Severity::Note };
+    let severity = |hit: &Hit| {
+        if hit.share >= SHARE_WARNING {
+            Severity::Warning
+        } else {
+            Severity::Note
+        }
+    };
     let (did, place) = match worst.did {
         Direction::Read => ("read", "read_bytes"),
         Direction::Wrote => ("wrote", "write_bytes"),
@@ -53,7 +65,11 @@ fn check(record: &Record) -> Option<Finding> {
     let cause = cause(record, worst);
     let asked = match worst.asked {
         0 => "although no such operation was asked for".to_owned(),
-        asked => format!("{:.1} times the {} that were asked for", worst.bytes as f64 / asked as f64, format_bytes(asked)),
+        asked => format!(
+            "{:.1} times the {} that were asked for",
+            worst.bytes as f64 / asked as f64,
+            format_bytes(asked)
+        ),
     };
     Some(Finding {
         code: RULE.code.to_owned(),
@@ -68,9 +84,20 @@ fn check(record: &Record) -> Option<Finding> {
         evidence: hits
             .iter()
             .map(|hit| {
-                let place = if hit.did == worst.did { place } else { other(hit.did) };
-                let threshold = hit.asked as f64 + (SHARE_MIN * hit.m.asked.total() as f64).max(EXCESS_BYTES_MIN as f64);
-                evidence(hit.index, &format!("device/{place}"), hit.bytes as f64, threshold, "B")
+                let place = if hit.did == worst.did {
+                    place
+                } else {
+                    other(hit.did)
+                };
+                let threshold = hit.asked as f64
+                    + (SHARE_MIN * hit.m.asked.total() as f64).max(EXCESS_BYTES_MIN as f64);
+                evidence(
+                    hit.index,
+                    &format!("device/{place}"),
+                    hit.bytes as f64,
+                    threshold,
+                    "B",
+                )
             })
             .collect(),
         remedy: cause.remedy,
@@ -79,34 +106,65 @@ fn check(record: &Record) -> Option<Finding> {
 }
 
 fn other(did: Direction) -> &'static str {
-    if did == Direction::Read { "read_bytes" } else { "write_bytes" }
+    if did == Direction::Read {
+        "read_bytes"
+    } else {
+        "write_bytes"
+    }
 }
 
 fn hit<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -> Option<Hit<'a>> {
     let counted = Counted::of_workload(record, (index, m))?;
     let target = record.targets.get(m.target)?;
     let Excess { reads, writes } = excess_of(&counted)?;
-    // Copies are what redundancy is for, and the old data that a parity is computed from is its price.
-    let is_redundant = target.layers.iter().any(|layer| layer.kind == LayerKind::Md) || target.disks().count() > 1;
+    // Copies are what redundancy is for, and the old data that a parity is computed from is its
+    // price.
+    let is_redundant = target
+        .layers
+        .iter()
+        .any(|layer| layer.kind == LayerKind::Md)
+        || target.disks().count() > 1;
     // Every commit writes a block of the journal, which may be more than itself.
     let commits = |m: &MeasurementRecord| matches!(m.workload.sync, SyncPolicy::Every { .. });
     let journals = super::together(record, m).any(commits);
     let total = m.asked.total();
-    let is_much = |excess: u64, least: u64| excess >= least && excess as f64 >= SHARE_MIN * total as f64;
-    let left_over = WINDOWS * super::together(record, m).map(|m| read_ahead(target) * u64::from(m.workload.workers)).sum::<u64>();
-    let reads = (!is_redundant && is_much(reads, EXCESS_BYTES_MIN.max(left_over))).then_some((Direction::Read, reads));
-    let writes = (!is_redundant && !journals && is_much(writes, EXCESS_BYTES_MIN)).then_some((Direction::Wrote, writes));
-    let (did, excess) = reads.into_iter().chain(writes).max_by_key(|(_, excess)| *excess)?;
+    let is_much =
+        |excess: u64, least: u64| excess >= least && excess as f64 >= SHARE_MIN * total as f64;
+    let left_over = WINDOWS
+        * super::together(record, m)
+            .map(|m| read_ahead(target) * u64::from(m.workload.workers))
+            .sum::<u64>();
+    let reads = (!is_redundant && is_much(reads, EXCESS_BYTES_MIN.max(left_over)))
+        .then_some((Direction::Read, reads));
+    let writes = (!is_redundant && !journals && is_much(writes, EXCESS_BYTES_MIN))
+        .then_some((Direction::Wrote, writes));
+    let (did, excess) = reads
+        .into_iter()
+        .chain(writes)
+        .max_by_key(|(_, excess)| *excess)?;
     let (bytes, asked) = match did {
         Direction::Read => (m.device.read_bytes, m.asked.read_bytes),
         Direction::Wrote => (m.device.write_bytes, m.asked.write_bytes),
     };
-    Some(Hit { index, m, target, did, bytes, asked, share: excess as f64 / total.max(1) as f64 })
+    Some(Hit {
+        index,
+        m,
+        target,
+        did,
+        bytes,
+        asked,
+        share: excess as f64 / total.max(1) as f64,
+    })
 }
 
 /// The largest window that the kernel reads ahead here, in bytes.
 fn read_ahead(target: &TargetIdentity) -> u64 {
-    target.layers.iter().filter_map(|layer| layer.read_ahead_bytes).max().unwrap_or(0)
+    target
+        .layers
+        .iter()
+        .filter_map(|layer| layer.read_ahead_bytes)
+        .max()
+        .unwrap_or(0)
 }
 
 /// Why, and what to do.
@@ -116,41 +174,56 @@ struct Cause {
 }
 
 fn cause(record: &Record, hit: &Hit<'_>) -> Cause {
-    let cause = |claim: &str, remedy: &str| Cause { claim: claim.to_owned(), remedy: remedy.to_owned() };
+    let cause = |claim: &str, remedy: &str| Cause {
+        claim: claim.to_owned(),
+        remedy: remedy.to_owned(),
+    };
     let buffered = hit.m.workload.cache != CachePolicy::Direct;
     let small = smallest_block(hit.m) < PAGE_BYTES;
     let sequential = hit.m.workload.access == Access::Sequential;
-    let buffered_loop = hit.target.layers.iter().any(|layer| layer.backing_direct == Some(false));
+    let buffered_loop = hit
+        .target
+        .layers
+        .iter()
+        .any(|layer| layer.backing_direct == Some(false));
     match hit.did {
         Direction::Wrote if buffered && small => cause(
-            "Through the page cache the kernel writes whole pages of 4 KiB, and reads what is missing of them first.",
-            "Write whole pages (--bs 4k or a multiple), or collect small writes before they are written; without --buffered the disk's own figure shows.",
+            "Through the page cache the kernel writes whole pages of 4 KiB, and reads what is \
+             missing of them first.",
+            "Write whole pages (--bs 4k or a multiple), or collect small writes before they are \
+             written; without --buffered the disk's own figure shows.",
         ),
         Direction::Read if hit.asked == 0 && buffered => cause(
-            "Blocks that fill no whole page or block of the filesystem make the kernel read the rest of it before it writes.",
+            "Blocks that fill no whole page or block of the filesystem make the kernel read the \
+             rest of it before it writes.",
             "Write whole blocks at multiples of their size (--bs 4k or a multiple).",
         ),
         Direction::Read if buffered && small => cause(
             "Through the page cache the kernel reads whole pages of 4 KiB.",
-            "Read whole pages (--bs 4k or a multiple); without --buffered the disk's own figure shows.",
+            "Read whole pages (--bs 4k or a multiple); without --buffered the disk's own figure \
+             shows.",
         ),
         Direction::Read if buffered && !sequential => cause(
             "The kernel reads ahead what nobody asked for.",
-            "Make the read-ahead smaller where accesses are random (blockdev --setra), or tell the kernel so (posix_fadvise with POSIX_FADV_RANDOM); \
-             without --buffered the disk's own figure shows.",
+            "Make the read-ahead smaller where accesses are random (blockdev --setra), or tell \
+             the kernel so (posix_fadvise with POSIX_FADV_RANDOM); without --buffered the disk's \
+             own figure shows.",
         ),
         Direction::Read if buffered => cause(
             "The kernel read ahead what was dropped from the page cache before it was used.",
-            "Make the read-ahead smaller (blockdev --setra), use fewer --jobs, or keep more memory free for the page cache.",
+            "Make the read-ahead smaller (blockdev --setra), use fewer --jobs, or keep more \
+             memory free for the page cache.",
         ),
         _ if buffered_loop => cause(
-            "The loop device goes through the page cache of the file behind it, which reads ahead and writes whole pages.",
+            "The loop device goes through the page cache of the file behind it, which reads ahead \
+             and writes whole pages.",
             "Let the loop device go around the page cache: losetup --direct-io=on.",
         ),
         _ => Cause {
             claim: unknown(record, hit),
-            remedy: "Look at the filesystem (data=journal, copy on write, its block size) and at what else uses the \
-                     disk (iotop, pidstat -d); measure the block device itself where that is possible."
+            remedy: "Look at the filesystem (data=journal, copy on write, its block size) and at \
+                     what else uses the disk (iotop, pidstat -d); measure the block device itself \
+                     where that is possible."
                 .to_owned(),
         },
     }
@@ -158,18 +231,28 @@ fn cause(record: &Record, hit: &Hit<'_>) -> Cause {
 
 /// Where nothing of ours explains it.
 fn unknown(record: &Record, hit: &Hit<'_>) -> String {
-    let hidden = if record.host.uid == 0 { 0 } else { hit.m.device.others_hidden };
+    let hidden = if record.host.uid == 0 {
+        0
+    } else {
+        hit.m.device.others_hidden
+    };
     match hidden {
-        0 => "No process is seen that did it: the filesystem (a journal of data, copy on write), or the kernel, which writes back what others wrote before."
+        0 => "No process is seen that did it: the filesystem (a journal of data, copy on write), \
+              or the kernel, which writes back what others wrote before."
             .to_owned(),
         n => format!(
-            "The filesystem did it (a journal of data, copy on write), or somebody among {n} processes of other users whose I/O is hidden; root sees them."
+            "The filesystem did it (a journal of data, copy on write), or somebody among {n} \
+             processes of other users whose I/O is hidden; root sees them."
         ),
     }
 }
 
 fn smallest_block(m: &MeasurementRecord) -> u32 {
-    m.workload.block_mix.iter().map(|share| share.block_bytes).fold(m.workload.block_bytes, u32::min)
+    m.workload
+        .block_mix
+        .iter()
+        .map(|share| share.block_bytes)
+        .fold(m.workload.block_bytes, u32::min)
 }
 
 #[cfg(test)]
@@ -190,43 +273,77 @@ pub(super) mod tests {
     fn small_writes_through_the_page_cache_are_told_with_their_pages() {
         let finding = check(&spoilt()).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
-        assert!(finding.claim.contains("in 1 of 8 workloads (random-write-d32): in random-write-d32 it wrote"), "{}", finding.claim);
-        assert!(finding.claim.contains("8.0 times the") && finding.claim.contains("whole pages of 4 KiB"), "{}", finding.claim);
-        assert_eq!(finding.evidence[0].path, "/measurements/4/device/write_bytes");
+        assert!(
+            finding
+                .claim
+                .contains("in 1 of 8 workloads (random-write-d32): in random-write-d32 it wrote"),
+            "{}",
+            finding.claim
+        );
+        assert!(
+            finding.claim.contains("8.0 times the")
+                && finding.claim.contains("whole pages of 4 KiB"),
+            "{}",
+            finding.claim
+        );
+        assert_eq!(
+            finding.evidence[0].path,
+            "/measurements/4/device/write_bytes"
+        );
     }
 
     #[test]
     fn read_ahead_of_random_reads_is_told() {
         let ahead = |factor: u64| {
             check(&healthy::spoilt("random-read-d32", |m| {
-                (m.cache.used, m.device.read_bytes) = (CachePolicy::Buffered, m.asked.read_bytes * factor);
+                (m.cache.used, m.device.read_bytes) =
+                    (CachePolicy::Buffered, m.asked.read_bytes * factor);
             }))
         };
         let finding = ahead(3).unwrap();
-        assert!(finding.claim.contains("3.0 times") && finding.remedy.contains("blockdev --setra"), "{finding:?}");
+        assert!(
+            finding.claim.contains("3.0 times") && finding.remedy.contains("blockdev --setra"),
+            "{finding:?}"
+        );
         assert_eq!(ahead(1), None);
         let before_writing = healthy::spoilt("random-write-d32", |m| {
             (m.cache.used, m.device.read_bytes) = (CachePolicy::Buffered, m.asked.write_bytes);
         });
         let claim = check(&before_writing).unwrap().claim;
-        assert!(claim.contains("although no such operation was asked for. Blocks that fill no whole page"), "{claim}");
+        assert!(
+            claim.contains(
+                "although no such operation was asked for. Blocks that fill no whole page"
+            ),
+            "{claim}"
+        );
     }
 
     #[test]
     fn what_others_did_is_not_told_twice() {
         let both = |spoil: fn(&mut Measurement)| {
             let record = healthy::spoilt("random-write-d32", spoil);
-            record.findings.iter().map(|finding| finding.code.clone()).collect::<Vec<_>>()
+            record
+                .findings
+                .iter()
+                .map(|finding| finding.code.clone())
+                .collect::<Vec<_>>()
         };
         let by_somebody = |m: &mut Measurement| {
             m.device.write_bytes *= 4;
-            m.device.others =
-                vec![OtherProcess { pid: 812, name: "pg_dump".to_owned(), read_bytes: 0, write_bytes: m.asked.write_bytes * 3 }];
+            m.device.others = vec![OtherProcess {
+                pid: 812,
+                name: "pg_dump".to_owned(),
+                read_bytes: 0,
+                write_bytes: m.asked.write_bytes * 3,
+            }];
         };
         assert_eq!(both(by_somebody), ["disturbed"]);
         assert_eq!(both(|m| m.device.write_bytes *= 4), ["amplified"]);
         // Reads past the page cache are either ours or somebody else's.
-        assert_eq!(both(|m| m.device.read_bytes += m.asked.write_bytes * 3), ["disturbed"]);
+        assert_eq!(
+            both(|m| m.device.read_bytes += m.asked.write_bytes * 3),
+            ["disturbed"]
+        );
     }
 
     #[test]
@@ -234,21 +351,49 @@ pub(super) mod tests {
         let spared: [fn(&mut Measurement); 3] = [
             |m| m.device.write_bytes += 3 << 20,
             |m| m.device.write_bytes += m.asked.write_bytes * 2 / 5,
-            |m| (m.device.read_bytes, m.device.write_bytes, m.device.unresolved) = (1 << 40, 1 << 40, Some("nfs".to_owned())),
+            |m| {
+                (
+                    m.device.read_bytes,
+                    m.device.write_bytes,
+                    m.device.unresolved,
+                ) = (1 << 40, 1 << 40, Some("nfs".to_owned()))
+            },
         ];
         for (i, spare) in spared.into_iter().enumerate() {
             assert_eq!(check(&healthy::all_spoilt(spare)), None, "{i}");
         }
         // Each commit with its block of the journal, however small it is.
-        assert_eq!(check(&healthy::spoilt("commit-fdatasync", |m| m.device.write_bytes = m.asked.write_bytes * 24)), None);
+        assert_eq!(
+            check(&healthy::spoilt("commit-fdatasync", |m| m
+                .device
+                .write_bytes =
+                m.asked.write_bytes * 24)),
+            None
+        );
         let mut mirror = healthy::run();
-        mirror.0.targets[0].layers.push(healthy::layer("md0", LayerKind::Md, &["sda1"]));
-        mirror.1.iter_mut().for_each(|m| m.device.write_bytes = m.asked.write_bytes * 2);
+        mirror.0.targets[0]
+            .layers
+            .push(healthy::layer("md0", LayerKind::Md, &["sda1"]));
+        mirror
+            .1
+            .iter_mut()
+            .for_each(|m| m.device.write_bytes = m.asked.write_bytes * 2);
         assert_eq!(check(&healthy::judge(mirror)), None);
         let mut slow = healthy::run();
-        slow.0.targets[0].layers.iter_mut().for_each(|layer| layer.read_ahead_bytes = Some(4 << 20));
-        let scan = slow.1.iter_mut().find(|m| m.workload.name == "sequential-read").unwrap();
-        (scan.cache.used, scan.asked.read_bytes, scan.device.read_bytes) = (CachePolicy::Buffered, 4 << 20, 16 << 20);
+        slow.0.targets[0]
+            .layers
+            .iter_mut()
+            .for_each(|layer| layer.read_ahead_bytes = Some(4 << 20));
+        let scan = slow
+            .1
+            .iter_mut()
+            .find(|m| m.workload.name == "sequential-read")
+            .unwrap();
+        (
+            scan.cache.used,
+            scan.asked.read_bytes,
+            scan.device.read_bytes,
+        ) = (CachePolicy::Buffered, 4 << 20, 16 << 20);
         assert_eq!(check(&healthy::judge(slow)), None, "the last windows");
     }
 
@@ -257,27 +402,63 @@ pub(super) mod tests {
     fn a_hundred_runs_without_amplification_have_no_such_finding() {
         for seed in 0..100 {
             let mut dice = Dice(seed + 1);
-            let names = ["random-read-d1", "random-read-d32", "random-write-d32", "mixed-random"];
+            let names = [
+                "random-read-d1",
+                "random-read-d32",
+                "random-write-d32",
+                "mixed-random",
+            ];
             let company = dice.share() < 0.3;
-            let mut run = if company { healthy::together(&names[..dice.whole(2, 4) as usize]) } else { healthy::run() };
-            let cache = [CachePolicy::Direct, CachePolicy::Buffered, CachePolicy::Cached][dice.whole(0, 2) as usize];
+            let mut run = if company {
+                healthy::together(&names[..dice.whole(2, 4) as usize])
+            } else {
+                healthy::run()
+            };
+            let cache = [
+                CachePolicy::Direct,
+                CachePolicy::Buffered,
+                CachePolicy::Cached,
+            ][dice.whole(0, 2) as usize];
             let (read_ahead, uid) = (128 << dice.whole(10, 16), dice.whole(0, 1) as u32 * 1000);
-            run.0.targets[0].layers.iter_mut().for_each(|layer| layer.read_ahead_bytes = Some(read_ahead));
+            run.0.targets[0]
+                .layers
+                .iter_mut()
+                .for_each(|layer| layer.read_ahead_bytes = Some(read_ahead));
             run.0.host.uid = uid;
             for m in &mut run.1 {
                 // Slow disks and fast ones.
-                let scale = 10f64.powf(if company { 0.0 } else { dice.between(-2.0, 2.0) });
+                let scale = 10f64.powf(if company {
+                    0.0
+                } else {
+                    dice.between(-2.0, 2.0)
+                });
                 let scaled = |bytes: u64| (bytes as f64 * scale) as u64;
-                (m.asked.read_bytes, m.asked.write_bytes) = (scaled(m.asked.read_bytes), scaled(m.asked.write_bytes));
+                (m.asked.read_bytes, m.asked.write_bytes) =
+                    (scaled(m.asked.read_bytes), scaled(m.asked.write_bytes));
                 m.cache.used = cache;
                 m.workload.workers = dice.whole(1, 8) as u32;
-                // Allocation and journal, read-ahead left over, what the machine does anyway, and what the page cache answers.
-                let served = if cache == CachePolicy::Cached { dice.share() } else { 1.0 };
+                // Allocation and journal, read-ahead left over, what the machine does anyway, and
+                // what the page cache answers.
+                let served = if cache == CachePolicy::Cached {
+                    dice.share()
+                } else {
+                    1.0
+                };
                 let commits = matches!(m.workload.sync, SyncPolicy::Every { .. });
-                let journal = if commits { dice.between(1.0, 20.0) } else { dice.between(0.0, 0.2) };
-                let ahead = if cache == CachePolicy::Direct { 0 } else { read_ahead * u64::from(m.workload.workers) * dice.whole(0, 2) };
-                m.device.read_bytes = (m.asked.read_bytes as f64 * served) as u64 + if m.asked.read_bytes > 0 { ahead } else { 0 };
-                m.device.write_bytes = (m.asked.write_bytes as f64 * (1.0 + journal)) as u64 + dice.whole(0, 3 << 20);
+                let journal = if commits {
+                    dice.between(1.0, 20.0)
+                } else {
+                    dice.between(0.0, 0.2)
+                };
+                let ahead = if cache == CachePolicy::Direct {
+                    0
+                } else {
+                    read_ahead * u64::from(m.workload.workers) * dice.whole(0, 2)
+                };
+                m.device.read_bytes = (m.asked.read_bytes as f64 * served) as u64
+                    + if m.asked.read_bytes > 0 { ahead } else { 0 };
+                m.device.write_bytes =
+                    (m.asked.write_bytes as f64 * (1.0 + journal)) as u64 + dice.whole(0, 3 << 20);
                 m.device.others_hidden = dice.whole(0, 400) as u32;
             }
             let record = healthy::judge(run);

@@ -5,28 +5,54 @@ use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::units::counted;
 
-pub(super) const RULE: Rule =
-    Rule { code: "bad-blocks", meaning: "Blocks that the disk had acknowledged held something else when they were read back.", check };
+pub(super) const RULE: Rule = Rule {
+    code: "bad-blocks",
+    meaning: "Blocks that the disk had acknowledged held something else when they were read back.",
+    check,
+};
 
 /// Bad blocks named in the claim; the record names up to a hundred.
 const NAMED: usize = 3;
 
 fn check(record: &Record) -> Option<Finding> {
-    let verified = record.measurements.iter().enumerate().filter_map(|(index, m)| Some((index, m.verify.as_ref()?)));
+    let verified = record
+        .measurements
+        .iter()
+        .enumerate()
+        .filter_map(|(index, m)| Some((index, m.verify.as_ref()?)));
     let hits: Vec<_> = verified.filter(|(_, v)| v.bad_blocks > 0).collect();
     let (_, first) = hits.first()?;
-    let (bad, all) = hits.iter().fold((0, 0), |(bad, all), (_, v)| (bad + v.bad_blocks, all + v.blocks));
+    let (bad, all) = hits.iter().fold((0, 0), |(bad, all), (_, v)| {
+        (bad + v.bad_blocks, all + v.blocks)
+    });
     // A check that was cut short says nothing of the rest.
     let unchecked: u64 = hits.iter().map(|(_, v)| v.unchecked()).sum();
-    let rest = if unchecked > 0 { format!("; {unchecked} more were written and not looked at") } else { String::new() };
-    let named: Vec<String> = first.bad.iter().take(NAMED).map(|b| format!("offset {}: {}", b.offset_bytes, b.why)).collect();
+    let rest = if unchecked > 0 {
+        format!("; {unchecked} more were written and not looked at")
+    } else {
+        String::new()
+    };
+    let named: Vec<String> = first
+        .bad
+        .iter()
+        .take(NAMED)
+        .map(|b| format!("offset {}: {}", b.offset_bytes, b.why))
+        .collect();
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Failure,
-        claim: format!("{bad} of {} read back wrong in {}: {}{rest}.", counted(all, "block"), scope(record, hits.iter().map(|h| h.0)), named.join("; ")),
-        evidence: hits.iter().map(|(index, v)| evidence(*index, "verify/bad_blocks", v.bad_blocks as f64, 0.0, "1")).collect(),
-        remedy: "Trust no data to this disk: it, its cable, controller or memory loses or changes what was written. Run the same seed again, then \
-                 memtest and smartctl -a."
+        claim: format!(
+            "{bad} of {} read back wrong in {}: {}{rest}.",
+            counted(all, "block"),
+            scope(record, hits.iter().map(|h| h.0)),
+            named.join("; ")
+        ),
+        evidence: hits
+            .iter()
+            .map(|(index, v)| evidence(*index, "verify/bad_blocks", v.bad_blocks as f64, 0.0, "1"))
+            .collect(),
+        remedy: "Trust no data to this disk: it, its cable, controller or memory loses or changes \
+                 what was written. Run the same seed again, then memtest and smartctl -a."
             .to_owned(),
         reproduce: None,
     })
@@ -39,9 +65,17 @@ pub(super) mod tests {
     use diskproof_model::measurement::{BadBlock, VerifyResult};
 
     pub(in crate::rules) fn spoilt() -> Record {
-        let bad = vec![BadBlock { offset_bytes: 8192, why: "wrong checksum: torn or corrupted".to_owned() }];
+        let bad = vec![BadBlock {
+            offset_bytes: 8192,
+            why: "wrong checksum: torn or corrupted".to_owned(),
+        }];
         healthy::spoilt("random-write-d32", |m| {
-            m.verify = Some(VerifyResult { blocks: 1000, bad_blocks: 1, bad: bad.clone(), ..VerifyResult::default() })
+            m.verify = Some(VerifyResult {
+                blocks: 1000,
+                bad_blocks: 1,
+                bad: bad.clone(),
+                ..VerifyResult::default()
+            })
         })
     }
 
@@ -49,21 +83,40 @@ pub(super) mod tests {
     fn a_bad_block_is_a_failure_with_its_offset() {
         let finding = check(&spoilt()).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
-        assert!(finding.claim.contains("1 of 1000 blocks") && finding.claim.contains("offset 8192: wrong checksum"), "{}", finding.claim);
+        assert!(
+            finding.claim.contains("1 of 1000 blocks")
+                && finding.claim.contains("offset 8192: wrong checksum"),
+            "{}",
+            finding.claim
+        );
     }
 
     #[test]
     fn a_check_that_was_cut_says_how_much_it_left_out() {
         let cut = healthy::spoilt("random-write-d32", |m| {
-            m.verify = Some(VerifyResult { blocks: 1000, blocks_written: Some(5000), bad_blocks: 2, bad: Vec::new() });
+            m.verify = Some(VerifyResult {
+                blocks: 1000,
+                blocks_written: Some(5000),
+                bad_blocks: 2,
+                bad: Vec::new(),
+            });
         });
         let claim = check(&cut).unwrap().claim;
-        assert!(claim.contains("2 of 1000 blocks") && claim.contains("4000 more were written and not looked at"), "{claim}");
+        assert!(
+            claim.contains("2 of 1000 blocks")
+                && claim.contains("4000 more were written and not looked at"),
+            "{claim}"
+        );
     }
 
     #[test]
     fn what_came_back_whole_is_no_finding() {
-        let whole = healthy::all_spoilt(|m| m.verify = Some(VerifyResult { blocks: 1000, ..VerifyResult::default() }));
+        let whole = healthy::all_spoilt(|m| {
+            m.verify = Some(VerifyResult {
+                blocks: 1000,
+                ..VerifyResult::default()
+            })
+        });
         assert_eq!(check(&whole), None);
         assert_eq!(check(&healthy::record()), None);
     }

@@ -1,5 +1,6 @@
-//! `cache-answered`: the survey saw what no disk can do, so a cache answered: more than the link below carries, or random accesses in less time than a
-//! turning platter takes to come round. What the disks' own counters show is told by `served-from-cache`, and then not again here.
+//! `cache-answered`: the survey saw what no disk can do, so a cache answered: more than the link
+//! below carries, or random accesses in less time than a turning platter takes to come round. What
+//! the disks' own counters show is told by `served-from-cache`, and then not again here.
 
 use super::{Rule, percent, served_from_cache};
 use crate::mechanics::{link_bytes_per_second, links, reported_rpm};
@@ -10,15 +11,19 @@ use diskproof_model::units::{format_latency, format_throughput};
 
 pub(super) const RULE: Rule = Rule {
     code: "cache-answered",
-    meaning: "Rates above what the link carries, or random accesses faster than the platter turns: a cache above the disk answered.",
+    meaning: "Rates above what the link carries, or random accesses faster than the platter \
+              turns: a cache above the disk answered.",
     check,
 };
 
-/// A rate counts as above the link from this share on: the link's rate is exact, a sample's time is not quite.
+/// A rate counts as above the link from this share on: the link's rate is exact, a sample's time is
+/// not quite.
 const LINK_SHARE: f64 = 1.05;
-/// An access counts as one without a platter when it takes less than this share of a turn; of honest ones as few in a hundred do, before any seek.
+/// An access counts as one without a platter when it takes less than this share of a turn; of
+/// honest ones as few in a hundred do, before any seek.
 const TURN_SHARE: f64 = 0.05;
-/// Least share of random accesses that must be that fast: honest ones and a read-ahead that happened to fit are fewer.
+/// Least share of random accesses that must be that fast: honest ones and a read-ahead that
+/// happened to fit are fewer.
 const FAST_MIN: f64 = 0.15;
 
 /// Something that no disk can do: in words and as evidence.
@@ -43,24 +48,41 @@ fn check(record: &Record) -> Option<Finding> {
         severity: Severity::Warning,
         claim: format!("A cache answered, not the disk: {}.", words.join("; ")),
         evidence: seen.into_iter().map(|s| s.evidence).collect(),
-        remedy: "Find the cache: the page cache of the host behind a virtual disk, a RAID controller's or an enclosure's memory, a cache device. Measure below \
-                 it, switch it off for the measurement, or survey a span several times as large as it is."
+        remedy: "Find the cache: the page cache of the host behind a virtual disk, a RAID \
+                 controller's or an enclosure's memory, a cache device. Measure below it, switch \
+                 it off for the measurement, or survey a span several times as large as it is."
             .to_owned(),
         reproduce: None,
     })
 }
 
 fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<Impossible> {
-    let Some(link) = link_bytes_per_second(record, surface.target) else { return Vec::new() };
+    let Some(link) = link_bytes_per_second(record, surface.target) else {
+        return Vec::new();
+    };
     let names: Vec<String> = links(record, surface.target)
         .iter()
-        .map(|at| at.link.speed.as_ref().map_or(at.link.bus.clone(), |speed| format!("{} {speed}", at.link.bus)))
+        .map(|at| {
+            at.link.speed.as_ref().map_or(at.link.bus.clone(), |speed| {
+                format!("{} {speed}", at.link.bus)
+            })
+        })
         .collect();
     let rates = [
-        ("the highest rate of the curve", "/surface/rate/max", surface.rate.as_ref().map(|r| r.max)),
-        ("reading the same bytes again", "/surface/burst/throughput/value", surface.burst.as_ref().map(|b| b.throughput.value)),
+        (
+            "the highest rate of the curve",
+            "/surface/rate/max",
+            surface.rate.as_ref().map(|r| r.max),
+        ),
+        (
+            "reading the same bytes again",
+            "/surface/burst/throughput/value",
+            surface.burst.as_ref().map(|b| b.throughput.value),
+        ),
     ];
-    let above = rates.into_iter().filter_map(|(what, path, rate)| Some((what, path, rate.filter(|rate| *rate > LINK_SHARE * link)?)));
+    let above = rates.into_iter().filter_map(|(what, path, rate)| {
+        Some((what, path, rate.filter(|rate| *rate > LINK_SHARE * link)?))
+    });
     above
         .map(|(what, path, rate)| Impossible {
             words: format!(
@@ -69,25 +91,43 @@ fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<Impossible> {
                 names.join(", "),
                 format_throughput(link)
             ),
-            evidence: Evidence { path: path.to_owned(), observed: rate, threshold: LINK_SHARE * link, unit: "B/s".to_owned() },
+            evidence: Evidence {
+                path: path.to_owned(),
+                observed: rate,
+                threshold: LINK_SHARE * link,
+                unit: "B/s".to_owned(),
+            },
         })
         .collect()
 }
 
 /// By what the system says of the disk; what the user says of it is `access-time-off`'s.
 fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<Impossible> {
-    if record.plan.data_sheet.is_some_and(|sheet| sheet.rpm.is_some()) {
+    if record
+        .plan
+        .data_sheet
+        .is_some_and(|sheet| sheet.rpm.is_some())
+    {
         return None;
     }
     let rpm = reported_rpm(record)?;
     let turn_ns = 60e9 / f64::from(rpm);
     let random = surface.seeks.get(&SeekPattern::Random)?;
-    let accesses: Vec<u64> = record.access.iter().filter(|a| a.seek == SeekPattern::Random).map(|a| a.latency_ns).collect();
-    let fast = accesses.iter().filter(|ns| (**ns as f64) < TURN_SHARE * turn_ns).count();
+    let accesses: Vec<u64> = record
+        .access
+        .iter()
+        .filter(|a| a.seek == SeekPattern::Random)
+        .map(|a| a.latency_ns)
+        .collect();
+    let fast = accesses
+        .iter()
+        .filter(|ns| (**ns as f64) < TURN_SHARE * turn_ns)
+        .count();
     let share = fast as f64 / accesses.len().max(1) as f64;
     (share >= FAST_MIN).then(|| Impossible {
         words: format!(
-            "{} of {} random accesses took less than {}, and at {rpm} rpm half a turn alone takes {}",
+            "{} of {} random accesses took less than {}, and at {rpm} rpm half a turn alone takes \
+             {}",
             percent(share),
             accesses.len(),
             format_latency((TURN_SHARE * turn_ns) as u64),
@@ -111,7 +151,12 @@ pub(super) mod tests {
 
     /// A disk on SATA 1.5 Gbps, which carries 150 MB/s.
     fn record(rate: f64, burst: f64) -> Record {
-        let mut run = Disk { outer: rate, inner: rate / 2.0, ..Disk::rotating() }.run(1);
+        let mut run = Disk {
+            outer: rate,
+            inner: rate / 2.0,
+            ..Disk::rotating()
+        }
+        .run(1);
         let link = run.0.targets[0].layers[0].link.as_mut().unwrap();
         (link.speed, link.bytes_per_second_max) = (Some("1.5 Gbps".to_owned()), Some(150_000_000));
         run.1.burst = Some(surveyed::burst(burst));
@@ -119,10 +164,25 @@ pub(super) mod tests {
     }
 
     /// A disk that says that it turns, half of whose random accesses a cache answers.
-    fn cached(rpm: Option<u32>, share: usize) -> (crate::judge::RunFacts, diskproof_model::surface::SurfaceMeasurement) {
+    fn cached(
+        rpm: Option<u32>,
+        share: usize,
+    ) -> (
+        crate::judge::RunFacts,
+        diskproof_model::surface::SurfaceMeasurement,
+    ) {
         let mut run = Disk::rotating().run(1);
-        run.0.health = vec![DiskHealth { disk: "sda".to_owned(), rotation_rpm: rpm, ..DiskHealth::default() }];
-        run.1.access.iter_mut().enumerate().filter(|(i, _)| i % 100 < share).for_each(|(_, a)| a.latency_ns = 40_000);
+        run.0.health = vec![DiskHealth {
+            disk: "sda".to_owned(),
+            rotation_rpm: rpm,
+            ..DiskHealth::default()
+        }];
+        run.1
+            .access
+            .iter_mut()
+            .enumerate()
+            .filter(|(i, _)| i % 100 < share)
+            .for_each(|(_, a)| a.latency_ns = 40_000);
         run
     }
 
@@ -134,7 +194,10 @@ pub(super) mod tests {
     fn more_than_the_link_carries_is_a_cache() {
         let finding = check(&spoilt()).unwrap();
         assert!(
-            finding.claim.contains("reading the same bytes again ran at 700 MB/s, and the link (SATA 1.5 Gbps) carries 150 MB/s"),
+            finding.claim.contains(
+                "reading the same bytes again ran at 700 MB/s, and the link (SATA 1.5 Gbps) \
+                 carries 150 MB/s"
+            ),
             "{finding:?}"
         );
         assert_eq!(check(&record(400e6, 700e6)).unwrap().evidence.len(), 2);
@@ -144,7 +207,9 @@ pub(super) mod tests {
     fn faster_than_the_platter_is_a_cache() {
         let finding = check(&surveyed::judge(cached(Some(7200), 50))).unwrap();
         assert!(
-            finding.claim.contains("50 % of 400 random accesses took less than 417 µs, and at 7200 rpm half a turn"),
+            finding.claim.contains(
+                "50 % of 400 random accesses took less than 417 µs, and at 7200 rpm half a turn"
+            ),
             "{}",
             finding.claim
         );
@@ -155,13 +220,28 @@ pub(super) mod tests {
         assert_eq!(check(&record(140e6, 149e6)), None);
         assert_eq!(check(&Disk::rotating().record(1)), None);
         for (rpm, share) in [(Some(7200), 5), (Some(0), 100), (None, 100)] {
-            assert_eq!(check(&surveyed::judge(cached(rpm, share))), None, "{rpm:?} {share}");
+            assert_eq!(
+                check(&surveyed::judge(cached(rpm, share))),
+                None,
+                "{rpm:?} {share}"
+            );
         }
         let mut told = cached(Some(7200), 100);
-        told.0.plan.data_sheet = Some(DataSheet { rpm: Some(7200), ..DataSheet::default() });
-        assert_eq!(check(&surveyed::judge(told)), None, "access-time-off tells it");
+        told.0.plan.data_sheet = Some(DataSheet {
+            rpm: Some(7200),
+            ..DataSheet::default()
+        });
+        assert_eq!(
+            check(&surveyed::judge(told)),
+            None,
+            "access-time-off tells it"
+        );
         let mut counted = cached(Some(7200), 100);
         counted.1.device.read_bytes = 0;
-        assert_eq!(check(&surveyed::judge(counted)), None, "served-from-cache tells it");
+        assert_eq!(
+            check(&surveyed::judge(counted)),
+            None,
+            "served-from-cache tells it"
+        );
     }
 }

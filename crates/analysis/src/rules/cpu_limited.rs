@@ -1,13 +1,18 @@
 //! `cpu-limited`: the program had no CPU time left to ask for more.
 
-use super::{Measured, Rule, evidence, missed_schedule, percent, real, scope, together, wanted_depth};
+use super::{
+    Measured, Rule, evidence, missed_schedule, percent, real, scope, together, wanted_depth,
+};
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::{MeasurementRecord, Record};
 
-pub(super) const RULE: Rule =
-    Rule { code: "cpu-limited", meaning: "The CPU was the limit, not the disk: it could do more than the figures say.", check };
+pub(super) const RULE: Rule = Rule {
+    code: "cpu-limited",
+    meaning: "The CPU was the limit, not the disk: it could do more than the figures say.",
+    check,
+};
 
 /// Share of the CPU time it could have that counts as all of it; the rest is accounting by ticks.
 const BUSY_SHARE: f64 = 0.9;
@@ -15,23 +20,38 @@ const BUSY_SHARE: f64 = 0.9;
 const WALL_NS_MIN: u64 = 100_000_000;
 
 fn check(record: &Record) -> Option<Finding> {
-    let hits: Vec<Measured> = real(record).filter(|(_, m)| is_cpu_limited(record, m)).collect();
-    let (_, worst) = hits.iter().max_by(|a, b| a.1.cpu_share().total_cmp(&b.1.cpu_share()))?;
+    let hits: Vec<Measured> = real(record)
+        .filter(|(_, m)| is_cpu_limited(record, m))
+        .collect();
+    let (_, worst) = hits
+        .iter()
+        .max_by(|a, b| a.1.cpu_share().total_cmp(&b.1.cpu_share()))?;
     let all_busy = takes_all(record, worst);
-    let beside = if !all_busy || worst.workload.together_with.is_empty() { "" } else { " with what ran together with it" };
-    let remedy = if all_busy {
-        "This machine has no CPU time left for the disk; measure from one with more or faster CPUs, and stop other work meanwhile."
+    let beside = if !all_busy || worst.workload.together_with.is_empty() {
+        ""
     } else {
-        "Ask from more threads (diskproof run --jobs), and read these figures as what one thread can do."
+        " with what ran together with it"
+    };
+    let remedy = if all_busy {
+        "This machine has no CPU time left for the disk; measure from one with more or faster \
+         CPUs, and stop other work meanwhile."
+    } else {
+        "Ask from more threads (diskproof run --jobs), and read these figures as what one thread \
+         can do."
     };
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Warning,
         claim: format!(
-            "The CPU was the limit in {}: {}{beside} used {} of one CPU, {}. The disk may be faster than the figures say.",
+            "The CPU was the limit in {}: {}{beside} used {} of one CPU, {}. The disk may be \
+             faster than the figures say.",
             scope(record, hits.iter().map(|h| h.0)),
             worst.workload.name,
-            percent(if all_busy { joint_share(record, worst) } else { worst.cpu_share() }),
+            percent(if all_busy {
+                joint_share(record, worst)
+            } else {
+                worst.cpu_share()
+            }),
             if all_busy {
                 match record.host.cpus {
                     1 => "which is all that there is".to_owned(),
@@ -41,18 +61,32 @@ fn check(record: &Record) -> Option<Finding> {
                 "which is all that its threads can".to_owned()
             },
         ),
-        evidence: hits.iter().map(|(index, m)| evidence(*index, "cpu", m.cpu_share(), BUSY_SHARE * threads(record, m), "CPUs")).collect(),
+        evidence: hits
+            .iter()
+            .map(|(index, m)| {
+                evidence(
+                    *index,
+                    "cpu",
+                    m.cpu_share(),
+                    BUSY_SHARE * threads(record, m),
+                    "CPUs",
+                )
+            })
+            .collect(),
         remedy: remedy.to_owned(),
         reproduce: None,
     })
 }
 
-/// Whether the program used all the CPU time that its threads could have: those of this workload, or, where several ran together, all that there is. A
-/// worker that keeps a schedule spends what is left of it on looking at the clock.
+/// Whether the program used all the CPU time that its threads could have: those of this workload,
+/// or, where several ran together, all that there is. A worker that keeps a schedule spends what is
+/// left of it on looking at the clock.
 pub(super) fn is_cpu_limited(record: &Record, m: &MeasurementRecord) -> bool {
     let keeps_schedule = m.workload.rate.is_some() && !missed_schedule::is_missed(m);
     let is_measured = m.wall_ns >= WALL_NS_MIN && m.ops.keys().any(|kind| *kind != OpKind::Sync);
-    !keeps_schedule && is_measured && (m.cpu_share() >= BUSY_SHARE * threads(record, m) || takes_all(record, m))
+    !keeps_schedule
+        && is_measured
+        && (m.cpu_share() >= BUSY_SHARE * threads(record, m) || takes_all(record, m))
 }
 
 /// Whether what ran together used all CPUs of the machine.
@@ -65,14 +99,19 @@ fn joint_share(record: &Record, m: &MeasurementRecord) -> f64 {
     together(record, m).map(MeasurementRecord::cpu_share).sum()
 }
 
-/// Threads that can be busy at once: one per worker, or one per request where the interface blocks or the kernel hands it to its own.
+/// Threads that can be busy at once: one per worker, or one per request where the interface blocks
+/// or the kernel hands it to its own.
 fn threads(record: &Record, m: &MeasurementRecord) -> f64 {
     let per_request = match m.workload.engine {
         EngineKind::Sync | EngineKind::Mmap => true,
         EngineKind::Uring => m.punted == Some(true),
         EngineKind::Aio | EngineKind::Null => false,
     };
-    let threads = if per_request { wanted_depth(m) } else { f64::from(m.workload.workers) };
+    let threads = if per_request {
+        wanted_depth(m)
+    } else {
+        f64::from(m.workload.workers)
+    };
     threads.min(f64::from(record.host.cpus)).max(1.0)
 }
 
@@ -82,14 +121,22 @@ pub(super) mod tests {
     use crate::healthy;
 
     pub(in crate::rules) fn spoilt() -> Record {
-        healthy::spoilt("random-read-d32", |m| m.cpu.system_ns = healthy::WALL_NS * 95 / 100)
+        healthy::spoilt("random-read-d32", |m| {
+            m.cpu.system_ns = healthy::WALL_NS * 95 / 100
+        })
     }
 
     #[test]
     fn a_full_cpu_is_told() {
         let finding = check(&spoilt()).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
-        assert!(finding.claim.contains("random-read-d32 used 96 % of one CPU"), "{}", finding.claim);
+        assert!(
+            finding
+                .claim
+                .contains("random-read-d32 used 96 % of one CPU"),
+            "{}",
+            finding.claim
+        );
     }
 
     #[test]
@@ -101,7 +148,12 @@ pub(super) mod tests {
             })
         };
         assert_eq!(check(&blocking(4)), None);
-        assert!(check(&blocking(8)).unwrap().claim.contains("all that 8 CPUs have"));
+        assert!(
+            check(&blocking(8))
+                .unwrap()
+                .claim
+                .contains("all that 8 CPUs have")
+        );
     }
 
     #[test]
@@ -120,9 +172,15 @@ pub(super) mod tests {
     fn together_they_may_take_all_that_there_is() {
         let mut run = healthy::together(&["sequential-read", "random-read-d1"]);
         run.0.host.cpus = 1;
-        run.1[1..3].iter_mut().for_each(|m| m.cpu.user_ns = healthy::WALL_NS / 2);
+        run.1[1..3]
+            .iter_mut()
+            .for_each(|m| m.cpu.user_ns = healthy::WALL_NS / 2);
         let claim = check(&healthy::judge(run.clone())).unwrap().claim;
-        assert!(claim.contains("with what ran together with it used") && claim.contains("all that there is"), "{claim}");
+        assert!(
+            claim.contains("with what ran together with it used")
+                && claim.contains("all that there is"),
+            "{claim}"
+        );
         run.1[1].cpu.user_ns = 0;
         assert_eq!(check(&healthy::judge(run)), None);
     }

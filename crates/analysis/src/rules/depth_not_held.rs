@@ -8,7 +8,8 @@ use diskproof_model::record::{MeasurementRecord, Record};
 
 pub(super) const RULE: Rule = Rule {
     code: "depth-not-held",
-    meaning: "Fewer requests were in flight than the queue depth asked for, so the figure belongs to a smaller depth.",
+    meaning: "Fewer requests were in flight than the queue depth asked for, so the figure belongs \
+              to a smaller depth.",
     check,
 };
 
@@ -17,12 +18,15 @@ const HELD_MIN: f64 = 0.8;
 /// Operations per slot below which filling and draining the queue are most of the run.
 const ROUNDS_MIN: f64 = 20.0;
 
-/// Least share of the depth that must have reached the disks' queues: the way there and back is part of our latency, not of theirs.
+/// Least share of the depth that must have reached the disks' queues: the way there and back is
+/// part of our latency, not of theirs.
 const QUEUED_MIN: f64 = 0.5;
 
-/// From this share of its waits on, a worker that had time to wait found its requests done: they were carried out while it submitted them.
+/// From this share of its waits on, a worker that had time to wait found its requests done: they
+/// were carried out while it submitted them.
 const DONE_MIN: f64 = 0.9;
-/// A worker that uses more of a processor than this, or would if it got one, may find requests done because it came late.
+/// A worker that uses more of a processor than this, or would if it got one, may find requests done
+/// because it came late.
 const IDLE_SHARE: f64 = 0.5;
 
 /// Or that has waited for one for this share of what a request takes, each time on average.
@@ -45,17 +49,30 @@ fn check(record: &Record) -> Option<Finding> {
         code: RULE.code.to_owned(),
         severity: Severity::Note,
         claim: format!(
-            "Fewer requests were in flight than asked for in {}: {:.1} instead of {:.0} in {}. Its figures belong to the smaller depth.",
+            "Fewer requests were in flight than asked for in {}: {:.1} instead of {:.0} in {}. \
+             Its figures belong to the smaller depth.",
             scope(record, hits.iter().map(|h| h.0.0)),
             depth.seen,
             wanted_depth(worst),
             worst.workload.name,
         ),
-        evidence: hits.iter().map(|(_, depth)| depth.evidence.clone()).collect(),
+        evidence: hits
+            .iter()
+            .map(|(_, depth)| depth.evidence.clone())
+            .collect(),
         remedy: format!(
-            "Try another interface (--engine {} or --engine sync): some filesystems finish or queue requests while they are submitted{}.",
-            if worst.workload.engine == EngineKind::Aio { "uring" } else { "aio" },
-            if worst.workload.engine == EngineKind::Aio { ", and Linux AIO through the page cache always does" } else { "" },
+            "Try another interface (--engine {} or --engine sync): some filesystems finish or \
+             queue requests while they are submitted{}.",
+            if worst.workload.engine == EngineKind::Aio {
+                "uring"
+            } else {
+                "aio"
+            },
+            if worst.workload.engine == EngineKind::Aio {
+                ", and Linux AIO through the page cache always does"
+            } else {
+                ""
+            },
         ),
         reproduce: None,
     })
@@ -64,35 +81,70 @@ fn check(record: &Record) -> Option<Finding> {
 /// Only closed loops without syncs mean to keep every slot busy all the time.
 fn is_meant(m: &MeasurementRecord) -> bool {
     let done = m.headline_ops().iter().map(|(_, op)| op.count).sum::<u64>() as f64;
-    let meant = m.workload.depth > 1 && m.workload.rate.is_none() && m.workload.sync == SyncPolicy::None;
+    let meant =
+        m.workload.depth > 1 && m.workload.rate.is_none() && m.workload.sync == SyncPolicy::None;
     meant && done >= ROUNDS_MIN * wanted_depth(m)
 }
 
-/// The depth by our own latencies (Little's law), or by the disks' queues. The latter tells what the former cannot: requests that were done one by one
-/// while they were submitted. Only for random direct I/O that the disks did in full: neighbours are merged, caches and mirrors change the number.
+/// The depth by our own latencies (Little's law), or by the disks' queues. The latter tells what
+/// the former cannot: requests that were done one by one while they were submitted. Only for random
+/// direct I/O that the disks did in full: neighbours are merged, caches and mirrors change the
+/// number.
 fn shallow(index: usize, m: &MeasurementRecord) -> Option<Depth> {
     let (held, queued) = (HELD_MIN * wanted_depth(m), QUEUED_MIN * wanted_depth(m));
-    // Without a processor nobody sends the next request, and the disks' queues run dry: `starved` tells of that. What is missing beyond the time that was
-    // waited has another cause.
+    // Without a processor nobody sends the next request, and the disks' queues run dry: `starved`
+    // tells of that. What is missing beyond the time that was waited has another cause.
     let kept_waiting = starved::is_kept_waiting(m);
-    let with_processors = |depth: f64| if kept_waiting { depth / (1.0 - m.starved.share).max(f64::MIN_POSITIVE) } else { depth };
+    let with_processors = |depth: f64| {
+        if kept_waiting {
+            depth / (1.0 - m.starved.share).max(f64::MIN_POSITIVE)
+        } else {
+            depth
+        }
+    };
     if with_processors(m.achieved_depth) < held {
-        return Some(Depth { seen: m.achieved_depth, evidence: evidence(index, "achieved_depth", m.achieved_depth, held, "1") });
+        return Some(Depth {
+            seen: m.achieved_depth,
+            evidence: evidence(index, "achieved_depth", m.achieved_depth, held, "1"),
+        });
     }
     let workers = f64::from(m.workload.workers);
-    let latency_ns = m.headline_ops().iter().map(|(_, op)| op.latency.mean).fold(f64::INFINITY, f64::min);
+    let latency_ns = m
+        .headline_ops()
+        .iter()
+        .map(|(_, op)| op.latency.mean)
+        .fold(f64::INFINITY, f64::min);
     let came_late = kept_waiting && m.starved.mean_wait_ns >= LATE_SHARE * latency_ns;
     let is_idle = !came_late && m.cpu_share() + m.starved.share * workers < IDLE_SHARE * workers;
-    if let Some(share) = m.engine.done_before_wait.filter(|share| *share >= DONE_MIN && is_idle) {
+    if let Some(share) = m
+        .engine
+        .done_before_wait
+        .filter(|share| *share >= DONE_MIN && is_idle)
+    {
         // One at a time for each.
-        return Some(Depth { seen: workers, evidence: evidence(index, "engine/done_before_wait", share, DONE_MIN, "share") });
+        return Some(Depth {
+            seen: workers,
+            evidence: evidence(index, "engine/done_before_wait", share, DONE_MIN, "share"),
+        });
     }
-    let random = matches!(m.workload.access, Access::Random { .. } | Access::Zoned { .. });
-    let in_full = m.device.accounted.is_some_and(|share| (0.9..1.1).contains(&share));
+    let random = matches!(
+        m.workload.access,
+        Access::Random { .. } | Access::Zoned { .. }
+    );
+    let in_full = m
+        .device
+        .accounted
+        .is_some_and(|share| (0.9..1.1).contains(&share));
     // The disks' queues hold what others that ran together had in flight, too.
     let is_alone = m.workload.together_with.is_empty();
-    let seen = m.device.queue_depth.filter(|_| is_alone && random && in_full && m.workload.cache == CachePolicy::Direct)?;
-    (with_processors(seen) < queued).then(|| Depth { seen, evidence: evidence(index, "device/queue_depth", seen, queued, "1") })
+    let seen = m
+        .device
+        .queue_depth
+        .filter(|_| is_alone && random && in_full && m.workload.cache == CachePolicy::Direct)?;
+    (with_processors(seen) < queued).then(|| Depth {
+        seen,
+        evidence: evidence(index, "device/queue_depth", seen, queued, "1"),
+    })
 }
 
 #[cfg(test)]
@@ -109,15 +161,28 @@ pub(super) mod tests {
     fn a_shallow_queue_is_told() {
         let finding = check(&spoilt()).unwrap();
         assert_eq!(finding.severity, Severity::Note);
-        assert!(finding.claim.contains("11.0 instead of 32 in random-read-d32"), "{}", finding.claim);
+        assert!(
+            finding
+                .claim
+                .contains("11.0 instead of 32 in random-read-d32"),
+            "{}",
+            finding.claim
+        );
     }
 
     #[test]
     fn requests_done_one_by_one_in_the_submission_are_told_by_the_disks_queue() {
         let serial = healthy::spoilt("random-read-d32", |m| m.device.queue_depth = Some(1.1));
         let finding = check(&serial).unwrap();
-        assert!(finding.claim.contains("1.1 instead of 32"), "{}", finding.claim);
-        assert_eq!(finding.evidence[0].path, "/measurements/3/device/queue_depth");
+        assert!(
+            finding.claim.contains("1.1 instead of 32"),
+            "{}",
+            finding.claim
+        );
+        assert_eq!(
+            finding.evidence[0].path,
+            "/measurements/3/device/queue_depth"
+        );
         let merged = healthy::spoilt("sequential-read", |m| m.device.queue_depth = Some(1.1));
         let held = healthy::spoilt("random-read-d32", |m| m.device.queue_depth = Some(24.0));
         assert_eq!((check(&merged), check(&held)), (None, None));
@@ -132,14 +197,30 @@ pub(super) mod tests {
             })
         };
         let finding = check(&aio(0.99, 0.05)).unwrap();
-        assert!(finding.claim.contains("1.0 instead of 32"), "{}", finding.claim);
-        assert!(finding.remedy.contains("--engine uring"), "{}", finding.remedy);
-        assert_eq!((check(&aio(0.3, 0.05)), check(&aio(0.99, 0.8))), (None, None));
+        assert!(
+            finding.claim.contains("1.0 instead of 32"),
+            "{}",
+            finding.claim
+        );
+        assert!(
+            finding.remedy.contains("--engine uring"),
+            "{}",
+            finding.remedy
+        );
+        assert_eq!(
+            (check(&aio(0.3, 0.05)), check(&aio(0.99, 0.8))),
+            (None, None)
+        );
         let late = healthy::spoilt("random-read-d32", |m| {
-            (m.engine.used, m.engine.done_before_wait, m.starved.share) = (EngineKind::Aio, Some(0.99), 0.6);
+            (m.engine.used, m.engine.done_before_wait, m.starved.share) =
+                (EngineKind::Aio, Some(0.99), 0.6);
             m.cpu.user_ns = m.wall_ns / 20;
         });
-        assert_eq!(check(&late), None, "it waited for a processor, not for the disk");
+        assert_eq!(
+            check(&late),
+            None,
+            "it waited for a processor, not for the disk"
+        );
     }
 
     #[test]
@@ -148,7 +229,10 @@ pub(super) mod tests {
         let starved = |share: f64, mean_wait_ns: f64, spoil: fn(&mut Measurement)| {
             check(&healthy::spoilt("random-read-d32", |m| {
                 spoil(m);
-                m.starved = Starvation { share, mean_wait_ns };
+                m.starved = Starvation {
+                    share,
+                    mean_wait_ns,
+                };
             }))
         };
         let spoil: [fn(&mut Measurement); 3] = [
@@ -160,7 +244,9 @@ pub(super) mod tests {
             // Of 3.2 ms that a request takes.
             assert_eq!(starved(0.4, 900_000.0, spoil), None);
             // Waking up, often.
-            assert!(starved(0.4, 8_000.0, spoil).is_some() && starved(0.001, 60_000.0, spoil).is_some());
+            assert!(
+                starved(0.4, 8_000.0, spoil).is_some() && starved(0.001, 60_000.0, spoil).is_some()
+            );
         }
         // Waits too short to find requests done for.
         assert!(starved(0.4, 60_000.0, spoil[2]).is_some());

@@ -1,5 +1,6 @@
-//! `disturbed`: others used the disk meanwhile. Journals, copy-on-write and redundancy write more than was asked without anybody's help, so
-//! bytes written count only where a process is seen that wrote them; bytes read count by themselves.
+//! `disturbed`: others used the disk meanwhile. Journals, copy-on-write and redundancy write more
+//! than was asked without anybody's help, so bytes written count only where a process is seen that
+//! wrote them; bytes read count by themselves.
 
 use super::{Measured, Rule, SURVEY, heaviest, percent, places, real, together};
 use diskproof_model::finding::{Evidence, Finding, Severity};
@@ -10,8 +11,12 @@ use diskproof_model::target::{LayerKind, TargetIdentity};
 use diskproof_model::units::format_bytes;
 use std::collections::BTreeMap;
 
-pub(super) const RULE: Rule =
-    Rule { code: "disturbed", meaning: "Other processes used the disk while it was measured, so it had less to give than it can.", check };
+pub(super) const RULE: Rule = Rule {
+    code: "disturbed",
+    meaning: "Other processes used the disk while it was measured, so it had less to give than it \
+              can.",
+    check,
+};
 
 /// Least share of the bytes asked for that counts as a disturbance.
 const SHARE_MIN: f64 = 0.05;
@@ -22,8 +27,10 @@ const EXCESS_BYTES_MIN: u64 = 1 << 20;
 /// Filesystems that write whole trees anew, and read them for that.
 const COPY_ON_WRITE: [&str; 4] = ["btrfs", "zfs", "bcachefs", "nilfs2"];
 /// Kernel threads that move other processes' data, ours among it.
-const KERNEL_WORKERS: [&str; 12] =
-    ["jbd2/", "kworker/", "xfs", "btrfs-", "loop", "flush-", "dmcrypt", "kcryptd", "md", "txg_sync", "z_", "iou-wrk-"];
+const KERNEL_WORKERS: [&str; 12] = [
+    "jbd2/", "kworker/", "xfs", "btrfs-", "loop", "flush-", "dmcrypt", "kcryptd", "md", "txg_sync",
+    "z_", "iou-wrk-",
+];
 /// Processes that are named; the busiest.
 const NAMED_MAX: usize = 3;
 
@@ -51,7 +58,10 @@ impl<'a> Counted<'a> {
             block_bytes: together(record, m).map(|m| m.workload.block_bytes).min()?,
             rounded_bytes: 0,
             // What one of them reads ahead, the disk reads for all of them.
-            cache: together(record, m).map(|m| m.workload.cache).find(|cache| *cache != CachePolicy::Direct).unwrap_or(m.workload.cache),
+            cache: together(record, m)
+                .map(|m| m.workload.cache)
+                .find(|cache| *cache != CachePolicy::Direct)
+                .unwrap_or(m.workload.cache),
             asked: m.asked,
             device: &m.device,
         })
@@ -61,7 +71,12 @@ impl<'a> Counted<'a> {
     fn of_survey(record: &'a Record) -> Option<Self> {
         let surface = record.surface.as_ref()?;
         let target = record.targets.get(surface.target)?;
-        let sector_bytes = target.layers.iter().filter_map(|layer| layer.physical_block_bytes).max().unwrap_or(0);
+        let sector_bytes = target
+            .layers
+            .iter()
+            .filter_map(|layer| layer.physical_block_bytes)
+            .max()
+            .unwrap_or(0);
         Some(Self {
             index: None,
             name: SURVEY,
@@ -75,7 +90,9 @@ impl<'a> Counted<'a> {
     }
 
     fn path(&self) -> String {
-        self.index.map_or("/surface/device".to_owned(), |index| format!("/measurements/{index}/device"))
+        self.index.map_or("/surface/device".to_owned(), |index| {
+            format!("/measurements/{index}/device")
+        })
     }
 }
 
@@ -90,9 +107,18 @@ struct Hit<'a> {
 
 fn check(record: &Record) -> Option<Finding> {
     let measured = real(record).filter_map(|measured| Counted::of_workload(record, measured));
-    let hits: Vec<Hit> = measured.chain(Counted::of_survey(record)).filter_map(hit).collect();
+    let hits: Vec<Hit> = measured
+        .chain(Counted::of_survey(record))
+        .filter_map(hit)
+        .collect();
     let worst = hits.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
-    let severity = |hit: &Hit| if hit.share >= SHARE_WARNING { Severity::Warning } else { Severity::Note };
+    let severity = |hit: &Hit| {
+        if hit.share >= SHARE_WARNING {
+            Severity::Warning
+        } else {
+            Severity::Note
+        }
+    };
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: heaviest(hits.iter().map(severity)),
@@ -106,7 +132,8 @@ fn check(record: &Record) -> Option<Finding> {
             culprits(record, &hits)
         ),
         evidence: hits.iter().map(|h| h.evidence.clone()).collect(),
-        remedy: "Stop what else uses the disk, or measure at a quieter time; the figures say what was left, not what the disk can do."
+        remedy: "Stop what else uses the disk, or measure at a quieter time; the figures say what \
+                 was left, not what the disk can do."
             .to_owned(),
         reproduce: None,
     })
@@ -120,95 +147,210 @@ pub(super) struct Excess {
     pub writes: u64,
 }
 
-/// What the disks moved on top of what was asked: by others, where that is seen, and the rest; `None` where nobody counted.
+/// What the disks moved on top of what was asked: by others, where that is seen, and the rest;
+/// `None` where nobody counted.
 fn shares_of(counted: &Counted<'_>) -> Option<(Excess, Excess)> {
-    let Counted { target, asked, device, .. } = counted;
+    let Counted {
+        target,
+        asked,
+        device,
+        ..
+    } = counted;
     if device.unresolved.is_some() || device.accounted.is_none() {
         return None;
     }
-    let named = |bytes: fn(&OtherProcess) -> u64| device.others.iter().filter(|p| !is_kernel_worker(&p.name)).map(bytes).sum::<u64>();
-    let reads = device.read_bytes.saturating_sub(asked.read_bytes + counted.rounded_bytes);
+    let named = |bytes: fn(&OtherProcess) -> u64| {
+        device
+            .others
+            .iter()
+            .filter(|p| !is_kernel_worker(&p.name))
+            .map(bytes)
+            .sum::<u64>()
+    };
+    let reads = device
+        .read_bytes
+        .saturating_sub(asked.read_bytes + counted.rounded_bytes);
     let writes = device.write_bytes.saturating_sub(asked.write_bytes);
-    // What a process did counts as far as the disk shows it on top of ours; it did most of its work elsewhere if the disk shows less than half.
-    let shown = |excess: u64, named: u64| if excess >= named / 2 { excess.min(named) } else { 0 };
-    let read_by_others = if reads_only_what_is_asked(counted) { reads } else { shown(reads, named(|p| p.read_bytes)) };
-    let written_by_others =
-        if asked.write_bytes == 0 && !multiplies_writes(target) { writes } else { shown(writes, named(|p| p.write_bytes)) };
-    let rest = Excess { reads: reads - read_by_others, writes: writes - written_by_others };
-    Some((Excess { reads: read_by_others, writes: written_by_others }, rest))
+    // What a process did counts as far as the disk shows it on top of ours; it did most of its work
+    // elsewhere if the disk shows less than half.
+    let shown = |excess: u64, named: u64| {
+        if excess >= named / 2 {
+            excess.min(named)
+        } else {
+            0
+        }
+    };
+    let read_by_others = if reads_only_what_is_asked(counted) {
+        reads
+    } else {
+        shown(reads, named(|p| p.read_bytes))
+    };
+    let written_by_others = if asked.write_bytes == 0 && !multiplies_writes(target) {
+        writes
+    } else {
+        shown(writes, named(|p| p.write_bytes))
+    };
+    let rest = Excess {
+        reads: reads - read_by_others,
+        writes: writes - written_by_others,
+    };
+    Some((
+        Excess {
+            reads: read_by_others,
+            writes: written_by_others,
+        },
+        rest,
+    ))
 }
 
-/// What the disks moved on top of what was asked, and nobody else is seen who asked for it; `None` where nobody counted.
+/// What the disks moved on top of what was asked, and nobody else is seen who asked for it; `None`
+/// where nobody counted.
 pub(super) fn excess_of(counted: &Counted<'_>) -> Option<Excess> {
     shares_of(counted).map(|(_, rest)| rest)
 }
 
 fn hit(counted: Counted<'_>) -> Option<Hit<'_>> {
     let Counted { asked, device, .. } = counted;
-    let (Excess { reads: read_by_others, writes: written_by_others }, _) = shares_of(&counted)?;
-    let is_real = |excess: u64| excess >= EXCESS_BYTES_MIN && excess as f64 >= SHARE_MIN * asked.total() as f64;
+    let (
+        Excess {
+            reads: read_by_others,
+            writes: written_by_others,
+        },
+        _,
+    ) = shares_of(&counted)?;
+    let is_real = |excess: u64| {
+        excess >= EXCESS_BYTES_MIN && excess as f64 >= SHARE_MIN * asked.total() as f64
+    };
     let (did, place, all, ours, excess) = if read_by_others >= written_by_others {
-        ("read", "read_bytes", device.read_bytes, asked.read_bytes, read_by_others)
+        (
+            "read",
+            "read_bytes",
+            device.read_bytes,
+            asked.read_bytes,
+            read_by_others,
+        )
     } else {
-        ("wrote", "write_bytes", device.write_bytes, asked.write_bytes, written_by_others)
+        (
+            "wrote",
+            "write_bytes",
+            device.write_bytes,
+            asked.write_bytes,
+            written_by_others,
+        )
     };
     let threshold = ours as f64 + (SHARE_MIN * asked.total() as f64).max(EXCESS_BYTES_MIN as f64);
-    let evidence = Evidence { path: format!("{}/{place}", counted.path()), observed: all as f64, threshold, unit: "B".to_owned() };
-    is_real(excess).then(|| Hit { did, excess, share: excess as f64 / asked.total().max(1) as f64, evidence, counted })
+    let evidence = Evidence {
+        path: format!("{}/{place}", counted.path()),
+        observed: all as f64,
+        threshold,
+        unit: "B".to_owned(),
+    };
+    is_real(excess).then(|| Hit {
+        did,
+        excess,
+        share: excess as f64 / asked.total().max(1) as f64,
+        evidence,
+        counted,
+    })
 }
 
-/// Whether every read at the disks is either ours or somebody else's: no read-ahead, no small block rounded up to a large one, no old data
-/// read because new data changes its parity or its tree.
+/// Whether every read at the disks is either ours or somebody else's: no read-ahead, no small block
+/// rounded up to a large one, no old data read because new data changes its parity or its tree.
 fn reads_only_what_is_asked(counted: &Counted<'_>) -> bool {
     let target = counted.target;
     let rounds_up = |block: Option<u32>| block.is_some_and(|b| counted.block_bytes < b);
-    let rounded = target.layers.iter().any(|l| rounds_up(l.logical_block_bytes) || rounds_up(l.physical_block_bytes));
-    let buffered = counted.cache != CachePolicy::Direct || target.layers.iter().any(|l| l.backing_direct == Some(false));
+    let rounded = target
+        .layers
+        .iter()
+        .any(|l| rounds_up(l.logical_block_bytes) || rounds_up(l.physical_block_bytes));
+    let buffered = counted.cache != CachePolicy::Direct
+        || target
+            .layers
+            .iter()
+            .any(|l| l.backing_direct == Some(false));
     let rewrites = counted.asked.write_bytes > 0 && multiplies_writes(target);
     !rounded && !buffered && !rewrites
 }
 
 /// Whether one byte written may become several at the disks.
 fn multiplies_writes(target: &TargetIdentity) -> bool {
-    let copy_on_write = target.filesystem.as_ref().is_some_and(|f| COPY_ON_WRITE.contains(&f.kind.as_str()));
+    let copy_on_write = target
+        .filesystem
+        .as_ref()
+        .is_some_and(|f| COPY_ON_WRITE.contains(&f.kind.as_str()));
     copy_on_write || target.layers.iter().any(|l| l.kind == LayerKind::Md)
 }
 
 /// A name of the table, with nothing or a number or the rest of a kernel thread's name behind it.
 fn is_kernel_worker(name: &str) -> bool {
-    let continues = |rest: &str| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || "/-_".contains(c));
-    KERNEL_WORKERS.iter().any(|start| name.strip_prefix(start).is_some_and(|rest| start.ends_with(['/', '-', '_']) || continues(rest)))
+    let continues = |rest: &str| {
+        rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit() || "/-_".contains(c))
+    };
+    KERNEL_WORKERS.iter().any(|start| {
+        name.strip_prefix(start)
+            .is_some_and(|rest| start.ends_with(['/', '-', '_']) || continues(rest))
+    })
 }
 
 /// Who did it, as far as the kernel shows.
 fn culprits(record: &Record, hits: &[Hit<'_>]) -> String {
     let mut processes: BTreeMap<(u32, &str), (u64, u64)> = BTreeMap::new();
     // Workloads that ran together were counted once, for all of them.
-    let same = |a: &Hit<'_>, b: &Hit<'_>| a.counted.target == b.counted.target && a.counted.device == b.counted.device;
-    let hits = hits.iter().enumerate().filter(|(index, hit)| !hits[..*index].iter().any(|before| same(before, hit)));
+    let same = |a: &Hit<'_>, b: &Hit<'_>| {
+        a.counted.target == b.counted.target && a.counted.device == b.counted.device
+    };
+    let hits = hits
+        .iter()
+        .enumerate()
+        .filter(|(index, hit)| !hits[..*index].iter().any(|before| same(before, hit)));
     let hits: Vec<&Hit<'_>> = hits.map(|(_, hit)| hit).collect();
-    for other in hits.iter().flat_map(|h| &h.counted.device.others).filter(|p| !is_kernel_worker(&p.name)) {
+    for other in hits
+        .iter()
+        .flat_map(|h| &h.counted.device.others)
+        .filter(|p| !is_kernel_worker(&p.name))
+    {
         let sum = processes.entry((other.pid, &other.name)).or_default();
         sum.0 += other.read_bytes;
         sum.1 += other.write_bytes;
     }
-    let mut processes: Vec<_> = processes.into_iter().filter(|(_, (read, written))| read + written >= EXCESS_BYTES_MIN).collect();
+    let mut processes: Vec<_> = processes
+        .into_iter()
+        .filter(|(_, (read, written))| read + written >= EXCESS_BYTES_MIN)
+        .collect();
     processes.sort_by_key(|(_, (read, written))| std::cmp::Reverse(read + written));
-    let names: Vec<String> = processes.iter().take(NAMED_MAX).map(|((pid, name), bytes)| describe(*pid, name, *bytes)).collect();
-    let hidden = hits.iter().map(|h| h.counted.device.others_hidden).max().unwrap_or(0);
+    let names: Vec<String> = processes
+        .iter()
+        .take(NAMED_MAX)
+        .map(|((pid, name), bytes)| describe(*pid, name, *bytes))
+        .collect();
+    let hidden = hits
+        .iter()
+        .map(|h| h.counted.device.others_hidden)
+        .max()
+        .unwrap_or(0);
     // Even root cannot look into a few processes of a container's host.
     let hidden = if record.host.uid == 0 { 0 } else { hidden };
     match (names.is_empty(), hidden) {
         (false, _) => format!("Busiest meanwhile, on any disk: {}.", names.join(", ")),
-        (true, 0) => "No process shows it: perhaps the kernel itself (RAID resync, trim, swap).".to_owned(),
-        (true, 1) => "Who it was is hidden: a process of another user; run as root to see it.".to_owned(),
-        (true, n) => format!("Who it was is hidden among {n} processes of other users; run as root to see them."),
+        (true, 0) => {
+            "No process shows it: perhaps the kernel itself (RAID resync, trim, swap).".to_owned()
+        }
+        (true, 1) => {
+            "Who it was is hidden: a process of another user; run as root to see it.".to_owned()
+        }
+        (true, n) => format!(
+            "Who it was is hidden among {n} processes of other users; run as root to see them."
+        ),
     }
 }
 
 fn describe(pid: u32, name: &str, (read, written): (u64, u64)) -> String {
     let parts = [("read", read), ("wrote", written)];
-    let parts: Vec<String> = parts.iter().filter(|p| p.1 > 0).map(|(verb, bytes)| format!("{verb} {}", format_bytes(*bytes))).collect();
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|p| p.1 > 0)
+        .map(|(verb, bytes)| format!("{verb} {}", format_bytes(*bytes)))
+        .collect();
     format!("{name} (pid {pid}) {}", parts.join(" and "))
 }
 
@@ -220,7 +362,12 @@ pub(super) mod tests {
     use diskproof_model::measurement::Measurement;
 
     fn process(name: &str, read_bytes: u64, write_bytes: u64) -> OtherProcess {
-        OtherProcess { pid: 812, name: name.to_owned(), read_bytes, write_bytes }
+        OtherProcess {
+            pid: 812,
+            name: name.to_owned(),
+            read_bytes,
+            write_bytes,
+        }
     }
 
     pub(in crate::rules) fn spoilt() -> Record {
@@ -237,8 +384,17 @@ pub(super) mod tests {
     #[test]
     fn others_are_named_with_what_they_did() {
         let finding = check(&spoilt()).unwrap();
-        assert_eq!((finding.severity, finding.evidence.len()), (Severity::Warning, 2));
-        assert!(finding.claim.contains("pg_dump (pid 812) read 16 MiB and wrote 100 MiB."), "{}", finding.claim);
+        assert_eq!(
+            (finding.severity, finding.evidence.len()),
+            (Severity::Warning, 2)
+        );
+        assert!(
+            finding
+                .claim
+                .contains("pg_dump (pid 812) read 16 MiB and wrote 100 MiB."),
+            "{}",
+            finding.claim
+        );
         assert!(!finding.claim.contains("systemd"), "{}", finding.claim);
     }
 
@@ -247,7 +403,10 @@ pub(super) mod tests {
         let (reads, scan) = ("random-read-d1", "sequential-read");
         let record = |spoil: fn(&mut Measurement)| {
             let mut run = healthy::together(&[reads, scan]);
-            run.1.iter_mut().filter(|m| [reads, scan].contains(&m.workload.name.as_str())).for_each(spoil);
+            run.1
+                .iter_mut()
+                .filter(|m| [reads, scan].contains(&m.workload.name.as_str()))
+                .for_each(spoil);
             healthy::judge(run)
         };
         assert_eq!(check(&record(|_| {})), None);
@@ -257,13 +416,20 @@ pub(super) mod tests {
                 m.cache.used = CachePolicy::Buffered;
             }
         };
-        assert_eq!(check(&record(read_ahead)), None, "what one of them reads ahead");
+        assert_eq!(
+            check(&record(read_ahead)),
+            None,
+            "what one of them reads ahead"
+        );
         let busy = check(&record(|m| {
             m.device.read_bytes += m.asked.read_bytes / 2;
             m.device.others = vec![process("pg_dump", 16 << 20, 0)];
         }));
         let claim = busy.unwrap().claim;
-        assert!(claim.contains("2 of 8 workloads") && claim.contains("pg_dump (pid 812) read 16 MiB."), "{claim}");
+        assert!(
+            claim.contains("2 of 8 workloads") && claim.contains("pg_dump (pid 812) read 16 MiB."),
+            "{claim}"
+        );
     }
 
     #[test]
@@ -272,10 +438,21 @@ pub(super) mod tests {
             m.device.read_bytes += 8 << 20;
             m.device.others_hidden = 40;
         });
-        assert!(check(&record).unwrap().claim.contains("hidden among 40 processes of other users; run as root"));
+        assert!(
+            check(&record)
+                .unwrap()
+                .claim
+                .contains("hidden among 40 processes of other users; run as root")
+        );
         let mut as_root = record;
         as_root.host.uid = 0;
-        assert!(check(&as_root).unwrap().claim.contains("No process shows it"), "root needs no telling to be root");
+        assert!(
+            check(&as_root)
+                .unwrap()
+                .claim
+                .contains("No process shows it"),
+            "root needs no telling to be root"
+        );
     }
 
     #[test]
@@ -290,8 +467,20 @@ pub(super) mod tests {
             s.device.others = vec![process("pg_dump", s.asked.read_bytes / 5, 0)];
         });
         let finding = finding.unwrap();
-        assert!(finding.claim.starts_with("Others used the disk during the survey: in the survey the disk read 1."), "{}", finding.claim);
-        assert!(finding.claim.contains("(20 %). Busiest meanwhile, on any disk: pg_dump"), "{}", finding.claim);
+        assert!(
+            finding.claim.starts_with(
+                "Others used the disk during the survey: in the survey the disk read 1."
+            ),
+            "{}",
+            finding.claim
+        );
+        assert!(
+            finding
+                .claim
+                .contains("(20 %). Busiest meanwhile, on any disk: pg_dump"),
+            "{}",
+            finding.claim
+        );
         assert_eq!(finding.evidence[0].path, "/surface/device/read_bytes");
         let rounded = surveyed(|s| {
             s.asked.read_bytes = s.access.len() as u64 * 512;
@@ -304,23 +493,39 @@ pub(super) mod tests {
     fn journals_redundancy_read_ahead_and_other_disks_are_nobodys_fault() {
         let spoil: [fn(&mut Measurement); 4] = [
             // A journal and a mirror.
-            |m| m.device.write_bytes = m.asked.write_bytes * 4 + if m.asked.write_bytes > 0 { 1 << 30 } else { 0 },
+            |m| {
+                m.device.write_bytes =
+                    m.asked.write_bytes * 4 + if m.asked.write_bytes > 0 { 1 << 30 } else { 0 }
+            },
             // Read-ahead.
-            |m| (m.cache.used, m.device.read_bytes) = (CachePolicy::Buffered, m.asked.read_bytes * 2),
+            |m| {
+                (m.cache.used, m.device.read_bytes) =
+                    (CachePolicy::Buffered, m.asked.read_bytes * 2)
+            },
             // A busy process on another disk.
             |m| m.device.others = vec![process("pg_dump", 1 << 40, 1 << 30)],
             // Our own data, written by the kernel for us; and little.
             |m| {
-                m.device.write_bytes += if m.asked.write_bytes > 0 { 1 << 30 } else { 1 << 19 };
-                m.device.others =
-                    vec![process("jbd2/sda1-8", 0, 1 << 30), process("kworker/u4:1", 0, 1 << 30), process("loop0", 0, 1 << 30)];
+                m.device.write_bytes += if m.asked.write_bytes > 0 {
+                    1 << 30
+                } else {
+                    1 << 19
+                };
+                m.device.others = vec![
+                    process("jbd2/sda1-8", 0, 1 << 30),
+                    process("kworker/u4:1", 0, 1 << 30),
+                    process("loop0", 0, 1 << 30),
+                ];
             },
         ];
         for (i, spoil) in spoil.into_iter().enumerate() {
             assert_eq!(check(&healthy::all_spoilt(spoil)), None, "{i}");
         }
         assert!(
-            !is_kernel_worker("mdadm") && is_kernel_worker("md0_raid5") && !is_kernel_worker("xfsdump") && is_kernel_worker("xfs-conv/sda")
+            !is_kernel_worker("mdadm")
+                && is_kernel_worker("md0_raid5")
+                && !is_kernel_worker("xfsdump")
+                && is_kernel_worker("xfs-conv/sda")
         );
     }
 }

@@ -1,4 +1,5 @@
-//! `engine-fallback`: the interface that would have been chosen was not to be had or slower here, and another carried the I/O.
+//! `engine-fallback`: the interface that would have been chosen was not to be had or slower here,
+//! and another carried the I/O.
 
 use super::{Measured, Rule, evidence, real, scope};
 use diskproof_model::finding::{Evidence, Finding, Severity};
@@ -8,28 +9,42 @@ use diskproof_model::record::Record;
 
 pub(super) const RULE: Rule = Rule {
     code: "engine-fallback",
-    meaning: "The best kernel interface was refused, is missing or used up, or does not work here, so another one carried the I/O, at a higher CPU cost per \
-              operation; or it was tried and is slower on this target.",
+    meaning: "The best kernel interface was refused, is missing or used up, or does not work \
+              here, so another one carried the I/O, at a higher CPU cost per operation; or it was \
+              tried and is slower on this target.",
     check,
 };
 
 fn check(record: &Record) -> Option<Finding> {
-    let hits: Vec<Measured> = real(record).filter(|(_, m)| !m.engine.fallbacks.is_empty()).collect();
+    let hits: Vec<Measured> = real(record)
+        .filter(|(_, m)| !m.engine.fallbacks.is_empty())
+        .collect();
     let (_, first) = hits.first()?;
     let mut all: Vec<&Fallback> = hits.iter().flat_map(|(_, m)| &m.engine.fallbacks).collect();
     all.sort_by_key(|f| (f.from, f.cause));
     all.dedup_by_key(|f| (f.from, f.cause));
-    if let [Fallback { from, cause: FallbackCause::Slower, why }] = all.as_slice() {
+    if let [
+        Fallback {
+            from,
+            cause: FallbackCause::Slower,
+            why,
+        },
+    ] = all.as_slice()
+    {
         return Some(chosen(record, &hits, *from, why));
     }
-    let reasons: Vec<String> = all.iter().map(|f| format!("{} {} ({})", name(f.from), what_it_did(f.cause), f.why)).collect();
+    let reasons: Vec<String> = all
+        .iter()
+        .map(|f| format!("{} {} ({})", name(f.from), what_it_did(f.cause), f.why))
+        .collect();
     // What is merely slower here needs no remedy.
     let remedied = all.iter().find(|f| f.cause != FallbackCause::Slower);
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Note,
         claim: format!(
-            "{}, so {} carried {}. The figures stand, at more CPU time per operation; a very fast disk may show fewer IOPS.",
+            "{}, so {} carried {}. The figures stand, at more CPU time per operation; a very fast \
+             disk may show fewer IOPS.",
             reasons.join(" and "),
             name(first.engine.used),
             scope(record, hits.iter().map(|h| h.0)),
@@ -51,7 +66,8 @@ fn what_it_did(cause: FallbackCause) -> &'static str {
     }
 }
 
-/// Where io_uring works, but hands its requests to worker threads, `auto` tries both and takes the faster one: nothing was refused.
+/// Where io_uring works, but hands its requests to worker threads, `auto` tries both and takes the
+/// faster one: nothing was refused.
 fn chosen(record: &Record, hits: &[Measured], from: EngineKind, why: &str) -> Finding {
     Finding {
         code: RULE.code.to_owned(),
@@ -63,13 +79,27 @@ fn chosen(record: &Record, hits: &[Measured], from: EngineKind, why: &str) -> Fi
             scope(record, hits.iter().map(|h| h.0)),
         ),
         evidence: fallbacks(hits),
-        remedy: format!("None is needed: the faster one was taken. Programs that use {} on this target pay its price.", name(from)),
+        remedy: format!(
+            "None is needed: the faster one was taken. Programs that use {} on this target pay \
+             its price.",
+            name(from)
+        ),
         reproduce: None,
     }
 }
 
 fn fallbacks(hits: &[Measured]) -> Vec<Evidence> {
-    hits.iter().map(|(i, m)| evidence(*i, "engine/fallbacks", m.engine.fallbacks.len() as f64, 0.0, "1")).collect()
+    hits.iter()
+        .map(|(i, m)| {
+            evidence(
+                *i,
+                "engine/fallbacks",
+                m.engine.fallbacks.len() as f64,
+                0.0,
+                "1",
+            )
+        })
+        .collect()
 }
 
 fn name(kind: EngineKind) -> &'static str {
@@ -85,14 +115,20 @@ fn name(kind: EngineKind) -> &'static str {
 fn remedy(fallback: &Fallback) -> &'static str {
     match (fallback.cause, fallback.from) {
         (FallbackCause::Refused | FallbackCause::Unrecorded, EngineKind::Uring) => {
-            "Allow io_uring: in a container by its seccomp profile (docker run --security-opt seccomp=unconfined), on the host by \
-             sysctl kernel.io_uring_disabled=0; or accept the note."
+            "Allow io_uring: in a container by its seccomp profile (docker run --security-opt \
+             seccomp=unconfined), on the host by sysctl kernel.io_uring_disabled=0; or accept the \
+             note."
         }
-        (FallbackCause::Exhausted | FallbackCause::Unrecorded, EngineKind::Aio) => "Raise sysctl fs.aio-max-nr, or accept the note.",
+        (FallbackCause::Exhausted | FallbackCause::Unrecorded, EngineKind::Aio) => {
+            "Raise sysctl fs.aio-max-nr, or accept the note."
+        }
         (FallbackCause::Exhausted, _) => {
-            "Raise the limits of this shell (ulimit -l for locked memory, ulimit -n for descriptors), or accept the note."
+            "Raise the limits of this shell (ulimit -l for locked memory, ulimit -n for \
+             descriptors), or accept the note."
         }
-        (FallbackCause::Missing, _) => "Use a kernel that has it, io_uring since 5.1, or accept the note.",
+        (FallbackCause::Missing, _) => {
+            "Use a kernel that has it, io_uring since 5.1, or accept the note."
+        }
         _ => "None is needed.",
     }
 }
@@ -105,7 +141,11 @@ pub(super) mod tests {
     pub(in crate::rules) fn spoilt() -> Record {
         healthy::spoilt("random-read-d32", |m| {
             m.engine.used = EngineKind::Aio;
-            m.engine.fallbacks = vec![Fallback { from: EngineKind::Uring, cause: FallbackCause::Refused, why: "EPERM".to_owned() }];
+            m.engine.fallbacks = vec![Fallback {
+                from: EngineKind::Uring,
+                cause: FallbackCause::Refused,
+                why: "EPERM".to_owned(),
+            }];
         })
     }
 
@@ -114,7 +154,10 @@ pub(super) mod tests {
         let finding = check(&spoilt()).unwrap();
         assert_eq!(finding.severity, Severity::Note);
         assert!(
-            finding.claim.contains("io_uring was refused by the kernel (EPERM), so Linux AIO carried 1 of 8 workloads (random-read-d32)"),
+            finding.claim.contains(
+                "io_uring was refused by the kernel (EPERM), so Linux AIO carried 1 of 8 \
+                 workloads (random-read-d32)"
+            ),
             "{}",
             finding.claim
         );
@@ -126,12 +169,17 @@ pub(super) mod tests {
         let finding = check(&healthy::spoilt("random-read-d32", |m| {
             m.engine.used = EngineKind::Aio;
             let cause = FallbackCause::Slower;
-            m.engine.fallbacks = vec![Fallback { from: EngineKind::Uring, cause, why: "7 reads/s in a trial, 9 by Linux AIO".to_owned() }];
+            m.engine.fallbacks = vec![Fallback {
+                from: EngineKind::Uring,
+                cause,
+                why: "7 reads/s in a trial, 9 by Linux AIO".to_owned(),
+            }];
         }))
         .unwrap();
         assert_eq!(
             finding.claim,
-            "io_uring is slower than Linux AIO on this target, so the latter carried 1 of 8 workloads (random-read-d32): 7 reads/s in a trial, 9 by Linux AIO."
+            "io_uring is slower than Linux AIO on this target, so the latter carried 1 of 8 \
+             workloads (random-read-d32): 7 reads/s in a trial, 9 by Linux AIO."
         );
         assert!(!finding.remedy.contains("seccomp"), "{}", finding.remedy);
     }
@@ -141,8 +189,14 @@ pub(super) mod tests {
         let told = |fallbacks: &[(EngineKind, FallbackCause)]| {
             let spoilt = healthy::spoilt("random-read-d32", |m| {
                 m.engine.used = EngineKind::Sync;
-                m.engine.fallbacks =
-                    fallbacks.iter().map(|(from, cause)| Fallback { from: *from, cause: *cause, why: "why".to_owned() }).collect();
+                m.engine.fallbacks = fallbacks
+                    .iter()
+                    .map(|(from, cause)| Fallback {
+                        from: *from,
+                        cause: *cause,
+                        why: "why".to_owned(),
+                    })
+                    .collect();
             });
             let finding = check(&spoilt).unwrap();
             (finding.claim, finding.remedy)
@@ -150,26 +204,45 @@ pub(super) mod tests {
         use FallbackCause::{Exhausted, Missing, Slower, Unrecorded};
         let (claim, remedy) = told(&[(EngineKind::Uring, Missing), (EngineKind::Aio, Exhausted)]);
         assert!(
-            claim.starts_with("io_uring is missing in this kernel (why) and Linux AIO was used up (why), so threads of pread"),
+            claim.starts_with(
+                "io_uring is missing in this kernel (why) and Linux AIO was used up (why), so \
+                 threads of pread"
+            ),
             "{claim}"
         );
         assert!(remedy.contains("since 5.1"), "{remedy}");
-        assert!(told(&[(EngineKind::Aio, Exhausted)]).1.contains("fs.aio-max-nr"));
+        assert!(
+            told(&[(EngineKind::Aio, Exhausted)])
+                .1
+                .contains("fs.aio-max-nr")
+        );
         let (claim, remedy) = told(&[(EngineKind::Uring, Unrecorded)]);
-        assert!(claim.starts_with("io_uring did not serve (why), so ") && remedy.contains("seccomp"), "{claim} {remedy}");
+        assert!(
+            claim.starts_with("io_uring did not serve (why), so ") && remedy.contains("seccomp"),
+            "{claim} {remedy}"
+        );
         let (claim, remedy) = told(&[(EngineKind::Uring, Slower), (EngineKind::Aio, Exhausted)]);
-        assert!(claim.starts_with("io_uring is slower here (why) and Linux AIO was used up"), "{claim}");
+        assert!(
+            claim.starts_with("io_uring is slower here (why) and Linux AIO was used up"),
+            "{claim}"
+        );
         assert!(remedy.contains("fs.aio-max-nr"), "{remedy}");
     }
 
     #[test]
     fn records_of_before_are_still_read() {
         let old: Fallback = serde_json::from_str(r#"{"from": "uring", "why": "EPERM"}"#).unwrap();
-        assert_eq!((old.from, old.cause), (EngineKind::Uring, FallbackCause::Unrecorded));
+        assert_eq!(
+            (old.from, old.cause),
+            (EngineKind::Uring, FallbackCause::Unrecorded)
+        );
     }
 
     #[test]
     fn another_interface_by_choice_is_no_finding() {
-        assert_eq!(check(&healthy::all_spoilt(|m| m.engine.used = EngineKind::Aio)), None);
+        assert_eq!(
+            check(&healthy::all_spoilt(|m| m.engine.used = EngineKind::Aio)),
+            None
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! `engine-limited`: this program, not the disk, sets the pace. The evidence is what its workers reach with no I/O at all.
+//! `engine-limited`: this program, not the disk, sets the pace. The evidence is what its workers
+//! reach with no I/O at all.
 
 use super::{Rule, evidence, percent, scope};
 use diskproof_model::finding::{Finding, Severity};
@@ -7,30 +8,49 @@ use diskproof_model::units::format_rate;
 
 pub(super) const RULE: Rule = Rule {
     code: "engine-limited",
-    meaning: "The measuring program came close to its own limit, measured without any I/O: the disk may be faster than the figure.",
+    meaning: "The measuring program came close to its own limit, measured without any I/O: the \
+              disk may be faster than the figure.",
     check,
 };
 
-/// Above this share of the ceiling the program takes as long for an operation as the kernel and the disk together.
+/// Above this share of the ceiling the program takes as long for an operation as the kernel and the
+/// disk together.
 const SHARE_MAX: f64 = 0.5;
 
 fn check(record: &Record) -> Option<Finding> {
-    let hits: Vec<(usize, f64, f64)> =
-        record.measurements.iter().enumerate().filter_map(|(index, m)| Some((index, iops(m), m.ceiling_iops?))).collect();
-    let hits: Vec<_> = hits.into_iter().filter(|(_, seen, ceiling)| *seen > SHARE_MAX * ceiling).collect();
-    let (_, seen, ceiling) = *hits.iter().max_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2)))?;
+    let hits: Vec<(usize, f64, f64)> = record
+        .measurements
+        .iter()
+        .enumerate()
+        .filter_map(|(index, m)| Some((index, iops(m), m.ceiling_iops?)))
+        .collect();
+    let hits: Vec<_> = hits
+        .into_iter()
+        .filter(|(_, seen, ceiling)| *seen > SHARE_MAX * ceiling)
+        .collect();
+    let (_, seen, ceiling) = *hits
+        .iter()
+        .max_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2)))?;
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Warning,
         claim: format!(
-            "The program itself limits {}: {} operations/s are {} of the {} that its workers reach with no I/O at all.",
+            "The program itself limits {}: {} operations/s are {} of the {} that its workers \
+             reach with no I/O at all.",
             scope(record, hits.iter().map(|h| h.0)),
             format_rate(seen),
             percent(seen / ceiling),
             format_rate(ceiling)
         ),
-        evidence: hits.iter().map(|(index, seen, ceiling)| evidence(*index, "ceiling_iops", *ceiling, seen / SHARE_MAX, "1/s")).collect(),
-        remedy: "Use more workers (--jobs) on more CPUs, or larger blocks; take the figure as a lower bound.".to_owned(),
+        evidence: hits
+            .iter()
+            .map(|(index, seen, ceiling)| {
+                evidence(*index, "ceiling_iops", *ceiling, seen / SHARE_MAX, "1/s")
+            })
+            .collect(),
+        remedy: "Use more workers (--jobs) on more CPUs, or larger blocks; take the figure as a \
+                 lower bound."
+            .to_owned(),
         reproduce: None,
     })
 }
@@ -51,12 +71,19 @@ pub(super) mod tests {
     #[test]
     fn a_figure_near_the_ceiling_is_a_lower_bound() {
         let finding = check(&spoilt()).unwrap();
-        assert!(finding.claim.contains("random-read-d32") && finding.claim.contains("83 %"), "{}", finding.claim);
+        assert!(
+            finding.claim.contains("random-read-d32") && finding.claim.contains("83 %"),
+            "{}",
+            finding.claim
+        );
     }
 
     #[test]
     fn a_ceiling_far_above_or_unknown_is_no_finding() {
-        assert_eq!(check(&healthy::spoilt("random-read-d32", |m| m.ceiling_iops = Some(90_000_000.0))), None);
+        assert_eq!(
+            check(&healthy::spoilt("random-read-d32", |m| m.ceiling_iops = Some(90_000_000.0))),
+            None
+        );
         assert_eq!(check(&healthy::record()), None);
     }
 }

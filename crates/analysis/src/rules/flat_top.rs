@@ -1,11 +1,15 @@
-//! `flat-top`: from the outermost zone to some place the curve is flat, and only from there on does it fall as zones do: up to there something other than
-//! the disk is the limit.
+//! `flat-top`: from the outermost zone to some place the curve is flat, and only from there on does
+//! it fall as zones do: up to there something other than the disk is the limit.
 //!
-//! Of random disks (`odds`, 1000 of each kind): none of 3000 healthy ones has it; where a limit takes 50, 30, 20, 10 and 5 % off the top rate and noise is up to
-//! 1 %, it alone is found on 96, 96, 97, 95 and 76 %; the others have a flat part no longer than a zone, or a fall behind it that noise hides.
+//! Of random disks (`odds`, 1000 of each kind): none of 3000 healthy ones has it; where a limit
+//! takes 50, 30, 20, 10 and 5 % off the top rate and noise is up to 1 %, it alone is found on 96,
+//! 96, 97, 95 and 76 %; the others have a flat part no longer than a zone, or a fall behind it that
+//! noise hides.
 
 use super::{Rule, gigabytes, percent, point_evidence, ragged};
-use crate::mechanics::{self, Mechanics, is_surface, link_bytes_per_second, links, measured_mechanics, reach};
+use crate::mechanics::{
+    self, Mechanics, is_surface, link_bytes_per_second, links, measured_mechanics, reach,
+};
 use crate::shape::{Level, Reach, Shape};
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::record::Record;
@@ -14,14 +18,17 @@ use diskproof_model::units::format_throughput;
 
 pub(super) const RULE: Rule = Rule {
     code: "flat-top",
-    meaning: "The outer zones of a rotating disk all have the same rate: something other than the disk (link, cable, port, controller, CPU) limits them.",
+    meaning: "The outer zones of a rotating disk all have the same rate: something other than the \
+              disk (link, cable, port, controller, CPU) limits them.",
     check,
 };
 
-/// The flat part is at least so many times as long as any later stretch of one rate. In a staircase of equal zones the first one holds at the most 1.5 times
-/// as much as the second (rate 2.5 to 1 in three zones).
+/// The flat part is at least so many times as long as any later stretch of one rate. In a staircase
+/// of equal zones the first one holds at the most 1.5 times as much as the second (rate 2.5 to 1 in
+/// three zones).
 const TIMES_AS_LONG: f64 = 2.2;
-/// The same where only one level follows, on the whole surface: of two zones of 2.5 to 1 the outer holds 2.5 times as much as the inner.
+/// The same where only one level follows, on the whole surface: of two zones of 2.5 to 1 the outer
+/// holds 2.5 times as much as the inner.
 const TIMES_AS_LONG_ALONE: f64 = 4.5;
 /// Least share of the points in the flat part.
 const SHARE_MIN: f64 = 0.08;
@@ -31,14 +38,17 @@ const POINTS_MIN: usize = 4;
 const START_SHARE: f64 = 0.02;
 /// Least fall behind the flat part, in logarithms.
 const FALL_MIN: f64 = 0.03;
-/// A flat part and a falling line must explain the curve so much better than one falling line: their squared deviations over those of the line.
+/// A flat part and a falling line must explain the curve so much better than one falling line:
+/// their squared deviations over those of the line.
 const UNEXPLAINED_MAX: f64 = 0.6;
-/// The least by which the disk would be faster without the limit, in logarithms, for the limit to matter.
+/// The least by which the disk would be faster without the limit, in logarithms, for the limit to
+/// matter.
 const GAIN_MIN: f64 = 0.025;
 /// Least calm of a flat part on a ragged disk: its deviation over the curve's scatter.
 const CALM: f64 = 0.5;
-/// A link carries about this share of its coded rate at the most and at the least: frames and answers take the rest (SATA 90 to 97 %, PCIe 80 to 95 %, USB 3
-/// 70 to 90 %, USB 2 with its polling 55 to 75 %).
+/// A link carries about this share of its coded rate at the most and at the least: frames and
+/// answers take the rest (SATA 90 to 97 %, PCIe 80 to 95 %, USB 3 70 to 90 %, USB 2 with its
+/// polling 55 to 75 %).
 const LINK_SHARE: std::ops::RangeInclusive<f64> = 0.7..=1.03;
 const LINK_SHARE_USB2: std::ops::RangeInclusive<f64> = 0.45..=1.03;
 /// What a USB 2 link carries, in bytes per second.
@@ -63,25 +73,42 @@ fn check(record: &Record) -> Option<Finding> {
     }
     let reach = reach(record, surface);
     let shape = Shape::of(&record.curve, reach)?;
-    let plateau =
-        plateau(&shape, reach, measured_mechanics(record, surface)).filter(|_| mechanics::mechanics(record) != Mechanics::Solid)?;
+    let plateau = plateau(&shape, reach, measured_mechanics(record, surface))
+        .filter(|_| mechanics::mechanics(record) != Mechanics::Solid)?;
     let rate = format_throughput(plateau.rate);
     let extent = match plateau.last {
-        None => format!("The curve is flat at {rate} over the whole surface, although its access times are those of a rotating disk"),
+        None => format!(
+            "The curve is flat at {rate} over the whole surface, although its access times are \
+             those of a rotating disk"
+        ),
         Some(last) => {
             let end = shape.end_bytes(last, surface.span_start_bytes + surface.span_bytes);
             let share = (end - surface.span_start_bytes) as f64 / surface.span_bytes.max(1) as f64;
-            let whole = if reach == Reach::Whole { "the surface" } else { "the span" };
-            format!("The curve is flat at {rate} up to {} ({} of {whole}) and falls only from there on", gigabytes(end), percent(share))
+            let whole = if reach == Reach::Whole {
+                "the surface"
+            } else {
+                "the span"
+            };
+            format!(
+                "The curve is flat at {rate} up to {} ({} of {whole}) and falls only from there on",
+                gigabytes(end),
+                percent(share)
+            )
         }
     };
-    let would =
-        plateau.expected.map_or(String::new(), |rate| format!(" The disk itself would begin at about {}.", format_throughput(rate)));
+    let would = plateau.expected.map_or(String::new(), |rate| {
+        format!(
+            " The disk itself would begin at about {}.",
+            format_throughput(rate)
+        )
+    });
     let (cause, remedy) = limit(record, surface, plateau.rate);
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Warning,
-        claim: format!("{extent}: up to there something other than the disk is the limit.{would} {cause}"),
+        claim: format!(
+            "{extent}: up to there something other than the disk is the limit.{would} {cause}"
+        ),
         evidence: evidence(record, &shape, &plateau, surface),
         remedy,
         reproduce: None,
@@ -93,51 +120,89 @@ fn plateau(shape: &Shape, reach: Reach, measured: Mechanics) -> Option<Plateau> 
     let skipped = (START_SHARE * points as f64).ceil() as usize;
     let first = usize::from(shape.levels.len() > 2 && shape.levels[0].members.len() <= skipped);
     let (top, later) = shape.levels.get(first..)?.split_first()?;
-    // On a ragged disk chance makes long levels; but where the disk is not the limit, it is not ragged either.
+    // On a ragged disk chance makes long levels; but where the disk is not the limit, it is not
+    // ragged either.
     if ragged::is_ragged(shape, false) && deviation_within(shape, top) > CALM * shape.scatter {
         return None;
     }
     if later.is_empty() {
         let everywhere = reach == Reach::Whole && measured == Mechanics::Rotating;
-        return everywhere.then(|| Plateau { last: None, rate: top.rate(), expected: None });
+        return everywhere.then(|| Plateau {
+            last: None,
+            rate: top.rate(),
+            expected: None,
+        });
     }
     let length = top.members.len() as f64;
     let longest = later.iter().map(|l| l.members.len()).max()? as f64;
     let long_enough = match later.len() {
-        1 => reach == Reach::Whole && measured == Mechanics::Rotating && length >= TIMES_AS_LONG_ALONE * longest,
+        1 => {
+            reach == Reach::Whole
+                && measured == Mechanics::Rotating
+                && length >= TIMES_AS_LONG_ALONE * longest
+        }
         _ => length >= TIMES_AS_LONG * longest,
     };
-    let falls = top.ln_rate - later[later.len() - 1].ln_rate >= FALL_MIN && later.iter().all(|l| l.ln_rate < top.ln_rate);
-    if !long_enough || !falls || top.members.len() < POINTS_MIN || length < SHARE_MIN * points as f64 {
+    let falls = top.ln_rate - later[later.len() - 1].ln_rate >= FALL_MIN
+        && later.iter().all(|l| l.ln_rate < top.ln_rate);
+    if !long_enough
+        || !falls
+        || top.members.len() < POINTS_MIN
+        || length < SHARE_MIN * points as f64
+    {
         return None;
     }
     let last = *top.members.last()?;
     if later.len() == 1 {
-        return Some(Plateau { last: Some(last), rate: top.rate(), expected: None });
+        return Some(Plateau {
+            last: Some(last),
+            rate: top.rate(),
+            expected: None,
+        });
     }
     let expected = expected_start(shape, top, later)?;
-    (expected.ln() - top.ln_rate >= GAIN_MIN).then(|| Plateau { last: Some(last), rate: top.rate(), expected: Some(expected) })
+    (expected.ln() - top.ln_rate >= GAIN_MIN).then(|| Plateau {
+        last: Some(last),
+        rate: top.rate(),
+        expected: Some(expected),
+    })
 }
 
 /// Standard deviation of the points of a level from its mean, as a share.
 fn deviation_within(shape: &Shape, level: &Level) -> f64 {
-    let squares: f64 = level.members.iter().map(|i| (shape.points[*i].ln_rate - level.ln_rate).powi(2)).sum();
+    let squares: f64 = level
+        .members
+        .iter()
+        .map(|i| (shape.points[*i].ln_rate - level.ln_rate).powi(2))
+        .sum();
     (squares / level.members.len().max(1) as f64).sqrt()
 }
 
-/// The rate at the start that the falling part suggests, if a flat part and a falling line explain the curve clearly better than a falling line alone. Where
-/// bits lie equally dense, a track's length falls evenly with the radius and the bytes outside of it with its square, so the square of the rate falls evenly
-/// with the position.
+/// The rate at the start that the falling part suggests, if a flat part and a falling line explain
+/// the curve clearly better than a falling line alone. Where bits lie equally dense, a track's
+/// length falls evenly with the radius and the bytes outside of it with its square, so the square
+/// of the rate falls evenly with the position.
 fn expected_start(shape: &Shape, top: &Level, later: &[Level]) -> Option<f64> {
-    let place = |i: &usize| (shape.points[*i].offset_bytes as f64, (2.0 * (shape.points[*i].ln_rate - top.ln_rate)).exp());
+    let place = |i: &usize| {
+        (
+            shape.points[*i].offset_bytes as f64,
+            (2.0 * (shape.points[*i].ln_rate - top.ln_rate)).exp(),
+        )
+    };
     let falling: Vec<(f64, f64)> = later.iter().flat_map(|l| &l.members).map(place).collect();
     let flat: Vec<(f64, f64)> = top.members.iter().map(place).collect();
     let all: Vec<(f64, f64)> = flat.iter().chain(&falling).copied().collect();
     let deviation = |points: &[(f64, f64)], line: (f64, f64)| -> f64 {
-        points.iter().map(|(x, y)| ((line.0 + line.1 * x).max(1e-3).ln() / 2.0 - y.ln() / 2.0).powi(2)).sum()
+        points
+            .iter()
+            .map(|(x, y)| ((line.0 + line.1 * x).max(1e-3).ln() / 2.0 - y.ln() / 2.0).powi(2))
+            .sum()
     };
     let (whole_line, falling_line) = (line(&all)?, line(&falling)?);
-    let (alone, both) = (deviation(&all, whole_line), deviation(&flat, (1.0, 0.0)) + deviation(&falling, falling_line));
+    let (alone, both) = (
+        deviation(&all, whole_line),
+        deviation(&flat, (1.0, 0.0)) + deviation(&falling, falling_line),
+    );
     let start = falling_line.0 + falling_line.1 * flat.first()?.0;
     (both <= UNEXPLAINED_MAX * alone && start > 0.0).then(|| start.sqrt() * top.rate())
 }
@@ -145,9 +210,16 @@ fn expected_start(shape: &Shape, top: &Level, later: &[Level]) -> Option<f64> {
 /// The straight line through points that leaves the least squares: value at 0 and slope.
 fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let n = points.len() as f64;
-    let (x_mean, y_mean) = (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);
+    let (x_mean, y_mean) = (
+        points.iter().map(|p| p.0).sum::<f64>() / n,
+        points.iter().map(|p| p.1).sum::<f64>() / n,
+    );
     let spread: f64 = points.iter().map(|p| (p.0 - x_mean).powi(2)).sum();
-    let slope = points.iter().map(|p| (p.0 - x_mean) * (p.1 - y_mean)).sum::<f64>() / spread;
+    let slope = points
+        .iter()
+        .map(|p| (p.0 - x_mean) * (p.1 - y_mean))
+        .sum::<f64>()
+        / spread;
     (points.len() >= 2 && slope.is_finite()).then_some((y_mean - slope * x_mean, slope))
 }
 
@@ -158,56 +230,99 @@ pub(super) fn is_told(record: &Record) -> bool {
 
 /// What is the limit, as far as the record tells, and what to do about it.
 fn limit(record: &Record, surface: &SurfaceRecord, rate: f64) -> (String, String) {
-    const OTHERS: &str = "cable, port, controller, bridge or expander, a limit set by the host, or the CPU";
+    const OTHERS: &str =
+        "cable, port, controller, bridge or expander, a limit set by the host, or the CPU";
     if surface.curve_cpu_share >= CPU_SHARE {
         return (
-            format!("This program used {} of a CPU meanwhile, so the CPU is the likely limit.", percent(surface.curve_cpu_share)),
+            format!(
+                "This program used {} of a CPU meanwhile, so the CPU is the likely limit.",
+                percent(surface.curve_cpu_share)
+            ),
             "Measure on a machine with a faster or less busy CPU.".to_owned(),
         );
     }
     let names: Vec<String> = links(record, surface.target)
         .iter()
-        .map(|at| format!("{} ({}{})", at.layer.name, at.link.bus, at.link.speed.as_ref().map_or(String::new(), |s| format!(" {s}"))))
+        .map(|at| {
+            format!(
+                "{} ({}{})",
+                at.layer.name,
+                at.link.bus,
+                at.link
+                    .speed
+                    .as_ref()
+                    .map_or(String::new(), |s| format!(" {s}"))
+            )
+        })
         .collect();
     let names = names.join(", ");
     match link_bytes_per_second(record, surface.target) {
         Some(link) if carries(link).contains(&(rate / link)) => (
             format!(
-                "The link explains it: {names} carries {} after coding, and frames and answers take their part.",
+                "The link explains it: {names} carries {} after coding, and frames and answers \
+                 take their part.",
                 format_throughput(link)
             ),
-            "Attach the disk by a faster link: another port, cable, enclosure or controller.".to_owned(),
+            "Attach the disk by a faster link: another port, cable, enclosure or controller."
+                .to_owned(),
         ),
         Some(link) if rate > link => (
             format!(
-                "The link does not explain it: {names} carries only {}, so something between answered from memory.",
+                "The link does not explain it: {names} carries only {}, so something between \
+                 answered from memory.",
                 format_throughput(link)
             ),
             format!("Look for a cache; then for {OTHERS}."),
         ),
         Some(link) => (
-            format!("The link does not explain it: {names} carries {}.", format_throughput(link)),
-            format!("Try one after the other: {OTHERS}. The curve's top rises when it was the one."),
+            format!(
+                "The link does not explain it: {names} carries {}.",
+                format_throughput(link)
+            ),
+            format!(
+                "Try one after the other: {OTHERS}. The curve's top rises when it was the one."
+            ),
         ),
         None => (
             "The system does not tell the speed of the link.".to_owned(),
-            format!("See how the disk is attached, and try one after the other: {OTHERS}. The curve's top rises when it was the one."),
+            format!(
+                "See how the disk is attached, and try one after the other: {OTHERS}. The curve's \
+                 top rises when it was the one."
+            ),
         ),
     }
 }
 
 fn carries(link: f64) -> std::ops::RangeInclusive<f64> {
-    if link <= USB2 { LINK_SHARE_USB2 } else { LINK_SHARE }
+    if link <= USB2 {
+        LINK_SHARE_USB2
+    } else {
+        LINK_SHARE
+    }
 }
 
 /// The first and the last point of the flat part, the first one behind it, and the links.
-fn evidence(record: &Record, shape: &Shape, plateau: &Plateau, surface: &SurfaceRecord) -> Vec<Evidence> {
+fn evidence(
+    record: &Record,
+    shape: &Shape,
+    plateau: &Plateau,
+    surface: &SurfaceRecord,
+) -> Vec<Evidence> {
     let last = plateau.last.unwrap_or(shape.points.len() - 1);
     let expected = plateau.expected.unwrap_or(plateau.rate);
-    let mut evidence =
-        vec![point_evidence(shape.points[0].index, record, expected), point_evidence(shape.points[last].index, record, plateau.rate)];
-    evidence.extend(shape.points.get(last + 1).map(|p| point_evidence(p.index, record, plateau.rate)));
-    let told = links(record, surface.target).into_iter().filter_map(|at| Some((at.path, at.link.bytes_per_second_max? as f64)));
+    let mut evidence = vec![
+        point_evidence(shape.points[0].index, record, expected),
+        point_evidence(shape.points[last].index, record, plateau.rate),
+    ];
+    evidence.extend(
+        shape
+            .points
+            .get(last + 1)
+            .map(|p| point_evidence(p.index, record, plateau.rate)),
+    );
+    let told = links(record, surface.target)
+        .into_iter()
+        .filter_map(|at| Some((at.path, at.link.bytes_per_second_max? as f64)));
     evidence.extend(told.map(|(path, observed)| Evidence {
         path: format!("{path}/bytes_per_second_max"),
         observed,
@@ -224,7 +339,11 @@ pub(super) mod tests {
     use diskproof_model::target::TargetKind;
 
     fn capped(cap: f64, speed: &str, link: Option<u64>) -> Record {
-        let mut run = Disk { cap: Some(cap), ..Disk::rotating() }.run(3);
+        let mut run = Disk {
+            cap: Some(cap),
+            ..Disk::rotating()
+        }
+        .run(3);
         let at = run.0.targets[0].layers[0].link.as_mut().unwrap();
         (at.speed, at.bytes_per_second_max) = (Some(speed.to_owned()), link);
         surveyed::judge(run)
@@ -239,38 +358,81 @@ pub(super) mod tests {
         let finding = check(&spoilt()).unwrap();
         // Eight of 24 zones are faster than 78 MB/s; they hold 40.4 % of the surface.
         assert!(
-            finding.claim.starts_with("The curve is flat at 78.0 MB/s up to 130 GB (40 % of the surface) and falls"),
+            finding.claim.starts_with(
+                "The curve is flat at 78.0 MB/s up to 130 GB (40 % of the surface) and falls"
+            ),
             "{}",
             finding.claim
         );
         assert!(
-            finding.claim.contains("would begin at about 92.") || finding.claim.contains("would begin at about 93."),
+            finding.claim.contains("would begin at about 92.")
+                || finding.claim.contains("would begin at about 93."),
             "{}",
             finding.claim
         );
-        assert!(finding.claim.contains("does not explain it: sda (SATA 3.0 Gbps) carries 300 MB/s"), "{}", finding.claim);
+        assert!(
+            finding
+                .claim
+                .contains("does not explain it: sda (SATA 3.0 Gbps) carries 300 MB/s"),
+            "{}",
+            finding.claim
+        );
         assert_eq!(finding.evidence.len(), 4);
     }
 
     #[test]
     fn a_link_that_carries_no_more_is_the_cause() {
         let finding = check(&capped(78e6, "480 Mb/s", Some(60_000_000))).unwrap();
-        assert!(finding.claim.contains("something between answered from memory"), "{}", finding.claim);
+        assert!(
+            finding
+                .claim
+                .contains("something between answered from memory"),
+            "{}",
+            finding.claim
+        );
         let finding = check(&capped(70e6, "1.5 Gbps", Some(75_000_000))).unwrap();
         assert!(
-            finding.claim.contains("The link explains it: sda (SATA 1.5 Gbps)") && finding.remedy.contains("faster link"),
+            finding
+                .claim
+                .contains("The link explains it: sda (SATA 1.5 Gbps)")
+                && finding.remedy.contains("faster link"),
             "{finding:?}"
         );
         let finding = check(&capped(78e6, "", None)).unwrap();
-        assert!(finding.claim.ends_with("does not tell the speed of the link."), "{}", finding.claim);
+        assert!(
+            finding
+                .claim
+                .ends_with("does not tell the speed of the link."),
+            "{}",
+            finding.claim
+        );
     }
 
     #[test]
     fn flat_all_over_is_a_limit_where_an_arm_moves() {
-        let disk = Disk { cap: Some(40e6), ..Disk::rotating() };
+        let disk = Disk {
+            cap: Some(40e6),
+            ..Disk::rotating()
+        };
         let finding = check(&disk.record(1)).unwrap();
-        assert!(finding.claim.starts_with("The curve is flat at 40.0 MB/s over the whole surface, although"), "{}", finding.claim);
-        for other in [Disk { accesses: 0, ..disk.clone() }, Disk { span: 0.0..0.3, ..disk.clone() }, Disk::solid()] {
+        assert!(
+            finding
+                .claim
+                .starts_with("The curve is flat at 40.0 MB/s over the whole surface, although"),
+            "{}",
+            finding.claim
+        );
+        for other in [
+            Disk {
+                accesses: 0,
+                ..disk.clone()
+            },
+            Disk {
+                span: 0.0..0.3,
+                ..disk.clone()
+            },
+            Disk::solid(),
+        ] {
             assert_eq!(check(&other.record(1)), None, "{other:?}");
         }
     }
@@ -278,28 +440,59 @@ pub(super) mod tests {
     #[test]
     fn so_ragged_that_no_zone_can_be_told_is_not_flat() {
         for seed in 0..5 {
-            let record = Disk { ragged: Some((40 << 20, 0.85)), points: 100, ..Disk::rotating() }.record(seed);
+            let record = Disk {
+                ragged: Some((40 << 20, 0.85)),
+                points: 100,
+                ..Disk::rotating()
+            }
+            .record(seed);
             assert_eq!(surveyed::codes(&record), ["ragged"], "{seed}");
         }
     }
 
     #[test]
     fn a_busy_cpu_is_named() {
-        let mut run = Disk { cap: Some(78e6), ..Disk::rotating() }.run(3);
+        let mut run = Disk {
+            cap: Some(78e6),
+            ..Disk::rotating()
+        }
+        .run(3);
         run.1.curve_cpu.system_ns = 38_000_000_000;
-        assert!(check(&surveyed::judge(run)).unwrap().claim.contains("used 95 % of a CPU"), "the CPU");
+        assert!(
+            check(&surveyed::judge(run))
+                .unwrap()
+                .claim
+                .contains("used 95 % of a CPU"),
+            "the CPU"
+        );
     }
 
     #[test]
     fn zones_are_no_flat_top_and_a_file_has_none() {
         for zones in [2, 3, 5, 16, 24, 40] {
             for points in [20, 50, 200] {
-                let disk = Disk { zones, points, ..Disk::rotating() };
-                assert_eq!(check(&disk.record(1)), None, "{zones} zones, {points} points");
+                let disk = Disk {
+                    zones,
+                    points,
+                    ..Disk::rotating()
+                };
+                assert_eq!(
+                    check(&disk.record(1)),
+                    None,
+                    "{zones} zones, {points} points"
+                );
             }
         }
-        let mut run = Disk { cap: Some(78e6), ..Disk::rotating() }.run(3);
+        let mut run = Disk {
+            cap: Some(78e6),
+            ..Disk::rotating()
+        }
+        .run(3);
         run.0.targets[0].kind = TargetKind::File;
-        assert_eq!(check(&surveyed::judge(run)), None, "a file may lie anywhere");
+        assert_eq!(
+            check(&surveyed::judge(run)),
+            None,
+            "a file may lie anywhere"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What the rules on health share: how a disk is named, and where in the record its figures stand. Holds no threshold.
+//! What the rules on health share: how a disk is named, and where in the record its figures stand.
+//! Holds no threshold.
 
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::health::DiskHealth;
@@ -15,9 +16,20 @@ pub(super) struct Complaint {
 }
 
 /// An observation at `/health/INDEX/PLACE`.
-pub(super) fn evidence(disk: Disk<'_>, place: &str, observed: impl Into<f64>, threshold: impl Into<f64>, unit: &str) -> Evidence {
+pub(super) fn evidence(
+    disk: Disk<'_>,
+    place: &str,
+    observed: impl Into<f64>,
+    threshold: impl Into<f64>,
+    unit: &str,
+) -> Evidence {
     let path = format!("/health/{}/{place}", disk.0);
-    Evidence { path, observed: observed.into(), threshold: threshold.into(), unit: unit.to_owned() }
+    Evidence {
+        path,
+        observed: observed.into(),
+        threshold: threshold.into(),
+        unit: unit.to_owned(),
+    }
 }
 
 /// One finding on all disks that a rule has something against; `None` when there is none.
@@ -27,14 +39,27 @@ pub(super) fn finding(
     health: &[DiskHealth],
     complain: impl Fn(Disk<'_>) -> Option<Complaint>,
 ) -> Option<Finding> {
-    let found: Vec<(&DiskHealth, Complaint)> = health.iter().enumerate().filter_map(|disk| Some((disk.1, complain(disk)?))).collect();
-    let severity = found.iter().map(|(_, complaint)| complaint.severity).max()?;
-    let claims: Vec<String> = found.iter().map(|(disk, complaint)| format!("{} {}", name(disk), complaint.says)).collect();
+    let found: Vec<(&DiskHealth, Complaint)> = health
+        .iter()
+        .enumerate()
+        .filter_map(|disk| Some((disk.1, complain(disk)?)))
+        .collect();
+    let severity = found
+        .iter()
+        .map(|(_, complaint)| complaint.severity)
+        .max()?;
+    let claims: Vec<String> = found
+        .iter()
+        .map(|(disk, complaint)| format!("{} {}", name(disk), complaint.says))
+        .collect();
     Some(Finding {
         code: code.to_owned(),
         severity,
         claim: format!("{}.", claims.join("; ")),
-        evidence: found.into_iter().flat_map(|(_, complaint)| complaint.evidence).collect(),
+        evidence: found
+            .into_iter()
+            .flat_map(|(_, complaint)| complaint.evidence)
+            .collect(),
         remedy: remedy.to_owned(),
         reproduce: None,
     })
@@ -42,8 +67,17 @@ pub(super) fn finding(
 
 /// `sda (Hitachi HDS721050DLE630)`: what is written on the disk, for whoever goes and pulls it out.
 fn name(disk: &DiskHealth) -> String {
-    let label: Vec<&str> = disk.model.as_deref().into_iter().chain(disk.serial.as_deref()).collect();
-    if label.is_empty() { disk.disk.clone() } else { format!("{} ({})", disk.disk, label.join(", ")) }
+    let label: Vec<&str> = disk
+        .model
+        .as_deref()
+        .into_iter()
+        .chain(disk.serial.as_deref())
+        .collect();
+    if label.is_empty() {
+        disk.disk.clone()
+    } else {
+        format!("{} ({})", disk.disk, label.join(", "))
+    }
 }
 
 /// Whether it has no moving parts.
@@ -53,7 +87,11 @@ pub(super) fn is_flash(disk: &DiskHealth) -> bool {
 
 /// `1 sector`, `8 sectors`.
 pub(super) fn counted(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+    if count == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{count} {what}s")
+    }
 }
 
 #[cfg(test)]
@@ -115,7 +153,10 @@ pub(super) mod tests {
 
     #[test]
     fn a_disk_is_named_by_what_is_written_on_it() {
-        let disk = DiskHealth { serial: Some("S1".to_owned()), ..sound().swap_remove(0) };
+        let disk = DiskHealth {
+            serial: Some("S1".to_owned()),
+            ..sound().swap_remove(0)
+        };
         assert_eq!(name(&disk), "sda (WDC WD20EFRX, S1)");
         assert_eq!(name(&DiskHealth::unknown("vda", "")), "vda");
     }

@@ -1,4 +1,5 @@
-//! `health-failing`: the disk says that it fails. Knows the disk's own verdict and alarms, not what they rest on.
+//! `health-failing`: the disk says that it fails. Knows the disk's own verdict and alarms, not what
+//! they rest on.
 
 use super::Rule;
 use super::health::{Complaint, Disk, evidence, finding};
@@ -7,12 +8,14 @@ use diskproof_model::health::DiskHealth;
 
 pub(super) const RULE: Rule = Rule {
     code: "health-failing",
-    meaning: "The disk itself reports that it is failing, or that something that protects its data has failed.",
+    meaning: "The disk itself reports that it is failing, or that something that protects its \
+              data has failed.",
     check: |record| find(&record.health),
 };
 
 pub(super) fn find(health: &[DiskHealth]) -> Option<Finding> {
-    let remedy = "Save the data now, before anything else puts load on the disk, and replace it. Trust no figure of it.";
+    let remedy = "Save the data now, before anything else puts load on the disk, and replace it. \
+                  Trust no figure of it.";
     finding(RULE.code, remedy, health, complain)
 }
 
@@ -28,7 +31,11 @@ fn complain(disk: Disk<'_>) -> Option<Complaint> {
         (false, alarms) => format!("raises an alarm: {alarms}"),
     };
     let place = if failed { "passed" } else { "alarms" };
-    Some(Complaint { severity: Severity::Failure, says, evidence: vec![evidence(disk, place, 0.0, 1.0, "1")] })
+    Some(Complaint {
+        severity: Severity::Failure,
+        says,
+        evidence: vec![evidence(disk, place, 0.0, 1.0, "1")],
+    })
 }
 
 #[cfg(test)]
@@ -48,10 +55,16 @@ pub(super) mod tests {
     fn a_verdict_and_an_alarm_are_failures() {
         let found = find(&spoilt().health).unwrap();
         assert_eq!(found.severity, Severity::Failure);
-        assert_eq!(found.claim, "nvme0n1 (Micron_7450) reports that it is failing: it has become read-only.");
+        assert_eq!(
+            found.claim,
+            "nvme0n1 (Micron_7450) reports that it is failing: it has become read-only."
+        );
         assert!(found.remedy.contains("Save the data now"));
         let alarm = spoilt_disk(|disk| disk.alarms = vec!["x is at 1".to_owned()]);
-        assert_eq!(find(&alarm.health).unwrap().evidence[0].path, "/health/1/alarms");
+        assert_eq!(
+            find(&alarm.health).unwrap().evidence[0].path,
+            "/health/1/alarms"
+        );
     }
 
     #[test]

@@ -9,18 +9,38 @@ use diskproof_model::units::{counted, format_duration};
 
 pub(super) const RULE: Rule = Rule {
     code: "hung",
-    meaning: "The disk, or the path to it, did not answer any more; what was measured before stands, and the time without an answer is part of the rates.",
+    meaning: "The disk, or the path to it, did not answer any more; what was measured before \
+              stands, and the time without an answer is part of the rates.",
     check,
 };
 
 fn check(record: &Record) -> Option<Finding> {
-    let hung = || record.measurements.iter().enumerate().filter_map(|(index, m)| Some((index, m, m.hang?)));
-    let surveyed = record.surface.as_ref().and_then(|surface| Some((surface, surface.hang?)));
+    let hung = || {
+        record
+            .measurements
+            .iter()
+            .enumerate()
+            .filter_map(|(index, m)| Some((index, m, m.hang?)))
+    };
+    let surveyed = record
+        .surface
+        .as_ref()
+        .and_then(|surface| Some((surface, surface.hang?)));
     let told = hung().map(|(_, m, hang)| tell(record, m, hang));
-    let told: Vec<String> = surveyed.iter().map(|(surface, hang)| tell_survey(record, surface, *hang)).chain(told).collect();
+    let told: Vec<String> = surveyed
+        .iter()
+        .map(|(surface, hang)| tell_survey(record, surface, *hang))
+        .chain(told)
+        .collect();
     let between = record.stalled.as_ref().map(|stalled| {
-        let (paths, lasted) = (record.plan.targets.join(", "), format_duration(stalled.lasted_ns));
-        format!("{paths} did not answer for {lasted} around {}, between its requests, and was given up", stalled.around)
+        let (paths, lasted) = (
+            record.plan.targets.join(", "),
+            format_duration(stalled.lasted_ns),
+        );
+        format!(
+            "{paths} did not answer for {lasted} around {}, between its requests, and was given up",
+            stalled.around
+        )
     });
     let told: Vec<String> = told.into_iter().chain(between).collect();
     if told.is_empty() {
@@ -40,29 +60,45 @@ fn check(record: &Record) -> Option<Finding> {
     });
     let seen = hung().flat_map(|(index, _, hang)| {
         let lasted = evidence(index, "hang/lasted_ns", hang.lasted_ns as f64, 0.0, "ns");
-        [lasted, evidence(index, "hang/requests", hang.requests as f64, 0.0, "1")]
+        [
+            lasted,
+            evidence(index, "hang/requests", hang.requests as f64, 0.0, "1"),
+        ]
     });
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Failure,
         claim: format!("{}.", told.join("; ")),
         evidence: of_survey.chain(seen).chain(of_stall).collect(),
-        remedy: "See the kernel log (dmesg) for timeouts and resets of that time, and look at the path to the disk: cable and power, or the network and the \
-                 storage system behind it (iscsiadm -m session, multipath -ll). Once it answers again, measure again; the rates of this run count the time \
-                 without an answer, as the series show."
+        remedy: "See the kernel log (dmesg) for timeouts and resets of that time, and look at the \
+                 path to the disk: cable and power, or the network and the storage system behind \
+                 it (iscsiadm -m session, multipath -ll). Once it answers again, measure again; \
+                 the rates of this run count the time without an answer, as the series show."
             .to_owned(),
         reproduce: None,
     })
 }
 
 fn tell_survey(record: &Record, surface: &SurfaceRecord, hang: Hang) -> String {
-    let path = record.targets.get(surface.target).map_or("the target", |target| target.path.as_str());
-    let (since, lasted) = (format_duration(hang.since_ns.saturating_sub(surface.start_ns)), format_duration(hang.lasted_ns));
-    format!("{path} stopped answering {since} into {SURVEY}, and was given up when it had answered nothing for {lasted}")
+    let path = record
+        .targets
+        .get(surface.target)
+        .map_or("the target", |target| target.path.as_str());
+    let (since, lasted) = (
+        format_duration(hang.since_ns.saturating_sub(surface.start_ns)),
+        format_duration(hang.lasted_ns),
+    );
+    format!(
+        "{path} stopped answering {since} into {SURVEY}, and was given up when it had answered \
+         nothing for {lasted}"
+    )
 }
 
 fn tell(record: &Record, m: &MeasurementRecord, hang: Hang) -> String {
-    let path = record.targets.get(m.target).map_or("the target", |target| target.path.as_str());
+    let path = record
+        .targets
+        .get(m.target)
+        .map_or("the target", |target| target.path.as_str());
     let (name, lasted) = (&m.workload.name, format_duration(hang.lasted_ns));
     let since = match hang.since_ns.checked_sub(m.start_ns) {
         Some(into_ns) if into_ns >= m.wall_ns => format!("when what {name} wrote was read back"),
@@ -70,7 +106,10 @@ fn tell(record: &Record, m: &MeasurementRecord, hang: Hang) -> String {
         None => format!("during the warm-up of {name}"),
     };
     let requests = counted(hang.requests, "request");
-    format!("{path} stopped answering {since}: {requests} had no answer after {lasted}, when it was given up")
+    format!(
+        "{path} stopped answering {since}: {requests} had no answer after {lasted}, when it was \
+         given up"
+    )
 }
 
 #[cfg(test)]
@@ -82,7 +121,11 @@ pub(super) mod tests {
 
     pub(in crate::rules) fn spoilt() -> Record {
         healthy::spoilt("random-read-d32", |m| {
-            m.hang = Some(Hang { since_ns: m.start_ns + 2_000_000_000, lasted_ns: 47_000_000_000, requests: 32 });
+            m.hang = Some(Hang {
+                since_ns: m.start_ns + 2_000_000_000,
+                lasted_ns: 47_000_000_000,
+                requests: 32,
+            });
         })
     }
 
@@ -90,7 +133,13 @@ pub(super) mod tests {
     fn a_target_that_was_given_up_is_told_with_its_time() {
         let finding = check(&spoilt()).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
-        assert!(finding.claim.contains("2.0 s into random-read-d32: 32 requests had no answer after 47 s"), "{}", finding.claim);
+        assert!(
+            finding
+                .claim
+                .contains("2.0 s into random-read-d32: 32 requests had no answer after 47 s"),
+            "{}",
+            finding.claim
+        );
         assert!(finding.remedy.contains("dmesg"));
     }
 
@@ -98,36 +147,69 @@ pub(super) mod tests {
     fn a_hang_of_the_warm_up_is_none_of_the_measured_time() {
         let record = healthy::spoilt("random-read-d32", |m| {
             m.start_ns = 1_000_000_000;
-            m.hang = Some(Hang { since_ns: m.start_ns - 1, lasted_ns: 47_000_000_000, requests: 1 });
+            m.hang = Some(Hang {
+                since_ns: m.start_ns - 1,
+                lasted_ns: 47_000_000_000,
+                requests: 1,
+            });
         });
         let claim = check(&record).unwrap().claim;
-        assert!(claim.contains("stopped answering during the warm-up of random-read-d32: 1 request had"), "{claim}");
+        assert!(
+            claim
+                .contains("stopped answering during the warm-up of random-read-d32: 1 request had"),
+            "{claim}"
+        );
     }
 
     #[test]
     fn a_survey_that_was_given_up_is_told_and_so_is_what_hung_after_the_measured_time() {
         let mut run = Disk::rotating().run(1);
-        run.1.hang = Some(Hang { since_ns: run.1.start_ns + 3_000_000_000, lasted_ns: 225_000_000_000, requests: 1 });
+        run.1.hang = Some(Hang {
+            since_ns: run.1.start_ns + 3_000_000_000,
+            lasted_ns: 225_000_000_000,
+            requests: 1,
+        });
         let finding = check(&surveyed::judge(run)).unwrap();
         assert!(
-            finding.claim.contains("stopped answering 3.0 s into the survey") && finding.claim.contains("3 min 45 s"),
+            finding
+                .claim
+                .contains("stopped answering 3.0 s into the survey")
+                && finding.claim.contains("3 min 45 s"),
             "{}",
             finding.claim
         );
         assert_eq!(finding.evidence[0].path, "/surface/hang/lasted_ns");
         let later = healthy::spoilt("random-write-d32", |m| {
-            m.hang = Some(Hang { since_ns: m.start_ns + m.wall_ns + 5, lasted_ns: 45_000_000_000, requests: 1 });
+            m.hang = Some(Hang {
+                since_ns: m.start_ns + m.wall_ns + 5,
+                lasted_ns: 45_000_000_000,
+                requests: 1,
+            });
         });
         let claim = check(&later).unwrap().claim;
-        assert!(claim.contains("stopped answering when what random-write-d32 wrote was read back: 1 request"), "{claim}");
+        assert!(
+            claim.contains(
+                "stopped answering when what random-write-d32 wrote was read back: 1 request"
+            ),
+            "{claim}"
+        );
     }
 
     #[test]
     fn a_hang_between_the_requests_is_one_too() {
         let mut run = healthy::run();
-        run.0.stalled = Some(Stalled { around: "random-read-d32".to_owned(), lasted_ns: 45_000_000_000 });
+        run.0.stalled = Some(Stalled {
+            around: "random-read-d32".to_owned(),
+            lasted_ns: 45_000_000_000,
+        });
         let finding = check(&healthy::judge(run)).unwrap();
-        assert!(finding.claim.contains("/data did not answer for 45 s around random-read-d32, between its requests"), "{}", finding.claim);
+        assert!(
+            finding.claim.contains(
+                "/data did not answer for 45 s around random-read-d32, between its requests"
+            ),
+            "{}",
+            finding.claim
+        );
         assert_eq!(finding.evidence[0].path, "/stalled/lasted_ns");
     }
 

@@ -10,11 +10,13 @@ use diskproof_model::units::format_duration;
 
 pub(super) const RULE: Rule = Rule {
     code: "imprecise",
-    meaning: "The rate varied or drifted so much, or was measured so briefly, that the figure is known only roughly.",
+    meaning: "The rate varied or drifted so much, or was measured so briefly, that the figure is \
+              known only roughly.",
     check,
 };
 
-/// Relative half-width up to which a figure needs no comment: half of what tells two disks apart in practice.
+/// Relative half-width up to which a figure needs no comment: half of what tells two disks apart in
+/// practice.
 const WIDTH_NOTE: f64 = 0.05;
 /// Relative half-width beyond which a figure is a rough one.
 const WIDTH_WARNING: f64 = 0.1;
@@ -34,19 +36,37 @@ struct Hit {
 fn check(record: &Record) -> Option<Finding> {
     let hits: Vec<Hit> = real(record).filter_map(hit).collect();
     let worst = hits.iter().max_by(|a, b| a.width.total_cmp(&b.width))?;
-    let those =
-        |are: fn(&MeasurementRecord) -> bool| hits.iter().map(|h| h.index).filter(|i| are(&record.measurements[*i])).collect::<Vec<_>>();
+    let those = |are: fn(&MeasurementRecord) -> bool| {
+        hits.iter()
+            .map(|h| h.index)
+            .filter(|i| are(&record.measurements[*i]))
+            .collect::<Vec<_>>()
+    };
     let (unanswered, used_up) = (those(is_unanswered), those(is_used_up));
-    let unsettled: Vec<usize> = hits.iter().map(|h| h.index).filter(|i| record.measurements[*i].settled == Some(false)).collect();
+    let unsettled: Vec<usize> = hits
+        .iter()
+        .map(|h| h.index)
+        .filter(|i| record.measurements[*i].settled == Some(false))
+        .collect();
     let mut claims = Vec::new();
     if let Some(first) = unanswered.first() {
         let time = format_duration(record.measurements[*first].wall_ns);
-        claims.push(format!("No operation was done within the measured time of {time} in {}.", scope(record, unanswered.iter().copied())));
+        claims.push(format!(
+            "No operation was done within the measured time of {time} in {}.",
+            scope(record, unanswered.iter().copied())
+        ));
     }
     if !used_up.is_empty() {
-        claims.push(format!("Nothing was left to measure after the warm-up in {}.", scope(record, used_up.iter().copied())));
+        claims.push(format!(
+            "Nothing was left to measure after the warm-up in {}.",
+            scope(record, used_up.iter().copied())
+        ));
     }
-    let rough = || hits.iter().filter(|h| h.width > WIDTH_NOTE && !unanswered.contains(&h.index) && !used_up.contains(&h.index));
+    let rough = || {
+        hits.iter().filter(|h| {
+            h.width > WIDTH_NOTE && !unanswered.contains(&h.index) && !used_up.contains(&h.index)
+        })
+    };
     if let Some(roughest) = rough().max_by(|a, b| a.width.total_cmp(&b.width)) {
         let name = &record.measurements[roughest.index].workload.name;
         let width = if roughest.width.is_finite() {
@@ -54,10 +74,16 @@ fn check(record: &Record) -> Option<Finding> {
         } else {
             format!("too short to tell in {name}")
         };
-        claims.push(format!("The rate is known only roughly in {}: {width}.", scope(record, rough().map(|h| h.index))));
+        claims.push(format!(
+            "The rate is known only roughly in {}: {width}.",
+            scope(record, rough().map(|h| h.index))
+        ));
     }
     if !unsettled.is_empty() {
-        claims.push(format!("It was still changing at the end of {}.", scope(record, unsettled.iter().copied())));
+        claims.push(format!(
+            "It was still changing at the end of {}.",
+            scope(record, unsettled.iter().copied())
+        ));
     }
     Some(Finding {
         code: RULE.code.to_owned(),
@@ -72,7 +98,10 @@ fn check(record: &Record) -> Option<Finding> {
 /// Whether everything that was asked for came only after the measured time.
 fn is_unanswered(m: &MeasurementRecord) -> bool {
     let ops = m.headline_ops();
-    ops.iter().any(|(_, op)| op.latency.max > 0) && ops.iter().all(|(_, op)| op.count == 0 && op.errors.is_empty())
+    ops.iter().any(|(_, op)| op.latency.max > 0)
+        && ops
+            .iter()
+            .all(|(_, op)| op.count == 0 && op.errors.is_empty())
 }
 
 /// Whether the warm-up used up all operations or bytes, and left nothing to measure.
@@ -80,13 +109,26 @@ fn is_used_up(m: &MeasurementRecord) -> bool {
     let ops = m.headline_ops();
     matches!(m.stopped, StopReason::Ops | StopReason::Bytes)
         && !ops.is_empty()
-        && ops.iter().all(|(_, op)| op.count == 0 && op.latency.max == 0 && op.errors.is_empty())
+        && ops
+            .iter()
+            .all(|(_, op)| op.count == 0 && op.latency.max == 0 && op.errors.is_empty())
 }
 
 fn hit((index, m): Measured) -> Option<Hit> {
     if let (true, Some((kind, _))) = (is_unanswered(m) || is_used_up(m), m.headline_ops().first()) {
-        let evidence = evidence(index, &format!("ops/{}/count", kind.as_str()), 0.0, 1.0, "1");
-        return Some(Hit { index, severity: Severity::Warning, width: f64::INFINITY, evidence });
+        let evidence = evidence(
+            index,
+            &format!("ops/{}/count", kind.as_str()),
+            0.0,
+            1.0,
+            "1",
+        );
+        return Some(Hit {
+            index,
+            severity: Severity::Warning,
+            width: f64::INFINITY,
+            evidence,
+        });
     }
     let ops = m.headline_ops().into_iter().filter(|(_, op)| op.count > 0);
     let width = |op: &OpRecord| op.iops.relative_half_width().unwrap_or(f64::INFINITY);
@@ -94,14 +136,32 @@ fn hit((index, m): Measured) -> Option<Hit> {
     let (severity, evidence) = match (op.iops.half_width_95, width(op)) {
         (Some(half_width), relative) if relative > WIDTH_NOTE => {
             let place = format!("ops/{}/iops/half_width_95", kind.as_str());
-            let severity = if relative > WIDTH_WARNING { Severity::Warning } else { Severity::Note };
-            (severity, evidence(index, &place, half_width, WIDTH_NOTE * op.iops.value, "1/s"))
+            let severity = if relative > WIDTH_WARNING {
+                Severity::Warning
+            } else {
+                Severity::Note
+            };
+            (
+                severity,
+                evidence(index, &place, half_width, WIDTH_NOTE * op.iops.value, "1/s"),
+            )
         }
-        (None, _) => (Severity::Note, evidence(index, "wall_ns", m.wall_ns as f64, WALL_NS_MIN as f64, "ns")),
-        _ if m.settled == Some(false) => (Severity::Note, evidence(index, "settled", 0.0, 1.0, "settled")),
+        (None, _) => (
+            Severity::Note,
+            evidence(index, "wall_ns", m.wall_ns as f64, WALL_NS_MIN as f64, "ns"),
+        ),
+        _ if m.settled == Some(false) => (
+            Severity::Note,
+            evidence(index, "settled", 0.0, 1.0, "settled"),
+        ),
         _ => return None,
     };
-    Some(Hit { index, severity, width: width(op), evidence })
+    Some(Hit {
+        index,
+        severity,
+        width: width(op),
+        evidence,
+    })
 }
 
 /// Time needed grows with the square of the precision wanted.
@@ -109,37 +169,59 @@ fn remedy(record: &Record, worst: &Hit, unsettled: &[usize]) -> String {
     let m = &record.measurements[worst.index];
     // The short strokes of a survey have a time of their own.
     let Origin::Native { verb, .. } = &record.plan.origin;
-    let how = if verb == "curve" { "diskproof run --rw randread --span 0-N% --time" } else { "--time" };
+    let how = if verb == "curve" {
+        "diskproof run --rw randread --span 0-N% --time"
+    } else {
+        "--time"
+    };
     // Where the program itself took all processors, `cpu-limited` tells.
-    if starved::is_kept_waiting(m) && !cpu_limited::is_cpu_limited(record, m) && worst.width.is_finite() {
+    if starved::is_kept_waiting(m)
+        && !cpu_limited::is_cpu_limited(record, m)
+        && worst.width.is_finite()
+    {
         return format!(
-            "Measure when the machine is quieter, or give this program precedence (chrt -f 10 diskproof … as root): in {} it got no processor for {} of the \
-             time, which makes any rate uneven.",
+            "Measure when the machine is quieter, or give this program precedence (chrt -f 10 \
+             diskproof … as root): in {} it got no processor for {} of the time, which makes any \
+             rate uneven.",
             m.workload.name,
             percent(m.starved.share)
         );
     }
     if !unsettled.is_empty() {
         return format!(
-            "Measure longer ({how}) until the rate has settled: a cache or a burst credit may have run out, or others used the disk."
+            "Measure longer ({how}) until the rate has settled: a cache or a burst credit may \
+             have run out, or others used the disk."
         );
     }
     if is_used_up(m) {
-        return "Warm up for less (--warmup 0s), or ask for more (--ops, --bytes): what the warm-up does is taken from it.".to_owned();
+        return "Warm up for less (--warmup 0s), or ask for more (--ops, --bytes): what the \
+                warm-up does is taken from it."
+            .to_owned();
     }
     if is_unanswered(m) {
-        return format!("Measure longer ({how} 10s); if the disk takes that long for an operation, see dmesg: it may be failing or hung.");
+        return format!(
+            "Measure longer ({how} 10s); if the disk takes that long for an operation, see dmesg: \
+             it may be failing or hung."
+        );
     }
     if !worst.width.is_finite() {
         return format!("Measure longer ({how} 10s).");
     }
     let needed_ns = m.wall_ns as f64 * (worst.width / WIDTH_NOTE).powi(2);
     if needed_ns > SUGGESTED_NS_MAX {
-        return "Find out what makes the rate vary (other users, the disk's own housekeeping): measuring longer will hardly help."
+        return "Find out what makes the rate vary (other users, the disk's own housekeeping): \
+                measuring longer will hardly help."
             .to_owned();
     }
-    let (needed, had) = (format_duration(needed_ns as u64), format_duration(m.wall_ns));
-    format!("To know {} to ±5 % takes about {needed} instead of {had} ({how}), if the disk goes on as it did.", m.workload.name)
+    let (needed, had) = (
+        format_duration(needed_ns as u64),
+        format_duration(m.wall_ns),
+    );
+    format!(
+        "To know {} to ±5 % takes about {needed} instead of {had} ({how}), if the disk goes on as \
+         it did.",
+        m.workload.name
+    )
 }
 
 #[cfg(test)]
@@ -162,7 +244,11 @@ pub(super) mod tests {
         let mut run = healthy::run();
         stutter(&mut run.1[3]);
         run.1[2].wall_ns = 50_000_000;
-        for (i, cell) in run.1[0].ops.values_mut().flat_map(|op| op.series.cells.iter_mut().enumerate()) {
+        for (i, cell) in run.1[0]
+            .ops
+            .values_mut()
+            .flat_map(|op| op.series.cells.iter_mut().enumerate())
+        {
             cell.ops = 100 - i as u64 / 10;
         }
         healthy::judge(run)
@@ -172,25 +258,54 @@ pub(super) mod tests {
     fn the_remedy_is_one_that_the_verb_has() {
         let mut record = spoilt();
         assert!(check(&record).unwrap().remedy.contains("(--time)"));
-        record.plan.origin = Origin::Native { verb: "curve".to_owned(), argv: Vec::new() };
-        assert!(check(&record).unwrap().remedy.contains("(diskproof run --rw randread --span 0-N% --time)"));
+        record.plan.origin = Origin::Native {
+            verb: "curve".to_owned(),
+            argv: Vec::new(),
+        };
+        assert!(
+            check(&record)
+                .unwrap()
+                .remedy
+                .contains("(diskproof run --rw randread --span 0-N% --time)")
+        );
     }
 
     #[test]
     fn rough_short_and_drifting_figures_are_told_together() {
         let finding = check(&spoilt()).unwrap();
         assert_eq!(finding.evidence.len(), 3);
-        assert!(finding.claim.contains("too short to tell in random-read-d1"), "{}", finding.claim);
-        assert!(finding.claim.contains("still changing at the end of 1 of 8 workloads (sequential-write)"), "{}", finding.claim);
+        assert!(
+            finding
+                .claim
+                .contains("too short to tell in random-read-d1"),
+            "{}",
+            finding.claim
+        );
+        assert!(
+            finding
+                .claim
+                .contains("still changing at the end of 1 of 8 workloads (sequential-write)"),
+            "{}",
+            finding.claim
+        );
     }
 
     #[test]
     fn a_rough_figure_says_how_long_it_takes() {
         let finding = check(&healthy::spoilt("random-read-d32", stutter)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
-        assert!(finding.claim.contains("in 1 of 8 workloads (random-read-d32): to ±"), "{}", finding.claim);
         assert!(
-            finding.remedy.contains("random-read-d32 to ±5 % takes about") && finding.remedy.contains("instead of 5.0 s"),
+            finding
+                .claim
+                .contains("in 1 of 8 workloads (random-read-d32): to ±"),
+            "{}",
+            finding.claim
+        );
+        assert!(
+            finding
+                .remedy
+                .contains("random-read-d32 to ±5 % takes about")
+                && finding.remedy.contains("instead of 5.0 s"),
             "{}",
             finding.remedy
         );
@@ -200,11 +315,15 @@ pub(super) mod tests {
     fn a_busy_machine_is_not_measured_better_by_measuring_longer() {
         let record = healthy::spoilt("random-read-d32", |m| {
             stutter(m);
-            m.starved = diskproof_model::measurement::Starvation { share: 0.3, mean_wait_ns: 60_000.0 };
+            m.starved = diskproof_model::measurement::Starvation {
+                share: 0.3,
+                mean_wait_ns: 60_000.0,
+            };
         });
         let remedy = check(&record).unwrap().remedy;
         assert!(
-            remedy.starts_with("Measure when the machine is quieter") && remedy.contains("no processor for 30 % of the time"),
+            remedy.starts_with("Measure when the machine is quieter")
+                && remedy.contains("no processor for 30 % of the time"),
             "{remedy}"
         );
     }
@@ -219,26 +338,43 @@ pub(super) mod tests {
         };
         let finding = check(&healthy::spoilt("random-read-d32", hung)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
-        let claim = "No operation was done within the measured time of 5.0 s in 1 of 8 workloads (random-read-d32).";
+        let claim = "No operation was done within the measured time of 5.0 s in 1 of 8 workloads \
+                     (random-read-d32).";
         assert_eq!(finding.claim, claim);
-        assert_eq!((finding.evidence[0].path.as_str(), finding.evidence[0].observed), ("/measurements/3/ops/read/count", 0.0));
+        assert_eq!(
+            (
+                finding.evidence[0].path.as_str(),
+                finding.evidence[0].observed
+            ),
+            ("/measurements/3/ops/read/count", 0.0)
+        );
     }
 
     #[test]
     fn a_warm_up_that_used_everything_up_is_told() {
         let used_up = |m: &mut Measurement| {
-            m.ops.values_mut().for_each(|op| *op = OpMeasurement::default());
+            m.ops
+                .values_mut()
+                .for_each(|op| *op = OpMeasurement::default());
             (m.stopped, m.wall_ns) = (StopReason::Ops, 0);
         };
         let finding = check(&healthy::spoilt("random-read-d32", used_up)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
-        let claim = "Nothing was left to measure after the warm-up in 1 of 8 workloads (random-read-d32).";
+        let claim =
+            "Nothing was left to measure after the warm-up in 1 of 8 workloads (random-read-d32).";
         assert_eq!(finding.claim, claim);
-        assert!(finding.remedy.starts_with("Warm up for less (--warmup 0s)"), "{}", finding.remedy);
+        assert!(
+            finding.remedy.starts_with("Warm up for less (--warmup 0s)"),
+            "{}",
+            finding.remedy
+        );
     }
 
     #[test]
     fn silent_where_nothing_was_measured() {
-        assert_eq!(check(&healthy::spoilt("random-read-d32", |m| m.ops.clear())), None);
+        assert_eq!(
+            check(&healthy::spoilt("random-read-d32", |m| m.ops.clear())),
+            None
+        );
     }
 }

@@ -7,8 +7,11 @@ use diskproof_model::record::Record;
 use diskproof_model::units::counted;
 use std::collections::BTreeMap;
 
-pub(super) const RULE: Rule =
-    Rule { code: "io-errors", meaning: "The disk, or something on the way to it, failed operations while it was measured.", check };
+pub(super) const RULE: Rule = Rule {
+    code: "io-errors",
+    meaning: "The disk, or something on the way to it, failed operations while it was measured.",
+    check,
+};
 
 /// A point of the curve counts its failures without their errno.
 const CURVE: &str = "error";
@@ -25,7 +28,13 @@ fn check(record: &Record) -> Option<Finding> {
             let left_alone = |errno: &str| m.hang.is_some() && errno == "ETIMEDOUT";
             for (errno, count) in op.errors.iter().filter(|e| *e.1 > 0 && !left_alone(e.0)) {
                 *totals.entry(errno).or_default() += count;
-                seen.push(evidence(index, &format!("ops/{}/errors/{errno}", kind.as_str()), *count as f64, 0.0, "1"));
+                seen.push(evidence(
+                    index,
+                    &format!("ops/{}/errors/{errno}", kind.as_str()),
+                    *count as f64,
+                    0.0,
+                    "1",
+                ));
                 hits.push(index);
             }
         }
@@ -34,14 +43,29 @@ fn check(record: &Record) -> Option<Finding> {
     if places.is_empty() {
         return None;
     }
-    let counts: Vec<String> = totals.iter().map(|(errno, count)| format!("{count} × {errno} ({})", told(errno))).collect();
+    let counts: Vec<String> = totals
+        .iter()
+        .map(|(errno, count)| format!("{count} × {errno} ({})", told(errno)))
+        .collect();
     // A survey that failed asks for what a failing medium asks for.
-    let remedy = sentence(&remedy(totals.keys().map(|errno| if *errno == CURVE { "EIO" } else { *errno })));
-    let failed = if totals.values().sum::<u64>() == 1 { "An operation" } else { "Operations" };
+    let remedy = sentence(&remedy(
+        totals
+            .keys()
+            .map(|errno| if *errno == CURVE { "EIO" } else { *errno }),
+    ));
+    let failed = if totals.values().sum::<u64>() == 1 {
+        "An operation"
+    } else {
+        "Operations"
+    };
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Failure,
-        claim: format!("{failed} failed in {}: {}.", places.join(" and "), counts.join(", ")),
+        claim: format!(
+            "{failed} failed in {}: {}.",
+            places.join(" and "),
+            counts.join(", ")
+        ),
         evidence: seen,
         remedy,
         reproduce: None,
@@ -49,27 +73,66 @@ fn check(record: &Record) -> Option<Finding> {
 }
 
 fn told(errno: &str) -> &'static str {
-    if errno == CURVE { "in the curve; curve --scan names the blocks" } else { meaning(errno) }
+    if errno == CURVE {
+        "in the curve; curve --scan names the blocks"
+    } else {
+        meaning(errno)
+    }
 }
 
 /// A clause as a sentence.
 fn sentence(clause: &str) -> String {
     let mut letters = clause.chars();
-    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+    letters.next().map_or_else(String::new, |first| {
+        format!("{}{}.", first.to_uppercase(), letters.as_str())
+    })
 }
 
 /// Where operations failed; adds what the survey saw. The scan has findings of its own.
-fn places<'a>(record: &'a Record, hits: Vec<usize>, totals: &mut BTreeMap<&'a str, u64>, seen: &mut Vec<Evidence>) -> Vec<String> {
-    let mut places = if hits.is_empty() { Vec::new() } else { vec![scope(record, hits)] };
-    let failed: Vec<(usize, u64)> = record.curve.iter().enumerate().filter(|(_, p)| p.errors > 0).map(|(i, p)| (i, p.errors)).collect();
-    let errors = |path: String, count: u64| Evidence { path, observed: count as f64, threshold: 0.0, unit: "1".to_owned() };
+fn places<'a>(
+    record: &'a Record,
+    hits: Vec<usize>,
+    totals: &mut BTreeMap<&'a str, u64>,
+    seen: &mut Vec<Evidence>,
+) -> Vec<String> {
+    let mut places = if hits.is_empty() {
+        Vec::new()
+    } else {
+        vec![scope(record, hits)]
+    };
+    let failed: Vec<(usize, u64)> = record
+        .curve
+        .iter()
+        .enumerate()
+        .filter(|(_, p)| p.errors > 0)
+        .map(|(i, p)| (i, p.errors))
+        .collect();
+    let errors = |path: String, count: u64| Evidence {
+        path,
+        observed: count as f64,
+        threshold: 0.0,
+        unit: "1".to_owned(),
+    };
     if let Some((first, _)) = failed.first() {
         *totals.entry(CURVE).or_default() += failed.iter().map(|(_, count)| count).sum::<u64>();
-        seen.extend(failed.iter().take(POINTS_NAMED).map(|(i, count)| errors(format!("/curve/{i}/errors"), *count)));
+        seen.extend(
+            failed
+                .iter()
+                .take(POINTS_NAMED)
+                .map(|(i, count)| errors(format!("/curve/{i}/errors"), *count)),
+        );
         let at = gigabytes(record.curve[*first].offset_bytes);
-        places.push(format!("{} of {} of the curve (the first at {at})", failed.len(), counted(record.curve.len() as u64, "point")));
+        places.push(format!(
+            "{} of {} of the curve (the first at {at})",
+            failed.len(),
+            counted(record.curve.len() as u64, "point")
+        ));
     }
-    let access = record.surface.iter().flat_map(|s| &s.access_errors).filter(|(_, count)| **count > 0);
+    let access = record
+        .surface
+        .iter()
+        .flat_map(|s| &s.access_errors)
+        .filter(|(_, count)| **count > 0);
     let before = seen.len();
     for (errno, count) in access {
         *totals.entry(errno).or_default() += count;
@@ -88,7 +151,10 @@ pub(super) mod tests {
 
     pub(in crate::rules) fn spoilt() -> Record {
         healthy::spoilt("random-read-d32", |m| {
-            m.ops.values_mut().for_each(|op| op.errors.extend([("EIO".to_owned(), 3), ("ENOSPC".to_owned(), 1)]));
+            m.ops.values_mut().for_each(|op| {
+                op.errors
+                    .extend([("EIO".to_owned(), 3), ("ENOSPC".to_owned(), 1)])
+            });
         })
     }
 
@@ -96,8 +162,17 @@ pub(super) mod tests {
     fn failed_operations_are_told_by_errno() {
         let finding = check(&spoilt()).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
-        assert!(finding.claim.contains("3 × EIO (the medium") && finding.claim.contains("1 × ENOSPC (no space"), "{}", finding.claim);
-        assert!(finding.remedy.contains("dmesg") && finding.remedy.contains("--size"), "{}", finding.remedy);
+        assert!(
+            finding.claim.contains("3 × EIO (the medium")
+                && finding.claim.contains("1 × ENOSPC (no space"),
+            "{}",
+            finding.claim
+        );
+        assert!(
+            finding.remedy.contains("dmesg") && finding.remedy.contains("--size"),
+            "{}",
+            finding.remedy
+        );
         assert_eq!(finding.evidence.len(), 2);
     }
 
@@ -108,9 +183,10 @@ pub(super) mod tests {
         run.1.access_errors.insert("EIO".to_owned(), 4);
         let finding = check(&crate::surveyed::judge(run)).unwrap();
         assert!(
-            finding
-                .claim
-                .starts_with("Operations failed in 2 of 200 points of the curve (the first at 32.0 GB) and the access times: 4 × EIO"),
+            finding.claim.starts_with(
+                "Operations failed in 2 of 200 points of the curve (the first at 32.0 GB) and the \
+                 access times: 4 × EIO"
+            ),
             "{}",
             finding.claim
         );
@@ -120,7 +196,10 @@ pub(super) mod tests {
     #[test]
     fn a_count_of_zero_is_no_failure() {
         assert_eq!(
-            check(&healthy::spoilt("random-read-d32", |m| m.ops.values_mut().for_each(|op| _ = op.errors.insert("EIO".to_owned(), 0)))),
+            check(&healthy::spoilt("random-read-d32", |m| m
+                .ops
+                .values_mut()
+                .for_each(|op| _ = op.errors.insert("EIO".to_owned(), 0)))),
             None
         );
     }

@@ -7,12 +7,15 @@ use diskproof_model::record::Record;
 
 pub(super) const RULE: Rule = Rule {
     code: "io-punted",
-    meaning: "io_uring could not submit without blocking on this target, so kernel threads did, at a higher cost per operation.",
+    meaning: "io_uring could not submit without blocking on this target, so kernel threads did, \
+              at a higher cost per operation.",
     check,
 };
 
 fn check(record: &Record) -> Option<Finding> {
-    let hits: Vec<Measured> = real(record).filter(|(_, m)| m.workload.engine == EngineKind::Uring && m.punted == Some(true)).collect();
+    let hits: Vec<Measured> = real(record)
+        .filter(|(_, m)| m.workload.engine == EngineKind::Uring && m.punted == Some(true))
+        .collect();
     if hits.is_empty() {
         return None;
     }
@@ -20,10 +23,14 @@ fn check(record: &Record) -> Option<Finding> {
         code: RULE.code.to_owned(),
         severity: Severity::Note,
         claim: format!(
-            "io_uring hands this target's I/O to kernel threads, in {}. That costs CPU time and some latency; on a fast disk, IOPS too.",
+            "io_uring hands this target's I/O to kernel threads, in {}. That costs CPU time and \
+             some latency; on a fast disk, IOPS too.",
             scope(record, hits.iter().map(|h| h.0))
         ),
-        evidence: hits.iter().map(|(index, _)| evidence(*index, "punted", 1.0, 0.0, "punted")).collect(),
+        evidence: hits
+            .iter()
+            .map(|(index, _)| evidence(*index, "punted", 1.0, 0.0, "punted"))
+            .collect(),
         remedy: "Compare with --engine aio, which submits by itself.".to_owned(),
         reproduce: None,
     })
@@ -41,8 +48,14 @@ pub(super) mod tests {
     #[test]
     fn only_what_io_uring_carried_is_told() {
         let finding = check(&spoilt()).unwrap();
-        assert_eq!((finding.severity, finding.evidence.len()), (Severity::Note, 6));
-        assert!(!finding.claim.contains("random-read-d1,") && finding.remedy.contains("--engine aio"), "{finding:?}");
+        assert_eq!(
+            (finding.severity, finding.evidence.len()),
+            (Severity::Note, 6)
+        );
+        assert!(
+            !finding.claim.contains("random-read-d1,") && finding.remedy.contains("--engine aio"),
+            "{finding:?}"
+        );
     }
 
     #[test]

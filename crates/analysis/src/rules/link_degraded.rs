@@ -1,4 +1,5 @@
-//! `link-degraded`: a disk talks more slowly over its link than it could. Concerns the disks below every target, whatever was done with them.
+//! `link-degraded`: a disk talks more slowly over its link than it could. Concerns the disks below
+//! every target, whatever was done with them.
 
 use super::Rule;
 use diskproof_model::finding::{Evidence, Finding, Severity};
@@ -9,41 +10,79 @@ use std::collections::BTreeSet;
 
 pub(super) const RULE: Rule = Rule {
     code: "link-degraded",
-    meaning: "A disk's link was negotiated at a lower speed, or with fewer lanes, than the disk can: cable, port, slot or controller hold it back.",
+    meaning: "A disk's link was negotiated at a lower speed, or with fewer lanes, than the disk \
+              can: cable, port, slot or controller hold it back.",
     check,
 };
 
 /// The same speed in other words (2.5 and 2.500 GT/s) must not count as a loss.
 const SHARE: f64 = 0.95;
-/// As long as the fastest figure stays below this share of the link, the link is not what limits it.
+/// As long as the fastest figure stays below this share of the link, the link is not what limits
+/// it.
 const ROOM: f64 = 0.7;
 
 fn check(record: &Record) -> Option<Finding> {
     let mut names = BTreeSet::new();
-    let layers =
-        record.targets.iter().enumerate().flat_map(|(t, target)| target.layers.iter().enumerate().map(move |(l, layer)| (t, l, layer)));
-    let degraded =
-        layers.filter_map(|(t, l, layer)| Some((format!("/targets/{t}/layers/{l}/link/bytes_per_second_max"), layer, loss(layer)?)));
-    let hits: Vec<(String, &Layer, Loss)> = degraded.filter(|(_, layer, _)| names.insert(&layer.name)).collect();
-    let slowest = hits.iter().map(|(_, _, loss)| loss.now).min_by(f64::total_cmp)?;
+    let layers = record.targets.iter().enumerate().flat_map(|(t, target)| {
+        target
+            .layers
+            .iter()
+            .enumerate()
+            .map(move |(l, layer)| (t, l, layer))
+    });
+    let degraded = layers.filter_map(|(t, l, layer)| {
+        Some((
+            format!("/targets/{t}/layers/{l}/link/bytes_per_second_max"),
+            layer,
+            loss(layer)?,
+        ))
+    });
+    let hits: Vec<(String, &Layer, Loss)> = degraded
+        .filter(|(_, layer, _)| names.insert(&layer.name))
+        .collect();
+    let slowest = hits
+        .iter()
+        .map(|(_, _, loss)| loss.now)
+        .min_by(f64::total_cmp)?;
     let fastest = fastest(record);
     let matters = fastest.is_none_or(|rate| rate >= ROOM * slowest);
-    let told: Vec<String> = hits.iter().map(|(_, layer, loss)| loss.tell(layer)).collect();
+    let told: Vec<String> = hits
+        .iter()
+        .map(|(_, layer, loss)| loss.tell(layer))
+        .collect();
     let effect = match fastest {
-        Some(rate) if matters => format!("The fastest figure, {}, is close to what it still carries.", format_throughput(rate)),
-        Some(rate) => format!("It did not limit these figures, the fastest of which is {}.", format_throughput(rate)),
+        Some(rate) if matters => format!(
+            "The fastest figure, {}, is close to what it still carries.",
+            format_throughput(rate)
+        ),
+        Some(rate) => format!(
+            "It did not limit these figures, the fastest of which is {}.",
+            format_throughput(rate)
+        ),
         None => String::new(),
     };
     Some(Finding {
         code: RULE.code.to_owned(),
-        severity: if matters { Severity::Warning } else { Severity::Note },
-        claim: format!("{}. {effect}", told.join("; ")).trim_end().to_owned(),
+        severity: if matters {
+            Severity::Warning
+        } else {
+            Severity::Note
+        },
+        claim: format!("{}. {effect}", told.join("; "))
+            .trim_end()
+            .to_owned(),
         evidence: hits
             .into_iter()
-            .map(|(path, _, loss)| Evidence { path, observed: loss.now, threshold: loss.could, unit: "B/s".to_owned() })
+            .map(|(path, _, loss)| Evidence {
+                path,
+                observed: loss.now,
+                threshold: loss.could,
+                unit: "B/s".to_owned(),
+            })
             .collect(),
-        remedy: "See what the port or slot can do. If it could do more: another cable, clean and firm contacts, another port; dmesg names links that were \
-                 slowed down after errors."
+        remedy: "See what the port or slot can do. If it could do more: another cable, clean and \
+                 firm contacts, another port; dmesg names links that were slowed down after \
+                 errors."
             .to_owned(),
         reproduce: None,
     })
@@ -57,25 +96,49 @@ struct Loss {
 
 fn loss(layer: &Layer) -> Option<Loss> {
     let link = layer.link.as_ref()?;
-    let (now, could) = (link.bytes_per_second_max? as f64, link.device_bytes_per_second_max? as f64);
+    let (now, could) = (
+        link.bytes_per_second_max? as f64,
+        link.device_bytes_per_second_max? as f64,
+    );
     (now < SHARE * could).then_some(Loss { now, could })
 }
 
 impl Loss {
     fn tell(&self, layer: &Layer) -> String {
-        let (bus, speed, best) = layer
-            .link
-            .as_ref()
-            .map_or(("", None, None), |Link { bus, speed, speed_max, .. }| (bus, speed.as_deref(), speed_max.as_deref()));
-        let told = |speed: Option<&str>, rate: f64| speed.map_or(String::new(), |s| format!("{s}, ")) + &format_throughput(rate);
-        format!("The link of {} ({bus}) runs at {}; the disk can do {}", layer.name, told(speed, self.now), told(best, self.could))
+        let (bus, speed, best) = layer.link.as_ref().map_or(
+            ("", None, None),
+            |Link {
+                 bus,
+                 speed,
+                 speed_max,
+                 ..
+             }| (bus, speed.as_deref(), speed_max.as_deref()),
+        );
+        let told = |speed: Option<&str>, rate: f64| {
+            speed.map_or(String::new(), |s| format!("{s}, ")) + &format_throughput(rate)
+        };
+        format!(
+            "The link of {} ({bus}) runs at {}; the disk can do {}",
+            layer.name,
+            told(speed, self.now),
+            told(best, self.could)
+        )
     }
 }
 
 /// The highest throughput in the record; `None` where none was measured.
 fn fastest(record: &Record) -> Option<f64> {
-    let workloads = record.measurements.iter().map(|m| m.headline_ops().iter().map(|(_, op)| op.throughput.value).sum::<f64>());
-    let curve = record.surface.iter().filter_map(|s| s.rate.as_ref()).map(|rate| rate.max);
+    let workloads = record.measurements.iter().map(|m| {
+        m.headline_ops()
+            .iter()
+            .map(|(_, op)| op.throughput.value)
+            .sum::<f64>()
+    });
+    let curve = record
+        .surface
+        .iter()
+        .filter_map(|s| s.rate.as_ref())
+        .map(|rate| rate.max);
     workloads.chain(curve).max_by(f64::total_cmp)
 }
 
@@ -109,21 +172,37 @@ pub(super) mod tests {
     fn a_slower_link_than_the_disk_can_is_told_in_every_run() {
         let finding = check(&spoilt()).unwrap();
         assert!(
-            finding.claim.starts_with("The link of sda (SATA) runs at 1.5 Gbps, 150 MB/s; the disk can do 6.0 Gbps, 600 MB/s."),
+            finding.claim.starts_with(
+                "The link of sda (SATA) runs at 1.5 Gbps, 150 MB/s; the disk can do 6.0 Gbps, 600 \
+                 MB/s."
+            ),
             "{}",
             finding.claim
         );
-        assert_eq!((finding.severity, finding.evidence.len()), (Severity::Warning, 1));
+        assert_eq!(
+            (finding.severity, finding.evidence.len()),
+            (Severity::Warning, 1)
+        );
         let mut run = Disk::rotating().run(1);
         run.0.targets[0].layers[0].link = Some(link(300_000_000, Some(600_000_000)));
         let finding = check(&surveyed::judge(run)).unwrap();
         assert_eq!(finding.severity, Severity::Note, "92 MB/s do not need more");
-        assert!(finding.claim.contains("did not limit these figures, the fastest of which is 9"), "{}", finding.claim);
+        assert!(
+            finding
+                .claim
+                .contains("did not limit these figures, the fastest of which is 9"),
+            "{}",
+            finding.claim
+        );
     }
 
     #[test]
     fn a_full_link_and_an_unknown_one_are_no_finding() {
-        for link in [link(600_000_000, Some(600_000_000)), link(150_000_000, None), link(600_000_000, Some(300_000_000))] {
+        for link in [
+            link(600_000_000, Some(600_000_000)),
+            link(150_000_000, None),
+            link(600_000_000, Some(300_000_000)),
+        ] {
             assert_eq!(check(&record(link)), None);
         }
         assert_eq!(check(&healthy::record()), None);

@@ -7,16 +7,19 @@ use diskproof_model::health::DiskHealth;
 
 pub(super) const RULE: Rule = Rule {
     code: "link-errors",
-    meaning: "Many transfers between disk and host arrived damaged and were repeated, which costs time; mostly the cable or the backplane.",
+    meaning: "Many transfers between disk and host arrived damaged and were repeated, which costs \
+              time; mostly the cable or the backplane.",
     check: |record| find(&record.health),
 };
 
-/// The count never goes down, and every time a cable is touched may add to it: of a hundred and fifty server disks whose reports are public, a dozen
-/// had between 1 and 24. Those with something wrong had hundreds to millions.
+/// The count never goes down, and every time a cable is touched may add to it: of a hundred and
+/// fifty server disks whose reports are public, a dozen had between 1 and 24. Those with something
+/// wrong had hundreds to millions.
 const ERRORS: u64 = 100;
 
 pub(super) fn find(health: &[DiskHealth]) -> Option<Finding> {
-    let remedy = "Look at the count again after some load (info): if it grows, reseat or replace the cable, or change the slot. No data is lost by it.";
+    let remedy = "Look at the count again after some load (info): if it grows, reseat or replace \
+                  the cable, or change the slot. No data is lost by it.";
     finding(RULE.code, remedy, health, complain)
 }
 
@@ -25,7 +28,13 @@ fn complain(disk: Disk<'_>) -> Option<Complaint> {
     Some(Complaint {
         severity: Severity::Warning,
         says: format!("has counted {count} damaged transfers on its link"),
-        evidence: vec![evidence(disk, "link_errors", count as f64, ERRORS as f64, "1")],
+        evidence: vec![evidence(
+            disk,
+            "link_errors",
+            count as f64,
+            ERRORS as f64,
+            "1",
+        )],
     })
 }
 
@@ -42,7 +51,10 @@ pub(super) mod tests {
     #[test]
     fn a_bad_cable_is_a_warning() {
         let found = find(&spoilt().health).unwrap();
-        assert_eq!((found.severity, found.evidence[0].observed), (Severity::Warning, 3_118_119.0));
+        assert_eq!(
+            (found.severity, found.evidence[0].observed),
+            (Severity::Warning, 3_118_119.0)
+        );
         assert!(found.remedy.contains("cable"));
     }
 

@@ -7,16 +7,19 @@ use diskproof_model::health::DiskHealth;
 
 pub(super) const RULE: Rule = Rule {
     code: "media-errors",
-    meaning: "In its life the disk has returned errors for data that its own correction could not recover.",
+    meaning: "In its life the disk has returned errors for data that its own correction could not \
+              recover.",
     check: |record| find(&record.health),
 };
 
-/// One is enough: hardly a disk of Backblaze's failed as long as it had none, and they replace soon after (Hard Drive SMART Stats, 2014, attribute
-/// 187). For NVMe each is data that was lost (NVMe 1.4, 5.14.1.2, "Media and Data Integrity Errors").
+/// One is enough: hardly a disk of Backblaze's failed as long as it had none, and they replace soon
+/// after (Hard Drive SMART Stats, 2014, attribute 187). For NVMe each is data that was lost (NVMe
+/// 1.4, 5.14.1.2, "Media and Data Integrity Errors").
 const ERRORS: u64 = 0;
 
 pub(super) fn find(health: &[DiskHealth]) -> Option<Finding> {
-    let remedy = "See that the backup is good and run pg_checksums or a read of everything; replace the disk if the count grows.";
+    let remedy = "See that the backup is good and run pg_checksums or a read of everything; \
+                  replace the disk if the count grows.";
     finding(RULE.code, remedy, health, complain)
 }
 
@@ -24,8 +27,17 @@ fn complain(disk: Disk<'_>) -> Option<Complaint> {
     let count = disk.1.media_errors.filter(|count| *count > ERRORS)?;
     Some(Complaint {
         severity: Severity::Warning,
-        says: format!("has reported {} that it could not correct", counted(count, "error")),
-        evidence: vec![evidence(disk, "media_errors", count as f64, ERRORS as f64, "1")],
+        says: format!(
+            "has reported {} that it could not correct",
+            counted(count, "error")
+        ),
+        evidence: vec![evidence(
+            disk,
+            "media_errors",
+            count as f64,
+            ERRORS as f64,
+            "1",
+        )],
     })
 }
 
@@ -42,8 +54,15 @@ pub(super) mod tests {
     #[test]
     fn lost_data_is_a_warning() {
         let found = find(&spoilt().health).unwrap();
-        assert_eq!((found.severity, found.evidence[0].observed), (Severity::Warning, 7.0));
-        assert!(found.claim.contains("7 errors that it could not correct"), "{}", found.claim);
+        assert_eq!(
+            (found.severity, found.evidence[0].observed),
+            (Severity::Warning, 7.0)
+        );
+        assert!(
+            found.claim.contains("7 errors that it could not correct"),
+            "{}",
+            found.claim
+        );
     }
 
     #[test]

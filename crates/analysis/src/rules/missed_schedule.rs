@@ -7,7 +7,8 @@ use diskproof_model::units::format_rate;
 
 pub(super) const RULE: Rule = Rule {
     code: "missed-schedule",
-    meaning: "The offered load could not be started on time, so the figures show less load than was asked for.",
+    meaning: "The offered load could not be started on time, so the figures show less load than \
+              was asked for.",
     check,
 };
 
@@ -30,23 +31,38 @@ pub(super) fn is_missed(m: &MeasurementRecord) -> bool {
 
 fn check(record: &Record) -> Option<Finding> {
     let hits: Vec<_> = real(record).filter(|(_, m)| is_missed(m)).collect();
-    // Those of the warm-up that were made late, within the measured time, are not among the wanted ones.
+    // Those of the warm-up that were made late, within the measured time, are not among the wanted
+    // ones.
     let share = |m: &MeasurementRecord| (missed(m) / wanted(m).max(1.0)).min(1.0);
-    let (_, worst) = hits.iter().max_by(|a, b| share(a.1).total_cmp(&share(b.1)))?;
+    let (_, worst) = hits
+        .iter()
+        .max_by(|a, b| share(a.1).total_cmp(&share(b.1)))?;
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Warning,
         claim: format!(
-            "The schedule was missed in {}: at {} operations per second, {} of the starts of {} were over 1 ms late or not made at all, because \
-             every slot was still busy or this program did not get a processor in time.",
+            "The schedule was missed in {}: at {} operations per second, {} of the starts of {} \
+             were over 1 ms late or not made at all, because every slot was still busy or this \
+             program did not get a processor in time.",
             scope(record, hits.iter().map(|h| h.0)),
             format_rate(worst.workload.rate.unwrap_or(0.0)),
             percent(share(worst)),
             worst.workload.name,
         ),
-        evidence: hits.iter().map(|(index, m)| evidence(*index, "missed_starts", missed(m), MISSED_MAX * wanted(m), "1")).collect(),
-        remedy: "Allow more requests in flight (--depth, --jobs), offer less (--rate), or keep the machine free of other work; judge by the latency \
-                 from the intended start."
+        evidence: hits
+            .iter()
+            .map(|(index, m)| {
+                evidence(
+                    *index,
+                    "missed_starts",
+                    missed(m),
+                    MISSED_MAX * wanted(m),
+                    "1",
+                )
+            })
+            .collect(),
+        remedy: "Allow more requests in flight (--depth, --jobs), offer less (--rate), or keep \
+                 the machine free of other work; judge by the latency from the intended start."
             .to_owned(),
         reproduce: None,
     })
@@ -58,18 +74,33 @@ pub(super) mod tests {
     use crate::healthy;
 
     pub(in crate::rules) fn spoilt() -> Record {
-        healthy::spoilt("random-read-d32", |m| (m.workload.rate, m.missed_starts) = (Some(12_000.0), Some(10_000)))
+        healthy::spoilt("random-read-d32", |m| {
+            (m.workload.rate, m.missed_starts) = (Some(12_000.0), Some(10_000))
+        })
     }
 
     #[test]
     fn late_starts_are_told() {
         let claim = check(&spoilt()).unwrap().claim;
-        assert!(claim.contains("at 12000 operations per second, 17 % of the starts of random-read-d32"), "{claim}");
+        assert!(
+            claim.contains("at 12000 operations per second, 17 % of the starts of random-read-d32"),
+            "{claim}"
+        );
     }
 
     #[test]
     fn a_few_late_starts_and_closed_loops_are_fine() {
-        assert_eq!(check(&healthy::spoilt("random-read-d32", |m| (m.workload.rate, m.missed_starts) = (Some(1e4), Some(500)))), None);
-        assert_eq!(check(&healthy::spoilt("random-read-d32", |m| m.missed_starts = Some(10_000))), None);
+        assert_eq!(
+            check(&healthy::spoilt("random-read-d32", |m| (
+                m.workload.rate,
+                m.missed_starts
+            ) =
+                (Some(1e4), Some(500)))),
+            None
+        );
+        assert_eq!(
+            check(&healthy::spoilt("random-read-d32", |m| m.missed_starts = Some(10_000))),
+            None
+        );
     }
 }

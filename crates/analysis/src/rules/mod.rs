@@ -1,6 +1,6 @@
-//! Findings: one file per rule, one registry. A rule looks at a whole record and says at most one thing about it, however many workloads it
-//! concerns: a page with the same warning eight times is not read.
-//! Rules know the record only; how a finding is printed is not theirs.
+//! Findings: one file per rule, one registry. A rule looks at a whole record and says at most one
+//! thing about it, however many workloads it concerns: a page with the same warning eight times is
+//! not read. Rules know the record only; how a finding is printed is not theirs.
 
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::health::DiskHealth;
@@ -96,7 +96,10 @@ pub const RULES: &[Rule] = &[
 
 /// All findings on a record, heaviest first.
 pub fn findings(record: &Record) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = RULES.iter().filter_map(|rule| (rule.check)(record)).collect();
+    let mut findings: Vec<Finding> = RULES
+        .iter()
+        .filter_map(|rule| (rule.check)(record))
+        .collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }
@@ -117,9 +120,13 @@ const HEALTH_RULES: &[HealthRule] = &[
     self_test_running::find,
 ];
 
-/// All findings on the health of disks, heaviest first. Their evidence points into a document with these as its `health`.
+/// All findings on the health of disks, heaviest first. Their evidence points into a document with
+/// these as its `health`.
 pub fn health_findings(health: &[DiskHealth]) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = HEALTH_RULES.iter().filter_map(|find| find(health)).collect();
+    let mut findings: Vec<Finding> = HEALTH_RULES
+        .iter()
+        .filter_map(|find| find(health))
+        .collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }
@@ -132,25 +139,49 @@ type Measured<'a> = (usize, &'a MeasurementRecord);
 
 /// Every measurement that did real I/O.
 fn real(record: &Record) -> impl Iterator<Item = Measured<'_>> {
-    record.measurements.iter().enumerate().filter(|(_, m)| m.workload.engine != EngineKind::Null)
+    record
+        .measurements
+        .iter()
+        .enumerate()
+        .filter(|(_, m)| m.workload.engine != EngineKind::Null)
 }
 
-/// The measurement and those of the workloads that ran at the same time on the same target, which share its device counters.
-fn together<'a>(record: &'a Record, m: &'a MeasurementRecord) -> impl Iterator<Item = &'a MeasurementRecord> {
-    let is_beside = |other: &MeasurementRecord| other.target == m.target && m.workload.together_with.contains(&other.workload.name);
-    std::iter::once(m).chain(record.measurements.iter().filter(move |other| is_beside(other)))
+/// The measurement and those of the workloads that ran at the same time on the same target, which
+/// share its device counters.
+fn together<'a>(
+    record: &'a Record,
+    m: &'a MeasurementRecord,
+) -> impl Iterator<Item = &'a MeasurementRecord> {
+    let is_beside = |other: &MeasurementRecord| {
+        other.target == m.target && m.workload.together_with.contains(&other.workload.name)
+    };
+    std::iter::once(m).chain(
+        record
+            .measurements
+            .iter()
+            .filter(move |other| is_beside(other)),
+    )
 }
 
 /// An observation at `/measurements/INDEX/PLACE`.
 fn evidence(index: usize, place: &str, observed: f64, threshold: f64, unit: &str) -> Evidence {
-    Evidence { path: format!("/measurements/{index}/{place}"), observed, threshold, unit: unit.to_owned() }
+    Evidence {
+        path: format!("/measurements/{index}/{place}"),
+        observed,
+        threshold,
+        unit: unit.to_owned(),
+    }
 }
 
-/// The workloads that a finding concerns: `all 8 workloads`, `2 of 8 workloads (random-read-d1, random-read-d32)`.
+/// The workloads that a finding concerns: `all 8 workloads`, `2 of 8 workloads (random-read-d1,
+/// random-read-d32)`.
 fn scope(record: &Record, indices: impl IntoIterator<Item = usize>) -> String {
     let mut indices: Vec<usize> = indices.into_iter().collect();
     indices.dedup();
-    let names: Vec<&str> = indices.iter().map(|i| record.measurements[*i].workload.name.as_str()).collect();
+    let names: Vec<&str> = indices
+        .iter()
+        .map(|i| record.measurements[*i].workload.name.as_str())
+        .collect();
     match (names.len(), record.measurements.len()) {
         (1, 1) => names[0].to_owned(),
         (hit, all) if hit == all => format!("all {all} workloads"),
@@ -162,8 +193,15 @@ fn scope(record: &Record, indices: impl IntoIterator<Item = usize>) -> String {
 fn places(record: &Record, indices: impl IntoIterator<Item = Option<usize>>) -> String {
     let indices: Vec<Option<usize>> = indices.into_iter().collect();
     let workloads: Vec<usize> = indices.iter().copied().flatten().collect();
-    let parts = [(!workloads.is_empty()).then(|| scope(record, workloads)), indices.contains(&None).then(|| SURVEY.to_owned())];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+    let parts = [
+        (!workloads.is_empty()).then(|| scope(record, workloads)),
+        indices.contains(&None).then(|| SURVEY.to_owned()),
+    ];
+    parts
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" and ")
 }
 
 /// A share in percent: `0.4 %`, `12 %`; never `100 %` for less than all.
@@ -254,9 +292,24 @@ mod tests {
     #[test]
     fn codes_are_unique_and_documented() {
         for (i, rule) in RULES.iter().enumerate() {
-            assert!(RULES[..i].iter().all(|other| other.code != rule.code), "{}", rule.code);
-            assert!(rule.code.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", rule.code);
-            assert!(rule.meaning.len() > 30 && rule.meaning.ends_with('.'), "{}: {}", rule.code, rule.meaning);
+            assert!(
+                RULES[..i].iter().all(|other| other.code != rule.code),
+                "{}",
+                rule.code
+            );
+            assert!(
+                rule.code
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c == '-'),
+                "{}",
+                rule.code
+            );
+            assert!(
+                rule.meaning.len() > 30 && rule.meaning.ends_with('.'),
+                "{}: {}",
+                rule.code,
+                rule.meaning
+            );
         }
         assert_eq!(RULES.len(), FIRES.len());
     }
@@ -265,17 +318,32 @@ mod tests {
     fn every_finding_is_backed_by_the_record() {
         for (rule, spoilt) in RULES.iter().zip(FIRES) {
             let record = spoilt();
-            let finding = (rule.check)(&record).unwrap_or_else(|| panic!("{} does not fire on its own case", rule.code));
+            let finding = (rule.check)(&record)
+                .unwrap_or_else(|| panic!("{} does not fire on its own case", rule.code));
             assert_eq!(finding.code, rule.code);
-            assert!(!finding.evidence.is_empty() && !finding.claim.is_empty() && !finding.remedy.is_empty(), "{finding:?}");
+            assert!(
+                !finding.evidence.is_empty()
+                    && !finding.claim.is_empty()
+                    && !finding.remedy.is_empty(),
+                "{finding:?}"
+            );
             let document = serde_json::to_value(&record).unwrap();
             for evidence in &finding.evidence {
-                let seen =
-                    document.pointer(&evidence.path).unwrap_or_else(|| panic!("{}: {} is not in the record", rule.code, evidence.path));
+                let seen = document.pointer(&evidence.path).unwrap_or_else(|| {
+                    panic!("{}: {} is not in the record", rule.code, evidence.path)
+                });
                 if let Some(number) = seen.as_f64() {
-                    assert_eq!(number, evidence.observed, "{}: {}", rule.code, evidence.path);
+                    assert_eq!(
+                        number, evidence.observed,
+                        "{}: {}",
+                        rule.code, evidence.path
+                    );
                 }
-                assert!(evidence.observed.is_finite() && evidence.threshold.is_finite(), "{}: JSON has no infinity", rule.code);
+                assert!(
+                    evidence.observed.is_finite() && evidence.threshold.is_finite(),
+                    "{}: JSON has no infinity",
+                    rule.code
+                );
             }
         }
     }
@@ -285,17 +353,29 @@ mod tests {
         let mut run = healthy::run();
         run.1[0].punted = Some(true);
         run.1[1].device.read_bytes = 0;
-        let codes: Vec<_> = healthy::judge(run).findings.into_iter().map(|f| f.code).collect();
+        let codes: Vec<_> = healthy::judge(run)
+            .findings
+            .into_iter()
+            .map(|f| f.code)
+            .collect();
         assert_eq!(codes, ["served-from-cache", "io-punted"]);
     }
 
     #[test]
     fn health_is_judged_alike_with_and_without_a_measurement() {
-        let rules = RULES.iter().zip(FIRES).filter(|(_, spoilt)| !spoilt().health.is_empty());
+        let rules = RULES
+            .iter()
+            .zip(FIRES)
+            .filter(|(_, spoilt)| !spoilt().health.is_empty());
         let mut count = 0;
         for (rule, spoilt) in rules {
             let found = health_findings(&spoilt().health);
-            assert_eq!((found.len(), (rule.check)(&spoilt())), (1, Some(found[0].clone())), "{}", rule.code);
+            assert_eq!(
+                (found.len(), (rule.check)(&spoilt())),
+                (1, Some(found[0].clone())),
+                "{}",
+                rule.code
+            );
             count += 1;
         }
         assert_eq!(count, HEALTH_RULES.len());
@@ -305,11 +385,17 @@ mod tests {
     fn scopes_name_the_workloads() {
         let record = healthy::record();
         assert_eq!(scope(&record, 0..8), "all 8 workloads");
-        assert_eq!(scope(&record, [2, 2, 3]), "2 of 8 workloads (random-read-d1, random-read-d32)");
+        assert_eq!(
+            scope(&record, [2, 2, 3]),
+            "2 of 8 workloads (random-read-d1, random-read-d32)"
+        );
     }
 
     #[test]
     fn less_than_all_is_not_called_all() {
-        assert_eq!((percent(0.9999), percent(1.0), percent(0.004)), ("99 %".to_owned(), "100 %".to_owned(), "0.4 %".to_owned()));
+        assert_eq!(
+            (percent(0.9999), percent(1.0), percent(0.004)),
+            ("99 %".to_owned(), "100 %".to_owned(), "0.4 %".to_owned())
+        );
     }
 }

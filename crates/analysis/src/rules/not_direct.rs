@@ -7,7 +7,8 @@ use diskproof_model::record::Record;
 
 pub(super) const RULE: Rule = Rule {
     code: "not-direct",
-    meaning: "The filesystem refused direct I/O, so the kernel's page cache lay between the program and the disk.",
+    meaning: "The filesystem refused direct I/O, so the kernel's page cache lay between the \
+              program and the disk.",
     check,
 };
 
@@ -19,17 +20,36 @@ struct Refused<'a> {
 }
 
 fn check(record: &Record) -> Option<Finding> {
-    let workloads = real(record).filter(|(_, m)| m.cache.asked == CachePolicy::Direct && m.cache.used != CachePolicy::Direct);
-    let workloads = workloads.map(|(index, m)| Refused { index: Some(index), target: m.target, why: m.cache.why.as_ref() });
+    let workloads = real(record).filter(|(_, m)| {
+        m.cache.asked == CachePolicy::Direct && m.cache.used != CachePolicy::Direct
+    });
+    let workloads = workloads.map(|(index, m)| Refused {
+        index: Some(index),
+        target: m.target,
+        why: m.cache.why.as_ref(),
+    });
     // A survey always asks for direct I/O.
-    let survey = record.surface.as_ref().filter(|s| s.cache != CachePolicy::Direct && s.engine != EngineKind::Null);
-    let survey = survey.map(|s| Refused { index: None, target: s.target, why: s.cache_why.as_ref() });
+    let survey = record
+        .surface
+        .as_ref()
+        .filter(|s| s.cache != CachePolicy::Direct && s.engine != EngineKind::Null);
+    let survey = survey.map(|s| Refused {
+        index: None,
+        target: s.target,
+        why: s.cache_why.as_ref(),
+    });
     let hits: Vec<Refused> = workloads.chain(survey).collect();
     let first = hits.first()?;
-    let filesystem = record.targets.get(first.target).and_then(|t| t.filesystem.as_ref()).map_or("the target", |f| &f.kind);
+    let filesystem = record
+        .targets
+        .get(first.target)
+        .and_then(|t| t.filesystem.as_ref())
+        .map_or("the target", |f| &f.kind);
     let why = first.why.map_or(String::new(), |why| format!(" ({why})"));
     let evidence = |hit: &Refused| Evidence {
-        path: hit.index.map_or("/surface/cache".to_owned(), |index| format!("/measurements/{index}/cache/used")),
+        path: hit.index.map_or("/surface/cache".to_owned(), |index| {
+            format!("/measurements/{index}/cache/used")
+        }),
         observed: 0.0,
         threshold: 1.0,
         unit: "direct I/O".to_owned(),
@@ -38,11 +58,13 @@ fn check(record: &Record) -> Option<Finding> {
         code: RULE.code.to_owned(),
         severity: Severity::Warning,
         claim: format!(
-            "{filesystem} refused direct I/O{why}, so {} went through the page cache, emptied meanwhile. Memory speed may be mixed in.",
+            "{filesystem} refused direct I/O{why}, so {} went through the page cache, emptied \
+             meanwhile. Memory speed may be mixed in.",
             places(record, hits.iter().map(|h| h.index))
         ),
         evidence: hits.iter().map(evidence).collect(),
-        remedy: "Measure a directory on a filesystem that takes O_DIRECT (ext4, xfs, btrfs on a disk), or the block device itself."
+        remedy: "Measure a directory on a filesystem that takes O_DIRECT (ext4, xfs, btrfs on a \
+                 disk), or the block device itself."
             .to_owned(),
         reproduce: None,
     })
@@ -54,28 +76,45 @@ pub(super) mod tests {
     use crate::healthy;
 
     pub(in crate::rules) fn spoilt() -> Record {
-        healthy::all_spoilt(|m| (m.cache.used, m.cache.why) = (CachePolicy::Buffered, Some("open: EINVAL".to_owned())))
+        healthy::all_spoilt(|m| {
+            (m.cache.used, m.cache.why) = (CachePolicy::Buffered, Some("open: EINVAL".to_owned()))
+        })
     }
 
     #[test]
     fn a_refusal_is_told_with_its_reason() {
         let finding = check(&spoilt()).unwrap();
-        assert!(finding.claim.starts_with("ext4 refused direct I/O (open: EINVAL), so all 8 workloads"), "{}", finding.claim);
+        assert!(
+            finding
+                .claim
+                .starts_with("ext4 refused direct I/O (open: EINVAL), so all 8 workloads"),
+            "{}",
+            finding.claim
+        );
         assert_eq!(finding.evidence.len(), 8);
     }
 
     #[test]
     fn a_survey_through_the_page_cache_is_told() {
         let mut run = crate::surveyed::Disk::rotating().run(1);
-        (run.1.cache.used, run.1.cache.why) = (CachePolicy::Buffered, Some("open: EINVAL".to_owned()));
+        (run.1.cache.used, run.1.cache.why) =
+            (CachePolicy::Buffered, Some("open: EINVAL".to_owned()));
         let finding = check(&crate::surveyed::judge(run)).unwrap();
-        assert!(finding.claim.contains("refused direct I/O (open: EINVAL), so the survey went through"), "{}", finding.claim);
+        assert!(
+            finding
+                .claim
+                .contains("refused direct I/O (open: EINVAL), so the survey went through"),
+            "{}",
+            finding.claim
+        );
         assert_eq!(finding.evidence[0].path, "/surface/cache");
     }
 
     #[test]
     fn buffered_by_wish_is_no_finding() {
-        let wished = healthy::all_spoilt(|m| (m.cache.asked, m.cache.used) = (CachePolicy::Buffered, CachePolicy::Buffered));
+        let wished = healthy::all_spoilt(|m| {
+            (m.cache.asked, m.cache.used) = (CachePolicy::Buffered, CachePolicy::Buffered)
+        });
         assert_eq!(check(&wished), None);
     }
 }

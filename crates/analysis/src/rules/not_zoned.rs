@@ -1,6 +1,7 @@
 //! `not-zoned`: the disk is the same everywhere, so nothing is gained by using only its first part.
 //!
-//! Of random disks (`odds`, 1000 of each kind): found on every SSD with noise up to 5 %, on none of 3000 healthy rotating ones.
+//! Of random disks (`odds`, 1000 of each kind): found on every SSD with noise up to 5 %, on none of
+//! 3000 healthy rotating ones.
 
 use super::Rule;
 use crate::mechanics::{Mechanics, mechanics, reach};
@@ -12,16 +13,20 @@ use diskproof_model::units::{format_latency, format_throughput};
 
 pub(super) const RULE: Rule = Rule {
     code: "not-zoned",
-    meaning: "Neither transfer rate nor access time depends on the position: an SSD, an array or a virtual disk, on which a short stroke gains nothing.",
+    meaning: "Neither transfer rate nor access time depends on the position: an SSD, an array or \
+              a virtual disk, on which a short stroke gains nothing.",
     check,
 };
 
-/// A rotating disk's outer half is faster than its inner half by more than this; noise of an SSD makes less.
+/// A rotating disk's outer half is faster than its inner half by more than this; noise of an SSD
+/// makes less.
 const FALL_MAX: f64 = 1.1;
 
 fn check(record: &Record) -> Option<Finding> {
     let surface = record.surface.as_ref()?;
-    if mechanics(record) != Mechanics::Solid || (surface.seeks.is_empty() && reach(record, surface) == Reach::Part) {
+    if mechanics(record) != Mechanics::Solid
+        || (surface.seeks.is_empty() && reach(record, surface) == Reach::Part)
+    {
         return None;
     }
     let shape = Shape::of(&record.curve, Reach::Part)?;
@@ -32,19 +37,38 @@ fn check(record: &Record) -> Option<Finding> {
         return None;
     }
     let rate = surface.rate.as_ref()?;
-    let seen = |path: &str, observed, threshold, unit: &str| Evidence { path: path.to_owned(), observed, threshold, unit: unit.to_owned() };
-    let mut evidence = vec![seen("/surface/rate/average/value", rate.average.value, rate.max, "B/s")];
+    let seen = |path: &str, observed, threshold, unit: &str| Evidence {
+        path: path.to_owned(),
+        observed,
+        threshold,
+        unit: unit.to_owned(),
+    };
+    let mut evidence = vec![seen(
+        "/surface/rate/average/value",
+        rate.average.value,
+        rate.max,
+        "B/s",
+    )];
     let mut access = "The system reports no rotation.".to_owned();
     if let Some((random, near)) = medians(surface) {
-        access = format!("A random access takes {}, one to the next place {}.", format_latency(random), format_latency(near));
-        evidence.push(seen("/surface/seeks/random/p50_ns", random as f64, near as f64, "ns"));
+        access = format!(
+            "A random access takes {}, one to the next place {}.",
+            format_latency(random),
+            format_latency(near)
+        );
+        evidence.push(seen(
+            "/surface/seeks/random/p50_ns",
+            random as f64,
+            near as f64,
+            "ns",
+        ));
     }
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Note,
         claim: format!(
-            "The disk is the same everywhere: {} in the first half, {} in the second. {access} It is an SSD, an array or a virtual disk; a short stroke gains \
-             nothing on it.",
+            "The disk is the same everywhere: {} in the first half, {} in the second. {access} It \
+             is an SSD, an array or a virtual disk; a short stroke gains nothing on it.",
             format_throughput(outer),
             format_throughput(inner)
         ),
@@ -56,7 +80,10 @@ fn check(record: &Record) -> Option<Finding> {
 
 fn medians(surface: &SurfaceRecord) -> Option<(u64, u64)> {
     let median = |seek| surface.seeks.get(&seek).map(|s| s.p50_ns);
-    Some((median(SeekPattern::Random)?, median(SeekPattern::TrackToTrack)?))
+    Some((
+        median(SeekPattern::Random)?,
+        median(SeekPattern::TrackToTrack)?,
+    ))
 }
 
 #[cfg(test)]
@@ -71,9 +98,13 @@ pub(super) mod tests {
     #[test]
     fn an_ssd_is_told_with_both_halves_and_both_access_times() {
         let finding = check(&spoilt()).unwrap();
-        assert_eq!((finding.severity, finding.evidence.len()), (Severity::Note, 2));
+        assert_eq!(
+            (finding.severity, finding.evidence.len()),
+            (Severity::Note, 2)
+        );
         assert!(
-            finding.claim.contains("MB/s in the first half, 5") && finding.claim.contains("A random access takes 9"),
+            finding.claim.contains("MB/s in the first half, 5")
+                && finding.claim.contains("A random access takes 9"),
             "{}",
             finding.claim
         );
@@ -81,9 +112,23 @@ pub(super) mod tests {
 
     #[test]
     fn without_access_times_the_system_may_tell() {
-        let finding = check(&Disk { accesses: 0, ..Disk::solid() }.record(1)).unwrap();
-        assert!(finding.claim.contains("reports no rotation") && finding.evidence.len() == 1, "{finding:?}");
-        let mut virtual_disk = Disk { accesses: 0, ..Disk::solid() }.run(1);
+        let finding = check(
+            &Disk {
+                accesses: 0,
+                ..Disk::solid()
+            }
+            .record(1),
+        )
+        .unwrap();
+        assert!(
+            finding.claim.contains("reports no rotation") && finding.evidence.len() == 1,
+            "{finding:?}"
+        );
+        let mut virtual_disk = Disk {
+            accesses: 0,
+            ..Disk::solid()
+        }
+        .run(1);
         virtual_disk.0.host.hypervisor = Some("kvm".to_owned());
         assert_eq!(check(&surveyed::judge(virtual_disk)), None);
     }
@@ -92,9 +137,20 @@ pub(super) mod tests {
     fn rotating_disks_are_not_however_flat_they_look() {
         for disk in [
             Disk::rotating(),
-            Disk { cap: Some(40e6), ..Disk::rotating() },
-            Disk { span: 0.0..0.01, ..Disk::rotating() },
-            Disk { outer: 550e6, inner: 400e6, zones: 24, ..Disk::solid() },
+            Disk {
+                cap: Some(40e6),
+                ..Disk::rotating()
+            },
+            Disk {
+                span: 0.0..0.01,
+                ..Disk::rotating()
+            },
+            Disk {
+                outer: 550e6,
+                inner: 400e6,
+                zones: 24,
+                ..Disk::solid()
+            },
         ] {
             assert_eq!(check(&disk.record(1)), None, "{disk:?}");
         }

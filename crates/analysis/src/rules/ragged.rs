@@ -1,9 +1,11 @@
-//! `ragged`: points scatter, each against what its neighbours suggest. A zone's step is none, nor are a few slow places, and noise of a few percent is no
-//! finding.
+//! `ragged`: points scatter, each against what its neighbours suggest. A zone's step is none, nor
+//! are a few slow places, and noise of a few percent is no finding.
 //!
-//! Of random disks (`odds`, 1000 of each kind): none of 3000 healthy ones with noise up to 3 % has it, no SSD with up to 5 %; where cells lose up to 10, 15, 20,
-//! 30 and 50 % of their rate it alone is found on 91, 98, 99, 99 and 96 %; where they are wider than the points lie apart, on 82 %. A loss of up to 10 % scatters
-//! by 3 %: it counts because the samples are more even than that in themselves. Records that do not tell need 4 %.
+//! Of random disks (`odds`, 1000 of each kind): none of 3000 healthy ones with noise up to 3 % has
+//! it, no SSD with up to 5 %; where cells lose up to 10, 15, 20, 30 and 50 % of their rate it alone
+//! is found on 91, 98, 99, 99 and 96 %; where they are wider than the points lie apart, on 82 %. A
+//! loss of up to 10 % scatters by 3 %: it counts because the samples are more even than that in
+//! themselves. Records that do not tell need 4 %.
 
 use super::{Rule, gigabytes, percent, point_evidence};
 use crate::mechanics::{Mechanics, mechanics, reach};
@@ -14,26 +16,31 @@ use diskproof_model::units::{counted, format_throughput};
 
 pub(super) const RULE: Rule = Rule {
     code: "ragged",
-    meaning: "Neighbouring places of the disk differ in rate by far more than a healthy surface, or a quiet machine, lets them.",
+    meaning: "Neighbouring places of the disk differ in rate by far more than a healthy surface, \
+              or a quiet machine, lets them.",
     check,
 };
 
-/// Standard deviation that no healthy rotating disk on a quiet machine reaches, as a share of the rate.
+/// Standard deviation that no healthy rotating disk on a quiet machine reaches, as a share of the
+/// rate.
 const SCATTER_ROTATING: f64 = 0.04;
 /// The same where nothing turns: there a point's rate is a matter of the moment, not of the place.
 const SCATTER_SOLID: f64 = 0.075;
 /// Noise that counts as healthy; few points may show more by chance.
 const HEALTHY: (f64, f64) = (0.03, 0.05);
-/// What counts as healthy on a rotating disk whose samples are so even in themselves that neither machine nor moment explains a scatter between them: the
-/// least standard deviation, and the noise that few points may exceed by chance. Two percent are more than timing and the steps of zones make, and less than
-/// what cells make that lose up to a tenth.
+/// What counts as healthy on a rotating disk whose samples are so even in themselves that neither
+/// machine nor moment explains a scatter between them: the least standard deviation, and the noise
+/// that few points may exceed by chance. Two percent are more than timing and the steps of zones
+/// make, and less than what cells make that lose up to a tenth.
 const SCATTER_EVEN: f64 = 0.02;
 const HEALTHY_EVEN: f64 = 0.012;
-/// A scatter of so many times the samples' own error is explained by it: the parts of a sample that a pause hits are not independent.
+/// A scatter of so many times the samples' own error is explained by it: the parts of a sample that
+/// a pause hits are not independent.
 const OWN_ERRORS: f64 = 2.0;
 /// By how many of its own standard deviations the scatter must exceed the healthy one.
 const SURENESS: f64 = 3.0;
-/// The standard deviation of a scatter from `n` points is about 1/√(n/2) of it: an upper quartile of what lies outside is less efficient than a variance.
+/// The standard deviation of a scatter from `n` points is about 1/√(n/2) of it: an upper quartile
+/// of what lies outside is less efficient than a variance.
 const EFFICIENCY: f64 = 0.5;
 /// Points further off than this, in percent of the rate, are counted.
 const STRAY: f64 = 0.1;
@@ -60,10 +67,15 @@ fn check(record: &Record) -> Option<Finding> {
     let at = |index: usize| &record.curve[shape.points[index].index];
     Some(Finding {
         code: RULE.code.to_owned(),
-        severity: if shape.scatter >= SCATTER_ROTATING || is_uneven(&shape) { Severity::Warning } else { Severity::Note },
+        severity: if shape.scatter >= SCATTER_ROTATING || is_uneven(&shape) {
+            Severity::Warning
+        } else {
+            Severity::Note
+        },
         claim: format!(
-            "The curve is ragged: from one point to the next the rate jumps by {} (standard deviation) where a healthy surface is smooth; {far} of {} \
-             {} more than {} beside what their neighbours suggest. The furthest, at {}, has {} among neighbours of {}.",
+            "The curve is ragged: from one point to the next the rate jumps by {} (standard \
+             deviation) where a healthy surface is smooth; {far} of {} {} more than {} beside \
+             what their neighbours suggest. The furthest, at {}, has {} among neighbours of {}.",
             percent(shape.scatter),
             counted(shape.points.len() as u64, "point"),
             if far == 1 { "lies" } else { "lie" },
@@ -72,7 +84,11 @@ fn check(record: &Record) -> Option<Finding> {
             format_throughput(at(worst.point).bytes_per_second),
             format_throughput(worst.expected),
         ),
-        evidence: strays.iter().take(NAMED).map(|s| point_evidence(shape.points[s.point].index, record, s.expected)).collect(),
+        evidence: strays
+            .iter()
+            .take(NAMED)
+            .map(|s| point_evidence(shape.points[s.point].index, record, s.expected))
+            .collect(),
         remedy: match () {
             () if solid => REMEDY_SOLID,
             () if shape.scatter < SCATTER_ROTATING && !is_uneven(&shape) => REMEDY_SLIGHT,
@@ -83,12 +99,16 @@ fn check(record: &Record) -> Option<Finding> {
     })
 }
 
-const REMEDY: &str = "Measure again on a quiet machine. The same places slow again: worn or reallocated sectors, look at smartctl -a and run curve --scan. Others \
-                      each time: vibration, other load, cable, port or controller.";
+const REMEDY: &str = "Measure again on a quiet machine. The same places slow again: worn or \
+                      reallocated sectors, look at smartctl -a and run curve --scan. Others each \
+                      time: vibration, other load, cable, port or controller.";
 /// Of a scatter that is small, and more than the samples' own error.
-const REMEDY_SLIGHT: &str = "It costs little. Disks of several heads that differ in density do this by design; if earlier curves of this disk were smoother, look at \
-                             smartctl -a and run curve --scan, and rule out vibration, cable, port and controller.";
-const REMEDY_SOLID: &str = "Measure again on a quiet machine, and longer: nothing turns here, so it is a matter of the moment (other load, a shared link or host, \
+const REMEDY_SLIGHT: &str = "It costs little. Disks of several heads that differ in density do \
+                             this by design; if earlier curves of this disk were smoother, look \
+                             at smartctl -a and run curve --scan, and rule out vibration, cable, \
+                             port and controller.";
+const REMEDY_SOLID: &str = "Measure again on a quiet machine, and longer: nothing turns here, so \
+                            it is a matter of the moment (other load, a shared link or host, \
                             heat, the disk's own housekeeping), not of the place.";
 
 /// Whether the points scatter by more than a healthy curve of as many points does by chance.
@@ -96,13 +116,17 @@ pub(super) fn is_ragged(shape: &Shape, solid: bool) -> bool {
     let (least, healthy) = match shape.own_error {
         _ if solid => (SCATTER_SOLID, HEALTHY.1),
         None => (SCATTER_ROTATING, HEALTHY.0),
-        Some(error) => ((OWN_ERRORS * error).clamp(SCATTER_EVEN, SCATTER_ROTATING), (OWN_ERRORS * error).clamp(HEALTHY_EVEN, HEALTHY.0)),
+        Some(error) => (
+            (OWN_ERRORS * error).clamp(SCATTER_EVEN, SCATTER_ROTATING),
+            (OWN_ERRORS * error).clamp(HEALTHY_EVEN, HEALTHY.0),
+        ),
     };
     let by_chance = healthy * (1.0 + SURENESS / (EFFICIENCY * shape.points.len() as f64).sqrt());
     shape.scatter >= by_chance.max(least) || (!solid && is_uneven(shape))
 }
 
-/// Whether the unevenness goes in stretches of many points each, up and down over the whole surface: then no few of them are the exception.
+/// Whether the unevenness goes in stretches of many points each, up and down over the whole
+/// surface: then no few of them are the exception.
 pub(super) fn is_uneven(shape: &Shape) -> bool {
     let rises = shape.rises(RISE);
     shape.dips.len() > DIPS_MAX || (rises >= RISES_MIN && rises + shape.dips.len() >= UPS_MIN)
@@ -114,28 +138,49 @@ pub(super) mod tests {
     use crate::surveyed::{Disk, codes};
 
     pub(in crate::rules) fn spoilt() -> Record {
-        Disk { ragged: Some((64 << 20, 0.3)), ..Disk::rotating() }.record(1)
+        Disk {
+            ragged: Some((64 << 20, 0.3)),
+            ..Disk::rotating()
+        }
+        .record(1)
     }
 
     #[test]
     fn scatter_is_told_with_its_size_and_its_worst_place() {
         let record = spoilt();
         let finding = check(&record).unwrap();
-        assert!(finding.claim.starts_with("The curve is ragged: from one point to the next the rate jumps by 1"), "{}", finding.claim);
-        assert_eq!((finding.evidence.len(), codes(&record)), (3, vec!["ragged"]));
+        assert!(
+            finding
+                .claim
+                .starts_with("The curve is ragged: from one point to the next the rate jumps by 1"),
+            "{}",
+            finding.claim
+        );
+        assert_eq!(
+            (finding.evidence.len(), codes(&record)),
+            (3, vec!["ragged"])
+        );
     }
 
     #[test]
     fn cells_of_many_points_are_ragged_too() {
         for seed in 0..10 {
-            let record = Disk { ragged: Some((5_000_000_000, 0.5)), ..Disk::rotating() }.record(seed);
+            let record = Disk {
+                ragged: Some((5_000_000_000, 0.5)),
+                ..Disk::rotating()
+            }
+            .record(seed);
             assert!(check(&record).is_some(), "{seed}");
         }
     }
 
     #[test]
     fn samples_of_no_time_are_not_judged() {
-        let mut run = Disk { ragged: Some((64 << 20, 0.5)), ..Disk::rotating() }.run(1);
+        let mut run = Disk {
+            ragged: Some((64 << 20, 0.5)),
+            ..Disk::rotating()
+        }
+        .run(1);
         run.1.curve.iter_mut().for_each(|p| p.busy_ns /= 1000);
         assert_eq!(check(&crate::surveyed::judge(run)), None);
     }
@@ -144,25 +189,61 @@ pub(super) mod tests {
     fn small_unevenness_counts_where_the_samples_are_even_in_themselves() {
         let record = |disk: Disk, error: Option<f64>| {
             let mut run = disk.run(1);
-            run.1.curve.iter_mut().for_each(|p| p.standard_error = error);
+            run.1
+                .curve
+                .iter_mut()
+                .for_each(|p| p.standard_error = error);
             check(&crate::surveyed::judge(run)).map(|finding| finding.severity)
         };
-        let uneven = || Disk { ragged: Some((64 << 20, 0.1)), ..Disk::rotating() };
+        let uneven = || Disk {
+            ragged: Some((64 << 20, 0.1)),
+            ..Disk::rotating()
+        };
         assert_eq!(record(uneven(), Some(0.003)), Some(Severity::Note));
-        assert_eq!((record(uneven(), Some(0.03)), record(uneven(), None)), (None, None));
-        assert_eq!(record(Disk { noise: 0.01, ..Disk::rotating() }, Some(0.001)), None);
+        assert_eq!(
+            (record(uneven(), Some(0.03)), record(uneven(), None)),
+            (None, None)
+        );
+        assert_eq!(
+            record(
+                Disk {
+                    noise: 0.01,
+                    ..Disk::rotating()
+                },
+                Some(0.001)
+            ),
+            None
+        );
     }
 
     #[test]
     fn zones_noise_and_a_few_slow_places_are_not() {
-        let slow = (0..5).map(|i| (0.1 + 0.15 * f64::from(i)..0.11 + 0.15 * f64::from(i), 0.5)).collect();
+        let slow = (0..5)
+            .map(|i| (0.1 + 0.15 * f64::from(i)..0.11 + 0.15 * f64::from(i), 0.5))
+            .collect();
         for disk in [
             Disk::rotating(),
-            Disk { zones: 2, ..Disk::rotating() },
-            Disk { noise: 0.03, ..Disk::rotating() },
-            Disk { slow, ..Disk::rotating() },
-            Disk { noise: 0.05, ..Disk::solid() },
-            Disk { points: 5, noise: 0.3, ..Disk::rotating() },
+            Disk {
+                zones: 2,
+                ..Disk::rotating()
+            },
+            Disk {
+                noise: 0.03,
+                ..Disk::rotating()
+            },
+            Disk {
+                slow,
+                ..Disk::rotating()
+            },
+            Disk {
+                noise: 0.05,
+                ..Disk::solid()
+            },
+            Disk {
+                points: 5,
+                noise: 0.3,
+                ..Disk::rotating()
+            },
         ] {
             assert_eq!(check(&disk.record(1)), None, "{disk:?}");
         }

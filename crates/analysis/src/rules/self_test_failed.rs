@@ -7,18 +7,28 @@ use diskproof_model::health::DiskHealth;
 
 pub(super) const RULE: Rule = Rule {
     code: "self-test-failed",
-    meaning: "The disk's own self-test failed: it met a sector that it cannot read, or a part that does not work.",
+    meaning: "The disk's own self-test failed: it met a sector that it cannot read, or a part \
+              that does not work.",
     check: |record| find(&record.health),
 };
 
 pub(super) fn find(health: &[DiskHealth]) -> Option<Finding> {
-    let remedy = "Save the data and replace the disk. If it was one unreadable sector, overwriting it may mend that: then smartctl -t long must pass.";
+    let remedy = "Save the data and replace the disk. If it was one unreadable sector, \
+                  overwriting it may mend that: then smartctl -t long must pass.";
     finding(RULE.code, remedy, health, complain)
 }
 
 fn complain(disk: Disk<'_>) -> Option<Complaint> {
-    let test = disk.1.self_test.as_ref().filter(|test| test.passed == Some(false))?;
-    let age = disk.1.power_on_hours.zip(test.hours).and_then(|(now, then)| now.checked_sub(then));
+    let test = disk
+        .1
+        .self_test
+        .as_ref()
+        .filter(|test| test.passed == Some(false))?;
+    let age = disk
+        .1
+        .power_on_hours
+        .zip(test.hours)
+        .and_then(|(now, then)| now.checked_sub(then));
     let ago = age.map_or_else(String::new, |hours| format!(", {hours} power-on hours ago"));
     Some(Complaint {
         severity: Severity::Failure,
@@ -35,7 +45,12 @@ pub(super) mod tests {
     use diskproof_model::record::Record;
 
     fn test(passed: Option<bool>) -> Option<SelfTest> {
-        Some(SelfTest { status: "Extended offline: Completed: read failure".to_owned(), passed, hours: Some(100), remaining_percent: None })
+        Some(SelfTest {
+            status: "Extended offline: Completed: read failure".to_owned(),
+            passed,
+            hours: Some(100),
+            remaining_percent: None,
+        })
     }
 
     pub(in crate::rules) fn spoilt() -> Record {
@@ -49,7 +64,11 @@ pub(super) mod tests {
     fn a_failed_self_test_is_a_failure_with_its_age() {
         let found = find(&spoilt().health).unwrap();
         assert_eq!(found.severity, Severity::Failure);
-        assert!(found.claim.contains("read failure, 52 power-on hours ago"), "{}", found.claim);
+        assert!(
+            found.claim.contains("read failure, 52 power-on hours ago"),
+            "{}",
+            found.claim
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! `self-test-running`: the disk was busy with itself while it was measured. Knows nothing of how that test comes out.
+//! `self-test-running`: the disk was busy with itself while it was measured. Knows nothing of how
+//! that test comes out.
 
 use super::Rule;
 use super::health::{Complaint, Disk, evidence, finding};
@@ -7,12 +8,18 @@ use diskproof_model::health::DiskHealth;
 
 pub(super) const RULE: Rule = Rule {
     code: "self-test-running",
-    meaning: "The disk ran a self-test when the measuring began, which takes turns with the measured operations and makes them slower.",
+    meaning: "The disk ran a self-test when the measuring began, which takes turns with the \
+              measured operations and makes them slower.",
     check: |record| find(&record.health),
 };
 
 pub(super) fn find(health: &[DiskHealth]) -> Option<Finding> {
-    finding(RULE.code, "Measure again when the self-test has ended; smartctl -a shows how far it is.", health, complain)
+    finding(
+        RULE.code,
+        "Measure again when the self-test has ended; smartctl -a shows how far it is.",
+        health,
+        complain,
+    )
 }
 
 fn complain(disk: Disk<'_>) -> Option<Complaint> {
@@ -20,7 +27,13 @@ fn complain(disk: Disk<'_>) -> Option<Complaint> {
     Some(Complaint {
         severity: Severity::Warning,
         says: format!("runs a self-test, of which {remaining} % are left"),
-        evidence: vec![evidence(disk, "self_test/remaining_percent", remaining, 0.0, "%")],
+        evidence: vec![evidence(
+            disk,
+            "self_test/remaining_percent",
+            remaining,
+            0.0,
+            "%",
+        )],
     })
 }
 
@@ -32,7 +45,12 @@ pub(super) mod tests {
     use diskproof_model::record::Record;
 
     fn test(remaining_percent: Option<u32>) -> Option<SelfTest> {
-        Some(SelfTest { status: "in progress".to_owned(), passed: None, hours: None, remaining_percent })
+        Some(SelfTest {
+            status: "in progress".to_owned(),
+            passed: None,
+            hours: None,
+            remaining_percent,
+        })
     }
 
     pub(in crate::rules) fn spoilt() -> Record {
@@ -42,8 +60,15 @@ pub(super) mod tests {
     #[test]
     fn a_running_self_test_is_a_warning() {
         let found = find(&spoilt().health).unwrap();
-        assert_eq!((found.severity, found.evidence[0].observed), (Severity::Warning, 40.0));
-        assert!(found.claim.contains("of which 40 % are left"), "{}", found.claim);
+        assert_eq!(
+            (found.severity, found.evidence[0].observed),
+            (Severity::Warning, 40.0)
+        );
+        assert!(
+            found.claim.contains("of which 40 % are left"),
+            "{}",
+            found.claim
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! `served-from-cache`: the disks did clearly less than was asked of them, so something in between answered.
+//! `served-from-cache`: the disks did clearly less than was asked of them, so something in between
+//! answered.
 
 use super::{Rule, SURVEY, heaviest, percent, places, real, together};
 use diskproof_model::finding::{Evidence, Finding, Severity};
@@ -11,12 +12,14 @@ use diskproof_model::units::format_bytes;
 
 pub(super) const RULE: Rule = Rule {
     code: "served-from-cache",
-    meaning: "The disks moved clearly fewer bytes than were asked for, so a cache above them answered: the figure is not the disk's.",
+    meaning: "The disks moved clearly fewer bytes than were asked for, so a cache above them \
+              answered: the figure is not the disk's.",
     check,
 };
 
-/// Least share of the bytes asked that the disks must have moved: their counters are exact, but a few blocks may lie in a cache for honest
-/// reasons (a block that was just written, the tail of a read-ahead).
+/// Least share of the bytes asked that the disks must have moved: their counters are exact, but a
+/// few blocks may lie in a cache for honest reasons (a block that was just written, the tail of a
+/// read-ahead).
 const SHARE_MIN: f64 = 0.95;
 /// Below this share most of the figure is the cache's.
 const SHARE_FAILURE: f64 = 0.5;
@@ -53,10 +56,19 @@ pub(super) fn is_told(record: &Record) -> bool {
 fn check(record: &Record) -> Option<Finding> {
     let measured = real(record).map(|(index, m)| (Some(index), of_workload(record, index, m)));
     let surveyed = record.surface.as_ref().map(|s| (None, of_survey(s)));
-    let hits: Vec<Hit> = measured.chain(surveyed).filter_map(|(index, counted)| hit(index, counted)).collect();
+    let hits: Vec<Hit> = measured
+        .chain(surveyed)
+        .filter_map(|(index, counted)| hit(index, counted))
+        .collect();
     let worst = hits.iter().min_by(|a, b| a.share.total_cmp(&b.share))?;
     let (cause, remedy) = cause(record, &hits);
-    let severity = |hit: &Hit| if hit.share < SHARE_FAILURE { Severity::Failure } else { Severity::Warning };
+    let severity = |hit: &Hit| {
+        if hit.share < SHARE_FAILURE {
+            Severity::Failure
+        } else {
+            Severity::Warning
+        }
+    };
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: heaviest(hits.iter().map(severity)),
@@ -74,17 +86,25 @@ fn check(record: &Record) -> Option<Finding> {
 }
 
 fn of_workload<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -> Counted<'a> {
-    let shares = together(record, m).filter(|m| m.workload.read_permille == 1000).map(unwritten_share);
-    // Where one of those that ran together was free to be answered by the page cache, the counters prove nothing against any.
+    let shares = together(record, m)
+        .filter(|m| m.workload.read_permille == 1000)
+        .map(unwritten_share);
+    // Where one of those that ran together was free to be answered by the page cache, the counters
+    // prove nothing against any.
     let is_cached = together(record, m).any(|m| m.workload.cache == CachePolicy::Cached);
     Counted {
         target: m.target,
         name: &m.workload.name,
         path: format!("/measurements/{index}/device"),
-        cache: if is_cached { CachePolicy::Cached } else { m.workload.cache },
+        cache: if is_cached {
+            CachePolicy::Cached
+        } else {
+            m.workload.cache
+        },
         asked: m.asked,
         device: &m.device,
-        // Blocks that were never written are answered without the disk; they have a finding of their own.
+        // Blocks that were never written are answered without the disk; they have a finding of
+        // their own.
         unwritten: shares.fold(0.0, f64::max),
         reproduce: &m.reproduce,
     }
@@ -109,32 +129,60 @@ fn of_survey(s: &SurfaceRecord) -> Counted<'_> {
     }
 }
 
-/// Reads and writes are held apart: what others wrote must not hide that our reads never came through.
+/// Reads and writes are held apart: what others wrote must not hide that our reads never came
+/// through.
 fn hit(index: Option<usize>, counted: Counted<'_>) -> Option<Hit<'_>> {
-    let Counted { cache, asked, device, .. } = counted;
+    let Counted {
+        cache,
+        asked,
+        device,
+        ..
+    } = counted;
     if cache == CachePolicy::Cached || device.unresolved.is_some() || device.accounted.is_none() {
         return None;
     }
     let directions = [
-        ("read", "read_bytes", asked.read_bytes, device.read_bytes, SHARE_MIN - counted.unwritten),
-        ("wrote", "write_bytes", asked.write_bytes, device.write_bytes, SHARE_MIN),
+        (
+            "read",
+            "read_bytes",
+            asked.read_bytes,
+            device.read_bytes,
+            SHARE_MIN - counted.unwritten,
+        ),
+        (
+            "wrote",
+            "write_bytes",
+            asked.write_bytes,
+            device.write_bytes,
+            SHARE_MIN,
+        ),
     ];
     let missed = directions
         .into_iter()
-        .filter(|(_, _, asked, did, share_min)| *asked >= ASKED_BYTES_MIN && *did as f64 / (*asked as f64) < *share_min);
+        .filter(|(_, _, asked, did, share_min)| {
+            *asked >= ASKED_BYTES_MIN && *did as f64 / (*asked as f64) < *share_min
+        });
     let missed: Vec<_> = missed.collect();
     let share = |asked: u64, did: u64| did as f64 / asked as f64;
-    let (verb, _, asked, did, _) = *missed.iter().min_by(|a, b| share(a.2, a.3).total_cmp(&share(b.2, b.3)))?;
-    let evidence = missed.iter().map(|(_, place, asked, did, share_min)| Evidence {
-        path: format!("{}/{place}", counted.path),
-        observed: *did as f64,
-        threshold: share_min * *asked as f64,
-        unit: "B".to_owned(),
-    });
+    let (verb, _, asked, did, _) = *missed
+        .iter()
+        .min_by(|a, b| share(a.2, a.3).total_cmp(&share(b.2, b.3)))?;
+    let evidence = missed
+        .iter()
+        .map(|(_, place, asked, did, share_min)| Evidence {
+            path: format!("{}/{place}", counted.path),
+            observed: *did as f64,
+            threshold: share_min * *asked as f64,
+            unit: "B".to_owned(),
+        });
     Some(Hit {
         index,
         share: share(asked, did),
-        words: format!("{verb} only {} of the {} asked for", format_bytes(did), format_bytes(asked)),
+        words: format!(
+            "{verb} only {} of the {} asked for",
+            format_bytes(did),
+            format_bytes(asked)
+        ),
         evidence: evidence.collect(),
         counted,
     })
@@ -143,22 +191,45 @@ fn hit(index: Option<usize>, counted: Counted<'_>) -> Option<Hit<'_>> {
 /// What answered, as far as the layers tell, and what to do about it.
 fn cause(record: &Record, hits: &[Hit<'_>]) -> (String, String) {
     let targets: Vec<usize> = hits.iter().map(|h| h.counted.target).collect();
-    let layers = record.targets.iter().enumerate().filter(|(i, _)| targets.contains(i)).flat_map(|(_, t)| &t.layers);
-    if let Some(layer) = layers.clone().find(|l| l.kind == LayerKind::Loop && l.backing_direct == Some(false)) {
+    let layers = record
+        .targets
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| targets.contains(i))
+        .flat_map(|(_, t)| &t.layers);
+    if let Some(layer) = layers
+        .clone()
+        .find(|l| l.kind == LayerKind::Loop && l.backing_direct == Some(false))
+    {
         return (
-            format!("{} passes its I/O through the page cache of the filesystem that holds its file.", layer.name),
-            format!("Turn that off with losetup --direct-io=on /dev/{}, and measure again.", layer.name),
+            format!(
+                "{} passes its I/O through the page cache of the filesystem that holds its file.",
+                layer.name
+            ),
+            format!(
+                "Turn that off with losetup --direct-io=on /dev/{}, and measure again.",
+                layer.name
+            ),
         );
     }
-    if hits.iter().any(|h| h.counted.cache == CachePolicy::Buffered) {
+    if hits
+        .iter()
+        .any(|h| h.counted.cache == CachePolicy::Buffered)
+    {
         return (
             "These workloads went through the kernel's page cache.".to_owned(),
-            "Measure a filesystem or a device that takes O_DIRECT, or use a --size of several times the memory.".to_owned(),
+            "Measure a filesystem or a device that takes O_DIRECT, or use a --size of several \
+             times the memory."
+                .to_owned(),
         );
     }
     (
-        "Direct I/O was on, so a layer below it keeps a cache: the filesystem, a cache device, or compression.".to_owned(),
-        "Do not compare these figures with a disk's. Measure the block device below the cache, or use a --size larger than it.".to_owned(),
+        "Direct I/O was on, so a layer below it keeps a cache: the filesystem, a cache device, or \
+         compression."
+            .to_owned(),
+        "Do not compare these figures with a disk's. Measure the block device below the cache, or \
+         use a --size larger than it."
+            .to_owned(),
     )
 }
 
@@ -168,7 +239,10 @@ pub(super) mod tests {
     use crate::healthy;
 
     pub(in crate::rules) fn spoilt() -> Record {
-        healthy::all_spoilt(|m| (m.device.read_bytes, m.device.write_bytes) = (m.asked.read_bytes / 10, m.asked.write_bytes * 9 / 10))
+        healthy::all_spoilt(|m| {
+            (m.device.read_bytes, m.device.write_bytes) =
+                (m.asked.read_bytes / 10, m.asked.write_bytes * 9 / 10)
+        })
     }
 
     #[test]
@@ -176,22 +250,43 @@ pub(super) mod tests {
         let (reads, scan) = ("random-read-d1", "sequential-read");
         let record = |cache: CachePolicy| {
             let mut run = healthy::together(&[reads, scan]);
-            for m in run.1.iter_mut().filter(|m| [reads, scan].contains(&m.workload.name.as_str())) {
+            for m in run
+                .1
+                .iter_mut()
+                .filter(|m| [reads, scan].contains(&m.workload.name.as_str()))
+            {
                 m.device.read_bytes = m.asked.read_bytes / 3;
                 m.device.accounted = Some(0.3);
             }
-            run.1.iter_mut().filter(|m| m.workload.name == scan).for_each(|m| m.cache.used = cache);
+            run.1
+                .iter_mut()
+                .filter(|m| m.workload.name == scan)
+                .for_each(|m| m.cache.used = cache);
             check(&healthy::judge(run))
         };
         assert_eq!(record(CachePolicy::Cached), None);
-        assert!(record(CachePolicy::Direct).unwrap().claim.contains("2 of 8 workloads"));
+        assert!(
+            record(CachePolicy::Direct)
+                .unwrap()
+                .claim
+                .contains("2 of 8 workloads")
+        );
     }
 
     #[test]
     fn fires_once_for_all_workloads() {
         let finding = check(&spoilt()).unwrap();
-        assert_eq!((finding.severity, finding.evidence.len()), (Severity::Failure, 10));
-        assert!(finding.claim.starts_with("A cache answered in all 8 workloads: the disks read only"), "{}", finding.claim);
+        assert_eq!(
+            (finding.severity, finding.evidence.len()),
+            (Severity::Failure, 10)
+        );
+        assert!(
+            finding
+                .claim
+                .starts_with("A cache answered in all 8 workloads: the disks read only"),
+            "{}",
+            finding.claim
+        );
     }
 
     #[test]
@@ -204,7 +299,11 @@ pub(super) mod tests {
         run.1[3].device.read_bytes += 100;
         let finding = check(&healthy::judge(run)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
-        assert!(finding.claim.contains("loop3") && finding.remedy.contains("losetup --direct-io=on /dev/loop3"), "{finding:?}");
+        assert!(
+            finding.claim.contains("loop3")
+                && finding.remedy.contains("losetup --direct-io=on /dev/loop3"),
+            "{finding:?}"
+        );
     }
 
     #[test]
@@ -213,14 +312,25 @@ pub(super) mod tests {
         assert_eq!(check(&crate::surveyed::judge(run.clone())), None);
         run.1.device.read_bytes /= 3;
         let finding = check(&crate::surveyed::judge(run)).unwrap();
-        assert!(finding.claim.starts_with("A cache answered in the survey: the disks read only"), "{}", finding.claim);
-        assert_eq!((finding.evidence.len(), finding.evidence[0].path.as_str()), (1, "/surface/device/read_bytes"));
+        assert!(
+            finding
+                .claim
+                .starts_with("A cache answered in the survey: the disks read only"),
+            "{}",
+            finding.claim
+        );
+        assert_eq!(
+            (finding.evidence.len(), finding.evidence[0].path.as_str()),
+            (1, "/surface/device/read_bytes")
+        );
     }
 
     #[test]
     fn silent_where_it_must_not_judge() {
         assert_eq!(check(&healthy::record()), None);
-        let nothing = |m: &mut diskproof_model::measurement::Measurement| (m.device.read_bytes, m.device.write_bytes) = (0, 0);
+        let nothing = |m: &mut diskproof_model::measurement::Measurement| {
+            (m.device.read_bytes, m.device.write_bytes) = (0, 0)
+        };
         let spared: [fn(&mut diskproof_model::measurement::Measurement); 4] = [
             |m| m.cache.used = CachePolicy::Cached,
             |m| m.device.unresolved = Some("overlayfs".to_owned()),

@@ -7,7 +7,8 @@ use diskproof_model::units::{counted, format_latency};
 
 pub(super) const RULE: Rule = Rule {
     code: "slow-blocks",
-    meaning: "The scan met blocks that took far longer than the others, and again so when read a second time: the disk reads them several times.",
+    meaning: "The scan met blocks that took far longer than the others, and again so when read a \
+              second time: the disk reads them several times.",
     check,
 };
 
@@ -15,7 +16,12 @@ pub(super) const RULE: Rule = Rule {
 const NAMED: usize = 4;
 
 fn check(record: &Record) -> Option<Finding> {
-    let scan = record.surface.as_ref()?.scan.as_ref().filter(|s| s.slow_blocks > 0)?;
+    let scan = record
+        .surface
+        .as_ref()?
+        .scan
+        .as_ref()
+        .filter(|s| s.slow_blocks > 0)?;
     let mut slowest: Vec<_> = scan.slow.iter().enumerate().collect();
     slowest.sort_by_key(|(_, block)| std::cmp::Reverse(block.latency_ns));
     slowest.truncate(NAMED);
@@ -25,28 +31,51 @@ fn check(record: &Record) -> Option<Finding> {
         threshold: threshold as f64,
         unit: unit.to_owned(),
     };
-    let mut evidence = vec![seen("/surface/scan/slow_blocks".to_owned(), scan.slow_blocks, 0, "1")];
-    evidence.extend(
-        slowest.iter().map(|(i, block)| seen(format!("/surface/scan/slow/{i}/latency_ns"), block.latency_ns, scan.slow_from_ns, "ns")),
-    );
+    let mut evidence = vec![seen(
+        "/surface/scan/slow_blocks".to_owned(),
+        scan.slow_blocks,
+        0,
+        "1",
+    )];
+    evidence.extend(slowest.iter().map(|(i, block)| {
+        seen(
+            format!("/surface/scan/slow/{i}/latency_ns"),
+            block.latency_ns,
+            scan.slow_from_ns,
+            "ns",
+        )
+    }));
     let places: Vec<String> = slowest
         .iter()
-        .map(|(_, block)| format!("LBA {} at {} took {}", block.lba, gigabytes(block.offset_bytes), format_latency(block.latency_ns)))
+        .map(|(_, block)| {
+            format!(
+                "LBA {} at {} took {}",
+                block.lba,
+                gigabytes(block.offset_bytes),
+                format_latency(block.latency_ns)
+            )
+        })
         .collect();
-    let places = if places.is_empty() { String::new() } else { format!(" The slowest: {}.", places.join("; ")) };
+    let places = if places.is_empty() {
+        String::new()
+    } else {
+        format!(" The slowest: {}.", places.join("; "))
+    };
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Warning,
         claim: format!(
-            "{} of {} took more than {} both times they were read, where half of all take {} or less.{places}",
+            "{} of {} took more than {} both times they were read, where half of all take {} or \
+             less.{places}",
             scan.slow_blocks,
             counted(scan.blocks, "block"),
             format_latency(scan.slow_from_ns),
             format_latency(scan.latency_p50_ns)
         ),
         evidence,
-        remedy: "The disk reads such blocks several times before it succeeds. Look at smartctl -a (pending, reallocated), scan again in some days, and \
-                 replace the disk if they become more. Writing a block anew, as a restore does, often mends it."
+        remedy: "The disk reads such blocks several times before it succeeds. Look at smartctl -a \
+                 (pending, reallocated), scan again in some days, and replace the disk if they \
+                 become more. Writing a block anew, as a restore does, often mends it."
             .to_owned(),
         reproduce: None,
     })
@@ -61,7 +90,11 @@ pub(super) mod tests {
     pub(in crate::rules) fn spoilt() -> Record {
         let mut run = Disk::rotating().run(1);
         let mut scan = surveyed::scan();
-        let block = |i: u64| SlowBlock { offset_bytes: i << 30, lba: i << 21, latency_ns: i * 300_000_000 };
+        let block = |i: u64| SlowBlock {
+            offset_bytes: i << 30,
+            lba: i << 21,
+            latency_ns: i * 300_000_000,
+        };
         (scan.slow, scan.slow_blocks) = ((1..=5).map(block).collect(), 5);
         run.1.scan = Some(scan);
         surveyed::judge(run)
@@ -70,9 +103,18 @@ pub(super) mod tests {
     #[test]
     fn the_slowest_blocks_are_named_first() {
         let finding = check(&spoilt()).unwrap();
-        assert_eq!((finding.severity, finding.evidence.len()), (Severity::Warning, 5));
+        assert_eq!(
+            (finding.severity, finding.evidence.len()),
+            (Severity::Warning, 5)
+        );
         assert_eq!(finding.evidence[1].path, "/surface/scan/slow/4/latency_ns");
-        assert!(finding.claim.contains("The slowest: LBA 10485760 at 5.4 GB took 1.50 s; LBA 8388608"), "{}", finding.claim);
+        assert!(
+            finding
+                .claim
+                .contains("The slowest: LBA 10485760 at 5.4 GB took 1.50 s; LBA 8388608"),
+            "{}",
+            finding.claim
+        );
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! `slow-zone`: a stretch of the surface is clearly slower than what lies on both sides of it. The fall towards the inner zones is none; neither is one
-//! request that waited, nor a moment's pause of a disk in which nothing turns.
+//! `slow-zone`: a stretch of the surface is clearly slower than what lies on both sides of it. The
+//! fall towards the inner zones is none; neither is one request that waited, nor a moment's pause
+//! of a disk in which nothing turns.
 //!
-//! Of random disks (`odds`, 1000 of each kind): one of 3000 healthy ones has it; stretches of 1, 2, 5 and 20 % of the surface at 30 to 80 % of the
-//! rate are found, and nothing else, on 97, 99.8, 100 and 99.6 %, with 60 to 300 points.
+//! Of random disks (`odds`, 1000 of each kind): one of 3000 healthy ones has it; stretches of 1, 2,
+//! 5 and 20 % of the surface at 30 to 80 % of the rate are found, and nothing else, on 97, 99.8,
+//! 100 and 99.6 %, with 60 to 300 points.
 
 use super::ragged::is_uneven;
 use super::{Rule, gigabytes, percent, point_evidence};
@@ -12,12 +14,18 @@ use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::units::format_throughput;
 
-pub(super) const RULE: Rule =
-    Rule { code: "slow-zone", meaning: "A stretch of the disk transfers clearly more slowly than the places on both sides of it.", check };
+pub(super) const RULE: Rule = Rule {
+    code: "slow-zone",
+    meaning: "A stretch of the disk transfers clearly more slowly than the places on both sides \
+              of it.",
+    check,
+};
 
-/// Least points of a slow stretch where nothing turns: shorter ones are the disk's own housekeeping, which goes with time and not with place.
+/// Least points of a slow stretch where nothing turns: shorter ones are the disk's own
+/// housekeeping, which goes with time and not with place.
 const POINTS_MIN_SOLID: usize = 3;
-/// Least depth of a stretch of one point, as a share of the rate: one sample has nobody to confirm it.
+/// Least depth of a stretch of one point, as a share of the rate: one sample has nobody to confirm
+/// it.
 const DEPTH_MIN_SINGLE: f64 = 0.16;
 /// Where points scatter by more than this, as a share of the rate, no slow one is an exception.
 const SCATTER_MAX: f64 = 0.25;
@@ -31,15 +39,37 @@ fn check(record: &Record) -> Option<Finding> {
     if shape.scatter > SCATTER_MAX || (!solid && is_uneven(&shape)) {
         return None;
     }
-    let zones: Vec<&Dip> = shape.dips.iter().filter(|dip| is_zone(dip, solid)).collect();
-    let worst = zones.iter().min_by(|a, b| (a.rate / a.beside).total_cmp(&(b.rate / b.beside)))?;
+    let zones: Vec<&Dip> = shape
+        .dips
+        .iter()
+        .filter(|dip| is_zone(dip, solid))
+        .collect();
+    let worst = zones
+        .iter()
+        .min_by(|a, b| (a.rate / a.beside).total_cmp(&(b.rate / b.beside)))?;
     let span_end = surface.span_start_bytes + surface.span_bytes;
-    let bounds = |dip: &Dip| (shape.points[dip.first].offset_bytes, shape.end_bytes(dip.last, span_end));
+    let bounds = |dip: &Dip| {
+        (
+            shape.points[dip.first].offset_bytes,
+            shape.end_bytes(dip.last, span_end),
+        )
+    };
     let (from, to) = bounds(worst);
-    let told: Vec<String> = zones.iter().take(NAMED).map(|dip| tell(dip, bounds(dip))).collect();
+    let told: Vec<String> = zones
+        .iter()
+        .take(NAMED)
+        .map(|dip| tell(dip, bounds(dip)))
+        .collect();
     let more = zones.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!("; {more} more") } else { String::new() };
-    let path = record.targets.get(surface.target).map_or("", |t| t.path.as_str());
+    let more = if more > 0 {
+        format!("; {more} more")
+    } else {
+        String::new()
+    };
+    let path = record
+        .targets
+        .get(surface.target)
+        .map_or("", |t| t.path.as_str());
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Warning,
@@ -52,10 +82,16 @@ fn check(record: &Record) -> Option<Finding> {
             },
             told.join("; ")
         ),
-        evidence: zones.iter().take(NAMED).flat_map(|dip| evidence(record, &shape, dip)).collect(),
+        evidence: zones
+            .iter()
+            .take(NAMED)
+            .flat_map(|dip| evidence(record, &shape, dip))
+            .collect(),
         remedy: format!(
-            "Measure it alone, finer: diskproof curve {path} --span {from}-{to}. Slow again at the same place: the disk reads it several times or has moved \
-             its sectors; look at smartctl -a (reallocated, pending) and run curve --scan. Not slow again: something else used the disk at that moment."
+            "Measure it alone, finer: diskproof curve {path} --span {from}-{to}. Slow again at \
+             the same place: the disk reads it several times or has moved its sectors; look at \
+             smartctl -a (reallocated, pending) and run curve --scan. Not slow again: something \
+             else used the disk at that moment."
         ),
         reproduce: None,
     })
@@ -83,12 +119,21 @@ fn tell(dip: &Dip, (from, to): (u64, u64)) -> String {
 
 /// The slowest point of the stretch and its first one, if that is another.
 fn evidence(record: &Record, shape: &Shape, dip: &Dip) -> Vec<Evidence> {
-    let slowest = (dip.first..=dip.last).min_by(|a, b| shape.points[*a].ln_rate.total_cmp(&shape.points[*b].ln_rate)).unwrap_or(dip.first);
+    let slowest = (dip.first..=dip.last)
+        .min_by(|a, b| {
+            shape.points[*a]
+                .ln_rate
+                .total_cmp(&shape.points[*b].ln_rate)
+        })
+        .unwrap_or(dip.first);
     let mut points = vec![slowest];
     if dip.first != slowest {
         points.insert(0, dip.first);
     }
-    points.into_iter().map(|i| point_evidence(shape.points[i].index, record, dip.beside)).collect()
+    points
+        .into_iter()
+        .map(|i| point_evidence(shape.points[i].index, record, dip.beside))
+        .collect()
 }
 
 #[cfg(test)]
@@ -97,7 +142,10 @@ pub(super) mod tests {
     use crate::surveyed::{self, Disk, codes};
 
     fn slow(range: std::ops::Range<f64>, left: f64) -> Disk {
-        Disk { slow: vec![(range, left)], ..Disk::rotating() }
+        Disk {
+            slow: vec![(range, left)],
+            ..Disk::rotating()
+        }
     }
 
     pub(in crate::rules) fn spoilt() -> Record {
@@ -108,9 +156,25 @@ pub(super) mod tests {
     fn the_stretch_is_told_with_its_bounds_and_rate() {
         let record = spoilt();
         let finding = check(&record).unwrap();
-        assert!(finding.claim.starts_with("A stretch of the disk is slow: from 128 GB to 144 GB it reaches 3"), "{}", finding.claim);
-        assert!(finding.claim.contains("50 % less than the 7"), "{}", finding.claim);
-        assert!(finding.remedy.contains("diskproof curve /dev/sda --span 128000000000-144000000000"), "{}", finding.remedy);
+        assert!(
+            finding
+                .claim
+                .starts_with("A stretch of the disk is slow: from 128 GB to 144 GB it reaches 3"),
+            "{}",
+            finding.claim
+        );
+        assert!(
+            finding.claim.contains("50 % less than the 7"),
+            "{}",
+            finding.claim
+        );
+        assert!(
+            finding
+                .remedy
+                .contains("diskproof curve /dev/sda --span 128000000000-144000000000"),
+            "{}",
+            finding.remedy
+        );
         assert_eq!(codes(&record), ["slow-zone"]);
     }
 
@@ -126,7 +190,11 @@ pub(super) mod tests {
     fn the_fall_to_the_inner_zones_is_none() {
         for zones in [2, 3, 5, 24] {
             for span in [0.0..1.0, 0.0..0.8, 0.3..0.9] {
-                let disk = Disk { zones, span, ..Disk::rotating() };
+                let disk = Disk {
+                    zones,
+                    span,
+                    ..Disk::rotating()
+                };
                 assert_eq!(check(&disk.record(1)), None, "{disk:?}");
             }
         }
@@ -137,8 +205,13 @@ pub(super) mod tests {
         let record = |waited: bool| {
             let mut run = Disk::rotating().run(1);
             let point = &mut run.1.curve[80];
-            (point.bytes_per_second, point.busy_ns) = (point.bytes_per_second / 2.0, point.busy_ns * 2);
-            point.latency_max_ns = if waited { point.latency_max_ns + point.busy_ns / 2 } else { point.latency_max_ns * 2 };
+            (point.bytes_per_second, point.busy_ns) =
+                (point.bytes_per_second / 2.0, point.busy_ns * 2);
+            point.latency_max_ns = if waited {
+                point.latency_max_ns + point.busy_ns / 2
+            } else {
+                point.latency_max_ns * 2
+            };
             check(&surveyed::judge(run))
         };
         assert_eq!(record(true), None);
@@ -148,9 +221,22 @@ pub(super) mod tests {
     #[test]
     fn housekeeping_of_an_ssd_is_none_but_a_long_stretch_is() {
         for seed in 0..10 {
-            assert_eq!(check(&Disk { hiccups: 0.02, ..Disk::solid() }.record(seed)), None, "{seed}");
+            assert_eq!(
+                check(
+                    &Disk {
+                        hiccups: 0.02,
+                        ..Disk::solid()
+                    }
+                    .record(seed)
+                ),
+                None,
+                "{seed}"
+            );
         }
-        let stale = Disk { slow: vec![(0.2..0.3, 0.5)], ..Disk::solid() };
+        let stale = Disk {
+            slow: vec![(0.2..0.3, 0.5)],
+            ..Disk::solid()
+        };
         assert!(check(&stale.record(1)).is_some());
     }
 }

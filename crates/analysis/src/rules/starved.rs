@@ -1,5 +1,6 @@
-//! `starved`: the machine was so busy that this program had to wait for a processor when the disk answered. Its own waiting is in the figures then: in
-//! latencies, most of all in the high percentiles, and on a survey as slow and, where the disk read ahead meanwhile, as fast places.
+//! `starved`: the machine was so busy that this program had to wait for a processor when the disk
+//! answered. Its own waiting is in the figures then: in latencies, most of all in the high
+//! percentiles, and on a survey as slow and, where the disk read ahead meanwhile, as fast places.
 
 use super::{Measured, Rule, cpu_limited, evidence, percent, real, scope};
 use diskproof_model::finding::{Evidence, Finding, Severity};
@@ -9,11 +10,13 @@ use diskproof_model::units::counted;
 
 pub(super) const RULE: Rule = Rule {
     code: "starved",
-    meaning: "The machine had no processor for this program when the disk answered: what latencies and surveys show is partly the machine's waiting, not the disk's.",
+    meaning: "The machine had no processor for this program when the disk answered: what \
+              latencies and surveys show is partly the machine's waiting, not the disk's.",
     check,
 };
 
-/// Share of the survey's time from which on it shows: the queue of eight requests hides less, single accesses become longer by it.
+/// Share of the survey's time from which on it shows: the queue of eight requests hides less,
+/// single accesses become longer by it.
 const SHARE_MIN: f64 = 0.05;
 /// Shorter surveys are over within a few turns of the scheduler.
 const WALL_NS_MIN: u64 = 1_000_000_000;
@@ -23,11 +26,13 @@ pub(super) fn is_starved(surface: &SurfaceRecord) -> bool {
     surface.starved_share >= SHARE_MIN && surface.wall_ns >= WALL_NS_MIN
 }
 
-/// Share of a workload's time from which on it may show. By threads of pread the mean latency is longer by just this share, by a queue in one thread by
-/// less; the high percentiles by much more (3.5 % made a p99.9 of 14.0 ms into 14.5 ms, more work on the machine 8.9 ms into 24.4 ms).
+/// Share of a workload's time from which on it may show. By threads of pread the mean latency is
+/// longer by just this share, by a queue in one thread by less; the high percentiles by much more
+/// (3.5 % made a p99.9 of 14.0 ms into 14.5 ms, more work on the machine 8.9 ms into 24.4 ms).
 const WORKLOAD_SHARE_MIN: f64 = 0.02;
-/// Mean wait that is more than waking up: an idle processor, or one that this program has precedence on, was had within 1 to 20 µs, one shared with
-/// compilers after 30 to 75 µs. A fast disk's many short waits add up to a large share too.
+/// Mean wait that is more than waking up: an idle processor, or one that this program has
+/// precedence on, was had within 1 to 20 µs, one shared with compilers after 30 to 75 µs. A fast
+/// disk's many short waits add up to a large share too.
 const WAIT_NS_MIN: f64 = 25_000.0;
 
 /// Whether the workers were kept waiting for processors, by others or by each other.
@@ -35,33 +40,53 @@ pub(super) fn is_kept_waiting(m: &MeasurementRecord) -> bool {
     m.starved.share >= WORKLOAD_SHARE_MIN && m.starved.mean_wait_ns >= WAIT_NS_MIN
 }
 
-/// Whether the workers waited for processors so long that it shows. Where the program itself used all of them up, its threads wait for each other:
-/// `cpu-limited` says that.
+/// Whether the workers waited for processors so long that it shows. Where the program itself used
+/// all of them up, its threads wait for each other: `cpu-limited` says that.
 fn is_late(record: &Record, m: &MeasurementRecord) -> bool {
     is_kept_waiting(m) && m.wall_ns >= WALL_NS_MIN && !cpu_limited::is_cpu_limited(record, m)
 }
 
 fn check(record: &Record) -> Option<Finding> {
-    let surface = record.surface.as_ref().filter(|surface| is_starved(surface));
+    let surface = record
+        .surface
+        .as_ref()
+        .filter(|surface| is_starved(surface));
     let late: Vec<Measured> = real(record).filter(|(_, m)| is_late(record, m)).collect();
     let load = record
         .host
         .load_average
         .as_ref()
-        .map_or(String::new(), |load| format!(" (load {load} on {})", counted(u64::from(record.host.cpus), "CPU")));
+        .map_or(String::new(), |load| {
+            format!(
+                " (load {load} on {})",
+                counted(u64::from(record.host.cpus), "CPU")
+            )
+        });
     let (mut claims, mut proofs) = (Vec::new(), Vec::new());
-    if let Some((_, worst)) = late.iter().max_by(|a, b| a.1.starved.share.total_cmp(&b.1.starved.share)) {
+    if let Some((_, worst)) = late
+        .iter()
+        .max_by(|a, b| a.1.starved.share.total_cmp(&b.1.starved.share))
+    {
         claims.push(format!(
-            "In {} up to {} of the time a thread of this program was ready to go on and got no processor: latencies are longer by it, the high \
-             percentiles most.",
+            "In {} up to {} of the time a thread of this program was ready to go on and got no \
+             processor: latencies are longer by it, the high percentiles most.",
             scope(record, late.iter().map(|(index, _)| *index)),
             percent(worst.starved.share)
         ));
-        proofs.extend(late.iter().map(|(index, m)| evidence(*index, "starved/share", m.starved.share, WORKLOAD_SHARE_MIN, "of the time")));
+        proofs.extend(late.iter().map(|(index, m)| {
+            evidence(
+                *index,
+                "starved/share",
+                m.starved.share,
+                WORKLOAD_SHARE_MIN,
+                "of the time",
+            )
+        }));
     }
     if let Some(surface) = surface {
         claims.push(format!(
-            "For {} of the survey this program was ready to go on and got no processor. Points that this hit are not judged, and access times are longer by it.",
+            "For {} of the survey this program was ready to go on and got no processor. Points \
+             that this hit are not judged, and access times are longer by it.",
             percent(surface.starved_share)
         ));
         proofs.push(Evidence {
@@ -74,9 +99,14 @@ fn check(record: &Record) -> Option<Finding> {
     (!proofs.is_empty()).then(|| Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Warning,
-        claim: format!("The machine was too busy to time the disk well{load}. {}", claims.join(" ")),
+        claim: format!(
+            "The machine was too busy to time the disk well{load}. {}",
+            claims.join(" ")
+        ),
         evidence: proofs,
-        remedy: "Measure when the machine is quieter, or give this program precedence: chrt -f 10 diskproof … (as root).".to_owned(),
+        remedy: "Measure when the machine is quieter, or give this program precedence: chrt -f 10 \
+                 diskproof … (as root)."
+            .to_owned(),
         reproduce: None,
     })
 }
@@ -97,7 +127,12 @@ pub(super) mod tests {
     #[test]
     fn waiting_for_a_processor_is_told_with_its_share() {
         let finding = check(&spoilt()).unwrap();
-        assert!(finding.claim.contains("For 12 % of the survey") || finding.claim.contains("For 13 % of the survey"), "{}", finding.claim);
+        assert!(
+            finding.claim.contains("For 12 % of the survey")
+                || finding.claim.contains("For 13 % of the survey"),
+            "{}",
+            finding.claim
+        );
         assert_eq!(codes(&spoilt()), ["starved"]);
         assert_eq!(check(&Disk::rotating().record(1)), None);
     }
@@ -106,13 +141,25 @@ pub(super) mod tests {
     fn a_workload_that_waited_for_processors_has_its_latencies_doubted() {
         let late = |share: f64, mean_wait_ns: f64, system_share: u64| {
             healthy::spoilt("random-read-d32", |m| {
-                m.starved = Starvation { share, mean_wait_ns };
+                m.starved = Starvation {
+                    share,
+                    mean_wait_ns,
+                };
                 m.cpu.system_ns = healthy::WALL_NS * system_share / 100;
             })
         };
         let finding = check(&late(0.07, 60_000.0, 10)).unwrap();
-        assert!(finding.claim.contains("(random-read-d32) up to 7.0 % of the time"), "{}", finding.claim);
-        assert!(finding.evidence[0].path.ends_with("/starved/share"), "{finding:?}");
+        assert!(
+            finding
+                .claim
+                .contains("(random-read-d32) up to 7.0 % of the time"),
+            "{}",
+            finding.claim
+        );
+        assert!(
+            finding.evidence[0].path.ends_with("/starved/share"),
+            "{finding:?}"
+        );
         assert_eq!(check(&late(0.01, 60_000.0, 10)), None);
         // Waking up, often.
         assert_eq!(check(&late(0.2, 8_000.0, 10)), None);
@@ -122,14 +169,28 @@ pub(super) mod tests {
 
     #[test]
     fn what_the_waiting_did_to_points_and_accesses_is_not_told_as_the_disks() {
-        let mut run = Disk { accesses: 300, ..Disk::rotating() }.run(1);
-        run.0.plan.data_sheet =
-            Some(diskproof_model::surface::DataSheet { rpm: Some(7200), seek_ns: Some(10_600_000), bytes_per_second: None });
+        let mut run = Disk {
+            accesses: 300,
+            ..Disk::rotating()
+        }
+        .run(1);
+        run.0.plan.data_sheet = Some(diskproof_model::surface::DataSheet {
+            rpm: Some(7200),
+            seek_ns: Some(10_600_000),
+            bytes_per_second: None,
+        });
         for point in run.1.curve.iter_mut().step_by(7) {
             let late_ns = point.busy_ns / 2;
-            (point.busy_ns, point.late_ns, point.bytes_per_second) = (point.busy_ns + late_ns, late_ns, point.bytes_per_second / 1.5);
+            (point.busy_ns, point.late_ns, point.bytes_per_second) = (
+                point.busy_ns + late_ns,
+                late_ns,
+                point.bytes_per_second / 1.5,
+            );
         }
-        run.1.access.iter_mut().for_each(|access| access.latency_ns += 6_000_000);
+        run.1
+            .access
+            .iter_mut()
+            .for_each(|access| access.latency_ns += 6_000_000);
         run.1.starved_ns = run.1.wall_ns / 5;
         assert_eq!(codes(&surveyed::judge(run.clone())), ["starved"]);
         run.1.starved_ns = 0;

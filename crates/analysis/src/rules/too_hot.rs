@@ -1,4 +1,5 @@
-//! `too-hot`: a disk near or over the temperature at which it slows down to save itself. Knows temperatures only.
+//! `too-hot`: a disk near or over the temperature at which it slows down to save itself. Knows
+//! temperatures only.
 
 use super::Rule;
 use super::health::{Complaint, Disk, evidence, finding, is_flash};
@@ -7,27 +8,35 @@ use diskproof_model::health::DiskHealth;
 
 pub(super) const RULE: Rule = Rule {
     code: "too-hot",
-    meaning: "The disk was near or over its temperature limit when the measuring began, where disks slow down to cool off.",
+    meaning: "The disk was near or over its temperature limit when the measuring began, where \
+              disks slow down to cool off.",
     check: |record| find(&record.health),
 };
 
 /// Load adds 5 to 20 °C to what a disk has at rest, and it is asked before the load.
 const MARGIN_CELSIUS: i32 = 5;
-/// Where the disk does not tell its limit. Data sheets of rotating disks end at 60 °C (Seagate Exos, WD Ultrastar, Toshiba MG), those of SATA and
-/// SAS flash at 70 °C (Intel D3-S4510, Samsung PM883, Micron 5300).
+/// Where the disk does not tell its limit. Data sheets of rotating disks end at 60 °C (Seagate
+/// Exos, WD Ultrastar, Toshiba MG), those of SATA and SAS flash at 70 °C (Intel D3-S4510, Samsung
+/// PM883, Micron 5300).
 const ROTATING_LIMIT_CELSIUS: i32 = 60;
 const FLASH_LIMIT_CELSIUS: i32 = 70;
 
 pub(super) fn find(health: &[DiskHealth]) -> Option<Finding> {
-    let remedy = "See to the airflow (fans, dust, a heat sink) and measure again: what a hot disk does is not what it can.";
+    let remedy = "See to the airflow (fans, dust, a heat sink) and measure again: what a hot disk \
+                  does is not what it can.";
     finding(RULE.code, remedy, health, complain)
 }
 
 fn complain(disk: Disk<'_>) -> Option<Complaint> {
     let health = disk.1;
     if health.temperature_alarm == Some(true) {
-        let degrees = health.temperature_celsius.map_or_else(String::new, |degrees| format!(" at {degrees} °C"));
-        let seen = Evidence { threshold: 0.0, ..evidence(disk, "temperature_alarm", 1.0, 0.0, "1") };
+        let degrees = health
+            .temperature_celsius
+            .map_or_else(String::new, |degrees| format!(" at {degrees} °C"));
+        let seen = Evidence {
+            threshold: 0.0,
+            ..evidence(disk, "temperature_alarm", 1.0, 0.0, "1")
+        };
         return Some(Complaint {
             severity: Severity::Warning,
             says: format!("says itself that it is too hot{degrees}"),
@@ -38,15 +47,26 @@ fn complain(disk: Disk<'_>) -> Option<Complaint> {
     if degrees < limit - MARGIN_CELSIUS {
         return None;
     }
-    let (severity, place) = if degrees >= limit { (Severity::Warning, "at or over") } else { (Severity::Note, "near") };
+    let (severity, place) = if degrees >= limit {
+        (Severity::Warning, "at or over")
+    } else {
+        (Severity::Note, "near")
+    };
     Some(Complaint {
         severity,
         says: format!("has {degrees} °C, {place} its limit of {limit} °C"),
-        evidence: vec![evidence(disk, "temperature_celsius", degrees, limit - MARGIN_CELSIUS, "°C")],
+        evidence: vec![evidence(
+            disk,
+            "temperature_celsius",
+            degrees,
+            limit - MARGIN_CELSIUS,
+            "°C",
+        )],
     })
 }
 
-/// The disk's own, else what is usual. NVMe has no usual limit (70 to 85 °C), but raises an alarm of its own.
+/// The disk's own, else what is usual. NVMe has no usual limit (70 to 85 °C), but raises an alarm
+/// of its own.
 fn limit(health: &DiskHealth) -> Option<i32> {
     let usual = || match health.protocol.as_deref() {
         Some("NVMe") => None,
@@ -69,12 +89,33 @@ pub(super) mod tests {
     #[test]
     fn heat_over_the_limit_warns_and_near_it_is_a_note() {
         let found = find(&spoilt().health).unwrap();
-        assert_eq!((found.severity, found.evidence[0].observed), (Severity::Warning, 71.0));
-        assert!(found.claim.contains("71 °C, at or over its limit of 70 °C"), "{}", found.claim);
-        assert_eq!(find(&spoilt_disk(|disk| disk.temperature_celsius = Some(66)).health).unwrap().severity, Severity::Note);
-        assert!(find(&spoilt_rotating(|disk| disk.temperature_celsius = Some(60)).health).is_some(), "a usual limit");
+        assert_eq!(
+            (found.severity, found.evidence[0].observed),
+            (Severity::Warning, 71.0)
+        );
+        assert!(
+            found.claim.contains("71 °C, at or over its limit of 70 °C"),
+            "{}",
+            found.claim
+        );
+        assert_eq!(
+            find(&spoilt_disk(|disk| disk.temperature_celsius = Some(66)).health)
+                .unwrap()
+                .severity,
+            Severity::Note
+        );
+        assert!(
+            find(&spoilt_rotating(|disk| disk.temperature_celsius = Some(60)).health).is_some(),
+            "a usual limit"
+        );
         let alarm = find(&spoilt_disk(|disk| disk.temperature_alarm = Some(true)).health).unwrap();
-        assert!(alarm.claim.contains("says itself that it is too hot at 34 °C"), "{}", alarm.claim);
+        assert!(
+            alarm
+                .claim
+                .contains("says itself that it is too hot at 34 °C"),
+            "{}",
+            alarm.claim
+        );
     }
 
     #[test]

@@ -8,7 +8,8 @@ use diskproof_model::units::format_bytes;
 
 pub(super) const RULE: Rule = Rule {
     code: "unreadable-blocks",
-    meaning: "The scan met sectors that the disk could not read: what they held is lost, unless elsewhere.",
+    meaning: "The scan met sectors that the disk could not read: what they held is lost, unless \
+              elsewhere.",
     check,
 };
 
@@ -16,29 +17,63 @@ pub(super) const RULE: Rule = Rule {
 const NAMED: usize = 4;
 
 fn check(record: &Record) -> Option<Finding> {
-    let scan = record.surface.as_ref()?.scan.as_ref().filter(|s| s.unreadable_bytes > 0)?;
-    let seen = |path: String, observed: u64| Evidence { path, observed: observed as f64, threshold: 0.0, unit: "B".to_owned() };
-    let mut evidence = vec![seen("/surface/scan/unreadable_bytes".to_owned(), scan.unreadable_bytes)];
+    let scan = record
+        .surface
+        .as_ref()?
+        .scan
+        .as_ref()
+        .filter(|s| s.unreadable_bytes > 0)?;
+    let seen = |path: String, observed: u64| Evidence {
+        path,
+        observed: observed as f64,
+        threshold: 0.0,
+        unit: "B".to_owned(),
+    };
+    let mut evidence = vec![seen(
+        "/surface/scan/unreadable_bytes".to_owned(),
+        scan.unreadable_bytes,
+    )];
     let ranges = scan.unreadable.iter().enumerate().take(NAMED);
-    evidence.extend(ranges.map(|(i, range)| seen(format!("/surface/scan/unreadable/{i}/length_bytes"), range.length_bytes)));
+    evidence.extend(ranges.map(|(i, range)| {
+        seen(
+            format!("/surface/scan/unreadable/{i}/length_bytes"),
+            range.length_bytes,
+        )
+    }));
     let places: Vec<String> = scan.unreadable.iter().take(NAMED).map(tell).collect();
     let more = scan.unreadable.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let more = if more > 0 {
+        format!("; and {more} more")
+    } else {
+        String::new()
+    };
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Failure,
-        claim: format!("{} could not be read: {}{more}.", format_bytes(scan.unreadable_bytes), places.join("; ")),
+        claim: format!(
+            "{} could not be read: {}{more}.",
+            format_bytes(scan.unreadable_bytes),
+            places.join("; ")
+        ),
         evidence,
-        remedy: "Copy what still reads to another disk first (ddrescue), restore the rest from a backup, then replace the disk. Look at smartctl -a: pending \
-                 sectors are replaced when they are next written; more of them after that mean that the disk is failing. Errors in dmesg that name the link \
-                 rather than the medium mean cable or controller."
+        remedy: "Copy what still reads to another disk first (ddrescue), restore the rest from a \
+                 backup, then replace the disk. Look at smartctl -a: pending sectors are replaced \
+                 when they are next written; more of them after that mean that the disk is \
+                 failing. Errors in dmesg that name the link rather than the medium mean cable or \
+                 controller."
             .to_owned(),
         reproduce: None,
     })
 }
 
 fn tell(range: &UnreadableRange) -> String {
-    format!("LBA {} ({} from {} on, {})", range.lba, format_bytes(range.length_bytes), gigabytes(range.offset_bytes), range.errno)
+    format!(
+        "LBA {} ({} from {} on, {})",
+        range.lba,
+        format_bytes(range.length_bytes),
+        gigabytes(range.offset_bytes),
+        range.errno
+    )
 }
 
 #[cfg(test)]
@@ -49,8 +84,14 @@ pub(super) mod tests {
     pub(in crate::rules) fn spoilt() -> Record {
         let mut run = Disk::rotating().run(1);
         let mut scan = surveyed::scan();
-        let range = |lba: u64| UnreadableRange { offset_bytes: lba * 512, length_bytes: 4096, lba, errno: "EIO".to_owned() };
-        (scan.unreadable, scan.unreadable_bytes) = ((1..=6).map(|i| range(i * 80_000_000)).collect(), 6 * 4096);
+        let range = |lba: u64| UnreadableRange {
+            offset_bytes: lba * 512,
+            length_bytes: 4096,
+            lba,
+            errno: "EIO".to_owned(),
+        };
+        (scan.unreadable, scan.unreadable_bytes) =
+            ((1..=6).map(|i| range(i * 80_000_000)).collect(), 6 * 4096);
         run.1.scan = Some(scan);
         surveyed::judge(run)
     }
@@ -58,9 +99,22 @@ pub(super) mod tests {
     #[test]
     fn unreadable_ranges_are_told_by_lba() {
         let finding = check(&spoilt()).unwrap();
-        assert_eq!((finding.severity, finding.evidence.len()), (Severity::Failure, 5));
-        assert!(finding.claim.starts_with("24 KiB could not be read: LBA 80000000 (4 KiB from 41.0 GB on, EIO); "), "{}", finding.claim);
-        assert!(finding.claim.ends_with("; and 2 more."), "{}", finding.claim);
+        assert_eq!(
+            (finding.severity, finding.evidence.len()),
+            (Severity::Failure, 5)
+        );
+        assert!(
+            finding.claim.starts_with(
+                "24 KiB could not be read: LBA 80000000 (4 KiB from 41.0 GB on, EIO); "
+            ),
+            "{}",
+            finding.claim
+        );
+        assert!(
+            finding.claim.ends_with("; and 2 more."),
+            "{}",
+            finding.claim
+        );
     }
 
     #[test]

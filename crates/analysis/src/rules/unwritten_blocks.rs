@@ -8,7 +8,8 @@ use diskproof_model::units::format_bytes;
 
 pub(super) const RULE: Rule = Rule {
     code: "unwritten-blocks",
-    meaning: "Blocks were read that hold nothing (holes, discarded or never written); such reads are answered without the medium and look too fast.",
+    meaning: "Blocks were read that hold nothing (holes, discarded or never written); such reads \
+              are answered without the medium and look too fast.",
     check,
 };
 
@@ -31,13 +32,23 @@ struct Hit {
 }
 
 fn check(record: &Record) -> Option<Finding> {
-    let hits: Vec<Hit> = real(record).filter(|(_, m)| m.workload.read_permille > 0).filter_map(hit).collect();
-    let worst = hits.iter().reduce(|a, b| if b.severity > a.severity { b } else { a })?;
-    let device = record.targets.get(record.measurements[worst.index].target).is_some_and(|t| t.kind == TargetKind::BlockDevice);
+    let hits: Vec<Hit> = real(record)
+        .filter(|(_, m)| m.workload.read_permille > 0)
+        .filter_map(hit)
+        .collect();
+    let worst = hits
+        .iter()
+        .reduce(|a, b| if b.severity > a.severity { b } else { a })?;
+    let device = record
+        .targets
+        .get(record.measurements[worst.index].target)
+        .is_some_and(|t| t.kind == TargetKind::BlockDevice);
     let remedy = if device {
-        "Measure a device whose span has been written once from end to end, or a part that holds data."
+        "Measure a device whose span has been written once from end to end, or a part that holds \
+         data."
     } else {
-        "Measure a directory, where diskproof writes its own file first, or a file that was copied rather than truncated to its size."
+        "Measure a directory, where diskproof writes its own file first, or a file that was copied \
+         rather than truncated to its size."
     };
     Some(Finding {
         code: RULE.code.to_owned(),
@@ -60,17 +71,45 @@ fn hit((index, m): Measured) -> Option<Hit> {
         let share = unwritten as f64 / span.max(1) as f64;
         return Some(Hit {
             index,
-            severity: if share >= UNWRITTEN_FAILURE { Severity::Failure } else { Severity::Warning },
-            words: format!("{} of {} ({}) were never written.", format_bytes(unwritten), format_bytes(span), percent(share)),
-            evidence: evidence(index, "unwritten_bytes", unwritten as f64, UNWRITTEN_MAX * span as f64, "B"),
+            severity: if share >= UNWRITTEN_FAILURE {
+                Severity::Failure
+            } else {
+                Severity::Warning
+            },
+            words: format!(
+                "{} of {} ({}) were never written.",
+                format_bytes(unwritten),
+                format_bytes(span),
+                percent(share)
+            ),
+            evidence: evidence(
+                index,
+                "unwritten_bytes",
+                unwritten as f64,
+                UNWRITTEN_MAX * span as f64,
+                "B",
+            ),
         });
     }
-    let enough = if zero.zero == zero.sampled { SAMPLED_ALIKE_MIN } else { SAMPLED_MIN };
+    let enough = if zero.zero == zero.sampled {
+        SAMPLED_ALIKE_MIN
+    } else {
+        SAMPLED_MIN
+    };
     (zero.sampled >= enough && zero.zero as f64 >= ZERO_MAX * zero.sampled as f64).then(|| Hit {
         index,
         severity: Severity::Warning,
-        words: format!("{} of {} blocks looked at hold only zeros: never written, discarded, or really zero.", zero.zero, zero.sampled),
-        evidence: evidence(index, "zero_blocks/zero", zero.zero as f64, ZERO_MAX * zero.sampled as f64, "1"),
+        words: format!(
+            "{} of {} blocks looked at hold only zeros: never written, discarded, or really zero.",
+            zero.zero, zero.sampled
+        ),
+        evidence: evidence(
+            index,
+            "zero_blocks/zero",
+            zero.zero as f64,
+            ZERO_MAX * zero.sampled as f64,
+            "1",
+        ),
     })
 }
 
@@ -83,26 +122,59 @@ pub(super) mod tests {
     pub(in crate::rules) fn spoilt() -> Record {
         let mut run = healthy::run();
         run.1[3].unwritten_bytes = Some(healthy::SPAN_BYTES / 20);
-        run.1[2].zero_blocks = ZeroSample { sampled: 100, zero: 90 };
+        run.1[2].zero_blocks = ZeroSample {
+            sampled: 100,
+            zero: 90,
+        };
         healthy::judge(run)
     }
 
     #[test]
     fn holes_and_zeros_are_told() {
         let finding = check(&spoilt()).unwrap();
-        assert_eq!((finding.severity, finding.evidence.len()), (Severity::Warning, 2));
-        assert!(finding.claim.contains("90 of 100 blocks"), "{}", finding.claim);
-        let holes = healthy::spoilt("random-read-d1", |m| m.unwritten_bytes = Some(healthy::SPAN_BYTES));
+        assert_eq!(
+            (finding.severity, finding.evidence.len()),
+            (Severity::Warning, 2)
+        );
+        assert!(
+            finding.claim.contains("90 of 100 blocks"),
+            "{}",
+            finding.claim
+        );
+        let holes = healthy::spoilt("random-read-d1", |m| {
+            m.unwritten_bytes = Some(healthy::SPAN_BYTES)
+        });
         let finding = check(&holes).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
-        assert!(finding.claim.contains("4 GiB of 4 GiB (100 %) were never written"), "{}", finding.claim);
+        assert!(
+            finding
+                .claim
+                .contains("4 GiB of 4 GiB (100 %) were never written"),
+            "{}",
+            finding.claim
+        );
     }
 
     #[test]
     fn silent_on_writers_few_samples_and_a_few_zeros() {
-        let write = healthy::spoilt("sequential-write", |m| m.unwritten_bytes = Some(healthy::SPAN_BYTES));
+        let write = healthy::spoilt("sequential-write", |m| {
+            m.unwritten_bytes = Some(healthy::SPAN_BYTES)
+        });
         assert_eq!(check(&write), None);
-        for zeros in [ZeroSample { sampled: 19, zero: 18 }, ZeroSample { sampled: 4, zero: 4 }, ZeroSample { sampled: 1000, zero: 99 }] {
+        for zeros in [
+            ZeroSample {
+                sampled: 19,
+                zero: 18,
+            },
+            ZeroSample {
+                sampled: 4,
+                zero: 4,
+            },
+            ZeroSample {
+                sampled: 1000,
+                zero: 99,
+            },
+        ] {
             assert_eq!(check(&healthy::all_spoilt(|m| m.zero_blocks = zeros)), None);
         }
     }

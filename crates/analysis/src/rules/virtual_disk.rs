@@ -1,4 +1,5 @@
-//! `virtual-disk`: the disk is one that a hypervisor makes up, so what lies below it is out of sight.
+//! `virtual-disk`: the disk is one that a hypervisor makes up, so what lies below it is out of
+//! sight.
 
 use super::Rule;
 use diskproof_model::finding::{Evidence, Finding, Severity};
@@ -7,42 +8,86 @@ use diskproof_model::target::Layer;
 
 pub(super) const RULE: Rule = Rule {
     code: "virtual-disk",
-    meaning: "The disk is virtual: a cache of the host may answer for it, and the host decides whether a flush reaches a medium.",
+    meaning: "The disk is virtual: a cache of the host may answer for it, and the host decides \
+              whether a flush reaches a medium.",
     check,
 };
 
-/// How hypervisors and clouds call their disks, in lower case. On real machines some RAID controllers use such words too, so they count
-/// only where a hypervisor is known.
-const NAMES: [&str; 10] =
-    ["qemu", "vbox", "vmware", "virtual", "msft", "virtio", "xen", "amazon elastic block store", "persistentdisk", "nvme_card-pd"];
+/// How hypervisors and clouds call their disks, in lower case. On real machines some RAID
+/// controllers use such words too, so they count only where a hypervisor is known.
+const NAMES: [&str; 10] = [
+    "qemu",
+    "vbox",
+    "vmware",
+    "virtual",
+    "msft",
+    "virtio",
+    "xen",
+    "amazon elastic block store",
+    "persistentdisk",
+    "nvme_card-pd",
+];
 /// Disks that clouds limit by quotas and credits.
-const CLOUD: [&str; 4] = ["amazon elastic block store", "persistentdisk", "nvme_card-pd", "msft"];
+const CLOUD: [&str; 4] = [
+    "amazon elastic block store",
+    "persistentdisk",
+    "nvme_card-pd",
+    "msft",
+];
 
 fn check(record: &Record) -> Option<Finding> {
     let hypervisor = record.host.hypervisor.as_ref()?;
-    let layers =
-        record.targets.iter().enumerate().flat_map(|(t, target)| target.layers.iter().enumerate().map(move |(l, layer)| (t, l, layer)));
+    let layers = record.targets.iter().enumerate().flat_map(|(t, target)| {
+        target
+            .layers
+            .iter()
+            .enumerate()
+            .map(move |(l, layer)| (t, l, layer))
+    });
     let disks = layers.filter(|(_, _, layer)| layer.below.is_empty());
-    let hits: Vec<(String, &Layer)> =
-        disks.filter_map(|(t, l, layer)| Some((format!("/targets/{t}/layers/{l}/{}", sign(layer)?), layer))).collect();
+    let hits: Vec<(String, &Layer)> = disks
+        .filter_map(|(t, l, layer)| {
+            Some((format!("/targets/{t}/layers/{l}/{}", sign(layer)?), layer))
+        })
+        .collect();
     if hits.is_empty() {
         return None;
     }
     let mut names: Vec<&str> = hits.iter().map(|(_, layer)| layer.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let cloud = hits.iter().any(|(_, layer)| is_named(layer.model.as_deref(), &CLOUD));
-    let credits = if cloud { " Clouds also grant bursts above the rate that lasts; a short run cannot tell them apart." } else { "" };
-    let (is, it) = if names.len() == 1 { ("is a virtual disk", "it") } else { ("are virtual disks", "them") };
+    let cloud = hits
+        .iter()
+        .any(|(_, layer)| is_named(layer.model.as_deref(), &CLOUD));
+    let credits = if cloud {
+        " Clouds also grant bursts above the rate that lasts; a short run cannot tell them apart."
+    } else {
+        ""
+    };
+    let (is, it) = if names.len() == 1 {
+        ("is a virtual disk", "it")
+    } else {
+        ("are virtual disks", "them")
+    };
     Some(Finding {
         code: RULE.code.to_owned(),
         severity: Severity::Note,
         claim: format!(
-            "{} {is} (hypervisor: {hypervisor}): a cache of the host may answer for {it}, and flushes are honoured only if the host does.{credits}",
+            "{} {is} (hypervisor: {hypervisor}): a cache of the host may answer for {it}, and \
+             flushes are honoured only if the host does.{credits}",
             names.join(", ")
         ),
-        evidence: hits.into_iter().map(|(path, _)| Evidence { path, observed: 1.0, threshold: 0.0, unit: "virtual".to_owned() }).collect(),
-        remedy: "Ask who runs the host for the disk's cache mode and limits; trust a commit rate only after a power-cut test of the host."
+        evidence: hits
+            .into_iter()
+            .map(|(path, _)| Evidence {
+                path,
+                observed: 1.0,
+                threshold: 0.0,
+                unit: "virtual".to_owned(),
+            })
+            .collect(),
+        remedy: "Ask who runs the host for the disk's cache mode and limits; trust a commit rate \
+                 only after a power-cut test of the host."
             .to_owned(),
         reproduce: None,
     })
@@ -50,7 +95,11 @@ fn check(record: &Record) -> Option<Finding> {
 
 /// The field of a layer that gives it away.
 fn sign(layer: &Layer) -> Option<&'static str> {
-    if layer.link.as_ref().is_some_and(|link| link.bus.eq_ignore_ascii_case("virtio")) {
+    if layer
+        .link
+        .as_ref()
+        .is_some_and(|link| link.bus.eq_ignore_ascii_case("virtio"))
+    {
         return Some("link/bus");
     }
     if is_named(layer.model.as_deref(), &NAMES) {
@@ -60,7 +109,8 @@ fn sign(layer: &Layer) -> Option<&'static str> {
 }
 
 fn is_named(text: Option<&str>, names: &[&str]) -> bool {
-    text.map(str::to_lowercase).is_some_and(|text| names.iter().any(|name| text.contains(name)))
+    text.map(str::to_lowercase)
+        .is_some_and(|text| names.iter().any(|name| text.contains(name)))
 }
 
 #[cfg(test)]
@@ -85,15 +135,35 @@ pub(super) mod tests {
     #[test]
     fn virtual_disks_are_told_by_bus_or_model() {
         let finding = check(&spoilt()).unwrap();
-        assert_eq!((finding.severity, finding.evidence.len()), (Severity::Note, 1));
-        assert!(finding.claim.starts_with("sda is a virtual disk (hypervisor: kvm)"), "{}", finding.claim);
-        let cloud = check(&record(Some("amazon"), "Amazon Elastic Block Store", "PCIe")).unwrap();
-        assert!(cloud.claim.contains("bursts") && cloud.evidence[0].path.ends_with("/model"), "{cloud:?}");
+        assert_eq!(
+            (finding.severity, finding.evidence.len()),
+            (Severity::Note, 1)
+        );
+        assert!(
+            finding
+                .claim
+                .starts_with("sda is a virtual disk (hypervisor: kvm)"),
+            "{}",
+            finding.claim
+        );
+        let cloud = check(&record(
+            Some("amazon"),
+            "Amazon Elastic Block Store",
+            "PCIe",
+        ))
+        .unwrap();
+        assert!(
+            cloud.claim.contains("bursts") && cloud.evidence[0].path.ends_with("/model"),
+            "{cloud:?}"
+        );
     }
 
     #[test]
     fn real_disks_passed_through_and_controllers_with_such_names_are_not() {
-        assert_eq!(check(&record(Some("kvm"), "SAMSUNG MZQL2960HCJR", "PCIe")), None);
+        assert_eq!(
+            check(&record(Some("kvm"), "SAMSUNG MZQL2960HCJR", "PCIe")),
+            None
+        );
         assert_eq!(check(&record(None, "PERC Virtual Disk", "SAS")), None);
     }
 }

@@ -1,4 +1,5 @@
-//! `diskproof check`: the eight workloads that matter to a database, in an order that lets one serve the next.
+//! `diskproof check`: the eight workloads that matter to a database, in an order that lets one
+//! serve the next.
 
 use crate::args::{Check, Measuring};
 use crate::commands::curve::sector_bytes;
@@ -7,15 +8,15 @@ use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::measure::{Job, measure};
 use anyhow::Context as _;
+use diskproof_device::{probe, scratch_bytes_max};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, Layout, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Span, Stop, SyncCall,
-    SyncPolicy, Workload,
+    Access, CachePolicy, Distribution, EngineChoice, Layout, METHOD_VERSION, Origin, PLAN_SCHEMA,
+    Plan, Skipped, Span, Stop, SyncCall, SyncPolicy, Workload,
 };
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_duration};
-use diskproof_target::{probe, scratch_bytes_max};
 
 /// PostgreSQL's page.
 const PAGE_BYTES: u32 = 8192;
@@ -32,7 +33,8 @@ const SCRATCH_BYTES_MIN: u64 = 1 << 30;
 const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
 /// Commits are slow; a limit that only a disk in RAM reaches.
 const COMMIT_BYTES_MAX: u64 = 1 << 30;
-/// Four lanes of PCI Express 5.0 (15.75 GB/s): no disk moves more, so that a warm-up leaves at least half of the bytes that a workload may move.
+/// Four lanes of PCI Express 5.0 (15.75 GB/s): no disk moves more, so that a warm-up leaves at
+/// least half of the bytes that a workload may move.
 const LINK_BYTES_PER_SECOND_MAX: u128 = 16_000_000_000;
 
 /// How long and how large.
@@ -43,21 +45,32 @@ struct Pace {
 }
 
 const SECOND: u64 = 1_000_000_000;
-/// Shares of the time that a device's surface gets, in 58ths: the five writing workloads leave 37, and the trial before the curve takes one or two.
+/// Shares of the time that a device's surface gets, in 58ths: the five writing workloads leave 37,
+/// and the trial before the curve takes one or two.
 const CURVE_SHARE: u64 = 20;
 const ACCESS_SHARE: u64 = 13;
 /// As many accesses as `curve` makes; more would tell nothing new.
 const ACCESS_NS_MAX: u64 = 30 * SECOND;
-/// A point of the curve for this much of the whole time: 64 in a minute; and no fewer and no more than these.
+/// A point of the curve for this much of the whole time: 64 in a minute; and no fewer and no more
+/// than these.
 const POINT_NS: u64 = 900_000_000;
 const POINTS: (u32, u32) = (24, 200);
 /// Fits into the cache of any disk.
 const BURST_BYTES: u64 = 512 << 10;
-/// What is promised is 20 s, about a minute and 5 min. A slow disk needs a ninth more than these to fill the scratch file, and at the end of each
-/// workload the time to answer what is in flight.
-const QUICK: Pace = Pace { time_ns: 16 * SECOND, scratch_bytes: 1 << 30 };
-const NORMAL: Pace = Pace { time_ns: 58 * SECOND, scratch_bytes: 4 << 30 };
-const THOROUGH: Pace = Pace { time_ns: 260 * SECOND, scratch_bytes: 16 << 30 };
+/// What is promised is 20 s, about a minute and 5 min. A slow disk needs a ninth more than these to
+/// fill the scratch file, and at the end of each workload the time to answer what is in flight.
+const QUICK: Pace = Pace {
+    time_ns: 16 * SECOND,
+    scratch_bytes: 1 << 30,
+};
+const NORMAL: Pace = Pace {
+    time_ns: 58 * SECOND,
+    scratch_bytes: 4 << 30,
+};
+const THOROUGH: Pace = Pace {
+    time_ns: 260 * SECOND,
+    scratch_bytes: 16 << 30,
+};
 
 /// Measures.
 pub fn check(check: &Check) -> anyhow::Result<Exit> {
@@ -65,14 +78,29 @@ pub fn check(check: &Check) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::listen().context("signals cannot be caught")?;
     let identity = probe(&check.target).map_err(Failure::Probe)?;
     let plan = plan(check, &identity)?;
-    let limits = LayoutLimits { bytes_min: SCRATCH_BYTES_MIN, time_ns: pace(check).time_ns / 9 };
+    let limits = LayoutLimits {
+        bytes_min: SCRATCH_BYTES_MIN,
+        time_ns: pace(check).time_ns / 9,
+    };
     let filling = Filling::Within(limits);
-    measure(Job { plan, identities: vec![identity], filling, note: measuring.note.clone(), measuring }, &interrupt)
+    measure(
+        Job {
+            plan,
+            identities: vec![identity],
+            filling,
+            note: measuring.note.clone(),
+            measuring,
+        },
+        &interrupt,
+    )
 }
 
 fn pace(check: &Check) -> Pace {
     match check.time {
-        Some(time_ns) => Pace { time_ns, scratch_bytes: if time_ns > 30 * SECOND { NORMAL } else { QUICK }.scratch_bytes },
+        Some(time_ns) => Pace {
+            time_ns,
+            scratch_bytes: if time_ns > 30 * SECOND { NORMAL } else { QUICK }.scratch_bytes,
+        },
         None if check.quick => QUICK,
         None if check.thorough => THOROUGH,
         None => NORMAL,
@@ -83,41 +111,65 @@ fn pace(check: &Check) -> Pace {
 pub fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let (pace, measuring) = (pace(check), &check.measuring);
     if pace.time_ns < SECOND {
-        return Err(Failure::Usage(format!("--time {}: too short to measure anything; use at least 1s", format_duration(pace.time_ns))));
+        return Err(Failure::Usage(format!(
+            "--time {}: too short to measure anything; use at least 1s",
+            format_duration(pace.time_ns)
+        )));
     }
     let scratch_bytes = match identity.kind {
         TargetKind::Directory => Some(scratch_size(measuring, pace, identity)?),
         TargetKind::File | TargetKind::BlockDevice if measuring.size.is_some() => {
             let path = &identity.path;
             return Err(Failure::Usage(format!(
-                "--size is the size of the scratch file in a directory; {path} is measured as it is, without one"
+                "--size is the size of the scratch file in a directory; {path} is measured as it \
+                 is, without one"
             )));
         }
         TargetKind::File | TargetKind::BlockDevice => None,
     };
     let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
     let ground = match scratch_bytes {
-        Some(bytes) => Ground { write_bytes: bytes, first: Layout::Provides },
-        // The whole of what is given up is measured, and no more of it is worn than a scratch file would be.
-        None => Ground { write_bytes: pace.scratch_bytes.min(identity.size_bytes), first: Layout::Needed },
+        Some(bytes) => Ground {
+            write_bytes: bytes,
+            first: Layout::Provides,
+        },
+        // The whole of what is given up is measured, and no more of it is worn than a scratch file
+        // would be.
+        None => Ground {
+            write_bytes: pace.scratch_bytes.min(identity.size_bytes),
+            first: Layout::Needed,
+        },
     };
     let surveyed = identity.kind == TargetKind::BlockDevice;
     // Where everything is measured, the surface takes its part from the others.
     let is_all = surveyed && !measuring.giving_up.destroy.is_empty() && !check.read_only;
-    let shared_ns = if is_all { pace.time_ns * 58 / (58 + CURVE_SHARE + ACCESS_SHARE + 3) } else { pace.time_ns };
+    let shared_ns = if is_all {
+        pace.time_ns * 58 / (58 + CURVE_SHARE + ACCESS_SHARE + 3)
+    } else {
+        pace.time_ns
+    };
     for workload in eight(measuring, shared_ns, ground) {
         let why = match identity.kind {
             _ if workload.writes() && check.read_only => Some("--read-only"),
-            TargetKind::BlockDevice if workload.writes() && measuring.giving_up.destroy.is_empty() => {
-                Some("a device is only read unless --destroy names it; a directory on it is written to without harm")
+            TargetKind::BlockDevice
+                if workload.writes() && measuring.giving_up.destroy.is_empty() =>
+            {
+                Some(
+                    "a device is only read unless --destroy names it; a directory on it is \
+                     written to without harm",
+                )
             }
-            TargetKind::File if workload.writes() && !measuring.giving_up.overwrite => {
-                Some("an existing file is only read unless --overwrite gives it up; a directory is written to without harm")
-            }
+            TargetKind::File if workload.writes() && !measuring.giving_up.overwrite => Some(
+                "an existing file is only read unless --overwrite gives it up; a directory is \
+                 written to without harm",
+            ),
             _ => None,
         };
         match why {
-            Some(why) => skipped.push(Skipped { workload: workload.name, why: why.to_owned() }),
+            Some(why) => skipped.push(Skipped {
+                workload: workload.name,
+                why: why.to_owned(),
+            }),
             None => workloads.push(workload),
         }
     }
@@ -131,38 +183,66 @@ pub fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
         survey: surveyed.then(|| survey(measuring, shared_ns, identity)),
         data_sheet: None,
         skipped,
-        origin: Origin::Native { verb: "check".to_owned(), argv: command_line() },
+        origin: Origin::Native {
+            verb: "check".to_owned(),
+            argv: command_line(),
+        },
     })
 }
 
 /// A device that is only read leaves the time of the writing workloads to its surface.
 fn survey(measuring: &Measuring, time_ns: u64, identity: &TargetIdentity) -> Survey {
     let points = (time_ns / POINT_NS).clamp(u64::from(POINTS.0), u64::from(POINTS.1)) as u32;
-    let curve = CurvePlan { points, coverage: Coverage::Sampled { sample_bytes: None }, time_ns: Some(time_ns / 58 * CURVE_SHARE) };
-    let (access_ns, burst_ns) = ((time_ns / 58 * ACCESS_SHARE).min(ACCESS_NS_MAX), (time_ns / 58).min(SECOND / 2));
+    let curve = CurvePlan {
+        points,
+        coverage: Coverage::Sampled { sample_bytes: None },
+        time_ns: Some(time_ns / 58 * CURVE_SHARE),
+    };
+    let (access_ns, burst_ns) = (
+        (time_ns / 58 * ACCESS_SHARE).min(ACCESS_NS_MAX),
+        (time_ns / 58).min(SECOND / 2),
+    );
     let reads = (access_ns / 30_000_000).clamp(100, 1000) as u32;
     Survey {
         operation: OpKind::Read,
         span: Span::default(),
         engine: measuring.engine_choice().unwrap_or(EngineChoice::Auto),
         curve: Some(curve),
-        burst: Some(BurstPlan { bytes: BURST_BYTES, time_ns: burst_ns }),
-        access: Some(AccessPlan { random_reads: reads, pattern_reads: reads / 6, block_bytes: sector_bytes(identity), time_ns: access_ns }),
+        burst: Some(BurstPlan {
+            bytes: BURST_BYTES,
+            time_ns: burst_ns,
+        }),
+        access: Some(AccessPlan {
+            random_reads: reads,
+            pattern_reads: reads / 6,
+            block_bytes: sector_bytes(identity),
+            time_ns: access_ns,
+        }),
         scan: None,
     }
 }
 
-/// As large as the pace wants and the free space allows, in whole large blocks. Where there is hardly any room the gate judges the least that
-/// makes sense; with --size it judges the user's own number.
-fn scratch_size(measuring: &Measuring, pace: Pace, identity: &TargetIdentity) -> Result<u64, Failure> {
+/// As large as the pace wants and the free space allows, in whole large blocks. Where there is
+/// hardly any room the gate judges the least that makes sense; with --size it judges the user's own
+/// number.
+fn scratch_size(
+    measuring: &Measuring,
+    pace: Pace,
+    identity: &TargetIdentity,
+) -> Result<u64, Failure> {
     let least = u64::from(LARGE_BYTES * LARGE_DEPTH);
     let size = match measuring.size {
         Some(size) if size < least => {
             let (size, least) = (format_bytes(size), format_bytes(least));
-            return Err(Failure::Usage(format!("--size {size}: too small to measure anything; use at least {least}")));
+            return Err(Failure::Usage(format!(
+                "--size {size}: too small to measure anything; use at least {least}"
+            )));
         }
         Some(size) => size,
-        None => pace.scratch_bytes.min(scratch_bytes_max(identity)).max(SCRATCH_BYTES_LEAST),
+        None => pace
+            .scratch_bytes
+            .min(scratch_bytes_max(identity))
+            .max(SCRATCH_BYTES_LEAST),
     };
     Ok(size / u64::from(LARGE_BYTES) * u64::from(LARGE_BYTES))
 }
@@ -176,47 +256,126 @@ struct Ground {
     first: Layout,
 }
 
-/// The workloads with their shares of the time. The first lays the file out; reads come before the writes that would disturb them.
+/// The workloads with their shares of the time. The first lays the file out; reads come before the
+/// writes that would disturb them.
 fn eight(measuring: &Measuring, time_ns: u64, ground: Ground) -> Vec<Workload> {
     let scratch = ground.write_bytes;
-    let random = Access::Random { distribution: Distribution::Uniform };
-    // PostgreSQL writes its WAL through the page cache (debug_io_direct is off) and makes it durable by fdatasync.
+    let random = Access::Random {
+        distribution: Distribution::Uniform,
+    };
+    // PostgreSQL writes its WAL through the page cache (debug_io_direct is off) and makes it
+    // durable by fdatasync.
     let commit = |workload: Workload| Workload {
-        sync: SyncPolicy::Every { writes: 1, call: SyncCall::Fdatasync },
+        sync: SyncPolicy::Every {
+            writes: 1,
+            call: SyncCall::Fdatasync,
+        },
         cache: CachePolicy::Cached,
         ..workload
     };
-    let base = |name: &str, layout, read_permille, access, depth, share: u64, bytes: Option<u64>| {
-        // Time is shared out in 58ths; every workload but the first, which lays the file out, gives a little of its own to its warm-up.
-        let all = time_ns / 58 * share;
-        let unspent_ns = bytes.map_or(u64::MAX, |bytes| (u128::from(bytes / 2) * u128::from(SECOND) / LINK_BYTES_PER_SECOND_MAX) as u64);
-        let warmup_ns = if layout == Layout::Provides { 0 } else { (all / 20).min(SECOND).min(unspent_ns) };
-        let stop = Stop { precision: Some(PRECISION), time_ns: Some(all - warmup_ns), bytes, ops: None };
-        Workload {
-            read_permille,
-            access,
-            block_bytes: PAGE_BYTES,
-            depth,
-            stop,
-            warmup_ns,
-            engine: measuring.engine_choice().unwrap_or(EngineChoice::Auto),
-            layout,
-            ..Workload::named(name)
-        }
-    };
+    let base =
+        |name: &str, layout, read_permille, access, depth, share: u64, bytes: Option<u64>| {
+            // Time is shared out in 58ths; every workload but the first, which lays the file out,
+            // gives a little of its own to its warm-up.
+            let all = time_ns / 58 * share;
+            let unspent_ns = bytes.map_or(u64::MAX, |bytes| {
+                (u128::from(bytes / 2) * u128::from(SECOND) / LINK_BYTES_PER_SECOND_MAX) as u64
+            });
+            let warmup_ns = if layout == Layout::Provides {
+                0
+            } else {
+                (all / 20).min(SECOND).min(unspent_ns)
+            };
+            let stop = Stop {
+                precision: Some(PRECISION),
+                time_ns: Some(all - warmup_ns),
+                bytes,
+                ops: None,
+            };
+            Workload {
+                read_permille,
+                access,
+                block_bytes: PAGE_BYTES,
+                depth,
+                stop,
+                warmup_ns,
+                engine: measuring.engine_choice().unwrap_or(EngineChoice::Auto),
+                layout,
+                ..Workload::named(name)
+            }
+        };
     let needed = Layout::Needed;
-    let large = |workload: Workload| Workload { block_bytes: LARGE_BYTES, ..workload };
+    let large = |workload: Workload| Workload {
+        block_bytes: LARGE_BYTES,
+        ..workload
+    };
     vec![
         Workload {
             sync: SyncPolicy::AtEnd,
-            ..large(base("sequential-write", ground.first, 0, Access::Sequential, LARGE_DEPTH, 9, Some(scratch.saturating_mul(2))))
+            ..large(base(
+                "sequential-write",
+                ground.first,
+                0,
+                Access::Sequential,
+                LARGE_DEPTH,
+                9,
+                Some(scratch.saturating_mul(2)),
+            ))
         },
-        large(base("sequential-read", needed, 1000, Access::Sequential, LARGE_DEPTH, 7, None)),
+        large(base(
+            "sequential-read",
+            needed,
+            1000,
+            Access::Sequential,
+            LARGE_DEPTH,
+            7,
+            None,
+        )),
         base("random-read-d1", needed, 1000, random.clone(), 1, 7, None),
-        base("random-read-d32", needed, 1000, random.clone(), QUEUE_DEPTH, 7, None),
-        commit(base("commit-fdatasync", needed, 0, Access::Sequential, 1, 7, Some(COMMIT_BYTES_MAX.min(scratch)))),
-        base("mixed-sequential", needed, 500, Access::Sequential, QUEUE_DEPTH, 7, Some(scratch.saturating_mul(2))),
-        base("mixed-random", needed, 500, random.clone(), QUEUE_DEPTH, 7, Some(scratch)),
-        base("random-write-d32", needed, 0, random, QUEUE_DEPTH, 7, Some(scratch)),
+        base(
+            "random-read-d32",
+            needed,
+            1000,
+            random.clone(),
+            QUEUE_DEPTH,
+            7,
+            None,
+        ),
+        commit(base(
+            "commit-fdatasync",
+            needed,
+            0,
+            Access::Sequential,
+            1,
+            7,
+            Some(COMMIT_BYTES_MAX.min(scratch)),
+        )),
+        base(
+            "mixed-sequential",
+            needed,
+            500,
+            Access::Sequential,
+            QUEUE_DEPTH,
+            7,
+            Some(scratch.saturating_mul(2)),
+        ),
+        base(
+            "mixed-random",
+            needed,
+            500,
+            random.clone(),
+            QUEUE_DEPTH,
+            7,
+            Some(scratch),
+        ),
+        base(
+            "random-write-d32",
+            needed,
+            0,
+            random,
+            QUEUE_DEPTH,
+            7,
+            Some(scratch),
+        ),
     ]
 }

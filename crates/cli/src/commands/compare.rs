@@ -3,11 +3,15 @@
 use crate::args::ColorWhen;
 use crate::failure::{Exit, Failure};
 use crate::formats::Format;
-use crate::output::{complain, save_document, style, to_stdout, try_out, unless_unread, write_page};
+use crate::output::{
+    complain, save_document, style, to_stdout, try_out, unless_unread, write_page,
+};
 use crate::saved::{Kept, load_all, short};
 use anyhow::Context as _;
 use clap::ArgAction;
-use diskproof_analysis::compare::{CompareError, Group, Limit, MARGIN, Question, Run, compare as hold_against};
+use diskproof_analysis::compare::{
+    CompareError, Group, Limit, MARGIN, Question, Run, compare as hold_against,
+};
 use diskproof_model::comparison::{Comparison, ConditionOutcome};
 use diskproof_model::record::{Record, Tool};
 use diskproof_report::style::{Color, Style};
@@ -17,13 +21,18 @@ use std::path::PathBuf;
 
 /// Shown below the flags.
 pub const HELP: &str = "\
-A RUN is a run's id or the beginning of one, latest, latest~1, a label (every run of it), or a file (.json, or .html of a report). Several runs that \
-repeat one experiment count as one side: write them with commas, A1,A2,A3, or give them one label. Each side is compared with the first.
+A RUN is a run's id or the beginning of one, latest, latest~1, a label (every run of it), or a \
+                        file (.json, or .html of a report). Several runs that repeat one \
+                        experiment count as one side: write them with commas, A1,A2,A3, or give \
+                        them one label. Each side is compared with the first.
 
---fail-on takes a metric as the table names it, and a change in percent of the first side: 'random-read-d32.iops<-5%' fails when the rate fell by \
-more than 5 %, 'commit-fdatasync.p99>10%' when the latency rose by more than 10 %. A change that chance alone would explain does not fail.
+--fail-on takes a metric as the table names it, and a change in percent of the first side: \
+                        'random-read-d32.iops<-5%' fails when the rate fell by more than 5 %, \
+                        'commit-fdatasync.p99>10%' when the latency rose by more than 10 %. A \
+                        change that chance alone would explain does not fail.
 
-Exit codes: 0 done, 1 a --fail-on holds, 2 usage, 4 a --fail-on could not be answered (not comparable, or not measured on one side).
+Exit codes: 0 done, 1 a --fail-on holds, 2 usage, 4 a --fail-on could not be answered (not \
+                        comparable, or not measured on one side).
 
 What the verdicts mean: docs/compare.md.
 
@@ -37,7 +46,8 @@ Examples:
 /// `diskproof compare`
 #[derive(Debug, clap::Args)]
 pub struct Compare {
-    /// Runs; the first is what the others are held against, unless --baseline names that [default with --baseline: latest]
+    /// Runs; the first is what the others are held against, unless --baseline names that [default
+    /// with --baseline: latest]
     #[arg(value_name = "RUN")]
     pub runs: Vec<String>,
     /// Hold all others against the runs of this label
@@ -68,11 +78,20 @@ pub struct Compare {
 
 /// A share in percent.
 fn parse_margin(text: &str) -> Result<f64, String> {
-    let percent = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok().filter(|percent| *percent > 0.0 && *percent < 100.0);
+    let percent = text
+        .strip_suffix('%')
+        .unwrap_or(text)
+        .trim()
+        .parse::<f64>()
+        .ok()
+        .filter(|percent| *percent > 0.0 && *percent < 100.0);
     let default = MARGIN * 100.0;
-    percent
-        .map(|percent| percent / 100.0)
-        .ok_or_else(|| format!("'{text}' is no margin; write more than 0 and less than 100 percent, such as {default}%"))
+    percent.map(|percent| percent / 100.0).ok_or_else(|| {
+        format!(
+            "'{text}' is no margin; write more than 0 and less than 100 percent, such as \
+             {default}%"
+        )
+    })
 }
 
 /// Records of a side, and what the user called it.
@@ -82,24 +101,47 @@ struct Side {
 }
 
 impl Side {
-    /// All runs that a word means; with commas all that its parts mean. A label or file may hold a comma itself.
+    /// All runs that a word means; with commas all that its parts mean. A label or file may hold a
+    /// comma itself.
     fn find(word: &str, kept: &Kept) -> Result<Self, Failure> {
         let named = |word: &str| -> Result<Vec<(String, Record)>, Failure> {
             let records = load_all(word, kept.file())?;
             let several = records.len() > 1;
-            let name = |record: &Record| if several { short(&record.run_id).to_owned() } else { word.to_owned() };
-            Ok(records.into_iter().map(|record| (name(&record), record)).collect())
+            let name = |record: &Record| {
+                if several {
+                    short(&record.run_id).to_owned()
+                } else {
+                    word.to_owned()
+                }
+            };
+            Ok(records
+                .into_iter()
+                .map(|record| (name(&record), record))
+                .collect())
         };
         let records = match named(word) {
-            Err(_) if word.contains(',') => word.split(',').map(named).collect::<Result<Vec<_>, _>>()?.concat(),
+            Err(_) if word.contains(',') => word
+                .split(',')
+                .map(named)
+                .collect::<Result<Vec<_>, _>>()?
+                .concat(),
             found => found?,
         };
-        Ok(Self { label: word.to_owned(), records })
+        Ok(Self {
+            label: word.to_owned(),
+            records,
+        })
     }
 
     fn group(&self) -> Group<'_> {
-        let runs = self.records.iter().map(|(name, record)| Run { name: name.clone(), record });
-        Group { label: self.label.clone(), runs: runs.collect() }
+        let runs = self.records.iter().map(|(name, record)| Run {
+            name: name.clone(),
+            record,
+        });
+        Group {
+            label: self.label.clone(),
+            runs: runs.collect(),
+        }
     }
 }
 
@@ -107,27 +149,64 @@ impl Side {
 pub fn compare(compare: &Compare) -> anyhow::Result<Exit> {
     let words = words(compare)?;
     prepare(&compare.outputs)?;
-    let sides = words.iter().map(|word| Side::find(word, &compare.kept)).collect::<Result<Vec<_>, _>>()?;
+    let sides = words
+        .iter()
+        .map(|word| Side::find(word, &compare.kept))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut groups = sides.iter().map(Side::group);
-    let Some(baseline) = groups.next() else { return Err(Failure::Usage(TOO_FEW.to_owned()).into()) };
-    let tool = Tool { name: "diskproof".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
-    let question = Question { tool, margin: compare.margin, baseline, candidates: groups.collect(), limits: compare.limits.clone() };
-    let comparison = hold_against(&question).map_err(|error: CompareError| Failure::Usage(error.to_string()))?;
+    let Some(baseline) = groups.next() else {
+        return Err(Failure::Usage(TOO_FEW.to_owned()).into());
+    };
+    let tool = Tool {
+        name: "diskproof".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let question = Question {
+        tool,
+        margin: compare.margin,
+        baseline,
+        candidates: groups.collect(),
+        limits: compare.limits.clone(),
+    };
+    let comparison =
+        hold_against(&question).map_err(|error: CompareError| Failure::Usage(error.to_string()))?;
     save(&comparison, &compare.outputs)?;
-    let detail = if compare.all { MetricDetail::All } else { MetricDetail::Telling };
-    print(&comparison, if compare.json { Form::Json } else { Form::Page(detail) }, compare.color)?;
+    let detail = if compare.all {
+        MetricDetail::All
+    } else {
+        MetricDetail::Telling
+    };
+    print(
+        &comparison,
+        if compare.json {
+            Form::Json
+        } else {
+            Form::Page(detail)
+        },
+        compare.color,
+    )?;
     Ok(conclude(&comparison))
 }
 
-const TOO_FEW: &str = "name two runs at least, such as 'compare latest~1 latest'; 'diskproof history' lists what there is";
+const TOO_FEW: &str = "name two runs at least, such as 'compare latest~1 latest'; 'diskproof \
+                       history' lists what there is";
 
 /// The sides as the user wrote them, the baseline first.
 fn words(compare: &Compare) -> Result<Vec<String>, Failure> {
-    let mut words: Vec<String> = compare.baseline.iter().chain(&compare.runs).cloned().collect();
+    let mut words: Vec<String> = compare
+        .baseline
+        .iter()
+        .chain(&compare.runs)
+        .cloned()
+        .collect();
     if compare.baseline.is_some() && words.len() == 1 {
         words.push("latest".to_owned());
     }
-    if words.len() < 2 { Err(Failure::Usage(TOO_FEW.to_owned())) } else { Ok(words) }
+    if words.len() < 2 {
+        Err(Failure::Usage(TOO_FEW.to_owned()))
+    } else {
+        Ok(words)
+    }
 }
 
 /// Tries out the files that a comparison will be saved to.
@@ -135,7 +214,9 @@ pub(super) fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
     for path in outputs {
         if !Format::of(path).is_some_and(Format::takes_comparisons) {
             let name = path.display();
-            return Err(Failure::Usage(format!("-o {name}: a comparison is written as .json or .html; name such a file")));
+            return Err(Failure::Usage(format!(
+                "-o {name}: a comparison is written as .json or .html; name such a file"
+            )));
         }
         try_out(path)?;
     }
@@ -147,7 +228,8 @@ pub(super) fn save(comparison: &Comparison, outputs: &[PathBuf]) -> anyhow::Resu
     for path in outputs {
         let document = Format::of(path).and_then(|format| format.comparison(comparison, path));
         let saved = document.as_ref().map_or(Ok(()), save_document);
-        saved.with_context(|| format!("-o {}: the comparison could not be saved", path.display()))?;
+        saved
+            .with_context(|| format!("-o {}: the comparison could not be saved", path.display()))?;
     }
     Ok(())
 }
@@ -167,17 +249,34 @@ pub(super) fn print(comparison: &Comparison, form: Form, color: ColorWhen) -> an
         Form::Json => json::write_comparison(comparison, out),
         Form::Page(detail) => {
             let mut page = Vec::new();
-            terminal::write_comparison(comparison, detail, &Style { color: Color::Ansi, ..style(color) }, &mut page)?;
+            terminal::write_comparison(
+                comparison,
+                detail,
+                &Style {
+                    color: Color::Ansi,
+                    ..style(color)
+                },
+                &mut page,
+            )?;
             write_page(&String::from_utf8_lossy(&page), color, out)
         }
     }))
 }
 
-/// A condition that holds fails the build; one that has no answer must not let it pass. What chance alone would explain passes, and is said.
+/// A condition that holds fails the build; one that has no answer must not let it pass. What chance
+/// alone would explain passes, and is said.
 fn conclude(comparison: &Comparison) -> Exit {
-    let is = |outcome| comparison.conditions.iter().filter(move |condition| condition.outcome == outcome);
+    let is = |outcome| {
+        comparison
+            .conditions
+            .iter()
+            .filter(move |condition| condition.outcome == outcome)
+    };
     for condition in is(ConditionOutcome::Unanswered).chain(is(ConditionOutcome::Undecided)) {
-        complain(&format!("warning: --fail-on '{}': {}", condition.expression, condition.why));
+        complain(&format!(
+            "warning: --fail-on '{}': {}",
+            condition.expression, condition.why
+        ));
     }
     if is(ConditionOutcome::Holds).next().is_some() {
         Exit::ThresholdMissed

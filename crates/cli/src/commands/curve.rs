@@ -1,4 +1,5 @@
-//! `diskproof curve`: transfer rate and access time by position, short strokes, and a scan of every block.
+//! `diskproof curve`: transfer rate and access time by position, short strokes, and a scan of every
+//! block.
 
 use crate::args::Measuring;
 use crate::data_sheet::SheetWords;
@@ -11,12 +12,14 @@ use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
 use crate::workload::{Part, place};
 use anyhow::Context as _;
 use diskproof_analysis::surface::short_stroke_name;
+use diskproof_device::{probe, scratch_bytes_max};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{EngineChoice, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Span, Stop, Workload};
+use diskproof_model::plan::{
+    EngineChoice, METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Span, Stop, Workload,
+};
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, ScanPlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_size};
-use diskproof_target::{probe, scratch_bytes_max};
 use std::path::PathBuf;
 
 const SECOND: u64 = 1_000_000_000;
@@ -24,7 +27,8 @@ const SECOND: u64 = 1_000_000_000;
 const POINTS: u32 = 200;
 /// More than any picture can show.
 const POINTS_MAX: u32 = 100_000;
-/// Accesses of each pattern beside the random ones, per thousand of those and in any case: the mean of 150 half turns is known to 5 %.
+/// Accesses of each pattern beside the random ones, per thousand of those and in any case: the mean
+/// of 150 half turns is known to 5 %.
 const PATTERN_READS_PERMILLE: u32 = 150;
 const PATTERN_READS: std::ops::RangeInclusive<u32> = 20..=150;
 /// The mean of 1000 accesses of a rotating disk is known to 2 %.
@@ -40,7 +44,8 @@ const STROKES: [u32; 5] = [100, 75, 50, 25, 10];
 /// About 350 random reads of a rotating disk: ± 3 %.
 const STROKE_TIME_NS: u64 = 5 * SECOND;
 const STROKE_WARMUP_NS: u64 = 200_000_000;
-/// Size of the scratch file in a directory: beyond the cache of most drives, and written in half a minute.
+/// Size of the scratch file in a directory: beyond the cache of most drives, and written in half a
+/// minute.
 const SCRATCH_BYTES: u64 = 1 << 30;
 const SCRATCH_BYTES_MIN: u64 = 64 << 20;
 const MIB: u64 = 1 << 20;
@@ -65,19 +70,23 @@ pub struct Curve {
     /// The part that is surveyed, such as 0-50% or 100GB-200GB
     #[arg(long, value_name = "FROM-TO")]
     pub span: Option<Part>,
-    /// Write instead of reading; a device must be given up with --destroy NAME, a file with --overwrite: what it holds is lost
+    /// Write instead of reading; a device must be given up with --destroy NAME, a file with
+    /// --overwrite: what it holds is lost
     #[arg(long, conflicts_with = "scan")]
     pub write: bool,
-    /// Random reads in the first 100, 75, 50, 25 and 10 % of the span: what using less of the disk gains
+    /// Random reads in the first 100, 75, 50, 25 and 10 % of the span: what using less of the disk
+    /// gains
     #[arg(long)]
     pub short_stroke: bool,
     /// Read every block, for slow and unreadable ones
     #[arg(long)]
     pub scan: bool,
-    /// Go on with a scan at this byte, or where the scan in this record ended; nothing but the scan is then done
+    /// Go on with a scan at this byte, or where the scan in this record ended; nothing but the
+    /// scan is then done
     #[arg(long, value_name = "OFFSET|FILE.json", requires = "scan")]
     pub resume: Option<String>,
-    /// What the data sheet promises, such as rpm=7200,seek=11ms,rate=92MB/s: the figures are held against it
+    /// What the data sheet promises, such as rpm=7200,seek=11ms,rate=92MB/s: the figures are held
+    /// against it
     #[arg(long, value_name = "WORDS")]
     pub spec: Option<SheetWords>,
     /// Leave the access times out
@@ -99,21 +108,37 @@ pub fn curve(curve: &Curve) -> anyhow::Result<Exit> {
     let plan = plan(curve, &identity)?;
     keep_from_fio(&plan, &measuring.outputs)?;
     if identity.kind != TargetKind::BlockDevice && !measuring.quiet {
-        let what = if identity.kind == TargetKind::Directory { "a scratch file" } else { "a file" };
+        let what = if identity.kind == TargetKind::Directory {
+            "a scratch file"
+        } else {
+            "a file"
+        };
         crate::output::complain(&format!(
-            "{} is surveyed through {what}: positions are those in the file, and the filesystem may have put them anywhere on the disk; name the \
-             block device for the disk's own",
+            "{} is surveyed through {what}: positions are those in the file, and the filesystem \
+             may have put them anywhere on the disk; name the block device for the disk's own",
             identity.path
         ));
     }
-    measure(Job { plan, identities: vec![identity], filling: Filling::Span, note: measuring.note.clone(), measuring }, &interrupt)
+    measure(
+        Job {
+            plan,
+            identities: vec![identity],
+            filling: Filling::Span,
+            note: measuring.note.clone(),
+            measuring,
+        },
+        &interrupt,
+    )
 }
 
 /// A survey may take hours: that its only file would be empty must be known before.
 fn keep_from_fio(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
-    let fio = outputs.iter().find(|path| plan.workloads.is_empty() && Format::of(path) == Some(Format::FioJson));
+    let fio = outputs
+        .iter()
+        .find(|path| plan.workloads.is_empty() && Format::of(path) == Some(Format::FioJson));
     fio.map_or(Ok(()), |path| {
-        let why = "fio's JSON knows workloads only, and a curve is none: add --short-stroke, or name a .json or .csv";
+        let why = "fio's JSON knows workloads only, and a curve is none: add --short-stroke, or \
+                   name a .json or .csv";
         Err(Failure::Usage(format!("-o {}: {why}", path.display())))
     })
 }
@@ -122,7 +147,11 @@ fn keep_from_fio(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
 pub fn plan(curve: &Curve, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let measuring = &curve.measuring;
     let scratch_bytes = scratch_bytes(measuring, identity)?;
-    let resumed = curve.resume.as_deref().map(|text| Resumed::read(text, identity)).transpose()?;
+    let resumed = curve
+        .resume
+        .as_deref()
+        .map(|text| Resumed::read(text, identity))
+        .transpose()?;
     let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
     let span = match (curve.span, resumed.and_then(|resumed| resumed.span)) {
         (None, Some(span)) => span,
@@ -130,58 +159,113 @@ pub fn plan(curve: &Curve, identity: &TargetIdentity) -> Result<Plan, Failure> {
         (Some(part), _) => span(part, target_bytes)?,
     };
     let survey = survey(curve, identity, span, resumed);
-    if survey.curve.is_none() && survey.access.is_none() && survey.scan.is_none() && !curve.short_stroke {
-        return Err(Failure::Usage("--points 0 --no-access leaves nothing to do: add --scan or --short-stroke".to_owned()));
+    if survey.curve.is_none()
+        && survey.access.is_none()
+        && survey.scan.is_none()
+        && !curve.short_stroke
+    {
+        return Err(Failure::Usage(
+            "--points 0 --no-access leaves nothing to do: add --scan or --short-stroke".to_owned(),
+        ));
     }
-    let strokes = STROKES.iter().filter(|_| curve.short_stroke && resumed.is_none());
+    let strokes = STROKES
+        .iter()
+        .filter(|_| curve.short_stroke && resumed.is_none());
     Ok(Plan {
         schema: PLAN_SCHEMA.to_owned(),
         method: METHOD_VERSION,
         seed: measuring.seed.unwrap_or_else(random_seed),
         targets: vec![identity.path.clone()],
         scratch_bytes,
-        workloads: strokes.map(|percent| stroke(*percent, span, target_bytes, measuring)).collect(),
+        workloads: strokes
+            .map(|percent| stroke(*percent, span, target_bytes, measuring))
+            .collect(),
         survey: Some(survey),
         data_sheet: curve.spec.map(|words| words.0),
         skipped: Vec::new(),
-        origin: Origin::Native { verb: "curve".to_owned(), argv: command_line() },
+        origin: Origin::Native {
+            verb: "curve".to_owned(),
+            argv: command_line(),
+        },
     })
 }
 
-fn survey(curve: &Curve, identity: &TargetIdentity, span: Span, resumed: Option<Resumed>) -> Survey {
+fn survey(
+    curve: &Curve,
+    identity: &TargetIdentity,
+    span: Span,
+    resumed: Option<Resumed>,
+) -> Survey {
     // Everything else was done by the run that is continued.
     let fresh = resumed.is_none();
-    let coverage = if curve.full { Coverage::Full } else { Coverage::Sampled { sample_bytes: curve.sample_size } };
+    let coverage = if curve.full {
+        Coverage::Full
+    } else {
+        Coverage::Sampled {
+            sample_bytes: curve.sample_size,
+        }
+    };
     let time_ns = ACCESS_TIME_NS.max(ACCESS_TIME_NS / u64::from(READS) * u64::from(curve.reads));
     let scan_block = resumed.map_or(SCAN_BLOCK_BYTES, |resumed| resumed.block_bytes);
     let has_curve = fresh && curve.points > 0;
     Survey {
-        operation: if curve.write { OpKind::Write } else { OpKind::Read },
+        operation: if curve.write {
+            OpKind::Write
+        } else {
+            OpKind::Read
+        },
         span,
-        engine: curve.measuring.engine_choice().unwrap_or(EngineChoice::Auto),
-        curve: has_curve.then_some(CurvePlan { points: curve.points, coverage, time_ns: None }),
-        burst: has_curve.then_some(BurstPlan { bytes: BURST_BYTES, time_ns: BURST_TIME_NS }),
+        engine: curve
+            .measuring
+            .engine_choice()
+            .unwrap_or(EngineChoice::Auto),
+        curve: has_curve.then_some(CurvePlan {
+            points: curve.points,
+            coverage,
+            time_ns: None,
+        }),
+        burst: has_curve.then_some(BurstPlan {
+            bytes: BURST_BYTES,
+            time_ns: BURST_TIME_NS,
+        }),
         access: (fresh && !curve.no_access).then_some(AccessPlan {
             random_reads: curve.reads,
-            pattern_reads: (curve.reads * PATTERN_READS_PERMILLE / 1000).clamp(*PATTERN_READS.start(), *PATTERN_READS.end()),
+            pattern_reads: (curve.reads * PATTERN_READS_PERMILLE / 1000)
+                .clamp(*PATTERN_READS.start(), *PATTERN_READS.end()),
             block_bytes: sector_bytes(identity),
             time_ns,
         }),
-        scan: curve.scan.then_some(ScanPlan { block_bytes: scan_block, resume_bytes: resumed.map_or(0, |resumed| resumed.at) }),
+        scan: curve.scan.then_some(ScanPlan {
+            block_bytes: scan_block,
+            resume_bytes: resumed.map_or(0, |resumed| resumed.at),
+        }),
     }
 }
 
 /// The smallest request that the disk takes.
 pub fn sector_bytes(identity: &TargetIdentity) -> u32 {
-    identity.layers.first().and_then(|layer| layer.logical_block_bytes).unwrap_or(512)
+    identity
+        .layers
+        .first()
+        .and_then(|layer| layer.logical_block_bytes)
+        .unwrap_or(512)
 }
 
 fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &Measuring) -> Workload {
-    let whole = span.length_bytes.unwrap_or(target_bytes.saturating_sub(span.start_bytes));
+    let whole = span
+        .length_bytes
+        .unwrap_or(target_bytes.saturating_sub(span.start_bytes));
     let length = (u128::from(whole) * u128::from(percent) / 100) as u64 / PAGE_BYTES * PAGE_BYTES;
     Workload {
-        span: Span { start_bytes: span.start_bytes, length_bytes: Some(length) },
-        stop: Stop { precision: Some(0.01), time_ns: Some(STROKE_TIME_NS - STROKE_WARMUP_NS), ..Stop::default() },
+        span: Span {
+            start_bytes: span.start_bytes,
+            length_bytes: Some(length),
+        },
+        stop: Stop {
+            precision: Some(0.01),
+            time_ns: Some(STROKE_TIME_NS - STROKE_WARMUP_NS),
+            ..Stop::default()
+        },
         warmup_ns: STROKE_WARMUP_NS,
         engine: measuring.engine_choice().unwrap_or(EngineChoice::Auto),
         ..Workload::named(&short_stroke_name(f64::from(percent)))
@@ -193,12 +277,19 @@ fn span(part: Part, target_bytes: u64) -> Result<Span, Failure> {
     let (start_bytes, end) = (at(part.start), at(part.end));
     if end > target_bytes {
         let (end, size) = (format_bytes(end), format_bytes(target_bytes));
-        return Err(Failure::Usage(format!("--span ends at {end}, and the target has only {size}: use a smaller span")));
+        return Err(Failure::Usage(format!(
+            "--span ends at {end}, and the target has only {size}: use a smaller span"
+        )));
     }
     if end < start_bytes + MIB {
-        return Err(Failure::Usage("--span holds less than 1 MiB: use a larger part".to_owned()));
+        return Err(Failure::Usage(
+            "--span holds less than 1 MiB: use a larger part".to_owned(),
+        ));
     }
-    Ok(Span { start_bytes, length_bytes: Some(end - start_bytes) })
+    Ok(Span {
+        start_bytes,
+        length_bytes: Some(end - start_bytes),
+    })
 }
 
 /// Of the scratch file in a directory; `None` for what is measured as it is.
@@ -206,17 +297,23 @@ fn scratch_bytes(measuring: &Measuring, identity: &TargetIdentity) -> Result<Opt
     if identity.kind != TargetKind::Directory {
         return match measuring.size {
             Some(_) => Err(Failure::Usage(format!(
-                "--size is the size of the scratch file in a directory; {} is surveyed as it is: use --span for a part of it",
+                "--size is the size of the scratch file in a directory; {} is surveyed as it is: \
+                 use --span for a part of it",
                 identity.path
             ))),
             None => Ok(None),
         };
     }
     match measuring.size {
-        Some(size) if size < 2 * MIB => {
-            Err(Failure::Usage(format!("--size {}: too small to measure anything; use at least 2M", format_bytes(size))))
-        }
+        Some(size) if size < 2 * MIB => Err(Failure::Usage(format!(
+            "--size {}: too small to measure anything; use at least 2M",
+            format_bytes(size)
+        ))),
         Some(size) => Ok(Some(size / MIB * MIB)),
-        None => Ok(Some(SCRATCH_BYTES.min(scratch_bytes_max(identity)).max(SCRATCH_BYTES_MIN))),
+        None => Ok(Some(
+            SCRATCH_BYTES
+                .min(scratch_bytes_max(identity))
+                .max(SCRATCH_BYTES_MIN),
+        )),
     }
 }

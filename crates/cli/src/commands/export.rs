@@ -9,10 +9,12 @@ use std::path::PathBuf;
 /// `diskproof export`
 #[derive(Debug, clap::Args)]
 pub struct Export {
-    /// An id or the beginning of one, latest, latest~1, a label, or a file (.json, or .html of a report; also of a comparison)
+    /// An id or the beginning of one, latest, latest~1, a label, or a file (.json, or .html of a
+    /// report; also of a comparison)
     #[arg(value_name = "RUN|FILE")]
     pub run: String,
-    /// Files to write; the format follows the extension: .json, .html, .csv, .svg, .gnuplot, .hlog, .prom, .fio.json (see docs/formats.md); of a comparison .json, .html
+    /// Files to write; the format follows the extension: .json, .html, .csv, .svg, .gnuplot,
+    /// .hlog, .prom, .fio.json (see docs/formats.md); of a comparison .json, .html
     #[arg(value_name = "OUTPUT", required_unless_present = "named")]
     pub outputs: Vec<PathBuf>,
     /// The same, as other verbs have it (repeatable)
@@ -31,7 +33,11 @@ pub fn export(export: &Export) -> anyhow::Result<Exit> {
     let outputs = [&export.outputs[..], &export.named[..]].concat();
     match find(&export.run, export.kept.file())? {
         Saved::Run(stored) => {
-            let voice = if export.quiet { Voice::Silent } else { Voice::Lines };
+            let voice = if export.quiet {
+                Voice::Silent
+            } else {
+                Voice::Lines
+            };
             Savings::prepare(&outputs)?.save(&stored.record, voice)?;
         }
         Saved::Comparison(comparison) => {

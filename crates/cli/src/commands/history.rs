@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// Below the help of `history`.
 pub const HELP: &str = "\
-Without a command it lists the runs, the newest first. Ages: 90d, 12w, 36h, 1y. A label keeps a run from being pruned.
+Without a command it lists the runs, the newest first. Ages: 90d, 12w, 36h, 1y. A label keeps a \
+                        run from being pruned.
 
 Examples:
   diskproof history --since 7d
@@ -78,7 +79,8 @@ pub enum Action {
     Label(Label),
     /// Remove runs for good
     Delete(Delete),
-    /// Add records from files, such as those of other machines; a run that is there already stays as it is
+    /// Add records from files, such as those of other machines; a run that is there already stays
+    /// as it is
     Import(Import),
 }
 
@@ -157,7 +159,10 @@ fn list(list: &List) -> anyhow::Result<Exit> {
     };
     if let Some(first) = unreadable.first() {
         let (count, id) = (counted(unreadable.len() as u64, "run"), short(first));
-        complain(&format!("warning: {count} cannot be read and is left out, such as {id}; something wrote over the history"));
+        complain(&format!(
+            "warning: {count} cannot be read and is left out, such as {id}; something wrote over \
+             the history"
+        ));
     }
     if runs.is_empty() && !list.json {
         match list.filter() == Filter::default() {
@@ -172,16 +177,22 @@ fn list(list: &List) -> anyhow::Result<Exit> {
 fn write(runs: &[SavedRun], as_json: bool, color: Option<ColorWhen>) -> anyhow::Result<Exit> {
     unless_unread(to_stdout(|out| match as_json {
         true => json::write_runs(runs, out),
-        false => write_in_locale(out, |page| terminal::write_runs(runs, &style(color.unwrap_or(ColorWhen::Auto)), page)),
+        false => write_in_locale(out, |page| {
+            terminal::write_runs(runs, &style(color.unwrap_or(ColorWhen::Auto)), page)
+        }),
     }))?;
     Ok(Exit::Done)
 }
 
 impl List {
     fn filter(&self) -> Filter {
-        // As it stands in records: absolute, symlinks resolved. What is not there may be a pattern, or a path of another machine.
-        let target =
-            |path: &String| Path::new(path).canonicalize().map_or_else(|_| path.clone(), |path| path.to_string_lossy().into_owned());
+        // As it stands in records: absolute, symlinks resolved. What is not there may be a pattern,
+        // or a path of another machine.
+        let target = |path: &String| {
+            Path::new(path)
+                .canonicalize()
+                .map_or_else(|_| path.clone(), |path| path.to_string_lossy().into_owned())
+        };
         Filter {
             target: self.target.as_ref().map(target),
             serial: self.serial.clone(),
@@ -196,11 +207,25 @@ impl List {
 
 fn remove_old(prune: &Prune) -> anyhow::Result<Exit> {
     let mut history = open(prune.kept.file())?;
-    let before = prune.older_than.map(|age| Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN).as_second());
-    let runs = history.prunable(before, prune.keep).map_err(Failure::History)?;
+    let before = prune.older_than.map(|age| {
+        Timestamp::now()
+            .checked_sub(age)
+            .unwrap_or(Timestamp::MIN)
+            .as_second()
+    });
+    let runs = history
+        .prunable(before, prune.keep)
+        .map_err(Failure::History)?;
     if prune.dry_run {
-        complain(&format!("{} would be removed; nothing was", counted(runs.len() as u64, "run")));
-        return if runs.is_empty() { Ok(Exit::Done) } else { write(&runs, false, None) };
+        complain(&format!(
+            "{} would be removed; nothing was",
+            counted(runs.len() as u64, "run")
+        ));
+        return if runs.is_empty() {
+            Ok(Exit::Done)
+        } else {
+            write(&runs, false, None)
+        };
     }
     let ids: Vec<String> = runs.into_iter().map(|run| run.run_id).collect();
     let removed = history.delete(&ids).map_err(Failure::History)?;
@@ -223,7 +248,11 @@ fn name(label: &Label) -> anyhow::Result<Exit> {
 fn remove(delete: &Delete) -> anyhow::Result<Exit> {
     let mut history = open(delete.kept.file())?;
     // All or nothing: a mistyped word must not cost the runs before it.
-    let ids = delete.runs.iter().map(|run| run_id(&history, run)).collect::<Result<Vec<_>, _>>()?;
+    let ids = delete
+        .runs
+        .iter()
+        .map(|run| run_id(&history, run))
+        .collect::<Result<Vec<_>, _>>()?;
     let removed = history.delete(&ids).map_err(Failure::History)?;
     complain(&format!("{} removed", counted(removed as u64, "run")));
     Ok(Exit::Done)
@@ -232,7 +261,8 @@ fn remove(delete: &Delete) -> anyhow::Result<Exit> {
 fn add(files: &Import) -> anyhow::Result<Exit> {
     let (mut added, mut known, mut failed) = (0, 0, None);
     for file in &files.files {
-        let saved = load_file(file).and_then(|record| import(&record, files.label.as_deref(), files.kept.file()));
+        let saved = load_file(file)
+            .and_then(|record| import(&record, files.label.as_deref(), files.kept.file()));
         match saved {
             Ok((outcome, moved)) => {
                 remark(moved.as_slice(), Voice::Lines);
@@ -248,7 +278,11 @@ fn add(files: &Import) -> anyhow::Result<Exit> {
             }
         }
     }
-    let there = if known > 0 { format!(", {known} there already") } else { String::new() };
+    let there = if known > 0 {
+        format!(", {known} there already")
+    } else {
+        String::new()
+    };
     complain(&format!("{} added{there}", counted(added as u64, "run")));
     Ok(failed.unwrap_or(Exit::Done))
 }
@@ -256,19 +290,29 @@ fn add(files: &Import) -> anyhow::Result<Exit> {
 /// Only a file can be imported: `latest` is there already.
 fn load_file(file: &str) -> Result<diskproof_model::record::Record, Failure> {
     let path: PathBuf = file.into();
-    let path = if file == "-" || path.is_absolute() { file.to_owned() } else { format!("./{file}") };
+    let path = if file == "-" || path.is_absolute() {
+        file.to_owned()
+    } else {
+        format!("./{file}")
+    };
     load(&path, None)
 }
 
 fn parse_new_label(text: &str) -> Result<String, String> {
-    if text.is_empty() { Ok(String::new()) } else { parse_label(text) }
+    if text.is_empty() {
+        Ok(String::new())
+    } else {
+        parse_label(text)
+    }
 }
 
 /// `90d`, `12w`, `36h`, `1y`: histories are long, so that minutes have no place here.
 fn parse_age(text: &str) -> Result<SignedDuration, String> {
     let wrong = || format!("'{text}' is not an age; write a number with h, d, w or y, such as 90d");
     let unit = text.chars().next_back().ok_or_else(wrong)?;
-    let number: i64 = text[..text.len() - unit.len_utf8()].parse().map_err(|_| wrong())?;
+    let number: i64 = text[..text.len() - unit.len_utf8()]
+        .parse()
+        .map_err(|_| wrong())?;
     let hours = match unit {
         'h' => 1,
         'd' => 24,
@@ -277,18 +321,32 @@ fn parse_age(text: &str) -> Result<SignedDuration, String> {
         _ => return Err(wrong()),
     };
     // A hundred thousand years, so that nothing below can overflow.
-    let hours = number.checked_mul(hours).filter(|hours| (0..=876_000_000).contains(hours)).ok_or_else(wrong)?;
+    let hours = number
+        .checked_mul(hours)
+        .filter(|hours| (0..=876_000_000).contains(hours))
+        .ok_or_else(wrong)?;
     Ok(SignedDuration::from_hours(hours))
 }
 
 fn parse_since(text: &str) -> Result<Timestamp, String> {
-    let day = |day: Date| day.to_zoned(TimeZone::UTC).ok().map(|start| start.timestamp());
-    let wrong =
-        || format!("'{text}' is no time; write an age such as 7d, a day such as 2026-11-20, or a time such as 2026-11-20T10:00:00Z");
+    let day = |day: Date| {
+        day.to_zoned(TimeZone::UTC)
+            .ok()
+            .map(|start| start.timestamp())
+    };
+    let wrong = || {
+        format!(
+            "'{text}' is no time; write an age such as 7d, a day such as 2026-11-20, or a time \
+             such as 2026-11-20T10:00:00Z"
+        )
+    };
     if let Ok(age) = parse_age(text) {
         return Timestamp::now().checked_sub(age).map_err(|_| wrong());
     }
-    text.parse::<Timestamp>().ok().or_else(|| text.parse::<Date>().ok().and_then(day)).ok_or_else(wrong)
+    text.parse::<Timestamp>()
+        .ok()
+        .or_else(|| text.parse::<Date>().ok().and_then(day))
+        .ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -297,13 +355,27 @@ mod tests {
 
     #[test]
     fn ages_and_times_are_understood() {
-        assert_eq!(parse_age("90d").unwrap(), SignedDuration::from_hours(90 * 24));
-        assert_eq!(parse_age("1y").unwrap(), SignedDuration::from_hours(365 * 24));
+        assert_eq!(
+            parse_age("90d").unwrap(),
+            SignedDuration::from_hours(90 * 24)
+        );
+        assert_eq!(
+            parse_age("1y").unwrap(),
+            SignedDuration::from_hours(365 * 24)
+        );
         for text in ["", "d", "90", "-1d", "90m", "1.5d", "99999999999999d", "5µ"] {
             assert!(parse_age(text).is_err(), "{text}");
         }
-        assert_eq!(parse_since("2026-11-20").unwrap().to_string(), "2026-11-20T00:00:00Z");
-        assert_eq!(parse_since("2026-11-20T10:00:00+02:00").unwrap().to_string(), "2026-11-20T08:00:00Z");
+        assert_eq!(
+            parse_since("2026-11-20").unwrap().to_string(),
+            "2026-11-20T00:00:00Z"
+        );
+        assert_eq!(
+            parse_since("2026-11-20T10:00:00+02:00")
+                .unwrap()
+                .to_string(),
+            "2026-11-20T08:00:00Z"
+        );
         assert!(parse_since("7d").unwrap() < Timestamp::now());
         assert!(parse_since("yesterday").is_err());
     }

@@ -1,4 +1,5 @@
-//! `diskproof run`: any workload, from flags in fio's words, from a plan file or from a job file of fio, on one target or on several at the same time.
+//! `diskproof run`: any workload, from flags in fio's words, from a plan file or from a job file of
+//! fio, on one target or on several at the same time.
 
 use crate::args::Run;
 use crate::execute::{Filling, command_line, random_seed};
@@ -9,18 +10,20 @@ use crate::measure::{Job, measure};
 use crate::output::Voice;
 use crate::plan_file::{PlanFile, Planned};
 use crate::workload::{
-    Bytes, Content, Contradiction, Ground, Memory, Team, Wording, WorkloadFlags, ended_by_time, misfit, out_of_reach, resolve, resolve_team,
+    Bytes, Content, Contradiction, Ground, Memory, Team, Wording, WorkloadFlags, ended_by_time,
+    misfit, out_of_reach, resolve, resolve_team,
 };
 use anyhow::Context as _;
+use diskproof_device::{Intent, admit, host_facts, memory_free_bytes, probe, scratch_bytes_max};
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
-use diskproof_target::{Intent, admit, host_facts, memory_free_bytes, probe, scratch_bytes_max};
 use std::path::{Path, PathBuf};
 
 /// What the PostgreSQL cookbook uses, and the largest cache that drives have of their own.
 const SCRATCH_BYTES: u64 = 1 << 30;
-/// Less than this cannot tell a disk from its cache; asked for where there is hardly any room, so that the gate says why not.
+/// Less than this cannot tell a disk from its cache; asked for where there is hardly any room, so
+/// that the gate says why not.
 const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
 /// Scratch files have whole MiB, as the gate counts them.
 const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
@@ -30,18 +33,44 @@ const SECTOR_BYTES: u32 = 512;
 /// Measures.
 pub fn run(run: &Run) -> anyhow::Result<Exit> {
     let request = Request::of(run)?;
-    let identities = request.targets.iter().map(|target| probe(target)).collect::<Result<Vec<_>, _>>().map_err(Failure::Probe)?;
+    let identities = request
+        .targets
+        .iter()
+        .map(|target| probe(target))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(Failure::Probe)?;
     // What is empty is refused for that, and not for a span that does not fit into it.
-    let empty = identities.iter().find(|identity| identity.kind == TargetKind::BlockDevice && identity.size_bytes == 0);
-    empty.map_or(Ok(()), |identity| admit(identity.clone(), Intent::Read).map(drop)).map_err(Failure::Refused)?;
+    let empty = identities
+        .iter()
+        .find(|identity| identity.kind == TargetKind::BlockDevice && identity.size_bytes == 0);
+    empty
+        .map_or(Ok(()), |identity| {
+            admit(identity.clone(), Intent::Read).map(drop)
+        })
+        .map_err(Failure::Refused)?;
     let installed_bytes = Some(host_facts().memory_bytes).filter(|bytes| *bytes > 0);
-    let plan = request.plan(&identities, Memory { installed_bytes, free_bytes: memory_free_bytes() })?;
+    let plan = request.plan(
+        &identities,
+        Memory {
+            installed_bytes,
+            free_bytes: memory_free_bytes(),
+        },
+    )?;
     let voice = Voice::of(&run.measuring);
     request.remarks.iter().for_each(|remark| voice.say(remark));
     ended_by_time(&plan).iter().for_each(|note| voice.say(note));
     // Until here nothing was begun, and a signal may simply end it.
     let interrupt = Interrupt::listen().context("signals cannot be caught")?;
-    measure(Job { plan, identities, filling: Filling::Span, note: request.note, measuring: &run.measuring }, &interrupt)
+    measure(
+        Job {
+            plan,
+            identities,
+            filling: Filling::Span,
+            note: request.note,
+            measuring: &run.measuring,
+        },
+        &interrupt,
+    )
 }
 
 /// What was asked for, by flags or by a plan or job file and the flags beside it.
@@ -71,36 +100,69 @@ enum Size {
 #[derive(Debug)]
 enum Work {
     Flags(Box<WorkloadFlags>),
-    Plan { path: PathBuf, workloads: Vec<Planned> },
+    Plan {
+        path: PathBuf,
+        workloads: Vec<Planned>,
+    },
 }
 
 impl Request {
     fn of(run: &Run) -> Result<Self, Failure> {
         let measuring = &run.measuring;
-        let planned = run.operands.first().filter(|path| has_extension(path, "toml") || is_job_file(path));
+        let planned = run
+            .operands
+            .first()
+            .filter(|path| has_extension(path, "toml") || is_job_file(path));
         let named = &run.operands[usize::from(planned.is_some())..];
         // As a target it would be read, and its few bytes measured.
         if let Some(job) = named.iter().find(|path| is_job_file(path)) {
             return Err(Failure::Usage(format!(
-                "{} looks like a job file of fio: write it first, before the targets, and one at a time; a target of that name can be reached by a symlink",
+                "{} looks like a job file of fio: write it first, before the targets, and one at \
+                 a time; a target of that name can be reached by a symlink",
                 job.display()
             )));
         }
-        if let (Some(section), false) = (run.job_file.sections.first(), planned.is_some_and(|path| is_job_file(path))) {
+        if let (Some(section), false) = (
+            run.job_file.sections.first(),
+            planned.is_some_and(|path| is_job_file(path)),
+        ) {
             return Err(Failure::Usage(format!(
-                "--section {section}: only a job file of fio has sections; write it first, such as run job.fio --section NAME"
+                "--section {section}: only a job file of fio has sections; write it first, such \
+                 as run job.fio --section NAME"
             )));
         }
-        let beside = Beside { sections: &run.job_file.sections, targets: named, size: measuring.size };
-        let JobFile { plan: file, remarks } = planned.map(|path| read_plan(path, &run.workload, beside)).transpose()?.unwrap_or_default();
-        if named.is_empty() && measuring.giving_up.overwrite && planned.is_some_and(|path| is_job_file(path)) {
-            let names: Vec<String> = file.targets.iter().map(|target| target.display().to_string()).collect();
+        let beside = Beside {
+            sections: &run.job_file.sections,
+            targets: named,
+            size: measuring.size,
+        };
+        let JobFile {
+            plan: file,
+            remarks,
+        } = planned
+            .map(|path| read_plan(path, &run.workload, beside))
+            .transpose()?
+            .unwrap_or_default();
+        if named.is_empty()
+            && measuring.giving_up.overwrite
+            && planned.is_some_and(|path| is_job_file(path))
+        {
+            let names: Vec<String> = file
+                .targets
+                .iter()
+                .map(|target| target.display().to_string())
+                .collect();
             return Err(Failure::Usage(format!(
-                "--overwrite gives up what you name, and {} is named by the job file only: write it behind the job file on the command line",
+                "--overwrite gives up what you name, and {} is named by the job file only: write \
+                 it behind the job file on the command line",
                 names.join(", ")
             )));
         }
-        let mut targets = if named.is_empty() { file.targets } else { named.to_vec() };
+        let mut targets = if named.is_empty() {
+            file.targets
+        } else {
+            named.to_vec()
+        };
         if targets.is_empty() {
             targets.push(PathBuf::from("."));
         }
@@ -108,10 +170,17 @@ impl Request {
             remarks,
             note: measuring.note.clone().or(file.note),
             seed: measuring.seed.or(file.seed),
-            size: measuring.size.map(Size::Flag).or(file.size.map(|Bytes(size)| Size::Planned(size))).unwrap_or(Size::Default),
+            size: measuring
+                .size
+                .map(Size::Flag)
+                .or(file.size.map(|Bytes(size)| Size::Planned(size)))
+                .unwrap_or(Size::Default),
             targets,
             work: match planned {
-                Some(path) => Work::Plan { path: path.clone(), workloads: file.workloads },
+                Some(path) => Work::Plan {
+                    path: path.clone(),
+                    workloads: file.workloads,
+                },
                 None => Work::Flags(Box::new(run.workload.clone())),
             },
             engine: measuring.engine_choice(),
@@ -121,12 +190,19 @@ impl Request {
     fn plan(&self, identities: &[TargetIdentity], memory: Memory) -> Result<Plan, Failure> {
         told_apart(identities)?;
         let scratch_bytes = self.scratch_bytes(identities)?;
-        let size =
-            |identity: &TargetIdentity| scratch_bytes.filter(|_| identity.kind == TargetKind::Directory).unwrap_or(identity.size_bytes);
+        let size = |identity: &TargetIdentity| {
+            scratch_bytes
+                .filter(|_| identity.kind == TargetKind::Directory)
+                .unwrap_or(identity.size_bytes)
+        };
         let ground = Ground {
             target_bytes: identities.iter().map(size).collect(),
             memory,
-            content: if identities.iter().all(|i| i.kind == TargetKind::Directory) { Content::Nothing } else { Content::Data },
+            content: if identities.iter().all(|i| i.kind == TargetKind::Directory) {
+                Content::Nothing
+            } else {
+                Content::Data
+            },
             engine: self.engine,
         };
         let (workloads, skipped) = self.workloads(ground, sector_bytes(identities))?;
@@ -134,24 +210,37 @@ impl Request {
             schema: PLAN_SCHEMA.to_owned(),
             method: METHOD_VERSION,
             seed: self.seed.unwrap_or_else(random_seed),
-            targets: identities.iter().map(|identity| identity.path.clone()).collect(),
+            targets: identities
+                .iter()
+                .map(|identity| identity.path.clone())
+                .collect(),
             scratch_bytes,
             workloads,
             survey: None,
             data_sheet: None,
             skipped,
-            origin: Origin::Native { verb: "run".to_owned(), argv: command_line() },
+            origin: Origin::Native {
+                verb: "run".to_owned(),
+                argv: command_line(),
+            },
         })
     }
 
-    fn workloads(&self, mut ground: Ground, unit_bytes: u32) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
+    fn workloads(
+        &self,
+        mut ground: Ground,
+        unit_bytes: u32,
+    ) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
         let (path, planned) = match &self.work {
             Work::Flags(flags) => {
-                let workload = resolve(flags, &ground, Wording::Flags).map_err(|error| Failure::Usage(error.to_string()))?;
+                let workload = resolve(flags, &ground, Wording::Flags)
+                    .map_err(|error| Failure::Usage(error.to_string()))?;
                 let late = out_of_reach(std::slice::from_ref(&workload), Wording::Flags);
                 late.map_or(Ok(()), |(_, why)| Err(Failure::Usage(why.to_string())))?;
                 return match misfit(&workload, unit_bytes) {
-                    Some(why) => Err(Failure::Usage(format!("{why}: use a multiple of {unit_bytes} for --bs and --span, or --buffered"))),
+                    Some(why) => Err(Failure::Usage(format!(
+                        "{why}: use a multiple of {unit_bytes} for --bs and --span, or --buffered"
+                    ))),
                     None => Ok((vec![workload], Vec::new())),
                 };
             }
@@ -173,40 +262,73 @@ impl Request {
             }
         }
         match skipped.first() {
-            Some(Skipped { why, .. }) if workloads.is_empty() => {
-                Err(Failure::Usage(format!("{path}: {why}: use a multiple of {unit_bytes} for bs and span, or buffered = true")))
-            }
+            Some(Skipped { why, .. }) if workloads.is_empty() => Err(Failure::Usage(format!(
+                "{path}: {why}: use a multiple of {unit_bytes} for bs and span, or buffered = true"
+            ))),
             _ => Ok((workloads, skipped)),
         }
     }
 
     /// Of the scratch file in each directory; `None` without one.
     fn scratch_bytes(&self, identities: &[TargetIdentity]) -> Result<Option<u64>, Failure> {
-        let directories: Vec<&TargetIdentity> = identities.iter().filter(|identity| identity.kind == TargetKind::Directory).collect();
+        let directories: Vec<&TargetIdentity> = identities
+            .iter()
+            .filter(|identity| identity.kind == TargetKind::Directory)
+            .collect();
         let Some(first) = directories.first() else {
             return match self.size {
                 Size::Flag(_) => Err(Failure::Usage(format!(
-                    "--size is the size of the scratch file in a directory; {} is measured as it is, without one: use --span for a part of it",
-                    identities.first().map_or("the target", |identity| identity.path.as_str())
+                    "--size is the size of the scratch file in a directory; {} is measured as it \
+                     is, without one: use --span for a part of it",
+                    identities
+                        .first()
+                        .map_or("the target", |identity| identity.path.as_str())
                 ))),
                 Size::Default | Size::Planned(_) => Ok(None),
             };
         };
         // Scratch files on one filesystem share its room.
-        let beside = |identity: &TargetIdentity| directories.iter().filter(|other| other.device == identity.device).count() as u64;
-        let room = directories.iter().map(|identity| scratch_bytes_max(identity) / beside(identity)).min().unwrap_or(0);
+        let beside = |identity: &TargetIdentity| {
+            directories
+                .iter()
+                .filter(|other| other.device == identity.device)
+                .count() as u64
+        };
+        let room = directories
+            .iter()
+            .map(|identity| scratch_bytes_max(identity) / beside(identity))
+            .min()
+            .unwrap_or(0);
         match self.size {
-            Size::Default => Ok(Some(whole(SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST)))),
-            Size::Flag(size) | Size::Planned(size) if size < SCRATCH_BYTES_UNIT => Err(Failure::Usage(format!(
-                "a scratch file of {} is too small to measure anything; use a size of at least 1M",
-                format_bytes(size)
+            Size::Default => Ok(Some(whole(
+                SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST),
             ))),
+            Size::Flag(size) | Size::Planned(size) if size < SCRATCH_BYTES_UNIT => {
+                Err(Failure::Usage(format!(
+                    "a scratch file of {} is too small to measure anything; use a size of at \
+                     least 1M",
+                    format_bytes(size)
+                )))
+            }
             // Each alone may fit; the gate does not see them together.
-            Size::Flag(size) | Size::Planned(size) if directories.iter().any(|i| beside(i) > 1) && size > room => {
+            Size::Flag(size) | Size::Planned(size)
+                if directories.iter().any(|i| beside(i) > 1) && size > room =>
+            {
                 Err(Failure::Refused(Refusal {
-                    asked: format!("write scratch files of {} each in {} directories", format_bytes(size), directories.len()),
-                    reasons: vec![format!("several of them are on the filesystem of {}, and together they would fill it", first.path)],
-                    remedy: format!("Ask for at most {} each, or free some space.", format_bytes(room)),
+                    asked: format!(
+                        "write scratch files of {} each in {} directories",
+                        format_bytes(size),
+                        directories.len()
+                    ),
+                    reasons: vec![format!(
+                        "several of them are on the filesystem of {}, and together they would \
+                         fill it",
+                        first.path
+                    )],
+                    remedy: format!(
+                        "Ask for at most {} each, or free some space.",
+                        format_bytes(room)
+                    ),
                 }))
             }
             Size::Flag(size) | Size::Planned(size) => Ok(Some(whole(size))),
@@ -224,7 +346,8 @@ fn teams(planned: &[Planned]) -> impl Iterator<Item = &[Planned]> {
 }
 
 fn has_extension(path: &Path, wanted: &str) -> bool {
-    path.extension().is_some_and(|extension| extension == wanted)
+    path.extension()
+        .is_some_and(|extension| extension == wanted)
 }
 
 /// By fio's names for them.
@@ -241,32 +364,48 @@ fn read_plan(path: &Path, flags: &WorkloadFlags, beside: Beside<'_>) -> Result<J
     };
     if !flags.is_empty() {
         return Err(Failure::Usage(format!(
-            "{shown} says what to run, so flags of a workload beside it have no place; write them as {place}"
+            "{shown} says what to run, so flags of a workload beside it have no place; write them \
+             as {place}"
         )));
     }
-    let text = read_text(path).map_err(|why| Failure::Usage(format!("the {kind} file {shown} cannot be read: {why}")))?;
+    let text = read_text(path)
+        .map_err(|why| Failure::Usage(format!("the {kind} file {shown} cannot be read: {why}")))?;
     if kind == "job" {
-        return JobFile::translate(&text, path, beside, &System).map_err(|error| Failure::Usage(error.to_string()));
+        return JobFile::translate(&text, path, beside, &System)
+            .map_err(|error| Failure::Usage(error.to_string()));
     }
-    let plan = PlanFile::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
-    Ok(JobFile { plan, remarks: Vec::new() })
+    let plan =
+        PlanFile::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
+    Ok(JobFile {
+        plan,
+        remarks: Vec::new(),
+    })
 }
 
 /// The same target twice would be measured against itself.
 fn told_apart(identities: &[TargetIdentity]) -> Result<(), Failure> {
-    let same = |a: &TargetIdentity, b: &TargetIdentity| (&a.device, a.inode) == (&b.device, b.inode);
-    let twice = identities.iter().enumerate().find_map(|(index, identity)| identities[..index].iter().find(|other| same(other, identity)));
+    let same =
+        |a: &TargetIdentity, b: &TargetIdentity| (&a.device, a.inode) == (&b.device, b.inode);
+    let twice = identities.iter().enumerate().find_map(|(index, identity)| {
+        identities[..index]
+            .iter()
+            .find(|other| same(other, identity))
+    });
     match twice {
-        Some(identity) => {
-            Err(Failure::Usage(format!("{} is named twice; for more requests on one target use --jobs or --depth", identity.path)))
-        }
+        Some(identity) => Err(Failure::Usage(format!(
+            "{} is named twice; for more requests on one target use --jobs or --depth",
+            identity.path
+        ))),
         None => Ok(()),
     }
 }
 
 /// The largest sector among the devices right below the targets.
 fn sector_bytes(identities: &[TargetIdentity]) -> u32 {
-    identities.iter().filter_map(|identity| identity.layers.first()?.logical_block_bytes).fold(SECTOR_BYTES, u32::max)
+    identities
+        .iter()
+        .filter_map(|identity| identity.layers.first()?.logical_block_bytes)
+        .fold(SECTOR_BYTES, u32::max)
 }
 
 #[cfg(test)]

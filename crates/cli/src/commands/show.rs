@@ -1,9 +1,12 @@
-//! `diskproof show`: a saved run as it was printed then, or a record or comparison from a file as it is printed today. Measures nothing.
+//! `diskproof show`: a saved run as it was printed then, or a record or comparison from a file as
+//! it is printed today. Measures nothing.
 
 use super::compare;
 use crate::args::ColorWhen;
 use crate::failure::{Exit, Failure};
-use crate::output::{Savings, Voice, commands_page, record_page, to_stdout, unless_unread, write_page};
+use crate::output::{
+    Savings, Voice, commands_page, record_page, to_stdout, unless_unread, write_page,
+};
 use crate::saved::{Kept, Saved, find};
 use diskproof_history::Stored;
 use diskproof_model::comparison::Comparison;
@@ -14,7 +17,8 @@ use std::path::PathBuf;
 /// `diskproof show`
 #[derive(Debug, clap::Args)]
 pub struct Show {
-    /// An id or the beginning of one, latest, latest~1, a label, a file (.json, or .html of a report; also of a comparison), or - for stdin
+    /// An id or the beginning of one, latest, latest~1, a label, a file (.json, or .html of a
+    /// report; also of a comparison), or - for stdin
     #[arg(value_name = "RUN|FILE", default_value = "latest")]
     pub run: String,
     /// Print the record as JSON
@@ -23,7 +27,8 @@ pub struct Show {
     /// Print the well-known tool's command for each figure after the result
     #[arg(long)]
     pub commands: bool,
-    /// Write the record to a file instead; the format follows the extension, as for 'check' (repeatable)
+    /// Write the record to a file instead; the format follows the extension, as for 'check'
+    /// (repeatable)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub outputs: Vec<PathBuf>,
     /// No notes on stderr
@@ -44,7 +49,14 @@ pub fn show(show: &Show) -> anyhow::Result<Exit> {
         Saved::Comparison(comparison) => return show_comparison(show, &comparison),
     };
     let savings = Savings::prepare(&show.outputs)?;
-    savings.save(&record, if show.quiet { Voice::Silent } else { Voice::Lines })?;
+    savings.save(
+        &record,
+        if show.quiet {
+            Voice::Silent
+        } else {
+            Voice::Lines
+        },
+    )?;
     if show.json {
         unless_unread(to_stdout(|out| json::write_record(&record, out)))?;
     } else if show.outputs.is_empty() || show.commands {
@@ -61,12 +73,20 @@ pub fn show(show: &Show) -> anyhow::Result<Exit> {
 
 fn show_comparison(show: &Show, comparison: &Comparison) -> anyhow::Result<Exit> {
     if show.commands {
-        return Err(Failure::Usage(format!("{}: a comparison has no commands; show one of its runs with --commands", show.run)).into());
+        return Err(Failure::Usage(format!(
+            "{}: a comparison has no commands; show one of its runs with --commands",
+            show.run
+        ))
+        .into());
     }
     compare::prepare(&show.outputs)?;
     compare::save(comparison, &show.outputs)?;
     if show.json || show.outputs.is_empty() {
-        let form = if show.json { compare::Form::Json } else { compare::Form::Page(MetricDetail::Telling) };
+        let form = if show.json {
+            compare::Form::Json
+        } else {
+            compare::Form::Page(MetricDetail::Telling)
+        };
         compare::print(comparison, form, show.color)?;
     }
     Ok(Exit::Done)

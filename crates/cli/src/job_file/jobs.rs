@@ -1,4 +1,5 @@
-//! One job of fio as it stands behind a section: what it asks of the disk, in numbers. Knows no target, and nothing of the other jobs.
+//! One job of fio as it stands behind a section: what it asks of the disk, in numbers. Knows no
+//! target, and nothing of the other jobs.
 
 use super::numbers::Amount;
 use super::sections::Spot;

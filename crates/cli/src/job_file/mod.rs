@@ -1,5 +1,6 @@
-//! Job files of fio: translated into what a plan file in TOML gives, so that nothing behind it knows of fio. What would be another load is refused with its
-//! line; what a user has to know is told. Pure: what the machine and its files say comes from [`Surroundings`].
+//! Job files of fio: translated into what a plan file in TOML gives, so that nothing behind it
+//! knows of fio. What would be another load is refused with its line; what a user has to know is
+//! told. Pure: what the machine and its files say comes from [`Surroundings`].
 
 mod jobs;
 mod numbers;
@@ -92,7 +93,8 @@ pub struct Machine {
     pub cpus: u64,
 }
 
-/// The machine and its files, as far as a job file asks for them. Nothing is written, and nothing is run.
+/// The machine and its files, as far as a job file asks for them. Nothing is written, and nothing
+/// is run.
 pub trait Surroundings {
     /// A variable of the environment.
     fn variable(&self, name: &str) -> Option<String>;
@@ -106,20 +108,37 @@ pub trait Surroundings {
 
 impl JobFile {
     /// Translates `text`, the content of the job file at `path`.
-    pub fn translate(text: &str, path: &Path, beside: Beside<'_>, surroundings: &dyn Surroundings) -> Result<Self, JobFileError> {
-        let sections = wanted(sections::read_sections(text, path, surroundings)?, beside.sections)?;
+    pub fn translate(
+        text: &str,
+        path: &Path,
+        beside: Beside<'_>,
+        surroundings: &dyn Surroundings,
+    ) -> Result<Self, JobFileError> {
+        let sections = wanted(
+            sections::read_sections(text, path, surroundings)?,
+            beside.sections,
+        )?;
         let mut remarks = Remarks::default();
-        let jobs = sections.iter().map(|section| reading::read_job(section, &mut remarks)).collect::<Result<Vec<_>, _>>()?;
-        let copies = jobs.iter().try_fold(0, |copies, job| match copies + job.numjobs {
-            copies if copies > COPIES_MAX => {
-                Err(job.spot.error(format!("with their copies (numjobs) there are more than {COPIES_MAX} jobs; make them fewer")))
-            }
-            copies => Ok(copies),
-        });
+        let jobs = sections
+            .iter()
+            .map(|section| reading::read_job(section, &mut remarks))
+            .collect::<Result<Vec<_>, _>>()?;
+        let copies = jobs
+            .iter()
+            .try_fold(0, |copies, job| match copies + job.numjobs {
+                copies if copies > COPIES_MAX => Err(job.spot.error(format!(
+                    "with their copies (numjobs) there are more than {COPIES_MAX} jobs; make them \
+                     fewer"
+                ))),
+                copies => Ok(copies),
+            });
         copies?;
         let places = places::place(&jobs, beside, surroundings, &mut remarks)?;
         let plan = workloads::plan(&jobs, &places, &mut remarks)?;
-        Ok(Self { plan, remarks: remarks.lines(jobs.len()) })
+        Ok(Self {
+            plan,
+            remarks: remarks.lines(jobs.len()),
+        })
     }
 }
 
@@ -127,9 +146,20 @@ impl JobFile {
 fn wanted(mut sections: Vec<Section>, names: &[String]) -> Result<Vec<Section>, JobFileError> {
     for name in names {
         if sections.iter().all(|section| section.name != *name) {
-            let there: Vec<String> = sections.iter().take(SECTIONS_NAMED).map(|section| quoted(&section.name)).collect();
-            let more = if sections.len() > SECTIONS_NAMED { " and others" } else { "" };
-            return Err(sections[0].spot.error(format!("there is no section '{name}'; there are {}{more}", there.join(", "))));
+            let there: Vec<String> = sections
+                .iter()
+                .take(SECTIONS_NAMED)
+                .map(|section| quoted(&section.name))
+                .collect();
+            let more = if sections.len() > SECTIONS_NAMED {
+                " and others"
+            } else {
+                ""
+            };
+            return Err(sections[0].spot.error(format!(
+                "there is no section '{name}'; there are {}{more}",
+                there.join(", ")
+            )));
         }
     }
     sections.retain(|section| names.is_empty() || names.contains(&section.name));

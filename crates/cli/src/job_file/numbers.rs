@@ -1,7 +1,10 @@
-//! Numbers as fio reads them (parse.c and exp/ of fio 3.42): sizes whose `k` is 1024 and whose `kib` is 1000, times whose bare number is seconds, and
-//! expressions in parentheses. What fio would read only in part, such as `1.5g` (1 byte) or `30sec` (30 µs), is refused: nobody means that. Pure.
+//! Numbers as fio reads them (parse.c and exp/ of fio 3.42): sizes whose `k` is 1024 and whose
+//! `kib` is 1000, times whose bare number is seconds, and expressions in parentheses. What fio
+//! would read only in part, such as `1.5g` (1 byte) or `30sec` (30 µs), is refused: nobody means
+//! that. Pure.
 
-/// Above this a number in a job file is a mistake, and whole numbers are no longer exact in the arithmetic.
+/// Above this a number in a job file is a mistake, and whole numbers are no longer exact in the
+/// arithmetic.
 const NUMBER_MAX: f64 = 9e15;
 /// Deeper than anybody writes; the reading is recursive.
 const PARENTHESES_DEEP: usize = 32;
@@ -42,11 +45,20 @@ pub fn bytes(text: &str, base: Base) -> Result<u64, String> {
         return whole(expression(text, Units::Sizes)?, text);
     }
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        return u64::from_str_radix(digits, 16).ok().filter(|value| *value as f64 <= NUMBER_MAX).ok_or_else(wrong);
+        return u64::from_str_radix(digits, 16)
+            .ok()
+            .filter(|value| *value as f64 <= NUMBER_MAX)
+            .ok_or_else(wrong);
     }
-    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let (digits, unit) = text.split_at(
+        text.find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len()),
+    );
     let unit = size_unit(unit, base).ok_or_else(wrong)?;
-    digits.parse::<f64>().map_err(|_| wrong()).and_then(|value| whole(value * unit, text))
+    digits
+        .parse::<f64>()
+        .map_err(|_| wrong())
+        .and_then(|value| whole(value * unit, text))
 }
 
 /// A size, or a share in percent.
@@ -62,13 +74,20 @@ pub fn amount(text: &str, base: Base) -> Result<Amount, String> {
 
 /// A time in nanoseconds; a bare number is seconds.
 pub fn time_ns(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is not a time as fio reads it; write such as 30, 30s, 5m or 500ms");
+    let wrong =
+        || format!("'{text}' is not a time as fio reads it; write such as 30, 30s, 5m or 500ms");
     if text.starts_with('(') {
         return whole(expression(text, Units::Times)? * 1000.0, text);
     }
-    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let (digits, unit) = text.split_at(
+        text.find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len()),
+    );
     let us = time_unit_us(unit).ok_or_else(wrong)?;
-    digits.parse::<f64>().map_err(|_| wrong()).and_then(|value| whole(value * us * 1000.0, text))
+    digits
+        .parse::<f64>()
+        .map_err(|_| wrong())
+        .and_then(|value| whole(value * us * 1000.0, text))
 }
 
 /// The value of a sum of plain numbers, as `bc` gives it to fio: divisions leave no fraction.
@@ -80,7 +99,9 @@ fn whole(value: f64, text: &str) -> Result<u64, String> {
     // fio cuts off what is behind the point.
     match value.trunc() {
         value if (0.0..=NUMBER_MAX * 1000.0).contains(&value) => Ok(value as u64),
-        _ => Err(format!("'{text}' comes to {value}, which is less than nothing or too large")),
+        _ => Err(format!(
+            "'{text}' comes to {value}, which is less than nothing or too large"
+        )),
     }
 }
 
@@ -90,7 +111,11 @@ fn size_unit(unit: &str, base: Base) -> Option<f64> {
         None => return Some(1.0),
         Some(letter) => 1 + "kmgtp".find(letter)? as i32,
     };
-    let (plain, other): (f64, f64) = if base == Base::Binary { (1024.0, 1000.0) } else { (1000.0, 1024.0) };
+    let (plain, other): (f64, f64) = if base == Base::Binary {
+        (1024.0, 1000.0)
+    } else {
+        (1000.0, 1024.0)
+    };
     match &lower[1..] {
         "" | "b" => Some(plain.powi(power)),
         "ib" => Some(other.powi(power)),
@@ -127,17 +152,32 @@ struct Value {
 
 /// The value of an expression: for times in microseconds.
 fn expression(text: &str, units: Units) -> Result<f64, String> {
-    let mut parser = Parser { text, rest: text, units, deep: 0, has_unit: false };
+    let mut parser = Parser {
+        text,
+        rest: text,
+        units,
+        deep: 0,
+        has_unit: false,
+    };
     let value = parser.value(0)?;
     if !parser.rest.trim_start().is_empty() {
         return Err(parser.wrong());
     }
-    let implied = if units == Units::Times && !parser.has_unit { SECOND_US } else { 1.0 };
+    let implied = if units == Units::Times && !parser.has_unit {
+        SECOND_US
+    } else {
+        1.0
+    };
     let number = value.number * implied;
-    if number.abs() > NUMBER_MAX { Err(format!("'{text}' comes to too large a number")) } else { Ok(number) }
+    if number.abs() > NUMBER_MAX {
+        Err(format!("'{text}' comes to too large a number"))
+    } else {
+        Ok(number)
+    }
 }
 
-/// Binding of operators in fio's grammar (exp/expression-parser.y): a unit binds less than a product, so that `2*4k` and `8/2k` are 8k and 4k.
+/// Binding of operators in fio's grammar (exp/expression-parser.y): a unit binds less than a
+/// product, so that `2*4k` and `8/2k` are 8k and 4k.
 const UNIT_BINDS: u8 = 2;
 const SIGN_BINDS: u8 = 6;
 
@@ -151,7 +191,11 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     fn wrong(&self) -> String {
-        format!("'{}' is not an expression; write such as (4 * 1024) or (2g / 3), with + - * / % ^ and parentheses", self.text)
+        format!(
+            "'{}' is not an expression; write such as (4 * 1024) or (2g / 3), with + - * / % ^ \
+             and parentheses",
+            self.text
+        )
     }
 
     fn peek(&mut self) -> Option<char> {
@@ -200,20 +244,33 @@ impl Parser<'_> {
             Some('-') => {
                 self.rest = &self.rest[1..];
                 let value = self.value(SIGN_BINDS)?;
-                Ok(Value { number: -value.number, ..value })
+                Ok(Value {
+                    number: -value.number,
+                    ..value
+                })
             }
             _ => {
-                let end = self.rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(self.rest.len());
+                let end = self
+                    .rest
+                    .find(|c: char| !c.is_ascii_digit() && c != '.')
+                    .unwrap_or(self.rest.len());
                 let (digits, rest) = self.rest.split_at(end);
                 let number = digits.parse::<f64>().map_err(|_| self.wrong())?;
                 self.rest = rest;
-                Ok(Value { number, whole: !digits.contains('.') })
+                Ok(Value {
+                    number,
+                    whole: !digits.contains('.'),
+                })
             }
         }
     }
 
     fn unit(&mut self, value: Value) -> Result<Value, String> {
-        let (unit, rest) = self.rest.split_at(self.rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(self.rest.len()));
+        let (unit, rest) = self.rest.split_at(
+            self.rest
+                .find(|c: char| !c.is_ascii_alphabetic())
+                .unwrap_or(self.rest.len()),
+        );
         let factor = match self.units {
             Units::None => None,
             Units::Sizes => size_unit(unit, Base::Binary),
@@ -221,7 +278,10 @@ impl Parser<'_> {
         };
         let factor = factor.ok_or_else(|| self.wrong())?;
         (self.rest, self.has_unit) = (rest, true);
-        Ok(Value { number: value.number * factor, ..value })
+        Ok(Value {
+            number: value.number * factor,
+            ..value
+        })
     }
 }
 
@@ -266,24 +326,56 @@ mod tests {
         for (text, wanted) in cases {
             assert_eq!(size(text), Ok(wanted), "{text}");
         }
-        assert_eq!((bytes("4k", Base::Decimal), bytes("4kib", Base::Decimal)), (Ok(4000), Ok(4096)));
-        for text in ["", "k", "1.5g", "-4k", "4x", "4ki", "4kk", "0x", "0xg", "9999999999999999999", "5*1024", "4k,8k", "١"] {
+        assert_eq!(
+            (bytes("4k", Base::Decimal), bytes("4kib", Base::Decimal)),
+            (Ok(4000), Ok(4096))
+        );
+        for text in [
+            "",
+            "k",
+            "1.5g",
+            "-4k",
+            "4x",
+            "4ki",
+            "4kk",
+            "0x",
+            "0xg",
+            "9999999999999999999",
+            "5*1024",
+            "4k,8k",
+            "١",
+        ] {
             assert!(size(text).is_err(), "{text}");
         }
-        assert_eq!((amount("10%", Base::Binary), amount("1g", Base::Binary)), (Ok(Amount::Percent(10)), Ok(Amount::Bytes(1 << 30))));
-        assert!(amount("0%", Base::Binary).is_err() && amount("101%", Base::Binary).is_err() && amount("%", Base::Binary).is_err());
+        assert_eq!(
+            (amount("10%", Base::Binary), amount("1g", Base::Binary)),
+            (Ok(Amount::Percent(10)), Ok(Amount::Bytes(1 << 30)))
+        );
+        assert!(
+            amount("0%", Base::Binary).is_err()
+                && amount("101%", Base::Binary).is_err()
+                && amount("%", Base::Binary).is_err()
+        );
         assert_eq!(Amount::Percent(33).of(100), 33);
     }
 
     #[test]
     fn times_are_seconds_unless_they_say() {
         const SECOND: u64 = 1_000_000_000;
-        for (text, wanted) in
-            [("30", 30 * SECOND), ("30s", 30 * SECOND), ("5m", 300 * SECOND), ("500ms", SECOND / 2), ("7us", 7000), ("1H", 3600 * SECOND)]
-        {
+        for (text, wanted) in [
+            ("30", 30 * SECOND),
+            ("30s", 30 * SECOND),
+            ("5m", 300 * SECOND),
+            ("500ms", SECOND / 2),
+            ("7us", 7000),
+            ("1H", 3600 * SECOND),
+        ] {
             assert_eq!(time_ns(text), Ok(wanted), "{text}");
         }
-        assert_eq!((time_ns("(2*30)"), time_ns("(2m)"), time_ns("(500ms * 2)")), (Ok(60 * SECOND), Ok(120 * SECOND), Ok(SECOND)));
+        assert_eq!(
+            (time_ns("(2*30)"), time_ns("(2m)"), time_ns("(500ms * 2)")),
+            (Ok(60 * SECOND), Ok(120 * SECOND), Ok(SECOND))
+        );
         for text in ["30sec", "5min", "", "s", "-1", "1.5s", "10 s 5"] {
             assert!(time_ns(text).is_err(), "{text}");
         }
@@ -306,10 +398,26 @@ mod tests {
         ] {
             assert_eq!(size(text), Ok(wanted), "{text}");
         }
-        for text in ["(", "()", "(1", "(1+)", "(1/0)", "(5%0)", "(1-2)", "(4x)", "(1) 2", &"(".repeat(100_000), "(9^99)", "(1..2)"] {
+        for text in [
+            "(",
+            "()",
+            "(1",
+            "(1+)",
+            "(1/0)",
+            "(5%0)",
+            "(1-2)",
+            "(4x)",
+            "(1) 2",
+            &"(".repeat(100_000),
+            "(9^99)",
+            "(1..2)",
+        ] {
             assert!(size(text).is_err(), "{text}");
         }
-        assert_eq!((arithmetic("5*1024*1024*64/8"), arithmetic("8*1024*4096")), (Ok(41_943_040), Ok(33_554_432)));
+        assert_eq!(
+            (arithmetic("5*1024*1024*64/8"), arithmetic("8*1024*4096")),
+            (Ok(41_943_040), Ok(33_554_432))
+        );
         assert!(arithmetic("5*1k").is_err());
     }
 

@@ -1,4 +1,5 @@
-//! A section of a job file as a job, with fio's defaults: what stands in it is checked, and read in fio's way.
+//! A section of a job file as a job, with fio's defaults: what stands in it is checked, and read in
+//! fio's way.
 
 mod operations;
 
@@ -19,7 +20,9 @@ const NUMJOBS_MAX: u64 = 1024;
 pub fn read_job(section: &Section, remarks: &mut Remarks) -> Result<Job, JobFileError> {
     // An engine that is none here has options of its own, and is what to hear about first.
     let named = |key: &str| options::canonical(key).unwrap_or("");
-    let engine = last_by_name(&section.settings, named).get("ioengine").map_or(Ok(EngineName::Sync), |setting| engine(setting))?;
+    let engine = last_by_name(&section.settings, named)
+        .get("ioengine")
+        .map_or(Ok(EngineName::Sync), |setting| engine(setting))?;
     for setting in &section.settings {
         check(setting, section, remarks)?;
     }
@@ -32,15 +35,22 @@ pub fn read_job(section: &Section, remarks: &mut Remarks) -> Result<Job, JobFile
             _ => return Err(setting.error("use 1024 or 1000")),
         },
     };
-    Reading { section, given, base, remarks }.job(engine)
+    Reading {
+        section,
+        given,
+        base,
+        remarks,
+    }
+    .job(engine)
 }
 
 /// Says what is no option, refused or left out.
 fn check(setting: &Setting, section: &Section, remarks: &mut Remarks) -> Result<(), JobFileError> {
     let Some(row) = options::row(&setting.key) else {
-        return Err(
-            setting.error("fio 3.42 has no such option, or only for engines that are none here: mind the spelling, or leave it out")
-        );
+        return Err(setting.error(
+            "fio 3.42 has no such option, or only for engines that are none here: mind the \
+             spelling, or leave it out",
+        ));
     };
     let name = options::canonical(&setting.key).unwrap_or_default();
     match row.fate {
@@ -49,8 +59,19 @@ fn check(setting: &Setting, section: &Section, remarks: &mut Remarks) -> Result<
             remarks.leave_out(name, row.text);
             Ok(())
         }
-        Fate::Refused(harmless) if setting.value.as_deref().is_some_and(|value| harmless.contains(&value)) => Ok(()),
-        Fate::Refused(_) => Err(setting.error(format!("[{}]: fio's '{name}' {}", section.name, options::refusal(name)))),
+        Fate::Refused(harmless)
+            if setting
+                .value
+                .as_deref()
+                .is_some_and(|value| harmless.contains(&value)) =>
+        {
+            Ok(())
+        }
+        Fate::Refused(_) => Err(setting.error(format!(
+            "[{}]: fio's '{name}' {}",
+            section.name,
+            options::refusal(name)
+        ))),
     }
 }
 
@@ -62,13 +83,15 @@ fn engine(setting: &Setting) -> Result<EngineName, JobFileError> {
         "mmap" => EngineName::Mmap,
         "posixaio" => {
             return Err(setting.error(
-                "the C library takes requests of one file one after the other there, whatever iodepth says: write libaio or io_uring for a queue, psync for none",
+                "the C library takes requests of one file one after the other there, whatever \
+                 iodepth says: write libaio or io_uring for a queue, psync for none",
             ));
         }
         _ => {
             return Err(setting.error(
-                "this engine measures something else than a disk by reads and writes, or goes its own way to it: use libaio, io_uring, psync (also sync, vsync, \
-                 pvsync, pvsync2) or mmap",
+                "this engine measures something else than a disk by reads and writes, or goes its \
+                 own way to it: use libaio, io_uring, psync (also sync, vsync, pvsync, pvsync2) \
+                 or mmap",
             ));
         }
     })
@@ -91,7 +114,10 @@ impl<'a> Reading<'a, '_> {
         let gait = self.gait(rw, postfix, &blocks)?;
         let writes = rw.direction != Direction::Read;
         let every = |count: u64| if writes { count } else { 0 };
-        let (fsync, fdatasync) = (every(self.count("fsync", 0)?), every(self.count("fdatasync", 0)?));
+        let (fsync, fdatasync) = (
+            every(self.count("fsync", 0)?),
+            every(self.count("fdatasync", 0)?),
+        );
         let at_end = writes && (self.flag("end_fsync")? || self.flag("fsync_on_close")?);
         let exits_all = self.flag("exitall")?;
         self.names_one_file()?;
@@ -125,7 +151,9 @@ impl<'a> Reading<'a, '_> {
             ends_everything: self.ends_everything()?,
             filename: self.filename()?,
             directory: self.directory()?,
-            filename_format: self.text("filename_format").unwrap_or_else(|| FILENAME_FORMAT_DEFAULT.to_owned()),
+            filename_format: self
+                .text("filename_format")
+                .unwrap_or_else(|| FILENAME_FORMAT_DEFAULT.to_owned()),
         })
     }
 
@@ -139,20 +167,30 @@ impl<'a> Reading<'a, '_> {
 
     /// The setting and its value, which must be there.
     fn value(&self, name: &str) -> Result<Option<Said<'a>>, JobFileError> {
-        let Some(setting) = self.setting(name) else { return Ok(None) };
+        let Some(setting) = self.setting(name) else {
+            return Ok(None);
+        };
         match setting.value.as_deref() {
             Some(value) if !value.is_empty() => Ok(Some((setting, value))),
             _ => Err(setting.error("a value is missing behind it")),
         }
     }
 
-    fn parsed<T>(&self, name: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, JobFileError> {
-        let Some((setting, value)) = self.value(name)? else { return Ok(None) };
+    fn parsed<T>(
+        &self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, JobFileError> {
+        let Some((setting, value)) = self.value(name)? else {
+            return Ok(None);
+        };
         parse(value).map(Some).map_err(|why| setting.error(why))
     }
 
     fn count(&self, name: &str, default: u64) -> Result<u64, JobFileError> {
-        Ok(self.parsed(name, |text| numbers::bytes(text, self.base))?.unwrap_or(default))
+        Ok(self
+            .parsed(name, |text| numbers::bytes(text, self.base))?
+            .unwrap_or(default))
     }
 
     fn amount(&self, name: &str) -> Result<Option<Amount>, JobFileError> {
@@ -169,7 +207,9 @@ impl<'a> Reading<'a, '_> {
     }
 
     fn switch(&self, name: &str) -> Result<Option<bool>, JobFileError> {
-        let Some(setting) = self.setting(name) else { return Ok(None) };
+        let Some(setting) = self.setting(name) else {
+            return Ok(None);
+        };
         match setting.value.as_deref() {
             None | Some("1") => Ok(Some(true)),
             Some("0") => Ok(Some(false)),
@@ -179,7 +219,10 @@ impl<'a> Reading<'a, '_> {
 
     fn name(&self) -> String {
         // One of [global] is the name of no job, in fio as well.
-        let own = self.setting("name").filter(|setting| setting.scope == Scope::Own).and_then(|setting| setting.value.clone());
+        let own = self
+            .setting("name")
+            .filter(|setting| setting.scope == Scope::Own)
+            .and_then(|setting| setting.value.clone());
         own.unwrap_or_else(|| self.section.name.clone())
     }
 
@@ -190,7 +233,11 @@ impl<'a> Reading<'a, '_> {
             Some((setting, _)) => return Err(setting.error("use inline or offload")),
         };
         match self.count("iodepth", 1)? {
-            depth if depth > 1 && !is_offloaded && matches!(engine, EngineName::Sync | EngineName::Mmap) => {
+            depth
+                if depth > 1
+                    && !is_offloaded
+                    && matches!(engine, EngineName::Sync | EngineName::Mmap) =>
+            {
                 self.remarks.tell(Remark::Depth, &self.section.name);
                 Ok(1)
             }
@@ -202,8 +249,12 @@ impl<'a> Reading<'a, '_> {
         match self.count("numjobs", 1)? {
             0 => Ok(1),
             jobs if jobs > NUMJOBS_MAX => {
-                let setting = self.setting("numjobs").map_or(&self.section.spot, |setting| &setting.spot);
-                Err(setting.error(format!("numjobs={jobs} is too much; use at most {NUMJOBS_MAX}")))
+                let setting = self
+                    .setting("numjobs")
+                    .map_or(&self.section.spot, |setting| &setting.spot);
+                Err(setting.error(format!(
+                    "numjobs={jobs} is too much; use at most {NUMJOBS_MAX}"
+                )))
             }
             jobs => Ok(jobs),
         }
@@ -212,7 +263,12 @@ impl<'a> Reading<'a, '_> {
     fn cache(&self, engine: EngineName) -> Result<Cache, JobFileError> {
         // The later one counts where both are given.
         let (direct, buffered) = (self.setting("direct"), self.setting("buffered"));
-        let place = |setting: Option<&Setting>| self.section.settings.iter().rposition(|other| Some(other.as_ref()) == setting);
+        let place = |setting: Option<&Setting>| {
+            self.section
+                .settings
+                .iter()
+                .rposition(|other| Some(other.as_ref()) == setting)
+        };
         let is_direct = match (self.switch("direct")?, self.switch("buffered")?) {
             (Some(_), Some(is_buffered)) if place(buffered) > place(direct) => !is_buffered,
             (Some(is_direct), _) => is_direct,
@@ -226,28 +282,40 @@ impl<'a> Reading<'a, '_> {
     }
 
     fn extent(&self) -> Result<Extent, JobFileError> {
-        let (size, filesize) = (self.amount("size")?, self.parsed("filesize", |text| numbers::bytes(text, self.base))?.map(Amount::Bytes));
+        let (size, filesize) = (
+            self.amount("size")?,
+            self.parsed("filesize", |text| numbers::bytes(text, self.base))?
+                .map(Amount::Bytes),
+        );
         if let (Some(size), Some(file), Some(setting)) = (size, filesize, self.setting("filesize"))
             && size != file
         {
             return Err(setting.error(
-                "size says something else: a file has the size that is used here, so write it as size, and what is done as io_size",
+                "size says something else: a file has the size that is used here, so write it as \
+                 size, and what is done as io_size",
             ));
         }
         let increment = self.count("offset_increment", 0)?;
         let is_time_based = self.flag("time_based")? && self.time("runtime")? > 0;
-        let (loops, ops) = (self.count("loops", 1)?.max(1), Some(self.count("number_ios", 0)?).filter(|ops| *ops > 0));
+        let (loops, ops) = (
+            self.count("loops", 1)?.max(1),
+            Some(self.count("number_ios", 0)?).filter(|ops| *ops > 0),
+        );
         if let (Some(setting), Some(_), 2..) = (self.setting("loops"), ops, loops) {
             return Err(setting.error("number_ios ends the job too: use one of them"));
         }
-        let io_size = self.amount("io_size")?.filter(|size| *size != Amount::Bytes(0));
+        let io_size = self
+            .amount("io_size")?
+            .filter(|size| *size != Amount::Bytes(0));
         if let (Some(setting), Some(_), 2..) = (self.setting("loops"), io_size, loops) {
             return Err(setting.error("io_size ends the job too: use one of them"));
         }
         Ok(Extent {
             offset: self.amount("offset")?.unwrap_or(Amount::Bytes(0)),
             increment,
-            size: size.or(filesize).filter(|size| !matches!(size, Amount::Bytes(0) | Amount::Percent(100))),
+            size: size
+                .or(filesize)
+                .filter(|size| !matches!(size, Amount::Bytes(0) | Amount::Percent(100))),
             io_size,
             loops,
             ops,
@@ -256,16 +324,22 @@ impl<'a> Reading<'a, '_> {
     }
 
     fn verifies(&mut self, writes: bool) -> Result<bool, JobFileError> {
-        let Some((setting, value)) = self.value("verify")? else { return Ok(false) };
+        let Some((setting, value)) = self.value("verify")? else {
+            return Ok(false);
+        };
         if matches!(value, "0" | "none") {
             return Ok(false);
         }
         let sums = ["md5", "crc", "sha", "xxhash"];
         if !sums.iter().any(|sum| value.starts_with(sum)) {
-            return Err(setting.error("blocks are verified by checksums here: use such as crc32c, or leave it out"));
+            return Err(setting.error(
+                "blocks are verified by checksums here: use such as crc32c, or leave it out",
+            ));
         }
         if !writes {
-            return Err(setting.error("only what the same job wrote is verified here: let it write, or leave verify out"));
+            return Err(setting.error(
+                "only what the same job wrote is verified here: let it write, or leave verify out",
+            ));
         }
         self.remarks.tell(Remark::Verify, &self.section.name);
         Ok(true)
@@ -281,24 +355,35 @@ impl<'a> Reading<'a, '_> {
 
     fn names_one_file(&self) -> Result<(), JobFileError> {
         match (self.count("nrfiles", 1)?, self.setting("nrfiles")) {
-            (2.., Some(setting)) => {
-                Err(setting.error("several files for one job have no place here: use nrfiles=1 and the size of all of them"))
-            }
+            (2.., Some(setting)) => Err(setting.error(
+                "several files for one job have no place here: use nrfiles=1 and the size of all \
+                 of them",
+            )),
             _ => Ok(()),
         }
     }
 
     fn filename(&self) -> Result<Option<Filename>, JobFileError> {
         // Each adds to the ones before it.
-        let given = self.section.settings.iter().filter(|setting| setting.key == "filename");
+        let given = self
+            .section
+            .settings
+            .iter()
+            .filter(|setting| setting.key == "filename");
         let mut found: Option<Filename> = None;
-        let is_own_directory = self.setting("directory").is_some_and(|setting| setting.scope == Scope::Own);
+        let is_own_directory = self
+            .setting("directory")
+            .is_some_and(|setting| setting.scope == Scope::Own);
         for setting in given {
-            let value =
-                setting.value.as_deref().filter(|value| !value.is_empty()).ok_or_else(|| setting.error("a name is missing behind it"))?;
+            let value = setting
+                .value
+                .as_deref()
+                .filter(|value| !value.is_empty())
+                .ok_or_else(|| setting.error("a name is missing behind it"))?;
             if is_own_directory && setting.scope == Scope::Global {
                 return Err(setting.error(format!(
-                    "[{}] has a directory of its own, which in fio does not hold for a filename from [global]: put both into one section",
+                    "[{}] has a directory of its own, which in fio does not hold for a filename \
+                     from [global]: put both into one section",
                     self.section.name
                 )));
             }
@@ -306,25 +391,37 @@ impl<'a> Reading<'a, '_> {
                 match &found {
                     Some(other) if other.name != name => {
                         return Err(setting.error(
-                            "this job has several files, which it visits in turn: here each target has a queue of its own; write a section for each, or name \
-                             the targets on the command line",
+                            "this job has several files, which it visits in turn: here each \
+                             target has a queue of its own; write a section for each, or name the \
+                             targets on the command line",
                         ));
                     }
-                    _ => found = Some(Filename { name, spot: setting.spot.clone() }),
+                    _ => {
+                        found = Some(Filename {
+                            name,
+                            spot: setting.spot.clone(),
+                        })
+                    }
                 }
             }
         }
         if let Some(Filename { name, spot }) = found.as_ref().filter(|file| file.name == "-") {
-            return Err(spot.error(format!("filename={name}: standard input and output are no disk")));
+            return Err(spot.error(format!(
+                "filename={name}: standard input and output are no disk"
+            )));
         }
         Ok(found)
     }
 
     fn directory(&self) -> Result<Option<String>, JobFileError> {
-        let Some((setting, value)) = self.value("directory")? else { return Ok(None) };
+        let Some((setting, value)) = self.value("directory")? else {
+            return Ok(None);
+        };
         match split_names(value).as_slice() {
             [directory] => Ok(Some(directory.clone())),
-            _ => Err(setting.error("several directories for one job have no place here: write a section for each")),
+            _ => Err(setting.error(
+                "several directories for one job have no place here: write a section for each",
+            )),
         }
     }
 }
@@ -332,5 +429,9 @@ impl<'a> Reading<'a, '_> {
 /// Names between colons; `\:` is a colon in a name.
 fn split_names(value: &str) -> Vec<String> {
     let hidden = value.replace("\\:", "\0");
-    hidden.split(':').filter(|name| !name.is_empty()).map(|name| name.replace('\0', ":")).collect()
+    hidden
+        .split(':')
+        .filter(|name| !name.is_empty())
+        .map(|name| name.replace('\0', ":"))
+        .collect()
 }

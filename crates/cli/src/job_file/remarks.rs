@@ -35,28 +35,46 @@ pub enum Remark {
 impl Remark {
     fn text(self) -> &'static str {
         match self {
-            Self::Depth => "iodepth has no effect with an engine that takes one request at a time, in fio as well: one is in flight",
+            Self::Depth => {
+                "iodepth has no effect with an engine that takes one request at a time, in fio as \
+                 well: one is in flight"
+            }
             Self::Emptied => {
-                "direct=0, which is fio's default: the page cache is emptied and written back as the job goes, so that the disk answers and not memory; \
-                 invalidate=0 leaves it alone"
+                "direct=0, which is fio's default: the page cache is emptied and written back as \
+                 the job goes, so that the disk answers and not memory; invalidate=0 leaves it \
+                 alone"
             }
             Self::NoMap => {
-                "random offsets are drawn without fio's map, as with norandommap: some blocks come twice before others come once"
+                "random offsets are drawn without fio's map, as with norandommap: some blocks come \
+                 twice before others come once"
             }
             Self::NoMapForMix => {
-                "random offsets are drawn without fio's map, as with norandommap: some blocks come twice before others come once, and none is cut short \
-                 where it meets one that was used, so that the mix of sizes is what bssplit says"
+                "random offsets are drawn without fio's map, as with norandommap: some blocks come \
+                 twice before others come once, and none is cut short where it meets one that was \
+                 used, so that the mix of sizes is what bssplit says"
             }
-            Self::Rate => "a rate starts requests on time, whether earlier ones are done or not; latency counts from the intended start",
-            Self::Stride => "each lap over the gaps begins a block further on, where fio meets the same blocks again",
+            Self::Rate => {
+                "a rate starts requests on time, whether earlier ones are done or not; latency \
+                 counts from the intended start"
+            }
+            Self::Stride => {
+                "each lap over the gaps begins a block further on, where fio meets the same blocks \
+                 again"
+            }
             Self::Verify => "blocks are verified by checksums of our own, after the writing",
             Self::Overwrites => {
-                "the writes go to blocks that were written before, as with overwrite=1; fio's are the first of a new file, where a sync also has to make new \
-                 blocks known"
+                "the writes go to blocks that were written before, as with overwrite=1; fio's are \
+                 the first of a new file, where a sync also has to make new blocks known"
             }
-            Self::EndTogether => "jobs that run together end together, as soon as the first has done its share; fio lets the others go on",
+            Self::EndTogether => {
+                "jobs that run together end together, as soon as the first has done its share; fio \
+                 lets the others go on"
+            }
             Self::Warmup => "jobs that run together share one warm-up, the longest",
-            Self::Copies => "the copies of a job (numjobs) go over the same blocks, as in fio: each is a workload of its own",
+            Self::Copies => {
+                "the copies of a job (numjobs) go over the same blocks, as in fio: each is a \
+                 workload of its own"
+            }
         }
     }
 }
@@ -97,12 +115,30 @@ impl Remarks {
             let whose = match about.len() {
                 all if all == jobs => String::new(),
                 few if few <= NAMED_MAX => format!("{}: ", about.join(", ")),
-                many => format!("{} and {} more: ", about[..NAMED_MAX].join(", "), many - NAMED_MAX),
+                many => format!(
+                    "{} and {} more: ",
+                    about[..NAMED_MAX].join(", "),
+                    many - NAMED_MAX
+                ),
             };
             format!("{whose}{}", remark.text())
         });
-        let why = self.left_out.iter().map(|(why, options)| format!("{} ({why})", options.join(", "))).collect::<Vec<_>>();
-        let left_out = (!why.is_empty()).then(|| format!("left out, as the load is the same without: {}", why.join("; ")));
-        self.lines.iter().cloned().chain(told).chain(left_out).collect()
+        let why = self
+            .left_out
+            .iter()
+            .map(|(why, options)| format!("{} ({why})", options.join(", ")))
+            .collect::<Vec<_>>();
+        let left_out = (!why.is_empty()).then(|| {
+            format!(
+                "left out, as the load is the same without: {}",
+                why.join("; ")
+            )
+        });
+        self.lines
+            .iter()
+            .cloned()
+            .chain(told)
+            .chain(left_out)
+            .collect()
     }
 }

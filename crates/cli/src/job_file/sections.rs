@@ -1,5 +1,7 @@
-//! The text of a job file as sections and settings: comments, `include`, `${VARIABLE}` and `$keyword` are gone, and every setting knows its line. A dialect
-//! of INI with keys without a value, lines numbered across includes and arithmetic, which no crate reads. Knows no option of fio, except its form.
+//! The text of a job file as sections and settings: comments, `include`, `${VARIABLE}` and
+//! `$keyword` are gone, and every setting knows its line. A dialect of INI with keys without a
+//! value, lines numbered across includes and arithmetic, which no crate reads. Knows no option of
+//! fio, except its form.
 
 use super::numbers::arithmetic;
 use super::{JobFileError, Machine, Surroundings, quoted};
@@ -9,7 +11,8 @@ use std::rc::Rc;
 
 /// The longest line, as fio reads them (`OPT_LEN_MAX`).
 const LINE_BYTES_MAX: usize = 8192;
-/// All text together, with what is included and what variables stand for: a job file is for people to read.
+/// All text together, with what is included and what variables stand for: a job file is for people
+/// to read.
 const TEXT_BYTES_MAX: usize = 4 << 20;
 /// Options of a section, those of its globals among them: twice as many as there are.
 const SETTINGS_MAX: usize = 1000;
@@ -31,7 +34,11 @@ pub struct Spot {
 impl Spot {
     /// What is wrong here.
     pub fn error(&self, text: impl Into<String>) -> JobFileError {
-        JobFileError { file: self.file.to_string(), line: self.line, text: text.into() }
+        JobFileError {
+            file: self.file.to_string(),
+            line: self.line,
+            text: text.into(),
+        }
     }
 }
 
@@ -51,12 +58,18 @@ pub struct Setting {
 impl Setting {
     /// What is wrong with it.
     pub fn error(&self, text: impl AsRef<str>) -> JobFileError {
-        self.spot.error(format!("{}: {}", self.shown(), text.as_ref()))
+        self.spot
+            .error(format!("{}: {}", self.shown(), text.as_ref()))
     }
 
     /// As written, cut where it is long.
     pub fn shown(&self) -> String {
-        quoted(&self.value.as_ref().map_or_else(|| self.key.clone(), |value| format!("{}={value}", self.key)))
+        quoted(
+            &self
+                .value
+                .as_ref()
+                .map_or_else(|| self.key.clone(), |value| format!("{}={value}", self.key)),
+        )
     }
 }
 
@@ -81,13 +94,28 @@ pub struct Section {
 }
 
 /// Reads the sections of the job file at `path`.
-pub fn read_sections(text: &str, path: &Path, surroundings: &dyn Surroundings) -> Result<Vec<Section>, JobFileError> {
-    let mut reader =
-        Reader { surroundings, machine: None, global: Vec::new(), sections: Vec::new(), open: Open::Nothing, bytes: 0, includes: 0 };
+pub fn read_sections(
+    text: &str,
+    path: &Path,
+    surroundings: &dyn Surroundings,
+) -> Result<Vec<Section>, JobFileError> {
+    let mut reader = Reader {
+        surroundings,
+        machine: None,
+        global: Vec::new(),
+        sections: Vec::new(),
+        open: Open::Nothing,
+        bytes: 0,
+        includes: 0,
+    };
     reader.read(text, path, 0)?;
     reader.close();
     match reader.sections.is_empty() {
-        true => Err(Spot { file: shown(path), line: 1 }.error("there is no job in it: add a section such as [reads] with rw=randread")),
+        true => Err(Spot {
+            file: shown(path),
+            line: 1,
+        }
+        .error("there is no job in it: add a section such as [reads] with rw=randread")),
         false => Ok(reader.sections),
     }
 }
@@ -114,19 +142,30 @@ impl Reader<'_> {
     fn read(&mut self, text: &str, path: &Path, depth: usize) -> Result<(), JobFileError> {
         let file = shown(path);
         for (index, line) in text.lines().enumerate() {
-            let spot = Spot { file: Rc::clone(&file), line: index + 1 };
+            let spot = Spot {
+                file: Rc::clone(&file),
+                line: index + 1,
+            };
             if line.len() > LINE_BYTES_MAX {
-                return Err(spot.error(format!("{}: this line has more than {LINE_BYTES_MAX} bytes; is it another file?", quoted(line))));
+                return Err(spot.error(format!(
+                    "{}: this line has more than {LINE_BYTES_MAX} bytes; is it another file?",
+                    quoted(line)
+                )));
             }
             let line = without_comment(line);
             if line.is_empty() {
                 continue;
             }
             self.count(line.len(), &spot)?;
-            match line.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t', '='])) {
+            match line
+                .strip_prefix("include")
+                .filter(|rest| rest.starts_with([' ', '\t', '=']))
+            {
                 Some(name) => self.include(name[1..].trim(), &spot, path, depth)?,
                 None if line.starts_with('[') && depth > 0 => {
-                    return Err(spot.error("an included file cannot begin a section: put it into the job file"));
+                    return Err(spot.error(
+                        "an included file cannot begin a section: put it into the job file",
+                    ));
                 }
                 None if line.starts_with('[') => self.begin(line, spot)?,
                 None => self.add(line, spot)?,
@@ -146,16 +185,29 @@ impl Reader<'_> {
 
     fn begin(&mut self, line: &str, spot: Spot) -> Result<(), JobFileError> {
         self.close();
-        let Some(name) = line[1..].strip_suffix(']').map(str::trim).filter(|name| !name.is_empty()) else {
-            return Err(spot.error(format!("{}: a section is a name in brackets, such as [reads]", quoted(line))));
+        let Some(name) = line[1..]
+            .strip_suffix(']')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+        else {
+            return Err(spot.error(format!(
+                "{}: a section is a name in brackets, such as [reads]",
+                quoted(line)
+            )));
         };
         // As fio has it: whatever begins with it.
         self.open = if name.starts_with("global") {
             Open::Global
         } else if self.sections.len() == SECTIONS_MAX {
-            return Err(spot.error(format!("there are more than {SECTIONS_MAX} jobs; a plan has at most so many")));
+            return Err(spot.error(format!(
+                "there are more than {SECTIONS_MAX} jobs; a plan has at most so many"
+            )));
         } else {
-            Open::Job(Section { spot, name: name.to_owned(), settings: self.global.clone() })
+            Open::Job(Section {
+                spot,
+                name: name.to_owned(),
+                settings: self.global.clone(),
+            })
         };
         Ok(())
     }
@@ -166,21 +218,41 @@ impl Reader<'_> {
         }
     }
 
-    fn include(&mut self, name: &str, spot: &Spot, includer: &Path, depth: usize) -> Result<(), JobFileError> {
+    fn include(
+        &mut self,
+        name: &str,
+        spot: &Spot,
+        includer: &Path,
+        depth: usize,
+    ) -> Result<(), JobFileError> {
         self.includes += 1;
         if depth == INCLUDES_DEEP || self.includes > INCLUDES_MAX {
-            return Err(
-                spot.error(format!("include {}: files include each other without end, or more than {INCLUDES_DEEP} deep", quoted(name)))
-            );
+            return Err(spot.error(format!(
+                "include {}: files include each other without end, or more than {INCLUDES_DEEP} \
+                 deep",
+                quoted(name)
+            )));
         }
         if matches!(self.open, Open::Nothing) {
-            return Err(spot.error("include stands before the first section: move it behind [global]"));
+            return Err(
+                spot.error("include stands before the first section: move it behind [global]")
+            );
         }
         // As fio: first as it stands, then beside the file that includes it.
-        let beside = includer.parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
-        let text = self.surroundings.text(Path::new(name)).map(|text| (text, PathBuf::from(name)));
-        let text = text.or_else(|_| self.surroundings.text(&beside).map(|text| (text, beside.clone())));
-        let (text, path) = text.map_err(|why| spot.error(format!("include {}: {why}", quoted(name))))?;
+        let beside = includer
+            .parent()
+            .map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
+        let text = self
+            .surroundings
+            .text(Path::new(name))
+            .map(|text| (text, PathBuf::from(name)));
+        let text = text.or_else(|_| {
+            self.surroundings
+                .text(&beside)
+                .map(|text| (text, beside.clone()))
+        });
+        let (text, path) =
+            text.map_err(|why| spot.error(format!("include {}: {why}", quoted(name))))?;
         self.read(&text, &path, depth + 1)
     }
 
@@ -191,10 +263,20 @@ impl Reader<'_> {
             Some((key, value)) => (key.trim_end(), Some(value.trim().to_owned())),
             None => (line.as_str(), None),
         };
-        let setting = |scope| Rc::new(Setting { key: key.to_owned(), value, spot: spot.clone(), scope });
+        let setting = |scope| {
+            Rc::new(Setting {
+                key: key.to_owned(),
+                value,
+                spot: spot.clone(),
+                scope,
+            })
+        };
         let settings = match &mut self.open {
             Open::Nothing => {
-                return Err(spot.error(format!("{}: an option before the first section: put [global] above it", quoted(&line))));
+                return Err(spot.error(format!(
+                    "{}: an option before the first section: put [global] above it",
+                    quoted(&line)
+                )));
             }
             Open::Global => {
                 self.global.push(setting(Scope::Global));
@@ -206,22 +288,32 @@ impl Reader<'_> {
             }
         };
         if settings.len() > SETTINGS_MAX {
-            return Err(spot.error(format!("these are more than {SETTINGS_MAX} options for one job; is it another file?")));
+            return Err(spot.error(format!(
+                "these are more than {SETTINGS_MAX} options for one job; is it another file?"
+            )));
         }
         Ok(())
     }
 
-    /// `${NAME}` by the environment. What that holds is not looked through again, so nothing can go in circles.
+    /// `${NAME}` by the environment. What that holds is not looked through again, so nothing can go
+    /// in circles.
     fn without_variables(&mut self, line: &str, spot: &Spot) -> Result<String, JobFileError> {
         let (mut done, mut rest) = (String::new(), line);
         while let Some((before, name, behind)) = first_variable(rest) {
             let Some(value) = self.surroundings.variable(name) else {
-                return Err(spot.error(format!("{}: the environment has no {}: set it before the program", quoted(line), quoted(name))));
+                return Err(spot.error(format!(
+                    "{}: the environment has no {}: set it before the program",
+                    quoted(line),
+                    quoted(name)
+                )));
             };
             done.push_str(before);
             done.push_str(&value);
             if done.len() > LINE_BYTES_MAX {
-                return Err(spot.error(format!("{}: with its variables this line has more than {LINE_BYTES_MAX} bytes", quoted(line))));
+                return Err(spot.error(format!(
+                    "{}: with its variables this line has more than {LINE_BYTES_MAX} bytes",
+                    quoted(line)
+                )));
             }
             rest = behind;
         }
@@ -232,16 +324,28 @@ impl Reader<'_> {
 
     /// fio's keywords for the machine, and the sums that are made with them.
     fn without_keywords(&mut self, line: String, spot: &Spot) -> Result<String, JobFileError> {
-        if !["$pagesize", "$mb_memory", "$ncpus"].iter().any(|keyword| line.contains(keyword)) {
+        if !["$pagesize", "$mb_memory", "$ncpus"]
+            .iter()
+            .any(|keyword| line.contains(keyword))
+        {
             return Ok(line);
         }
         let surroundings = self.surroundings;
         let machine = self.machine.get_or_insert_with(|| surroundings.machine());
-        let keywords = [("$pagesize", machine.page_bytes), ("$mb_memory", machine.memory_mib), ("$ncpus", machine.cpus)];
-        let plain = keywords.iter().fold(line.clone(), |line, (keyword, value)| line.replace(keyword, &value.to_string()));
+        let keywords = [
+            ("$pagesize", machine.page_bytes),
+            ("$mb_memory", machine.memory_mib),
+            ("$ncpus", machine.cpus),
+        ];
+        let plain = keywords
+            .iter()
+            .fold(line.clone(), |line, (keyword, value)| {
+                line.replace(keyword, &value.to_string())
+            });
         match plain.split_once('=') {
             Some((key, sum)) if sum.contains(['+', '-', '*', '/']) => {
-                let value = arithmetic(sum.trim()).map_err(|why| spot.error(format!("{}: {why}", quoted(&line))))?;
+                let value = arithmetic(sum.trim())
+                    .map_err(|why| spot.error(format!("{}: {why}", quoted(&line))))?;
                 Ok(format!("{key}={value}"))
             }
             _ => Ok(plain),
@@ -256,7 +360,8 @@ fn first_variable(text: &str) -> Option<(&str, &str, &str)> {
     Some((before, name, behind))
 }
 
-/// Without blanks on both sides and without a comment. fio knows no quotes: a `#` or `;` begins a comment wherever it stands.
+/// Without blanks on both sides and without a comment. fio knows no quotes: a `#` or `;` begins a
+/// comment wherever it stands.
 fn without_comment(line: &str) -> &str {
     line.split([';', '#']).next().unwrap_or_default().trim()
 }
@@ -265,7 +370,14 @@ fn shown(path: &Path) -> Rc<str> {
     path.display().to_string().into()
 }
 
-/// The settings of a section by name, the last of each; those of `filename` add up and are not told apart here.
-pub fn last_by_name(settings: &[Rc<Setting>], name: impl Fn(&str) -> &'static str) -> BTreeMap<&'static str, &Setting> {
-    settings.iter().map(|setting| (name(&setting.key), setting.as_ref())).collect()
+/// The settings of a section by name, the last of each; those of `filename` add up and are not told
+/// apart here.
+pub fn last_by_name(
+    settings: &[Rc<Setting>],
+    name: impl Fn(&str) -> &'static str,
+) -> BTreeMap<&'static str, &Setting> {
+    settings
+        .iter()
+        .map(|setting| (name(&setting.key), setting.as_ref()))
+        .collect()
 }

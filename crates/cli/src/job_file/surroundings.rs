@@ -1,10 +1,11 @@
-//! The machine and its files as a job file sees them. Reads only: environment, memory, included files, and what stands at a path.
+//! The machine and its files as a job file sees them. Reads only: environment, memory, included
+//! files, and what stands at a path.
 
 use super::{Found, Machine, Surroundings};
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
+use diskproof_device::{ProbeError, host_facts, probe};
 use diskproof_model::target::TargetKind;
 use diskproof_model::units::format_bytes;
-use diskproof_target::{ProbeError, host_facts, probe};
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::Path;
@@ -34,9 +35,15 @@ impl Surroundings for System {
         match probe(path) {
             Ok(identity) => match identity.kind {
                 // What belongs there is a device: a file would be made of memory.
-                TargetKind::Directory if identity.filesystem.as_ref().is_some_and(|filesystem| filesystem.kind == "devtmpfs") => {
+                TargetKind::Directory
+                    if identity
+                        .filesystem
+                        .as_ref()
+                        .is_some_and(|filesystem| filesystem.kind == "devtmpfs") =>
+                {
                     Found::Other(format!(
-                        "{}: device nodes are there, and no such disk: write the name of one that is there",
+                        "{}: device nodes are there, and no such disk: write the name of one that \
+                         is there",
                         path.display()
                     ))
                 }
@@ -58,18 +65,23 @@ pub fn read_text(path: &Path) -> Result<String, String> {
     }
     let too_large = |bytes: u64| {
         let (size, most) = (format_bytes(bytes), format_bytes(PLAN_FILE_BYTES_MAX));
-        Err(format!("it has {size}, and a plan at most {most}; is it another file?"))
+        Err(format!(
+            "it has {size}, and a plan at most {most}; is it another file?"
+        ))
     };
     if found.len() > PLAN_FILE_BYTES_MAX {
         return too_large(found.len());
     }
     let mut text = String::new();
     // Some files of the kernel have no size, and no end.
-    let read = File::open(path).and_then(|file| file.take(PLAN_FILE_BYTES_MAX + 1).read_to_string(&mut text));
+    let read = File::open(path)
+        .and_then(|file| file.take(PLAN_FILE_BYTES_MAX + 1).read_to_string(&mut text));
     match read {
         Ok(bytes) if bytes as u64 > PLAN_FILE_BYTES_MAX => too_large(bytes as u64),
         Ok(_) => Ok(text),
-        Err(error) if error.kind() == ErrorKind::InvalidData => Err("it is not UTF-8 text; save it as UTF-8".to_owned()),
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            Err("it is not UTF-8 text; save it as UTF-8".to_owned())
+        }
         Err(error) => Err(error.to_string()),
     }
 }

@@ -1,8 +1,10 @@
-//! The one table of what can be said about a workload. clap fills it from flags and serde from the keys of a plan file, through the same parsers.
-//! Form only: whether the words fit together is judged where they become a workload.
+//! The one table of what can be said about a workload. clap fills it from flags and serde from the
+//! keys of a plan file, through the same parsers. Form only: whether the words fit together is
+//! judged where they become a workload.
 
 use super::words::{
-    BlockSize, BlockSplit, Bytes, Count, Direction, Likelihood, Name, Part, Precision, Rate, ReadShare, Rw, Time, Zones, written,
+    BlockSize, BlockSplit, Bytes, Count, Direction, Likelihood, Name, Part, Precision, Rate,
+    ReadShare, Rw, Time, Zones, written,
 };
 use crate::args::EngineName;
 use serde::Deserialize;
@@ -16,7 +18,8 @@ pub struct WorkloadFlags {
     #[arg(long, value_name = "NAME")]
     #[serde(deserialize_with = "written")]
     pub name: Option<Name>,
-    /// What to do, in fio's words: read, write, randread, randwrite, rw (or readwrite), randrw [default: randread]
+    /// What to do, in fio's words: read, write, randread, randwrite, rw (or readwrite), randrw
+    /// [default: randread]
     #[arg(long, visible_alias = "readwrite", value_name = "WORD")]
     #[serde(deserialize_with = "written", alias = "readwrite")]
     pub rw: Option<Rw>,
@@ -40,7 +43,8 @@ pub struct WorkloadFlags {
     #[arg(long, value_name = "PERCENT")]
     #[serde(deserialize_with = "written")]
     pub rwmixread: Option<ReadShare>,
-    /// Start so many operations per second, over all jobs (fio: per job), whether earlier ones are done or not (open loop); latency counts from the intended start
+    /// Start so many operations per second, over all jobs (fio: per job), whether earlier ones are
+    /// done or not (open loop); latency counts from the intended start
     #[arg(long, visible_alias = "rate_iops", value_name = "OPS")]
     #[serde(deserialize_with = "written", alias = "rate_iops")]
     pub rate: Option<Rate>,
@@ -60,7 +64,8 @@ pub struct WorkloadFlags {
     #[arg(long, visible_alias = "number_ios", value_name = "N")]
     #[serde(deserialize_with = "written", alias = "number_ios")]
     pub ops: Option<Count>,
-    /// Time before the measured time [default: 5 % of --time, at most 1s; none with --bytes or --ops]
+    /// Time before the measured time [default: 5 % of --time, at most 1s; none with --bytes or
+    /// --ops]
     #[arg(long, visible_alias = "ramp_time", value_name = "DURATION")]
     #[serde(deserialize_with = "written", alias = "ramp_time")]
     pub warmup: Option<Time>,
@@ -72,7 +77,8 @@ pub struct WorkloadFlags {
     #[arg(long, value_name = "ZONES")]
     #[serde(deserialize_with = "written")]
     pub zones: Option<Zones>,
-    /// Random only: uniform, zipf:THETA, or hot:ACCESS/SIZE such as hot:80/20 (80 % of the accesses to the first 20 %) [default: uniform]
+    /// Random only: uniform, zipf:THETA, or hot:ACCESS/SIZE such as hot:80/20 (80 % of the
+    /// accesses to the first 20 %) [default: uniform]
     #[arg(long, visible_alias = "random_distribution", value_name = "LAW")]
     #[serde(deserialize_with = "written", alias = "random_distribution")]
     pub distribution: Option<Likelihood>,
@@ -92,10 +98,16 @@ pub struct WorkloadFlags {
     #[serde(deserialize_with = "written")]
     pub fdatasync: Option<Count>,
     /// Sync once after the last write; its time counts
-    #[arg(long, visible_alias = "end_fsync", num_args = 0, default_missing_value = "true")]
+    #[arg(
+        long,
+        visible_alias = "end_fsync",
+        num_args = 0,
+        default_missing_value = "true"
+    )]
     #[serde(alias = "end_fsync")]
     pub end_fsync: Option<bool>,
-    /// Through the page cache, which is emptied as it goes and written back before the end [default: past it, O_DIRECT]
+    /// Through the page cache, which is emptied as it goes and written back before the end
+    /// [default: past it, O_DIRECT]
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub buffered: Option<bool>,
     /// Through the page cache, left alone: it may answer instead of the disk
@@ -108,7 +120,8 @@ pub struct WorkloadFlags {
     #[arg(skip)]
     #[serde(deserialize_with = "written", alias = "ioengine")]
     pub engine: Option<EngineName>,
-    /// Whether it runs at the same time as the workload before it: a key of plan files, since flags make one workload.
+    /// Whether it runs at the same time as the workload before it: a key of plan files, since
+    /// flags make one workload.
     #[arg(skip)]
     pub together: Option<bool>,
 }
@@ -121,23 +134,37 @@ impl WorkloadFlags {
 
     /// Whether any operation writes.
     pub fn writes(&self) -> bool {
-        self.rw.is_some_and(|rw| rw.direction != Direction::Read) && self.rwmixread.is_none_or(|share| share.0 < 1000)
+        self.rw.is_some_and(|rw| rw.direction != Direction::Read)
+            && self.rwmixread.is_none_or(|share| share.0 < 1000)
     }
 
     /// Whether it is said when the workload ends.
     pub fn says_its_end(&self) -> bool {
-        self.precision.is_some() || self.time.is_some() || self.bytes.is_some() || self.ops.is_some()
+        self.precision.is_some()
+            || self.time.is_some()
+            || self.bytes.is_some()
+            || self.ops.is_some()
     }
 
-    /// These, and the others where nothing was said. What excludes each other is taken from one side only: a workload's own `bssplit` also sets
-    /// aside the others' `bs`.
+    /// These, and the others where nothing was said. What excludes each other is taken from one
+    /// side only: a workload's own `bssplit` also sets aside the others' `bs`.
     pub fn or(self, others: &Self) -> Self {
         let blocks = self.bs.is_some() || self.bssplit.is_some();
-        let access = self.zones.is_some() || self.distribution.is_some() || self.backward.is_some() || self.stride.is_some();
+        let access = self.zones.is_some()
+            || self.distribution.is_some()
+            || self.backward.is_some()
+            || self.stride.is_some();
         let syncs = self.fsync.is_some() || self.fdatasync.is_some() || self.end_fsync.is_some();
         let cache = self.buffered.is_some() || self.cached.is_some();
-        let unless = |said: bool| if said { Self::default() } else { others.clone() };
-        let (blocks, access, syncs, cache) = (unless(blocks), unless(access), unless(syncs), unless(cache));
+        let unless = |said: bool| {
+            if said {
+                Self::default()
+            } else {
+                others.clone()
+            }
+        };
+        let (blocks, access, syncs, cache) =
+            (unless(blocks), unless(access), unless(syncs), unless(cache));
         Self {
             name: self.name,
             rw: self.rw.or(others.rw),

@@ -1,4 +1,5 @@
-//! One workload as a user describes it: as flags of `run` or as keys of a plan file, with the same words, parsers and checks.
+//! One workload as a user describes it: as flags of `run` or as keys of a plan file, with the same
+//! words, parsers and checks.
 
 mod fio;
 mod flags;

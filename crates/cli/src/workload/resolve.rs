@@ -1,11 +1,11 @@
-//! What was said about a workload, and where it will run, become a workload with everything in it; or a sentence that says what contradicts what,
-//! and what to do. Pure.
+//! What was said about a workload, and where it will run, become a workload with everything in it;
+//! or a sentence that says what contradicts what, and what to do. Pure.
 
 use super::flags::WorkloadFlags;
 use super::words::{BlockSize, Bytes, Count, Direction, Order, Part, Position, Rw};
 use diskproof_model::plan::{
-    Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start, Stop, SyncCall, SyncPolicy, Verify,
-    Workload, Zone,
+    Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start,
+    Stop, SyncCall, SyncPolicy, Verify, Workload, Zone,
 };
 use diskproof_model::units::format_bytes;
 
@@ -23,12 +23,14 @@ const SECOND: u64 = 1_000_000_000;
 const TIME_NS_DEFAULT: u64 = 30 * SECOND;
 /// No device has smaller sectors.
 const SECTOR_BYTES: u64 = 512;
-/// Spans given in percent begin and end at multiples of this, which every device and filesystem takes for direct I/O.
+/// Spans given in percent begin and end at multiples of this, which every device and filesystem
+/// takes for direct I/O.
 const PAGE_BYTES: u64 = 4096;
 /// A block's checksum, place and generation, and the words they are made of.
 const SIGNED_BYTES_MIN: u32 = 64;
 const SIGNED_BYTES_UNIT: u32 = 8;
-/// Share of the memory that may become buffers: the rest belongs to the machine's own work, which a measurement must not push out.
+/// Share of the memory that may become buffers: the rest belongs to the machine's own work, which a
+/// measurement must not push out.
 const MEMORY_SHARE: u64 = 4;
 /// Share of what is free of it: others may need some meanwhile.
 const FREE_SHARE: u64 = 2;
@@ -91,19 +93,43 @@ impl Wording {
 pub struct Contradiction(pub String);
 
 /// Makes the workload.
-pub fn resolve(flags: &WorkloadFlags, ground: &Ground, wording: Wording) -> Result<Workload, Contradiction> {
-    Resolution { flags, ground, wording, rw: flags.rw.unwrap_or(Rw::RANDREAD) }.workload()
+pub fn resolve(
+    flags: &WorkloadFlags,
+    ground: &Ground,
+    wording: Wording,
+) -> Result<Workload, Contradiction> {
+    Resolution {
+        flags,
+        ground,
+        wording,
+        rw: flags.rw.unwrap_or(Rw::RANDREAD),
+    }
+    .workload()
 }
 
 /// Why direct I/O in units of `unit_bytes` cannot do this workload.
 pub fn misfit(workload: &Workload, unit_bytes: u32) -> Option<String> {
     let start_bytes = workload.span.start_bytes;
-    if workload.cache == CachePolicy::Direct && !start_bytes.is_multiple_of(u64::from(unit_bytes.max(1))) {
-        return Some(format!("the device's sectors have {unit_bytes} bytes, so direct I/O from {start_bytes} bytes on is impossible"));
+    if workload.cache == CachePolicy::Direct
+        && !start_bytes.is_multiple_of(u64::from(unit_bytes.max(1)))
+    {
+        return Some(format!(
+            "the device's sectors have {unit_bytes} bytes, so direct I/O from {start_bytes} bytes \
+             on is impossible"
+        ));
     }
-    let mix = workload.block_mix.iter().map(|share| share.block_bytes).chain([workload.block_bytes]);
-    let odd = mix.filter(|_| workload.cache == CachePolicy::Direct).find(|bytes| bytes % unit_bytes.max(1) != 0)?;
-    Some(format!("the device's sectors have {unit_bytes} bytes, so direct I/O in blocks of {odd} is impossible"))
+    let mix = workload
+        .block_mix
+        .iter()
+        .map(|share| share.block_bytes)
+        .chain([workload.block_bytes]);
+    let odd = mix
+        .filter(|_| workload.cache == CachePolicy::Direct)
+        .find(|bytes| bytes % unit_bytes.max(1) != 0)?;
+    Some(format!(
+        "the device's sectors have {unit_bytes} bytes, so direct I/O in blocks of {odd} is \
+         impossible"
+    ))
 }
 
 struct Resolution<'a> {
@@ -127,14 +153,33 @@ impl Resolution<'_> {
     fn workload(&self) -> Resolved<Workload> {
         let flags = self.flags;
         let (block_bytes, block_mix) = self.blocks()?;
-        let (depth, workers) = (self.count("depth", flags.depth, DEPTH_MAX)?, self.count("jobs", flags.jobs, JOBS_MAX)?);
-        let engine = self.ground.engine.or(flags.engine.map(EngineChoice::from)).unwrap_or(EngineChoice::Auto);
+        let (depth, workers) = (
+            self.count("depth", flags.depth, DEPTH_MAX)?,
+            self.count("jobs", flags.jobs, JOBS_MAX)?,
+        );
+        let engine = self
+            .ground
+            .engine
+            .or(flags.engine.map(EngineChoice::from))
+            .unwrap_or(EngineChoice::Auto);
         let cache = self.cache(block_bytes, &block_mix, engine)?;
-        let (span, sync, stop) = (self.span(block_bytes)?, self.sync()?, self.stop(block_bytes)?);
+        let (span, sync, stop) = (
+            self.span(block_bytes)?,
+            self.sync()?,
+            self.stop(block_bytes)?,
+        );
         let verify = self.verify(block_bytes, &block_mix)?;
         let mut workload = Workload {
-            name: flags.name.as_ref().map_or(self.rw.as_str(), |name| &name.0).to_owned(),
-            start: if said(flags.together) { Start::WithPrevious } else { Start::AfterPrevious },
+            name: flags
+                .name
+                .as_ref()
+                .map_or(self.rw.as_str(), |name| &name.0)
+                .to_owned(),
+            start: if said(flags.together) {
+                Start::WithPrevious
+            } else {
+                Start::AfterPrevious
+            },
             read_permille: self.read_permille()?,
             access: self.access(block_bytes)?,
             block_bytes,
@@ -167,7 +212,11 @@ impl Resolution<'_> {
     fn read_permille(&self) -> Resolved<u16> {
         match (self.rw.direction, self.flags.rwmixread) {
             (Direction::Mixed, share) => Ok(share.map_or(READ_PERMILLE_DEFAULT, |share| share.0)),
-            (_, Some(_)) => no(format!("{} needs reads and writes: use {} rw or randrw", self.name("rwmixread"), self.name("rw"))),
+            (_, Some(_)) => no(format!(
+                "{} needs reads and writes: use {} rw or randrw",
+                self.name("rwmixread"),
+                self.name("rw")
+            )),
             (Direction::Read, None) => Ok(1000),
             (Direction::Write, None) => Ok(0),
         }
@@ -176,21 +225,38 @@ impl Resolution<'_> {
     /// The largest block, and the mix where there is one.
     fn blocks(&self) -> Resolved<(u32, Vec<BlockShare>)> {
         match (self.flags.bs, &self.flags.bssplit) {
-            (Some(_), Some(_)) => {
-                no(format!("{} and {}: a block has one size or a mix of sizes; use one of them", self.name("bs"), self.name("bssplit")))
-            }
-            (bs, None) => Ok((bs.map_or(BLOCK_BYTES_DEFAULT, |BlockSize(bytes)| bytes), Vec::new())),
+            (Some(_), Some(_)) => no(format!(
+                "{} and {}: a block has one size or a mix of sizes; use one of them",
+                self.name("bs"),
+                self.name("bssplit")
+            )),
+            (bs, None) => Ok((
+                bs.map_or(BLOCK_BYTES_DEFAULT, |BlockSize(bytes)| bytes),
+                Vec::new(),
+            )),
             (None, Some(split)) => match split.0.as_slice() {
                 [only] => Ok((only.block_bytes, Vec::new())),
-                mix => Ok((mix.iter().map(|share| share.block_bytes).max().unwrap_or(BLOCK_BYTES_DEFAULT), mix.to_vec())),
+                mix => Ok((
+                    mix.iter()
+                        .map(|share| share.block_bytes)
+                        .max()
+                        .unwrap_or(BLOCK_BYTES_DEFAULT),
+                    mix.to_vec(),
+                )),
             },
         }
     }
 
     fn count(&self, key: &str, given: Option<Count>, max: u64) -> Resolved<u32> {
         match given.map_or(1, |count| count.0) {
-            0 => no(format!("{} 0 starts nothing; use 1 to {max}", self.name(key))),
-            count if count > max => no(format!("{} {count} is too much; use 1 to {max}", self.name(key))),
+            0 => no(format!(
+                "{} 0 starts nothing; use 1 to {max}",
+                self.name(key)
+            )),
+            count if count > max => no(format!(
+                "{} {count} is too much; use 1 to {max}",
+                self.name(key)
+            )),
             count => Ok(count as u32),
         }
     }
@@ -203,15 +269,31 @@ impl Resolution<'_> {
             ("backward", said(flags.backward)),
             ("stride", flags.stride.is_some()),
         ];
-        let given: Vec<&str> = given.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect();
+        let given: Vec<&str> = given
+            .into_iter()
+            .filter(|(_, given)| *given)
+            .map(|(key, _)| key)
+            .collect();
         let needs = |key: &str, order: &str, words: &str| {
             let (key, rw) = (self.name(key), self.name("rw"));
-            no(format!("{key} needs {order} operations, and {rw} is {}: use {rw} {words}, or leave {key} out", self.rw.as_str()))
+            no(format!(
+                "{key} needs {order} operations, and {rw} is {}: use {rw} {words}, or leave {key} \
+                 out",
+                self.rw.as_str()
+            ))
         };
         match (self.rw.order, given.as_slice()) {
-            (Order::Random, [key @ ("backward" | "stride"), ..]) => needs(key, "sequential", "read, write or rw"),
-            (Order::Sequential, [key @ ("zones" | "distribution"), ..]) => needs(key, "random", "randread, randwrite or randrw"),
-            (_, [one, other, ..]) => no(format!("{} and {} exclude each other: use one of them", self.name(one), self.name(other))),
+            (Order::Random, [key @ ("backward" | "stride"), ..]) => {
+                needs(key, "sequential", "read, write or rw")
+            }
+            (Order::Sequential, [key @ ("zones" | "distribution"), ..]) => {
+                needs(key, "random", "randread, randwrite or randrw")
+            }
+            (_, [one, other, ..]) => no(format!(
+                "{} and {} exclude each other: use one of them",
+                self.name(one),
+                self.name(other)
+            )),
             (Order::Sequential, ["backward" | "stride"]) if flags.bssplit.is_some() => no(format!(
                 "{} goes from block to block of one size: use {} instead of {}",
                 self.name(given[0]),
@@ -224,8 +306,14 @@ impl Resolution<'_> {
                 None => Ok(Access::Sequential),
             },
             (Order::Random, _) => Ok(match &flags.zones {
-                Some(zones) => Access::Zoned { zones: zones.0.clone() },
-                None => Access::Random { distribution: flags.distribution.map_or(Distribution::Uniform, |law| law.0) },
+                Some(zones) => Access::Zoned {
+                    zones: zones.0.clone(),
+                },
+                None => Access::Random {
+                    distribution: flags
+                        .distribution
+                        .map_or(Distribution::Uniform, |law| law.0),
+                },
             }),
         }
     }
@@ -233,7 +321,10 @@ impl Resolution<'_> {
     fn stride(&self, stride_bytes: u64, block_bytes: u32) -> Resolved<Access> {
         let (key, block) = (self.name("stride"), u64::from(block_bytes));
         if stride_bytes == 0 || !stride_bytes.is_multiple_of(block) {
-            return no(format!("{key} {stride_bytes} is not a multiple of the block, {block_bytes} bytes: use a multiple of it"));
+            return no(format!(
+                "{key} {stride_bytes} is not a multiple of the block, {block_bytes} bytes: use a \
+                 multiple of it"
+            ));
         }
         let (_, length) = self.extent(block_bytes)?;
         if stride_bytes > length {
@@ -249,40 +340,78 @@ impl Resolution<'_> {
     fn sync(&self) -> Resolved<SyncPolicy> {
         let flags = self.flags;
         let every = |call, count: Count| (call, count.0);
-        let syncs = [flags.fsync.map(|n| every(SyncCall::Fsync, n)), flags.fdatasync.map(|n| every(SyncCall::Fdatasync, n))];
-        let (fsync, fdatasync, end) = (self.name("fsync"), self.name("fdatasync"), self.name("end-fsync"));
+        let syncs = [
+            flags.fsync.map(|n| every(SyncCall::Fsync, n)),
+            flags.fdatasync.map(|n| every(SyncCall::Fdatasync, n)),
+        ];
+        let (fsync, fdatasync, end) = (
+            self.name("fsync"),
+            self.name("fdatasync"),
+            self.name("end-fsync"),
+        );
         let policy = match (syncs, said(flags.end_fsync)) {
-            ([Some(_), Some(_)], _) => return no(format!("{fsync} and {fdatasync} exclude each other: use one of them, or two runs")),
+            ([Some(_), Some(_)], _) => {
+                return no(format!(
+                    "{fsync} and {fdatasync} exclude each other: use one of them, or two runs"
+                ));
+            }
             ([Some(_), None] | [None, Some(_)], true) => {
-                return no(format!("{end} beside {fsync} or {fdatasync} adds nothing that counts: use one of them"));
+                return no(format!(
+                    "{end} beside {fsync} or {fdatasync} adds nothing that counts: use one of them"
+                ));
             }
             ([None, None], true) => SyncPolicy::AtEnd,
             ([None, None], false) => return Ok(SyncPolicy::None),
-            ([Some((call, writes)), None] | [None, Some((call, writes))], false) => match u32::try_from(writes) {
-                Ok(0) | Err(_) => return no(format!("{fsync} and {fdatasync} count writes: use 1 to sync after each write")),
-                Ok(writes) => SyncPolicy::Every { writes, call },
-            },
+            ([Some((call, writes)), None] | [None, Some((call, writes))], false) => {
+                match u32::try_from(writes) {
+                    Ok(0) | Err(_) => {
+                        return no(format!(
+                            "{fsync} and {fdatasync} count writes: use 1 to sync after each write"
+                        ));
+                    }
+                    Ok(writes) => SyncPolicy::Every { writes, call },
+                }
+            }
         };
         if self.flags.writes() {
             return Ok(policy);
         }
-        no(format!("{fsync}, {fdatasync} and {end} make writes durable, and this workload only reads: use a writing {}", self.name("rw")))
+        no(format!(
+            "{fsync}, {fdatasync} and {end} make writes durable, and this workload only reads: \
+             use a writing {}",
+            self.name("rw")
+        ))
     }
 
-    fn cache(&self, block_bytes: u32, mix: &[BlockShare], engine: EngineChoice) -> Resolved<CachePolicy> {
+    fn cache(
+        &self,
+        block_bytes: u32,
+        mix: &[BlockShare],
+        engine: EngineChoice,
+    ) -> Resolved<CachePolicy> {
         let (buffered, cached) = (self.name("buffered"), self.name("cached"));
         match (said(self.flags.buffered), said(self.flags.cached)) {
-            (true, true) => return no(format!("{buffered} and {cached} exclude each other: use one of them")),
+            (true, true) => {
+                return no(format!(
+                    "{buffered} and {cached} exclude each other: use one of them"
+                ));
+            }
             (true, false) => return Ok(CachePolicy::Buffered),
             (false, true) => return Ok(CachePolicy::Cached),
             // A memory mapping is the page cache.
-            (false, false) if engine == EngineChoice::Fixed(EngineKind::Mmap) => return Ok(CachePolicy::Buffered),
+            (false, false) if engine == EngineChoice::Fixed(EngineKind::Mmap) => {
+                return Ok(CachePolicy::Buffered);
+            }
             (false, false) => {}
         }
-        let mut blocks = mix.iter().map(|share| share.block_bytes).chain([block_bytes]);
+        let mut blocks = mix
+            .iter()
+            .map(|share| share.block_bytes)
+            .chain([block_bytes]);
         match blocks.find(|bytes| u64::from(*bytes) % SECTOR_BYTES != 0) {
             Some(odd) => no(format!(
-                "a block of {odd} bytes is no multiple of {SECTOR_BYTES}, which direct I/O needs: use a multiple, or {buffered}"
+                "a block of {odd} bytes is no multiple of {SECTOR_BYTES}, which direct I/O needs: \
+                 use a multiple, or {buffered}"
             )),
             None => Ok(CachePolicy::Direct),
         }
@@ -292,32 +421,50 @@ impl Resolution<'_> {
         let flags = self.flags;
         let counted = flags.bytes.is_some() || flags.ops.is_some();
         let stop = Stop {
-            precision: flags.precision.map(|p| p.0).or((!counted && flags.time.is_none()).then_some(PRECISION_DEFAULT)),
-            time_ns: flags.time.map(|time| time.0).or((!counted).then_some(TIME_NS_DEFAULT)),
+            precision: flags
+                .precision
+                .map(|p| p.0)
+                .or((!counted && flags.time.is_none()).then_some(PRECISION_DEFAULT)),
+            time_ns: flags
+                .time
+                .map(|time| time.0)
+                .or((!counted).then_some(TIME_NS_DEFAULT)),
             bytes: flags.bytes.map(|bytes| bytes.0),
             ops: flags.ops.map(|ops| ops.0),
         };
         if stop.time_ns == Some(0) {
-            return no(format!("{} 0 measures nothing: use such as 10s", self.name("time")));
+            return no(format!(
+                "{} 0 measures nothing: use such as 10s",
+                self.name("time")
+            ));
         }
         if stop.ops == Some(0) {
-            return no(format!("{} 0 does nothing: use at least 1", self.name("ops")));
+            return no(format!(
+                "{} 0 does nothing: use at least 1",
+                self.name("ops")
+            ));
         }
         match stop.bytes {
             Some(bytes) if bytes < u64::from(block_bytes) => {
                 let (key, block) = (self.name("bytes"), format_bytes(u64::from(block_bytes)));
-                no(format!("{key} {bytes} is less than one block of {block}: use more bytes or smaller blocks"))
+                no(format!(
+                    "{key} {bytes} is less than one block of {block}: use more bytes or smaller \
+                     blocks"
+                ))
             }
             _ => Ok(stop),
         }
     }
 
-    /// The first pass over a new file has no warm-up: what it writes then would be missing in the figure that it is measured for.
+    /// The first pass over a new file has no warm-up: what it writes then would be missing in the
+    /// figure that it is measured for.
     fn warmup_ns(&self, workload: &Workload) -> u64 {
         let counted = workload.stop.bytes.is_some() || workload.stop.ops.is_some();
         match (self.flags.warmup, workload.stop.time_ns) {
             (Some(given), _) => given.0,
-            (None, Some(time_ns)) if !counted && workload.layout == Layout::Needed => (time_ns / 20).min(SECOND),
+            (None, Some(time_ns)) if !counted && workload.layout == Layout::Needed => {
+                (time_ns / 20).min(SECOND)
+            }
             _ => 0,
         }
     }
@@ -326,12 +473,17 @@ impl Resolution<'_> {
         let (key, rw) = (self.name("verify"), self.name("rw"));
         match said(self.flags.verify) {
             false => Ok(Verify::Off),
-            true if !self.flags.writes() => {
-                no(format!("{key} reads back what the workload wrote, and this one only reads: use a writing {rw}"))
-            }
-            true if !block_mix.is_empty() || block_bytes < SIGNED_BYTES_MIN || !block_bytes.is_multiple_of(SIGNED_BYTES_UNIT) => {
+            true if !self.flags.writes() => no(format!(
+                "{key} reads back what the workload wrote, and this one only reads: use a writing \
+                 {rw}"
+            )),
+            true if !block_mix.is_empty()
+                || block_bytes < SIGNED_BYTES_MIN
+                || !block_bytes.is_multiple_of(SIGNED_BYTES_UNIT) =>
+            {
                 no(format!(
-                    "{key} signs every block, which needs one size of at least 64 bytes, a multiple of 8: use such as {} 4k",
+                    "{key} signs every block, which needs one size of at least 64 bytes, a \
+                     multiple of 8: use such as {} 4k",
                     self.name("bs")
                 ))
             }
@@ -341,41 +493,68 @@ impl Resolution<'_> {
 
     fn span(&self, block_bytes: u32) -> Resolved<Span> {
         let (start_bytes, length) = self.extent(block_bytes)?;
-        Ok(Span { start_bytes, length_bytes: self.flags.span.is_some().then_some(length) })
+        Ok(Span {
+            start_bytes,
+            length_bytes: self.flags.span.is_some().then_some(length),
+        })
     }
 
     /// First byte and length of the part that every target has.
     fn extent(&self, block_bytes: u32) -> Resolved<(u64, u64)> {
         let sizes = &self.ground.target_bytes;
         let smallest = sizes.iter().copied().min().unwrap_or(0);
-        let Some(part) = self.flags.span else { return Ok((0, smallest)) };
+        let Some(part) = self.flags.span else {
+            return Ok((0, smallest));
+        };
         let key = self.name("span");
-        if matches!(part, Part { start: Position::Percent(_), .. } | Part { end: Position::Percent(_), .. })
-            && sizes.iter().any(|size| *size != smallest)
+        if matches!(
+            part,
+            Part {
+                start: Position::Percent(_),
+                ..
+            } | Part {
+                end: Position::Percent(_),
+                ..
+            }
+        ) && sizes.iter().any(|size| *size != smallest)
         {
-            return no(format!("{key} in percent means another span on each target, because their sizes differ: use bytes"));
+            return no(format!(
+                "{key} in percent means another span on each target, because their sizes differ: \
+                 use bytes"
+            ));
         }
-        let (start, end) = (place(part.start, smallest, block_bytes), place(part.end, smallest, block_bytes));
+        let (start, end) = (
+            place(part.start, smallest, block_bytes),
+            place(part.end, smallest, block_bytes),
+        );
         if end > smallest {
             let (end, size) = (format_bytes(end), format_bytes(smallest));
             return no(format!(
-                "{key} ends at {end}, and the target has only {size}: use a smaller span, or a larger --size in a directory"
+                "{key} ends at {end}, and the target has only {size}: use a smaller span, or a \
+                 larger --size in a directory"
             ));
         }
         if end <= start {
-            return no(format!("{key} holds less than one block: use a larger part"));
+            return no(format!(
+                "{key} holds less than one block: use a larger part"
+            ));
         }
         Ok((start, end - start))
     }
 
     fn check_memory(&self, workload: &Workload) -> Resolved<()> {
-        let Some(too_much) = too_much_memory([workload], self.ground) else { return Ok(()) };
+        let Some(too_much) = too_much_memory([workload], self.ground) else {
+            return Ok(());
+        };
         let (jobs, depth, bs) = (self.name("jobs"), self.name("depth"), self.name("bs"));
         no(match workload.verify {
             Verify::Off => format!("{jobs} × {depth} × {bs} {too_much}: make one of them smaller"),
             Verify::Checksum => {
                 let (verify, span) = (self.name("verify"), self.name("span"));
-                format!("{jobs} × {depth} × {bs} and {verify} {too_much}: make one of them or the {span} smaller")
+                format!(
+                    "{jobs} × {depth} × {bs} and {verify} {too_much}: make one of them or the \
+                     {span} smaller"
+                )
             }
         })
     }
@@ -387,29 +566,51 @@ impl Resolution<'_> {
         let parts = match workload.access {
             Access::Sequential => u64::from(workload.workers),
             // Without a queue each request in flight is a thread with a part of its own.
-            Access::Backward | Access::Stride { .. } => u64::from(workload.workers) * u64::from(workload.depth),
+            Access::Backward | Access::Stride { .. } => {
+                u64::from(workload.workers) * u64::from(workload.depth)
+            }
             Access::Random { .. } | Access::Zoned { .. } => 1,
         };
         if length / block < parts {
-            let (key, length, block) = (self.name("span"), format_bytes(length), format_bytes(block));
+            let (key, length, block) =
+                (self.name("span"), format_bytes(length), format_bytes(block));
             return no(match parts {
-                1 => format!("the target or its {key} has {length}, less than one block of {block}: use a smaller block or a larger span"),
+                1 => format!(
+                    "the target or its {key} has {length}, less than one block of {block}: use a \
+                     smaller block or a larger span"
+                ),
                 _ => format!(
-                    "the target or its {key} has {length}, less than {parts} parts of one block of {block}: use a larger span or less of {} and {}",
+                    "the target or its {key} has {length}, less than {parts} parts of one block \
+                     of {block}: use a larger span or less of {} and {}",
                     self.name("jobs"),
                     self.name("depth")
                 ),
             });
         }
-        let hot = |access_percent: f64, size_percent: f64| Zone { access_percent, size_percent };
+        let hot = |access_percent: f64, size_percent: f64| Zone {
+            access_percent,
+            size_percent,
+        };
         let zones = match &workload.access {
             Access::Zoned { zones } => zones.clone(),
-            Access::Random { distribution: Distribution::HotCold { access_percent, size_percent } } => {
-                vec![hot(*access_percent, *size_percent), hot(100.0 - access_percent, 100.0 - size_percent)]
+            Access::Random {
+                distribution:
+                    Distribution::HotCold {
+                        access_percent,
+                        size_percent,
+                    },
+            } => {
+                vec![
+                    hot(*access_percent, *size_percent),
+                    hot(100.0 - access_percent, 100.0 - size_percent),
+                ]
             }
             _ => Vec::new(),
         };
-        match zones.iter().find(|zone| (length as f64 * zone.size_percent / 100.0) < block as f64) {
+        match zones
+            .iter()
+            .find(|zone| (length as f64 * zone.size_percent / 100.0) < block as f64)
+        {
             Some(zone) => no(format!(
                 "a zone of {} % of {} holds no block of {}: use larger zones or a larger span",
                 zone.size_percent,
@@ -421,15 +622,29 @@ impl Resolution<'_> {
     }
 }
 
-/// What workloads need of memory at the same time, and how much they may have, as the end of a sentence; where that is less.
-pub fn too_much_memory<'a>(workloads: impl IntoIterator<Item = &'a Workload>, ground: &Ground) -> Option<String> {
-    let needed: u128 = workloads.into_iter().map(|workload| buffer_bytes(workload, ground) + note_bytes(workload, ground)).sum();
-    let Memory { installed_bytes, free_bytes } = ground.memory;
+/// What workloads need of memory at the same time, and how much they may have, as the end of a
+/// sentence; where that is less.
+pub fn too_much_memory<'a>(
+    workloads: impl IntoIterator<Item = &'a Workload>,
+    ground: &Ground,
+) -> Option<String> {
+    let needed: u128 = workloads
+        .into_iter()
+        .map(|workload| buffer_bytes(workload, ground) + note_bytes(workload, ground))
+        .sum();
+    let Memory {
+        installed_bytes,
+        free_bytes,
+    } = ground.memory;
     let share = installed_bytes.map(|bytes| (bytes / MEMORY_SHARE, "a quarter of the memory is"));
-    let free = free_bytes.map(|bytes| (bytes / FREE_SHARE, "half of the memory that is free now is"));
+    let free =
+        free_bytes.map(|bytes| (bytes / FREE_SHARE, "half of the memory that is free now is"));
     let (allowed, what) = share.into_iter().chain(free).min()?;
     (needed > u128::from(allowed)).then(|| {
-        let (needed, allowed) = (format_bytes(u64::try_from(needed).unwrap_or(u64::MAX)), format_bytes(allowed));
+        let (needed, allowed) = (
+            format_bytes(u64::try_from(needed).unwrap_or(u64::MAX)),
+            format_bytes(allowed),
+        );
         format!("needs {needed} of buffers, and {what} {allowed}")
     })
 }
@@ -438,19 +653,27 @@ fn buffer_bytes(workload: &Workload, ground: &Ground) -> u128 {
     // Reads and writes of a mix have buffers of their own.
     let directions = 1 + u64::from(workload.reads() && workload.writes());
     let in_flight = u64::from(workload.depth) * u64::from(workload.workers);
-    u128::from(in_flight * u64::from(workload.block_bytes)) * u128::from(directions * ground.target_bytes.len() as u64)
+    u128::from(in_flight * u64::from(workload.block_bytes))
+        * u128::from(directions * ground.target_bytes.len() as u64)
 }
 
 fn note_bytes(workload: &Workload, ground: &Ground) -> u128 {
     if workload.verify == Verify::Off {
         return 0;
     }
-    let blocks = |target_bytes: &u64| workload.span.length_bytes.unwrap_or(*target_bytes) / u64::from(workload.block_bytes.max(1));
-    ground.target_bytes.iter().map(|target_bytes| u128::from(blocks(target_bytes) * NOTE_BYTES)).sum()
+    let blocks = |target_bytes: &u64| {
+        workload.span.length_bytes.unwrap_or(*target_bytes) / u64::from(workload.block_bytes.max(1))
+    };
+    ground
+        .target_bytes
+        .iter()
+        .map(|target_bytes| u128::from(blocks(target_bytes) * NOTE_BYTES))
+        .sum()
 }
 
-/// A workload that fills a new file from its start, once through, by itself: a file that grows under it is what such a workload means. One that
-/// syncs its writes is about commits instead, and databases commit to files that exist; a memory mapping cannot make a file grow.
+/// A workload that fills a new file from its start, once through, by itself: a file that grows
+/// under it is what such a workload means. One that syncs its writes is about commits instead, and
+/// databases commit to files that exist; a memory mapping cannot make a file grow.
 fn lays_out(workload: &Workload) -> bool {
     !workload.reads()
         && workload.access == Access::Sequential
@@ -467,7 +690,11 @@ pub fn place(position: Position, target_bytes: u64, block_bytes: u32) -> u64 {
         Position::Percent(share) if share >= 100.0 => target_bytes,
         Position::Percent(share) => {
             let block = u64::from(block_bytes);
-            let unit = if PAGE_BYTES.is_multiple_of(block) { PAGE_BYTES } else { block };
+            let unit = if PAGE_BYTES.is_multiple_of(block) {
+                PAGE_BYTES
+            } else {
+                block
+            };
             (target_bytes as f64 * share / 100.0) as u64 / unit * unit
         }
     }

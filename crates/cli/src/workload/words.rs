@@ -1,5 +1,5 @@
-//! The words of a workload's flags and keys, each read by one parser wherever it is written. Knows nothing of targets, and nothing of how the words
-//! of one workload fit together.
+//! The words of a workload's flags and keys, each read by one parser wherever it is written. Knows
+//! nothing of targets, and nothing of how the words of one workload fit together.
 
 use diskproof_model::plan::BlockShare;
 use diskproof_model::units::{UnitError, parse_duration, parse_size};
@@ -13,7 +13,9 @@ mod places;
 pub use places::{Likelihood, Part, Position, Zones};
 
 /// Reads the value of a key with the parser of the flag's value: `"8k"`, `8192` and `50.5` alike.
-pub fn written<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+pub fn written<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
     deserializer.deserialize_any(Written(PhantomData))
 }
 
@@ -63,13 +65,18 @@ pub enum WordError {
 }
 
 fn form(text: &str, what: &'static str) -> WordError {
-    WordError::Form { text: text.to_owned(), what }
+    WordError::Form {
+        text: text.to_owned(),
+        what,
+    }
 }
 
 /// A finite number that is not negative, in plain digits.
 fn number(text: &str) -> Option<f64> {
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    text.parse().ok().filter(|value: &f64| plain && value.is_finite())
+    text.parse()
+        .ok()
+        .filter(|value: &f64| plain && value.is_finite())
 }
 
 /// A number that may have a % behind it.
@@ -90,8 +97,12 @@ impl FromStr for Name {
     fn from_str(text: &str) -> Result<Self, WordError> {
         // A slash would be a path and a blank a second word in the commands of other tools.
         let fits = (1..=NAME_CHARS_MAX).contains(&text.chars().count()) && !text.starts_with('-');
-        let plain = text.chars().all(|c| c.is_alphanumeric() || "-_.+".contains(c));
-        (fits && plain).then(|| Self(text.to_owned())).ok_or_else(|| form(text, "a name; use up to 40 letters, digits, - _ . +"))
+        let plain = text
+            .chars()
+            .all(|c| c.is_alphanumeric() || "-_.+".contains(c));
+        (fits && plain)
+            .then(|| Self(text.to_owned()))
+            .ok_or_else(|| form(text, "a name; use up to 40 letters, digits, - _ . +"))
     }
 }
 
@@ -126,7 +137,10 @@ pub enum Direction {
 
 impl Rw {
     /// The default.
-    pub const RANDREAD: Self = Self { order: Order::Random, direction: Direction::Read };
+    pub const RANDREAD: Self = Self {
+        order: Order::Random,
+        direction: Direction::Read,
+    };
 
     /// fio's word.
     pub fn as_str(self) -> &'static str {
@@ -154,7 +168,12 @@ impl FromStr for Rw {
             "write" => Direction::Write,
             "rw" => Direction::Mixed,
             "readwrite" if order == Order::Sequential => Direction::Mixed,
-            _ => return Err(form(text, "one of read, write, randread, randwrite, rw (or readwrite), randrw")),
+            _ => {
+                return Err(form(
+                    text,
+                    "one of read, write, randread, randwrite, rw (or readwrite), randrw",
+                ));
+            }
         };
         Ok(Self { order, direction })
     }
@@ -181,7 +200,11 @@ impl FromStr for Count {
 
     fn from_str(text: &str) -> Result<Self, WordError> {
         let plain = text.bytes().all(|b| b.is_ascii_digit());
-        text.parse().ok().filter(|_| plain).map(Self).ok_or_else(|| form(text, "a whole number; write it in plain digits, such as 32"))
+        text.parse()
+            .ok()
+            .filter(|_| plain)
+            .map(Self)
+            .ok_or_else(|| form(text, "a whole number; write it in plain digits, such as 32"))
     }
 }
 
@@ -197,7 +220,9 @@ impl FromStr for Time {
 
     fn from_str(text: &str) -> Result<Self, WordError> {
         match parse_duration(text)? {
-            ns if ns > TIME_NS_MAX => Err(WordError::Value(format!("'{text}' is longer than a year; use less"))),
+            ns if ns > TIME_NS_MAX => Err(WordError::Value(format!(
+                "'{text}' is longer than a year; use less"
+            ))),
             ns => Ok(Self(ns)),
         }
     }
@@ -207,7 +232,8 @@ impl FromStr for Time {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockSize(pub u32);
 
-/// The largest block: more does not make any disk faster, and every request in flight needs that much memory.
+/// The largest block: more does not make any disk faster, and every request in flight needs that
+/// much memory.
 pub const BLOCK_BYTES_MAX: u64 = 64 << 20;
 
 impl FromStr for BlockSize {
@@ -215,9 +241,13 @@ impl FromStr for BlockSize {
 
     fn from_str(text: &str) -> Result<Self, WordError> {
         match parse_size(text)? {
-            0 => Err(WordError::Value("a block of 0 bytes moves nothing; use at least 512".to_owned())),
+            0 => Err(WordError::Value(
+                "a block of 0 bytes moves nothing; use at least 512".to_owned(),
+            )),
             bytes @ 1..=BLOCK_BYTES_MAX => Ok(Self(bytes as u32)),
-            _ => Err(WordError::Value(format!("a block of {text} is too large; use at most 64M"))),
+            _ => Err(WordError::Value(format!(
+                "a block of {text} is too large; use at most 64M"
+            ))),
         }
     }
 }
@@ -226,7 +256,8 @@ impl FromStr for BlockSize {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockSplit(pub Vec<BlockShare>);
 
-const SPLIT: &str = "a mix of block sizes; write size/percent pairs that add up to 100, such as 4k/60:64k/40";
+const SPLIT: &str =
+    "a mix of block sizes; write size/percent pairs that add up to 100, such as 4k/60:64k/40";
 /// As many sizes as fio takes.
 const SPLIT_ENTRIES_MAX: usize = 64;
 
@@ -236,7 +267,10 @@ impl FromStr for BlockSplit {
     fn from_str(text: &str) -> Result<Self, WordError> {
         let entries: Vec<&str> = text.split(':').collect();
         if entries.len() > SPLIT_ENTRIES_MAX {
-            return Err(WordError::Value(format!("{} block sizes are too many; use at most {SPLIT_ENTRIES_MAX}", entries.len())));
+            return Err(WordError::Value(format!(
+                "{} block sizes are too many; use at most {SPLIT_ENTRIES_MAX}",
+                entries.len()
+            )));
         }
         let mut shares = Vec::new();
         for entry in entries {
@@ -244,18 +278,34 @@ impl FromStr for BlockSplit {
             let BlockSize(block_bytes) = size.parse()?;
             let percent = match share {
                 "" => None,
-                share => Some(share.parse::<u32>().ok().filter(|p| (1..=100).contains(p)).ok_or_else(|| form(text, SPLIT))?),
+                share => Some(
+                    share
+                        .parse::<u32>()
+                        .ok()
+                        .filter(|p| (1..=100).contains(p))
+                        .ok_or_else(|| form(text, SPLIT))?,
+                ),
             };
             shares.push((block_bytes, percent));
         }
         let named: u32 = shares.iter().filter_map(|(_, percent)| *percent).sum();
-        let open = shares.iter().filter(|(_, percent)| percent.is_none()).count() as u32;
+        let open = shares
+            .iter()
+            .filter(|(_, percent)| percent.is_none())
+            .count() as u32;
         // As in fio, sizes without a share take what is left in equal parts.
-        if named > 100 || (open == 0 && named < 100) || (open > 0 && !(100 - named).is_multiple_of(open)) || (open > 0 && named == 100) {
+        if named > 100
+            || (open == 0 && named < 100)
+            || (open > 0 && !(100 - named).is_multiple_of(open))
+            || (open > 0 && named == 100)
+        {
             return Err(form(text, SPLIT));
         }
         let rest = (100 - named) / open.max(1);
-        let share = |(block_bytes, percent): (u32, Option<u32>)| BlockShare { block_bytes, weight: percent.unwrap_or(rest) };
+        let share = |(block_bytes, percent): (u32, Option<u32>)| BlockShare {
+            block_bytes,
+            weight: percent.unwrap_or(rest),
+        };
         Ok(Self(shares.into_iter().map(share).collect()))
     }
 }
@@ -268,10 +318,18 @@ impl FromStr for ReadShare {
     type Err = WordError;
 
     fn from_str(text: &str) -> Result<Self, WordError> {
-        let what = "a share of reads; write percent from 0 to 100 in steps of 0.1, such as 50 or 33.3";
-        let permille = percent(text).filter(|p| *p <= 100.0).map(|p| p * 10.0).ok_or_else(|| form(text, what))?;
+        let what =
+            "a share of reads; write percent from 0 to 100 in steps of 0.1, such as 50 or 33.3";
+        let permille = percent(text)
+            .filter(|p| *p <= 100.0)
+            .map(|p| p * 10.0)
+            .ok_or_else(|| form(text, what))?;
         // 33.3 × 10 is not a whole number in binary.
-        if (permille - permille.round()).abs() > 1e-6 { Err(form(text, what)) } else { Ok(Self(permille.round() as u16)) }
+        if (permille - permille.round()).abs() > 1e-6 {
+            Err(form(text, what))
+        } else {
+            Ok(Self(permille.round() as u16))
+        }
     }
 }
 
@@ -288,10 +346,18 @@ impl FromStr for Rate {
     type Err = WordError;
 
     fn from_str(text: &str) -> Result<Self, WordError> {
-        let rate = number(text).ok_or_else(|| form(text, "a number of operations per second over all jobs; write it plainly, such as 1000 (fio's rate in bytes: divide it by the block size)"))?;
+        let rate = number(text).ok_or_else(|| {
+            form(
+                text,
+                "a number of operations per second over all jobs; write it plainly, such as 1000 \
+                 (fio's rate in bytes: divide it by the block size)",
+            )
+        })?;
         match rate {
             RATE_MIN..=RATE_MAX => Ok(Self(rate)),
-            _ => Err(WordError::Value(format!("a rate of {text} starts nothing that could be measured; use 0.001 to 1000000000"))),
+            _ => Err(WordError::Value(format!(
+                "a rate of {text} starts nothing that could be measured; use 0.001 to 1000000000"
+            ))),
         }
     }
 }
@@ -304,10 +370,14 @@ impl FromStr for Precision {
     type Err = WordError;
 
     fn from_str(text: &str) -> Result<Self, WordError> {
-        let percent = text.strip_suffix('%').and_then(|number_text| number(number_text.trim_end()));
+        let percent = text
+            .strip_suffix('%')
+            .and_then(|number_text| number(number_text.trim_end()));
         match percent.ok_or_else(|| form(text, "a precision; write it in percent, such as 2%"))? {
             p if (0.01..=50.0).contains(&p) => Ok(Self(p / 100.0)),
-            _ => Err(WordError::Value(format!("a precision of {text} makes no sense; use 0.01% to 50%"))),
+            _ => Err(WordError::Value(format!(
+                "a precision of {text} makes no sense; use 0.01% to 50%"
+            ))),
         }
     }
 }
@@ -335,27 +405,74 @@ mod tests {
             assert_eq!(read::<Rw>(word).unwrap().as_str(), word);
         }
         assert_eq!(read::<Rw>("readwrite").unwrap().as_str(), "rw");
-        wrong::<Rw>(&[("randreadwrite", "randrw"), ("", "randrw"), ("trim", "randrw"), ("rand", "randrw"), ("READ", "randrw")]);
+        wrong::<Rw>(&[
+            ("randreadwrite", "randrw"),
+            ("", "randrw"),
+            ("trim", "randrw"),
+            ("rand", "randrw"),
+            ("READ", "randrw"),
+        ]);
     }
 
     #[test]
     fn block_sizes_and_their_mixes_read_as_in_fio() {
-        let mix = |text| read::<BlockSplit>(text).map(|mix| mix.0.iter().map(|s| (s.block_bytes, s.weight)).collect::<Vec<_>>());
+        let mix = |text| {
+            read::<BlockSplit>(text).map(|mix| {
+                mix.0
+                    .iter()
+                    .map(|s| (s.block_bytes, s.weight))
+                    .collect::<Vec<_>>()
+            })
+        };
         assert_eq!(mix("4k/60:64k/40"), Ok(vec![(4096, 60), (65536, 40)]));
-        assert_eq!(mix("4k/50:1k:32k/"), Ok(vec![(4096, 50), (1024, 25), (32768, 25)]));
+        assert_eq!(
+            mix("4k/50:1k:32k/"),
+            Ok(vec![(4096, 50), (1024, 25), (32768, 25)])
+        );
         assert_eq!(mix("8k"), Ok(vec![(8192, 100)]));
-        wrong::<BlockSplit>(&[("4k/60:64k/50", "add up to 100"), ("4k/60:64k/30", "add up to 100"), ("4k/100:8k", "add up to 100")]);
-        wrong::<BlockSplit>(&[("4k/0:8k/100", "add up to 100"), ("x/100", "not a size"), ("", "not a size"), ("0/100", "0 bytes")]);
-        wrong::<BlockSplit>(&[("4k/50,64k/50", "4k/60:64k/40"), (&["4k/1"; 65].join(":"), "at most 64")]);
+        wrong::<BlockSplit>(&[
+            ("4k/60:64k/50", "add up to 100"),
+            ("4k/60:64k/30", "add up to 100"),
+            ("4k/100:8k", "add up to 100"),
+        ]);
+        wrong::<BlockSplit>(&[
+            ("4k/0:8k/100", "add up to 100"),
+            ("x/100", "not a size"),
+            ("", "not a size"),
+            ("0/100", "0 bytes"),
+        ]);
+        wrong::<BlockSplit>(&[
+            ("4k/50,64k/50", "4k/60:64k/40"),
+            (&["4k/1"; 65].join(":"), "at most 64"),
+        ]);
         assert_eq!(read::<BlockSize>("64M").map(|b| b.0), Ok(64 << 20));
-        wrong::<BlockSize>(&[("0", "at least 512"), ("65M", "at most 64M"), ("8x", "not a size")]);
+        wrong::<BlockSize>(&[
+            ("0", "at least 512"),
+            ("65M", "at most 64M"),
+            ("8x", "not a size"),
+        ]);
     }
 
     #[test]
     fn shares_rates_and_precisions_read() {
         let reads = |text| read::<ReadShare>(text).map(|share| share.0);
-        assert_eq!([reads("0"), reads("50"), reads("33.3"), reads("70%"), reads("100")], [Ok(0), Ok(500), Ok(333), Ok(700), Ok(1000)]);
-        wrong::<ReadShare>(&[("100.1", "0 to 100"), ("-1", "0 to 100"), ("33.33", "steps of 0.1"), ("half", "0 to 100"), ("", "0 to 100")]);
+        assert_eq!(
+            [
+                reads("0"),
+                reads("50"),
+                reads("33.3"),
+                reads("70%"),
+                reads("100")
+            ],
+            [Ok(0), Ok(500), Ok(333), Ok(700), Ok(1000)]
+        );
+        wrong::<ReadShare>(&[
+            ("100.1", "0 to 100"),
+            ("-1", "0 to 100"),
+            ("33.33", "steps of 0.1"),
+            ("half", "0 to 100"),
+            ("", "0 to 100"),
+        ]);
         assert_eq!(read::<Rate>("1000").map(|r| r.0), Ok(1000.0));
         wrong::<Rate>(&[
             ("0", "starts nothing"),
@@ -365,7 +482,13 @@ mod tests {
             ("99999999999", "starts nothing"),
         ]);
         assert_eq!(read::<Precision>("2%").map(|p| p.0), Ok(0.02));
-        wrong::<Precision>(&[("2", "2%"), ("0%", "makes no sense"), ("60%", "makes no sense"), ("%", "2%"), ("0.02", "2%")]);
+        wrong::<Precision>(&[
+            ("2", "2%"),
+            ("0%", "makes no sense"),
+            ("60%", "makes no sense"),
+            ("%", "2%"),
+            ("0.02", "2%"),
+        ]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A disk that stops answering when it is told to, and a run whose words are read although it is stuck on it.
+//! A disk that stops answering when it is told to, and a run whose words are read although it is
+//! stuck on it.
 
 use super::{eventually, program};
 use diskproof_model::record::Record;
@@ -9,12 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 const MIB: u64 = 1 << 20;
-/// Requests after which the disk hangs: some cells full, and far from the end of the run on any machine.
+/// Requests after which the disk hangs: some cells full, and far from the end of the run on any
+/// machine.
 const REQUESTS: u64 = 200;
 /// A disk of about a thousand reads a second and request in flight.
 const MODEL: &str = "latency=1ms";
 
-/// A disk that may hang, as a file, as a loop device over it, or with a filesystem on that; dropped in this order.
+/// A disk that may hang, as a file, as a loop device over it, or with a filesystem on that; dropped
+/// in this order.
 pub struct Patient {
     pub mount: Option<Mount>,
     pub node: Option<Loop>,
@@ -37,8 +40,19 @@ impl Patient {
 
     fn of(size_bytes: u64) -> Self {
         let place = place();
-        let disk = SimDisk::serve(spec::parse(MODEL).unwrap(), size_bytes, &place.path().join("disk")).unwrap();
-        Self { mount: None, node: None, device: None, disk, place }
+        let disk = SimDisk::serve(
+            spec::parse(MODEL).unwrap(),
+            size_bytes,
+            &place.path().join("disk"),
+        )
+        .unwrap();
+        Self {
+            mount: None,
+            node: None,
+            device: None,
+            disk,
+            place,
+        }
     }
 
     pub fn device() -> Self {
@@ -58,7 +72,10 @@ impl Patient {
     }
 
     fn attached(mut self) -> Self {
-        self.node = Some(Loop::over(self.disk.path(), &["--direct-io=on", "--sector-size=4096"]));
+        self.node = Some(Loop::over(
+            self.disk.path(),
+            &["--direct-io=on", "--sector-size=4096"],
+        ));
         self
     }
 
@@ -67,7 +84,12 @@ impl Patient {
         let mut patient = Self::large_device();
         let node = patient.path().to_str().unwrap().to_owned();
         run("mkfs.ext4", &["-q", "-E", "nodiscard", &node]);
-        patient.mount = Some(Mount::new("ext4", &node, &patient.place.path().join("mnt"), "rw"));
+        patient.mount = Some(Mount::new(
+            "ext4",
+            &node,
+            &patient.place.path().join("mnt"),
+            "rw",
+        ));
         patient
     }
 
@@ -83,7 +105,8 @@ impl Patient {
 
     pub fn path(&self) -> &Path {
         let node = self.node.as_ref().map(|node| node.node.as_path());
-        node.or(self.device.as_ref().map(LoopDevice::path)).unwrap_or(self.disk.path())
+        node.or(self.device.as_ref().map(LoopDevice::path))
+            .unwrap_or(self.disk.path())
     }
 
     /// Hangs once it has served some requests of the run.
@@ -101,7 +124,11 @@ impl Patient {
     pub fn after(&self, requests: u64) {
         let served = || self.disk.stats().reads + self.disk.stats().writes;
         let before = served();
-        assert!(eventually(|| served() > before + requests), "{:?}", self.disk.stats());
+        assert!(
+            eventually(|| served() > before + requests),
+            "{:?}",
+            self.disk.stats()
+        );
     }
 }
 
@@ -116,13 +143,24 @@ impl Running {
         Self::start_with(place, words, give_up_after, |command| command)
     }
 
-    pub fn start_with(place: &Path, words: &[&str], give_up_after: &str, change: impl FnOnce(&mut Command) -> &mut Command) -> Self {
+    pub fn start_with(
+        place: &Path,
+        words: &[&str],
+        give_up_after: &str,
+        change: impl FnOnce(&mut Command) -> &mut Command,
+    ) -> Self {
         let folder = place.to_owned();
         let err = File::create(folder.join("err")).unwrap();
         let saved = folder.join("saved.json");
-        let words = words.iter().map(AsRef::as_ref).chain(["-o".as_ref(), saved.as_os_str()]);
+        let words = words
+            .iter()
+            .map(AsRef::as_ref)
+            .chain(["-o".as_ref(), saved.as_os_str()]);
         let mut command = program(words);
-        command.env("DISKPROOF_GIVE_UP_AFTER", give_up_after).stdout(Stdio::piped()).stderr(err);
+        command
+            .env("DISKPROOF_GIVE_UP_AFTER", give_up_after)
+            .stdout(Stdio::piped())
+            .stderr(err);
         let child = change(&mut command).spawn().unwrap();
         Self { child, folder }
     }
@@ -131,10 +169,12 @@ impl Running {
         std::fs::read_to_string(self.folder.join("err")).unwrap()
     }
 
-    /// The page up to its end, which comes although the disk still hangs, and the record that was saved.
+    /// The page up to its end, which comes although the disk still hangs, and the record that was
+    /// saved.
     pub fn results(&mut self) -> (String, Record) {
         let page = std::io::read_to_string(self.child.stdout.take().unwrap()).unwrap();
-        let saved = std::fs::read(self.folder.join("saved.json")).unwrap_or_else(|error| panic!("{error}: {page}\n{}", self.told()));
+        let saved = std::fs::read(self.folder.join("saved.json"))
+            .unwrap_or_else(|error| panic!("{error}: {page}\n{}", self.told()));
         (page, serde_json::from_slice(&saved).unwrap())
     }
 }

@@ -1,7 +1,11 @@
-//! Linux native AIO by raw system calls (io_setup(2), io_submit(2), io_getevents(2)). Asynchronous only with O_DIRECT.
+//! Linux native AIO by raw system calls (io_setup(2), io_submit(2), io_getevents(2)). Asynchronous
+//! only with O_DIRECT.
 #![allow(unsafe_code)]
 
-use super::{Backend, Grouping, LOOK_UP_NS, Op, Patience, Request, Submission, advise_dontneed, sync::sync, sync::write_back};
+use super::{
+    Backend, Grouping, LOOK_UP_NS, Op, Patience, Request, Submission, advise_dontneed, sync::sync,
+    sync::write_back,
+};
 use crate::buffers::Buffers;
 use crate::pattern::Extent;
 use diskproof_model::plan::SyncCall;
@@ -43,8 +47,9 @@ struct Event {
     res2: i64,
 }
 
-/// Head of the completion ring that the kernel maps at the address that the context id is: `struct aio_ring` of fs/aio.c, the same since Linux 2.5 and read
-/// by libaio and fio too. The events follow it.
+/// Head of the completion ring that the kernel maps at the address that the context id is: `struct
+/// aio_ring` of fs/aio.c, the same since Linux 2.5 and read by libaio and fio too. The events
+/// follow it.
 #[repr(C)]
 struct EventRing {
     id: u32,
@@ -64,7 +69,8 @@ const RING_MAGIC: u32 = 0xa10a_10a1;
 enum Syncs {
     /// By the kernel's own threads, as other requests go on: since Linux 4.18.
     Queued,
-    /// By a blocking call. All other slots stand still meanwhile, and no two syncs share a flush; with a single slot that is the shorter way.
+    /// By a blocking call. All other slots stand still meanwhile, and no two syncs share a flush;
+    /// with a single slot that is the shorter way.
     Called,
 }
 
@@ -74,7 +80,8 @@ pub struct AioBackend {
     fd: OwnedFd,
     context: u64,
     buffers: Buffers,
-    /// One control block per slot; its address must stay while in flight, so the vector never grows.
+    /// One control block per slot; its address must stay while in flight, so the vector never
+    /// grows.
     iocbs: Vec<Iocb>,
     queued: Vec<*mut Iocb>,
     events: Vec<Event>,
@@ -95,14 +102,26 @@ pub struct AioBackend {
 
 impl AioBackend {
     /// For up to `depth` requests in flight.
-    pub fn new(fd: OwnedFd, buffers: Buffers, depth: u32, submission: Submission) -> io::Result<Self> {
+    pub fn new(
+        fd: OwnedFd,
+        buffers: Buffers,
+        depth: u32,
+        submission: Submission,
+    ) -> io::Result<Self> {
         let mut context: u64 = 0;
         // SAFETY: io_setup writes the context id to the address given.
-        if unsafe { libc::syscall(libc::SYS_io_setup, depth as libc::c_long, &raw mut context) } < 0 {
+        if unsafe { libc::syscall(libc::SYS_io_setup, depth as libc::c_long, &raw mut context) } < 0
+        {
             return Err(io::Error::last_os_error());
         }
         let number = fd.as_raw_fd() as u32;
-        let iocbs = (0..u64::from(depth)).map(|slot| Iocb { data: slot, fd: number, ..Iocb::default() }).collect();
+        let iocbs = (0..u64::from(depth))
+            .map(|slot| Iocb {
+                data: slot,
+                fd: number,
+                ..Iocb::default()
+            })
+            .collect();
         let (grouping, depth) = (Grouping::of(depth, submission), depth as usize);
         Ok(Self {
             fd,
@@ -114,7 +133,11 @@ impl AioBackend {
             ready: 0,
             readable: 0,
             at_once: Vec::with_capacity(depth),
-            syncs: if depth > 1 { Syncs::Queued } else { Syncs::Called },
+            syncs: if depth > 1 {
+                Syncs::Queued
+            } else {
+                Syncs::Called
+            },
             in_flight: 0,
             waits: 0,
             slept: 0,
@@ -130,7 +153,12 @@ impl AioBackend {
             Op::Read => IOCB_CMD_PREAD,
             Op::Write => IOCB_CMD_PWRITE,
             Op::Sync(call) => return self.prepare_sync(request.slot, call),
-            Op::WriteBack => return self.at_once.push((request.slot, write_back(self.fd.as_raw_fd(), request.offset, request.len))),
+            Op::WriteBack => {
+                return self.at_once.push((
+                    request.slot,
+                    write_back(self.fd.as_raw_fd(), request.offset, request.len),
+                ));
+            }
         };
         // The rest of the control block is the same for every request of the slot.
         let iocb = &mut self.iocbs[request.slot as usize];
@@ -157,7 +185,8 @@ impl AioBackend {
         self.queued.push(iocb);
     }
 
-    /// The result of a request that the kernel did not take. Of syncs it says EINVAL before Linux 4.18; these are called then, from now on.
+    /// The result of a request that the kernel did not take. Of syncs it says EINVAL before Linux
+    /// 4.18; these are called then, from now on.
     #[cold]
     fn refused(&mut self, slot: u32, errno: i32) -> i32 {
         let call = match self.iocbs[slot as usize].opcode {
@@ -186,8 +215,16 @@ impl AioBackend {
         let Some(ring) = self.ring else { return 0 };
         // SAFETY: the kernel maps the ring as long as the context lives.
         let ring = unsafe { ring.as_ref() };
-        let (head, tail, nr) = (ring.head.load(Ordering::Relaxed), ring.tail.load(Ordering::Acquire), ring.nr);
-        if tail >= head { tail - head } else { tail + nr - head }
+        let (head, tail, nr) = (
+            ring.head.load(Ordering::Relaxed),
+            ring.tail.load(Ordering::Acquire),
+            ring.nr,
+        );
+        if tail >= head {
+            tail - head
+        } else {
+            tail + nr - head
+        }
     }
 
     /// The events in the kernel's ring that were seen. Nobody else reads them.
@@ -198,7 +235,8 @@ impl AioBackend {
         let (ring, events) = unsafe { (ring.as_ref(), ring.as_ptr().add(1).cast::<Event>()) };
         let (mut head, nr) = (ring.head.load(Ordering::Relaxed), ring.nr);
         for _ in 0..self.readable {
-            // SAFETY: below `nr`; between head and tail the kernel has written the event, and leaves it alone until the head passes it.
+            // SAFETY: below `nr`; between head and tail the kernel has written the event, and
+            // leaves it alone until the head passes it.
             let event = unsafe { events.add(head as usize).read() };
             head = if head + 1 == nr { 0 } else { head + 1 };
             sink(event.data as u32, event.res as i32);
@@ -211,20 +249,31 @@ impl AioBackend {
         let mut first = 0;
         while first < self.queued.len() {
             let rest = &mut self.queued[first..];
-            // SAFETY: the pointers lead to control blocks inside `iocbs`, which neither moves nor changes while they are in flight.
-            let taken = unsafe { libc::syscall(libc::SYS_io_submit, self.context, rest.len() as libc::c_long, rest.as_mut_ptr()) };
+            // SAFETY: the pointers lead to control blocks inside `iocbs`, which neither moves nor
+            // changes while they are in flight.
+            let taken = unsafe {
+                libc::syscall(
+                    libc::SYS_io_submit,
+                    self.context,
+                    rest.len() as libc::c_long,
+                    rest.as_mut_ptr(),
+                )
+            };
             if taken > 0 {
                 first += taken as usize;
                 self.in_flight += taken as usize;
                 continue;
             }
-            let errno = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+            let errno = io::Error::last_os_error()
+                .raw_os_error()
+                .unwrap_or(libc::EIO);
             if errno == libc::EAGAIN && self.in_flight > 0 {
                 break;
             }
             if errno != libc::EINTR {
-                // The kernel refused the first one, and nothing that ends could change its mind: that is this request's result.
-                // SAFETY: the pointer leads to a live control block, as above.
+                // The kernel refused the first one, and nothing that ends could change its mind:
+                // that is this request's result. SAFETY: the pointer leads to a
+                // live control block, as above.
                 let slot = unsafe { (*rest[0]).data } as u32;
                 let result = self.refused(slot, errno);
                 self.at_once.push((slot, result));
@@ -239,18 +288,26 @@ impl AioBackend {
 /// The completion ring of a context; `None` where it looks otherwise than this program knows it.
 fn event_ring(context: u64) -> Option<NonNull<EventRing>> {
     let ring = NonNull::new(context as usize as *mut EventRing)?;
-    // SAFETY: io_setup maps the ring at the address that it returns as the id (fs/aio.c: aio_setup_ring).
+    // SAFETY: io_setup maps the ring at the address that it returns as the id (fs/aio.c:
+    // aio_setup_ring).
     let head = unsafe { ring.as_ref() };
-    let known = head.magic == RING_MAGIC && head.incompat_features == 0 && head.header_length as usize == size_of::<EventRing>();
+    let known = head.magic == RING_MAGIC
+        && head.incompat_features == 0
+        && head.header_length as usize == size_of::<EventRing>();
     known.then_some(ring)
 }
 
 impl Backend for AioBackend {
-    fn enqueue(&mut self, source: &mut impl FnMut(&mut Buffers) -> Option<Request>) -> io::Result<()> {
+    fn enqueue(
+        &mut self,
+        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
+    ) -> io::Result<()> {
         loop {
             // No call within: what the loop needs stays in registers.
             while self.queued.len() < self.grouping.size() as usize {
-                let Some(request) = source(&mut self.buffers) else { return Ok(()) };
+                let Some(request) = source(&mut self.buffers) else {
+                    return Ok(());
+                };
                 self.prepare(&request);
             }
             self.send()?;
@@ -275,13 +332,32 @@ impl Backend for AioBackend {
             Patience::Poll => 0,
         };
         self.slept += 1;
-        let timeout = libc::timespec { tv_sec: 0, tv_nsec: wait_ns.min(999_999_999) as i64 };
-        let (least, most) = (libc::c_long::from(wait_ns > 0), self.events.len() as libc::c_long);
+        let timeout = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: wait_ns.min(999_999_999) as i64,
+        };
+        let (least, most) = (
+            libc::c_long::from(wait_ns > 0),
+            self.events.len() as libc::c_long,
+        );
         // SAFETY: the events array has room for `most` entries; the timeout outlives the call.
-        let got = unsafe { libc::syscall(libc::SYS_io_getevents, self.context, least, most, self.events.as_mut_ptr(), &raw const timeout) };
+        let got = unsafe {
+            libc::syscall(
+                libc::SYS_io_getevents,
+                self.context,
+                least,
+                most,
+                self.events.as_mut_ptr(),
+                &raw const timeout,
+            )
+        };
         if got < 0 {
             let error = io::Error::last_os_error();
-            return if error.raw_os_error() == Some(libc::EINTR) { Ok(()) } else { Err(error) };
+            return if error.raw_os_error() == Some(libc::EINTR) {
+                Ok(())
+            } else {
+                Err(error)
+            };
         }
         self.ready = got as usize;
         self.in_flight -= self.ready;
@@ -297,7 +373,9 @@ impl Backend for AioBackend {
             sink(event.data as u32, event.res as i32);
         }
         if !self.at_once.is_empty() {
-            self.at_once.drain(..).for_each(|(slot, result)| sink(slot, result));
+            self.at_once
+                .drain(..)
+                .for_each(|(slot, result)| sink(slot, result));
         }
     }
 
@@ -316,7 +394,8 @@ impl Backend for AioBackend {
 
 impl Drop for AioBackend {
     fn drop(&mut self) {
-        // SAFETY: ends the context made in `new`; the kernel waits for what is in flight, so the buffers are unused afterwards.
+        // SAFETY: ends the context made in `new`; the kernel waits for what is in flight, so the
+        // buffers are unused afterwards.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
     }
 }
@@ -328,13 +407,27 @@ mod tests {
 
     const DEPTH: u32 = 4;
 
-    /// Syncs by turns of both kinds through all slots of `depth`: how many the kernel took, and what came of each.
+    /// Syncs by turns of both kinds through all slots of `depth`: how many the kernel took, and
+    /// what came of each.
     fn sync_all(fd: OwnedFd, depth: u32) -> (usize, Vec<(u32, i32)>) {
-        let mut backend = AioBackend::new(fd, Buffers::new(depth as usize, 4096).unwrap(), depth, Submission::InGroups).unwrap();
+        let mut backend = AioBackend::new(
+            fd,
+            Buffers::new(depth as usize, 4096).unwrap(),
+            depth,
+            Submission::InGroups,
+        )
+        .unwrap();
         let calls = [SyncCall::Fsync, SyncCall::Fdatasync];
         let mut requests = (0..depth).map(|slot| {
             let op = Op::Sync(calls[slot as usize % 2]);
-            Request { slot, buffer: slot, op, offset: 8192, len: 4096, skip: 0 }
+            Request {
+                slot,
+                buffer: slot,
+                op,
+                offset: 8192,
+                len: 4096,
+                skip: 0,
+            }
         });
         backend.enqueue(&mut |_| requests.next()).unwrap();
         // Completions are in flight until they are read.
@@ -351,14 +444,17 @@ mod tests {
     #[test]
     fn syncs_of_a_queue_go_to_the_kernel_together_and_a_single_one_is_called() {
         let file = || OwnedFd::from(tempfile::tempfile().unwrap());
-        assert_eq!(sync_all(file(), DEPTH), (DEPTH as usize, vec![(0, 0), (1, 0), (2, 0), (3, 0)]));
+        assert_eq!(
+            sync_all(file(), DEPTH),
+            (DEPTH as usize, vec![(0, 0), (1, 0), (2, 0), (3, 0)])
+        );
         assert_eq!(sync_all(file(), 1), (0, vec![(0, 0)]));
     }
 
     #[test]
     fn syncs_that_the_queue_does_not_take_are_called() {
-        // An eventfd has nothing to sync, which the kernel says of the queued request and of the call alike.
-        // SAFETY: a new descriptor that nobody else owns.
+        // An eventfd has nothing to sync, which the kernel says of the queued request and of the
+        // call alike. SAFETY: a new descriptor that nobody else owns.
         let fd = unsafe { OwnedFd::from_raw_fd(libc::eventfd(0, libc::EFD_CLOEXEC)) };
         let refused = (0..DEPTH).map(|slot| (slot, -libc::EINVAL)).collect();
         assert_eq!(sync_all(fd, DEPTH), (0, refused));

@@ -2,12 +2,15 @@
 
 use diskproof_model::plan::{Access, CachePolicy};
 
-/// The most requests in a group: a call's own cost is by then spread so thin that more gain nothing.
+/// The most requests in a group: a call's own cost is by then spread so thin that more gain
+/// nothing.
 const GROUP_MAX: u32 = 32;
 
-/// Requests that go to the kernel in one call at this queue depth: a quarter of the queue. One call for all that was reaped saves more CPU, but then the
-/// requests keep together as a convoy, and the device idles while they are reaped: on a virtio disk at depth 32, 92 k IOPS instead of 107 k, and more CPU
-/// time per request. A call for each request is as fast as groups, at 10 % more CPU time.
+/// Requests that go to the kernel in one call at this queue depth: a quarter of the queue. One call
+/// for all that was reaped saves more CPU, but then the requests keep together as a convoy, and the
+/// device idles while they are reaped: on a virtio disk at depth 32, 92 k IOPS instead of 107 k,
+/// and more CPU time per request. A call for each request is as fast as groups, at 10 % more CPU
+/// time.
 fn group_of(depth: u32) -> u32 {
     (depth / 4).clamp(1, GROUP_MAX)
 }
@@ -17,8 +20,9 @@ fn group_of(depth: u32) -> u32 {
 pub enum Submission {
     /// Several in a call.
     InGroups,
-    /// Each in a call of its own: of neighbours that come in one call the kernel makes one request (blk_plug in Linux's block/blk-core.c), and the disk's
-    /// IOPS would be told as many times what they are: 2000 on a disk that does 500.
+    /// Each in a call of its own: of neighbours that come in one call the kernel makes one request
+    /// (blk_plug in Linux's block/blk-core.c), and the disk's IOPS would be told as many times
+    /// what they are: 2000 on a disk that does 500.
     OneByOne,
 }
 
@@ -27,15 +31,20 @@ impl Submission {
     pub fn of(access: &Access, cache: CachePolicy) -> Self {
         match access {
             Access::Random { .. } | Access::Zoned { .. } => Self::InGroups,
-            Access::Sequential | Access::Backward | Access::Stride { .. } if cache == CachePolicy::Direct => Self::OneByOne,
+            Access::Sequential | Access::Backward | Access::Stride { .. }
+                if cache == CachePolicy::Direct =>
+            {
+                Self::OneByOne
+            }
             // What the page cache makes of them is its own matter.
             Access::Sequential | Access::Backward | Access::Stride { .. } => Self::InGroups,
         }
     }
 }
 
-/// How many requests go to the kernel in one call. Where the kernel completes them within that call (page cache, RAM disks by AIO) nothing is gained by
-/// several calls, and each costs CPU time; elsewhere the queue must not move in one convoy.
+/// How many requests go to the kernel in one call. Where the kernel completes them within that call
+/// (page cache, RAM disks by AIO) nothing is gained by several calls, and each costs CPU time;
+/// elsewhere the queue must not move in one convoy.
 #[derive(Debug, Clone, Copy)]
 pub struct Grouping {
     depth: u32,
@@ -45,8 +54,15 @@ pub struct Grouping {
 impl Grouping {
     /// For a queue of `depth` requests.
     pub fn of(depth: u32, submission: Submission) -> Self {
-        let depth = if submission == Submission::OneByOne { 1 } else { depth };
-        Self { depth, now: group_of(depth) }
+        let depth = if submission == Submission::OneByOne {
+            1
+        } else {
+            depth
+        };
+        Self {
+            depth,
+            now: group_of(depth),
+        }
     }
 
     /// Requests that the next call should carry.
@@ -59,7 +75,11 @@ impl Grouping {
     #[inline(always)]
     pub fn learn(&mut self, sent: u32, done: u32) {
         if sent >= self.now.min(self.depth) {
-            self.now = if done >= sent { self.depth } else { group_of(self.depth) };
+            self.now = if done >= sent {
+                self.depth
+            } else {
+                group_of(self.depth)
+            };
         }
     }
 }
@@ -71,7 +91,10 @@ mod tests {
 
     #[test]
     fn groups_are_a_quarter_of_the_queue_within_limits() {
-        assert_eq!([0, 1, 7, 8, 32, 128, 1024].map(group_of), [1, 1, 1, 2, 8, 32, 32]);
+        assert_eq!(
+            [0, 1, 7, 8, 32, 128, 1024].map(group_of),
+            [1, 1, 1, 2, 8, 32, 32]
+        );
     }
 
     #[test]
@@ -83,15 +106,26 @@ mod tests {
                 grouping.size()
             })
         };
-        assert_eq!((sizes(Submission::InGroups), sizes(Submission::OneByOne)), ([32, 32, 8], [1, 1, 1]));
+        assert_eq!(
+            (sizes(Submission::InGroups), sizes(Submission::OneByOne)),
+            ([32, 32, 8], [1, 1, 1])
+        );
     }
 
     #[test]
     fn only_walks_past_the_page_cache_go_one_by_one() {
-        let random = Access::Random { distribution: Distribution::Uniform };
-        let of = |access: &Access| [CachePolicy::Direct, CachePolicy::Buffered].map(|cache| Submission::of(access, cache));
+        let random = Access::Random {
+            distribution: Distribution::Uniform,
+        };
+        let of = |access: &Access| {
+            [CachePolicy::Direct, CachePolicy::Buffered].map(|cache| Submission::of(access, cache))
+        };
         assert_eq!(of(&random), [Submission::InGroups; 2]);
-        for walk in [Access::Sequential, Access::Backward, Access::Stride { stride_bytes: 8192 }] {
+        for walk in [
+            Access::Sequential,
+            Access::Backward,
+            Access::Stride { stride_bytes: 8192 },
+        ] {
             assert_eq!(of(&walk), [Submission::OneByOne, Submission::InGroups]);
         }
     }

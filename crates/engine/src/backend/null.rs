@@ -14,13 +14,19 @@ pub struct NullBackend {
 impl NullBackend {
     /// For up to `depth` requests in flight.
     pub fn new(buffers: Buffers, depth: usize) -> Self {
-        Self { buffers, done: Vec::with_capacity(depth) }
+        Self {
+            buffers,
+            done: Vec::with_capacity(depth),
+        }
     }
 }
 
 impl Backend for NullBackend {
     #[inline(always)]
-    fn enqueue(&mut self, source: &mut impl FnMut(&mut Buffers) -> Option<Request>) -> io::Result<()> {
+    fn enqueue(
+        &mut self,
+        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
+    ) -> io::Result<()> {
         while let Some(request) = source(&mut self.buffers) {
             self.done.push((request.slot, request.len as i32));
         }
@@ -34,7 +40,9 @@ impl Backend for NullBackend {
 
     #[inline(always)]
     fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        self.done.drain(..).for_each(|(slot, result)| sink(slot, result));
+        self.done
+            .drain(..)
+            .for_each(|(slot, result)| sink(slot, result));
     }
 
     fn buffers(&self) -> &Buffers {

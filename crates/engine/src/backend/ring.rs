@@ -1,10 +1,12 @@
-//! The memory that an io_uring shares with the kernel, and the calls on it. Submission entries stay where they were written: one that is sent again only
-//! has its changed fields stored, instead of 64 bytes made anew and copied. Knows nothing of targets, buffers or slots.
+//! The memory that an io_uring shares with the kernel, and the calls on it. Submission entries stay
+//! where they were written: one that is sent again only has its changed fields stored, instead of
+//! 64 bytes made anew and copied. Knows nothing of targets, buffers or slots.
 #![allow(unsafe_code)]
 
 use rustix::io_uring::{
-    IORING_OFF_SQ_RING, IORING_OFF_SQES, IoringEnterFlags, IoringFeatureFlags, IoringRegisterOp, IoringSetupFlags, io_uring_enter,
-    io_uring_enter_arg, io_uring_getevents_arg, io_uring_params, io_uring_ptr, io_uring_register, io_uring_setup,
+    IORING_OFF_SQ_RING, IORING_OFF_SQES, IoringEnterFlags, IoringFeatureFlags, IoringRegisterOp,
+    IoringSetupFlags, io_uring_enter, io_uring_enter_arg, io_uring_getevents_arg, io_uring_params,
+    io_uring_ptr, io_uring_register, io_uring_setup,
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ffi::c_void;
@@ -13,10 +15,14 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Both queues in one mapping (Linux 5.4), no completion dropped (5.5), waits that end after a time (5.11).
-const NEEDED: IoringFeatureFlags = IoringFeatureFlags::SINGLE_MMAP.union(IoringFeatureFlags::NODROP).union(IoringFeatureFlags::EXT_ARG);
+/// Both queues in one mapping (Linux 5.4), no completion dropped (5.5), waits that end after a time
+/// (5.11).
+const NEEDED: IoringFeatureFlags = IoringFeatureFlags::SINGLE_MMAP
+    .union(IoringFeatureFlags::NODROP)
+    .union(IoringFeatureFlags::EXT_ARG);
 
-/// A submission entry (`struct io_uring_sqe` of linux/io_uring.h): 64 bytes, here as the eight words that its fields fall into.
+/// A submission entry (`struct io_uring_sqe` of linux/io_uring.h): 64 bytes, here as the eight
+/// words that its fields fall into.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Entry {
@@ -56,10 +62,16 @@ struct Mapping {
 
 impl Mapping {
     fn new(fd: &OwnedFd, length: usize, offset: u64) -> io::Result<Self> {
-        let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
+        let (prot, flags) = (
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::SHARED | MapFlags::POPULATE,
+        );
         // SAFETY: a new mapping wherever the kernel likes; no existing memory is affected.
         let base = unsafe { mmap(std::ptr::null_mut(), length, prot, flags, fd, offset)? };
-        Ok(Self { base: NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?, length })
+        Ok(Self {
+            base: NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?,
+            length,
+        })
     }
 
     /// The address `offset` bytes into it. The kernel told the offset for this very mapping.
@@ -77,7 +89,8 @@ impl Drop for Mapping {
     }
 }
 
-/// The submission side of a ring, for a loop that keeps it at hand: the ring itself takes no part until [`Submissions::end`].
+/// The submission side of a ring, for a loop that keeps it at hand: the ring itself takes no part
+/// until [`Submissions::end`].
 #[derive(Debug)]
 pub struct Submissions<'a> {
     entries: *mut Entry,
@@ -89,19 +102,26 @@ pub struct Submissions<'a> {
 }
 
 impl Submissions<'_> {
-    /// The entry with this number. Not to be touched between [`Submissions::push`] and the [`Ring::enter`] that sends it; afterwards the kernel has its copy.
+    /// The entry with this number. Not to be touched between [`Submissions::push`] and the
+    /// [`Ring::enter`] that sends it; afterwards the kernel has its copy.
     #[inline(always)]
     pub fn entry(&mut self, index: u32) -> &mut Entry {
         debug_assert!(index < self.entries_len);
-        // SAFETY: within the mapping, which the ring keeps; the kernel only reads entries, and only inside io_uring_enter, which needs the ring for itself.
+        // SAFETY: within the mapping, which the ring keeps; the kernel only reads entries, and only
+        // inside io_uring_enter, which needs the ring for itself.
         unsafe { &mut *self.entries.add(index as usize) }
     }
 
     /// Sends the entry with this number at the next [`Ring::enter`].
     #[inline(always)]
     pub fn push(&mut self, index: u32) {
-        // SAFETY: the masked index lies in the array, whose slots up to `queued` the kernel has read already.
-        unsafe { self.array.add((self.queued & self.mask) as usize).write(index) };
+        // SAFETY: the masked index lies in the array, whose slots up to `queued` the kernel has
+        // read already.
+        unsafe {
+            self.array
+                .add((self.queued & self.mask) as usize)
+                .write(index)
+        };
         self.queued = self.queued.wrapping_add(1);
     }
 
@@ -137,7 +157,8 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring with at least `entries` submission entries. Kernels that lack one of [`NEEDED`] are refused with ENOSYS.
+    /// A ring with at least `entries` submission entries. Kernels that lack one of [`NEEDED`] are
+    /// refused with ENOSYS.
     pub fn new(entries: u32, flags: IoringSetupFlags) -> io::Result<Self> {
         let mut params = io_uring_params::default();
         params.flags = flags;
@@ -150,9 +171,19 @@ impl Ring {
         let sq_bytes = sq.array as usize + params.sq_entries as usize * size_of::<u32>();
         let cq_bytes = cq.cqes as usize + params.cq_entries as usize * size_of::<Completion>();
         let rings = Mapping::new(&fd, sq_bytes.max(cq_bytes), IORING_OFF_SQ_RING)?;
-        let memory = Mapping::new(&fd, params.sq_entries as usize * size_of::<Entry>(), IORING_OFF_SQES)?;
-        // SAFETY: the kernel wrote both masks before io_uring_setup returned, and never changes them.
-        let (sq_mask, cq_mask) = unsafe { (rings.at::<u32>(sq.ring_mask).read(), rings.at::<u32>(cq.ring_mask).read()) };
+        let memory = Mapping::new(
+            &fd,
+            params.sq_entries as usize * size_of::<Entry>(),
+            IORING_OFF_SQES,
+        )?;
+        // SAFETY: the kernel wrote both masks before io_uring_setup returned, and never changes
+        // them.
+        let (sq_mask, cq_mask) = unsafe {
+            (
+                rings.at::<u32>(sq.ring_mask).read(),
+                rings.at::<u32>(cq.ring_mask).read(),
+            )
+        };
         Ok(Self {
             sq_tail: rings.at::<AtomicU32>(sq.tail),
             sq_array: rings.at::<u32>(sq.array),
@@ -176,8 +207,22 @@ impl Ring {
     /// To put requests into. No more than there are entries may wait for the next [`Ring::enter`].
     #[inline(always)]
     pub fn submissions(&mut self) -> Submissions<'_> {
-        let Self { entries, entries_len, sq_array: array, sq_mask: mask, queued, .. } = *self;
-        Submissions { entries, entries_len, array, mask, queued, queued_to: &mut self.queued }
+        let Self {
+            entries,
+            entries_len,
+            sq_array: array,
+            sq_mask: mask,
+            queued,
+            ..
+        } = *self;
+        Submissions {
+            entries,
+            entries_len,
+            array,
+            mask,
+            queued,
+            queued_to: &mut self.queued,
+        }
     }
 
     /// Entries that wait for the next [`Ring::enter`].
@@ -198,12 +243,13 @@ impl Ring {
         unsafe { (*self.cq_tail).load(Ordering::Acquire) }.wrapping_sub(self.taken)
     }
 
-    /// Sends what was pushed, and waits until `completions` are there. With GETEVENTS even for none of them: with DEFER_TASKRUN completions only arrive in
-    /// such a call.
+    /// Sends what was pushed, and waits until `completions` are there. With GETEVENTS even for none
+    /// of them: with DEFER_TASKRUN completions only arrive in such a call.
     #[inline(always)]
     pub fn enter(&mut self, completions: u32, events: IoringEnterFlags) -> rustix::io::Result<()> {
         self.publish();
-        // SAFETY: the buffers that the entries name outlive the ring (the caller's duty, see `UringBackend`).
+        // SAFETY: the buffers that the entries name outlive the ring (the caller's duty, see
+        // `UringBackend`).
         let sent = unsafe { io_uring_enter(&self.fd, self.unsent(), completions, events)? };
         self.sent = self.sent.wrapping_add(sent);
         Ok(())
@@ -212,11 +258,18 @@ impl Ring {
     /// As [`Ring::enter`], but no longer than this.
     pub fn enter_within(&mut self, completions: u32, ns: u64) -> rustix::io::Result<()> {
         self.publish();
-        let time = rustix::thread::Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
-        let arg = io_uring_getevents_arg { ts: io_uring_ptr::new((&raw const time).cast_mut().cast()), ..Default::default() };
+        let time = rustix::thread::Timespec {
+            tv_sec: (ns / 1_000_000_000) as i64,
+            tv_nsec: (ns % 1_000_000_000) as i64,
+        };
+        let arg = io_uring_getevents_arg {
+            ts: io_uring_ptr::new((&raw const time).cast_mut().cast()),
+            ..Default::default()
+        };
         let flags = IoringEnterFlags::GETEVENTS | IoringEnterFlags::EXT_ARG;
         // SAFETY: as above; the time lives until the call returns.
-        let sent = unsafe { io_uring_enter_arg(&self.fd, self.unsent(), completions, flags, Some(&arg))? };
+        let sent =
+            unsafe { io_uring_enter_arg(&self.fd, self.unsent(), completions, flags, Some(&arg))? };
         self.sent = self.sent.wrapping_add(sent);
         Ok(())
     }
@@ -241,8 +294,11 @@ impl Ring {
         let (completions, mask, taken) = (self.completions, self.cq_mask, self.taken);
         for at in 0..self.seen.wrapping_sub(taken) {
             let index = taken.wrapping_add(at) & mask;
-            // SAFETY: between head and tail the kernel has written the completion, and leaves it alone until the head passes it.
-            let Completion { user_data, result, .. } = unsafe { completions.add(index as usize).read() };
+            // SAFETY: between head and tail the kernel has written the completion, and leaves it
+            // alone until the head passes it.
+            let Completion {
+                user_data, result, ..
+            } = unsafe { completions.add(index as usize).read() };
             sink(user_data, result);
         }
         self.taken = self.seen;
@@ -252,8 +308,17 @@ impl Ring {
 
     /// Names a file by index 0 from now on.
     pub fn register_file(&self, file: RawFd) -> rustix::io::Result<()> {
-        // SAFETY: the array lives until the call returns; the kernel takes a reference of its own on the file.
-        unsafe { io_uring_register(&self.fd, IoringRegisterOp::RegisterFiles, (&raw const file).cast(), 1) }.map(drop)
+        // SAFETY: the array lives until the call returns; the kernel takes a reference of its own
+        // on the file.
+        unsafe {
+            io_uring_register(
+                &self.fd,
+                IoringRegisterOp::RegisterFiles,
+                (&raw const file).cast(),
+                1,
+            )
+        }
+        .map(drop)
     }
 
     /// Pins memory, so that requests need not.
@@ -262,13 +327,25 @@ impl Ring {
     /// The memory stays mapped where it is as long as the ring lives.
     pub unsafe fn register_buffers(&self, buffers: &[libc::iovec]) -> rustix::io::Result<()> {
         // SAFETY: the array lives until the call returns; the memory, see above.
-        unsafe { io_uring_register(&self.fd, IoringRegisterOp::RegisterBuffers, buffers.as_ptr().cast(), buffers.len() as u32) }.map(drop)
+        unsafe {
+            io_uring_register(
+                &self.fd,
+                IoringRegisterOp::RegisterBuffers,
+                buffers.as_ptr().cast(),
+                buffers.len() as u32,
+            )
+        }
+        .map(drop)
     }
 
     /// Lets go of file and buffers.
     pub fn unregister(&self) {
-        for operation in [IoringRegisterOp::UnregisterFiles, IoringRegisterOp::UnregisterBuffers] {
-            // SAFETY: takes nothing. What was not registered cannot be unregistered, which is no harm.
+        for operation in [
+            IoringRegisterOp::UnregisterFiles,
+            IoringRegisterOp::UnregisterBuffers,
+        ] {
+            // SAFETY: takes nothing. What was not registered cannot be unregistered, which is no
+            // harm.
             let _ = unsafe { io_uring_register(&self.fd, operation, std::ptr::null(), 0) };
         }
     }

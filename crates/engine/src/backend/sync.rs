@@ -1,4 +1,5 @@
-//! pread/pwrite: one request at a time, done before `enqueue` returns. Depth comes from more threads.
+//! pread/pwrite: one request at a time, done before `enqueue` returns. Depth comes from more
+//! threads.
 #![allow(unsafe_code)]
 
 use super::{Backend, Op, Patience, Request, advise_dontneed, outcome};
@@ -19,7 +20,11 @@ pub struct SyncBackend {
 impl SyncBackend {
     /// On an open file.
     pub fn new(fd: OwnedFd, buffers: Buffers) -> Self {
-        Self { fd, buffers, done: None }
+        Self {
+            fd,
+            buffers,
+            done: None,
+        }
     }
 }
 
@@ -41,25 +46,37 @@ pub fn sync(fd: RawFd, call: SyncCall) -> i32 {
 
 /// Makes a range reach the device; 0 or a negative errno.
 pub fn write_back(fd: RawFd, offset: u64, len: u32) -> i32 {
-    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
     // SAFETY: takes a file descriptor and numbers.
     outcome(unsafe { libc::sync_file_range(fd, offset as i64, i64::from(len), flags) } as isize)
 }
 
 impl Backend for SyncBackend {
     #[inline(always)]
-    fn enqueue(&mut self, source: &mut impl FnMut(&mut Buffers) -> Option<Request>) -> io::Result<()> {
+    fn enqueue(
+        &mut self,
+        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
+    ) -> io::Result<()> {
         if self.done.is_some() {
             return Ok(());
         }
-        let Some(request) = source(&mut self.buffers) else { return Ok(()) };
+        let Some(request) = source(&mut self.buffers) else {
+            return Ok(());
+        };
         let fd = self.fd.as_raw_fd();
-        // SAFETY: the buffer belongs to this backend, is at least skip + len long, and nobody else looks at it during the call.
+        // SAFETY: the buffer belongs to this backend, is at least skip + len long, and nobody else
+        // looks at it during the call.
         let bytes = unsafe {
-            let at = self.buffers.slot(request.buffer as usize).add(request.skip as usize);
+            let at = self
+                .buffers
+                .slot(request.buffer as usize)
+                .add(request.skip as usize);
             std::slice::from_raw_parts_mut(at, request.len as usize)
         };
-        // rustix enters the kernel directly; glibc's pread is a cancellation point, which costs two locked instructions in a threaded program.
+        // rustix enters the kernel directly; glibc's pread is a cancellation point, which costs two
+        // locked instructions in a threaded program.
         let result = match request.op {
             Op::Read => bytes_or_errno(rustix::io::pread(&self.fd, bytes, request.offset)),
             Op::Write => bytes_or_errno(rustix::io::pwrite(&self.fd, bytes, request.offset)),

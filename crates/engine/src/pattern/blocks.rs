@@ -53,6 +53,9 @@ impl Blocks {
             return self.only;
         }
         let drawn = random.below(self.total);
-        self.sizes.iter().find(|(end, _)| drawn < *end).map_or(self.sizes[0].1, |s| s.1)
+        self.sizes
+            .iter()
+            .find(|(end, _)| drawn < *end)
+            .map_or(self.sizes[0].1, |s| s.1)
     }
 }

@@ -1,5 +1,5 @@
-//! Where the next operation goes, and whether it reads or writes: pure, reproducible, without allocation after its making.
-//! Knows nothing of files, time or results.
+//! Where the next operation goes, and whether it reads or writes: pure, reproducible, without
+//! allocation after its making. Knows nothing of files, time or results.
 
 mod blocks;
 mod walk;
@@ -42,14 +42,18 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The part of a worker: ordered walks are shared out so that workers do not repeat each other; random ones use all of it.
+    /// The part of a worker: ordered walks are shared out so that workers do not repeat each other;
+    /// random ones use all of it.
     pub fn share(self, access: &Access, worker: u64, workers: u64, block_bytes: u64) -> Self {
         if matches!(access, Access::Random { .. } | Access::Zoned { .. }) || workers <= 1 {
             return self;
         }
         let blocks = self.length / block_bytes;
         let (first, end) = (blocks * worker / workers, blocks * (worker + 1) / workers);
-        Self { start: self.start + first * block_bytes, length: (end - first) * block_bytes }
+        Self {
+            start: self.start + first * block_bytes,
+            length: (end - first) * block_bytes,
+        }
     }
 }
 
@@ -107,37 +111,74 @@ pub fn block_range(workload: &Workload) -> (u32, u32) {
 }
 
 impl Pattern {
-    /// The steps of `workload` inside `extent`, which must hold at least one block. `stream` tells workers and targets apart.
+    /// The steps of `workload` inside `extent`, which must hold at least one block. `stream` tells
+    /// workers and targets apart.
     pub fn new(workload: &Workload, extent: Extent, seed: u64, stream: u64) -> Self {
         let blocks = Blocks::new(workload);
-        let walk = || Walk::new(&workload.access, extent, blocks.smallest(), blocks.largest());
+        let walk = || {
+            Walk::new(
+                &workload.access,
+                extent,
+                blocks.smallest(),
+                blocks.largest(),
+            )
+        };
         let mix = match workload.read_permille {
             1000.. => Mix::Reads,
             0 => Mix::Writes,
             _ => Mix::Both,
         };
-        let read_below = ((u128::from(workload.read_permille.min(1000)) << 64) / 1000).min(u128::from(u64::MAX)) as u64;
-        Self { reads: walk(), writes: walk(), blocks, read_below, mix, random: Random::new(seed, stream), told: [Front::default(); 2] }
+        let read_below = ((u128::from(workload.read_permille.min(1000)) << 64) / 1000)
+            .min(u128::from(u64::MAX)) as u64;
+        Self {
+            reads: walk(),
+            writes: walk(),
+            blocks,
+            read_below,
+            mix,
+            random: Random::new(seed, stream),
+            told: [Front::default(); 2],
+        }
     }
 
-    /// Where its accesses have left something in the page cache since this was asked last: pieces, some of them empty. `None` where that can be anywhere.
-    /// What lies ahead of a sequential walk is not among them: the kernel has read it ahead, and would have to read it twice.
+    /// Where its accesses have left something in the page cache since this was asked last: pieces,
+    /// some of them empty. `None` where that can be anywhere. What lies ahead of a sequential
+    /// walk is not among them: the kernel has read it ahead, and would have to read it twice.
     pub fn left_behind(&mut self) -> Option<[Extent; 2]> {
         let mut told = self.told;
-        let reads = if self.mix == Mix::Writes { Extent::default() } else { self.reads.left_behind(&mut told[0])? };
-        let writes = if self.mix == Mix::Reads { Extent::default() } else { self.writes.left_behind(&mut told[1])? };
+        let reads = if self.mix == Mix::Writes {
+            Extent::default()
+        } else {
+            self.reads.left_behind(&mut told[0])?
+        };
+        let writes = if self.mix == Mix::Reads {
+            Extent::default()
+        } else {
+            self.writes.left_behind(&mut told[1])?
+        };
         self.told = told;
         Some([reads, writes])
     }
 
-    /// Takes ordered steps from cursors that other threads take from as well: together they walk as one worker would.
+    /// Takes ordered steps from cursors that other threads take from as well: together they walk as
+    /// one worker would.
     pub fn together(mut self, cursors: &Cursors, extent: Extent) -> Self {
         if let (Walk::Sequential { .. }, len) = (&self.reads, u64::from(self.blocks.largest()))
             && self.blocks.smallest() == self.blocks.largest()
         {
             let blocks = extent.length / len;
-            self.reads = Walk::Together { start: extent.start, blocks, len, next: Arc::clone(&cursors.reads) };
-            self.writes = Walk::Together { start: extent.start, blocks, len, next: Arc::clone(&cursors.writes) };
+            self.reads = Walk::Together {
+                start: extent.start,
+                blocks,
+                len,
+                next: Arc::clone(&cursors.reads),
+            };
+            self.writes = Walk::Together {
+                start: extent.start,
+                blocks,
+                len,
+                next: Arc::clone(&cursors.writes),
+            };
         }
         self
     }
@@ -146,9 +187,17 @@ impl Pattern {
     #[inline(always)]
     pub fn plain(&self) -> Option<Plain> {
         match self.reads {
-            Walk::Uniform { start, blocks, align } if self.mix == Mix::Reads && self.blocks.only() != 0 => {
-                Some(Plain { len: self.blocks.only(), start, blocks, align, random: self.random.clone() })
-            }
+            Walk::Uniform {
+                start,
+                blocks,
+                align,
+            } if self.mix == Mix::Reads && self.blocks.only() != 0 => Some(Plain {
+                len: self.blocks.only(),
+                start,
+                blocks,
+                align,
+                random: self.random.clone(),
+            }),
             _ => None,
         }
     }
@@ -169,9 +218,17 @@ impl Pattern {
             Mix::Both => self.random.bits() < self.read_below,
         };
         if reads {
-            Step { direction: Direction::Read, offset: self.reads.next(len, &mut self.random), len }
+            Step {
+                direction: Direction::Read,
+                offset: self.reads.next(len, &mut self.random),
+                len,
+            }
         } else {
-            Step { direction: Direction::Write, offset: self.writes.next(len, &mut self.random), len }
+            Step {
+                direction: Direction::Write,
+                offset: self.writes.next(len, &mut self.random),
+                len,
+            }
         }
     }
 }

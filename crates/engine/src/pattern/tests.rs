@@ -8,14 +8,32 @@ fn access() -> impl Strategy<Value = Access> {
     prop_oneof![
         Just(Access::Sequential),
         Just(Access::Backward),
-        (1u64..40).prop_map(|n| Access::Stride { stride_bytes: n * 3000 }),
-        Just(Access::Random { distribution: Distribution::Uniform }),
-        (0.1f64..2.0).prop_map(|theta| Access::Random { distribution: Distribution::Zipf { theta } }),
+        (1u64..40).prop_map(|n| Access::Stride {
+            stride_bytes: n * 3000
+        }),
+        Just(Access::Random {
+            distribution: Distribution::Uniform
+        }),
+        (0.1f64..2.0).prop_map(|theta| Access::Random {
+            distribution: Distribution::Zipf { theta }
+        }),
         (1.0f64..99.0, 1.0f64..99.0).prop_map(|(access_percent, size_percent)| Access::Random {
-            distribution: Distribution::HotCold { access_percent, size_percent }
+            distribution: Distribution::HotCold {
+                access_percent,
+                size_percent
+            }
         }),
         Just(Access::Zoned {
-            zones: vec![Zone { access_percent: 60.0, size_percent: 10.0 }, Zone { access_percent: 40.0, size_percent: 90.0 }]
+            zones: vec![
+                Zone {
+                    access_percent: 60.0,
+                    size_percent: 10.0
+                },
+                Zone {
+                    access_percent: 40.0,
+                    size_percent: 90.0
+                }
+            ]
         }),
     ]
 }
@@ -72,21 +90,55 @@ proptest! {
 fn mixes_keep_their_shares() {
     let mut w = Workload::named("any");
     w.read_permille = 300;
-    w.access = Access::Random { distribution: Distribution::HotCold { access_percent: 80.0, size_percent: 20.0 } };
+    w.access = Access::Random {
+        distribution: Distribution::HotCold {
+            access_percent: 80.0,
+            size_percent: 20.0,
+        },
+    };
     w.block_bytes = 4096;
-    let mut pattern = Pattern::new(&w, Extent { start: 0, length: 1000 * 4096 }, 1, 0);
+    let mut pattern = Pattern::new(
+        &w,
+        Extent {
+            start: 0,
+            length: 1000 * 4096,
+        },
+        1,
+        0,
+    );
     let steps: Vec<Step> = (0..100_000).map(|_| pattern.step()).collect();
     let share = |n: usize| n as f64 / steps.len() as f64;
-    let reads = share(steps.iter().filter(|s| s.direction == Direction::Read).count());
+    let reads = share(
+        steps
+            .iter()
+            .filter(|s| s.direction == Direction::Read)
+            .count(),
+    );
     let hot = share(steps.iter().filter(|s| s.offset < 200 * 4096).count());
-    assert!((reads - 0.3).abs() < 0.01 && (hot - 0.8).abs() < 0.01, "{reads} {hot}");
+    assert!(
+        (reads - 0.3).abs() < 0.01 && (hot - 0.8).abs() < 0.01,
+        "{reads} {hot}"
+    );
 }
 
 #[test]
 fn a_walk_upwards_tells_what_it_has_left_behind_and_others_do_not() {
     let pattern = |access, read_permille| {
-        let w = Workload { access, read_permille, block_bytes: 4096, ..Workload::named("walk") };
-        Pattern::new(&w, Extent { start: 8192, length: 40_960 }, 1, 0)
+        let w = Workload {
+            access,
+            read_permille,
+            block_bytes: 4096,
+            ..Workload::named("walk")
+        };
+        Pattern::new(
+            &w,
+            Extent {
+                start: 8192,
+                length: 40_960,
+            },
+            1,
+            0,
+        )
     };
     let piece = |start, length| Extent { start, length };
     let steps = |pattern: &mut Pattern, n| {
@@ -111,11 +163,18 @@ fn a_walk_upwards_tells_what_it_has_left_behind_and_others_do_not() {
     let mut mix = pattern(Access::Sequential, 500);
     steps(&mut mix, 6);
     let [read, written] = mix.left_behind().unwrap();
-    assert_eq!((read.start, written.start, read.length + written.length), (8192, 8192, 6 * 4096));
+    assert_eq!(
+        (read.start, written.start, read.length + written.length),
+        (8192, 8192, 6 * 4096)
+    );
 
-    let extent = Extent { start: 8192, length: 40_960 };
+    let extent = Extent {
+        start: 8192,
+        length: 40_960,
+    };
     let cursors = Cursors::default();
-    let [mut one, mut other] = [0, 1].map(|_| pattern(Access::Sequential, 0).together(&cursors, extent));
+    let [mut one, mut other] =
+        [0, 1].map(|_| pattern(Access::Sequential, 0).together(&cursors, extent));
     steps(&mut one, 2);
     steps(&mut other, 2);
     for pattern in [&mut one, &mut other] {
@@ -125,5 +184,14 @@ fn a_walk_upwards_tells_what_it_has_left_behind_and_others_do_not() {
     assert_eq!(other.left_behind(), Some([nothing, piece(8192, 40_960)]));
 
     assert_eq!(pattern(Access::Backward, 1000).left_behind(), None);
-    assert_eq!(pattern(Access::Random { distribution: Distribution::Uniform }, 500).left_behind(), None);
+    assert_eq!(
+        pattern(
+            Access::Random {
+                distribution: Distribution::Uniform
+            },
+            500
+        )
+        .left_behind(),
+        None
+    );
 }

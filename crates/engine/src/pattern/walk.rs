@@ -11,13 +11,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Clone)]
 pub enum Walk {
     /// Upwards; wraps.
-    Sequential { start: u64, end: u64, at: u64, lap: u64 },
+    Sequential {
+        start: u64,
+        end: u64,
+        at: u64,
+        lap: u64,
+    },
     /// Upwards, block by block, with other threads; wraps.
-    Together { start: u64, blocks: u64, len: u64, next: Arc<AtomicU64> },
+    Together {
+        start: u64,
+        blocks: u64,
+        len: u64,
+        next: Arc<AtomicU64>,
+    },
     /// Downwards; wraps.
     Backward { start: u64, end: u64, at: u64 },
     /// Upwards in steps; each lap begins one block further on.
-    Stride { start: u64, end: u64, at: u64, lap: u64, stride: u64, align: u64 },
+    Stride {
+        start: u64,
+        end: u64,
+        at: u64,
+        lap: u64,
+        stride: u64,
+        align: u64,
+    },
     /// Every aligned block alike.
     Uniform { start: u64, blocks: u64, align: u64 },
     /// A zone is drawn by its share, then a block in it.
@@ -36,23 +53,64 @@ pub struct ZoneBlocks {
 }
 
 impl Walk {
-    /// The way that `access` names. Offsets are aligned to the smallest block; the largest fits everywhere.
+    /// The way that `access` names. Offsets are aligned to the smallest block; the largest fits
+    /// everywhere.
     pub fn new(access: &Access, extent: Extent, smallest: u32, largest: u32) -> Self {
         let (start, end) = (extent.start, extent.start + extent.length);
         let (align, largest) = (u64::from(smallest), u64::from(largest));
         let blocks = blocks_in(extent.length, align, largest);
         match access {
-            Access::Sequential => Self::Sequential { start, end, at: start, lap: 0 },
-            Access::Backward => Self::Backward { start, end: start + extent.length / align * align, at: end - extent.length % align },
+            Access::Sequential => Self::Sequential {
+                start,
+                end,
+                at: start,
+                lap: 0,
+            },
+            Access::Backward => Self::Backward {
+                start,
+                end: start + extent.length / align * align,
+                at: end - extent.length % align,
+            },
             Access::Stride { stride_bytes } => {
                 let stride = (*stride_bytes).max(align).next_multiple_of(align);
-                Self::Stride { start, end, at: start, lap: 0, stride, align }
+                Self::Stride {
+                    start,
+                    end,
+                    at: start,
+                    lap: 0,
+                    stride,
+                    align,
+                }
             }
-            Access::Random { distribution: Distribution::Uniform } => Self::Uniform { start, blocks, align },
-            Access::Random { distribution: Distribution::Zipf { theta } } => Self::Zipf { start, align, zipf: Zipf::new(blocks, *theta) },
-            Access::Random { distribution: Distribution::HotCold { access_percent, size_percent } } => {
-                let hot = Zone { access_percent: *access_percent, size_percent: *size_percent };
-                let cold = Zone { access_percent: 100.0 - access_percent, size_percent: 100.0 - size_percent };
+            Access::Random {
+                distribution: Distribution::Uniform,
+            } => Self::Uniform {
+                start,
+                blocks,
+                align,
+            },
+            Access::Random {
+                distribution: Distribution::Zipf { theta },
+            } => Self::Zipf {
+                start,
+                align,
+                zipf: Zipf::new(blocks, *theta),
+            },
+            Access::Random {
+                distribution:
+                    Distribution::HotCold {
+                        access_percent,
+                        size_percent,
+                    },
+            } => {
+                let hot = Zone {
+                    access_percent: *access_percent,
+                    size_percent: *size_percent,
+                };
+                let cold = Zone {
+                    access_percent: 100.0 - access_percent,
+                    size_percent: 100.0 - size_percent,
+                };
                 Self::zones(&[hot, cold], extent, align, largest)
             }
             Access::Zoned { zones } => Self::zones(zones, extent, align, largest),
@@ -64,7 +122,9 @@ impl Walk {
         let total_size: f64 = zones.iter().map(|z| z.size_percent).sum();
         let (mut access, mut size) = (0.0, 0.0);
         // From 2^53 bytes on (8 PiB) a float may round up to beyond the end.
-        let edge = |share: f64| ((extent.length as f64 * share / total_size) as u64).min(extent.length) / align * align;
+        let edge = |share: f64| {
+            ((extent.length as f64 * share / total_size) as u64).min(extent.length) / align * align
+        };
         // A zone too small for a block, or at the very end, still begins where one fits.
         let last_start = extent.length.saturating_sub(largest) / align * align;
         let mut built: Vec<ZoneBlocks> = zones
@@ -75,13 +135,20 @@ impl Walk {
                 size += zone.size_percent;
                 let length = edge(size).max(first) - first;
                 let below = (access / total_access * u64::MAX as f64) as u64;
-                ZoneBlocks { below, start: extent.start + first, blocks: blocks_in(length, align, largest) }
+                ZoneBlocks {
+                    below,
+                    start: extent.start + first,
+                    blocks: blocks_in(length, align, largest),
+                }
             })
             .collect();
         if let Some(last) = built.last_mut() {
             last.below = u64::MAX;
         }
-        Self::Zones { zones: built, align }
+        Self::Zones {
+            zones: built,
+            align,
+        }
     }
 
     /// The next offset for an operation of `len` bytes.
@@ -89,7 +156,12 @@ impl Walk {
     pub fn next(&mut self, len: u32, random: &mut Random) -> u64 {
         let len = u64::from(len);
         match self {
-            Self::Sequential { start, end, at, lap } => {
+            Self::Sequential {
+                start,
+                end,
+                at,
+                lap,
+            } => {
                 if *at + len > *end {
                     *at = *start;
                     *lap += 1;
@@ -98,8 +170,17 @@ impl Walk {
                 *at += len;
                 offset
             }
-            Self::Uniform { start, blocks, align } => *start + random.below(*blocks) * *align,
-            Self::Together { start, blocks, len, next } => *start + next.fetch_add(1, Ordering::Relaxed) % *blocks * *len,
+            Self::Uniform {
+                start,
+                blocks,
+                align,
+            } => *start + random.below(*blocks) * *align,
+            Self::Together {
+                start,
+                blocks,
+                len,
+                next,
+            } => *start + next.fetch_add(1, Ordering::Relaxed) % *blocks * *len,
             Self::Backward { start, end, at } => {
                 if *at < *start + len {
                     *at = *end;
@@ -107,10 +188,21 @@ impl Walk {
                 *at -= len;
                 *at
             }
-            Self::Stride { start, end, at, lap, stride, align } => {
+            Self::Stride {
+                start,
+                end,
+                at,
+                lap,
+                stride,
+                align,
+            } => {
                 if *at + len > *end {
                     *lap = (*lap + *align) % *stride;
-                    *at = if *start + *lap + len > *end { *start } else { *start + *lap };
+                    *at = if *start + *lap + len > *end {
+                        *start
+                    } else {
+                        *start + *lap
+                    };
                 }
                 let offset = *at;
                 *at += *stride;
@@ -118,7 +210,11 @@ impl Walk {
             }
             Self::Zones { zones, align } => {
                 let drawn = random.bits();
-                let zone = zones.iter().find(|z| drawn <= z.below).copied().unwrap_or(zones[0]);
+                let zone = zones
+                    .iter()
+                    .find(|z| drawn <= z.below)
+                    .copied()
+                    .unwrap_or(zones[0]);
                 zone.start + random.below(zone.blocks) * *align
             }
             Self::Zipf { start, align, zipf } => *start + zipf.block(random) * *align,
@@ -134,22 +230,46 @@ pub struct Front {
 }
 
 impl Walk {
-    /// What it has left behind since `seen`, which moves on: all of its extent when a lap is over. `None` where it does not go upwards block by block.
+    /// What it has left behind since `seen`, which moves on: all of its extent when a lap is over.
+    /// `None` where it does not go upwards block by block.
     pub fn left_behind(&self, seen: &mut Front) -> Option<Extent> {
         let (start, end, front) = match self {
-            Self::Sequential { start, end, at, lap } => (*start, *end, Front { lap: *lap, at: *at }),
-            Self::Together { start, blocks, len, next } => {
+            Self::Sequential {
+                start,
+                end,
+                at,
+                lap,
+            } => (*start, *end, Front { lap: *lap, at: *at }),
+            Self::Together {
+                start,
+                blocks,
+                len,
+                next,
+            } => {
                 let next = next.load(Ordering::Relaxed);
-                (*start, *start + *blocks * *len, Front { lap: next / *blocks, at: *start + next % *blocks * *len })
+                (
+                    *start,
+                    *start + *blocks * *len,
+                    Front {
+                        lap: next / *blocks,
+                        at: *start + next % *blocks * *len,
+                    },
+                )
             }
             _ => return None,
         };
         let before = std::mem::replace(seen, front);
         Some(if before.lap == front.lap {
             let from = before.at.max(start);
-            Extent { start: from, length: front.at.saturating_sub(from) }
+            Extent {
+                start: from,
+                length: front.at.saturating_sub(from),
+            }
         } else {
-            Extent { start, length: end - start }
+            Extent {
+                start,
+                length: end - start,
+            }
         })
     }
 }

@@ -1,4 +1,5 @@
-//! Zipf-distributed blocks by rejection-inversion (Hörmann & Derflinger 1996): no table, whatever the number of blocks.
+//! Zipf-distributed blocks by rejection-inversion (Hörmann & Derflinger 1996): no table, whatever
+//! the number of blocks.
 
 use crate::random::Random;
 
@@ -14,12 +15,16 @@ pub struct Zipf {
     scatter: u64,
 }
 
-/// Steps of the golden section of `n` spread any number of first steps evenly over 0..n (Knuth, The Art of Computer Programming, 6.4): popular blocks must
-/// not lie side by side, where a disk's head or cache would find them together. Without a common divisor with `n`, n steps reach every block once.
+/// Steps of the golden section of `n` spread any number of first steps evenly over 0..n (Knuth, The
+/// Art of Computer Programming, 6.4): popular blocks must not lie side by side, where a disk's head
+/// or cache would find them together. Without a common divisor with `n`, n steps reach every block
+/// once.
 fn scatter(n: u64) -> u64 {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     let section = ((u128::from(n) * u128::from(GOLDEN)) >> 64) as u64;
-    (section.max(1)..).find(|step| gcd(*step, n) == 1).unwrap_or(1)
+    (section.max(1)..)
+        .find(|step| gcd(*step, n) == 1)
+        .unwrap_or(1)
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -29,7 +34,14 @@ fn gcd(a: u64, b: u64) -> u64 {
 impl Zipf {
     /// For `n` blocks.
     pub fn new(n: u64, theta: f64) -> Self {
-        let mut zipf = Self { n: n.max(1), theta, integral_first: 0.0, integral_last: 0.0, shortcut: 0.0, scatter: scatter(n.max(1)) };
+        let mut zipf = Self {
+            n: n.max(1),
+            theta,
+            integral_first: 0.0,
+            integral_last: 0.0,
+            shortcut: 0.0,
+            scatter: scatter(n.max(1)),
+        };
         zipf.integral_first = zipf.integral(1.5) - 1.0;
         zipf.integral_last = zipf.integral(zipf.n as f64 + 0.5);
         zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.weight(2.0));
@@ -44,12 +56,21 @@ impl Zipf {
     fn integral(&self, x: f64) -> f64 {
         let log = x.ln();
         let t = (1.0 - self.theta) * log;
-        log * if t.abs() > 1e-8 { t.exp_m1() / t } else { 1.0 + t / 2.0 }
+        log * if t.abs() > 1e-8 {
+            t.exp_m1() / t
+        } else {
+            1.0 + t / 2.0
+        }
     }
 
     fn inverse(&self, x: f64) -> f64 {
         let t = (x * (1.0 - self.theta)).max(-1.0);
-        (x * if t.abs() > 1e-8 { t.ln_1p() / t } else { 1.0 - t / 2.0 }).exp()
+        (x * if t.abs() > 1e-8 {
+            t.ln_1p() / t
+        } else {
+            1.0 - t / 2.0
+        })
+        .exp()
     }
 
     /// The next rank, from 1 (the most popular) to n.
@@ -85,7 +106,10 @@ mod tests {
         for k in [1u32, 2, 5, 20] {
             let expected = f64::from(draws) * f64::from(k).powf(-1.1) / norm;
             let seen = counts[k as usize];
-            assert!((seen - expected).abs() < 6.0 * expected.sqrt(), "rank {k}: {seen} of {expected}");
+            assert!(
+                (seen - expected).abs() < 6.0 * expected.sqrt(),
+                "rank {k}: {seen} of {expected}"
+            );
         }
     }
 
@@ -93,16 +117,21 @@ mod tests {
     fn popular_blocks_lie_all_over_and_each_block_has_one_rank() {
         for n in [1, 2, 3, 7, 100, 4096, 131_072, 131_071, 1 << 28] {
             let zipf = Zipf::new(n, 1.1);
-            let block = |rank: u64| (u128::from(rank) * u128::from(zipf.scatter) % u128::from(n)) as u64;
+            let block =
+                |rank: u64| (u128::from(rank) * u128::from(zipf.scatter) % u128::from(n)) as u64;
             let mut first: Vec<u64> = (1..=n.min(5000)).map(block).collect();
             first.sort_unstable();
             first.dedup();
             assert_eq!(first.len() as u64, n.min(5000));
-            // Of the twenty most popular, no two are nearer than a third of their mean distance, and no gap is three times as wide.
+            // Of the twenty most popular, no two are nearer than a third of their mean distance,
+            // and no gap is three times as wide.
             if n >= 4096 {
                 let mut top: Vec<u64> = (1..=20).map(block).collect();
                 top.sort_unstable();
-                let gaps = top.windows(2).map(|pair| pair[1] - pair[0]).chain([top[0] + n - top[19]]);
+                let gaps = top
+                    .windows(2)
+                    .map(|pair| pair[1] - pair[0])
+                    .chain([top[0] + n - top[19]]);
                 gaps.for_each(|gap| assert!((n / 60..n * 3 / 20).contains(&gap), "{n}: {top:?}"));
             }
         }

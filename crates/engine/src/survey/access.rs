@@ -1,5 +1,5 @@
-//! Access time by seek distance: one small request after the other, in patterns that send the heads far or near. Knows nothing of the other parts of a
-//! survey.
+//! Access time by seek distance: one small request after the other, in patterns that send the heads
+//! far or near. Knows nothing of the other parts of a survey.
 
 use super::Ground;
 use super::journal::Journal;
@@ -13,29 +13,47 @@ use diskproof_model::surface::{AccessPlan, AccessPoint, SeekPattern};
 use std::collections::HashSet;
 use std::io;
 
-/// A disk may keep what lies around a block that it has read: no second access goes to the same so many bytes, where there is room enough.
+/// A disk may keep what lies around a block that it has read: no second access goes to the same so
+/// many bytes, where there is room enough.
 const NEIGHBOURHOOD_BYTES: u64 = 64 << 10;
 /// Tries to find a place that was not read yet.
 const TRIES: usize = 16;
-/// A track of disks in use holds about 0.5 to 2 MiB: a step of one to four of these leads to a neighbouring one, at any angle.
+/// A track of disks in use holds about 0.5 to 2 MiB: a step of one to four of these leads to a
+/// neighbouring one, at any angle.
 const TRACK_BYTES: u64 = 1 << 20;
-/// Random places around a fixed one lie this far from it at most, so that the platter stands at any angle.
+/// Random places around a fixed one lie this far from it at most, so that the platter stands at any
+/// angle.
 const SPREAD_BYTES: u64 = 16 << 20;
 
-const PATTERNS: [SeekPattern; 5] =
-    [SeekPattern::Random, SeekPattern::TrackToTrack, SeekPattern::ThirdStroke, SeekPattern::FullStroke, SeekPattern::Butterfly];
+const PATTERNS: [SeekPattern; 5] = [
+    SeekPattern::Random,
+    SeekPattern::TrackToTrack,
+    SeekPattern::ThirdStroke,
+    SeekPattern::FullStroke,
+    SeekPattern::Butterfly,
+];
 
 /// Measures all patterns and leaves the accesses in the journal.
-pub fn measure<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, plan: &AccessPlan, journal: &Journal) -> io::Result<()> {
+pub fn measure<B: Backend, C: Clock>(
+    lane: &mut Lane<B, C>,
+    ground: &Ground,
+    plan: &AccessPlan,
+    journal: &Journal,
+) -> io::Result<()> {
     journal.begin("access times");
     let block = ground.fitting(u64::from(plan.block_bytes));
     let mut places = Places::new(ground, block);
     let start_ns = lane.now();
-    let total = f64::from(plan.random_reads) + f64::from(SeekPattern::OTHERS) * f64::from(plan.pattern_reads);
+    let total = f64::from(plan.random_reads)
+        + f64::from(SeekPattern::OTHERS) * f64::from(plan.pattern_reads);
     let mut done = 0u32;
     for seek in PATTERNS {
         // Six tenths of the time for the random accesses, a tenth for each other pattern.
-        let (count, tenths) = if seek == SeekPattern::Random { (plan.random_reads, 6) } else { (plan.pattern_reads, 1) };
+        let (count, tenths) = if seek == SeekPattern::Random {
+            (plan.random_reads, 6)
+        } else {
+            (plan.pattern_reads, 1)
+        };
         let end_ns = lane.now() + plan.time_ns / 10 * tenths;
         let mut before = None;
         // The first access is where the pattern begins: its distance belongs to none.
@@ -44,16 +62,30 @@ pub fn measure<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, pla
                 break;
             }
             let offset = places.next(seek, index, u64::from(count) + 1, before);
-            let landing = lane.single(Piece { offset, len: block as u32, tag: 0 })?;
+            let landing = lane.single(Piece {
+                offset,
+                len: block as u32,
+                tag: 0,
+            })?;
             journal.count(&landing);
             match (landing.errno, before) {
                 (0, Some(from)) => {
-                    let point =
-                        AccessPoint { seek, offset_bytes: offset, distance_bytes: offset.abs_diff(from), latency_ns: landing.latency_ns };
+                    let point = AccessPoint {
+                        seek,
+                        offset_bytes: offset,
+                        distance_bytes: offset.abs_diff(from),
+                        latency_ns: landing.latency_ns,
+                    };
                     journal.seen().access.push(point);
                 }
                 (0, None) => {}
-                (errno, _) => *journal.seen().access_errors.entry(errno_name(errno)).or_default() += 1,
+                (errno, _) => {
+                    *journal
+                        .seen()
+                        .access_errors
+                        .entry(errno_name(errno))
+                        .or_default() += 1
+                }
             }
             before = Some(offset);
             done += u32::from(index > 0);
@@ -78,8 +110,18 @@ impl Places {
     fn new(ground: &Ground, block: u64) -> Self {
         // A span that is small for all the accesses has only its blocks to offer.
         let roomy = ground.extent.length / NEIGHBOURHOOD_BYTES >= 16_384;
-        let neighbourhood = if roomy { NEIGHBOURHOOD_BYTES.max(block) } else { block };
-        Self { extent: ground.extent, block, neighbourhood, used: HashSet::new(), random: Random::new(ground.seed, ACCESS_STREAM) }
+        let neighbourhood = if roomy {
+            NEIGHBOURHOOD_BYTES.max(block)
+        } else {
+            block
+        };
+        Self {
+            extent: ground.extent,
+            block,
+            neighbourhood,
+            used: HashSet::new(),
+            random: Random::new(ground.seed, ACCESS_STREAM),
+        }
     }
 
     /// Access number `index` of `count`, after one at `before`.
@@ -109,11 +151,17 @@ impl Places {
                 before + step + self.random.below(3 * step + 1)
             }
             SeekPattern::ThirdStroke => {
-                let (third, near) = (length / 3, self.random.below(2 * spread) as i64 - spread as i64);
+                let (third, near) = (
+                    length / 3,
+                    self.random.below(2 * spread) as i64 - spread as i64,
+                );
                 let anchor = match index {
                     0 => last / 6,
-                    // Up as long as there is room, then down; never the same two places all the time.
-                    _ if before < third || (before < 2 * third && self.random.below(2) == 0) => before + third,
+                    // Up as long as there is room, then down; never the same two places all the
+                    // time.
+                    _ if before < third || (before < 2 * third && self.random.below(2) == 0) => {
+                        before + third
+                    }
                     _ => before - third,
                 };
                 anchor.saturating_add_signed(near)
@@ -122,9 +170,14 @@ impl Places {
             SeekPattern::FullStroke => last.saturating_sub(self.random.below(spread)),
             SeekPattern::Butterfly => {
                 let pairs = count.div_ceil(2).max(1);
-                let inward =
-                    (u128::from(length / 2) * u128::from(index / 2) / u128::from(pairs)) as u64 + self.random.below(length / 2 / pairs + 1);
-                if index.is_multiple_of(2) { inward } else { last.saturating_sub(inward) }
+                let inward = (u128::from(length / 2) * u128::from(index / 2) / u128::from(pairs))
+                    as u64
+                    + self.random.below(length / 2 / pairs + 1);
+                if index.is_multiple_of(2) {
+                    inward
+                } else {
+                    last.saturating_sub(inward)
+                }
             }
         };
         start + place.min(last) / self.block * self.block

@@ -1,9 +1,10 @@
-//! Places of a curve that stand out from their neighbours are read again, so that a moment's disturbance is not taken for the disk. Knows nothing of the
-//! other parts of a survey.
+//! Places of a curve that stand out from their neighbours are read again, so that a moment's
+//! disturbance is not taken for the disk. Knows nothing of the other parts of a survey.
 //!
-//! A pause of this program, or of the host, makes a sample too slow where it falls into the timed part, and too fast where it falls before: the disk reads ahead
-//! meanwhile, and the sample begins with what lies in its cache. What is slow or fast by itself is so again. The median of three readings belongs to the place
-//! and flatters nobody.
+//! A pause of this program, or of the host, makes a sample too slow where it falls into the timed
+//! part, and too fast where it falls before: the disk reads ahead meanwhile, and the sample begins
+//! with what lies in its cache. What is slow or fast by itself is so again. The median of three
+//! readings belongs to the place and flatters nobody.
 
 use super::curve::{Book, Place, STREAM_REQUEST_MAX, Sizing, sample};
 use super::lane::{Lane, Piece};
@@ -24,14 +25,17 @@ const POINTS_MIN: usize = 5;
 const DISTANCE_MIN: f64 = 0.02;
 /// And neither does one of less than so many times what the points scatter anyway.
 const SCATTERS: f64 = 4.0;
-/// The upper quartile of normally distributed distances of standard deviation 1 (as in the rules on the surface).
+/// The upper quartile of normally distributed distances of standard deviation 1 (as in the rules on
+/// the surface).
 const NORMAL_QUARTILE: f64 = 0.934;
-/// At most this part of the points is read again, and at least so many: where more stand out, they are the surface.
+/// At most this part of the points is read again, and at least so many: where more stand out, they
+/// are the surface.
 const SHARE_MAX: f64 = 0.2;
 const PLACES_MIN: usize = 4;
 /// Readings after the first one: three have a median.
 const ROUNDS: usize = 2;
-/// What is read in this time between two readings of a place drives it out of the disk's cache: caches grew with the rates.
+/// What is read in this time between two readings of a place drives it out of the disk's cache:
+/// caches grew with the rates.
 const AWAY_S: f64 = 1.0;
 const AWAY_BYTES: std::ops::RangeInclusive<u64> = 64 << 20..=512 << 20;
 /// A span that is not so many times as large may lie in the cache as a whole.
@@ -56,16 +60,35 @@ pub(super) struct Task<'a> {
 }
 
 /// Reads again what stands out, and corrects the points in the journal.
-pub(super) fn measure<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, task: Task<'_>, book: &Book<'_>) -> io::Result<()> {
-    let away_bytes =
-        if ground.operation == OpKind::Write { 0 } else { ((task.rate * AWAY_S) as u64).clamp(*AWAY_BYTES.start(), *AWAY_BYTES.end()) };
+pub(super) fn measure<B: Backend, C: Clock>(
+    lane: &mut Lane<B, C>,
+    ground: &Ground,
+    task: Task<'_>,
+    book: &Book<'_>,
+) -> io::Result<()> {
+    let away_bytes = if ground.operation == OpKind::Write {
+        0
+    } else {
+        ((task.rate * AWAY_S) as u64).clamp(*AWAY_BYTES.start(), *AWAY_BYTES.end())
+    };
     let (journal, now_ns) = (book.journal, lane.now());
     if ground.extent.length < ROOM * away_bytes {
         return Ok(());
     }
     let taken_ns = now_ns - book.start_ns;
-    let end_ns = book.start_ns + task.time_ns.unwrap_or(taken_ns + (taken_ns / TIME_PARTS).max(TIME_NS));
-    let mut again = Again { task, book, away_bytes, end_ns, places: task.places.to_vec(), washed_bytes: 0, readings: BTreeMap::new() };
+    let end_ns = book.start_ns
+        + task
+            .time_ns
+            .unwrap_or(taken_ns + (taken_ns / TIME_PARTS).max(TIME_NS));
+    let mut again = Again {
+        task,
+        book,
+        away_bytes,
+        end_ns,
+        places: task.places.to_vec(),
+        washed_bytes: 0,
+        readings: BTreeMap::new(),
+    };
     let places_max = ((SHARE_MAX * task.places.len() as f64).ceil() as usize).max(PLACES_MIN);
     loop {
         // With some points corrected, others may stand out that they hid.
@@ -100,18 +123,38 @@ struct Again<'a> {
 
 impl Again<'_> {
     /// Reads a point once more and corrects it in the journal; `false` when time is up.
-    fn read<B: Backend, C: Clock>(&mut self, lane: &mut Lane<B, C>, ground: &Ground, index: usize) -> io::Result<bool> {
-        let (journal, Some(place)) = (self.book.journal, self.places.get(index).copied()) else { return Ok(false) };
-        let missing_bytes = self.away_bytes.saturating_sub(journal.bytes() - place.moved_bytes);
+    fn read<B: Backend, C: Clock>(
+        &mut self,
+        lane: &mut Lane<B, C>,
+        ground: &Ground,
+        index: usize,
+    ) -> io::Result<bool> {
+        let (journal, Some(place)) = (self.book.journal, self.places.get(index).copied()) else {
+            return Ok(false);
+        };
+        let missing_bytes = self
+            .away_bytes
+            .saturating_sub(journal.bytes() - place.moved_bytes);
         let cost_ns = (missing_bytes + place.extent.length) as f64 / self.task.rate * 1e9;
         if lane.now() + cost_ns as u64 > self.end_ns {
             return Ok(false);
         }
-        self.washed_bytes = go_away(lane, ground, place.extent.start, (self.washed_bytes, missing_bytes), self.book)?;
-        let Some(point) = sample(lane, ground, self.task.sizing, place.extent, journal)? else { return Ok(false) };
+        self.washed_bytes = go_away(
+            lane,
+            ground,
+            place.extent.start,
+            (self.washed_bytes, missing_bytes),
+            self.book,
+        )?;
+        let Some(point) = sample(lane, ground, self.task.sizing, place.extent, journal)? else {
+            return Ok(false);
+        };
         self.places[index].moved_bytes = journal.bytes();
         if let Some(known) = journal.seen().curve.get_mut(index) {
-            let readings = self.readings.entry(index).or_insert_with(|| vec![known.clone()]);
+            let readings = self
+                .readings
+                .entry(index)
+                .or_insert_with(|| vec![known.clone()]);
             readings.push(point);
             *known = settled(readings).unwrap_or_else(|| known.clone());
         }
@@ -120,7 +163,8 @@ impl Again<'_> {
     }
 }
 
-/// Reads as much elsewhere, untimed, going on from what was read there before; how much that is in all.
+/// Reads as much elsewhere, untimed, going on from what was read there before; how much that is in
+/// all.
 fn go_away<B: Backend, C: Clock>(
     lane: &mut Lane<B, C>,
     ground: &Ground,
@@ -140,7 +184,11 @@ fn go_away<B: Backend, C: Clock>(
         }
         let offset = (opposite + at) % (length - request.min(length / 2)) / UNIT_BYTES * UNIT_BYTES;
         (at, left_bytes) = (at + request, left_bytes.saturating_sub(request));
-        Some(Piece { offset: start + offset, len: request.min(length / 2) as u32, tag: 0 })
+        Some(Piece {
+            offset: start + offset,
+            len: request.min(length / 2) as u32,
+            tag: 0,
+        })
     };
     lane.carry(next, |landing| book.journal.count(landing))?;
     Ok(at)
@@ -151,22 +199,39 @@ fn settled(readings: &[CurvePoint]) -> Option<CurvePoint> {
     let mut sorted: Vec<&CurvePoint> = readings.iter().collect();
     sorted.sort_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second));
     let median = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
-    Some(CurvePoint { readings: readings.iter().map(|point| point.bytes_per_second).collect(), ..median.clone() })
+    Some(CurvePoint {
+        readings: readings
+            .iter()
+            .map(|point| point.bytes_per_second)
+            .collect(),
+        ..median.clone()
+    })
 }
 
-/// The points that lie outside of what their neighbours suggest by more than the points of this curve do anyway, and those whose own error is larger than it
-/// is elsewhere; the furthest first. A zone's step is not outside.
+/// The points that lie outside of what their neighbours suggest by more than the points of this
+/// curve do anyway, and those whose own error is larger than it is elsewhere; the furthest first. A
+/// zone's step is not outside.
 fn standing_out(curve: &[CurvePoint]) -> Vec<usize> {
-    let good: Vec<&CurvePoint> = curve.iter().filter(|p| p.errors == 0 && p.bytes_per_second > 0.0).collect();
+    let good: Vec<&CurvePoint> = curve
+        .iter()
+        .filter(|p| p.errors == 0 && p.bytes_per_second > 0.0)
+        .collect();
     if good.len() < POINTS_MIN {
         return Vec::new();
     }
     let values: Vec<f64> = good.iter().map(|p| p.bytes_per_second.ln()).collect();
     let distances: Vec<f64> = (0..values.len()).map(|i| distance(&values, i)).collect();
-    let errors: Vec<f64> = good.iter().map(|p| p.standard_error.unwrap_or(0.0)).collect();
+    let errors: Vec<f64> = good
+        .iter()
+        .map(|p| p.standard_error.unwrap_or(0.0))
+        .collect();
     let scatter = quartile(&distances, 3) / NORMAL_QUARTILE;
-    let (distance_max, error_max) = (DISTANCE_MIN.max(SCATTERS * scatter), DISTANCE_MIN.max(SCATTERS * quartile(&errors, 2)));
-    let indices = (0..curve.len()).filter(|i| curve[*i].errors == 0 && curve[*i].bytes_per_second > 0.0);
+    let (distance_max, error_max) = (
+        DISTANCE_MIN.max(SCATTERS * scatter),
+        DISTANCE_MIN.max(SCATTERS * quartile(&errors, 2)),
+    );
+    let indices =
+        (0..curve.len()).filter(|i| curve[*i].errors == 0 && curve[*i].bytes_per_second > 0.0);
     let mut out: Vec<(usize, f64)> = indices
         .zip(distances.into_iter().zip(errors))
         .filter(|(_, (distance, error))| *distance > distance_max || *error > error_max)
@@ -181,19 +246,30 @@ fn standing_out(curve: &[CurvePoint]) -> Vec<usize> {
 fn quartile(values: &[f64], number: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() * number / 4).copied().unwrap_or(0.0)
+    sorted
+        .get(sorted.len() * number / 4)
+        .copied()
+        .unwrap_or(0.0)
 }
 
-/// How far a value lies outside of the interval between the medians on its left and on its right; at an end, of what the others suggest by their fall.
+/// How far a value lies outside of the interval between the medians on its left and on its right;
+/// at an end, of what the others suggest by their fall.
 fn distance(values: &[f64], i: usize) -> f64 {
-    let (before, after) = (&values[i.saturating_sub(NEIGHBOURS)..i], &values[i + 1..(i + 1 + NEIGHBOURS).min(values.len())]);
+    let (before, after) = (
+        &values[i.saturating_sub(NEIGHBOURS)..i],
+        &values[i + 1..(i + 1 + NEIGHBOURS).min(values.len())],
+    );
     let bounds = match (median(before), median(after)) {
         (Some(left), Some(right)) => vec![left, right],
         (Some(only), None) => vec![only, 2.0 * before[before.len() - 1] - before[0]],
         (None, Some(only)) => vec![only, 2.0 * after[0] - after[after.len() - 1]],
         (None, None) => return 0.0,
     };
-    let (low, high) = bounds.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)));
+    let (low, high) = bounds
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
+            (low.min(*v), high.max(*v))
+        });
     (values[i] - high).max(low - values[i]).max(0.0)
 }
 
@@ -208,7 +284,9 @@ mod tests {
     use super::*;
 
     fn curve(rates: &[f64]) -> Vec<CurvePoint> {
-        let point = |(i, rate): (usize, &f64)| CurvePoint::read_once(i as u64 * 1_000_000_000, 20_000_000, (20e15 / rate) as u64);
+        let point = |(i, rate): (usize, &f64)| {
+            CurvePoint::read_once(i as u64 * 1_000_000_000, 20_000_000, (20e15 / rate) as u64)
+        };
         rates.iter().enumerate().map(point).collect()
     }
 
@@ -216,7 +294,14 @@ mod tests {
     fn the_median_reading_counts_and_of_two_the_slower() {
         let rate = |rates: &[f64]| settled(&curve(rates)).unwrap().bytes_per_second.round();
         assert_eq!((rate(&[10e6, 20e6]), rate(&[20e6, 10e6])), (10e6, 10e6));
-        assert_eq!((rate(&[10e6, 20e6, 21e6]), rate(&[154e6, 92e6, 91e6]), rate(&[60e6, 61e6, 92e6])), (20e6, 92e6, 61e6));
+        assert_eq!(
+            (
+                rate(&[10e6, 20e6, 21e6]),
+                rate(&[154e6, 92e6, 91e6]),
+                rate(&[60e6, 61e6, 92e6])
+            ),
+            (20e6, 92e6, 61e6)
+        );
         let settled = settled(&curve(&[154e6, 92e6, 91e6])).unwrap();
         assert!((settled.readings[0] / 154e6 - 1.0).abs() < 1e-6 && settled.readings.len() == 3);
     }
@@ -229,7 +314,9 @@ mod tests {
 
     #[test]
     fn steps_are_not_outside_and_outliers_are() {
-        let steps = [90e6, 90e6, 90e6, 90e6, 70e6, 70e6, 70e6, 70e6, 60e6, 60e6, 60e6, 60e6];
+        let steps = [
+            90e6, 90e6, 90e6, 90e6, 70e6, 70e6, 70e6, 70e6, 60e6, 60e6, 60e6, 60e6,
+        ];
         assert_eq!(suspects(&steps), [0usize; 0]);
         let mut spoilt = steps;
         (spoilt[1], spoilt[6]) = (154e6, 76e6);
@@ -237,10 +324,15 @@ mod tests {
         spoilt = steps;
         spoilt[0] = 80e6;
         assert_eq!(suspects(&spoilt), [0], "a disk that wakes up");
-        let ragged: Vec<f64> = (0..100).map(|i| 90e6 - 10e6 * f64::from((i * 7) % 5)).collect();
+        let ragged: Vec<f64> = (0..100)
+            .map(|i| 90e6 - 10e6 * f64::from((i * 7) % 5))
+            .collect();
         assert_eq!(suspects(&ragged), [0usize; 0], "they are the surface");
         let falling: Vec<f64> = (0..8).map(|i| 90e6 - 5e6 * f64::from(i)).collect();
-        assert_eq!((suspects(&falling), suspects(&[1e6, 9e6, 3e6])), (vec![], vec![]));
+        assert_eq!(
+            (suspects(&falling), suspects(&[1e6, 9e6, 3e6])),
+            (vec![], vec![])
+        );
     }
 
     #[test]

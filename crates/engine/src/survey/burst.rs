@@ -1,5 +1,5 @@
-//! Rate of reading the same bytes again and again: what the cache of a disk and its link can do without the medium. Knows nothing of the other parts of a
-//! survey.
+//! Rate of reading the same bytes again and again: what the cache of a disk and its link can do
+//! without the medium. Knows nothing of the other parts of a survey.
 
 use super::Ground;
 use super::journal::Journal;
@@ -14,11 +14,20 @@ use std::io;
 const WINDOWS: u64 = 20;
 
 /// Measures the burst rate and leaves it in the journal; nothing where the place cannot be read.
-pub fn measure<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, plan: &BurstPlan, journal: &Journal) -> io::Result<()> {
+pub fn measure<B: Backend, C: Clock>(
+    lane: &mut Lane<B, C>,
+    ground: &Ground,
+    plan: &BurstPlan,
+    journal: &Journal,
+) -> io::Result<()> {
     journal.begin("burst");
     let bytes = ground.fitting(plan.bytes);
     let middle = ground.extent.start + ground.extent.length / 2;
-    let piece = Piece { offset: ground.aligned(middle), len: bytes as u32, tag: 0 };
+    let piece = Piece {
+        offset: ground.aligned(middle),
+        len: bytes as u32,
+        tag: 0,
+    };
     let first = lane.single(piece)?;
     journal.count(&first);
     if first.errno != 0 {
@@ -26,7 +35,8 @@ pub fn measure<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, pla
     }
     let start_ns = lane.now();
     let window_ns = (plan.time_ns / WINDOWS).max(1);
-    let (mut rounds, mut windows, mut window, mut window_start) = (0u64, Vec::new(), 0u64, start_ns);
+    let (mut rounds, mut windows, mut window, mut window_start) =
+        (0u64, Vec::new(), 0u64, start_ns);
     let end_ns = start_ns + plan.time_ns;
     let mut last_ns = start_ns;
     let mut errors = 0;
@@ -44,17 +54,30 @@ pub fn measure<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, pla
             }
             (rounds, window) = (rounds + 1, window + 1);
             if landing.at_ns >= window_start + window_ns {
-                windows.push(window as f64 * bytes as f64 * 1e9 / (landing.at_ns - window_start) as f64);
+                windows.push(
+                    window as f64 * bytes as f64 * 1e9 / (landing.at_ns - window_start) as f64,
+                );
                 (window, window_start) = (0, landing.at_ns);
             }
-            journal.done(landing.at_ns.saturating_sub(start_ns) as f64 / plan.time_ns.max(1) as f64);
+            journal
+                .done(landing.at_ns.saturating_sub(start_ns) as f64 / plan.time_ns.max(1) as f64);
         },
     )?;
     if errors == 0 && rounds > 0 && !journal.is_stopped() {
         let value = rounds as f64 * bytes as f64 * 1e9 / (last_ns - start_ns).max(1) as f64;
-        let throughput = Estimate { n: windows.len() as u64, value, half_width_95: half_width(&windows), unit: "B/s".to_owned() };
+        let throughput = Estimate {
+            n: windows.len() as u64,
+            value,
+            half_width_95: half_width(&windows),
+            unit: "B/s".to_owned(),
+        };
         let first_bytes_per_second = bytes as f64 * 1e9 / first.latency_ns.max(1) as f64;
-        journal.seen().burst = Some(Burst { bytes, rounds, first_bytes_per_second, throughput });
+        journal.seen().burst = Some(Burst {
+            bytes,
+            rounds,
+            first_bytes_per_second,
+            throughput,
+        });
     }
     Ok(())
 }
@@ -77,9 +100,14 @@ mod tests {
     fn the_interval_is_students() {
         // t for 4 degrees of freedom is 2.776, for 19 it is 2.093.
         let half = half_width(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
-        assert!((half / (2.776 * (2.5f64 / 5.0).sqrt()) - 1.0).abs() < 0.02, "{half}");
+        assert!(
+            (half / (2.776 * (2.5f64 / 5.0).sqrt()) - 1.0).abs() < 0.02,
+            "{half}"
+        );
         let twenty: Vec<f64> = (0..20).map(f64::from).collect();
-        assert!((half_width(&twenty).unwrap() / (2.093 * (35.0f64 / 20.0).sqrt()) - 1.0).abs() < 0.002);
+        assert!(
+            (half_width(&twenty).unwrap() / (2.093 * (35.0f64 / 20.0).sqrt()) - 1.0).abs() < 0.002
+        );
         assert_eq!(half_width(&[1.0, 2.0, 3.0]), None);
     }
 }

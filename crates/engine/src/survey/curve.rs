@@ -1,7 +1,9 @@
-//! Transfer rate by position: how large the samples are, where they lie, and each one's rate. Knows nothing of the other parts of a survey.
+//! Transfer rate by position: how large the samples are, where they lie, and each one's rate. Knows
+//! nothing of the other parts of a survey.
 //!
-//! Each sample is the end of a stream: some requests before it bring the heads there and the queue into motion, untimed. From then on the time between
-//! the end of one request and the end of the next is the later one's, so that neither seek nor the filling of the queue is in the rate.
+//! Each sample is the end of a stream: some requests before it bring the heads there and the queue
+//! into motion, untimed. From then on the time between the end of one request and the end of the
+//! next is the later one's, so that neither seek nor the filling of the queue is in the rate.
 
 use super::again;
 use super::journal::Journal;
@@ -16,21 +18,24 @@ use diskproof_model::surface::{Coverage, CurvePlan, CurvePoint};
 use std::cell::Cell;
 use std::io;
 
-/// Requests in flight: enough for the channels of an SSD and the members of an array, and for a disk never to wait for us.
+/// Requests in flight: enough for the channels of an SSD and the members of an array, and for a
+/// disk never to wait for us.
 pub const STREAM_DEPTH: u32 = 8;
 /// The largest request: what the kernel sends in one piece to most disks is no larger.
 pub const STREAM_REQUEST_MAX: u32 = 1 << 20;
-/// What is in flight is worth this much time at the disk: 4 ms for each of eight requests. Longer requests would make the untimed part long, shorter ones
-/// could meet a limit of operations (the smallest cloud volumes allow 300 a second).
+/// What is in flight is worth this much time at the disk: 4 ms for each of eight requests. Longer
+/// requests would make the untimed part long, shorter ones could meet a limit of operations (the
+/// smallest cloud volumes allow 300 a second).
 const IN_FLIGHT_S: f64 = 0.032;
 const IN_FLIGHT_MIN: u64 = 512 << 10;
 const IN_FLIGHT_MAX: u64 = 8 << 20;
-/// Time of a sample where the disk is large enough. At 7200 rpm that is 24 turns; a wake-up that comes 1 ms late makes half a percent.
+/// Time of a sample where the disk is large enough. At 7200 rpm that is 24 turns; a wake-up that
+/// comes 1 ms late makes half a percent.
 const SAMPLE_S: f64 = 0.2;
 /// Writes end with a flush, whose turn of the disk (8 ms) must not weigh.
 const WRITE_SAMPLE_S: f64 = 0.8;
-/// Samples are never smaller than this many times what is in flight: 128 ms, 15 turns at 7200 rpm, so that a wake-up that comes 1 ms late makes less than
-/// a percent.
+/// Samples are never smaller than this many times what is in flight: 128 ms, 15 turns at 7200 rpm,
+/// so that a wake-up that comes 1 ms late makes less than a percent.
 const SAMPLE_BATCHES_MIN: u64 = 4;
 /// At most this part of the span is transferred, unless the smallest samples need more.
 const SPAN_PARTS: u64 = 50;
@@ -38,7 +43,8 @@ const SPAN_PARTS: u64 = 50;
 const RATE_UNKNOWN: f64 = 100e6;
 /// From one place to the next, and the half turn there.
 const ACCESS_S: f64 = 0.02;
-/// The slowest part of a rotating disk needs up to twice the time of the fastest; the trial sees something in between.
+/// The slowest part of a rotating disk needs up to twice the time of the fastest; the trial sees
+/// something in between.
 const SLOWER_ELSEWHERE: f64 = 1.4;
 /// Fewer points are no curve, whatever the time allows.
 const POINTS_MIN: u64 = 8;
@@ -62,16 +68,35 @@ pub struct Sizing {
 }
 
 /// Measures the curve and leaves it in the journal.
-pub fn measure<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, plan: &CurvePlan, journal: &Journal) -> io::Result<()> {
+pub fn measure<B: Backend, C: Clock>(
+    lane: &mut Lane<B, C>,
+    ground: &Ground,
+    plan: &CurvePlan,
+    journal: &Journal,
+) -> io::Result<()> {
     journal.begin("curve");
     let rate = trial(lane, ground, journal)?.unwrap_or(RATE_UNKNOWN);
     let sizing = size(plan, ground, rate);
-    let book = Book { journal, start_ns: lane.now(), cpu: crate::usage::process() };
+    let book = Book {
+        journal,
+        start_ns: lane.now(),
+        cpu: crate::usage::process(),
+    };
     let places = match sizing.sample_bytes {
         None => whole(lane, ground, sizing, &book)?,
         Some(sample_bytes) => sampled(lane, ground, sizing, sample_bytes, &book)?,
     };
-    again::measure(lane, ground, again::Task { sizing, rate, time_ns: plan.time_ns, places: &places }, &book)
+    again::measure(
+        lane,
+        ground,
+        again::Task {
+            sizing,
+            rate,
+            time_ns: plan.time_ns,
+            places: &places,
+        },
+        &book,
+    )
 }
 
 /// A place of the curve.
@@ -91,12 +116,25 @@ fn sampled<B: Backend, C: Clock>(
     sample_bytes: u64,
     book: &Book<'_>,
 ) -> io::Result<Vec<Place>> {
-    let starts = places(ground.extent, sizing.points, sizing.lead_bytes, sample_bytes);
+    let starts = places(
+        ground.extent,
+        sizing.points,
+        sizing.lead_bytes,
+        sample_bytes,
+    );
     let mut read = Vec::with_capacity(starts.len());
     for start in &starts {
-        let extent = Extent { start: *start, length: sample_bytes };
-        let Some(point) = sample(lane, ground, sizing, extent, book.journal)? else { break };
-        read.push(Place { extent, moved_bytes: book.journal.bytes() });
+        let extent = Extent {
+            start: *start,
+            length: sample_bytes,
+        };
+        let Some(point) = sample(lane, ground, sizing, extent, book.journal)? else {
+            break;
+        };
+        read.push(Place {
+            extent,
+            moved_bytes: book.journal.bytes(),
+        });
         book.enter(lane.now(), point, read.len() as f64 / starts.len() as f64);
     }
     Ok(read)
@@ -128,7 +166,10 @@ impl Book<'_> {
 
 fn cpu_since(before: CpuTime) -> CpuTime {
     let now = crate::usage::process();
-    CpuTime { user_ns: now.user_ns.saturating_sub(before.user_ns), system_ns: now.system_ns.saturating_sub(before.system_ns) }
+    CpuTime {
+        user_ns: now.user_ns.saturating_sub(before.user_ns),
+        system_ns: now.system_ns.saturating_sub(before.system_ns),
+    }
 }
 
 fn align(bytes: u64) -> u64 {
@@ -143,16 +184,25 @@ fn power_of_two_below(bytes: u64) -> u64 {
 /// How a curve is drawn on a target of about this rate.
 pub fn size(plan: &CurvePlan, ground: &Ground, rate: f64) -> Sizing {
     let span = ground.extent.length;
-    let asked = if let Coverage::Sampled { sample_bytes } = plan.coverage { sample_bytes } else { None };
+    let asked = if let Coverage::Sampled { sample_bytes } = plan.coverage {
+        sample_bytes
+    } else {
+        None
+    };
     let points = u64::from(plan.points.max(1));
-    let wanted = power_of_two_below((rate * IN_FLIGHT_S) as u64).clamp(IN_FLIGHT_MIN, IN_FLIGHT_MAX);
+    let wanted =
+        power_of_two_below((rate * IN_FLIGHT_S) as u64).clamp(IN_FLIGHT_MIN, IN_FLIGHT_MAX);
     // A small span, or small samples, must not be all lead.
     let room = power_of_two_below(asked.unwrap_or(span / 8).min(span / 8) / SAMPLE_BATCHES_MIN);
     let least = UNIT_BYTES * u64::from(ground.depth);
     let in_flight = wanted.min(room).max(least);
     let request_bytes = (in_flight / u64::from(ground.depth)) as u32;
-    let whole =
-        |points: u64| Sizing { request_bytes, lead_bytes: in_flight, points: points.min(span / in_flight).max(1), sample_bytes: None };
+    let whole = |points: u64| Sizing {
+        request_bytes,
+        lead_bytes: in_flight,
+        points: points.min(span / in_flight).max(1),
+        sample_bytes: None,
+    };
     if plan.coverage == Coverage::Full {
         return whole(points);
     }
@@ -160,11 +210,19 @@ pub fn size(plan: &CurvePlan, ground: &Ground, rate: f64) -> Sizing {
     let seconds = |bytes: u64| bytes as f64 / rate * SLOWER_ELSEWHERE;
     let time_s = plan.time_ns.map_or(f64::INFINITY, |ns| ns as f64 / 1e9);
     let cost_s = ACCESS_S + seconds(in_flight + asked.unwrap_or(floor));
-    let points = points.min((time_s / cost_s) as u64).max(points.min(POINTS_MIN));
+    let points = points
+        .min((time_s / cost_s) as u64)
+        .max(points.min(POINTS_MIN));
     let sample_bytes = asked.map_or_else(
         || {
-            let nominal = rate * if ground.operation == OpKind::Write { WRITE_SAMPLE_S } else { SAMPLE_S };
-            let in_time = (time_s / points as f64 - ACCESS_S) * rate / SLOWER_ELSEWHERE - in_flight as f64;
+            let nominal = rate
+                * if ground.operation == OpKind::Write {
+                    WRITE_SAMPLE_S
+                } else {
+                    SAMPLE_S
+                };
+            let in_time =
+                (time_s / points as f64 - ACCESS_S) * rate / SLOWER_ELSEWHERE - in_flight as f64;
             let share = (span / SPAN_PARTS / points).saturating_sub(in_flight);
             ((nominal.min(in_time.max(0.0)) as u64).min(share).max(floor)) / in_flight * in_flight
         },
@@ -174,22 +232,41 @@ pub fn size(plan: &CurvePlan, ground: &Ground, rate: f64) -> Sizing {
     match () {
         // The samples would touch: one stream is the better reading of the same bytes.
         () if each.saturating_mul(points) >= span && seconds(span) <= time_s => whole(points),
-        () => Sizing { request_bytes, lead_bytes: in_flight, points: points.min(span / each).max(1), sample_bytes: Some(sample_bytes) },
+        () => Sizing {
+            request_bytes,
+            lead_bytes: in_flight,
+            points: points.min(span / each).max(1),
+            sample_bytes: Some(sample_bytes),
+        },
     }
 }
 
-/// Where the samples begin: evenly spaced, the first right behind its lead at the start of the span, the last up to its very end.
+/// Where the samples begin: evenly spaced, the first right behind its lead at the start of the
+/// span, the last up to its very end.
 pub fn places(extent: Extent, points: u64, lead_bytes: u64, sample_bytes: u64) -> Vec<u64> {
     let first = extent.start + lead_bytes;
-    let last = (extent.start + extent.length).saturating_sub(sample_bytes).max(first);
-    let place = |index: u64| first + (u128::from(last - first) * u128::from(index) / u128::from((points - 1).max(1))) as u64;
+    let last = (extent.start + extent.length)
+        .saturating_sub(sample_bytes)
+        .max(first);
+    let place = |index: u64| {
+        first
+            + (u128::from(last - first) * u128::from(index) / u128::from((points - 1).max(1)))
+                as u64
+    };
     (0..points).map(|index| align(place(index))).collect()
 }
 
-/// Bytes per second at two places in the inside, the higher of both; `None` where nothing could be read.
-fn trial<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, journal: &Journal) -> io::Result<Option<f64>> {
+/// Bytes per second at two places in the inside, the higher of both; `None` where nothing could be
+/// read.
+fn trial<B: Backend, C: Clock>(
+    lane: &mut Lane<B, C>,
+    ground: &Ground,
+    journal: &Journal,
+) -> io::Result<Option<f64>> {
     let Extent { start, length } = ground.extent;
-    let request = align((length / 64).min(u64::from(STREAM_REQUEST_MAX) * u64::from(STREAM_DEPTH / ground.depth)));
+    let request = align(
+        (length / 64).min(u64::from(STREAM_REQUEST_MAX) * u64::from(STREAM_DEPTH / ground.depth)),
+    );
     if request == 0 {
         return Ok(None);
     }
@@ -197,12 +274,21 @@ fn trial<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, journal: 
     // Off the places where points lie: a disk's cache must not answer them.
     for parts in [(length / 3) + length / 400, (length / 3 * 2) + length / 400] {
         let end = (start + parts + TRIAL_BYTES_MAX).min(start + parts + length / 4);
-        let (at, busy_ns, bytes, landed) = (Cell::new(align(start + parts)), Cell::new(0u64), Cell::new(0u64), Cell::new(0u32));
+        let (at, busy_ns, bytes, landed) = (
+            Cell::new(align(start + parts)),
+            Cell::new(0u64),
+            Cell::new(0u64),
+            Cell::new(0u32),
+        );
         let next = || {
             let enough = busy_ns.get() >= TRIAL_NS && landed.get() >= 2 * ground.depth;
             (!enough && !journal.is_stopped() && at.get() + request <= end).then(|| {
                 let offset = at.replace(at.get() + request);
-                Piece { offset, len: request as u32, tag: 0 }
+                Piece {
+                    offset,
+                    len: request as u32,
+                    tag: 0,
+                }
             })
         };
         lane.carry(next, |landing| {
@@ -242,7 +328,10 @@ const PARTS_MIN: u32 = 4;
 impl Sum {
     /// Nothing yet; what is in flight at once makes a part.
     fn new(sizing: Sizing) -> Self {
-        Self { part_bytes: sizing.lead_bytes, ..Self::default() }
+        Self {
+            part_bytes: sizing.lead_bytes,
+            ..Self::default()
+        }
     }
 
     /// A failed request is in neither bytes nor time: a disk may try for seconds.
@@ -250,10 +339,17 @@ impl Sum {
         if landing.errno == 0 {
             self.bytes += u64::from(landing.piece.len);
             self.busy_ns += landing.share_ns;
-            self.part = (self.part.0 + u64::from(landing.piece.len), self.part.1 + landing.share_ns);
+            self.part = (
+                self.part.0 + u64::from(landing.piece.len),
+                self.part.1 + landing.share_ns,
+            );
             if self.part.0 >= self.part_bytes {
                 let ns_per_byte = self.part.1 as f64 / self.part.0 as f64;
-                self.parts = (self.parts.0 + 1, self.parts.1 + ns_per_byte, self.parts.2 + ns_per_byte * ns_per_byte);
+                self.parts = (
+                    self.parts.0 + 1,
+                    self.parts.1 + ns_per_byte,
+                    self.parts.2 + ns_per_byte * ns_per_byte,
+                );
                 self.part = (0, 0);
             }
         } else {
@@ -268,13 +364,27 @@ impl Sum {
         let n = f64::from(parts);
         let variance = ((squares - sum * sum / n) / (n - 1.0)).max(0.0);
         // Six digits are plenty, and a record holds many points.
-        (parts >= PARTS_MIN && sum > 0.0).then(|| ((variance / n).sqrt() / (sum / n) * 1e6).round() / 1e6)
+        (parts >= PARTS_MIN && sum > 0.0)
+            .then(|| ((variance / n).sqrt() / (sum / n) * 1e6).round() / 1e6)
     }
 
     fn point(self, offset_bytes: u64) -> CurvePoint {
-        let Self { bytes, busy_ns, latency_max_ns, errors, late_ns, .. } = self;
+        let Self {
+            bytes,
+            busy_ns,
+            latency_max_ns,
+            errors,
+            late_ns,
+            ..
+        } = self;
         let standard_error = self.standard_error();
-        CurvePoint { latency_max_ns, errors, standard_error, late_ns, ..CurvePoint::read_once(offset_bytes, bytes, busy_ns) }
+        CurvePoint {
+            latency_max_ns,
+            errors,
+            standard_error,
+            late_ns,
+            ..CurvePoint::read_once(offset_bytes, bytes, busy_ns)
+        }
     }
 }
 
@@ -298,16 +408,52 @@ pub(super) fn sample<B: Backend, C: Clock>(
         lane.drop_cache();
     }
     let (mut sum, starved_ns) = (Sum::new(sizing), lane.starved_ns());
-    let (from, start, until) =
-        (place.start.saturating_sub(sizing.lead_bytes).max(ground.extent.start), place.start, place.start + place.length);
+    let (from, start, until) = (
+        place
+            .start
+            .saturating_sub(sizing.lead_bytes)
+            .max(ground.extent.start),
+        place.start,
+        place.start + place.length,
+    );
     if ground.operation == OpKind::Write {
         // From one flushed state to the next: else the write cache of the disk would be measured.
-        stream(lane, sizing, Stretch { from, timed_from: start, until: start }, journal, &mut sum)?;
+        stream(
+            lane,
+            sizing,
+            Stretch {
+                from,
+                timed_from: start,
+                until: start,
+            },
+            journal,
+            &mut sum,
+        )?;
         lane.flush()?;
-        stream(lane, sizing, Stretch { from: start, timed_from: start, until }, journal, &mut sum)?;
+        stream(
+            lane,
+            sizing,
+            Stretch {
+                from: start,
+                timed_from: start,
+                until,
+            },
+            journal,
+            &mut sum,
+        )?;
         sum.busy_ns += lane.flush()?;
     } else {
-        stream(lane, sizing, Stretch { from, timed_from: start, until }, journal, &mut sum)?;
+        stream(
+            lane,
+            sizing,
+            Stretch {
+                from,
+                timed_from: start,
+                until,
+            },
+            journal,
+            &mut sum,
+        )?;
     }
     sum.late_ns = lane.starved_ns().saturating_sub(starved_ns);
     Ok((!journal.is_stopped()).then(|| sum.point(start)))
@@ -320,13 +466,25 @@ fn stream<B: Backend, C: Clock>(
     journal: &Journal,
     sum: &mut Sum,
 ) -> io::Result<()> {
-    let Stretch { from, timed_from, until } = stretch;
+    let Stretch {
+        from,
+        timed_from,
+        until,
+    } = stretch;
     let mut at = from;
     let next = || {
         (at < until && !journal.is_stopped()).then(|| {
             // The border between lead and sample is a border between requests.
-            let (edge, tag) = if at < timed_from { (timed_from, LEAD) } else { (until, 0) };
-            let piece = Piece { offset: at, len: u64::from(sizing.request_bytes).min(edge - at) as u32, tag };
+            let (edge, tag) = if at < timed_from {
+                (timed_from, LEAD)
+            } else {
+                (until, 0)
+            };
+            let piece = Piece {
+                offset: at,
+                len: u64::from(sizing.request_bytes).min(edge - at) as u32,
+                tag,
+            };
             at += u64::from(piece.len);
             piece
         })
@@ -340,13 +498,22 @@ fn stream<B: Backend, C: Clock>(
 }
 
 /// The whole span in one stream; its first requests are the lead.
-fn whole<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, sizing: Sizing, book: &Book<'_>) -> io::Result<Vec<Place>> {
+fn whole<B: Backend, C: Clock>(
+    lane: &mut Lane<B, C>,
+    ground: &Ground,
+    sizing: Sizing,
+    book: &Book<'_>,
+) -> io::Result<Vec<Place>> {
     let Extent { start, length } = ground.extent;
     let journal = book.journal;
-    let edge = |index: u64| align(start + (u128::from(length) * u128::from(index) / u128::from(sizing.points)) as u64);
+    let edge = |index: u64| {
+        align(start + (u128::from(length) * u128::from(index) / u128::from(sizing.points)) as u64)
+    };
     let lead_end = align(start + sizing.lead_bytes.min(length / 2));
-    let cells: Vec<(u64, u64)> =
-        (0..sizing.points).map(|index| (edge(index).max(lead_end), edge(index + 1))).filter(|(from, until)| from < until).collect();
+    let cells: Vec<(u64, u64)> = (0..sizing.points)
+        .map(|index| (edge(index).max(lead_end), edge(index + 1)))
+        .filter(|(from, until)| from < until)
+        .collect();
     let mut sums = vec![(Sum::new(sizing), 0u64); cells.len()];
     let (mut read, clock) = (Vec::with_capacity(cells.len()), lane.clock());
     let mut starved_ns = clock.starved_ns();
@@ -358,24 +525,48 @@ fn whole<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, sizing: S
         if at >= lead_end {
             cell += usize::from(cells.get(cell).is_some_and(|(_, until)| at >= *until));
         }
-        let (edge, tag) = if at < lead_end { (lead_end, LEAD) } else { (cells.get(cell)?.1, cell as u32) };
-        let piece = Piece { offset: at, len: u64::from(sizing.request_bytes).min(edge - at) as u32, tag };
+        let (edge, tag) = if at < lead_end {
+            (lead_end, LEAD)
+        } else {
+            (cells.get(cell)?.1, cell as u32)
+        };
+        let piece = Piece {
+            offset: at,
+            len: u64::from(sizing.request_bytes).min(edge - at) as u32,
+            tag,
+        };
         at += u64::from(piece.len);
         Some(piece)
     };
     lane.carry(next, |landing| {
         journal.count(landing);
-        let Some((sum, landed)) = sums.get_mut(landing.piece.tag as usize) else { return };
+        let Some((sum, landed)) = sums.get_mut(landing.piece.tag as usize) else {
+            return;
+        };
         sum.add(landing);
         *landed += u64::from(landing.piece.len);
-        while let (Some((from, until)), Some((sum, landed))) = (cells.get(finished), sums.get(finished))
+        while let (Some((from, until)), Some((sum, landed))) =
+            (cells.get(finished), sums.get(finished))
             && *landed == until - from
         {
             finished += 1;
             let late_ns = clock.starved_ns().saturating_sub(starved_ns);
             starved_ns += late_ns;
-            read.push(Place { extent: Extent { start: *from, length: until - from }, moved_bytes: journal.bytes() });
-            book.enter(landing.at_ns, CurvePoint { late_ns, ..sum.point(*from) }, finished as f64 / cells.len() as f64);
+            read.push(Place {
+                extent: Extent {
+                    start: *from,
+                    length: until - from,
+                },
+                moved_bytes: journal.bytes(),
+            });
+            book.enter(
+                landing.at_ns,
+                CurvePoint {
+                    late_ns,
+                    ..sum.point(*from)
+                },
+                finished as f64 / cells.len() as f64,
+            );
         }
     })?;
     let flush_ns = lane.flush()?;

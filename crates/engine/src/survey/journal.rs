@@ -1,5 +1,5 @@
-//! What a survey has seen so far, where the thread that surveys and the one that watches both see it: so that nothing is lost when the user or the
-//! disk ends it.
+//! What a survey has seen so far, where the thread that surveys and the one that watches both see
+//! it: so that nothing is lost when the user or the disk ends it.
 
 use super::lane::Landing;
 use super::scan::ScanLog;
@@ -28,7 +28,8 @@ pub struct Seen {
     pub access_errors: BTreeMap<String, u64>,
     /// Every block.
     pub scan: Option<ScanLog>,
-    /// How long the thread that surveys was ready and got no processor, up to the end of the last step, in nanoseconds.
+    /// How long the thread that surveys was ready and got no processor, up to the end of the last
+    /// step, in nanoseconds.
     pub starved_ns: u64,
 }
 
@@ -56,7 +57,8 @@ impl Journal {
 
     /// How much of the step is done, 0 to 1.
     pub fn done(&self, share: f64) {
-        self.done_ppm.store((share.clamp(0.0, 1.0) * 1e6) as u64, Ordering::Relaxed);
+        self.done_ppm
+            .store((share.clamp(0.0, 1.0) * 1e6) as u64, Ordering::Relaxed);
     }
 
     /// The share that was told last.
@@ -66,7 +68,11 @@ impl Journal {
 
     /// Counts a request that is done.
     pub fn count(&self, landing: &Landing) {
-        let bytes = if landing.errno == 0 { u64::from(landing.piece.len) } else { 0 };
+        let bytes = if landing.errno == 0 {
+            u64::from(landing.piece.len)
+        } else {
+            0
+        };
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.ops.fetch_add(1, Ordering::Relaxed);
     }

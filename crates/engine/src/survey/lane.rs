@@ -1,5 +1,6 @@
-//! Pieces of a target carried in order through a backend, each told by when it landed and how much of the time was its own. What the curve, the burst,
-//! the access times and the scan are made of. Knows no statistics and no disk.
+//! Pieces of a target carried in order through a backend, each told by when it landed and how much
+//! of the time was its own. What the curve, the burst, the access times and the scan are made of.
+//! Knows no statistics and no disk.
 
 use crate::backend::{Backend, Op, Patience, Request};
 use crate::clock::Clock;
@@ -30,8 +31,9 @@ pub struct Landing {
     pub at_ns: u64,
     /// From before the submission to the reaping, in nanoseconds.
     pub latency_ns: u64,
-    /// Time since the landing before, or since the start of the batch, in nanoseconds. Pieces reaped together share their time evenly: which of them ended
-    /// when is not known, and giving all of it to the first would tear the border between two samples.
+    /// Time since the landing before, or since the start of the batch, in nanoseconds. Pieces
+    /// reaped together share their time evenly: which of them ended when is not known, and
+    /// giving all of it to the first would tear the border between two samples.
     pub share_ns: u64,
 }
 
@@ -56,10 +58,30 @@ pub struct Lane<B, C> {
 impl<B: Backend, C: Clock> Lane<B, C> {
     /// Up to `depth` requests in flight. `unique` begins the stamps of what is written.
     pub fn new(backend: B, clock: C, operation: OpKind, depth: u32, unique: u64) -> Self {
-        let op = if operation == OpKind::Write { Op::Write } else { Op::Read };
-        let idle = Flight { piece: Piece { offset: 0, len: 0, tag: 0 }, done: 0, start_ns: 0 };
+        let op = if operation == OpKind::Write {
+            Op::Write
+        } else {
+            Op::Read
+        };
+        let idle = Flight {
+            piece: Piece {
+                offset: 0,
+                len: 0,
+                tag: 0,
+            },
+            done: 0,
+            start_ns: 0,
+        };
         let slots = depth as usize;
-        Self { backend, clock, op, flights: vec![idle; slots], free: (0..depth).rev().collect(), reaped: Vec::with_capacity(slots), unique }
+        Self {
+            backend,
+            clock,
+            op,
+            flights: vec![idle; slots],
+            free: (0..depth).rev().collect(),
+            reaped: Vec::with_capacity(slots),
+            unique,
+        }
     }
 
     /// The time now.
@@ -82,9 +104,13 @@ impl<B: Backend, C: Clock> Lane<B, C> {
         self.backend.drop_cache(None);
     }
 
-    /// Keeps as many pieces in flight as there are slots until `next` gives no more, and hands each over when it is done. Short transfers are
-    /// continued.
-    pub fn carry(&mut self, mut next: impl FnMut() -> Option<Piece>, mut land: impl FnMut(&Landing)) -> io::Result<()> {
+    /// Keeps as many pieces in flight as there are slots until `next` gives no more, and hands each
+    /// over when it is done. Short transfers are continued.
+    pub fn carry(
+        &mut self,
+        mut next: impl FnMut() -> Option<Piece>,
+        mut land: impl FnMut(&Landing),
+    ) -> io::Result<()> {
         let mut again: Vec<u32> = Vec::new();
         let now = self.clock.now();
         let mut before_ns = self.clock.anchor(now);
@@ -95,7 +121,8 @@ impl<B: Backend, C: Clock> Lane<B, C> {
             }
             self.backend.wait(Patience::Completion)?;
             let now = self.clock.now();
-            self.backend.reap(&mut |slot, result| self.reaped.push((slot, result)));
+            self.backend
+                .reap(&mut |slot, result| self.reaped.push((slot, result)));
             before_ns = self.settle(before_ns, now, &mut again, &mut land);
         }
     }
@@ -113,7 +140,14 @@ impl<B: Backend, C: Clock> Lane<B, C> {
             return Ok(0);
         }
         let start_ns = self.clock.now();
-        let mut request = Some(Request { slot: 0, buffer: 0, op: Op::Sync(SyncCall::Fdatasync), offset: 0, len: 0, skip: 0 });
+        let mut request = Some(Request {
+            slot: 0,
+            buffer: 0,
+            op: Op::Sync(SyncCall::Fdatasync),
+            offset: 0,
+            len: 0,
+            skip: 0,
+        });
         self.backend.enqueue(&mut |_| request.take())?;
         let mut result = None;
         while result.is_none() {
@@ -123,13 +157,35 @@ impl<B: Backend, C: Clock> Lane<B, C> {
         Ok(self.clock.now() - start_ns)
     }
 
-    fn launch(&mut self, again: &mut Vec<u32>, next: &mut impl FnMut() -> Option<Piece>) -> io::Result<()> {
-        let Self { backend, clock, op, flights, free, unique, .. } = self;
+    fn launch(
+        &mut self,
+        again: &mut Vec<u32>,
+        next: &mut impl FnMut() -> Option<Piece>,
+    ) -> io::Result<()> {
+        let Self {
+            backend,
+            clock,
+            op,
+            flights,
+            free,
+            unique,
+            ..
+        } = self;
         backend.enqueue(&mut |buffers| {
             if let Some(slot) = again.pop() {
                 let flight = flights[slot as usize];
-                let (offset, len) = (flight.piece.offset + u64::from(flight.done), flight.piece.len - flight.done);
-                return Some(Request { slot, buffer: slot, op: *op, offset, len, skip: flight.done });
+                let (offset, len) = (
+                    flight.piece.offset + u64::from(flight.done),
+                    flight.piece.len - flight.done,
+                );
+                return Some(Request {
+                    slot,
+                    buffer: slot,
+                    op: *op,
+                    offset,
+                    len,
+                    skip: flight.done,
+                });
             }
             let slot = *free.last()?;
             let piece = next()?;
@@ -138,14 +194,37 @@ impl<B: Backend, C: Clock> Lane<B, C> {
                 *unique = unique.wrapping_add(1);
                 buffers.stamp(slot as usize, piece.len as usize, *unique);
             }
-            flights[slot as usize] = Flight { piece, done: 0, start_ns: clock.now() };
-            Some(Request { slot, buffer: slot, op: *op, offset: piece.offset, len: piece.len, skip: 0 })
+            flights[slot as usize] = Flight {
+                piece,
+                done: 0,
+                start_ns: clock.now(),
+            };
+            Some(Request {
+                slot,
+                buffer: slot,
+                op: *op,
+                offset: piece.offset,
+                len: piece.len,
+                skip: 0,
+            })
         })
     }
 
-    /// Hands over what was reaped at `now`, the first after `before_ns`; when the last of it landed.
-    fn settle(&mut self, before_ns: u64, now: u64, again: &mut Vec<u32>, land: &mut impl FnMut(&Landing)) -> u64 {
-        let Self { flights, free, reaped, .. } = self;
+    /// Hands over what was reaped at `now`, the first after `before_ns`; when the last of it
+    /// landed.
+    fn settle(
+        &mut self,
+        before_ns: u64,
+        now: u64,
+        again: &mut Vec<u32>,
+        land: &mut impl FnMut(&Landing),
+    ) -> u64 {
+        let Self {
+            flights,
+            free,
+            reaped,
+            ..
+        } = self;
         // A short transfer that goes on has not landed.
         reaped.retain(|(slot, result)| {
             let flight = &mut flights[*slot as usize];

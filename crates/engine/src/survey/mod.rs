@@ -1,5 +1,5 @@
-//! The survey of a target: transfer rate by position, burst rate, access times, every block. Made ready here, carried out by one thread of its own, watched
-//! by the caller's. Judges nothing.
+//! The survey of a target: transfer rate by position, burst rate, access times, every block. Made
+//! ready here, carried out by one thread of its own, watched by the caller's. Judges nothing.
 
 mod access;
 mod again;
@@ -22,6 +22,7 @@ use crate::pattern::Extent;
 use crate::run::{Session, extent_of, set_cache};
 use crate::select::select;
 use curve::{STREAM_DEPTH, STREAM_REQUEST_MAX};
+use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{ByteCount, CacheUse, Hang, OpKind};
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
@@ -29,7 +30,6 @@ use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::surface::{SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetKind;
-use diskproof_target::{OpenTarget, Snapshot};
 use journal::Journal;
 use lane::Lane;
 use route::{Load, Route};
@@ -68,7 +68,10 @@ pub struct Ground {
 impl Ground {
     /// A length that the target takes: rounded up to its unit, and no longer than the span.
     fn fitting(&self, bytes: u64) -> u64 {
-        bytes.max(1).next_multiple_of(self.alignment_bytes).min(self.extent.length / self.alignment_bytes * self.alignment_bytes)
+        bytes
+            .max(1)
+            .next_multiple_of(self.alignment_bytes)
+            .min(self.extent.length / self.alignment_bytes * self.alignment_bytes)
     }
 
     /// The border before `offset`.
@@ -90,7 +93,8 @@ struct Orders {
 }
 
 impl Session {
-    /// Surveys one target, number `index` of the plan. What was seen before the watcher interrupted counts.
+    /// Surveys one target, number `index` of the plan. What was seen before the watcher interrupted
+    /// counts.
     pub fn survey(
         &self,
         survey: &Survey,
@@ -105,8 +109,14 @@ impl Session {
         let wall_ns = MonotonicClock.now() - start_ns;
         let bytes = journal.bytes();
         let asked = match survey.operation {
-            OpKind::Write => ByteCount { read_bytes: 0, write_bytes: bytes },
-            _ => ByteCount { read_bytes: bytes, write_bytes: 0 },
+            OpKind::Write => ByteCount {
+                read_bytes: 0,
+                write_bytes: bytes,
+            },
+            _ => ByteCount {
+                read_bytes: bytes,
+                write_bytes: 0,
+            },
         };
         let device = snapshot.finish(asked);
         let mut seen = journal.seen();
@@ -130,21 +140,40 @@ impl Session {
             asked,
             device,
             interrupted: told == Control::Interrupt,
-            hang: hang.map(|hang| Hang { since_ns: hang.since_ns.saturating_sub(self.origin_ns), ..hang }),
+            hang: hang.map(|hang| Hang {
+                since_ns: hang.since_ns.saturating_sub(self.origin_ns),
+                ..hang
+            }),
         })
     }
 
-    fn prepare_survey(&self, survey: &Survey, target: &mut OpenTarget, watch: &mut dyn Watch) -> Result<(Orders, CacheUse), RunError> {
+    fn prepare_survey(
+        &self,
+        survey: &Survey,
+        target: &mut OpenTarget,
+        watch: &mut dyn Watch,
+    ) -> Result<(Orders, CacheUse), RunError> {
         let path = target.identity().path.clone();
         if survey.engine == EngineChoice::Fixed(EngineKind::Mmap) {
             let why = "a mapping goes through the page cache, one page at a time".to_owned();
-            return Err(RunError::Engine { kind: EngineKind::Mmap, path, why });
+            return Err(RunError::Engine {
+                kind: EngineKind::Mmap,
+                path,
+                why,
+            });
         }
         if survey.operation == OpKind::Write && !target.is_writable() {
-            return Err(RunError::ReadOnly { path, workload: SURVEY.to_owned() });
+            return Err(RunError::ReadOnly {
+                path,
+                workload: SURVEY.to_owned(),
+            });
         }
-        if target.is_scratch() && self.lay_out(target, target.capacity_bytes(), None, watch)? == Control::Interrupt {
-            return Err(RunError::Interrupted { workload: SURVEY.to_owned() });
+        if target.is_scratch()
+            && self.lay_out(target, target.capacity_bytes(), None, watch)? == Control::Interrupt
+        {
+            return Err(RunError::Interrupted {
+                workload: SURVEY.to_owned(),
+            });
         }
         let streaming = Workload {
             block_bytes: STREAM_REQUEST_MAX,
@@ -155,17 +184,44 @@ impl Session {
         };
         let cache = set_cache(&streaming, target)?;
         let selected = |workload: &Workload| {
-            select(workload, cache.used, target, in_flight_max(Group::alone(workload), 1)).map(|selection| selection.kind)
+            select(
+                workload,
+                cache.used,
+                target,
+                in_flight_max(Group::alone(workload), 1),
+            )
+            .map(|selection| selection.kind)
         };
         let stream = selected(&streaming)?;
-        let single = selected(&Workload { depth: 1, block_bytes: target.alignment_bytes(), ..streaming.clone() })?;
+        let single = selected(&Workload {
+            depth: 1,
+            block_bytes: target.alignment_bytes(),
+            ..streaming.clone()
+        })?;
         let ground = ground(survey, target, cache.used, self.seed, stream);
         if ground.extent.length < SPAN_BYTES_MIN {
             let (block_bytes, span_bytes) = (SPAN_BYTES_MIN as u32, ground.extent.length);
-            return Err(RunError::Span { path, workload: SURVEY.to_owned(), block_bytes, span_bytes });
+            return Err(RunError::Span {
+                path,
+                workload: SURVEY.to_owned(),
+                block_bytes,
+                span_bytes,
+            });
         }
-        let fd = target.fd().try_clone_to_owned().map_err(|source| worker_error(&streaming, target, source))?;
-        Ok((Orders { survey: survey.clone(), ground, stream, single, fd }, cache))
+        let fd = target
+            .fd()
+            .try_clone_to_owned()
+            .map_err(|source| worker_error(&streaming, target, source))?;
+        Ok((
+            Orders {
+                survey: survey.clone(),
+                ground,
+                stream,
+                single,
+                fd,
+            },
+            cache,
+        ))
     }
 }
 
@@ -174,20 +230,54 @@ const SURVEY: &str = "curve";
 /// A span needs room for a few requests.
 const SPAN_BYTES_MIN: u64 = 1 << 20;
 
-fn ground(survey: &Survey, target: &OpenTarget, cache: CachePolicy, seed: u64, stream: EngineKind) -> Ground {
-    let whole = extent_of(&Workload { span: survey.span, ..Workload::named(SURVEY) }, target.usable_bytes());
+fn ground(
+    survey: &Survey,
+    target: &OpenTarget,
+    cache: CachePolicy,
+    seed: u64,
+    stream: EngineKind,
+) -> Ground {
+    let whole = extent_of(
+        &Workload {
+            span: survey.span,
+            ..Workload::named(SURVEY)
+        },
+        target.usable_bytes(),
+    );
     let alignment_bytes = u64::from(target.alignment_bytes());
     let unit = UNIT_BYTES.max(alignment_bytes);
-    let (start, end) = (whole.start.next_multiple_of(unit), (whole.start + whole.length) / unit * unit);
-    let device = target.identity().layers.first().filter(|_| target.identity().kind == TargetKind::BlockDevice);
-    let lba_bytes = device.and_then(|layer| layer.logical_block_bytes).unwrap_or(SECTOR_BYTES);
-    let physical_bytes = device.and_then(|layer| layer.physical_block_bytes).unwrap_or(SECTOR_BYTES);
-    // A disk with 4 KiB sectors loses all eight logical ones of a sector at once: asking for each would only take longer.
-    let sector_bytes = alignment_bytes.max(u64::from(lba_bytes)).max(u64::from(physical_bytes).min(UNIT_BYTES));
+    let (start, end) = (
+        whole.start.next_multiple_of(unit),
+        (whole.start + whole.length) / unit * unit,
+    );
+    let device = target
+        .identity()
+        .layers
+        .first()
+        .filter(|_| target.identity().kind == TargetKind::BlockDevice);
+    let lba_bytes = device
+        .and_then(|layer| layer.logical_block_bytes)
+        .unwrap_or(SECTOR_BYTES);
+    let physical_bytes = device
+        .and_then(|layer| layer.physical_block_bytes)
+        .unwrap_or(SECTOR_BYTES);
+    // A disk with 4 KiB sectors loses all eight logical ones of a sector at once: asking for each
+    // would only take longer.
+    let sector_bytes = alignment_bytes
+        .max(u64::from(lba_bytes))
+        .max(u64::from(physical_bytes).min(UNIT_BYTES));
     Ground {
-        extent: Extent { start, length: end.saturating_sub(start) },
-        // One large pread is cut by the kernel into requests that are in flight together: as good as a queue.
-        depth: if stream == EngineKind::Sync { 1 } else { STREAM_DEPTH },
+        extent: Extent {
+            start,
+            length: end.saturating_sub(start),
+        },
+        // One large pread is cut by the kernel into requests that are in flight together: as good
+        // as a queue.
+        depth: if stream == EngineKind::Sync {
+            1
+        } else {
+            STREAM_DEPTH
+        },
         alignment_bytes,
         sector_bytes,
         lba_bytes: u64::from(lba_bytes),
@@ -197,8 +287,8 @@ fn ground(survey: &Survey, target: &OpenTarget, cache: CachePolicy, seed: u64, s
     }
 }
 
-/// The thread that surveys, followed until it is home, or until the target has not answered for too long. Returns what the watcher said last, and the hang,
-/// on the clock.
+/// The thread that surveys, followed until it is home, or until the target has not answered for too
+/// long. Returns what the watcher said last, and the hang, on the clock.
 fn follow(
     orders: Orders,
     journal: &Arc<Journal>,
@@ -220,7 +310,11 @@ fn follow(
                 done.map_err(|source| worker_error(&Workload::named(SURVEY), target, source))?;
                 return Ok((told, None));
             }
-            Err(RecvTimeoutError::Disconnected) => return Err(RunError::Lost { workload: SURVEY.to_owned() }),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(RunError::Lost {
+                    workload: SURVEY.to_owned(),
+                });
+            }
             Err(RecvTimeoutError::Timeout) => {}
         }
         // Told to end, too: it is worth knowing what the end waits for.
@@ -229,13 +323,24 @@ fn follow(
             told = control;
             journal.stop();
         }
-        let patience_ns = if told == Control::Continue { stall_ns.saturating_mul(PATIENCE_WITHOUT_END) } else { stall_ns };
+        let patience_ns = if told == Control::Continue {
+            stall_ns.saturating_mul(PATIENCE_WITHOUT_END)
+        } else {
+            stall_ns
+        };
         let lasted_ns = pace.silence_ns();
         if lasted_ns > patience_ns {
             // What it said before is in the journal.
             journal.stop();
             target.leave_open();
-            return Ok((told, Some(Hang { since_ns: pace.answered_ns, lasted_ns, requests: 1 })));
+            return Ok((
+                told,
+                Some(Hang {
+                    since_ns: pace.answered_ns,
+                    lasted_ns,
+                    requests: 1,
+                }),
+            ));
         }
     }
 }
@@ -262,7 +367,16 @@ const PACE_CELLS_MAX: usize = 240;
 impl Pace {
     fn new(target: usize) -> Self {
         let now = MonotonicClock.now();
-        Self { step: "", step_ns: now, start_ns: now, bytes: 0, ops: 0, target, answered_ns: now, series: TimeSeries::new(PACE_NS) }
+        Self {
+            step: "",
+            step_ns: now,
+            start_ns: now,
+            bytes: 0,
+            ops: 0,
+            target,
+            answered_ns: now,
+            series: TimeSeries::new(PACE_NS),
+        }
     }
 
     /// For how long nothing has been done, in nanoseconds.
@@ -279,13 +393,23 @@ impl Pace {
         if ops != self.ops {
             self.answered_ns = now;
         }
-        let cell = Cell { ops: ops - self.ops, bytes: bytes - self.bytes, ..Cell::default() };
+        let cell = Cell {
+            ops: ops - self.ops,
+            bytes: bytes - self.bytes,
+            ..Cell::default()
+        };
         (self.bytes, self.ops) = (bytes, ops);
         if self.series.cells.len() >= PACE_CELLS_MAX {
             (self.series, self.start_ns) = (TimeSeries::new(PACE_NS), now);
         }
-        self.series.add(now - self.start_ns, &cell, PACE_CELLS_MAX + 1);
-        let (found, judged_to) = journal.seen().scan.as_mut().map(|log| (log.take_found(), log.judged_to())).unzip();
+        self.series
+            .add(now - self.start_ns, &cell, PACE_CELLS_MAX + 1);
+        let (found, judged_to) = journal
+            .seen()
+            .scan
+            .as_mut()
+            .map(|log| (log.take_found(), log.judged_to()))
+            .unzip();
         found.iter().flatten().for_each(|place| watch.found(place));
         watch.tick(&Progress {
             name: step,
@@ -293,7 +417,10 @@ impl Pace {
             elapsed_ns: now - self.step_ns,
             done: Some(journal.share_done()),
             series: &self.series,
-            silence: Some(Silence { target: self.target, length_ns: self.silence_ns() }),
+            silence: Some(Silence {
+                target: self.target,
+                length_ns: self.silence_ns(),
+            }),
             resume_bytes: judged_to,
         })
     }
@@ -301,35 +428,68 @@ impl Pace {
 
 /// Everything that is asked, in order.
 fn work(orders: &Orders, journal: &Journal) -> io::Result<()> {
-    let Orders { survey, ground, stream, single, fd } = orders;
+    let Orders {
+        survey,
+        ground,
+        stream,
+        single,
+        fd,
+    } = orders;
     let lane = |kind: EngineKind, load: Load| {
         let backend = Route::new(kind, fd.try_clone()?, load)?;
-        io::Result::Ok(Lane::new(backend, WorkerClock::new(), survey.operation, load.depth, ground.seed))
+        io::Result::Ok(Lane::new(
+            backend,
+            WorkerClock::new(),
+            survey.operation,
+            load.depth,
+            ground.seed,
+        ))
     };
-    let load = |depth: u32, request_bytes: u32| Load { depth, request_bytes, cache: ground.cache, seed: ground.seed };
+    let load = |depth: u32, request_bytes: u32| Load {
+        depth,
+        request_bytes,
+        cache: ground.cache,
+        seed: ground.seed,
+    };
     // Advice only, for buffered reads.
     let _ = fadvise(fd, 0, None, Advice::Sequential);
     if survey.curve.is_some() || survey.burst.is_some() {
-        let lane = &mut lane(*stream, load(ground.depth, STREAM_REQUEST_MAX * (STREAM_DEPTH / ground.depth)))?;
+        let lane = &mut lane(
+            *stream,
+            load(
+                ground.depth,
+                STREAM_REQUEST_MAX * (STREAM_DEPTH / ground.depth),
+            ),
+        )?;
         if let Some(plan) = &survey.curve {
             curve::measure(lane, ground, plan, journal)?;
             journal.seen().starved_ns = lane.starved_ns();
         }
         // The page cache would answer, which tells nothing of the disk.
-        if let Some(plan) = survey.burst.as_ref().filter(|_| ground.cache == CachePolicy::Direct && !journal.is_stopped()) {
+        if let Some(plan) = survey
+            .burst
+            .as_ref()
+            .filter(|_| ground.cache == CachePolicy::Direct && !journal.is_stopped())
+        {
             burst::measure(lane, ground, plan, journal)?;
         }
     }
     if let Some(plan) = survey.access.as_ref().filter(|_| !journal.is_stopped()) {
         let _ = fadvise(fd, 0, None, Advice::Random);
-        let lane = &mut lane(*single, load(1, ground.fitting(u64::from(plan.block_bytes)) as u32))?;
+        let lane = &mut lane(
+            *single,
+            load(1, ground.fitting(u64::from(plan.block_bytes)) as u32),
+        )?;
         drop_if_buffered(lane, ground);
         access::measure(lane, ground, plan, journal)?;
         journal.seen().starved_ns = lane.starved_ns();
     }
     if let Some(plan) = survey.scan.as_ref().filter(|_| !journal.is_stopped()) {
         let _ = fadvise(fd, 0, None, Advice::Sequential);
-        let lane = &mut lane(*single, load(1, ground.fitting(u64::from(plan.block_bytes)) as u32))?;
+        let lane = &mut lane(
+            *single,
+            load(1, ground.fitting(u64::from(plan.block_bytes)) as u32),
+        )?;
         drop_if_buffered(lane, ground);
         scan::measure(lane, ground, plan, journal)?;
         journal.seen().starved_ns = lane.starved_ns();

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
-/// Blocks that are neighbours, the one that is judged in the middle: at 1 MiB each far less than a zone of a rotating disk, and enough for a median that
-/// a few slow ones cannot move.
+/// Blocks that are neighbours, the one that is judged in the middle: at 1 MiB each far less than a
+/// zone of a rotating disk, and enough for a median that a few slow ones cannot move.
 const WINDOW: usize = 65;
-/// A block is slow when it takes twice as long as its neighbours, and this much longer: more than one turn at 7200 rpm, so that a sector that is read at
-/// the second try can be seen, and on an SSD more than any regular retry.
+/// A block is slow when it takes twice as long as its neighbours, and this much longer: more than
+/// one turn at 7200 rpm, so that a sector that is read at the second try can be seen, and on an SSD
+/// more than any regular retry.
 const LONGER_NS_MIN: u64 = 10_000_000;
 
 /// From which latency on a block among neighbours of this median is slow.
@@ -68,7 +69,10 @@ impl Neighbourhood {
         let middle = latencies.len() / 2;
         let limit_ns = slow_from_ns(*latencies.select_nth_unstable(middle).1);
         let new = self.recent.range(self.judged..upto.max(self.judged));
-        let slow = new.filter(|block| block.latency_ns >= limit_ns).map(|block| Suspect { limit_ns, ..*block }).collect();
+        let slow = new
+            .filter(|block| block.latency_ns >= limit_ns)
+            .map(|block| Suspect { limit_ns, ..*block })
+            .collect();
         self.judged = upto.max(self.judged);
         slow
     }
@@ -79,7 +83,12 @@ mod tests {
     use super::*;
 
     fn block(index: u64, latency_ns: u64) -> Suspect {
-        Suspect { offset: index << 20, len: 1 << 20, latency_ns, limit_ns: u64::MAX }
+        Suspect {
+            offset: index << 20,
+            len: 1 << 20,
+            latency_ns,
+            limit_ns: u64::MAX,
+        }
     }
 
     #[test]
@@ -88,18 +97,33 @@ mod tests {
         let mut neighbourhood = Neighbourhood::default();
         let mut found = Vec::new();
         for index in 0..1000 {
-            let latency_ns = if slow.contains(&index) { 40_000_000 } else { 11_000_000 + index * 5_000 };
+            let latency_ns = if slow.contains(&index) {
+                40_000_000
+            } else {
+                11_000_000 + index * 5_000
+            };
             found.extend(neighbourhood.add(block(index, latency_ns)));
-            assert!(neighbourhood.first_waiting().is_none_or(|first| first >= (index.saturating_sub(64)) << 20));
+            assert!(
+                neighbourhood
+                    .first_waiting()
+                    .is_none_or(|first| first >= (index.saturating_sub(64)) << 20)
+            );
         }
         found.extend(neighbourhood.take_rest());
-        assert_eq!(found.iter().map(|suspect| suspect.offset >> 20).collect::<Vec<_>>(), slow);
+        assert_eq!(
+            found
+                .iter()
+                .map(|suspect| suspect.offset >> 20)
+                .collect::<Vec<_>>(),
+            slow
+        );
     }
 
     #[test]
     fn a_slower_zone_is_not_slow() {
         let mut neighbourhood = Neighbourhood::default();
-        let zones = (0..400).map(|index| block(index, if index < 200 { 11_000_000 } else { 20_500_000 }));
+        let zones =
+            (0..400).map(|index| block(index, if index < 200 { 11_000_000 } else { 20_500_000 }));
         let found: Vec<Suspect> = zones.flat_map(|block| neighbourhood.add(block)).collect();
         assert_eq!((found, neighbourhood.take_rest()), (Vec::new(), Vec::new()));
     }

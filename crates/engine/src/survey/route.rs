@@ -1,4 +1,5 @@
-//! The backend that carries a survey, whichever it is. A survey asks for some hundreds of requests a second, so that choosing at each call costs nothing.
+//! The backend that carries a survey, whichever it is. A survey asks for some hundreds of requests
+//! a second, so that choosing at each call costs nothing.
 
 use crate::backend::aio::AioBackend;
 use crate::backend::null::NullBackend;
@@ -44,10 +45,19 @@ impl Route {
         buffers.fill_random(&mut Random::new(load.seed, WRITTEN_STREAM));
         Ok(match kind {
             EngineKind::Uring => {
-                let shape = RingShape { depth: load.depth, cache: load.cache, submission: Submission::InGroups };
+                let shape = RingShape {
+                    depth: load.depth,
+                    cache: load.cache,
+                    submission: Submission::InGroups,
+                };
                 Self::Uring(Box::new(UringBackend::new(fd, buffers, shape)?))
             }
-            EngineKind::Aio => Self::Aio(AioBackend::new(fd, buffers, load.depth, Submission::InGroups)?),
+            EngineKind::Aio => Self::Aio(AioBackend::new(
+                fd,
+                buffers,
+                load.depth,
+                Submission::InGroups,
+            )?),
             EngineKind::Null => Self::Null(NullBackend::new(buffers, load.depth as usize)),
             // A mapping is refused before.
             EngineKind::Sync | EngineKind::Mmap => Self::Sync(SyncBackend::new(fd, buffers)),
@@ -59,7 +69,10 @@ impl Route {
 const WRITTEN_STREAM: u64 = 0x0057_8173;
 
 impl Backend for Route {
-    fn enqueue(&mut self, source: &mut impl FnMut(&mut Buffers) -> Option<Request>) -> io::Result<()> {
+    fn enqueue(
+        &mut self,
+        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
+    ) -> io::Result<()> {
         match self {
             Self::Uring(backend) => backend.enqueue(source),
             Self::Aio(backend) => backend.enqueue(source),

@@ -1,5 +1,5 @@
-//! Every block once, in order: slow ones against their neighbourhood, unreadable ones narrowed down to sectors. Knows nothing of the other parts of a
-//! survey.
+//! Every block once, in order: slow ones against their neighbourhood, unreadable ones narrowed down
+//! to sectors. Knows nothing of the other parts of a survey.
 
 use super::Ground;
 use super::journal::Journal;
@@ -19,16 +19,20 @@ use std::io;
 const LIST_MAX: usize = 1000;
 /// Cells of the map.
 const CELLS_MAX: u64 = 1000;
-/// A failed block is first read in pieces of this size, then the failed ones of these by sectors: a lone bad sector then costs three failed reads, each of
-/// which may take a disk many seconds; halving would cost eleven.
+/// A failed block is first read in pieces of this size, then the failed ones of these by sectors: a
+/// lone bad sector then costs three failed reads, each of which may take a disk many seconds;
+/// halving would cost eleven.
 const NARROW_BYTES: u64 = 64 << 10;
-/// The kernel and the drive have tried several times before a read fails; a sector that fails twice is unreadable.
+/// The kernel and the drive have tried several times before a read fails; a sector that fails twice
+/// is unreadable.
 const SECTOR_TRIES: u32 = 2;
 /// The longest that one block is narrowed down: what is left then counts as unreadable as a whole.
 const NARROW_NS_MAX: u64 = 60_000_000_000;
-/// After so many blocks in a row of which nothing could be read it is not a matter of sectors any more: the scan ends and says where.
+/// After so many blocks in a row of which nothing could be read it is not a matter of sectors any
+/// more: the scan ends and says where.
 const HOPELESS_BLOCKS: u32 = 256;
-/// What a disk has just read may sit in its cache: suspects are read again once the scan is this far away.
+/// What a disk has just read may sit in its cache: suspects are read again once the scan is this
+/// far away.
 const AWAY_BYTES: u64 = 64 << 20;
 /// And no later than this, so that an interrupted scan has little to repeat.
 const LATEST_BYTES: u64 = 512 << 20;
@@ -96,7 +100,8 @@ impl ScanLog {
     }
 
     fn cell(&mut self, offset: u64) -> Option<&mut MapCell> {
-        self.map.get_mut(((offset - self.map_start) / self.cell_bytes) as usize)
+        self.map
+            .get_mut(((offset - self.map_start) / self.cell_bytes) as usize)
     }
 
     fn read(&mut self, offset: u64, latency_ns: u64) {
@@ -104,7 +109,8 @@ impl ScanLog {
         self.read_at = offset;
         self.latencies.record(latency_ns);
         if let Some(cell) = self.cell(offset) {
-            (cell.blocks, cell.read, cell.sum_ns) = (cell.blocks + 1, cell.read + 1, cell.sum_ns + latency_ns);
+            (cell.blocks, cell.read, cell.sum_ns) =
+                (cell.blocks + 1, cell.read + 1, cell.sum_ns + latency_ns);
             cell.max_ns = cell.max_ns.max(latency_ns);
         }
     }
@@ -121,10 +127,19 @@ impl ScanLog {
         self.unreadable_bytes += bad.length;
         let (errno, has_room) = (errno_name(bad.errno), self.unreadable.len() < LIST_MAX);
         match self.unreadable.last_mut() {
-            Some(last) if last.offset_bytes + last.length_bytes == bad.offset && last.errno == errno => last.length_bytes += bad.length,
+            Some(last)
+                if last.offset_bytes + last.length_bytes == bad.offset && last.errno == errno =>
+            {
+                last.length_bytes += bad.length
+            }
             _ if has_room => {
                 let lba = bad.offset / self.lba_bytes;
-                self.unreadable.push(UnreadableRange { offset_bytes: bad.offset, length_bytes: bad.length, lba, errno });
+                self.unreadable.push(UnreadableRange {
+                    offset_bytes: bad.offset,
+                    length_bytes: bad.length,
+                    lba,
+                    errno,
+                });
             }
             _ => {}
         }
@@ -132,9 +147,18 @@ impl ScanLog {
 
     fn add_slow(&mut self, offset: u64, latency_ns: u64) {
         self.slow_blocks += 1;
-        self.slow.push(SlowBlock { offset_bytes: offset, lba: offset / self.lba_bytes, latency_ns });
+        self.slow.push(SlowBlock {
+            offset_bytes: offset,
+            lba: offset / self.lba_bytes,
+            latency_ns,
+        });
         if self.slow.len() > LIST_MAX
-            && let Some(fastest) = self.slow.iter().enumerate().min_by_key(|(_, slow)| slow.latency_ns).map(|(index, _)| index)
+            && let Some(fastest) = self
+                .slow
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, slow)| slow.latency_ns)
+                .map(|(index, _)| index)
         {
             self.slow.swap_remove(fastest);
         }
@@ -143,12 +167,23 @@ impl ScanLog {
     /// Places that were found since the last call, as far as a record would list them.
     pub fn take_found(&mut self) -> Vec<Found> {
         // Once the list of slow blocks is full its entries change places.
-        let slow = if self.slow_blocks > LIST_MAX as u64 { &[] } else { &self.slow[self.told.0..] };
+        let slow = if self.slow_blocks > LIST_MAX as u64 {
+            &[]
+        } else {
+            &self.slow[self.told.0..]
+        };
         // The last range may go on in the next block.
-        let whole = |range: &UnreadableRange| range.offset_bytes + range.length_bytes <= self.read_at;
-        let whole = self.unreadable.len() - usize::from(self.unreadable.last().is_some_and(|last| !whole(last)));
+        let whole =
+            |range: &UnreadableRange| range.offset_bytes + range.length_bytes <= self.read_at;
+        let whole = self.unreadable.len()
+            - usize::from(self.unreadable.last().is_some_and(|last| !whole(last)));
         let unreadable = &self.unreadable[self.told.1.min(whole)..whole];
-        let found = slow.iter().copied().map(Found::Slow).chain(unreadable.iter().cloned().map(Found::Unreadable)).collect();
+        let found = slow
+            .iter()
+            .copied()
+            .map(Found::Slow)
+            .chain(unreadable.iter().cloned().map(Found::Unreadable))
+            .collect();
         self.told = (self.told.0 + slow.len(), whole);
         found
     }
@@ -158,10 +193,28 @@ impl ScanLog {
         let mut slow = self.slow.clone();
         slow.sort_by_key(|block| block.offset_bytes);
         // What lies behind the border will be found again by whoever goes on there.
-        let unreadable: Vec<UnreadableRange> = self.unreadable.iter().filter(|bad| bad.offset_bytes < self.judged_to).cloned().collect();
-        let again: u64 = self.unreadable.iter().filter(|bad| bad.offset_bytes >= self.judged_to).map(|bad| bad.length_bytes).sum();
-        let latency_p50_ns = if self.latencies.count() == 0 { 0 } else { self.latencies.value_at(0.5) };
-        let cells = self.map.iter().enumerate().filter(|(_, cell)| cell.blocks > 0);
+        let unreadable: Vec<UnreadableRange> = self
+            .unreadable
+            .iter()
+            .filter(|bad| bad.offset_bytes < self.judged_to)
+            .cloned()
+            .collect();
+        let again: u64 = self
+            .unreadable
+            .iter()
+            .filter(|bad| bad.offset_bytes >= self.judged_to)
+            .map(|bad| bad.length_bytes)
+            .sum();
+        let latency_p50_ns = if self.latencies.count() == 0 {
+            0
+        } else {
+            self.latencies.value_at(0.5)
+        };
+        let cells = self
+            .map
+            .iter()
+            .enumerate()
+            .filter(|(_, cell)| cell.blocks > 0);
         let map = cells.map(|(index, cell)| ScanCell {
             offset_bytes: self.map_start + index as u64 * self.cell_bytes,
             blocks: cell.blocks,
@@ -195,14 +248,34 @@ struct Bad {
 }
 
 /// Reads everything and leaves what was found in the journal.
-pub fn measure<B: Backend, C: Clock>(lane: &mut Lane<B, C>, ground: &Ground, plan: &ScanPlan, journal: &Journal) -> io::Result<()> {
+pub fn measure<B: Backend, C: Clock>(
+    lane: &mut Lane<B, C>,
+    ground: &Ground,
+    plan: &ScanPlan,
+    journal: &Journal,
+) -> io::Result<()> {
     journal.begin("scan");
     let block = ground.fitting(u64::from(plan.block_bytes));
     let Extent { start, length } = ground.extent;
     // Blocks lie where they lay in the run that is continued.
-    let from = start + plan.resume_bytes.clamp(start, start + length).saturating_sub(start) / block * block;
+    let from = start
+        + plan
+            .resume_bytes
+            .clamp(start, start + length)
+            .saturating_sub(start)
+            / block
+            * block;
     journal.seen().scan = Some(ScanLog::new(ground, block, from));
-    Scanner { lane, ground, journal, neighbourhood: Neighbourhood::default(), suspects: Vec::new(), block, hopeless: 0 }.run(from)
+    Scanner {
+        lane,
+        ground,
+        journal,
+        neighbourhood: Neighbourhood::default(),
+        suspects: Vec::new(),
+        block,
+        hopeless: 0,
+    }
+    .run(from)
 }
 
 struct Scanner<'a, B, C> {
@@ -225,7 +298,8 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
             at = (at + self.block).min(end);
             self.check_suspects(at, AWAY_BYTES, LATEST_BYTES)?;
             self.border(at);
-            self.journal.done((at - from) as f64 / (end - from).max(1) as f64);
+            self.journal
+                .done((at - from) as f64 / (end - from).max(1) as f64);
         }
         if self.journal.is_stopped() {
             return Ok(());
@@ -247,7 +321,12 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
 
     /// Everything before the first block that is not judged yet is done.
     fn border(&self, at: u64) {
-        let first = self.suspects.iter().map(|suspect| suspect.offset).min().unwrap_or(at);
+        let first = self
+            .suspects
+            .iter()
+            .map(|suspect| suspect.offset)
+            .min()
+            .unwrap_or(at);
         let border = first.min(self.neighbourhood.first_waiting().unwrap_or(at));
         self.log(|log| log.judged_to = border);
     }
@@ -266,7 +345,11 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
         if self.ground.cache == CachePolicy::Buffered && at % AWAY_BYTES < self.block {
             self.lane.drop_cache();
         }
-        let piece = Piece { offset: at, len: self.block.min(end - at) as u32, tag: 0 };
+        let piece = Piece {
+            offset: at,
+            len: self.block.min(end - at) as u32,
+            tag: 0,
+        };
         let landing = self.lane.single(piece)?;
         self.journal.count(&landing);
         if landing.errno == 0 {
@@ -274,13 +357,24 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
             self.log(|log| log.read(at, landing.latency_ns));
             // The last block may be shorter, and is then no neighbour of the others.
             let latency_ns = landing.latency_ns;
-            let found = self.neighbourhood.add(Suspect { offset: at, len: piece.len, latency_ns, limit_ns: u64::MAX });
+            let found = self.neighbourhood.add(Suspect {
+                offset: at,
+                len: piece.len,
+                latency_ns,
+                limit_ns: u64::MAX,
+            });
             self.suspects.extend(found);
             return Ok(true);
         }
-        let Some(ranges) = self.narrow(piece, landing.errno)? else { return Ok(false) };
+        let Some(ranges) = self.narrow(piece, landing.errno)? else {
+            return Ok(false);
+        };
         let lost: u64 = ranges.iter().map(|bad| bad.length).sum();
-        self.hopeless = if lost == u64::from(piece.len) { self.hopeless + 1 } else { 0 };
+        self.hopeless = if lost == u64::from(piece.len) {
+            self.hopeless + 1
+        } else {
+            0
+        };
         self.log(|log| log.failed(at, &ranges));
         Ok(true)
     }
@@ -290,22 +384,37 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
         let end_ns = self.lane.now() + NARROW_NS_MAX;
         let mut bad = Vec::new();
         for part in parts(block.offset, u64::from(block.len), NARROW_BYTES) {
-            let Some(failed) = self.fails(part, 1, end_ns, errno)? else { return Ok(None) };
+            let Some(failed) = self.fails(part, 1, end_ns, errno)? else {
+                return Ok(None);
+            };
             if failed == 0 {
                 continue;
             }
             for sector in parts(part.offset, u64::from(part.len), self.ground.sector_bytes) {
-                let Some(errno) = self.fails(sector, SECTOR_TRIES, end_ns, failed)? else { return Ok(None) };
+                let Some(errno) = self.fails(sector, SECTOR_TRIES, end_ns, failed)? else {
+                    return Ok(None);
+                };
                 if errno != 0 {
-                    bad.push(Bad { offset: sector.offset, length: u64::from(sector.len), errno });
+                    bad.push(Bad {
+                        offset: sector.offset,
+                        length: u64::from(sector.len),
+                        errno,
+                    });
                 }
             }
         }
         Ok(Some(bad))
     }
 
-    /// The errno of a piece that fails each time, 0 when it is read once; `errno` unread when the time is over. `None` when the user ended it.
-    fn fails(&mut self, piece: Piece, tries: u32, end_ns: u64, errno: i32) -> io::Result<Option<i32>> {
+    /// The errno of a piece that fails each time, 0 when it is read once; `errno` unread when the
+    /// time is over. `None` when the user ended it.
+    fn fails(
+        &mut self,
+        piece: Piece,
+        tries: u32,
+        end_ns: u64,
+        errno: i32,
+    ) -> io::Result<Option<i32>> {
         let mut last = errno;
         for _ in 0..tries {
             if self.journal.is_stopped() {
@@ -330,35 +439,58 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
         if !self.suspects.iter().any(|suspect| due(suspect, latest)) {
             return Ok(());
         }
-        let (now, later): (Vec<Suspect>, Vec<Suspect>) = self.suspects.drain(..).partition(|suspect| due(suspect, away));
+        let (now, later): (Vec<Suspect>, Vec<Suspect>) = self
+            .suspects
+            .drain(..)
+            .partition(|suspect| due(suspect, away));
         self.suspects = later;
         for suspect in now {
             match self.again(suspect)? {
                 None => self.suspects.push(suspect),
-                Some(latency_ns) if latency_ns >= suspect.limit_ns => self.log(|log| log.add_slow(suspect.offset, latency_ns)),
+                Some(latency_ns) if latency_ns >= suspect.limit_ns => {
+                    self.log(|log| log.add_slow(suspect.offset, latency_ns))
+                }
                 Some(_) => {}
             }
         }
         Ok(())
     }
 
-    /// The shorter latency of a suspect; `None` when the user ended it. It is read in the stream of the block before, as the first time; and only once,
-    /// because the disk's cache would answer the next time.
+    /// The shorter latency of a suspect; `None` when the user ended it. It is read in the stream of
+    /// the block before, as the first time; and only once, because the disk's cache would
+    /// answer the next time.
     fn again(&mut self, suspect: Suspect) -> io::Result<Option<u64>> {
         if self.journal.is_stopped() {
             return Ok(None);
         }
-        let before = suspect.offset.saturating_sub(self.block).max(self.ground.extent.start);
+        let before = suspect
+            .offset
+            .saturating_sub(self.block)
+            .max(self.ground.extent.start);
         if before < suspect.offset {
-            let lead = self.lane.single(Piece { offset: before, len: (suspect.offset - before) as u32, tag: 0 })?;
+            let lead = self.lane.single(Piece {
+                offset: before,
+                len: (suspect.offset - before) as u32,
+                tag: 0,
+            })?;
             self.journal.count(&lead);
         }
         let starved_ns = self.lane.starved_ns();
-        let landing = self.lane.single(Piece { offset: suspect.offset, len: suspect.len, tag: 0 })?;
+        let landing = self.lane.single(Piece {
+            offset: suspect.offset,
+            len: suspect.len,
+            tag: 0,
+        })?;
         self.journal.count(&landing);
         // What we waited for a processor is not the block's.
-        let latency_ns = landing.latency_ns.saturating_sub(self.lane.starved_ns() - starved_ns);
-        Ok(Some(if landing.errno == 0 { latency_ns.min(suspect.latency_ns) } else { suspect.latency_ns }))
+        let latency_ns = landing
+            .latency_ns
+            .saturating_sub(self.lane.starved_ns() - starved_ns);
+        Ok(Some(if landing.errno == 0 {
+            latency_ns.min(suspect.latency_ns)
+        } else {
+            suspect.latency_ns
+        }))
     }
 
     /// Reads elsewhere for a while, so that the last blocks leave the disk's cache.
@@ -367,7 +499,11 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
         if length < 4 * AWAY_BYTES {
             return Ok(());
         }
-        let from = if at - start > length / 2 { start } else { start + length - AWAY_BYTES };
+        let from = if at - start > length / 2 {
+            start
+        } else {
+            start + length - AWAY_BYTES
+        };
         for part in parts(from, AWAY_BYTES, self.block) {
             if self.journal.is_stopped() {
                 break;
@@ -383,6 +519,10 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
 fn parts(offset: u64, length: u64, step: u64) -> impl Iterator<Item = Piece> {
     (0..length.div_ceil(step)).map(move |index| {
         let at = index * step;
-        Piece { offset: offset + at, len: step.min(length - at) as u32, tag: 0 }
+        Piece {
+            offset: offset + at,
+            len: step.min(length - at) as u32,
+            tag: 0,
+        }
     })
 }

@@ -10,7 +10,9 @@ use crate::pattern::Extent;
 use crate::random::Random;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
-use diskproof_model::surface::{AccessPlan, AccessPoint, BurstPlan, Coverage, CurvePlan, CurvePoint, ScanPlan, SeekPattern};
+use diskproof_model::surface::{
+    AccessPlan, AccessPoint, BurstPlan, Coverage, CurvePlan, CurvePoint, ScanPlan, SeekPattern,
+};
 use diskproof_simdisk::models::faults::Faults;
 use diskproof_simdisk::models::{self, Machine, Mechanism, Timing as _};
 use diskproof_simdisk::{Model, spec};
@@ -19,8 +21,8 @@ use std::io;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// A simulated disk right behind the backend's verbs, in virtual time. The host needs some time between a completion and the next request, as real
-/// ones do.
+/// A simulated disk right behind the backend's verbs, in virtual time. The host needs some time
+/// between a completion and the next request, as real ones do.
 struct SimBackend {
     clock: FakeClock,
     machine: Machine,
@@ -31,21 +33,28 @@ struct SimBackend {
     results: Vec<i32>,
     done: Vec<(u32, i32)>,
     host_ns: u64,
-    /// When the host stands still, and for how long: it finds out late what the disk did meanwhile.
+    /// When the host stands still, and for how long: it finds out late what the disk did
+    /// meanwhile.
     pauses: Vec<(u64, u64)>,
 }
 
 impl Backend for SimBackend {
-    fn enqueue(&mut self, source: &mut impl FnMut(&mut Buffers) -> Option<Request>) -> io::Result<()> {
+    fn enqueue(
+        &mut self,
+        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
+    ) -> io::Result<()> {
         while let Some(request) = source(&mut self.buffers) {
             let operation = match request.op {
                 Op::Read => models::Operation::Read,
                 Op::Write => models::Operation::Write,
                 Op::Sync(_) | Op::WriteBack => models::Operation::Flush,
             };
-            let length_bytes = u64::from(request.len).min(self.size_bytes.saturating_sub(request.offset));
-            let result =
-                self.faults.judge(operation, &(request.offset..request.offset + length_bytes)).map_or_else(|errno| -errno, |n| n as i32);
+            let length_bytes =
+                u64::from(request.len).min(self.size_bytes.saturating_sub(request.offset));
+            let result = self
+                .faults
+                .judge(operation, &(request.offset..request.offset + length_bytes))
+                .map_or_else(|errno| -errno, |n| n as i32);
             self.results[request.slot as usize] = result;
             self.machine.submit(models::Request {
                 ticket: u64::from(request.slot),
@@ -63,8 +72,15 @@ impl Backend for SimBackend {
         let latest = self.clock.now() + LOOK_UP_NS;
         while self.done.is_empty() && self.clock.now() < latest {
             match self.machine.take_done(self.clock.now()) {
-                Some(completion) => self.done.push((completion.ticket as u32, self.results[completion.ticket as usize])),
-                None => self.clock.move_to(self.machine.next_ns().map_or(latest, |next| next.clamp(self.clock.now() + 1, latest))),
+                Some(completion) => self.done.push((
+                    completion.ticket as u32,
+                    self.results[completion.ticket as usize],
+                )),
+                None => self.clock.move_to(
+                    self.machine
+                        .next_ns()
+                        .map_or(latest, |next| next.clamp(self.clock.now() + 1, latest)),
+                ),
             }
         }
         let now = self.clock.now();
@@ -77,13 +93,18 @@ impl Backend for SimBackend {
             !is_due
         });
         while let Some(completion) = self.machine.take_done(self.clock.now()) {
-            self.done.push((completion.ticket as u32, self.results[completion.ticket as usize]));
+            self.done.push((
+                completion.ticket as u32,
+                self.results[completion.ticket as usize],
+            ));
         }
         Ok(())
     }
 
     fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        self.done.drain(..).for_each(|(slot, result)| sink(slot, result));
+        self.done
+            .drain(..)
+            .for_each(|(slot, result)| sink(slot, result));
     }
 
     fn buffers(&self) -> &Buffers {
@@ -102,7 +123,10 @@ struct Bench {
 impl Bench {
     fn new(text: &str, size_bytes: u64) -> Self {
         let ground = Ground {
-            extent: Extent { start: 0, length: size_bytes / 4096 * 4096 },
+            extent: Extent {
+                start: 0,
+                length: size_bytes / 4096 * 4096,
+            },
             depth: curve::STREAM_DEPTH,
             alignment_bytes: 512,
             sector_bytes: 512,
@@ -111,7 +135,13 @@ impl Bench {
             operation: OpKind::Read,
             seed: 7,
         };
-        Self { model: spec::parse(text).unwrap(), size_bytes, ground, clock: FakeClock::default(), pauses: Vec::new() }
+        Self {
+            model: spec::parse(text).unwrap(),
+            size_bytes,
+            ground,
+            clock: FakeClock::default(),
+            pauses: Vec::new(),
+        }
     }
 
     fn lane(&self, depth: u32, request_bytes: u64) -> Lane<SimBackend, FakeClock> {
@@ -130,27 +160,47 @@ impl Bench {
     }
 
     fn curve(&self, points: u32, coverage: Coverage) -> Vec<CurvePoint> {
-        let (journal, plan) = (Journal::default(), CurvePlan { points, coverage, time_ns: None });
+        let (journal, plan) = (
+            Journal::default(),
+            CurvePlan {
+                points,
+                coverage,
+                time_ns: None,
+            },
+        );
         curve::measure(&mut self.lane(8, MIB), &self.ground, &plan, &journal).unwrap();
         std::mem::take(&mut journal.seen().curve)
     }
 
     fn access(&self, random_reads: u32, pattern_reads: u32) -> Vec<AccessPoint> {
-        let plan = AccessPlan { random_reads, pattern_reads, block_bytes: 512, time_ns: 60_000_000_000 };
+        let plan = AccessPlan {
+            random_reads,
+            pattern_reads,
+            block_bytes: 512,
+            time_ns: 60_000_000_000,
+        };
         let journal = Journal::default();
         access::measure(&mut self.lane(1, 512), &self.ground, &plan, &journal).unwrap();
         std::mem::take(&mut journal.seen().access)
     }
 
     fn scan(&self, resume_bytes: u64) -> diskproof_model::surface::Scan {
-        let (journal, plan) = (Journal::default(), ScanPlan { block_bytes: MIB as u32, resume_bytes });
+        let (journal, plan) = (
+            Journal::default(),
+            ScanPlan {
+                block_bytes: MIB as u32,
+                resume_bytes,
+            },
+        );
         scan::measure(&mut self.lane(1, MIB), &self.ground, &plan, &journal).unwrap();
         journal.seen().scan.take().unwrap().scan()
     }
 
     /// The true rate of a rotating disk by place.
     fn truth(&self) -> impl Fn(u64) -> f64 {
-        let Mechanism::Rotating(disk) = &self.model.mechanism else { panic!("not rotating") };
+        let Mechanism::Rotating(disk) = &self.model.mechanism else {
+            panic!("not rotating")
+        };
         let surface = disk.geometry.lay_out(self.size_bytes);
         move |offset| surface.rate_at(offset) as f64
     }
@@ -159,7 +209,10 @@ impl Bench {
 const SAMPLED: Coverage = Coverage::Sampled { sample_bytes: None };
 
 fn near(value: f64, truth: f64, share: f64) {
-    assert!((value / truth - 1.0).abs() < share, "{value} is not {truth} ± {share}");
+    assert!(
+        (value / truth - 1.0).abs() < share,
+        "{value} is not {truth} ± {share}"
+    );
 }
 
 fn average(curve: &[CurvePoint]) -> f64 {
@@ -171,21 +224,38 @@ fn rotating_disks_have_the_curve_of_their_zones() {
     let disks = [
         ("momentus-7200.4", 320_000_000_000),
         ("laptop-5400", 500_000_000_000),
-        ("rpm=5900,seek=1200us/13ms/26ms,rate=187MB/81MB,zones=30,queue=32,buffer=64MiB,overhead=90us", 8_000_000_000_000),
-        ("rpm=4200,seek=3ms/15ms/30ms,rate=23MB/11MB,zones=12,queue=1,buffer=2MiB,overhead=400us", 80_000_000_000),
+        (
+            "rpm=5900,seek=1200us/13ms/26ms,rate=187MB/81MB,zones=30,queue=32,buffer=64MiB,\
+             overhead=90us",
+            8_000_000_000_000,
+        ),
+        (
+            "rpm=4200,seek=3ms/15ms/30ms,rate=23MB/11MB,zones=12,queue=1,buffer=2MiB,\
+             overhead=400us",
+            80_000_000_000,
+        ),
     ];
     for (text, size) in disks {
         let bench = Bench::new(text, size);
         let (curve, truth) = (bench.curve(200, SAMPLED), bench.truth());
         assert_eq!(curve.len(), 200, "{text}");
         let last = curve.last().unwrap();
-        assert!(curve[0].offset_bytes <= 16 * MIB && last.offset_bytes + last.bytes + 8192 > size, "{text}: {last:?}");
-        let smooth = curve.iter().filter(|p| truth(p.offset_bytes) == truth(p.offset_bytes + p.bytes - 1));
+        assert!(
+            curve[0].offset_bytes <= 16 * MIB && last.offset_bytes + last.bytes + 8192 > size,
+            "{text}: {last:?}"
+        );
+        let smooth = curve
+            .iter()
+            .filter(|p| truth(p.offset_bytes) == truth(p.offset_bytes + p.bytes - 1));
         smooth.for_each(|p| near(p.bytes_per_second, truth(p.offset_bytes), 0.01));
         let share = curve.iter().map(|p| p.bytes).sum::<u64>() as f64 / size as f64;
         assert!(share < 0.021, "{text}: {share}");
         let fiftieth_s = size as f64 / average(&curve) / 50.0;
-        assert!((bench.clock.now() as f64) < fiftieth_s * 1e9, "{text}: {} s", bench.clock.now() / 1_000_000_000);
+        assert!(
+            (bench.clock.now() as f64) < fiftieth_s * 1e9,
+            "{text}: {} s",
+            bench.clock.now() / 1_000_000_000
+        );
     }
 }
 
@@ -200,7 +270,12 @@ fn sampling_agrees_with_reading_everything() {
 
 #[test]
 fn limits_of_the_link_and_fixed_rates_are_met() {
-    for (text, rate) in [("momentus-7200.4-capped", 78e6), ("cloud-3000-iops", 125e6), ("ssd-sata", 550e6), ("cloud-credits", 128e6)] {
+    for (text, rate) in [
+        ("momentus-7200.4-capped", 78e6),
+        ("cloud-3000-iops", 125e6),
+        ("ssd-sata", 550e6),
+        ("cloud-credits", 128e6),
+    ] {
         let bench = Bench::new(text, 100_000_000_000);
         near(bench.curve(50, SAMPLED)[0].bytes_per_second, rate, 0.01);
     }
@@ -213,26 +288,52 @@ fn limits_of_the_link_and_fixed_rates_are_met() {
 fn pauses_of_the_host_are_not_taken_for_the_disk() {
     for (seed, spec) in [
         (1, "momentus-7200.4"),
-        (2, "rpm=7200,seek=1ms/9ms/20ms,rate=180MB/90MB,zones=18,queue=32,buffer=64MiB,overhead=100us"),
+        (
+            2,
+            "rpm=7200,seek=1ms/9ms/20ms,rate=180MB/90MB,zones=18,queue=32,buffer=64MiB,\
+             overhead=100us",
+        ),
         (3, "momentus-7200.4-capped"),
     ] {
         let mut bench = Bench::new(spec, 320_000_000_000);
         let quiet = bench.curve(200, SAMPLED);
-        assert!(quiet.iter().all(|p| p.readings.is_empty()), "{spec}: nothing stands out on a quiet machine");
+        assert!(
+            quiet.iter().all(|p| p.readings.is_empty()),
+            "{spec}: nothing stands out on a quiet machine"
+        );
         // Twelve pauses somewhere in the minute that the curve takes.
         let (mut random, start) = (Random::new(seed, 1), bench.clock.now());
         let span_ns = start;
-        bench.pauses = (0..12).map(|_| (start + random.below(span_ns), 60_000_000 + random.below(150_000_000))).collect();
+        bench.pauses = (0..12)
+            .map(|_| {
+                (
+                    start + random.below(span_ns),
+                    60_000_000 + random.below(150_000_000),
+                )
+            })
+            .collect();
         let curve = bench.curve(200, SAMPLED);
         let taken_ns = bench.clock.now() - start;
         assert_eq!(curve.len(), 200);
         let repeated: Vec<_> = curve.iter().filter(|p| !p.readings.is_empty()).collect();
-        assert!(repeated.iter().all(|p| p.readings.len() == 3), "{spec}: {repeated:?}");
-        let was_off = |p: &CurvePoint, i: usize| (p.readings[0] / quiet[i].bytes_per_second - 1.0).abs() > 0.1;
-        let off = curve.iter().enumerate().filter(|(i, p)| !p.readings.is_empty() && was_off(p, *i)).count();
+        assert!(
+            repeated.iter().all(|p| p.readings.len() == 3),
+            "{spec}: {repeated:?}"
+        );
+        let was_off = |p: &CurvePoint, i: usize| {
+            (p.readings[0] / quiet[i].bytes_per_second - 1.0).abs() > 0.1
+        };
+        let off = curve
+            .iter()
+            .enumerate()
+            .filter(|(i, p)| !p.readings.is_empty() && was_off(p, *i))
+            .count();
         assert!(off >= 4, "{spec}: the pauses did something: {off}");
         for (point, truth) in curve.iter().zip(&quiet) {
-            assert!((point.bytes_per_second / truth.bytes_per_second - 1.0).abs() < 0.03, "{spec}: {point:?} instead of {truth:?}");
+            assert!(
+                (point.bytes_per_second / truth.bytes_per_second - 1.0).abs() < 0.03,
+                "{spec}: {point:?} instead of {truth:?}"
+            );
         }
         assert!(
             taken_ns < span_ns / 3 * 4 + 8_000_000_000,
@@ -245,13 +346,23 @@ fn pauses_of_the_host_are_not_taken_for_the_disk() {
 
 #[test]
 fn places_that_are_slow_themselves_stay_slow_when_read_again() {
-    let bench = Bench::new("momentus-7200.4,slow=100GB-101GB+10ms,slow=200GB-201GB+10ms", 320_000_000_000);
+    let bench = Bench::new(
+        "momentus-7200.4,slow=100GB-101GB+10ms,slow=200GB-201GB+10ms",
+        320_000_000_000,
+    );
     let curve = bench.curve(320, SAMPLED);
     let slow: Vec<_> = curve.iter().filter(|p| !p.readings.is_empty()).collect();
     assert_eq!(slow.len(), 2, "{slow:?}");
     for point in slow {
-        assert!([100, 200].contains(&(point.offset_bytes / 1_000_000_000)) && point.bytes_per_second < 60e6, "{point:?}");
-        point.readings.iter().for_each(|rate| near(*rate, point.bytes_per_second, 0.02));
+        assert!(
+            [100, 200].contains(&(point.offset_bytes / 1_000_000_000))
+                && point.bytes_per_second < 60e6,
+            "{point:?}"
+        );
+        point
+            .readings
+            .iter()
+            .for_each(|rate| near(*rate, point.bytes_per_second, 0.02));
     }
 }
 
@@ -264,8 +375,16 @@ fn each_point_knows_its_own_error() {
         errors.sort_by(f64::total_cmp);
         errors[25]
     };
-    assert!(errors("momentus-7200.4") < 0.004, "{}", errors("momentus-7200.4"));
-    assert!(errors("momentus-7200.4,ragged=1MiB+6ms") > 0.01, "{}", errors("momentus-7200.4,ragged=1MiB+6ms"));
+    assert!(
+        errors("momentus-7200.4") < 0.004,
+        "{}",
+        errors("momentus-7200.4")
+    );
+    assert!(
+        errors("momentus-7200.4,ragged=1MiB+6ms") > 0.01,
+        "{}",
+        errors("momentus-7200.4,ragged=1MiB+6ms")
+    );
 }
 
 #[test]
@@ -273,7 +392,11 @@ fn small_disks_are_read_in_one_stream() {
     let bench = Bench::new("rpm=7200,seek=1ms/10ms/22ms,rate=92MB/49MB,zones=8", GIB);
     let curve = bench.curve(200, SAMPLED);
     assert_eq!(curve.len(), 200);
-    assert!(curve.windows(2).all(|pair| pair[0].offset_bytes + pair[0].bytes == pair[1].offset_bytes));
+    assert!(
+        curve
+            .windows(2)
+            .all(|pair| pair[0].offset_bytes + pair[0].bytes == pair[1].offset_bytes)
+    );
     near(curve[0].bytes_per_second, 92e6, 0.02);
     near(curve[199].bytes_per_second, 49e6, 0.02);
 }
@@ -285,9 +408,18 @@ fn targets_of_every_size_have_a_curve_without_nonsense() {
             for sample_bytes in [None, Some(1), Some(65_536), Some(10 * MIB)] {
                 let bench = Bench::new("bandwidth=500MB,latency=50us", size);
                 let curve = bench.curve(points, Coverage::Sampled { sample_bytes });
-                assert!(!curve.is_empty() && curve.len() <= points as usize, "{size} {points} {sample_bytes:?}");
-                assert!(curve.iter().all(|p| p.bytes > 0 && p.bytes_per_second.is_finite() && p.offset_bytes + p.bytes <= size));
-                assert!(curve.windows(2).all(|pair| pair[0].offset_bytes < pair[1].offset_bytes));
+                assert!(
+                    !curve.is_empty() && curve.len() <= points as usize,
+                    "{size} {points} {sample_bytes:?}"
+                );
+                assert!(curve.iter().all(|p| p.bytes > 0
+                    && p.bytes_per_second.is_finite()
+                    && p.offset_bytes + p.bytes <= size));
+                assert!(
+                    curve
+                        .windows(2)
+                        .all(|pair| pair[0].offset_bytes < pair[1].offset_bytes)
+                );
             }
         }
     }
@@ -298,25 +430,46 @@ fn a_limit_of_time_makes_samples_smaller_and_then_fewer() {
     let bench = Bench::new("momentus-7200.4", 320_000_000_000);
     for (seconds, points) in [(20, 64), (6, 64), (2, 64)] {
         let start = bench.clock.now();
-        let plan = CurvePlan { points, coverage: SAMPLED, time_ns: Some(seconds * 1_000_000_000) };
+        let plan = CurvePlan {
+            points,
+            coverage: SAMPLED,
+            time_ns: Some(seconds * 1_000_000_000),
+        };
         let journal = Journal::default();
         curve::measure(&mut bench.lane(8, MIB), &bench.ground, &plan, &journal).unwrap();
         let taken = (bench.clock.now() - start) / 1_000_000;
         let found = journal.seen().curve.len();
-        assert!(taken < seconds * 1000 + 1000 && found >= 8, "{taken} ms for {seconds} s, {found} points");
+        assert!(
+            taken < seconds * 1000 + 1000 && found >= 8,
+            "{taken} ms for {seconds} s, {found} points"
+        );
     }
 }
 
 #[test]
 fn errors_are_counted_and_leave_the_rate_alone() {
-    let spec = "rpm=7200,seek=1ms/10ms/22ms,rate=92MB/49MB,zones=8,eio=500MB-502MB,short=0-10MiB/4096";
+    let spec =
+        "rpm=7200,seek=1ms/10ms/22ms,rate=92MB/49MB,zones=8,eio=500MB-502MB,short=0-10MiB/4096";
     let curve = Bench::new(spec, GIB).curve(100, SAMPLED);
     let errors: u64 = curve.iter().map(|p| p.errors).sum();
     assert!(errors > 0 && curve.iter().all(|p| p.bytes_per_second.is_finite()));
-    near(curve.iter().find(|p| p.errors > 0).unwrap().bytes_per_second, 72e6, 0.2);
+    near(
+        curve
+            .iter()
+            .find(|p| p.errors > 0)
+            .unwrap()
+            .bytes_per_second,
+        72e6,
+        0.2,
+    );
     // Everything fails.
     let dead = Bench::new("bandwidth=100MB,eio=0-4GiB", GIB).curve(10, SAMPLED);
-    assert!(dead.len() == 10 && dead.iter().all(|p| p.bytes == 0 && p.bytes_per_second == 0.0 && p.errors > 0));
+    assert!(
+        dead.len() == 10
+            && dead
+                .iter()
+                .all(|p| p.bytes == 0 && p.bytes_per_second == 0.0 && p.errors > 0)
+    );
 }
 
 #[test]
@@ -324,15 +477,30 @@ fn access_times_are_those_of_the_arm_and_the_platter() {
     let bench = Bench::new("momentus-7200.4", 320_000_000_000);
     let access = bench.access(1000, 150);
     let mean = |seek: SeekPattern| {
-        let latencies: Vec<u64> = access.iter().filter(|p| p.seek == seek).map(|p| p.latency_ns).collect();
-        assert_eq!(latencies.len(), if seek == SeekPattern::Random { 1000 } else { 150 }, "{seek:?}");
+        let latencies: Vec<u64> = access
+            .iter()
+            .filter(|p| p.seek == seek)
+            .map(|p| p.latency_ns)
+            .collect();
+        assert_eq!(
+            latencies.len(),
+            if seek == SeekPattern::Random {
+                1000
+            } else {
+                150
+            },
+            "{seek:?}"
+        );
         latencies.iter().sum::<u64>() as f64 / latencies.len() as f64
     };
     near(mean(SeekPattern::Random), 14.9e6, 0.02);
     // Seek of one track, half a turn of 8.33 ms, electronics.
     near(mean(SeekPattern::TrackToTrack), 5.3e6, 0.1);
     near(mean(SeekPattern::FullStroke), 26.3e6, 0.03);
-    assert!(mean(SeekPattern::ThirdStroke) > 10e6 && mean(SeekPattern::Butterfly) > mean(SeekPattern::TrackToTrack));
+    assert!(
+        mean(SeekPattern::ThirdStroke) > 10e6
+            && mean(SeekPattern::Butterfly) > mean(SeekPattern::TrackToTrack)
+    );
     assert!(bench.clock.now() < 30_000_000_000, "{}", bench.clock.now());
     for point in access.iter().filter(|p| p.seek == SeekPattern::ThirdStroke) {
         near(point.distance_bytes as f64, 320e9 / 3.0, 0.01);
@@ -351,7 +519,12 @@ fn slow_disks_and_small_targets_end_in_time() {
     assert_eq!(Bench::new("latency=100us", MIB).access(100, 20).len(), 180);
     let broken = Bench::new("latency=100us,eio=0-1GiB", GIB);
     let journal = Journal::default();
-    let plan = AccessPlan { random_reads: 50, pattern_reads: 5, block_bytes: 512, time_ns: 1_000_000_000 };
+    let plan = AccessPlan {
+        random_reads: 50,
+        pattern_reads: 5,
+        block_bytes: 512,
+        time_ns: 1_000_000_000,
+    };
     access::measure(&mut broken.lane(1, 512), &broken.ground, &plan, &journal).unwrap();
     let seen = journal.seen();
     assert_eq!((seen.access.len(), seen.access_errors["EIO"]), (0, 75));
@@ -361,7 +534,16 @@ fn slow_disks_and_small_targets_end_in_time() {
 fn a_burst_shows_the_link() {
     let bench = Bench::new("momentus-7200.4", 320_000_000_000);
     let journal = Journal::default();
-    burst::measure(&mut bench.lane(8, MIB), &bench.ground, &BurstPlan { bytes: 512 << 10, time_ns: 500_000_000 }, &journal).unwrap();
+    burst::measure(
+        &mut bench.lane(8, MIB),
+        &bench.ground,
+        &BurstPlan {
+            bytes: 512 << 10,
+            time_ns: 500_000_000,
+        },
+        &journal,
+    )
+    .unwrap();
     let burst = journal.seen().burst.take().unwrap();
     near(burst.throughput.value, 285e6, 0.03);
     assert!(burst.first_bytes_per_second < 100e6 && burst.throughput.half_width_95.is_some());
@@ -369,28 +551,62 @@ fn a_burst_shows_the_link() {
 
 #[test]
 fn a_scan_finds_what_is_slow_and_what_cannot_be_read_exactly() {
-    let faults = "slow=100MiB-102MiB+40ms,slow=700000000-700000512+25ms,eio=300MiB-308736KiB,eio=500000256-500000512,stall=3s+200ms";
+    let faults = "slow=100MiB-102MiB+40ms,slow=700000000-700000512+25ms,eio=300MiB-308736KiB,\
+                  eio=500000256-500000512,stall=3s+200ms";
     let spec = format!("rpm=7200,seek=1ms/10ms/22ms,rate=92MB/49MB,zones=8,{faults}");
     let bench = Bench::new(&spec, GIB);
     let scan = bench.scan(0);
-    assert!(scan.finished && scan.to_bytes == GIB && scan.blocks == 1024, "{scan:?}");
-    let slow: Vec<u64> = scan.slow.iter().map(|block| block.offset_bytes / MIB).collect();
-    assert_eq!((slow, scan.slow_blocks), (vec![100, 101, 667], 3), "the stall is not the disk's");
-    let bad: Vec<(u64, u64)> = scan.unreadable.iter().map(|bad| (bad.lba, bad.length_bytes)).collect();
-    assert_eq!(bad, [(300 * MIB / 512, 1_572_864), (500_000_256 / 512, 512)]);
+    assert!(
+        scan.finished && scan.to_bytes == GIB && scan.blocks == 1024,
+        "{scan:?}"
+    );
+    let slow: Vec<u64> = scan
+        .slow
+        .iter()
+        .map(|block| block.offset_bytes / MIB)
+        .collect();
+    assert_eq!(
+        (slow, scan.slow_blocks),
+        (vec![100, 101, 667], 3),
+        "the stall is not the disk's"
+    );
+    let bad: Vec<(u64, u64)> = scan
+        .unreadable
+        .iter()
+        .map(|bad| (bad.lba, bad.length_bytes))
+        .collect();
+    assert_eq!(
+        bad,
+        [(300 * MIB / 512, 1_572_864), (500_000_256 / 512, 512)]
+    );
     assert_eq!(scan.unreadable_bytes, 1_572_864 + 512);
     assert!(scan.map.len() > 500 && scan.map.iter().map(|cell| cell.blocks).sum::<u64>() == 1024);
     // Went on behind the first ones.
     let rest = bench.scan(400 * MIB);
-    assert_eq!((rest.from_bytes, rest.blocks, rest.unreadable.len(), rest.slow.len()), (400 * MIB, 624, 1, 1));
+    assert_eq!(
+        (
+            rest.from_bytes,
+            rest.blocks,
+            rest.unreadable.len(),
+            rest.slow.len()
+        ),
+        (400 * MIB, 624, 1, 1)
+    );
 }
 
 #[test]
 fn a_disk_without_hope_is_given_up() {
     let bench = Bench::new("bandwidth=500MB,eio=100MiB-900MiB", GIB);
     let scan = bench.scan(0);
-    assert!(!scan.finished && scan.to_bytes == 356 * MIB, "{}", scan.to_bytes);
-    assert_eq!((scan.unreadable.len(), scan.unreadable_bytes), (1, 256 * MIB));
+    assert!(
+        !scan.finished && scan.to_bytes == 356 * MIB,
+        "{}",
+        scan.to_bytes
+    );
+    assert_eq!(
+        (scan.unreadable.len(), scan.unreadable_bytes),
+        (1, 256 * MIB)
+    );
 }
 
 #[test]
@@ -398,5 +614,7 @@ fn writes_are_timed_up_to_the_flush() {
     let mut bench = Bench::new("momentus-7200.4", 320_000_000_000);
     bench.ground.operation = OpKind::Write;
     let (curve, truth) = (bench.curve(20, SAMPLED), bench.truth());
-    curve.iter().for_each(|p| near(p.bytes_per_second, truth(p.offset_bytes), 0.03));
+    curve
+        .iter()
+        .for_each(|p| near(p.bytes_per_second, truth(p.offset_bytes), 0.03));
 }

@@ -9,17 +9,31 @@ use std::path::{Path, PathBuf};
 /// A record of a real run, with another machine's names.
 pub fn record(run_id: &str, started: &str) -> Record {
     let record: Record = serde_json::from_str(include_str!("../fixtures/record.json")).unwrap();
-    Record { run_id: run_id.to_owned(), started: started.to_owned(), ..record }
+    Record {
+        run_id: run_id.to_owned(),
+        started: started.to_owned(),
+        ..record
+    }
 }
 
 /// The file in a folder that must be there.
 pub fn place(folder: &Path) -> Place {
-    Place { path: folder.join("history.db"), folders: Folders::Expected }
+    Place {
+        path: folder.join("history.db"),
+        folders: Folders::Expected,
+    }
 }
 
 /// Saves a run of this id.
 pub fn save_run(place: &Place, run_id: &str) -> Result<Saved, HistoryError> {
-    save(place, &NewRun { record: &record(run_id, "2026-11-20T10:00:00Z"), page: Some("page"), label: None })
+    save(
+        place,
+        &NewRun {
+            record: &record(run_id, "2026-11-20T10:00:00Z"),
+            page: Some("page"),
+            label: None,
+        },
+    )
 }
 
 /// What is saved.
@@ -37,12 +51,16 @@ pub fn ids(place: &Place) -> Vec<String> {
 /// What SQLite itself says of the whole file.
 pub fn integrity(place: &Place) -> String {
     let connection = rusqlite::Connection::open(&place.path).unwrap();
-    connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap()
+    connection
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .unwrap()
 }
 
 /// Damaged histories that were moved aside, without their logs.
 pub fn set_aside(folder: &Path) -> Vec<PathBuf> {
-    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let names = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let is_aside = |path: &PathBuf| {
         path.to_string_lossy().contains(".corrupt-")
             && !path.to_string_lossy().ends_with("-wal")

@@ -23,8 +23,15 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
 /// Measurements that differ in depth alone.
 fn groups(record: &Record) -> Vec<Vec<&MeasurementRecord>> {
     let mut groups: Vec<Vec<&MeasurementRecord>> = Vec::new();
-    for m in record.measurements.iter().filter(|m| m.workload.rate.is_none()) {
-        match groups.iter_mut().find(|group| group.iter().all(|other| differ_in_depth(other, m))) {
+    for m in record
+        .measurements
+        .iter()
+        .filter(|m| m.workload.rate.is_none())
+    {
+        match groups
+            .iter_mut()
+            .find(|group| group.iter().all(|other| differ_in_depth(other, m)))
+        {
             Some(group) => group.push(m),
             None => groups.push(vec![m]),
         }
@@ -33,9 +40,18 @@ fn groups(record: &Record) -> Vec<Vec<&MeasurementRecord>> {
 }
 
 fn differ_in_depth(a: &MeasurementRecord, b: &MeasurementRecord) -> bool {
-    // Names differ by nature, and the engine follows the depth: one request at a time needs no queue.
-    let same = |w: &WorkloadRecord| WorkloadRecord { name: String::new(), depth: 0, workers: 0, engine: a.workload.engine, ..w.clone() };
-    a.target == b.target && in_flight(&a.workload) != in_flight(&b.workload) && same(&a.workload) == same(&b.workload)
+    // Names differ by nature, and the engine follows the depth: one request at a time needs no
+    // queue.
+    let same = |w: &WorkloadRecord| WorkloadRecord {
+        name: String::new(),
+        depth: 0,
+        workers: 0,
+        engine: a.workload.engine,
+        ..w.clone()
+    };
+    a.target == b.target
+        && in_flight(&a.workload) != in_flight(&b.workload)
+        && same(&a.workload) == same(&b.workload)
 }
 
 fn in_flight(w: &WorkloadRecord) -> u64 {
@@ -43,26 +59,66 @@ fn in_flight(w: &WorkloadRecord) -> u64 {
 }
 
 fn chart(record: &Record, group: &[&MeasurementRecord], kind: OpKind) -> Option<Chart> {
-    let mut points: Vec<(u64, &OpRecord)> =
-        group.iter().filter_map(|m| Some((in_flight(&m.workload), m.ops.get(&kind).filter(|op| op.count > 0)?))).collect();
+    let mut points: Vec<(u64, &OpRecord)> = group
+        .iter()
+        .filter_map(|m| {
+            Some((
+                in_flight(&m.workload),
+                m.ops.get(&kind).filter(|op| op.count > 0)?,
+            ))
+        })
+        .collect();
     points.sort_by_key(|(depth, _)| *depth);
-    if points.len() < DEPTHS_LEAST || (kind != OpKind::Commit && group[0].ops.contains_key(&OpKind::Commit)) {
+    if points.len() < DEPTHS_LEAST
+        || (kind != OpKind::Commit && group[0].ops.contains_key(&OpKind::Commit))
+    {
         return None;
     }
     let (_, deepest) = *points.last()?;
-    let (latency, ns) = latency_unit(deepest.latency.p99.map_or(deepest.latency.mean, |ns| ns as f64));
-    let mut iops = Series::new("IOPS", Mark::Line, points.iter().map(|(depth, op)| (*depth as f64, op.iops.value)).collect());
-    iops.half_widths_95 = points.iter().map(|(_, op)| op.iops.half_width_95.unwrap_or(0.0)).collect();
-    let mean = points.iter().map(|(depth, op)| (*depth as f64, op.latency.mean / ns)).collect();
-    let p99 = points.iter().filter_map(|(depth, op)| Some((*depth as f64, op.latency.p99? as f64 / ns))).collect();
-    let best = points.iter().map(|(_, op)| op.iops.value).fold(0.0, f64::max);
+    let (latency, ns) = latency_unit(
+        deepest
+            .latency
+            .p99
+            .map_or(deepest.latency.mean, |ns| ns as f64),
+    );
+    let mut iops = Series::new(
+        "IOPS",
+        Mark::Line,
+        points
+            .iter()
+            .map(|(depth, op)| (*depth as f64, op.iops.value))
+            .collect(),
+    );
+    iops.half_widths_95 = points
+        .iter()
+        .map(|(_, op)| op.iops.half_width_95.unwrap_or(0.0))
+        .collect();
+    let mean = points
+        .iter()
+        .map(|(depth, op)| (*depth as f64, op.latency.mean / ns))
+        .collect();
+    let p99 = points
+        .iter()
+        .filter_map(|(depth, op)| Some((*depth as f64, op.latency.p99? as f64 / ns)))
+        .collect();
+    let best = points
+        .iter()
+        .map(|(_, op)| op.iops.value)
+        .fold(0.0, f64::max);
     let what = what(record, group[0], kind);
     Some(Chart {
         id: format!("depth-{}", slug(&what)),
-        title: format!("IOPS and latency over depth: {what}, at most {} IOPS", format_rate(best)),
-        caption: "More requests in flight give more IOPS up to the knee; beyond it they only wait longer. The knee is where IOPS over latency is largest."
+        title: format!(
+            "IOPS and latency over depth: {what}, at most {} IOPS",
+            format_rate(best)
+        ),
+        caption: "More requests in flight give more IOPS up to the knee; beyond it they only wait \
+                  longer. The knee is where IOPS over latency is largest."
             .to_owned(),
-        x: Axis { ticks: points.iter().map(|(depth, _)| *depth as f64).collect(), ..Axis::new("requests in flight", "").scaled(Scale::Log) },
+        x: Axis {
+            ticks: points.iter().map(|(depth, _)| *depth as f64).collect(),
+            ..Axis::new("requests in flight", "").scaled(Scale::Log)
+        },
         y: Axis::new("rate", "IOPS").starting_at_zero(),
         y_right: Some(Axis::new("latency", latency).starting_at_zero()),
         series: vec![
@@ -80,17 +136,32 @@ fn what(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
         Access::Random { .. } | Access::Zoned { .. } => "random ",
         Access::Sequential | Access::Backward | Access::Stride { .. } => "",
     };
-    let mixed =
-        (1..1000).contains(&m.workload.read_permille).then(|| format!(" at {} % reads", f64::from(m.workload.read_permille) / 10.0));
-    let target = record.targets.get(m.target).filter(|_| record.targets.len() > 1).map(|target| format!(" on {}", target.path));
+    let mixed = (1..1000)
+        .contains(&m.workload.read_permille)
+        .then(|| format!(" at {} % reads", f64::from(m.workload.read_permille) / 10.0));
+    let target = record
+        .targets
+        .get(m.target)
+        .filter(|_| record.targets.len() > 1)
+        .map(|target| format!(" on {}", target.path));
     let block = format_bytes(u64::from(m.workload.block_bytes));
-    format!("{block} {order}{}s{}{}", kind.as_str(), mixed.unwrap_or_default(), target.unwrap_or_default())
+    format!(
+        "{block} {order}{}s{}{}",
+        kind.as_str(),
+        mixed.unwrap_or_default(),
+        target.unwrap_or_default()
+    )
 }
 
-/// The depth of the largest power, which is throughput over response time (Kleinrock, ICC 1979). By Little's law that is the square of the rate over the
-/// depth: for a disk that serves up to so many requests side by side, exactly that many.
+/// The depth of the largest power, which is throughput over response time (Kleinrock, ICC 1979). By
+/// Little's law that is the square of the rate over the depth: for a disk that serves up to so many
+/// requests side by side, exactly that many.
 fn knee(points: &[(u64, &OpRecord)]) -> Option<Guide> {
     let power = |(depth, op): &(u64, &OpRecord)| op.iops.value.powi(2) / *depth as f64;
     let (depth, _) = points.iter().max_by(|a, b| power(a).total_cmp(&power(b)))?;
-    Some(Guide { label: format!("knee at {depth}"), axis: GuideAxis::X, at: *depth as f64 })
+    Some(Guide {
+        label: format!("knee at {depth}"),
+        axis: GuideAxis::X,
+        at: *depth as f64,
+    })
 }

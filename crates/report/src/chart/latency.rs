@@ -1,4 +1,5 @@
-//! Latency percentiles: the whole distribution of every operation, on the axis of HdrHistogram's own plots.
+//! Latency percentiles: the whole distribution of every operation, on the axis of HdrHistogram's
+//! own plots.
 
 use super::{Axis, Chart, Mark, Scale, Series, Unit, latency_unit, operation, slug};
 use diskproof_model::histogram::LatencyHistogram;
@@ -12,11 +13,18 @@ const BEYOND_LEAST: f64 = 10.0;
 
 /// One chart for each block size: only latencies of like transfers are worth comparing.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
-    let mut sizes: Vec<u32> = record.measurements.iter().map(|m| m.workload.block_bytes).collect();
+    let mut sizes: Vec<u32> = record
+        .measurements
+        .iter()
+        .map(|m| m.workload.block_bytes)
+        .collect();
     sizes.sort_unstable();
     sizes.dedup();
     let only = sizes.len() == 1;
-    sizes.into_iter().filter_map(|size| chart(record, size, only)).collect()
+    sizes
+        .into_iter()
+        .filter_map(|size| chart(record, size, only))
+        .collect()
 }
 
 /// An operation's line in the making.
@@ -27,19 +35,33 @@ struct Distribution {
 }
 
 fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
-    let group = record.measurements.iter().filter(|m| m.workload.block_bytes == block_bytes);
+    let group = record
+        .measurements
+        .iter()
+        .filter(|m| m.workload.block_bytes == block_bytes);
     let distributions: Vec<Distribution> = group.flat_map(|m| distributions(record, m)).collect();
     let longest = distributions.iter().map(|d| d.summary.max).max()?;
     // On a logarithmic axis the unit is that of the middle rather than of the longest one.
     let unit = latency_unit(longest as f64 / 5.0);
     let block = format_bytes(u64::from(block_bytes));
     Some(Chart {
-        id: if only { "latency-percentiles".to_owned() } else { format!("latency-percentiles-{}", slug(&block)) },
-        title: format!("Latency percentiles, {block} operations: longest {}", format_latency(longest)),
-        caption: "Read upwards from a percentile: that share of the operations took no longer than the line says. Each step to the right leaves a tenth of \
-                  the operations of the step before; a line ends where fewer than ten operations lie beyond."
+        id: if only {
+            "latency-percentiles".to_owned()
+        } else {
+            format!("latency-percentiles-{}", slug(&block))
+        },
+        title: format!(
+            "Latency percentiles, {block} operations: longest {}",
+            format_latency(longest)
+        ),
+        caption: "Read upwards from a percentile: that share of the operations took no longer \
+                  than the line says. Each step to the right leaves a tenth of the operations of \
+                  the step before; a line ends where fewer than ten operations lie beyond."
             .to_owned(),
-        x: Axis { min: Some(0.0), ..Axis::new("percentile", "%").scaled(Scale::Percentile) },
+        x: Axis {
+            min: Some(0.0),
+            ..Axis::new("percentile", "%").scaled(Scale::Percentile)
+        },
         y: Axis::new("latency", unit.0).scaled(Scale::Log),
         y_right: None,
         series: distributions.iter().map(|d| line(d, unit)).collect(),
@@ -47,15 +69,23 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
     })
 }
 
-/// Of the operations that a reader looks at; under an offered load also from the intended start, since only that shows what a caller waited.
+/// Of the operations that a reader looks at; under an offered load also from the intended start,
+/// since only that shows what a caller waited.
 fn distributions(record: &Record, m: &MeasurementRecord) -> Vec<Distribution> {
     let mut all = Vec::new();
     for (kind, op) in m.headline_ops().into_iter().filter(|(_, op)| op.count > 0) {
         let name = operation(record, m, kind);
-        let intended = op.latency_intended.iter().map(|summary| (format!("{name} from the intended start"), summary));
+        let intended = op
+            .latency_intended
+            .iter()
+            .map(|summary| (format!("{name} from the intended start"), summary));
         for (name, summary) in [(name.clone(), &op.latency)].into_iter().chain(intended) {
             if let Ok(histogram) = LatencyHistogram::from_hdr_base64(&summary.hdr) {
-                all.push(Distribution { name, summary: summary.clone(), histogram });
+                all.push(Distribution {
+                    name,
+                    summary: summary.clone(),
+                    histogram,
+                });
             }
         }
     }
@@ -64,14 +94,24 @@ fn distributions(record: &Record, m: &MeasurementRecord) -> Vec<Distribution> {
 
 fn line(d: &Distribution, (_, ns): Unit) -> Series {
     let name = format!("{} (max {})", d.name, format_latency(d.summary.max));
-    Series::new(name, Mark::Line, quantiles(&d.histogram).into_iter().map(|(p, value)| (p * 100.0, value as f64 / ns)).collect())
+    Series::new(
+        name,
+        Mark::Line,
+        quantiles(&d.histogram)
+            .into_iter()
+            .map(|(p, value)| (p * 100.0, value as f64 / ns))
+            .collect(),
+    )
 }
 
-/// The distribution at evenly spaced places of the percentile axis, as far as ten latencies lie beyond; the shortest latency first.
+/// The distribution at evenly spaced places of the percentile axis, as far as ten latencies lie
+/// beyond; the shortest latency first.
 fn quantiles(histogram: &LatencyHistogram) -> Vec<(f64, u64)> {
     let count = histogram.count() as f64;
     let places = (0..).map(|k| 1.0 - 10.0_f64.powf(-(k as f64) / POINTS_PER_DECADE as f64));
-    let mut places = places.take_while(|p| count * (1.0 - p) + 1e-6 >= BEYOND_LEAST).peekable();
+    let mut places = places
+        .take_while(|p| count * (1.0 - p) + 1e-6 >= BEYOND_LEAST)
+        .peekable();
     let (mut seen, mut points) = (0, Vec::new());
     for (low, width, n) in histogram.buckets() {
         seen += n;
@@ -91,7 +131,11 @@ mod tests {
         let mut histogram = LatencyHistogram::new();
         (1..=100_000).for_each(|k| histogram.record(k * 1000));
         let points = quantiles(&histogram);
-        assert_eq!(points.len(), 4 * POINTS_PER_DECADE + 1, "up to 99.99 %, where ten lie beyond");
+        assert_eq!(
+            points.len(),
+            4 * POINTS_PER_DECADE + 1,
+            "up to 99.99 %, where ten lie beyond"
+        );
         for (p, value) in points {
             assert_eq!(value, histogram.value_at(p), "{p}");
         }

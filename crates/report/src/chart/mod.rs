@@ -1,5 +1,5 @@
-//! What a picture shows, before anybody draws it: axes with units, series of points. The SVG files, the pages and the terminal draw the same charts, so
-//! that a figure is the same in each of them.
+//! What a picture shows, before anybody draws it: axes with units, series of points. The SVG files,
+//! the pages and the terminal draw the same charts, so that a figure is the same in each of them.
 
 mod depth;
 mod latency;
@@ -17,7 +17,8 @@ use std::collections::BTreeSet;
 /// One picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
-    /// Stable name, such as `curve` or `latency-percentiles-random-read-d32`: part of file names and anchors.
+    /// Stable name, such as `curve` or `latency-percentiles-random-read-d32`: part of file names
+    /// and anchors.
     pub id: String,
     /// What it shows, with the figures that a reader would ask for first.
     pub title: String,
@@ -70,17 +71,28 @@ pub struct Axis {
     pub min: Option<f64>,
     /// Where it ends; `None`: with the largest value.
     pub max: Option<f64>,
-    /// Where labels belong, where only some values make sense (depths that were measured); empty: wherever they read well.
+    /// Where labels belong, where only some values make sense (depths that were measured); empty:
+    /// wherever they read well.
     pub ticks: Vec<f64>,
 }
 
 impl Axis {
     fn new(label: &str, unit: &str) -> Self {
-        Self { label: label.to_owned(), unit: unit.to_owned(), scale: Scale::Linear, min: None, max: None, ticks: Vec::new() }
+        Self {
+            label: label.to_owned(),
+            unit: unit.to_owned(),
+            scale: Scale::Linear,
+            min: None,
+            max: None,
+            ticks: Vec::new(),
+        }
     }
 
     fn starting_at_zero(self) -> Self {
-        Self { min: Some(0.0), ..self }
+        Self {
+            min: Some(0.0),
+            ..self
+        }
     }
 
     fn scaled(self, scale: Scale) -> Self {
@@ -95,7 +107,8 @@ pub enum Scale {
     Linear,
     /// By powers of ten.
     Log,
-    /// Percentiles as HdrHistogram plots them: by 1/(1−p), so that 90 %, 99 %, 99.9 % lie evenly apart. Values are in percent.
+    /// Percentiles as HdrHistogram plots them: by 1/(1−p), so that 90 %, 99 %, 99.9 % lie evenly
+    /// apart. Values are in percent.
     Percentile,
 }
 
@@ -110,17 +123,27 @@ pub struct Series {
     pub side: Side,
     /// (x, y) in the units of the axes, x ascending for lines.
     pub points: Vec<(f64, f64)>,
-    /// Half-widths of the 95 % intervals, one for each point, 0 where one point has none; empty where no point has one.
+    /// Half-widths of the 95 % intervals, one for each point, 0 where one point has none; empty
+    /// where no point has one.
     pub half_widths_95: Vec<f64>,
 }
 
 impl Series {
     fn new(name: impl Into<String>, mark: Mark, points: Vec<(f64, f64)>) -> Self {
-        Self { name: name.into(), mark, side: Side::Left, points, half_widths_95: Vec::new() }
+        Self {
+            name: name.into(),
+            mark,
+            side: Side::Left,
+            points,
+            half_widths_95: Vec::new(),
+        }
     }
 
     fn on_the_right(self) -> Self {
-        Self { side: Side::Right, ..self }
+        Self {
+            side: Side::Right,
+            ..self
+        }
     }
 }
 
@@ -144,26 +167,41 @@ pub enum Side {
     Right,
 }
 
-/// Every chart that this record has data for, in the order in which a reader wants them: the surface, depth, latency, then what happened over time.
-/// All numbers are finite, no series is empty, every id is used once, and no text holds a character that would act on a page.
+/// Every chart that this record has data for, in the order in which a reader wants them: the
+/// surface, depth, latency, then what happened over time. All numbers are finite, no series is
+/// empty, every id is used once, and no text holds a character that would act on a page.
 pub fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = surface::charts(record);
     charts.extend(depth::charts(record));
     charts.extend(latency::charts(record));
     charts.extend(time::charts(record));
     let mut ids = BTreeSet::new();
-    charts.into_iter().filter_map(drawable).map(|chart| Chart { id: unused(&mut ids, &chart.id), ..chart }).collect()
+    charts
+        .into_iter()
+        .filter_map(drawable)
+        .map(|chart| Chart {
+            id: unused(&mut ids, &chart.id),
+            ..chart
+        })
+        .collect()
 }
 
 /// The chart without what cannot be drawn; `None` when nothing is left.
 fn drawable(mut chart: Chart) -> Option<Chart> {
     for series in &mut chart.series {
         series.name = clean(&series.name);
-        keep_drawable(series, chart.x.scale, scale_of(series.side, &chart.y, chart.y_right.as_ref()));
+        keep_drawable(
+            series,
+            chart.x.scale,
+            scale_of(series.side, &chart.y, chart.y_right.as_ref()),
+        );
     }
     chart.series.retain(|series| !series.points.is_empty());
     chart.guides.retain(|guide| guide.at.is_finite());
-    chart.guides.iter_mut().for_each(|guide| guide.label = clean(&guide.label));
+    chart
+        .guides
+        .iter_mut()
+        .for_each(|guide| guide.label = clean(&guide.label));
     if !chart.series.iter().any(|series| series.side == Side::Right) {
         chart.y_right = None;
         chart.guides.retain(|guide| guide.axis != GuideAxis::Right);
@@ -187,17 +225,35 @@ fn keep_drawable(series: &mut Series, x: Scale, y: Scale) {
         Scale::Percentile => (0.0..100.0).contains(&value),
     };
     let widths = std::mem::take(&mut series.half_widths_95);
-    let width = |index: usize| widths.get(index).copied().filter(|width| width.is_finite()).unwrap_or(0.0);
-    let points = std::mem::take(&mut series.points).into_iter().enumerate().filter(|(_, point)| fits(x, point.0) && fits(y, point.1));
-    let (points, widths): (Vec<_>, Vec<_>) = points.map(|(index, point)| (point, width(index))).unzip();
+    let width = |index: usize| {
+        widths
+            .get(index)
+            .copied()
+            .filter(|width| width.is_finite())
+            .unwrap_or(0.0)
+    };
+    let points = std::mem::take(&mut series.points)
+        .into_iter()
+        .enumerate()
+        .filter(|(_, point)| fits(x, point.0) && fits(y, point.1));
+    let (points, widths): (Vec<_>, Vec<_>) =
+        points.map(|(index, point)| (point, width(index))).unzip();
     series.points = points;
-    series.half_widths_95 = if widths.iter().any(|width| *width > 0.0) { widths } else { Vec::new() };
+    series.half_widths_95 = if widths.iter().any(|width| *width > 0.0) {
+        widths
+    } else {
+        Vec::new()
+    };
 }
 
 /// The id, numbered when another chart has it.
 fn unused(ids: &mut BTreeSet<String>, id: &str) -> String {
     let numbered = (2..).map(|n| format!("{id}-{n}"));
-    let free = [id.to_owned()].into_iter().chain(numbered).find(|id| !ids.contains(id)).expect("there are more numbers than charts");
+    let free = [id.to_owned()]
+        .into_iter()
+        .chain(numbered)
+        .find(|id| !ids.contains(id))
+        .expect("there are more numbers than charts");
     ids.insert(free.clone());
     free
 }
@@ -216,33 +272,48 @@ fn slug(name: &str) -> String {
         }
     }
     let slug = slug.trim_end_matches('-');
-    if slug.is_empty() { "unnamed".to_owned() } else { slug.to_owned() }
+    if slug.is_empty() {
+        "unnamed".to_owned()
+    } else {
+        slug.to_owned()
+    }
 }
 
 /// File names may have 255 bytes, and an extension and a folder's own prefix come on top.
 const SLUG_MAX: usize = 60;
 
-/// How a measurement is called where several stand side by side: its workload, and its target where the run has more than one.
+/// How a measurement is called where several stand side by side: its workload, and its target where
+/// the run has more than one.
 fn subject(record: &Record, m: &MeasurementRecord) -> String {
     match record.targets.get(m.target) {
-        Some(target) if record.targets.len() > 1 => format!("{} on {}", m.workload.name, target.path),
+        Some(target) if record.targets.len() > 1 => {
+            format!("{} on {}", m.workload.name, target.path)
+        }
         _ => m.workload.name.clone(),
     }
 }
 
 /// The subject, and which of its operations where it has several.
 fn operation(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
-    if m.headline_ops().len() > 1 { format!("{} {}s", subject(record, m), kind.as_str()) } else { subject(record, m) }
+    if m.headline_ops().len() > 1 {
+        format!("{} {}s", subject(record, m), kind.as_str())
+    } else {
+        subject(record, m)
+    }
 }
 
-/// Which disk, which machine, when, by which run: the line below every picture that leaves its record. Harmless on a page.
+/// Which disk, which machine, when, by which run: the line below every picture that leaves its
+/// record. Harmless on a page.
 pub fn origin(record: &Record) -> String {
     let mut facts: Vec<String> = Vec::new();
     match record.targets.as_slice() {
         [target] => {
             let disk = target.disks().next();
             facts.extend(disk.and_then(|disk| disk.model.clone()));
-            facts.extend(disk.and_then(|disk| disk.serial.as_ref()).map(|serial| format!("serial {serial}")));
+            facts.extend(
+                disk.and_then(|disk| disk.serial.as_ref())
+                    .map(|serial| format!("serial {serial}")),
+            );
             facts.push(target.path.clone());
         }
         targets => facts.extend(targets.iter().map(|target| target.path.clone())),
@@ -259,12 +330,20 @@ pub(crate) type Unit = (&'static str, f64);
 
 /// Decimal, as disks are sold.
 pub(crate) fn position_unit(bytes_max: f64) -> Unit {
-    if bytes_max >= 1e9 { ("GB", 1e9) } else { ("MB", 1e6) }
+    if bytes_max >= 1e9 {
+        ("GB", 1e9)
+    } else {
+        ("MB", 1e6)
+    }
 }
 
 /// Milliseconds, unless everything that is shown happens within two of them.
 fn latency_unit(ns_largest: f64) -> Unit {
-    if ns_largest >= 2e6 { ("ms", 1e6) } else { ("µs", 1e3) }
+    if ns_largest >= 2e6 {
+        ("ms", 1e6)
+    } else {
+        ("µs", 1e3)
+    }
 }
 
 #[cfg(test)]
@@ -282,13 +361,23 @@ mod tests {
             y: Axis::new("latency", "ms").scaled(Scale::Log),
             y_right: Some(Axis::new("rate", "1/s")),
             series: vec![series],
-            guides: vec![Guide { label: "knee".to_owned(), axis: GuideAxis::X, at: f64::INFINITY }],
+            guides: vec![Guide {
+                label: "knee".to_owned(),
+                axis: GuideAxis::X,
+                at: f64::INFINITY,
+            }],
         }
     }
 
     #[test]
     fn what_cannot_be_drawn_is_left_out() {
-        let kept = drawable(chart(vec![(0.0, 1.0), (1.0, 2.0), (2.0, 0.0), (f64::NAN, 1.0)])).unwrap();
+        let kept = drawable(chart(vec![
+            (0.0, 1.0),
+            (1.0, 2.0),
+            (2.0, 0.0),
+            (f64::NAN, 1.0),
+        ]))
+        .unwrap();
         assert_eq!(kept.series[0].points, [(0.0, 1.0), (1.0, 2.0)]);
         assert_eq!(kept.series[0].half_widths_95, [0.0, 0.5]);
         assert_eq!(kept.series[0].name, "a\\u{1b}");
@@ -303,6 +392,13 @@ mod tests {
         assert_eq!(slug("数据"), "unnamed");
         assert!(slug(&"ab ".repeat(90)).len() <= SLUG_MAX);
         let mut ids = BTreeSet::new();
-        assert_eq!([unused(&mut ids, "a"), unused(&mut ids, "a"), unused(&mut ids, "a")], ["a", "a-2", "a-3"]);
+        assert_eq!(
+            [
+                unused(&mut ids, "a"),
+                unused(&mut ids, "a"),
+                unused(&mut ids, "a")
+            ],
+            ["a", "a-2", "a-3"]
+        );
     }
 }

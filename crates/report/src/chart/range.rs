@@ -1,5 +1,5 @@
-//! An axis with its numbers: from where to where it goes, where a value lies on it, and where labels belong. Every printer that draws uses this one, so that
-//! their axes agree.
+//! An axis with its numbers: from where to where it goes, where a value lies on it, and where
+//! labels belong. Every printer that draws uses this one, so that their axes agree.
 
 use super::{Axis, Chart, GuideAxis, Scale, Side};
 
@@ -7,7 +7,8 @@ use super::{Axis, Chart, GuideAxis, Scale, Side};
 const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
 /// Also these, where labels must stand on the lines of another axis.
 const STEPS_SHARED: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
-/// As many labels as a horizontal axis may have without looking crowded; half as many when they are long.
+/// As many labels as a horizontal axis may have without looking crowded; half as many when they are
+/// long.
 const TICKS_ACROSS: usize = 10;
 /// The same on the axis of percentiles, whose labels are two to five characters long.
 const PERCENTILES_ACROSS: f64 = 13.0;
@@ -38,7 +39,8 @@ pub struct Ranges {
     pub x: Range,
     /// The left one.
     pub y: Range,
-    /// The right one, where there is one; its labels stand on the left one's lines where both are linear.
+    /// The right one, where there is one; its labels stand on the left one's lines where both are
+    /// linear.
     pub y_right: Option<Range>,
 }
 
@@ -46,21 +48,41 @@ impl Chart {
     /// From where to where each axis must go so that everything is seen.
     pub fn ranges(&self) -> Ranges {
         let y = Range::rounded(&self.y, self.heights(Side::Left));
-        let y_right = self.y_right.as_ref().map(|axis| Range::beside(&y, axis, self.heights(Side::Right)));
-        Ranges { x: self.range_across(), y, y_right }
+        let y_right = self
+            .y_right
+            .as_ref()
+            .map(|axis| Range::beside(&y, axis, self.heights(Side::Right)));
+        Ranges {
+            x: self.range_across(),
+            y,
+            y_right,
+        }
     }
 
     fn range_across(&self) -> Range {
-        let points = self.series.iter().flat_map(|s| &s.points).map(|point| point.0);
+        let points = self
+            .series
+            .iter()
+            .flat_map(|s| &s.points)
+            .map(|point| point.0);
         let room = self.bar_width().unwrap_or(0.0);
         let (low, high) = ends(points.chain(self.guides(GuideAxis::X)));
-        let axis = Axis { min: self.x.min.or(Some(low - room)), max: self.x.max.or(Some(high + room)), ..self.x.clone() };
+        let axis = Axis {
+            min: self.x.min.or(Some(low - room)),
+            max: self.x.max.or(Some(high + room)),
+            ..self.x.clone()
+        };
         Range::tight(&axis)
     }
 
-    /// Everything that a vertical axis must hold: points with their error bars, guides; and the ground that bars stand on.
+    /// Everything that a vertical axis must hold: points with their error bars, guides; and the
+    /// ground that bars stand on.
     fn heights(&self, side: Side) -> Vec<f64> {
-        let axis = if side == Side::Left { GuideAxis::Left } else { GuideAxis::Right };
+        let axis = if side == Side::Left {
+            GuideAxis::Left
+        } else {
+            GuideAxis::Right
+        };
         let mut heights: Vec<f64> = self.guides(axis).collect();
         for series in self.series.iter().filter(|series| series.side == side) {
             for (index, (_, y)) in series.points.iter().enumerate() {
@@ -72,15 +94,26 @@ impl Chart {
     }
 
     fn guides(&self, axis: GuideAxis) -> impl Iterator<Item = f64> {
-        self.guides.iter().filter(move |guide| guide.axis == axis).map(|guide| guide.at)
+        self.guides
+            .iter()
+            .filter(move |guide| guide.axis == axis)
+            .map(|guide| guide.at)
     }
 
-    /// How wide bars are, in values of the horizontal axis, so that neighbours do not touch; `None` without bars.
+    /// How wide bars are, in values of the horizontal axis, so that neighbours do not touch; `None`
+    /// without bars.
     pub fn bar_width(&self) -> Option<f64> {
-        let bars = self.series.iter().find(|series| series.mark == super::Mark::Bars)?;
+        let bars = self
+            .series
+            .iter()
+            .find(|series| series.mark == super::Mark::Bars)?;
         let mut places: Vec<f64> = bars.points.iter().map(|point| point.0).collect();
         places.sort_by(f64::total_cmp);
-        let gap = places.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0).fold(f64::INFINITY, f64::min);
+        let gap = places
+            .windows(2)
+            .map(|pair| pair[1] - pair[0])
+            .filter(|gap| *gap > 0.0)
+            .fold(f64::INFINITY, f64::min);
         Some(if gap.is_finite() { gap * 0.7 } else { 1.0 })
     }
 }
@@ -89,7 +122,12 @@ impl Range {
     /// From the axis's own beginning to its own end.
     fn tight(axis: &Axis) -> Self {
         let (low, high) = apart(axis.scale, axis.min.unwrap_or(0.0), axis.max.unwrap_or(1.0));
-        let range = Self { scale: axis.scale, low, high, ticks: Vec::new() };
+        let range = Self {
+            scale: axis.scale,
+            low,
+            high,
+            ticks: Vec::new(),
+        };
         let mut ticks = match axis.scale {
             _ if !axis.ticks.is_empty() => axis.ticks.clone(),
             Scale::Linear => multiples(low, high, step(high - low, TICKS_ACROSS, &STEPS)),
@@ -103,51 +141,90 @@ impl Range {
     /// From label to label.
     fn rounded(axis: &Axis, values: Vec<f64>) -> Self {
         let (low, high) = ends(values.into_iter());
-        let (low, high) = apart(axis.scale, axis.min.unwrap_or(low).min(low), axis.max.unwrap_or(high).max(high));
+        let (low, high) = apart(
+            axis.scale,
+            axis.min.unwrap_or(low).min(low),
+            axis.max.unwrap_or(high).max(high),
+        );
         match axis.scale {
             Scale::Linear => {
                 let step = step(high - low, TICKS_UPWARD, &STEPS);
-                let (low, high) = ((low / step).floor() * step, (high / step - 1e-9).ceil() * step);
-                Self { scale: axis.scale, low, high, ticks: multiples(low, high, step) }
+                let (low, high) = (
+                    (low / step).floor() * step,
+                    (high / step - 1e-9).ceil() * step,
+                );
+                Self {
+                    scale: axis.scale,
+                    low,
+                    high,
+                    ticks: multiples(low, high, step),
+                }
             }
             Scale::Log => {
                 let (low, high) = (round_down(low), round_up(high));
-                Self { scale: axis.scale, low, high, ticks: decades(low, high) }
+                Self {
+                    scale: axis.scale,
+                    low,
+                    high,
+                    ticks: decades(low, high),
+                }
             }
-            Scale::Percentile => Self { scale: axis.scale, low, high, ticks: percentiles(high) },
+            Scale::Percentile => Self {
+                scale: axis.scale,
+                low,
+                high,
+                ticks: percentiles(high),
+            },
         }
     }
 
     /// The right axis: as many equal parts as the left one, where both are linear.
     fn beside(left: &Self, axis: &Axis, values: Vec<f64>) -> Self {
         let parts = left.ticks.len().saturating_sub(1);
-        if left.scale != Scale::Linear || axis.scale != Scale::Linear || axis.min != Some(0.0) || left.low != 0.0 || parts == 0 {
+        if left.scale != Scale::Linear
+            || axis.scale != Scale::Linear
+            || axis.min != Some(0.0)
+            || left.low != 0.0
+            || parts == 0
+        {
             return Self::rounded(axis, values);
         }
         let (_, high) = ends(values.into_iter().chain([0.0]));
         let (_, high) = apart(axis.scale, 0.0, high);
         let step = step(high, parts, &STEPS_SHARED);
         let ticks = (0..=parts).map(|k| k as f64 * step).collect();
-        Self { scale: axis.scale, low: 0.0, high: step * parts as f64, ticks }
+        Self {
+            scale: axis.scale,
+            low: 0.0,
+            high: step * parts as f64,
+            ticks,
+        }
     }
 
     /// Where a value lies between the ends: 0 at the beginning, 1 at the end.
     pub fn place(&self, value: f64) -> f64 {
-        let [low, high, value] = [self.low, self.high, value].map(|value| spread(self.scale, value));
+        let [low, high, value] =
+            [self.low, self.high, value].map(|value| spread(self.scale, value));
         (value - low) / (high - low)
     }
 
-    /// The value printed as short as its neighbours on the axis allow: `250`, `12.5`, `40k`, `1.5M`.
+    /// The value printed as short as its neighbours on the axis allow: `250`, `12.5`, `40k`,
+    /// `1.5M`.
     pub fn label(&self, value: f64) -> String {
         if self.scale != Scale::Linear {
             return short(value, value);
         }
-        let step = self.ticks.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
+        let step = self
+            .ticks
+            .windows(2)
+            .map(|pair| pair[1] - pair[0])
+            .fold(f64::INFINITY, f64::min);
         short(value, if step.is_finite() { step } else { value })
     }
 }
 
-/// The value on a ruler with even marks. For percentiles: how many times nine out of ten have been left behind.
+/// The value on a ruler with even marks. For percentiles: how many times nine out of ten have been
+/// left behind.
 fn spread(scale: Scale, value: f64) -> f64 {
     match scale {
         Scale::Linear => value,
@@ -157,8 +234,14 @@ fn spread(scale: Scale, value: f64) -> f64 {
 }
 
 fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
-    if low.is_finite() { (low, high) } else { (0.0, 1.0) }
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+        (low.min(value), high.max(value))
+    });
+    if low.is_finite() {
+        (low, high)
+    } else {
+        (0.0, 1.0)
+    }
 }
 
 /// The ends, moved apart where they coincide.
@@ -178,41 +261,70 @@ fn apart(scale: Scale, low: f64, high: f64) -> (f64, f64) {
 fn step(length: f64, most: usize, steps: &[f64]) -> f64 {
     let raw = length / most as f64;
     let power = 10.0_f64.powf(raw.log10().floor());
-    steps.iter().map(|step| step * power).find(|step| *step >= raw * (1.0 - 1e-9)).unwrap_or(power * 10.0)
+    steps
+        .iter()
+        .map(|step| step * power)
+        .find(|step| *step >= raw * (1.0 - 1e-9))
+        .unwrap_or(power * 10.0)
 }
 
 fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
     let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
-    (0..=(last - first).clamp(0.0, 100.0) as u32).map(|k| (first + f64::from(k)) * step).collect()
+    (0..=(last - first).clamp(0.0, 100.0) as u32)
+        .map(|k| (first + f64::from(k)) * step)
+        .collect()
 }
 
 /// Powers of ten, and 2 and 5 times them where there are few.
 fn decades(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let every = ((last - first) / TICKS_ACROSS as i32 + 1).max(1) as usize;
-    let parts: &[f64] = if (high / low).log10() < DECADES_FOR_POWERS_ALONE { &[1.0, 2.0, 5.0] } else { &[1.0] };
-    let powers = (first..=last).step_by(every).map(|power| 10.0_f64.powi(power));
+    let parts: &[f64] = if (high / low).log10() < DECADES_FOR_POWERS_ALONE {
+        &[1.0, 2.0, 5.0]
+    } else {
+        &[1.0]
+    };
+    let powers = (first..=last)
+        .step_by(every)
+        .map(|power| 10.0_f64.powi(power));
     let all = powers.flat_map(|power| parts.iter().map(move |part| part * power));
-    all.filter(|tick| (low * 0.999..=high * 1.001).contains(tick)).collect()
+    all.filter(|tick| (low * 0.999..=high * 1.001).contains(tick))
+        .collect()
 }
 
 fn round_down(value: f64) -> f64 {
     let power = 10.0_f64.powf(value.log10().floor());
-    [5.0, 2.0].into_iter().map(|part| part * power).find(|round| *round <= value * 1.001).unwrap_or(power)
+    [5.0, 2.0]
+        .into_iter()
+        .map(|part| part * power)
+        .find(|round| *round <= value * 1.001)
+        .unwrap_or(power)
 }
 
 fn round_up(value: f64) -> f64 {
     let power = 10.0_f64.powf(value.log10().floor());
-    [1.0, 2.0, 5.0].into_iter().map(|part| part * power).find(|round| *round >= value * 0.999).unwrap_or(power * 10.0)
+    [1.0, 2.0, 5.0]
+        .into_iter()
+        .map(|part| part * power)
+        .find(|round| *round >= value * 0.999)
+        .unwrap_or(power * 10.0)
 }
 
-/// The median and each nine that is behind; of the others as many as have room, so that short runs, which end before 99 %, can be read, too.
+/// The median and each nine that is behind; of the others as many as have room, so that short runs,
+/// which end before 99 %, can be read, too.
 fn percentiles(high: f64) -> Vec<f64> {
     let nines = (1..=9).map(|k| 100.0 - 10.0_f64.powi(2 - k));
-    let mut ticks: Vec<f64> = [0.0, 50.0].into_iter().chain(nines).filter(|tick| *tick <= high).collect();
+    let mut ticks: Vec<f64> = [0.0, 50.0]
+        .into_iter()
+        .chain(nines)
+        .filter(|tick| *tick <= high)
+        .collect();
     let place = |tick: f64| spread(Scale::Percentile, tick);
     for tick in PERCENTILES_BETWEEN.into_iter().filter(|tick| *tick <= high) {
-        if ticks.iter().all(|other| (place(*other) - place(tick)).abs() * PERCENTILES_ACROSS >= place(high)) {
+        if ticks
+            .iter()
+            .all(|other| (place(*other) - place(tick)).abs() * PERCENTILES_ACROSS >= place(high))
+        {
             ticks.push(tick);
         }
     }
@@ -231,9 +343,15 @@ fn short(value: f64, step: f64) -> String {
         m if m >= 1e4 => (1e3, "k"),
         _ => (1.0, ""),
     };
-    let digits = (0..=9).find(|digits| is_whole(step / divisor * 10.0_f64.powi(*digits))).unwrap_or(3) as usize;
+    let digits = (0..=9)
+        .find(|digits| is_whole(step / divisor * 10.0_f64.powi(*digits)))
+        .unwrap_or(3) as usize;
     let text = format!("{:.digits$}", value / divisor);
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    let text = if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &text
+    };
     match text {
         "0" | "-0" => "0".to_owned(),
         text => format!("{text}{suffix}"),
@@ -255,18 +373,34 @@ mod tests {
 
     fn chart(y: Axis, y_right: Option<Axis>, series: Vec<Series>) -> Chart {
         let text = String::new;
-        Chart { id: text(), title: text(), caption: text(), x: Axis::new("position", "GB"), y, y_right, series, guides: Vec::new() }
+        Chart {
+            id: text(),
+            title: text(),
+            caption: text(),
+            x: Axis::new("position", "GB"),
+            y,
+            y_right,
+            series,
+            guides: Vec::new(),
+        }
     }
 
     #[test]
     fn axes_end_at_round_numbers_and_share_their_lines() {
         let rate = Series::new("rate", Mark::Line, vec![(0.0, 92.2), (320.1, 48.9)]);
-        let access = Series::new("access", Mark::Dots, vec![(3.0, 23.1), (5.0, 4.0)]).on_the_right();
+        let access =
+            Series::new("access", Mark::Dots, vec![(3.0, 23.1), (5.0, 4.0)]).on_the_right();
         let zero = || Axis::new("", "").starting_at_zero();
         let ranges = chart(zero(), Some(zero()), vec![rate, access]).ranges();
         assert_eq!(labels(&ranges.y), ["0", "20", "40", "60", "80", "100"]);
-        assert_eq!(labels(ranges.y_right.as_ref().unwrap()), ["0", "5", "10", "15", "20", "25"]);
-        assert_eq!(labels(&ranges.x), ["0", "50", "100", "150", "200", "250", "300"]);
+        assert_eq!(
+            labels(ranges.y_right.as_ref().unwrap()),
+            ["0", "5", "10", "15", "20", "25"]
+        );
+        assert_eq!(
+            labels(&ranges.x),
+            ["0", "50", "100", "150", "200", "250", "300"]
+        );
         assert_eq!((ranges.x.low, ranges.x.high), (0.0, 320.1));
         assert_eq!(ranges.y.place(50.0), 0.5);
     }
@@ -279,11 +413,27 @@ mod tests {
         assert_eq!((wide.low, wide.high), (10.0, 1e5));
         let narrow = Range::rounded(&axis(Scale::Log), vec![0.3, 4.0]);
         assert_eq!(labels(&narrow), ["0.2", "0.5", "1", "2", "5"]);
-        let tail = Range::tight(&Axis { min: Some(0.0), max: Some(99.984), ..axis(Scale::Percentile) });
-        assert_eq!(labels(&tail), ["0", "50", "75", "90", "95", "99", "99.5", "99.9", "99.95"]);
-        let upto = |high| Range::tight(&Axis { min: Some(0.0), max: Some(high), ..axis(Scale::Percentile) });
+        let tail = Range::tight(&Axis {
+            min: Some(0.0),
+            max: Some(99.984),
+            ..axis(Scale::Percentile)
+        });
+        assert_eq!(
+            labels(&tail),
+            ["0", "50", "75", "90", "95", "99", "99.5", "99.9", "99.95"]
+        );
+        let upto = |high| {
+            Range::tight(&Axis {
+                min: Some(0.0),
+                max: Some(high),
+                ..axis(Scale::Percentile)
+            })
+        };
         assert_eq!(labels(&upto(95.2)), ["0", "25", "50", "75", "90", "95"]);
-        assert_eq!(labels(&upto(99.9999)), ["0", "50", "90", "99", "99.9", "99.99", "99.999", "99.9999"]);
+        assert_eq!(
+            labels(&upto(99.9999)),
+            ["0", "50", "90", "99", "99.9", "99.99", "99.999", "99.9999"]
+        );
         assert!((tail.place(99.0) - 2.0 / 3.795_88).abs() < 1e-5);
     }
 
@@ -304,16 +454,35 @@ mod tests {
 
     #[test]
     fn odd_numbers_still_make_an_axis() {
-        for values in [vec![], vec![0.0], vec![7.0], vec![-3.0], vec![1e30], vec![0.0, 1e99], vec![1e-9, 2e-9], vec![5.0, 5.000_000_000_1]]
-        {
+        for values in [
+            vec![],
+            vec![0.0],
+            vec![7.0],
+            vec![-3.0],
+            vec![1e30],
+            vec![0.0, 1e99],
+            vec![1e-9, 2e-9],
+            vec![5.0, 5.000_000_000_1],
+        ] {
             for scale in [Scale::Linear, Scale::Log, Scale::Percentile] {
                 let axis = Axis::new("", "").scaled(scale);
-                let drawable: Vec<f64> = values.iter().copied().filter(|v| scale == Scale::Linear || *v > 0.0).collect();
+                let drawable: Vec<f64> = values
+                    .iter()
+                    .copied()
+                    .filter(|v| scale == Scale::Linear || *v > 0.0)
+                    .collect();
                 let range = Range::rounded(&axis, drawable.clone());
-                assert!(range.low < range.high && range.high.is_finite(), "{values:?} {scale:?} {range:?}");
-                assert!(range.ticks.len() >= 2 || scale == Scale::Log, "{values:?} {range:?}");
                 assert!(
-                    drawable.iter().all(|v| scale == Scale::Percentile || (-1e-6..=1.000_001).contains(&range.place(*v))),
+                    range.low < range.high && range.high.is_finite(),
+                    "{values:?} {scale:?} {range:?}"
+                );
+                assert!(
+                    range.ticks.len() >= 2 || scale == Scale::Log,
+                    "{values:?} {range:?}"
+                );
+                assert!(
+                    drawable.iter().all(|v| scale == Scale::Percentile
+                        || (-1e-6..=1.000_001).contains(&range.place(*v))),
                     "{values:?} {range:?}"
                 );
             }

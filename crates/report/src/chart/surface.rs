@@ -1,9 +1,14 @@
-//! Charts of a disk's surface: transfer rate and access time by position, access time by distance, short strokes, the map of a scan.
+//! Charts of a disk's surface: transfer rate and access time by position, access time by distance,
+//! short strokes, the map of a scan.
 
 use super::{Axis, Chart, Guide, GuideAxis, Mark, Scale, Series, latency_unit, position_unit};
 use diskproof_model::record::Record;
-use diskproof_model::surface::{AccessPoint, CurvePoint, Scan, ScanCell, SeekPattern, ShortStroke, SurfaceRecord};
-use diskproof_model::units::{counted, format_bytes, format_latency, format_rate, format_throughput};
+use diskproof_model::surface::{
+    AccessPoint, CurvePoint, Scan, ScanCell, SeekPattern, ShortStroke, SurfaceRecord,
+};
+use diskproof_model::units::{
+    counted, format_bytes, format_latency, format_rate, format_throughput,
+};
 
 /// All of them that the record has data for.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
@@ -17,16 +22,27 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
 }
 
 fn longest(access: &[AccessPoint]) -> f64 {
-    access.iter().map(|point| point.latency_ns).max().unwrap_or(0) as f64
+    access
+        .iter()
+        .map(|point| point.latency_ns)
+        .max()
+        .unwrap_or(0) as f64
 }
 
-/// From zero, unless a few accesses took so much longer than the usual one that all others would lie on the ground.
+/// From zero, unless a few accesses took so much longer than the usual one that all others would
+/// lie on the ground.
 fn access_axis(access: &[AccessPoint], unit: &str) -> Axis {
     let mut latencies: Vec<u64> = access.iter().map(|point| point.latency_ns).collect();
     latencies.sort_unstable();
-    let usual = latencies.get(latencies.len() / 2).map_or(0.0, |ns| *ns as f64);
+    let usual = latencies
+        .get(latencies.len() / 2)
+        .map_or(0.0, |ns| *ns as f64);
     let axis = Axis::new("access time", unit);
-    if longest(access) > LONGEST_OVER_USUAL * usual { axis.scaled(Scale::Log) } else { axis.starting_at_zero() }
+    if longest(access) > LONGEST_OVER_USUAL * usual {
+        axis.scaled(Scale::Log)
+    } else {
+        axis.starting_at_zero()
+    }
 }
 
 /// Then the usual access time takes less than a twentieth of the height.
@@ -34,23 +50,55 @@ const LONGEST_OVER_USUAL: f64 = 20.0;
 
 /// The picture that HD Tune made known: rate as a line, single accesses as dots.
 fn curve(record: &Record) -> Option<Chart> {
-    let farthest = record.curve.iter().map(|p| p.offset_bytes).chain(record.access.iter().map(|p| p.offset_bytes)).max()?;
+    let farthest = record
+        .curve
+        .iter()
+        .map(|p| p.offset_bytes)
+        .chain(record.access.iter().map(|p| p.offset_bytes))
+        .max()?;
     let (unit, bytes) = position_unit(farthest as f64);
     let (latency, ns) = latency_unit(longest(&record.access));
     let position = |offset_bytes: u64| offset_bytes as f64 / bytes;
-    let begin = record.surface.as_ref().map(|s| position(s.span_start_bytes));
-    let end = record.surface.as_ref().map(|s| position(s.span_start_bytes + s.span_bytes));
+    let begin = record
+        .surface
+        .as_ref()
+        .map(|s| position(s.span_start_bytes));
+    let end = record
+        .surface
+        .as_ref()
+        .map(|s| position(s.span_start_bytes + s.span_bytes));
     let read: Vec<&CurvePoint> = record.curve.iter().filter(|p| p.bytes > 0).collect();
-    let failed: Vec<&CurvePoint> = record.curve.iter().filter(|p| p.bytes == 0 && p.errors > 0).collect();
-    let random: Vec<&AccessPoint> = record.access.iter().filter(|p| p.seek == SeekPattern::Random).collect();
-    let rate = read.iter().map(|p| (position(p.offset_bytes), p.bytes_per_second / 1e6)).collect();
-    let unreadable = failed.iter().map(|p| (position(p.offset_bytes), 0.0)).collect();
-    let dots = random.iter().map(|p| (position(p.offset_bytes), p.latency_ns as f64 / ns)).collect();
+    let failed: Vec<&CurvePoint> = record
+        .curve
+        .iter()
+        .filter(|p| p.bytes == 0 && p.errors > 0)
+        .collect();
+    let random: Vec<&AccessPoint> = record
+        .access
+        .iter()
+        .filter(|p| p.seek == SeekPattern::Random)
+        .collect();
+    let rate = read
+        .iter()
+        .map(|p| (position(p.offset_bytes), p.bytes_per_second / 1e6))
+        .collect();
+    let unreadable = failed
+        .iter()
+        .map(|p| (position(p.offset_bytes), 0.0))
+        .collect();
+    let dots = random
+        .iter()
+        .map(|p| (position(p.offset_bytes), p.latency_ns as f64 / ns))
+        .collect();
     Some(Chart {
         id: "curve".to_owned(),
         title: curve_title(record.surface.as_ref()),
         caption: curve_caption(!record.curve.is_empty(), !random.is_empty()),
-        x: Axis { min: begin, max: end, ..Axis::new("position", unit) },
+        x: Axis {
+            min: begin,
+            max: end,
+            ..Axis::new("position", unit)
+        },
         y: Axis::new("transfer rate", "MB/s").starting_at_zero(),
         y_right: Some(access_axis(&record.access, latency)),
         series: vec![
@@ -67,10 +115,13 @@ fn curve_title(surface: Option<&SurfaceRecord>) -> String {
         let [max, average, min] = [rate.max, rate.average.value, rate.min].map(format_throughput);
         format!("Transfer rate by position: max {max}, average {average}, min {min}")
     });
-    let access = surface.and_then(|s| s.seeks.get(&SeekPattern::Random)).map(|seek| {
-        let [mean, max, min] = [seek.mean.value.round() as u64, seek.max_ns, seek.min_ns].map(format_latency);
-        format!("access time: average {mean}, max {max}, min {min}")
-    });
+    let access = surface
+        .and_then(|s| s.seeks.get(&SeekPattern::Random))
+        .map(|seek| {
+            let [mean, max, min] =
+                [seek.mean.value.round() as u64, seek.max_ns, seek.min_ns].map(format_latency);
+            format!("access time: average {mean}, max {max}, min {min}")
+        });
     match (rate, access) {
         (Some(rate), Some(access)) => format!("{rate}; {access}"),
         (Some(title), None) => title,
@@ -80,8 +131,9 @@ fn curve_title(surface: Option<&SurfaceRecord>) -> String {
 }
 
 fn curve_caption(has_rate: bool, has_access: bool) -> String {
-    let rate = "The line is the transfer rate at each place: a rotating disk falls from the outer tracks to the inner ones, an SSD or an array is level; \
-                a flat top means that something other than the disk limits it.";
+    let rate = "The line is the transfer rate at each place: a rotating disk falls from the outer \
+                tracks to the inner ones, an SSD or an array is level; a flat top means that \
+                something other than the disk limits it.";
     let access = "Each dot is one random access at its place, held against the right axis.";
     match (has_rate, has_access) {
         (true, true) => format!("{rate} {access}"),
@@ -91,8 +143,14 @@ fn curve_caption(has_rate: bool, has_access: bool) -> String {
 }
 
 fn curve_guides(surface: Option<&SurfaceRecord>) -> Vec<Guide> {
-    let average = surface.and_then(|s| s.rate.as_ref()).map(|rate| rate.average.value);
-    let guide = |value| Guide { label: format!("average {}", format_throughput(value)), axis: GuideAxis::Left, at: value / 1e6 };
+    let average = surface
+        .and_then(|s| s.rate.as_ref())
+        .map(|rate| rate.average.value);
+    let guide = |value| Guide {
+        label: format!("average {}", format_throughput(value)),
+        axis: GuideAxis::Left,
+        at: value / 1e6,
+    };
     average.map(guide).into_iter().collect()
 }
 
@@ -101,20 +159,40 @@ fn access_by_distance(record: &Record) -> Option<Chart> {
     let farthest = record.access.iter().map(|p| p.distance_bytes).max()?;
     let (unit, bytes) = position_unit(farthest as f64);
     let (latency, ns) = latency_unit(longest(&record.access));
-    let patterns =
-        [SeekPattern::Random, SeekPattern::TrackToTrack, SeekPattern::ThirdStroke, SeekPattern::FullStroke, SeekPattern::Butterfly];
+    let patterns = [
+        SeekPattern::Random,
+        SeekPattern::TrackToTrack,
+        SeekPattern::ThirdStroke,
+        SeekPattern::FullStroke,
+        SeekPattern::Butterfly,
+    ];
     let series = patterns.map(|seek| {
-        let mut points: Vec<(f64, f64)> = record.access.iter().filter(|p| p.seek == seek).map(|p| of_distance(p, bytes, ns)).collect();
+        let mut points: Vec<(f64, f64)> = record
+            .access
+            .iter()
+            .filter(|p| p.seek == seek)
+            .map(|p| of_distance(p, bytes, ns))
+            .collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mean =
-            record.surface.as_ref().and_then(|surface| surface.seeks.get(&seek)).map(|s| format_latency(s.mean.value.round() as u64));
-        Series::new(mean.map_or(seek.as_str().to_owned(), |mean| format!("{}: average {mean}", seek.as_str())), Mark::Dots, points)
+        let mean = record
+            .surface
+            .as_ref()
+            .and_then(|surface| surface.seeks.get(&seek))
+            .map(|s| format_latency(s.mean.value.round() as u64));
+        Series::new(
+            mean.map_or(seek.as_str().to_owned(), |mean| {
+                format!("{}: average {mean}", seek.as_str())
+            }),
+            Mark::Dots,
+            points,
+        )
     });
     Some(Chart {
         id: "access-by-distance".to_owned(),
         title: "Access time by seek distance".to_owned(),
-        caption: "Each dot is one access and how far it lies from the one before. On a rotating disk the lower edge is the seek alone, and the height of \
-                  the band is one revolution; without moving parts distance makes no difference."
+        caption: "Each dot is one access and how far it lies from the one before. On a rotating \
+                  disk the lower edge is the seek alone, and the height of the band is one \
+                  revolution; without moving parts distance makes no difference."
             .to_owned(),
         x: Axis::new("distance", unit).starting_at_zero(),
         y: access_axis(&record.access, latency),
@@ -125,7 +203,10 @@ fn access_by_distance(record: &Record) -> Option<Chart> {
 }
 
 fn of_distance(point: &AccessPoint, bytes: f64, ns: f64) -> (f64, f64) {
-    (point.distance_bytes as f64 / bytes, point.latency_ns as f64 / ns)
+    (
+        point.distance_bytes as f64 / bytes,
+        point.latency_ns as f64 / ns,
+    )
 }
 
 /// What is gained by using only the first part of a disk.
@@ -133,11 +214,29 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
     let mut strokes: Vec<&ShortStroke> = strokes.iter().collect();
     strokes.sort_by(|a, b| a.percent.total_cmp(&b.percent));
     let (shortest, longest) = (strokes.first()?, strokes.last()?);
-    let (latency, ns) = latency_unit(strokes.iter().map(|s| s.latency_max_ns as f64).fold(0.0, f64::max));
-    let mut iops = Series::new("random reads per second", Mark::Bars, strokes.iter().map(|s| (s.percent, s.iops.value)).collect());
-    iops.half_widths_95 = strokes.iter().map(|s| s.iops.half_width_95.unwrap_or(0.0)).collect();
-    let mean = strokes.iter().map(|s| (s.percent, s.latency_mean_ns / ns)).collect();
-    let worst = strokes.iter().map(|s| (s.percent, s.latency_max_ns as f64 / ns)).collect();
+    let (latency, ns) = latency_unit(
+        strokes
+            .iter()
+            .map(|s| s.latency_max_ns as f64)
+            .fold(0.0, f64::max),
+    );
+    let mut iops = Series::new(
+        "random reads per second",
+        Mark::Bars,
+        strokes.iter().map(|s| (s.percent, s.iops.value)).collect(),
+    );
+    iops.half_widths_95 = strokes
+        .iter()
+        .map(|s| s.iops.half_width_95.unwrap_or(0.0))
+        .collect();
+    let mean = strokes
+        .iter()
+        .map(|s| (s.percent, s.latency_mean_ns / ns))
+        .collect();
+    let worst = strokes
+        .iter()
+        .map(|s| (s.percent, s.latency_max_ns as f64 / ns))
+        .collect();
     let title = format!(
         "Short strokes: {} IOPS over {} %, {} over the first {} %",
         format_rate(longest.iops.value),
@@ -148,10 +247,14 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
     Some(Chart {
         id: "short-strokes".to_owned(),
         title,
-        caption: "Random reads within the first part of the disk only: the shorter the part, the shorter the seeks. Where all bars are alike, nothing is \
-                  gained by leaving the rest empty."
+        caption: "Random reads within the first part of the disk only: the shorter the part, the \
+                  shorter the seeks. Where all bars are alike, nothing is gained by leaving the \
+                  rest empty."
             .to_owned(),
-        x: Axis { ticks: strokes.iter().map(|s| s.percent).collect(), ..Axis::new("part of the disk that is used", "%") },
+        x: Axis {
+            ticks: strokes.iter().map(|s| s.percent).collect(),
+            ..Axis::new("part of the disk that is used", "%")
+        },
         y: Axis::new("random reads", "IOPS").starting_at_zero(),
         y_right: Some(Axis::new("access time", latency).starting_at_zero()),
         series: vec![
@@ -168,11 +271,32 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
     let (unit, bytes) = position_unit(scan.map.last()?.offset_bytes as f64);
     let (latency, ns) = latency_unit(scan.map.iter().map(|cell| cell.latency_max_ns).max()? as f64);
     let cells = |value: &dyn Fn(&ScanCell) -> u64| -> Vec<(f64, f64)> {
-        scan.map.iter().map(|cell| (cell.offset_bytes as f64 / bytes, value(cell) as f64 / ns)).collect()
+        scan.map
+            .iter()
+            .map(|cell| (cell.offset_bytes as f64 / bytes, value(cell) as f64 / ns))
+            .collect()
     };
-    let slow = scan.slow.iter().map(|block| (block.offset_bytes as f64 / bytes, block.latency_ns as f64 / ns)).collect();
+    let slow = scan
+        .slow
+        .iter()
+        .map(|block| {
+            (
+                block.offset_bytes as f64 / bytes,
+                block.latency_ns as f64 / ns,
+            )
+        })
+        .collect();
     // Nothing was timed there: the dot stands at the limit, where it cannot be overlooked.
-    let unreadable = scan.unreadable.iter().map(|range| (range.offset_bytes as f64 / bytes, scan.slow_from_ns as f64 / ns)).collect();
+    let unreadable = scan
+        .unreadable
+        .iter()
+        .map(|range| {
+            (
+                range.offset_bytes as f64 / bytes,
+                scan.slow_from_ns as f64 / ns,
+            )
+        })
+        .collect();
     let title = format!(
         "Scan: {} of {}, {} unreadable; median {}",
         counted(scan.slow_blocks, "slow block"),
@@ -185,19 +309,36 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
     Some(Chart {
         id: "scan".to_owned(),
         title,
-        caption: "Latency of the blocks by position: the longest in each part and, where a part holds several, their mean. Single blocks above the limit are \
-                  where the disk had to try again."
+        caption: "Latency of the blocks by position: the longest in each part and, where a part \
+                  holds several, their mean. Single blocks above the limit are where the disk had \
+                  to try again."
             .to_owned(),
-        x: Axis { min: Some(scan.from_bytes as f64 / bytes), max: Some(scan.to_bytes as f64 / bytes), ..Axis::new("position", unit) },
+        x: Axis {
+            min: Some(scan.from_bytes as f64 / bytes),
+            max: Some(scan.to_bytes as f64 / bytes),
+            ..Axis::new("position", unit)
+        },
         y: Axis::new("latency of a block", latency).scaled(Scale::Log),
         y_right: None,
         series: vec![
             Series::new("longest", Mark::Line, cells(&|cell| cell.latency_max_ns)),
             // Where each cell holds one block, both lines would be the same.
-            Series::new("mean", Mark::Line, if is_coarse { cells(&|cell| cell.latency_mean_ns) } else { Vec::new() }),
+            Series::new(
+                "mean",
+                Mark::Line,
+                if is_coarse {
+                    cells(&|cell| cell.latency_mean_ns)
+                } else {
+                    Vec::new()
+                },
+            ),
             Series::new("slow blocks", Mark::Dots, slow),
             Series::new("unreadable", Mark::Dots, unreadable),
         ],
-        guides: vec![Guide { label: limit, axis: GuideAxis::Left, at: scan.slow_from_ns as f64 / ns }],
+        guides: vec![Guide {
+            label: limit,
+            axis: GuideAxis::Left,
+            at: scan.slow_from_ns as f64 / ns,
+        }],
     })
 }

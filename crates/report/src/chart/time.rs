@@ -20,7 +20,11 @@ pub(crate) enum Count {
 
 /// One chart for each measurement with more than one cell.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
-    record.measurements.iter().filter_map(|m| chart(record, m)).collect()
+    record
+        .measurements
+        .iter()
+        .filter_map(|m| chart(record, m))
+        .collect()
 }
 
 fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
@@ -29,35 +33,70 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
         return None;
     }
     let count = counted(m);
-    let longest = ops.iter().map(|(_, op)| op.series.total().latency_max_ns).max()?;
+    let longest = ops
+        .iter()
+        .map(|(_, op)| op.series.total().latency_max_ns)
+        .max()?;
     let (latency, ns) = latency_unit(longest as f64);
-    let (label, unit) = if count == Count::Bytes { ("throughput", "MB/s") } else { ("rate", "IOPS") };
+    let (label, unit) = if count == Count::Bytes {
+        ("throughput", "MB/s")
+    } else {
+        ("rate", "IOPS")
+    };
     let mut series = Vec::new();
     let mut guides = Vec::new();
     for (kind, op) in &ops {
         let scale = if count == Count::Bytes { 1e-6 } else { 1.0 };
-        let of = if ops.len() > 1 { format!("{}s: ", kind.as_str()) } else { String::new() };
-        let worst = m.cells_over_time(op).map(|(at, _, cell)| (at, cell.latency_max_ns as f64 / ns)).filter(|(_, latency)| *latency > 0.0);
+        let of = if ops.len() > 1 {
+            format!("{}s: ", kind.as_str())
+        } else {
+            String::new()
+        };
+        let worst = m
+            .cells_over_time(op)
+            .map(|(at, _, cell)| (at, cell.latency_max_ns as f64 / ns))
+            .filter(|(_, latency)| *latency > 0.0);
         series.push(Series::new(
             format!("{of}{label}"),
             Mark::Line,
-            rates(m, op).into_iter().map(|(at, rate)| (at, rate * scale)).collect(),
+            rates(m, op)
+                .into_iter()
+                .map(|(at, rate)| (at, rate * scale))
+                .collect(),
         ));
-        series.push(Series::new(format!("{of}longest latency"), Mark::Dots, worst.collect()).on_the_right());
+        series.push(
+            Series::new(format!("{of}longest latency"), Mark::Dots, worst.collect()).on_the_right(),
+        );
         let estimate = estimate(count, op);
-        guides.push(Guide { label: format!("{of}{}", rate_text(count, estimate)), axis: GuideAxis::Left, at: estimate.value * scale });
+        guides.push(Guide {
+            label: format!("{of}{}", rate_text(count, estimate)),
+            axis: GuideAxis::Left,
+            at: estimate.value * scale,
+        });
     }
     let figures = ops.iter().map(|(kind, op)| match ops.len() {
         1 => rate_text(count, estimate(count, op)),
-        _ => format!("{}s {}", kind.as_str(), rate_text(count, estimate(count, op))),
+        _ => format!(
+            "{}s {}",
+            kind.as_str(),
+            rate_text(count, estimate(count, op))
+        ),
     });
     Some(Chart {
         id: format!("time-{}", slug(&m.workload.name)),
-        title: format!("{} over time: {}", subject(record, m), figures.collect::<Vec<_>>().join(", ")),
-        caption: "The line is the rate in each cell of the measured time, the dots the longest latency in it, held against the right axis. A level line is a \
-                  steady disk; steps are caches that fill, notches are pauses."
+        title: format!(
+            "{} over time: {}",
+            subject(record, m),
+            figures.collect::<Vec<_>>().join(", ")
+        ),
+        caption: "The line is the rate in each cell of the measured time, the dots the longest \
+                  latency in it, held against the right axis. A level line is a steady disk; \
+                  steps are caches that fill, notches are pauses."
             .to_owned(),
-        x: Axis { max: Some(m.wall_ns as f64 / 1e9), ..Axis::new("time", "s").starting_at_zero() },
+        x: Axis {
+            max: Some(m.wall_ns as f64 / 1e9),
+            ..Axis::new("time", "s").starting_at_zero()
+        },
         y: Axis::new(label, unit).starting_at_zero(),
         y_right: Some(Axis::new("longest latency", latency).starting_at_zero()),
         series,
@@ -66,7 +105,11 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
 }
 
 fn estimate(count: Count, op: &OpRecord) -> &Estimate {
-    if count == Count::Bytes { &op.throughput } else { &op.iops }
+    if count == Count::Bytes {
+        &op.throughput
+    } else {
+        &op.iops
+    }
 }
 
 fn rate_text(count: Count, estimate: &Estimate) -> String {
@@ -74,18 +117,35 @@ fn rate_text(count: Count, estimate: &Estimate) -> String {
         Count::Bytes => format_throughput(estimate.value),
         Count::Operations => format!("{} IOPS", format_rate(estimate.value)),
     };
-    estimate.relative_half_width().map_or(rate.clone(), |relative| format!("{rate} ± {:.1} %", relative * 100.0))
+    estimate
+        .relative_half_width()
+        .map_or(rate.clone(), |relative| {
+            format!("{rate} ± {:.1} %", relative * 100.0)
+        })
 }
 
 /// What a reader counts of this workload.
 pub(crate) fn counted(m: &MeasurementRecord) -> Count {
-    let is_large = m.workload.block_bytes >= BLOCK_FOR_THROUGHPUT && !m.ops.contains_key(&OpKind::Commit);
-    if is_large { Count::Bytes } else { Count::Operations }
+    let is_large =
+        m.workload.block_bytes >= BLOCK_FOR_THROUGHPUT && !m.ops.contains_key(&OpKind::Commit);
+    if is_large {
+        Count::Bytes
+    } else {
+        Count::Operations
+    }
 }
 
 /// The rate in each cell, in operations or bytes per second: (middle of the cell in seconds, rate).
 pub(crate) fn rates(m: &MeasurementRecord, op: &OpRecord) -> Vec<(f64, f64)> {
     let count = counted(m);
-    let events = |cell: &Cell| if count == Count::Bytes { cell.bytes } else { cell.ops };
-    m.cells_over_time(op).map(|(at, seconds, cell)| (at, events(cell) as f64 / seconds)).collect()
+    let events = |cell: &Cell| {
+        if count == Count::Bytes {
+            cell.bytes
+        } else {
+            cell.ops
+        }
+    };
+    m.cells_over_time(op)
+        .map(|(at, seconds, cell)| (at, events(cell) as f64 / seconds))
+        .collect()
 }

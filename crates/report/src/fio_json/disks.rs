@@ -26,29 +26,56 @@ struct Window {
     counts: Counts,
 }
 
-/// Each disk that was alone below its targets, over all measurements. Where a target lies on several, the record has their sum only.
+/// Each disk that was alone below its targets, over all measurements. Where a target lies on
+/// several, the record has their sum only.
 pub(super) fn of(record: &Record) -> Vec<Value> {
     let mut disks: BTreeMap<&str, Vec<Window>> = BTreeMap::new();
-    for m in record.measurements.iter().filter(|m| m.device.unresolved.is_none()) {
+    for m in record
+        .measurements
+        .iter()
+        .filter(|m| m.device.unresolved.is_none())
+    {
         if let [disk] = &m.device.disks[..] {
             disks.entry(disk).or_default().push(window(m));
         }
     }
-    disks.into_iter().map(|(name, windows)| disk(name, sum(windows))).collect()
+    disks
+        .into_iter()
+        .map(|(name, windows)| disk(name, sum(windows)))
+        .collect()
 }
 
 fn window(m: &MeasurementRecord) -> Window {
-    let DeviceUse { read_ops, write_ops, read_bytes, write_bytes, .. } = m.device;
-    let counts = Counts { read_ops, write_ops, read_bytes, write_bytes };
-    Window { start_ns: m.start_ns, end_ns: m.start_ns.saturating_add(m.wall_ns), counts }
+    let DeviceUse {
+        read_ops,
+        write_ops,
+        read_bytes,
+        write_bytes,
+        ..
+    } = m.device;
+    let counts = Counts {
+        read_ops,
+        write_ops,
+        read_bytes,
+        write_bytes,
+    };
+    Window {
+        start_ns: m.start_ns,
+        end_ns: m.start_ns.saturating_add(m.wall_ns),
+        counts,
+    }
 }
 
-/// Measurements of one time, on several targets or together on one, all saw the same deeds of the disk: they count once.
+/// Measurements of one time, on several targets or together on one, all saw the same deeds of the
+/// disk: they count once.
 fn sum(mut windows: Vec<Window>) -> Counts {
     windows.sort_by_key(|window| window.start_ns);
     let mut apart: Vec<Window> = Vec::new();
     for window in windows {
-        match apart.last_mut().filter(|last| window.start_ns < last.end_ns) {
+        match apart
+            .last_mut()
+            .filter(|last| window.start_ns < last.end_ns)
+        {
             Some(last) => {
                 last.end_ns = last.end_ns.max(window.end_ns);
                 last.counts = last.counts.combine(window.counts, u64::max);
@@ -56,7 +83,9 @@ fn sum(mut windows: Vec<Window>) -> Counts {
             None => apart.push(window),
         }
     }
-    apart.iter().fold(Counts::default(), |sum, window| sum.combine(window.counts, u64::saturating_add))
+    apart.iter().fold(Counts::default(), |sum, window| {
+        sum.combine(window.counts, u64::saturating_add)
+    })
 }
 
 impl Counts {
@@ -87,7 +116,23 @@ mod tests {
 
     #[test]
     fn what_was_seen_twice_at_one_time_counts_once() {
-        let window = |start_ns, end_ns, read_ops| Window { start_ns, end_ns, counts: Counts { read_ops, ..Counts::default() } };
-        assert_eq!(sum(vec![window(10, 20, 1), window(0, 10, 2), window(12, 18, 5), window(19, 30, 3)]).read_ops, 7);
+        let window = |start_ns, end_ns, read_ops| Window {
+            start_ns,
+            end_ns,
+            counts: Counts {
+                read_ops,
+                ..Counts::default()
+            },
+        };
+        assert_eq!(
+            sum(vec![
+                window(10, 20, 1),
+                window(0, 10, 2),
+                window(12, 18, 5),
+                window(19, 30, 3)
+            ])
+            .read_ops,
+            7
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! How fio writes JSON: keys in its order, integers and floats told apart, floats with six digits. Knows no field.
+//! How fio writes JSON: keys in its order, integers and floats told apart, floats with six digits.
+//! Knows no field.
 
 use serde::Serialize as _;
 use serde_json::Value;
@@ -8,10 +9,14 @@ use std::io::{self, Write};
 /// Keys keep their order.
 pub(super) type Object = serde_json::Map<String, Value>;
 
-/// An object of those keys that have a value. JSON has no infinity and nothing that is no number, and a reader that looks for a number must not find null:
-/// such keys are left out.
+/// An object of those keys that have a value. JSON has no infinity and nothing that is no number,
+/// and a reader that looks for a number must not find null: such keys are left out.
 pub(super) fn object<'a>(pairs: impl IntoIterator<Item = (&'a str, Value)>) -> Object {
-    pairs.into_iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| (key.to_owned(), value)).collect()
+    pairs
+        .into_iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect()
 }
 
 /// Whole milliseconds.
@@ -22,14 +27,18 @@ pub(super) fn ms(ns: u64) -> u64 {
 /// The document, laid out as fio does it.
 pub(super) fn text(document: &Value) -> io::Result<String> {
     let mut bytes = Vec::new();
-    document.serialize(&mut Serializer::with_formatter(&mut bytes, AsFio(PrettyFormatter::with_indent(b"  "))))?;
+    document.serialize(&mut Serializer::with_formatter(
+        &mut bytes,
+        AsFio(PrettyFormatter::with_indent(b"  ")),
+    ))?;
     String::from_utf8(bytes).map_err(io::Error::other)
 }
 
 struct AsFio<'a>(PrettyFormatter<'a>);
 
 impl Formatter for AsFio<'_> {
-    /// `%f` of printf(3), which fio uses: readers take a key with a fraction for a float, and one without for an integer.
+    /// `%f` of printf(3), which fio uses: readers take a key with a fraction for a float, and one
+    /// without for an integer.
     fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> io::Result<()> {
         write!(out, "{value:.6}")
     }
@@ -78,7 +87,16 @@ mod tests {
     #[test]
     fn floats_have_six_digits_and_integers_none() {
         let nothing: Option<u64> = None;
-        let pairs = object([("a", 12.0.into()), ("b", 12.into()), ("c", f64::NAN.into()), ("d", nothing.into()), ("e", "x\"y".into())]);
-        assert_eq!(text(&pairs.into()).unwrap(), "{\n  \"a\" : 12.000000,\n  \"b\" : 12,\n  \"e\" : \"x\\\"y\"\n}");
+        let pairs = object([
+            ("a", 12.0.into()),
+            ("b", 12.into()),
+            ("c", f64::NAN.into()),
+            ("d", nothing.into()),
+            ("e", "x\"y".into()),
+        ]);
+        assert_eq!(
+            text(&pairs.into()).unwrap(),
+            "{\n  \"a\" : 12.000000,\n  \"b\" : 12,\n  \"e\" : \"x\\\"y\"\n}"
+        );
     }
 }

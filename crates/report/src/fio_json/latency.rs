@@ -7,12 +7,18 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The percentiles that fio prints by default (its option `percentile_list`).
-const PERCENTILES: [f64; 17] = [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
-/// Latencies below a percentile that it takes to be no guess, as many as the record wants beyond it.
+const PERCENTILES: [f64; 17] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99,
+];
+/// Latencies below a percentile that it takes to be no guess, as many as the record wants beyond
+/// it.
 const SAMPLES_BELOW: f64 = 10.0;
-/// fio tells latencies apart to this many binary digits after the first (`FIO_IO_U_PLAT_BITS` in its stat.h).
+/// fio tells latencies apart to this many binary digits after the first (`FIO_IO_U_PLAT_BITS` in
+/// its stat.h).
 const BIN_BITS: u32 = 6;
-/// Where fio's last bin begins; all longer latencies count there (`plat_val_to_idx()` in its stat.c), and its readers know of no larger one.
+/// Where fio's last bin begins; all longer latencies count there (`plat_val_to_idx()` in its
+/// stat.c), and its readers know of no larger one.
 const LAST_BIN_NS: u64 = (1 << 33) + (63 << 27);
 /// Upper ends of fio's ranges of nanoseconds, microseconds and milliseconds.
 const RANGES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
@@ -24,14 +30,25 @@ pub(super) struct Latency<'a> {
     histogram: Option<LatencyHistogram>,
 }
 
-/// As fio prints a latency that has no samples, or that the engine does not tell: see docs/fio-json.md for `slat_ns`.
+/// As fio prints a latency that has no samples, or that the engine does not tell: see
+/// docs/fio-json.md for `slat_ns`.
 pub(super) fn without_samples() -> Value {
-    object([("min", 0.into()), ("max", 0.into()), ("mean", 0.0.into()), ("stddev", 0.0.into()), ("N", 0.into())]).into()
+    object([
+        ("min", 0.into()),
+        ("max", 0.into()),
+        ("mean", 0.0.into()),
+        ("stddev", 0.0.into()),
+        ("N", 0.into()),
+    ])
+    .into()
 }
 
 impl<'a> Latency<'a> {
     pub(super) fn of(summary: &'a LatencySummary) -> Self {
-        Self { summary, histogram: LatencyHistogram::from_hdr_base64(&summary.hdr).ok() }
+        Self {
+            summary,
+            histogram: LatencyHistogram::from_hdr_base64(&summary.hdr).ok(),
+        }
     }
 
     /// With percentiles and bins, as fio's `clat_ns` and, with `--lat_percentiles=1`, its `lat_ns`.
@@ -45,7 +62,12 @@ impl<'a> Latency<'a> {
             ("min", summary.min.into()),
             ("max", summary.max.into()),
             ("mean", summary.mean.into()),
-            ("stddev", histogram.map(|histogram| histogram.deviation_ns(summary.mean)).into()),
+            (
+                "stddev",
+                histogram
+                    .map(|histogram| histogram.deviation_ns(summary.mean))
+                    .into(),
+            ),
             ("N", histogram.map(LatencyHistogram::count).into()),
             ("percentile", self.percentiles().into()),
             ("bins", histogram.map(bins).into()),
@@ -54,31 +76,45 @@ impl<'a> Latency<'a> {
     }
 
     fn percentiles(&self) -> Object {
-        let known = PERCENTILES.iter().filter_map(|percent| Some((format!("{percent:.6}"), self.percentile(*percent)?.into())));
+        let known = PERCENTILES.iter().filter_map(|percent| {
+            Some((format!("{percent:.6}"), self.percentile(*percent)?.into()))
+        });
         known.collect()
     }
 
     /// The record's own figure where it has one.
     fn percentile(&self, percent: f64) -> Option<u64> {
         let l = self.summary;
-        let own = [(50.0, l.p50), (90.0, l.p90), (99.0, l.p99), (99.9, l.p99_9), (99.99, l.p99_99)];
+        let own = [
+            (50.0, l.p50),
+            (90.0, l.p90),
+            (99.0, l.p99),
+            (99.9, l.p99_9),
+            (99.99, l.p99_99),
+        ];
         if let Some((_, own)) = own.into_iter().find(|(own, _)| *own == percent) {
             return own;
         }
         let histogram = self.histogram.as_ref()?;
         let below = histogram.count() as f64 * percent / 100.0;
         // The histogram knows its longest latency to three digits, the summary exactly.
-        histogram.percentile(percent / 100.0).filter(|_| below >= SAMPLES_BELOW).map(|ns| ns.min(l.max))
+        histogram
+            .percentile(percent / 100.0)
+            .filter(|_| below >= SAMPLES_BELOW)
+            .map(|ns| ns.min(l.max))
     }
 }
 
-/// How many latencies fell into each of fio's bins. Ours are finer and none lies across a border of fio's, so that no latency is counted in the wrong one.
+/// How many latencies fell into each of fio's bins. Ours are finer and none lies across a border of
+/// fio's, so that no latency is counted in the wrong one.
 fn bins(histogram: &LatencyHistogram) -> Object {
     let mut bins = BTreeMap::new();
     for (low, _, n) in histogram.buckets() {
         *bins.entry(bin(low)).or_insert(0) += n;
     }
-    bins.into_iter().map(|(ns, n)| (ns.to_string(), n.into())).collect()
+    bins.into_iter()
+        .map(|(ns, n)| (ns.to_string(), n.into()))
+        .collect()
 }
 
 /// The middle of the bin that fio counts this latency in, which is the bin's name.
@@ -89,22 +125,40 @@ fn bin(ns: u64) -> u64 {
     low + width / 2
 }
 
-/// `latency_ns`, `latency_us` and `latency_ms`: the share of all transfers in each range, in percent.
+/// `latency_ns`, `latency_us` and `latency_ms`: the share of all transfers in each range, in
+/// percent.
 pub(super) fn shares_by_latency<'a>(transfers: impl Iterator<Item = &'a Latency<'a>>) -> Object {
     let mut counts = [[0_u64; 12]; 3];
-    for (low, width, n) in transfers.filter_map(|latency| latency.histogram.as_ref()).flat_map(LatencyHistogram::buckets) {
+    for (low, width, n) in transfers
+        .filter_map(|latency| latency.histogram.as_ref())
+        .flat_map(LatencyHistogram::buckets)
+    {
         let (unit, range) = place(low + width / 2);
         counts[unit][range] += n;
     }
     let all = counts.iter().flatten().sum::<u64>().max(1) as f64;
-    let labels = RANGES.map(|end| end.to_string()).into_iter().chain(["2000".to_owned(), ">=2000".to_owned()]);
+    let labels = RANGES
+        .map(|end| end.to_string())
+        .into_iter()
+        .chain(["2000".to_owned(), ">=2000".to_owned()]);
     let shares = |unit: usize, ranges: usize| -> Value {
-        labels.clone().zip(counts[unit]).take(ranges).map(|(label, n)| (label, (n as f64 * 100.0 / all).into())).collect::<Object>().into()
+        labels
+            .clone()
+            .zip(counts[unit])
+            .take(ranges)
+            .map(|(label, n)| (label, (n as f64 * 100.0 / all).into()))
+            .collect::<Object>()
+            .into()
     };
-    object([("latency_ns", shares(0, 10)), ("latency_us", shares(1, 10)), ("latency_ms", shares(2, 12))])
+    object([
+        ("latency_ns", shares(0, 10)),
+        ("latency_us", shares(1, 10)),
+        ("latency_ms", shares(2, 12)),
+    ])
 }
 
-/// The unit and the range in it that a latency belongs to, as fio's `io_u_mark_latency()` has it: whole units, and the label is the end that is not reached.
+/// The unit and the range in it that a latency belongs to, as fio's `io_u_mark_latency()` has it:
+/// whole units, and the label is the end that is not reached.
 fn place(ns: u64) -> (usize, usize) {
     let (unit, count) = match ns {
         0..1_000 => (0, ns),
@@ -112,7 +166,10 @@ fn place(ns: u64) -> (usize, usize) {
         _ => (2, ns / 1_000_000),
     };
     let beyond = if count < 2000 { 10 } else { 11 };
-    (unit, RANGES.iter().position(|end| count < *end).unwrap_or(beyond))
+    (
+        unit,
+        RANGES.iter().position(|end| count < *end).unwrap_or(beyond),
+    )
 }
 
 #[cfg(test)]
@@ -121,10 +178,23 @@ mod tests {
 
     #[test]
     fn bins_are_those_of_fio() {
-        // As fio 3.42 prints them: exact below 128 ns, then the middle of 64 bins an octave, and one for all that is longer than 17 s.
-        let pairs =
-            [(0, 0), (127, 127), (128, 129), (129, 129), (255, 255), (256, 258), (1_000, 1_004), (87_100, 87_552), (104_500, 104_960)];
-        for (ns, named) in pairs.into_iter().chain([(17_045_651_456, 17_112_760_320), (u64::MAX, 17_112_760_320)]) {
+        // As fio 3.42 prints them: exact below 128 ns, then the middle of 64 bins an octave, and
+        // one for all that is longer than 17 s.
+        let pairs = [
+            (0, 0),
+            (127, 127),
+            (128, 129),
+            (129, 129),
+            (255, 255),
+            (256, 258),
+            (1_000, 1_004),
+            (87_100, 87_552),
+            (104_500, 104_960),
+        ];
+        for (ns, named) in pairs
+            .into_iter()
+            .chain([(17_045_651_456, 17_112_760_320), (u64::MAX, 17_112_760_320)])
+        {
             assert_eq!(bin(ns), named, "{ns}");
         }
     }
@@ -132,15 +202,30 @@ mod tests {
     #[test]
     fn every_latency_is_in_one_bin() {
         let mut histogram = LatencyHistogram::new();
-        (0..64).flat_map(|bit| [1 << bit, (1_u64 << bit) + 1, (1_u64 << bit) - 1]).for_each(|ns| histogram.record(ns));
+        (0..64)
+            .flat_map(|bit| [1 << bit, (1_u64 << bit) + 1, (1_u64 << bit) - 1])
+            .for_each(|ns| histogram.record(ns));
         let sum: u64 = bins(&histogram).values().filter_map(Value::as_u64).sum();
         assert_eq!(sum, 3 * 64);
     }
 
     #[test]
     fn ranges_are_those_of_fio() {
-        let cases = [(1, (0, 0)), (2, (0, 1)), (999, (0, 9)), (1_000, (1, 0)), (1_999, (1, 0)), (2_000, (1, 1)), (999_999, (1, 9))];
-        let more = [(1_000_000, (2, 0)), (999_999_999, (2, 9)), (1_000_000_000, (2, 10)), (2_000_000_000, (2, 11))];
+        let cases = [
+            (1, (0, 0)),
+            (2, (0, 1)),
+            (999, (0, 9)),
+            (1_000, (1, 0)),
+            (1_999, (1, 0)),
+            (2_000, (1, 1)),
+            (999_999, (1, 9)),
+        ];
+        let more = [
+            (1_000_000, (2, 0)),
+            (999_999_999, (2, 9)),
+            (1_000_000_000, (2, 10)),
+            (2_000_000_000, (2, 11)),
+        ];
         for (ns, expected) in cases.into_iter().chain(more) {
             assert_eq!(place(ns), expected, "{ns}");
         }
@@ -152,7 +237,11 @@ mod tests {
             let mut histogram = LatencyHistogram::new();
             (1..=count).for_each(|k| histogram.record(k * 1_000));
             let summary = LatencySummary::of(&histogram);
-            Latency::of(&summary).percentiles().keys().cloned().collect::<Vec<_>>()
+            Latency::of(&summary)
+                .percentiles()
+                .keys()
+                .cloned()
+                .collect::<Vec<_>>()
         };
         assert_eq!(of(19), Vec::<String>::new());
         assert_eq!(of(25), ["40.000000", "50.000000", "60.000000"]);

@@ -1,6 +1,7 @@
-//! A record as the JSON that fio prints with `--output-format=json+`: names, order, units and types are those of `show_thread_status_json()` in stat.c of
-//! fio 3.42. What is not measured has no key, or fio's own form for it (`"N": 0`); docs/fio-json.md tells of each field where it comes from or why it is
-//! missing. Knows records only: neither fio nor how anything was measured.
+//! A record as the JSON that fio prints with `--output-format=json+`: names, order, units and types
+//! are those of `show_thread_status_json()` in stat.c of fio 3.42. What is not measured has no key,
+//! or fio's own form for it (`"N": 0`); docs/fio-json.md tells of each field where it comes from or
+//! why it is missing. Knows records only: neither fio nor how anything was measured.
 
 mod disks;
 mod form;
@@ -30,18 +31,39 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn document(record: &Record) -> Value {
-    let start_ms = record.started.parse::<jiff::Timestamp>().map(|start| start.as_millisecond()).ok();
+    let start_ms = record
+        .started
+        .parse::<jiff::Timestamp>()
+        .map(|start| start.as_millisecond())
+        .ok();
     let end_ms = start_ms.map(|start| start.saturating_add_unsigned(ms(record.elapsed_ns())));
     let end = end_ms.and_then(|end| jiff::Timestamp::from_millisecond(end).ok());
-    let jobs = record.measurements.iter().enumerate().map(|(index, m)| job(record, index, m, start_ms));
+    let jobs = record
+        .measurements
+        .iter()
+        .enumerate()
+        .map(|(index, m)| job(record, index, m, start_ms));
     object([
-        ("fio version", format!("{}-{}", record.tool.name, record.tool.version).into()),
+        (
+            "fio version",
+            format!("{}-{}", record.tool.name, record.tool.version).into(),
+        ),
         ("timestamp", end.map(|end| end.as_second()).into()),
         ("timestamp_ms", end_ms.into()),
-        // As ctime(3) has it; in UTC, since the record does not know the time zone of whoever reads it.
-        ("time", end.map(|end| end.strftime("%a %b %e %H:%M:%S %Y").to_string()).into()),
+        // As ctime(3) has it; in UTC, since the record does not know the time zone of whoever
+        // reads it.
+        (
+            "time",
+            end.map(|end| end.strftime("%a %b %e %H:%M:%S %Y").to_string())
+                .into(),
+        ),
         ("jobs", jobs.collect()),
-        ("disk_util", Some(disks::of(record)).filter(|disks| !disks.is_empty()).into()),
+        (
+            "disk_util",
+            Some(disks::of(record))
+                .filter(|disks| !disks.is_empty())
+                .into(),
+        ),
     ])
     .into()
 }
@@ -49,58 +71,109 @@ fn document(record: &Record) -> Value {
 fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i64>) -> Value {
     let options = options(m);
     // fio adds up the time of all threads of a group, and relates CPU time to that sum.
-    let threads = options.get("numjobs").and_then(|jobs| jobs.as_str()?.parse().ok()).unwrap_or(u64::from(m.workload.workers)).max(1);
-    let latencies: BTreeMap<OpKind, Latency<'_>> = m.ops.iter().map(|(kind, op)| (*kind, Latency::of(&op.latency))).collect();
+    let threads = options
+        .get("numjobs")
+        .and_then(|jobs| jobs.as_str()?.parse().ok())
+        .unwrap_or(u64::from(m.workload.workers))
+        .max(1);
+    let latencies: BTreeMap<OpKind, Latency<'_>> = m
+        .ops
+        .iter()
+        .map(|(kind, op)| (*kind, Latency::of(&op.latency)))
+        .collect();
     let direction = |kind: OpKind| direction(m, m.ops.get(&kind).zip(latencies.get(&kind)));
-    let cpu = |ns: u64| if m.wall_ns == 0 { 0.0 } else { ns as f64 * 100.0 / m.wall_ns as f64 / threads as f64 };
+    let cpu = |ns: u64| {
+        if m.wall_ns == 0 {
+            0.0
+        } else {
+            ns as f64 * 100.0 / m.wall_ns as f64 / threads as f64
+        }
+    };
     let errors = m.errors_total();
     let mut job = object([
         ("jobname", name(m).into()),
         ("groupid", index.into()),
-        ("job_start", start_ms.map(|start| start.saturating_add_unsigned(ms(m.start_ns))).into()),
+        (
+            "job_start",
+            start_ms
+                .map(|start| start.saturating_add_unsigned(ms(m.start_ns)))
+                .into(),
+        ),
         ("error", first_error(m).into()),
         ("eta", 0.into()),
-        ("elapsed", m.start_ns.saturating_add(m.wall_ns).div_ceil(1_000_000_000).into()),
+        (
+            "elapsed",
+            m.start_ns
+                .saturating_add(m.wall_ns)
+                .div_ceil(1_000_000_000)
+                .into(),
+        ),
         ("job options", options.into()),
         ("read", direction(OpKind::Read)),
         ("write", direction(OpKind::Write)),
         ("trim", direction_without_operations()),
-        ("sync", syncs(m.ops.get(&OpKind::Sync).zip(latencies.get(&OpKind::Sync)))),
+        (
+            "sync",
+            syncs(m.ops.get(&OpKind::Sync).zip(latencies.get(&OpKind::Sync))),
+        ),
         ("job_runtime", ms(m.wall_ns).saturating_mul(threads).into()),
         ("usr_cpu", cpu(m.cpu.user_ns).into()),
         ("sys_cpu", cpu(m.cpu.system_ns).into()),
     ]);
-    let transfers = [OpKind::Read, OpKind::Write].into_iter().filter_map(|kind| latencies.get(&kind));
+    let transfers = [OpKind::Read, OpKind::Write]
+        .into_iter()
+        .filter_map(|kind| latencies.get(&kind));
     job.extend(shares_by_latency(transfers));
     job.extend((errors > 0).then(|| ("total_err".to_owned(), errors.into())));
     job.insert("desc".to_owned(), description(record, index, m).into());
     job.into()
 }
 
-/// The workload's name; from the second target on with its number, as in the histogram log: scripts make dictionaries of these names.
+/// The workload's name; from the second target on with its number, as in the histogram log: scripts
+/// make dictionaries of these names.
 fn name(m: &MeasurementRecord) -> String {
-    if m.target == 0 { m.workload.name.clone() } else { format!("{}.target{}", m.workload.name, m.target + 1) }
+    if m.target == 0 {
+        m.workload.name.clone()
+    } else {
+        format!("{}.target{}", m.workload.name, m.target + 1)
+    }
 }
 
-/// The number of the most frequent error; 0 without one. Scripts look here for whether a job failed, so an unknown one counts as EIO.
+/// The number of the most frequent error; 0 without one. Scripts look here for whether a job
+/// failed, so an unknown one counts as EIO.
 fn first_error(m: &MeasurementRecord) -> u32 {
     const EIO: u32 = 5;
-    let most = m.errors_by_name().into_iter().filter(|(_, n)| *n > 0).max_by_key(|(_, n)| *n);
+    let most = m
+        .errors_by_name()
+        .into_iter()
+        .filter(|(_, n)| *n > 0)
+        .max_by_key(|(_, n)| *n);
     most.map_or(0, |(name, _)| errno::number(name).unwrap_or(EIO))
 }
 
-/// The options of the line that repeats the workload, in the words that fio itself prints them with: those of its own job, where others ran together with it.
+/// The options of the line that repeats the workload, in the words that fio itself prints them
+/// with: those of its own job, where others ran together with it.
 fn options(m: &MeasurementRecord) -> Object {
     let words = shell::words(&m.reproduce);
     let name = |word: &String| word.strip_prefix("--name=").map(str::to_owned);
-    let own = words.iter().skip_while(|word| name(word).as_ref() != Some(&m.workload.name));
-    let own = own.enumerate().take_while(|(place, word)| *place == 0 || name(word).is_none());
-    let options = own.filter_map(|(_, word)| word.strip_prefix("--")).map(|option| option.split_once('=').unwrap_or((option, "")));
-    options.map(|(option, value)| (option.to_owned(), value.into())).collect()
+    let own = words
+        .iter()
+        .skip_while(|word| name(word).as_ref() != Some(&m.workload.name));
+    let own = own
+        .enumerate()
+        .take_while(|(place, word)| *place == 0 || name(word).is_none());
+    let options = own
+        .filter_map(|(_, word)| word.strip_prefix("--"))
+        .map(|option| option.split_once('=').unwrap_or((option, "")));
+    options
+        .map(|(option, value)| (option.to_owned(), value.into()))
+        .collect()
 }
 
 fn direction(m: &MeasurementRecord, measured: Option<(&OpRecord, &Latency<'_>)>) -> Value {
-    let Some((op, latency)) = measured else { return direction_without_operations() };
+    let Some((op, latency)) = measured else {
+        return direction_without_operations();
+    };
     let bytes_per_second = whole(op.throughput.value);
     let mut direction = object([
         ("io_bytes", op.bytes.into()),
@@ -130,7 +203,11 @@ fn direction_without_operations() -> Value {
     let counts = ["io_bytes", "io_kbytes", "bw_bytes", "bw"].map(|key| (key, 0.into()));
     let times = ["runtime", "total_ios", "short_ios", "drop_ios"].map(|key| (key, 0.into()));
     let latencies = ["slat_ns", "clat_ns", "lat_ns"].map(|key| (key, latency::without_samples()));
-    let all = counts.into_iter().chain([("iops", 0.0.into())]).chain(times).chain(latencies);
+    let all = counts
+        .into_iter()
+        .chain([("iops", 0.0.into())])
+        .chain(times)
+        .chain(latencies);
     let mut direction = object(all);
     direction.extend(rates::without_samples());
     direction.into()
@@ -142,12 +219,22 @@ fn syncs(measured: Option<(&OpRecord, &Latency<'_>)>) -> Value {
     object([("total_ios", count.into()), ("lat_ns", latency)]).into()
 }
 
-/// What fio's JSON has no place for and no reader may miss: which disk and run, and what speaks against the figures.
+/// What fio's JSON has no place for and no reader may miss: which disk and run, and what speaks
+/// against the figures.
 fn description(record: &Record, index: usize, m: &MeasurementRecord) -> String {
-    let path = record.targets.get(m.target).map_or("an unknown target", |target| &target.path);
-    let mut parts = vec![format!("{} on {path}, run {}", m.workload.name, record.run_id)];
+    let path = record
+        .targets
+        .get(m.target)
+        .map_or("an unknown target", |target| &target.path);
+    let mut parts = vec![format!(
+        "{} on {path}, run {}",
+        m.workload.name, record.run_id
+    )];
     if !m.workload.together_with.is_empty() {
-        parts.push(format!("together with {}", m.workload.together_with.join(", ")));
+        parts.push(format!(
+            "together with {}",
+            m.workload.together_with.join(", ")
+        ));
     }
     if record.partial {
         parts.push("partial: the run ended before its plan did".to_owned());
@@ -158,16 +245,32 @@ fn description(record: &Record, index: usize, m: &MeasurementRecord) -> String {
             Severity::Warning => "warning",
             Severity::Note => continue,
         };
-        if concerns(finding.evidence.iter().map(|evidence| evidence.path.as_str()), index) {
-            parts.push(format!("{weight} {}: {}", finding.code, finding.claim.trim_end_matches('.')));
+        if concerns(
+            finding
+                .evidence
+                .iter()
+                .map(|evidence| evidence.path.as_str()),
+            index,
+        ) {
+            parts.push(format!(
+                "{weight} {}: {}",
+                finding.code,
+                finding.claim.trim_end_matches('.')
+            ));
         }
     }
     parts.join("; ")
 }
 
-/// Whether a finding with evidence at these places speaks of this measurement: by name, or of the run as a whole.
+/// Whether a finding with evidence at these places speaks of this measurement: by name, or of the
+/// run as a whole.
 fn concerns<'a>(mut places: impl Iterator<Item = &'a str> + Clone, index: usize) -> bool {
-    let measurement = |place: &'a str| place.strip_prefix("/measurements/").map(|rest| rest.split('/').next().unwrap_or_default());
+    let measurement = |place: &'a str| {
+        place
+            .strip_prefix("/measurements/")
+            .map(|rest| rest.split('/').next().unwrap_or_default())
+    };
     let own = index.to_string();
-    places.clone().any(|place| measurement(place) == Some(&own)) || places.all(|place| measurement(place).is_none())
+    places.clone().any(|place| measurement(place) == Some(&own))
+        || places.all(|place| measurement(place).is_none())
 }

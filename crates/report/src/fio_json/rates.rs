@@ -1,4 +1,5 @@
-//! `bw_min` to `iops_samples`: how the rate of an operation went over time. fio samples it twice a second by default; so do we, from the record's series.
+//! `bw_min` to `iops_samples`: how the rate of an operation went over time. fio samples it twice a
+//! second by default; so do we, from the record's series.
 
 use super::form::{Object, object};
 use diskproof_model::record::{MeasurementRecord, OpRecord};
@@ -8,15 +9,26 @@ use serde_json::Value;
 const SAMPLE_NS: u64 = 500_000_000;
 const KIB: f64 = 1024.0;
 
-/// Of an operation: KiB/s and operations per second in cells of half a second, or of the record's own where those are longer.
+/// Of an operation: KiB/s and operations per second in cells of half a second, or of the record's
+/// own where those are longer.
 pub(super) fn of(m: &MeasurementRecord, op: &OpRecord) -> Object {
     let series = op.series.thinned(SAMPLE_NS, op.series.cells.len().max(1));
-    let samples: Vec<(f64, f64)> =
-        m.cells_of(&series).map(|(_, seconds, cell)| (cell.bytes as f64 / KIB / seconds, cell.ops as f64 / seconds)).collect();
+    let samples: Vec<(f64, f64)> = m
+        .cells_of(&series)
+        .map(|(_, seconds, cell)| (cell.bytes as f64 / KIB / seconds, cell.ops as f64 / seconds))
+        .collect();
     let bandwidth = Spread::of(samples.iter().map(|(kib, _)| *kib));
     // fio's share of the group; each of our jobs is a group of its own.
-    let of_group = if samples.is_empty() || op.throughput.value <= 0.0 { 0.0 } else { bandwidth.mean * KIB * 100.0 / op.throughput.value };
-    fields(&bandwidth, of_group.min(100.0), &Spread::of(samples.iter().map(|(_, ops)| *ops)))
+    let of_group = if samples.is_empty() || op.throughput.value <= 0.0 {
+        0.0
+    } else {
+        bandwidth.mean * KIB * 100.0 / op.throughput.value
+    };
+    fields(
+        &bandwidth,
+        of_group.min(100.0),
+        &Spread::of(samples.iter().map(|(_, ops)| *ops)),
+    )
 }
 
 /// As fio prints what was never sampled.
@@ -56,13 +68,35 @@ impl Spread {
     fn of(samples: impl Iterator<Item = f64> + Clone) -> Self {
         let count = samples.clone().count();
         if count == 0 {
-            return Self { min: 0.0, max: 0.0, mean: 0.0, deviation: 0.0, samples: 0 };
+            return Self {
+                min: 0.0,
+                max: 0.0,
+                mean: 0.0,
+                deviation: 0.0,
+                samples: 0,
+            };
         }
         let mean = samples.clone().sum::<f64>() / count as f64;
-        let square = samples.clone().map(|sample| (sample - mean).powi(2)).sum::<f64>();
-        let deviation = if count < 2 { 0.0 } else { (square / (count - 1) as f64).sqrt() };
-        let (min, max) = (samples.clone().fold(f64::INFINITY, f64::min), samples.fold(0.0, f64::max));
-        Self { min, max, mean, deviation, samples: count as u64 }
+        let square = samples
+            .clone()
+            .map(|sample| (sample - mean).powi(2))
+            .sum::<f64>();
+        let deviation = if count < 2 {
+            0.0
+        } else {
+            (square / (count - 1) as f64).sqrt()
+        };
+        let (min, max) = (
+            samples.clone().fold(f64::INFINITY, f64::min),
+            samples.fold(0.0, f64::max),
+        );
+        Self {
+            min,
+            max,
+            mean,
+            deviation,
+            samples: count as u64,
+        }
     }
 }
 
@@ -73,7 +107,10 @@ mod tests {
     #[test]
     fn samples_in_short() {
         let spread = Spread::of([4.0, 2.0, 9.0].into_iter());
-        assert_eq!((spread.min, spread.max, spread.mean, spread.samples), (2.0, 9.0, 5.0, 3));
+        assert_eq!(
+            (spread.min, spread.max, spread.mean, spread.samples),
+            (2.0, 9.0, 5.0, 3)
+        );
         assert!((spread.deviation - 13.0f64.sqrt()).abs() < 1e-12);
         assert_eq!(Spread::of([7.0].into_iter()).deviation, 0.0);
     }

@@ -1,4 +1,5 @@
-//! Charts as the page holds them: a picture that needs no script, the frame that the script draws into, and the data for it, the table and the CSV.
+//! Charts as the page holds them: a picture that needs no script, the frame that the script draws
+//! into, and the data for it, the table and the CSV.
 
 use super::elements::{self, shown};
 use crate::chart::{Axis, Chart, Guide, GuideAxis, Mark, Range, Scale, Series, Side};
@@ -32,7 +33,11 @@ const NARROW_SERIES_MAX: usize = 4;
 
 fn figure(chart: &Chart, caption: &str) -> Markup {
     let id = &chart.id;
-    let class = if chart.series.len() > NARROW_SERIES_MAX { "chart broad" } else { "chart" };
+    let class = if chart.series.len() > NARROW_SERIES_MAX {
+        "chart broad"
+    } else {
+        "chart"
+    };
     html! {
         figure class=(class) id={"chart-" (id)} data-chart=(id) aria-labelledby={"title-" (id)} aria-describedby=(caption) {
             figcaption { h3 id={"title-" (id)} { (shown(&chart.title)) } }
@@ -106,7 +111,8 @@ fn chart_data(chart: &Chart) -> Value {
     })
 }
 
-/// An axis; `whole` is its range while all is shown, the same as in the picture, so that nothing jumps when the script takes over.
+/// An axis; `whole` is its range while all is shown, the same as in the picture, so that nothing
+/// jumps when the script takes over.
 fn axis_data(axis: &Axis, whole: Option<&Range>) -> Value {
     let scale = match axis.scale {
         Scale::Linear => "linear",
@@ -144,7 +150,8 @@ fn series_data(chart: &Chart, series: &Series, index: usize) -> Value {
     })
 }
 
-/// Seven significant digits: more than any figure has, and percentiles such as 99.99995 stay what they are. Halves the size of the data.
+/// Seven significant digits: more than any figure has, and percentiles such as 99.99995 stay what
+/// they are. Halves the size of the data.
 pub(super) fn rounded(value: f64) -> f64 {
     format!("{value:.6e}").parse().unwrap_or(value)
 }
@@ -156,7 +163,12 @@ mod tests {
     #[test]
     fn numbers_keep_seven_digits() {
         assert_eq!(
-            [rounded(1.0 / 3.0), rounded(123_456_789.0), rounded(99.99995), rounded(0.0)],
+            [
+                rounded(1.0 / 3.0),
+                rounded(123_456_789.0),
+                rounded(99.99995),
+                rounded(0.0)
+            ],
             [0.333_333_3, 123_456_800.0, 99.999_95, 0.0]
         );
     }

@@ -1,15 +1,20 @@
-//! The page of a comparison: the verdict, what was compared, every ratio with its interval drawn, what would decide, the latencies of both sides over
-//! each other. Knows nothing of how verdicts come about.
+//! The page of a comparison: the verdict, what was compared, every ratio with its interval drawn,
+//! what would decide, the latencies of both sides over each other. Knows nothing of how verdicts
+//! come about.
 
 use super::document::{Block, Document};
 use super::elements::{section, shown, wide_table};
 use super::{charts, read_back};
 use crate::chart::{Axis, Chart, Mark, Scale, Series, Side as ChartSide};
 use crate::terminal::MetricDetail;
-use crate::terminal::compare::{figure_name, interval_text, is_shown, letter, needed_text, ratio_text, run_text, subject_text, value_text};
+use crate::terminal::compare::{
+    figure_name, interval_text, is_shown, letter, needed_text, ratio_text, run_text, subject_text,
+    value_text,
+};
 use crate::terminal::words::percent;
 use diskproof_model::comparison::{
-    Candidate, Comparison, ConditionOutcome, Direction, Holder, MetricComparison, PercentilePair, PercentilePoint, Ratio, Side, Verdict,
+    Candidate, Comparison, ConditionOutcome, Direction, Holder, MetricComparison, PercentilePair,
+    PercentilePoint, Ratio, Side, Verdict,
 };
 use maud::{Markup, html};
 use std::io::{self, Write};
@@ -17,7 +22,12 @@ use std::io::{self, Write};
 /// Writes the page of a comparison.
 pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let several = comparison.candidates.len() > 1;
-    let charts: Vec<Chart> = comparison.candidates.iter().enumerate().flat_map(|(index, c)| overlays(c, &letter(index), several)).collect();
+    let charts: Vec<Chart> = comparison
+        .candidates
+        .iter()
+        .enumerate()
+        .flat_map(|(index, c)| overlays(c, &letter(index), several))
+        .collect();
     let mut sections = vec![("verdict", "Verdict"), ("metrics", "Metrics")];
     if !charts.is_empty() {
         sections.push(("charts", "Charts"));
@@ -33,17 +43,33 @@ pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Res
         }))
     };
     let blocks = [
-        Block { id: "chart-data", json: charts::data(&charts).to_string() },
-        Block { id: read_back::COMPARISON_ID, json: serde_json::to_string(comparison)? },
+        Block {
+            id: "chart-data",
+            json: charts::data(&charts).to_string(),
+        },
+        Block {
+            id: read_back::COMPARISON_ID,
+            json: serde_json::to_string(comparison)?,
+        },
     ];
     let title = format!("{} · comparison", names(comparison));
     out.write_all(
-        Document { title: &title, sections: &sections, file_name: "diskproof-comparison", body, blocks: &blocks }.render().as_bytes(),
+        Document {
+            title: &title,
+            sections: &sections,
+            file_name: "diskproof-comparison",
+            body,
+            blocks: &blocks,
+        }
+        .render()
+        .as_bytes(),
     )
 }
 
 fn names(comparison: &Comparison) -> String {
-    let labels = std::iter::once(&comparison.baseline).chain(comparison.candidates.iter().map(|c| &c.side)).map(|side| shown(&side.label));
+    let labels = std::iter::once(&comparison.baseline)
+        .chain(comparison.candidates.iter().map(|c| &c.side))
+        .map(|side| shown(&side.label));
     labels.collect::<Vec<_>>().join(" – ")
 }
 
@@ -154,7 +180,11 @@ fn differences(letter: &str, candidate: &Candidate) -> Markup {
 }
 
 fn table(letter: &str, candidate: &Candidate, margin: f64) -> Markup {
-    let rows: Vec<&MetricComparison> = candidate.metrics.iter().filter(|m| is_shown(m, MetricDetail::Telling, candidate)).collect();
+    let rows: Vec<&MetricComparison> = candidate
+        .metrics
+        .iter()
+        .filter(|m| is_shown(m, MetricDetail::Telling, candidate))
+        .collect();
     let reach = reach(&rows, margin);
     html! {
         table.figures {
@@ -178,7 +208,11 @@ fn table(letter: &str, candidate: &Candidate, margin: f64) -> Markup {
 }
 
 fn row(metric: &MetricComparison, reach: f64, margin: f64) -> Markup {
-    let better = if metric.better == Direction::Higher { "more is better" } else { "less is better" };
+    let better = if metric.better == Direction::Higher {
+        "more is better"
+    } else {
+        "less is better"
+    };
     html! {
         tr class=(tone(metric.verdict)) {
             th.operation scope="row" title=(better) { span.beside aria-hidden="true" { (sign(metric.verdict)) } (shown(&figure_name(metric))) }
@@ -194,22 +228,47 @@ fn row(metric: &MetricComparison, reach: f64, margin: f64) -> Markup {
 }
 
 fn reasons_text(metric: &MetricComparison) -> String {
-    metric.reasons.iter().map(|reason| shown(&reason.why)).collect::<Vec<_>>().join(" · ")
+    metric
+        .reasons
+        .iter()
+        .map(|reason| shown(&reason.why))
+        .collect::<Vec<_>>()
+        .join(" · ")
 }
 
-/// Half the width of the picture's scale, as the logarithm of a ratio: all intervals fit, up to a factor of four; a percent is always to be seen.
+/// Half the width of the picture's scale, as the logarithm of a ratio: all intervals fit, up to a
+/// factor of four; a percent is always to be seen.
 fn reach(rows: &[&MetricComparison], margin: f64) -> f64 {
-    let ends = rows.iter().filter_map(|m| m.ratio).flat_map(|ratio| [ratio.low_95, ratio.high_95.unwrap_or(ratio.value)]);
-    let farthest = ends.filter(|end| *end > 0.0).map(|end| end.ln().abs()).fold(2.0 * margin, f64::max);
+    let ends = rows
+        .iter()
+        .filter_map(|m| m.ratio)
+        .flat_map(|ratio| [ratio.low_95, ratio.high_95.unwrap_or(ratio.value)]);
+    let farthest = ends
+        .filter(|end| *end > 0.0)
+        .map(|end| end.ln().abs())
+        .fold(2.0 * margin, f64::max);
     farthest.min(4.0_f64.ln())
 }
 
-/// A ratio with its interval on a logarithmic scale, so that half and double lie equally far from one.
+/// A ratio with its interval on a logarithmic scale, so that half and double lie equally far from
+/// one.
 fn forest(ratio: Ratio, reach: f64, margin: f64) -> Markup {
-    let place =
-        |ratio: f64| (80.0 + (if ratio > 0.0 { ratio.ln() } else { f64::NEG_INFINITY } / reach).clamp(-1.0, 1.0) * 76.0).clamp(3.0, 157.0);
+    let place = |ratio: f64| {
+        (80.0
+            + (if ratio > 0.0 {
+                ratio.ln()
+            } else {
+                f64::NEG_INFINITY
+            } / reach)
+                .clamp(-1.0, 1.0)
+                * 76.0)
+            .clamp(3.0, 157.0)
+    };
     let px = |value: f64| format!("{value:.1}");
-    let (low, high) = (place(ratio.low_95), place(ratio.high_95.unwrap_or(f64::INFINITY)));
+    let (low, high) = (
+        place(ratio.low_95),
+        place(ratio.high_95.unwrap_or(f64::INFINITY)),
+    );
     let (band_low, band_high) = (place(1.0 - margin), place(1.0 / (1.0 - margin)));
     html! {
         svg.forest viewBox="0 0 160 16" width="160" height="16" aria-hidden="true" focusable="false" {
@@ -235,12 +294,22 @@ fn unmatched(letter: &str, candidate: &Candidate) -> Markup {
 
 /// The percentile curves of both sides over each other, a chart for each workload.
 fn overlays(candidate: &Candidate, letter: &str, several: bool) -> Vec<Chart> {
-    candidate.percentiles.iter().enumerate().filter_map(|(index, pair)| overlay(pair, index, letter, several)).collect()
+    candidate
+        .percentiles
+        .iter()
+        .enumerate()
+        .filter_map(|(index, pair)| overlay(pair, index, letter, several))
+        .collect()
 }
 
 fn overlay(pair: &PercentilePair, index: usize, letter: &str, several: bool) -> Option<Chart> {
-    let points =
-        |points: &[PercentilePoint]| points.iter().filter(|p| p.latency_ns > 0).map(|p| (p.percent, p.latency_ns as f64 / 1e6)).collect();
+    let points = |points: &[PercentilePoint]| {
+        points
+            .iter()
+            .filter(|p| p.latency_ns > 0)
+            .map(|p| (p.percent, p.latency_ns as f64 / 1e6))
+            .collect()
+    };
     let line = |name: &str, points: Vec<(f64, f64)>| Series {
         name: name.to_owned(),
         mark: Mark::Line,
@@ -260,12 +329,26 @@ fn overlay(pair: &PercentilePair, index: usize, letter: &str, several: bool) -> 
         max: None,
         ticks: Vec::new(),
     };
-    let against = if several { format!(", {letter} against A") } else { String::new() };
-    let doubt = if pair.comparable { "" } else { " (not comparable)" };
+    let against = if several {
+        format!(", {letter} against A")
+    } else {
+        String::new()
+    };
+    let doubt = if pair.comparable {
+        ""
+    } else {
+        " (not comparable)"
+    };
     Some(Chart {
         id: format!("percentiles-{}-{index}", letter.to_lowercase()),
-        title: format!("{} {} latency{against}{doubt}", shown(&pair.subject), pair.op.as_str()),
-        caption: "Read upwards from a percentile: that share of the operations took no longer than the line says. The lower line is the better one.".to_owned(),
+        title: format!(
+            "{} {} latency{against}{doubt}",
+            shown(&pair.subject),
+            pair.op.as_str()
+        ),
+        caption: "Read upwards from a percentile: that share of the operations took no longer \
+                  than the line says. The lower line is the better one."
+            .to_owned(),
         x: axis("percentile", "%", Scale::Percentile),
         y: axis("latency", "ms", Scale::Log),
         y_right: None,
@@ -329,11 +412,35 @@ mod tests {
 
     #[test]
     fn half_and_double_lie_equally_far_from_one() {
-        let drawn = |value| forest(Ratio { value, low_95: value, high_95: Some(value) }, 4.0_f64.ln(), 0.02).into_string();
-        assert!(drawn(0.5).contains("cx=\"42.0\"") && drawn(2.0).contains("cx=\"118.0\""), "{}", drawn(2.0));
+        let drawn = |value| {
+            forest(
+                Ratio {
+                    value,
+                    low_95: value,
+                    high_95: Some(value),
+                },
+                4.0_f64.ln(),
+                0.02,
+            )
+            .into_string()
+        };
+        assert!(
+            drawn(0.5).contains("cx=\"42.0\"") && drawn(2.0).contains("cx=\"118.0\""),
+            "{}",
+            drawn(2.0)
+        );
         // Beyond the scale it ends at its edge, and an interval without an end reaches it.
         assert!(drawn(100.0).contains("cx=\"156.0\""));
-        let open = forest(Ratio { value: 1.0, low_95: 0.0, high_95: None }, 1.0, 0.02).into_string();
+        let open = forest(
+            Ratio {
+                value: 1.0,
+                low_95: 0.0,
+                high_95: None,
+            },
+            1.0,
+            0.02,
+        )
+        .into_string();
         assert!(open.contains("x1=\"4.0\" x2=\"156.0\""), "{open}");
     }
 }

@@ -1,7 +1,10 @@
-//! The frame of every page: head, policy, navigation, script, data blocks. Knows nothing of what is on the page.
+//! The frame of every page: head, policy, navigation, script, data blocks. Knows nothing of what is
+//! on the page.
 //!
-//! The Content-Security-Policy lets the page's own script and style run, by their hashes, and nothing else; nothing can be loaded from anywhere. Hashes
-//! come from sha2, so that a change of the script cannot be forgotten; maud escapes every text; data blocks are base64, which has no `<`.
+//! The Content-Security-Policy lets the page's own script and style run, by their hashes, and
+//! nothing else; nothing can be loaded from anywhere. Hashes come from sha2, so that a change of
+//! the script cannot be forgotten; maud escapes every text; data blocks are base64, which has no
+//! `<`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -44,7 +47,8 @@ impl Document<'_> {
     pub(super) fn render(self) -> String {
         let style = format!("{PLOT_STYLE}\n{STYLE}");
         let policy = format!(
-            "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
+            "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; \
+             form-action 'none'",
             hash(PLOT_SCRIPT),
             hash(SCRIPT),
             hash(&style)
@@ -96,18 +100,25 @@ fn banner(sections: &[(&str, &str)]) -> Markup {
     }
 }
 
-/// What the type of a data block says: zlib (RFC 1950) in base64. Browsers run no script of a type that they do not know.
+/// What the type of a data block says: zlib (RFC 1950) in base64. Browsers run no script of a type
+/// that they do not know.
 pub(super) const PACKED_TYPE: &str = "application/zlib;base64";
 
 /// A tenth to a third of the JSON's size, and nothing in it that could end the element.
 fn packed(json: &str) -> String {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
-    let bytes = encoder.write_all(json.as_bytes()).and_then(|()| encoder.finish()).expect("a Vec takes everything");
+    let bytes = encoder
+        .write_all(json.as_bytes())
+        .and_then(|()| encoder.finish())
+        .expect("a Vec takes everything");
     BASE64.encode(bytes)
 }
 
 fn hash(text: &str) -> String {
-    format!("'sha256-{}'", BASE64.encode(Sha256::digest(text.as_bytes())))
+    format!(
+        "'sha256-{}'",
+        BASE64.encode(Sha256::digest(text.as_bytes()))
+    )
 }
 
 #[cfg(test)]
@@ -117,7 +128,11 @@ mod tests {
     #[test]
     fn nothing_in_our_own_script_or_style_ends_its_element() {
         for text in [PLOT_SCRIPT, SCRIPT, PLOT_STYLE, STYLE] {
-            assert!(!text.contains("</script") && !text.contains("</style") && !text.contains("<!--"), "{}", &text[..60]);
+            assert!(
+                !text.contains("</script") && !text.contains("</style") && !text.contains("<!--"),
+                "{}",
+                &text[..60]
+            );
             // The HTML parser turns these into something else, and the hash would no longer match.
             assert!(!text.contains(['\r', '\0']));
         }
@@ -127,12 +142,20 @@ mod tests {
     #[test]
     fn a_hash_is_what_the_policy_demands() {
         // The example of the CSP specification, level 3, section 8.3.
-        assert_eq!(hash("alert('Hello, world.');"), "'sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng='");
+        assert_eq!(
+            hash("alert('Hello, world.');"),
+            "'sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng='"
+        );
     }
 
     #[test]
     fn packed_data_hold_nothing_that_a_page_could_take_for_markup() {
         let text = packed(&"</script><!--\u{2028}é".repeat(100));
-        assert!(text.chars().all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c)) && text.len() < 200, "{text}");
+        assert!(
+            text.chars()
+                .all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c))
+                && text.len() < 200,
+            "{text}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The small pieces that sections are made of. Every text that came from outside passes [`shown`] on its way into the page; maud escapes the rest.
+//! The small pieces that sections are made of. Every text that came from outside passes [`shown`]
+//! on its way into the page; maud escapes the rest.
 
 use crate::text::clean;
 use maud::{Markup, html};
@@ -6,7 +7,8 @@ use maud::{Markup, html};
 /// Longer names are cut on the page, with their length; the record holds them whole.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// Text from outside as it may stand on the page: hidden characters spelled out, and not longer than a reader can bear.
+/// Text from outside as it may stand on the page: hidden characters spelled out, and not longer
+/// than a reader can bear.
 pub(super) fn shown(text: &str) -> String {
     let chars = text.chars().count();
     if chars <= SHOWN_CHARS_MAX {
@@ -18,7 +20,11 @@ pub(super) fn shown(text: &str) -> String {
 
 /// The anchor of a finding: letters, digits and hyphens, whatever its code is.
 pub(super) fn finding_anchor(code: &str) -> String {
-    let name: String = code.chars().take(80).map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let name: String = code
+        .chars()
+        .take(80)
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
     format!("finding-{name}")
 }
 
@@ -45,8 +51,8 @@ pub(super) fn facts<L: AsRef<str>>(facts: &[(L, Option<String>)]) -> Markup {
     }
 }
 
-/// A command line with a button that copies it. Whole, however long: a cut command would be a wrong one. Lines break between its words, never at the hyphens
-/// of a flag.
+/// A command line with a button that copies it. Whole, however long: a cut command would be a wrong
+/// one. Lines break between its words, never at the hyphens of a flag.
 pub(super) fn command(text: &str, what: &str) -> Markup {
     let text = clean(text);
     html! {
@@ -59,7 +65,8 @@ pub(super) fn command(text: &str, what: &str) -> Markup {
     }
 }
 
-/// A table that may be wider than the page: it scrolls inside its own frame, which the keyboard can reach.
+/// A table that may be wider than the page: it scrolls inside its own frame, which the keyboard can
+/// reach.
 pub(super) fn wide_table(label: &str, table: &Markup) -> Markup {
     html! { div.wide tabindex="0" role="region" aria-label=(label) { (table) } }
 }
@@ -73,14 +80,18 @@ mod tests {
         assert_eq!(shown("a\u{202e}b"), "a\\u{202e}b");
         let long = shown(&"x".repeat(10_000));
         assert!(long.len() < 400 && long.ends_with("… (10000 characters)"));
-        let markup = facts(&[("model", Some("\"><img src=x onerror=alert(1)>".to_owned()))]).into_string();
+        let markup =
+            facts(&[("model", Some("\"><img src=x onerror=alert(1)>".to_owned()))]).into_string();
         assert!(!markup.contains("<img"), "{markup}");
     }
 
     #[test]
     fn a_command_is_never_cut() {
         let text = format!("fio  --filename=/{}", "x".repeat(5000));
-        let markup = command(&text, "name").into_string().replace("<span class=\"word\">", "").replace("</span>", "");
+        let markup = command(&text, "name")
+            .into_string()
+            .replace("<span class=\"word\">", "")
+            .replace("</span>", "");
         assert!(markup.contains(&format!("<code>{text}</code>")), "{markup}");
     }
 }

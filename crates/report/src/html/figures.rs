@@ -1,4 +1,5 @@
-//! Every figure with its error bar, the conditions that make it one, and what must be known beside it.
+//! Every figure with its error bar, the conditions that make it one, and what must be known beside
+//! it.
 
 use super::elements::{finding_anchor, section, shown, wide_table};
 use crate::terminal::figures::{conditions, legend, remarks, shown_latency, shown_ops};
@@ -7,17 +8,25 @@ use crate::verdict::doubts;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
 use diskproof_model::surface::SurfaceRecord;
-use diskproof_model::units::{counted, format_bytes, format_latency, format_rate, format_throughput};
+use diskproof_model::units::{
+    counted, format_bytes, format_latency, format_rate, format_throughput,
+};
 use maud::{Markup, html};
 
 /// Half the width of an error bar's scale: wider intervals end in an arrow.
 const BAR_SCALE: f64 = 0.5;
-/// The colour of a doubled rate, of the six that there are (0 to 5): dark letters are still read on it.
+/// The colour of a doubled rate, of the six that there are (0 to 5): dark letters are still read on
+/// it.
 const HEAT_OF_DOUBLE: f64 = 2.0;
 
 /// The section `figures`.
 pub(super) fn figures(record: &Record) -> Markup {
-    let targets = record.measurements.iter().map(|m| m.target + 1).max().unwrap_or(0);
+    let targets = record
+        .measurements
+        .iter()
+        .map(|m| m.target + 1)
+        .max()
+        .unwrap_or(0);
     let content = html! {
         @if record.measurements.is_empty() && record.surface.is_none() { p.alert.failure { "Nothing was measured." } }
         @if let Some(surface) = &record.surface { (surface_figures(surface)) }
@@ -28,9 +37,21 @@ pub(super) fn figures(record: &Record) -> Markup {
 }
 
 fn target_figures(record: &Record, target: usize, targets: usize) -> Markup {
-    let own: Vec<(usize, &MeasurementRecord)> = record.measurements.iter().enumerate().filter(|(_, m)| m.target == target).collect();
-    let path = record.targets.get(target).map_or(String::new(), |t| shown(&t.path));
-    let label = if targets > 1 { format!("Figures of {path}") } else { "Figures".to_owned() };
+    let own: Vec<(usize, &MeasurementRecord)> = record
+        .measurements
+        .iter()
+        .enumerate()
+        .filter(|(_, m)| m.target == target)
+        .collect();
+    let path = record
+        .targets
+        .get(target)
+        .map_or(String::new(), |t| shown(&t.path));
+    let label = if targets > 1 {
+        format!("Figures of {path}")
+    } else {
+        "Figures".to_owned()
+    };
     let measurements: Vec<&MeasurementRecord> = own.iter().map(|(_, m)| *m).collect();
     html! {
         @if targets > 1 { h3 { (path) } } @else if record.surface.is_some() { h3 { "Workloads" } }
@@ -39,7 +60,8 @@ fn target_figures(record: &Record, target: usize, targets: usize) -> Markup {
     }
 }
 
-/// A browser may break a line between a dash and the space behind it that is none; a word joiner (U+2060) forbids it.
+/// A browser may break a line between a dash and the space behind it that is none; a word joiner
+/// (U+2060) forbids it.
 fn unbroken_dash(text: &str) -> String {
     text.replace("–\u{a0}", "–\u{2060}\u{a0}")
 }
@@ -110,9 +132,14 @@ fn plural(kind: OpKind) -> &'static str {
 
 /// The interval, drawn. The numbers beside it say the same, so readers of the screen may skip it.
 fn error_bar(estimate: &Estimate) -> Markup {
-    let Some(width) = estimate.relative_half_width() else { return html! {} };
+    let Some(width) = estimate.relative_half_width() else {
+        return html! {};
+    };
     let reach = width.min(BAR_SCALE) / BAR_SCALE * 48.0;
-    let (left, right) = (format!("{:.1}", 50.0 - reach), format!("{:.1}", 50.0 + reach));
+    let (left, right) = (
+        format!("{:.1}", 50.0 - reach),
+        format!("{:.1}", 50.0 + reach),
+    );
     let cap = if width > BAR_SCALE { "3 3" } else { "none" };
     html! {
         svg.errorbar viewBox="0 0 100 16" width="100" height="16" aria-hidden="true" focusable="false" {
@@ -145,7 +172,9 @@ fn surface_figures(surface: &SurfaceRecord) -> Markup {
 }
 
 fn estimate_text(estimate: &Estimate) -> String {
-    let half = estimate.relative_half_width().map_or("± ?".to_owned(), |width| format!("± {}", percent(width)));
+    let half = estimate
+        .relative_half_width()
+        .map_or("± ?".to_owned(), |width| format!("± {}", percent(width)));
     format!("{} {half}", format_throughput(estimate.value))
 }
 
@@ -171,8 +200,14 @@ fn seeks(surface: &SurfaceRecord) -> Markup {
 }
 
 fn strokes(surface: &SurfaceRecord) -> Markup {
-    // Depth of colour follows the gain, which is printed in the cell as well: palest where nothing is gained, never darker than for twice the rate.
-    let heat = |gain: f64| format!("number heat-{:.0}", ((gain - 1.0) * HEAT_OF_DOUBLE).clamp(0.0, HEAT_OF_DOUBLE));
+    // Depth of colour follows the gain, which is printed in the cell as well: palest where nothing
+    // is gained, never darker than for twice the rate.
+    let heat = |gain: f64| {
+        format!(
+            "number heat-{:.0}",
+            ((gain - 1.0) * HEAT_OF_DOUBLE).clamp(0.0, HEAT_OF_DOUBLE)
+        )
+    };
     html! {
         table.plain {
             caption { "What the first part of the disk can do alone" }
@@ -194,7 +229,13 @@ fn strokes(surface: &SurfaceRecord) -> Markup {
 /// What the plan left out or did not come to.
 fn gaps(record: &Record) -> Markup {
     let is_measured = |name: &str| record.measurements.iter().any(|m| m.workload.name == name);
-    let missing: Vec<String> = record.plan.workloads.iter().filter(|w| !is_measured(&w.name)).map(|w| shown(&w.name)).collect();
+    let missing: Vec<String> = record
+        .plan
+        .workloads
+        .iter()
+        .filter(|w| !is_measured(&w.name))
+        .map(|w| shown(&w.name))
+        .collect();
     html! {
         @if !missing.is_empty() { p.alert.warning { strong { "Not run: " } (missing.join(", ")) } }
         @if !record.plan.skipped.is_empty() {

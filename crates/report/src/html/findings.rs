@@ -1,4 +1,5 @@
-//! What it means and what to do: findings in order of weight with their evidence, then the settings for PostgreSQL.
+//! What it means and what to do: findings in order of weight with their evidence, then the settings
+//! for PostgreSQL.
 
 use super::elements::{command, finding_anchor, section, shown, wide_table};
 use diskproof_model::finding::{Evidence, Finding, Severity};
@@ -24,7 +25,11 @@ fn finding(record: &Record, index: usize, finding: &Finding) -> Markup {
         Severity::Note => ("finding note", "i Note"),
     };
     // A link by code goes to the first of its kind.
-    let is_first = record.findings.iter().position(|other| other.code == finding.code) == Some(index);
+    let is_first = record
+        .findings
+        .iter()
+        .position(|other| other.code == finding.code)
+        == Some(index);
     html! {
         article class=(class) id=[is_first.then(|| finding_anchor(&finding.code))] {
             h3 { span.tag { (label) } " " code { (shown(&finding.code)) } }
@@ -36,10 +41,15 @@ fn finding(record: &Record, index: usize, finding: &Finding) -> Markup {
     }
 }
 
-/// Sentences of ours may hold names from outside: harmless, and cut only where something is wrong with them.
+/// Sentences of ours may hold names from outside: harmless, and cut only where something is wrong
+/// with them.
 fn shown_whole(text: &str) -> String {
     const SENTENCES_CHARS_MAX: usize = 2000;
-    if text.chars().count() > SENTENCES_CHARS_MAX { shown(text) } else { crate::text::clean(text) }
+    if text.chars().count() > SENTENCES_CHARS_MAX {
+        shown(text)
+    } else {
+        crate::text::clean(text)
+    }
 }
 
 fn evidence(record: &Record, finding: &Finding) -> Markup {
@@ -63,8 +73,13 @@ fn evidence(record: &Record, finding: &Finding) -> Markup {
 
 /// The workload that a pointer leads into, by name.
 fn place(record: &Record, evidence: &Evidence) -> Markup {
-    let index = evidence.path.strip_prefix("/measurements/").and_then(|rest| rest.split('/').next()?.parse::<usize>().ok());
-    let name = index.and_then(|index| record.measurements.get(index)).map(|m| shown(&m.workload.name));
+    let index = evidence
+        .path
+        .strip_prefix("/measurements/")
+        .and_then(|rest| rest.split('/').next()?.parse::<usize>().ok());
+    let name = index
+        .and_then(|index| record.measurements.get(index))
+        .map(|m| shown(&m.workload.name));
     html! { @if let Some(name) = name { (name) " " } }
 }
 
@@ -107,7 +122,10 @@ pub(super) fn advice(advice: &[Advice]) -> Markup {
             } } }
         }
     };
-    let lines: Vec<String> = advice.iter().filter_map(|item| Some(format!("{} = {}", item.setting, item.value.as_ref()?))).collect();
+    let lines: Vec<String> = advice
+        .iter()
+        .filter_map(|item| Some(format!("{} = {}", item.setting, item.value.as_ref()?)))
+        .collect();
     let content = html! {
         (wide_table("Settings for postgresql.conf", &table))
         @if !lines.is_empty() { p { "For postgresql.conf:" } (command(&lines.join("\n"), "lines for postgresql.conf")) }
@@ -118,7 +136,9 @@ pub(super) fn advice(advice: &[Advice]) -> Markup {
 fn advised(item: &Advice) -> Markup {
     match (&item.value, item.range) {
         (Some(value), None) => html! { strong { (shown(value)) } },
-        (Some(value), Some([low, high])) => html! { strong { (shown(value)) } " (from " (low) " to " (high) ")" },
+        (Some(value), Some([low, high])) => {
+            html! { strong { (shown(value)) } " (from " (low) " to " (high) ")" }
+        }
         (None, Some([low, high])) => html! { "from " strong { (low) } " to " strong { (high) } },
         (None, None) => html! { "leave it alone" },
     }
@@ -134,6 +154,9 @@ mod tests {
         assert_eq!(quantity(8.0, "1"), "8");
         assert_eq!(quantity(61_320.0, "ns"), "61.3 µs");
         assert_eq!(quantity(12.0, "blocks"), "12 blocks");
-        assert_eq!([quantity(0.0, "settled"), quantity(1.0, "virtual")], ["not settled", "virtual"]);
+        assert_eq!(
+            [quantity(0.0, "settled"), quantity(1.0, "virtual")],
+            ["not settled", "virtual"]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! For the vendor: which disk, which firmware, in which health, on which machine; how exactly it was measured; and the data.
+//! For the vendor: which disk, which firmware, in which health, on which machine; how exactly it
+//! was measured; and the data.
 
 use super::elements::{command, facts, section, shown, wide_table};
 use crate::terminal::identity::{filesystem_facts, host_facts, layer_facts, target_facts};
@@ -36,9 +37,18 @@ pub(super) fn machine(record: &Record) -> Markup {
 fn health_card(health: &DiskHealth) -> Markup {
     let count = |n: Option<u64>| n.map(|n| n.to_string());
     let percent = |n: Option<u32>| n.map(|n| format!("{n} %"));
-    let verdict = health.passed.map(|passed| if passed { "healthy, by its own account" } else { "FAILING, by its own account" }.to_owned());
+    let verdict = health.passed.map(|passed| {
+        if passed {
+            "healthy, by its own account"
+        } else {
+            "FAILING, by its own account"
+        }
+        .to_owned()
+    });
     let temperature = health.temperature_celsius.map(|now| {
-        let limit = health.temperature_limit_celsius.map_or(String::new(), |limit| format!(" (limit {limit} °C)"));
+        let limit = health
+            .temperature_limit_celsius
+            .map_or(String::new(), |limit| format!(" (limit {limit} °C)"));
         format!("{now} °C{limit}")
     });
     let self_test = health.self_test.as_ref().map(|test| match test.hours {
@@ -49,12 +59,24 @@ fn health_card(health: &DiskHealth) -> Markup {
         ("verdict", verdict),
         ("source", health.source.clone()),
         ("not known", health.unavailable.clone()),
-        ("alarms", (!health.alarms.is_empty()).then(|| health.alarms.join("; "))),
+        (
+            "alarms",
+            (!health.alarms.is_empty()).then(|| health.alarms.join("; ")),
+        ),
         ("model", health.model.clone()),
         ("serial", health.serial.clone()),
         ("firmware", health.firmware.clone()),
         ("protocol", health.protocol.clone()),
-        ("rotation", health.rotation_rpm.map(|rpm| if rpm == 0 { "none".to_owned() } else { format!("{rpm} rpm") })),
+        (
+            "rotation",
+            health.rotation_rpm.map(|rpm| {
+                if rpm == 0 {
+                    "none".to_owned()
+                } else {
+                    format!("{rpm} rpm")
+                }
+            }),
+        ),
         ("temperature", temperature),
         ("power-on hours", count(health.power_on_hours)),
         ("endurance used", percent(health.wear_percent)),
@@ -65,7 +87,10 @@ fn health_card(health: &DiskHealth) -> Markup {
         ("media errors", count(health.media_errors)),
         ("link errors", count(health.link_errors)),
         ("unsafe shutdowns", count(health.unsafe_shutdowns)),
-        ("written in its life", health.written_bytes.map(format_bytes)),
+        (
+            "written in its life",
+            health.written_bytes.map(format_bytes),
+        ),
         ("last self-test", self_test),
     ];
     html! { div.card { h3 { "Health of " (shown(&health.disk)) } (facts(&list)) } }
@@ -75,14 +100,32 @@ fn health_card(health: &DiskHealth) -> Markup {
 pub(super) fn method(record: &Record) -> Markup {
     let Origin::Native { argv, .. } = &record.plan.origin;
     let list = [
-        ("program", Some(format!("{} {}", record.tool.name, record.tool.version))),
-        ("method", Some(format!("version {}: only runs of the same version compare", record.method))),
-        ("seed", Some(format!("{}: the same seed gives the same offsets and data", record.plan.seed))),
+        (
+            "program",
+            Some(format!("{} {}", record.tool.name, record.tool.version)),
+        ),
+        (
+            "method",
+            Some(format!(
+                "version {}: only runs of the same version compare",
+                record.method
+            )),
+        ),
+        (
+            "seed",
+            Some(format!(
+                "{}: the same seed gives the same offsets and data",
+                record.plan.seed
+            )),
+        ),
         ("run", Some(record.run_id.clone())),
         ("started", Some(record.started.clone())),
         (
             "clock",
-            Some(format!("{}, steps of {} ns, {:.0} ns a reading", record.clock.source, record.clock.resolution_ns, record.clock.cost_ns)),
+            Some(format!(
+                "{}, steps of {} ns, {:.0} ns a reading",
+                record.clock.source, record.clock.resolution_ns, record.clock.cost_ns
+            )),
         ),
     ];
     let content = html! {
@@ -101,23 +144,43 @@ pub(super) fn method(record: &Record) -> Markup {
 }
 
 fn measured(record: &Record, m: &MeasurementRecord) -> Markup {
-    let asked = record.plan.workloads.iter().find(|workload| workload.name == m.workload.name);
-    let warmup = asked.map_or(String::new(), |workload| format!(" after {} of warm-up", format_duration(workload.warmup_ns)));
+    let asked = record
+        .plan
+        .workloads
+        .iter()
+        .find(|workload| workload.name == m.workload.name);
+    let warmup = asked.map_or(String::new(), |workload| {
+        format!(" after {} of warm-up", format_duration(workload.warmup_ns))
+    });
     let settling = if m.settling_ns > 0 {
-        format!("; the first {} are left out: the rate was settling", format_duration(m.settling_ns))
+        format!(
+            "; the first {} are left out: the rate was settling",
+            format_duration(m.settling_ns)
+        )
     } else {
         String::new()
     };
-    let features = if m.engine.features.is_empty() { String::new() } else { format!(" ({})", m.engine.features.join(", ")) };
+    let features = if m.engine.features.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", m.engine.features.join(", "))
+    };
     let depth = words::depth(m.workload.depth, m.workload.workers);
-    let accounted = m
-        .device
-        .accounted
-        .map(|share| format!("the kernel's counters of {} saw {:.1} % of the bytes asked", m.device.disks.join(", "), share * 100.0));
+    let accounted = m.device.accounted.map(|share| {
+        format!(
+            "the kernel's counters of {} saw {:.1} % of the bytes asked",
+            m.device.disks.join(", "),
+            share * 100.0
+        )
+    });
     let list = [
         (
             "operations",
-            Some(format!("{}, {}", words::operation(m.workload.read_permille, m.workload.sync), words::access(&m.workload.access))),
+            Some(format!(
+                "{}, {}",
+                words::operation(m.workload.read_permille, m.workload.sync),
+                words::access(&m.workload.access)
+            )),
         ),
         (
             "block, depth",
@@ -127,15 +190,47 @@ fn measured(record: &Record, m: &MeasurementRecord) -> Markup {
                 m.achieved_depth
             )),
         ),
-        ("span", Some(words::span(m.workload.span_start_bytes, m.workload.span_bytes))),
-        ("page cache", Some(words::cache(m.workload.cache).to_owned())),
-        ("at the same time", Some(m.workload.together_with.join(", ")).filter(|names| !names.is_empty())),
-        ("engine", Some(format!("{}{features}", m.workload.engine.as_str()))),
-        ("measured for", Some(format!("{}{warmup}{settling}", format_duration(m.wall_ns)))),
-        ("proof", accounted.or_else(|| m.device.unresolved.as_ref().map(|why| format!("unknown what the disk did: {why}")))),
+        (
+            "span",
+            Some(words::span(
+                m.workload.span_start_bytes,
+                m.workload.span_bytes,
+            )),
+        ),
+        (
+            "page cache",
+            Some(words::cache(m.workload.cache).to_owned()),
+        ),
+        (
+            "at the same time",
+            Some(m.workload.together_with.join(", ")).filter(|names| !names.is_empty()),
+        ),
+        (
+            "engine",
+            Some(format!("{}{features}", m.workload.engine.as_str())),
+        ),
+        (
+            "measured for",
+            Some(format!("{}{warmup}{settling}", format_duration(m.wall_ns))),
+        ),
+        (
+            "proof",
+            accounted.or_else(|| {
+                m.device
+                    .unresolved
+                    .as_ref()
+                    .map(|why| format!("unknown what the disk did: {why}"))
+            }),
+        ),
     ];
-    let path =
-        if record.targets.len() > 1 { record.targets.get(m.target).map(|target| format!(" on {}", shown(&target.path))) } else { None };
+    let path = if record.targets.len() > 1 {
+        record
+            .targets
+            .get(m.target)
+            .map(|target| format!(" on {}", shown(&target.path)))
+    } else {
+        None
+    };
     html! {
         article.measured {
             h4 { (shown(&m.workload.name)) (path.unwrap_or_default()) }

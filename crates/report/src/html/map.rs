@@ -1,4 +1,5 @@
-//! The map of a scan: the whole span as a field of cells, each as bright as its slowest block was slow; unreadable ones are crossed out.
+//! The map of a scan: the whole span as a field of cells, each as bright as its slowest block was
+//! slow; unreadable ones are crossed out.
 
 use super::charts;
 use super::elements::{shown, wide_table};
@@ -16,12 +17,14 @@ use std::fmt::Write as _;
 const CELLS_PER_ROW: usize = 50;
 /// Side of a cell in the units of the picture.
 const CELL: usize = 14;
-/// A cell's class is how many times the median its slowest block took: up to 2, 4, 8, 16, 32 and more.
+/// A cell's class is how many times the median its slowest block took: up to 2, 4, 8, 16, 32 and
+/// more.
 const CLASSES: usize = 6;
 /// From this class on (more than four times the median) a cell is worth a visit.
 const NOTABLE_HEAT: usize = 2;
 
-/// What the script needs to read a cell out, to fill the table and to save the CSV: the map as the data of a chart, and where each cell lies.
+/// What the script needs to read a cell out, to fill the table and to save the CSV: the map as the
+/// data of a chart, and where each cell lies.
 pub(super) fn data(record: &Record) -> Option<Value> {
     let scan = scan(record)?;
     let (unit, bytes) = position_unit(scan.map.last()?.offset_bytes as f64);
@@ -37,7 +40,11 @@ pub(super) fn data(record: &Record) -> Option<Value> {
         name: name.to_owned(),
         mark: Mark::Dots,
         side,
-        points: scan.map.iter().filter_map(|cell| Some((cell.offset_bytes as f64 / bytes, value(cell)?))).collect(),
+        points: scan
+            .map
+            .iter()
+            .filter_map(|cell| Some((cell.offset_bytes as f64 / bytes, value(cell)?)))
+            .collect(),
         half_widths_95: Vec::new(),
     };
     let timed = |cell: &ScanCell| cell.blocks > cell.errors;
@@ -49,28 +56,54 @@ pub(super) fn data(record: &Record) -> Option<Value> {
         y: axis("latency of a block", "ms"),
         y_right: Some(axis("blocks", "")),
         series: vec![
-            series("mean", Side::Left, &|cell| timed(cell).then_some(cell.latency_mean_ns as f64 / 1e6)),
-            series("longest", Side::Left, &|cell| timed(cell).then_some(cell.latency_max_ns as f64 / 1e6)),
-            series("blocks read", Side::Right, &|cell| (cell.blocks > 0).then_some(cell.blocks as f64)),
-            series("blocks failed", Side::Right, &|cell| (cell.errors > 0).then_some(cell.errors as f64)),
+            series("mean", Side::Left, &|cell| {
+                timed(cell).then_some(cell.latency_mean_ns as f64 / 1e6)
+            }),
+            series("longest", Side::Left, &|cell| {
+                timed(cell).then_some(cell.latency_max_ns as f64 / 1e6)
+            }),
+            series("blocks read", Side::Right, &|cell| {
+                (cell.blocks > 0).then_some(cell.blocks as f64)
+            }),
+            series("blocks failed", Side::Right, &|cell| {
+                (cell.errors > 0).then_some(cell.errors as f64)
+            }),
         ],
         guides: Vec::new(),
     };
-    let notable =
-        scan.map.iter().map(|cell| u8::from(cell.errors > 0 || heat(cell, scan.latency_p50_ns) >= NOTABLE_HEAT)).collect::<Vec<u8>>();
-    let cells = scan.map.iter().map(|cell| charts::rounded(cell.offset_bytes as f64 / bytes)).collect::<Vec<f64>>();
-    Some(json!({ "chart": charts::data(&[chart])[0], "perRow": CELLS_PER_ROW, "side": CELL, "cells": cells, "notable": notable }))
+    let notable = scan
+        .map
+        .iter()
+        .map(|cell| u8::from(cell.errors > 0 || heat(cell, scan.latency_p50_ns) >= NOTABLE_HEAT))
+        .collect::<Vec<u8>>();
+    let cells = scan
+        .map
+        .iter()
+        .map(|cell| charts::rounded(cell.offset_bytes as f64 / bytes))
+        .collect::<Vec<f64>>();
+    Some(
+        json!({ "chart": charts::data(&[chart])[0], "perRow": CELLS_PER_ROW, "side": CELL, "cells": cells, "notable": notable }),
+    )
 }
 
 fn scan(record: &Record) -> Option<&Scan> {
-    record.surface.as_ref()?.scan.as_ref().filter(|scan| !scan.map.is_empty())
+    record
+        .surface
+        .as_ref()?
+        .scan
+        .as_ref()
+        .filter(|scan| !scan.map.is_empty())
 }
 
 /// The map, where a scan was made.
 pub(super) fn scan_map(record: &Record) -> Option<Markup> {
     let scan = scan(record)?;
     let read = reach(scan, record.surface.as_ref()?.span_start_bytes);
-    let state = if scan.finished { "finished" } else { "not finished" };
+    let state = if scan.finished {
+        "finished"
+    } else {
+        "not finished"
+    };
     Some(html! {
         figure.chart.map #chart-scan-map aria-labelledby="title-scan-map" {
             figcaption {
@@ -95,8 +128,15 @@ fn field(scan: &Scan) -> Markup {
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
     for (index, cell) in scan.map.iter().enumerate() {
         let (x, y) = (index % CELLS_PER_ROW * CELL, index / CELLS_PER_ROW * CELL);
-        let cross = if cell.errors > 0 { "m2 2 9 9m0-9-9 9" } else { "" };
-        let _ = write!(paths.entry(class(cell, scan.latency_p50_ns)).or_default(), "M{x} {y}h13v13h-13z{cross}");
+        let cross = if cell.errors > 0 {
+            "m2 2 9 9m0-9-9 9"
+        } else {
+            ""
+        };
+        let _ = write!(
+            paths.entry(class(cell, scan.latency_p50_ns)).or_default(),
+            "M{x} {y}h13v13h-13z{cross}"
+        );
     }
     let (width, height) = (CELLS_PER_ROW * CELL, rows * CELL);
     let label = format!(
@@ -154,7 +194,13 @@ mod tests {
 
     #[test]
     fn a_cell_is_classed_by_its_slowest_block() {
-        let cell = |latency_max_ns, errors| ScanCell { offset_bytes: 0, blocks: 9, latency_mean_ns: 1, latency_max_ns, errors };
+        let cell = |latency_max_ns, errors| ScanCell {
+            offset_bytes: 0,
+            blocks: 9,
+            latency_mean_ns: 1,
+            latency_max_ns,
+            errors,
+        };
         assert_eq!(class(&cell(900, 0), 1000), "heat-0");
         assert_eq!(class(&cell(2000, 0), 1000), "heat-0");
         assert_eq!(class(&cell(2001, 0), 1000), "heat-1");

@@ -1,6 +1,8 @@
-//! The page for a browser: one file that needs nothing else, for three readers. The administrator finds the verdict, the findings and the settings, the
-//! engineer the figures and charts, the vendor the disk, the method and the commands. The record itself stands in the page and can be read back from it.
-//! Knows nothing of files or browsers; `script.js` and `style.css` are the page's only moving parts.
+//! The page for a browser: one file that needs nothing else, for three readers. The administrator
+//! finds the verdict, the findings and the settings, the engineer the figures and charts, the
+//! vendor the disk, the method and the commands. The record itself stands in the page and can be
+//! read back from it. Knows nothing of files or browsers; `script.js` and `style.css` are the
+//! page's only moving parts.
 
 mod charts;
 mod comparison;
@@ -43,7 +45,11 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     if has_charts {
         sections.push(("charts", "Charts"));
     }
-    sections.extend([("disk", "Disk and machine"), ("method", "Method"), ("data", "Data")]);
+    sections.extend([
+        ("disk", "Disk and machine"),
+        ("method", "Method"),
+        ("data", "Data"),
+    ]);
     let verdict = verdict(record);
     let body = html! {
         (overview::overview(record, &verdict, hero))
@@ -55,25 +61,64 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         (machine::method(record))
         (machine::data(record))
     };
-    let title = format!("{} · {}", shown(&asked_text(&record.plan)), clean(&record.started));
-    let record_block = Block { id: read_back::RECORD_ID, json: serde_json::to_string(record)? };
-    let chart_block = Block { id: "chart-data", json: charts::data(&charts).to_string() };
-    let map_block = map::data(record).map(|data| Block { id: "map-data", json: data.to_string() });
-    let blocks: Vec<Block> = [chart_block].into_iter().chain(map_block).chain([record_block]).collect();
+    let title = format!(
+        "{} · {}",
+        shown(&asked_text(&record.plan)),
+        clean(&record.started)
+    );
+    let record_block = Block {
+        id: read_back::RECORD_ID,
+        json: serde_json::to_string(record)?,
+    };
+    let chart_block = Block {
+        id: "chart-data",
+        json: charts::data(&charts).to_string(),
+    };
+    let map_block = map::data(record).map(|data| Block {
+        id: "map-data",
+        json: data.to_string(),
+    });
+    let blocks: Vec<Block> = [chart_block]
+        .into_iter()
+        .chain(map_block)
+        .chain([record_block])
+        .collect();
     let file_name = file_name(record);
-    out.write_all(Document { title: &title, sections: &sections, file_name: &file_name, body, blocks: &blocks }.render().as_bytes())
+    out.write_all(
+        Document {
+            title: &title,
+            sections: &sections,
+            file_name: &file_name,
+            body,
+            blocks: &blocks,
+        }
+        .render()
+        .as_bytes(),
+    )
 }
 
-/// Whether a chart is what the run was made for, and stands at the top: the rate across the surface, the rate over the depth.
+/// Whether a chart is what the run was made for, and stands at the top: the rate across the
+/// surface, the rate over the depth.
 fn is_answer(chart: &Chart) -> bool {
     chart.id == "curve" || chart.id.starts_with("depth")
 }
 
 /// What files saved from the page are called: letters, digits and hyphens only.
 fn file_name(record: &Record) -> String {
-    let disk = record.targets.iter().flat_map(|target| target.disks()).next().map_or("disk", |disk| disk.name.as_str());
-    let name = format!("diskproof-{disk}-{}", record.started.get(..10).unwrap_or_default());
-    name.chars().take(80).map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+    let disk = record
+        .targets
+        .iter()
+        .flat_map(|target| target.disks())
+        .next()
+        .map_or("disk", |disk| disk.name.as_str());
+    let name = format!(
+        "diskproof-{disk}-{}",
+        record.started.get(..10).unwrap_or_default()
+    );
+    name.chars()
+        .take(80)
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect()
 }
 
 #[cfg(test)]
@@ -82,7 +127,10 @@ pub(crate) mod tests {
 
     /// A real record of `check`.
     pub(crate) fn record() -> Record {
-        serde_json::from_str(include_str!("../../../../tests/fixtures/check-directory.json")).unwrap()
+        serde_json::from_str(include_str!(
+            "../../../../tests/fixtures/check-directory.json"
+        ))
+        .unwrap()
     }
 
     fn page(record: &Record) -> String {
@@ -108,14 +156,19 @@ pub(crate) mod tests {
         record.plan.targets = vec![text.to_owned()];
         record.targets[0].path = text.to_owned();
         for layer in &mut record.targets[0].layers {
-            (layer.model, layer.serial, layer.firmware) = (Some(text.to_owned()), Some(text.to_owned()), Some(text.to_owned()));
+            (layer.model, layer.serial, layer.firmware) = (
+                Some(text.to_owned()),
+                Some(text.to_owned()),
+                Some(text.to_owned()),
+            );
         }
         for m in &mut record.measurements {
             m.workload.name = text.to_owned();
             m.reproduce = text.to_owned();
         }
         for finding in &mut record.findings {
-            (finding.code, finding.claim, finding.remedy) = (text.to_owned(), text.to_owned(), text.to_owned());
+            (finding.code, finding.claim, finding.remedy) =
+                (text.to_owned(), text.to_owned(), text.to_owned());
         }
         for advice in &mut record.advice {
             (advice.setting, advice.why) = (text.to_owned(), text.to_owned());
@@ -142,19 +195,37 @@ pub(crate) mod tests {
             let comments = page.matches("<!--").count();
             assert_eq!(comments, 1, "the licence of the charts only: {text}");
             let (markup, _) = page.split_once("<script").unwrap();
-            assert!(!markup.contains(['\u{202e}', '\u{2028}', '\u{0}']), "{text}");
+            assert!(
+                !markup.contains(['\u{202e}', '\u{2028}', '\u{0}']),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn the_page_asks_for_nothing_and_stays_small() {
         let page = page(&record());
-        let (_, policy) = page.split_once("Content-Security-Policy\" content=\"").unwrap();
+        let (_, policy) = page
+            .split_once("Content-Security-Policy\" content=\"")
+            .unwrap();
         let (policy, _) = policy.split_once('"').unwrap();
-        assert!(policy.starts_with("default-src 'none'; script-src 'sha256-"), "{policy}");
-        assert!(!policy.contains("unsafe") && !policy.contains('*') && !policy.contains("http"), "{policy}");
+        assert!(
+            policy.starts_with("default-src 'none'; script-src 'sha256-"),
+            "{policy}"
+        );
+        assert!(
+            !policy.contains("unsafe") && !policy.contains('*') && !policy.contains("http"),
+            "{policy}"
+        );
         let (markup, _) = page.split_once("<script type=").unwrap();
-        for wrong in [" src=", " style=", " onclick=", " onload=", "@import", "url("] {
+        for wrong in [
+            " src=",
+            " style=",
+            " onclick=",
+            " onload=",
+            "@import",
+            "url(",
+        ] {
             assert!(!markup.contains(wrong), "{wrong}");
         }
         assert!(page.len() < 400_000, "{} bytes", page.len());
@@ -163,7 +234,11 @@ pub(crate) mod tests {
     #[test]
     fn every_link_inside_the_page_leads_somewhere() {
         let page = page(&record());
-        let targets: Vec<&str> = page.split(" href=\"#").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let targets: Vec<&str> = page
+            .split(" href=\"#")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next())
+            .collect();
         assert!(targets.len() > 10);
         for target in targets {
             assert!(page.contains(&format!(" id=\"{target}\"")), "#{target}");
@@ -173,7 +248,8 @@ pub(crate) mod tests {
     #[test]
     fn a_page_without_figures_says_so() {
         let mut record = record();
-        (record.measurements, record.findings, record.advice) = (Vec::new(), Vec::new(), Vec::new());
+        (record.measurements, record.findings, record.advice) =
+            (Vec::new(), Vec::new(), Vec::new());
         record.partial = true;
         let page = page(&record);
         assert!(page.contains("Nothing was measured.") && page.contains("Partial run: "));
@@ -181,7 +257,10 @@ pub(crate) mod tests {
 
     #[test]
     fn what_is_no_page_of_ours_is_told() {
-        assert!(matches!(read_record("<!DOCTYPE html><p>hello"), Err(PageError::NoRecord)));
+        assert!(matches!(
+            read_record("<!DOCTYPE html><p>hello"),
+            Err(PageError::NoRecord)
+        ));
         let whole = page(&record());
         let cut = &whole[..whole.find("id=\"record\"").unwrap() + 2000];
         assert!(matches!(read_record(cut), Err(PageError::Unreadable(_))));

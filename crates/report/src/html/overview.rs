@@ -1,4 +1,5 @@
-//! The top of the page: what was measured, what the disk is good for, how far to trust it, what was demanded.
+//! The top of the page: what was measured, what the disk is good for, how far to trust it, what was
+//! demanded.
 
 use super::charts;
 use super::elements::{finding_anchor, section, shown};
@@ -40,14 +41,26 @@ fn tiles(surface: &SurfaceRecord) -> Markup {
     let mut tiles: Vec<(&str, String, Option<String>)> = Vec::new();
     if let Some(rate) = &surface.rate {
         tiles.push(("Slowest place", format_throughput(rate.min), None));
-        tiles.push(("Average rate", format_throughput(rate.average.value), half(&rate.average)));
+        tiles.push((
+            "Average rate",
+            format_throughput(rate.average.value),
+            half(&rate.average),
+        ));
         tiles.push(("Fastest place", format_throughput(rate.max), None));
     }
     if let Some(seek) = surface.seeks.get(&SeekPattern::Random) {
-        tiles.push(("Access time", format_latency(seek.mean.value.max(0.0).round() as u64), half(&seek.mean)));
+        tiles.push((
+            "Access time",
+            format_latency(seek.mean.value.max(0.0).round() as u64),
+            half(&seek.mean),
+        ));
     }
     if let Some(burst) = &surface.burst {
-        tiles.push(("Burst rate", format_throughput(burst.throughput.value), half(&burst.throughput)));
+        tiles.push((
+            "Burst rate",
+            format_throughput(burst.throughput.value),
+            half(&burst.throughput),
+        ));
     }
     if surface.rate.is_some() {
         tiles.push(("CPU use", percent(surface.curve_cpu_share), None));
@@ -83,7 +96,10 @@ fn disk_lines(target: &TargetIdentity) -> Markup {
 }
 
 fn partial(record: &Record) -> Markup {
-    let why = record.ended_early.as_deref().unwrap_or("the run ended before its plan did; what was measured until then follows");
+    let why = record
+        .ended_early
+        .as_deref()
+        .unwrap_or("the run ended before its plan did; what was measured until then follows");
     html! { p.alert.failure { strong { "Partial run: " } (shown(why)) } }
 }
 
@@ -100,15 +116,22 @@ fn trust(verdict: &Verdict) -> Markup {
 fn figure(m: &MeasurementRecord) -> Option<(String, Option<String>)> {
     let (kind, op) = m.headline_ops().into_iter().next()?;
     let (estimate, text) = match kind {
-        OpKind::Commit => (&op.iops, format!("{} commits/s", format_rate(op.iops.value))),
-        _ if m.workload.access == Access::Sequential => (&op.throughput, format_throughput(op.throughput.value)),
+        OpKind::Commit => (
+            &op.iops,
+            format!("{} commits/s", format_rate(op.iops.value)),
+        ),
+        _ if m.workload.access == Access::Sequential => {
+            (&op.throughput, format_throughput(op.throughput.value))
+        }
         _ => (&op.iops, format!("{} IOPS", format_rate(op.iops.value))),
     };
     Some((text, half_text(estimate)))
 }
 
 fn half_text(estimate: &Estimate) -> Option<String> {
-    estimate.relative_half_width().map(|width| format!("± {}", percent(width)))
+    estimate
+        .relative_half_width()
+        .map(|width| format!("± {}", percent(width)))
 }
 
 fn use_card(record: &Record, item: &Use) -> Markup {
@@ -138,7 +161,9 @@ fn use_card(record: &Record, item: &Use) -> Markup {
 
 fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
+    letters.next().map_or_else(String::new, |first| {
+        format!("{}{}", first.to_uppercase(), letters.as_str())
+    })
 }
 
 fn expectations(record: &Record) -> Markup {
@@ -152,5 +177,9 @@ fn expectations(record: &Record) -> Markup {
             } } }
         }
     };
-    section("expectations", "Expectations", &super::elements::wide_table("Expectations", &table))
+    section(
+        "expectations",
+        "Expectations",
+        &super::elements::wide_table("Expectations", &table),
+    )
 }

@@ -1,4 +1,5 @@
-//! The data back from a saved page. The page is ours or somebody's: nothing in it is believed but what reads as a record or a comparison.
+//! The data back from a saved page. The page is ours or somebody's: nothing in it is believed but
+//! what reads as a record or a comparison.
 
 use super::document::PACKED_TYPE;
 use base64::Engine as _;
@@ -13,28 +14,39 @@ pub(super) const RECORD_ID: &str = "record";
 /// Where a comparison stands in its page.
 pub(super) const COMPARISON_ID: &str = "comparison";
 
-/// A record of many hours has a few MB. Some kB of zlib can become many GB, in which somebody might want to drown us.
+/// A record of many hours has a few MB. Some kB of zlib can become many GB, in which somebody might
+/// want to drown us.
 const JSON_BYTES_MAX: u64 = 1 << 28;
 
 /// Why nothing could be read from a page.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// Not a page of ours.
-    #[error("there is no record in this page; only pages that diskproof made with -o FILE.html hold one")]
+    #[error(
+        "there is no record in this page; only pages that diskproof made with -o FILE.html hold \
+         one"
+    )]
     NoRecord,
     /// Cut off, or changed.
-    #[error("the data in this page cannot be read: {0}; the file may be cut off, or an editor or mail program changed it")]
+    #[error(
+        "the data in this page cannot be read: {0}; the file may be cut off, or an editor or mail \
+         program changed it"
+    )]
     Unreadable(String),
 }
 
-/// The JSON text of the record or the comparison in a page, as `--json` would have it but for white space. A browser that saves a page may write the tag
-/// in another way: its id decides.
+/// The JSON text of the record or the comparison in a page, as `--json` would have it but for white
+/// space. A browser that saves a page may write the tag in another way: its id decides.
 pub fn page_json(page: &str) -> Result<String, PageError> {
     let ids = [RECORD_ID, COMPARISON_ID].map(|id| format!("id=\"{id}\""));
     let block = page.match_indices("<script").find_map(|(at, _)| {
         let (tag, rest) = page[at..].split_once('>')?;
-        let content = rest.split_once("</script").map_or(rest, |(content, _)| content);
-        ids.iter().any(|id| tag.contains(id)).then_some((tag, content))
+        let content = rest
+            .split_once("</script")
+            .map_or(rest, |(content, _)| content);
+        ids.iter()
+            .any(|id| tag.contains(id))
+            .then_some((tag, content))
     });
     match block {
         Some((tag, content)) if tag.contains(PACKED_TYPE) => unpacked(content),
@@ -47,16 +59,21 @@ pub fn page_json(page: &str) -> Result<String, PageError> {
 fn unpacked(content: &str) -> Result<String, PageError> {
     // Mail programs break lines.
     let content: String = content.split_ascii_whitespace().collect();
-    let bytes = BASE64.decode(content).map_err(|error| PageError::Unreadable(error.to_string()))?;
+    let bytes = BASE64
+        .decode(content)
+        .map_err(|error| PageError::Unreadable(error.to_string()))?;
     let mut json = String::new();
-    let read = ZlibDecoder::new(bytes.as_slice()).take(JSON_BYTES_MAX).read_to_string(&mut json);
+    let read = ZlibDecoder::new(bytes.as_slice())
+        .take(JSON_BYTES_MAX)
+        .read_to_string(&mut json);
     read.map_err(|error| PageError::Unreadable(error.to_string()))?;
     Ok(json)
 }
 
 /// The record in a page.
 pub fn read_record(page: &str) -> Result<Record, PageError> {
-    serde_json::from_str(&page_json(page)?).map_err(|error| PageError::Unreadable(error.to_string()))
+    serde_json::from_str(&page_json(page)?)
+        .map_err(|error| PageError::Unreadable(error.to_string()))
 }
 
 #[cfg(test)]
@@ -71,7 +88,9 @@ mod tests {
 
     #[test]
     fn lines_that_a_mail_program_broke_are_joined() {
-        let page = format!("<script type=\"{PACKED_TYPE}\" id=\"comparison\">\neJyrrgUA\r\nAXUA+Q==\n</script>");
+        let page = format!(
+            "<script type=\"{PACKED_TYPE}\" id=\"comparison\">\neJyrrgUA\r\nAXUA+Q==\n</script>"
+        );
         assert_eq!(page_json(&page).unwrap(), "{}");
     }
 }

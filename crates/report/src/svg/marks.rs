@@ -1,14 +1,25 @@
-//! Marks: lines, dots, bars and their error bars, each series told apart by its shape or dashes as well as by its colour.
+//! Marks: lines, dots, bars and their error bars, each series told apart by its shape or dashes as
+//! well as by its colour.
 
 use super::{Place, px};
 use crate::chart::{Chart, Mark, Series};
 use maud::{Markup, html};
 use std::fmt::{self, Write as _};
 
-/// Colours that stay apart for colour-blind eyes (after Okabe and Ito, darkened where white paper needs it).
-const COLORS: [&str; 8] = ["#0a64c8", "#d1490c", "#00835f", "#a63fb0", "#9a6a00", "#0b7f99", "#c2185b", "#4a5260"];
+/// Colours that stay apart for colour-blind eyes (after Okabe and Ito, darkened where white paper
+/// needs it).
+const COLORS: [&str; 8] = [
+    "#0a64c8", "#d1490c", "#00835f", "#a63fb0", "#9a6a00", "#0b7f99", "#c2185b", "#4a5260",
+];
 /// Dashes of lines, so that they stay apart in print.
-const DASHES: [Option<&str>; 6] = [None, Some("9 4"), Some("2.5 3"), Some("11 3.5 2.5 3.5"), Some("5 3"), Some("15 4 5 4")];
+const DASHES: [Option<&str>; 6] = [
+    None,
+    Some("9 4"),
+    Some("2.5 3"),
+    Some("11 3.5 2.5 3.5"),
+    Some("5 3"),
+    Some("15 4 5 4"),
+];
 /// Lines of at most so many points show each of them.
 const POINTS_SHOWN: usize = 40;
 /// Many dots are drawn small and see-through, so that their density shows.
@@ -55,12 +66,21 @@ fn class(kind: char, index: usize) -> String {
     format!("{kind}{}", index % COLORS.len())
 }
 
-/// A series in its place. A single line gets a tint down to the ground: it is what the picture is about.
+/// A series in its place. A single line gets a tint down to the ground: it is what the picture is
+/// about.
 pub(super) fn mark(chart: &Chart, index: usize, place: &Place<'_>) -> Markup {
     let series = &chart.series[index];
     let points: Vec<(f64, f64)> = series.points.iter().map(|point| place.of(*point)).collect();
-    let of_kind = |mark: Mark| chart.series.iter().filter(move |series| series.mark == mark);
-    let is_crowded = of_kind(Mark::Dots).map(|series| series.points.len()).sum::<usize>() > DOTS_MANY;
+    let of_kind = |mark: Mark| {
+        chart
+            .series
+            .iter()
+            .filter(move |series| series.mark == mark)
+    };
+    let is_crowded = of_kind(Mark::Dots)
+        .map(|series| series.points.len())
+        .sum::<usize>()
+        > DOTS_MANY;
     html! {
         @match series.mark {
             Mark::Line => {
@@ -79,7 +99,12 @@ pub(super) fn mark(chart: &Chart, index: usize, place: &Place<'_>) -> Markup {
 }
 
 /// What stands in the legend for a series.
-pub(super) fn sample(chart: &Chart, index: usize, (left, middle): (f64, f64), width: f64) -> Markup {
+pub(super) fn sample(
+    chart: &Chart,
+    index: usize,
+    (left, middle): (f64, f64),
+    width: f64,
+) -> Markup {
     let series = &chart.series[index];
     html! {
         @match series.mark {
@@ -97,7 +122,10 @@ pub(super) fn sample(chart: &Chart, index: usize, (left, middle): (f64, f64), wi
 
 /// By the place among the lines, so that the first one is whole.
 pub(crate) fn dashes(chart: &Chart, index: usize) -> Option<&'static str> {
-    let line = chart.series[..index].iter().filter(|series| series.mark == Mark::Line).count();
+    let line = chart.series[..index]
+        .iter()
+        .filter(|series| series.mark == Mark::Line)
+        .count();
     DASHES[line % DASHES.len()]
 }
 
@@ -119,7 +147,12 @@ fn line(points: &[(f64, f64)], index: usize, dashes: Option<&str>) -> Markup {
 
 fn tint(points: &[(f64, f64)], index: usize, ground: f64) -> Markup {
     let (first, last) = (points[0].0, points[points.len() - 1].0);
-    let path = format!("{}L{} {ground}L{} {ground}Z", path_through(points), px(last), px(first));
+    let path = format!(
+        "{}L{} {ground}L{} {ground}Z",
+        path_through(points),
+        px(last),
+        px(first)
+    );
     html! { path class=(class('f', index)) d=(path) fill=(color(index)) fill-opacity="0.1" {} }
 }
 
@@ -130,12 +163,18 @@ fn dots(points: &[(f64, f64)], index: usize, size: f64, opacity: f64) -> Markup 
     let outline = outline(index, size);
     let mut path = String::new();
     for (x, y) in points {
-        let _ = write!(path, "M{} {}{outline}", px(x + outline.start.0), px(y + outline.start.1));
+        let _ = write!(
+            path,
+            "M{} {}{outline}",
+            px(x + outline.start.0),
+            px(y + outline.start.1)
+        );
     }
     html! { path class=(class('f', index)) d=(path) fill=(color(index)) fill-opacity=(opacity) {} }
 }
 
-/// Circles as the round ends of lines without length: a third of the letters that outlines would take.
+/// Circles as the round ends of lines without length: a third of the letters that outlines would
+/// take.
 fn discs(points: &[(f64, f64)], index: usize, radius: f64, opacity: f64) -> Markup {
     let mut path = String::new();
     for (x, y) in points {
@@ -151,10 +190,18 @@ fn discs(points: &[(f64, f64)], index: usize, radius: f64, opacity: f64) -> Mark
 pub(crate) fn dot(index: usize, (x, y): (f64, f64), r: f64) -> String {
     if index.is_multiple_of(SHAPES) {
         let d = px(r * 2.0);
-        return format!("M{} {}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0-{d} 0Z", px(x - r), px(y));
+        return format!(
+            "M{} {}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0-{d} 0Z",
+            px(x - r),
+            px(y)
+        );
     }
     let outline = outline(index, r);
-    format!("M{} {}{outline}", px(x + outline.start.0), px(y + outline.start.1))
+    format!(
+        "M{} {}{outline}",
+        px(x + outline.start.0),
+        px(y + outline.start.1)
+    )
 }
 
 /// How many shapes there are.
@@ -174,14 +221,37 @@ impl fmt::Display for Outline {
     }
 }
 
-/// A square, triangle, diamond or upside-down triangle, all of about the area of the circle that the first series has.
+/// A square, triangle, diamond or upside-down triangle, all of about the area of the circle that
+/// the first series has.
 fn outline(index: usize, r: f64) -> Outline {
     let (side, tip, half, low) = (r * 1.76, r * 1.3, r * 1.2, r * 2.15);
     let (start, way) = match index % SHAPES {
-        1 => ((-side / 2.0, -side / 2.0), format!("h{s}v{s}h-{s}Z", s = px(side))),
-        2 => ((0.0, -tip), format!("l{h} {l}h-{w}Z", h = px(half), l = px(low), w = px(half * 2.0))),
-        3 => ((0.0, -tip), format!("l{t} {t}-{t} {t}-{t}-{t}Z", t = px(tip))),
-        _ => ((0.0, tip), format!("l{h}-{l}h-{w}Z", h = px(half), l = px(low), w = px(half * 2.0))),
+        1 => (
+            (-side / 2.0, -side / 2.0),
+            format!("h{s}v{s}h-{s}Z", s = px(side)),
+        ),
+        2 => (
+            (0.0, -tip),
+            format!(
+                "l{h} {l}h-{w}Z",
+                h = px(half),
+                l = px(low),
+                w = px(half * 2.0)
+            ),
+        ),
+        3 => (
+            (0.0, -tip),
+            format!("l{t} {t}-{t} {t}-{t}-{t}Z", t = px(tip)),
+        ),
+        _ => (
+            (0.0, tip),
+            format!(
+                "l{h}-{l}h-{w}Z",
+                h = px(half),
+                l = px(low),
+                w = px(half * 2.0)
+            ),
+        ),
     };
     Outline { start, way }
 }
@@ -198,13 +268,20 @@ fn bars(series: &Series, index: usize, place: &Place<'_>, width: f64) -> Markup 
     }
 }
 
-/// An upright line over the interval with a short end above and below; intervals too small to be seen are left out.
+/// An upright line over the interval with a short end above and below; intervals too small to be
+/// seen are left out.
 fn error_bars(series: &Series, place: &Place<'_>) -> Markup {
     let mut path = String::new();
     for ((x, y), half) in series.points.iter().zip(&series.half_widths_95) {
         let ((x, high), (_, low)) = (place.of((*x, y + half)), place.of((*x, y - half)));
         if low - high >= 2.0 {
-            let _ = write!(path, "M{} {}h8m-4 0V{}m-4 0h8", px(x - 4.0), px(high), px(low));
+            let _ = write!(
+                path,
+                "M{} {}h8m-4 0V{}m-4 0h8",
+                px(x - 4.0),
+                px(high),
+                px(low)
+            );
         }
     }
     html! { @if !path.is_empty() { path.error d=(path) fill="none" stroke="#12161c" stroke-width="1.4" {} } }

@@ -1,5 +1,6 @@
-//! Charts as one SVG file that needs nothing else: no script, no font, no style sheet. White, and dark where the reader's program is dark and knows how
-//! to say so. Knows charts, nothing of records.
+//! Charts as one SVG file that needs nothing else: no script, no font, no style sheet. White, and
+//! dark where the reader's program is dark and knows how to say so. Knows charts, nothing of
+//! records.
 
 mod marks;
 mod words;
@@ -11,9 +12,11 @@ use maud::{Markup, PreEscaped, html};
 use std::io::{self, Write};
 use words::{Block, text_columns};
 
-/// Width of a picture. In a document of full width its smallest letters are then as large as a footnote.
+/// Width of a picture. In a document of full width its smallest letters are then as large as a
+/// footnote.
 const WIDTH: f64 = 960.0;
-/// Height of the part that holds the data: between 16:9 and 5:2 slopes and steps are both easy to see.
+/// Height of the part that holds the data: between 16:9 and 5:2 slopes and steps are both easy to
+/// see.
 const PLOT_HEIGHT: f64 = 380.0;
 /// Room beside it for labels.
 const SIDE_LABELS: f64 = 76.0;
@@ -23,12 +26,15 @@ const EDGE: f64 = 20.0;
 /// Room below the data for the labels and the name of the axis.
 const BELOW: f64 = 48.0;
 
-/// Other colours on a dark ground; everything else is said at each element, since not every program reads style sheets.
+/// Other colours on a dark ground; everything else is said at each element, since not every program
+/// reads style sheets.
 const STYLE: &str = "@media (prefers-color-scheme: dark) {
 .ground{fill:#14171c}.strong{fill:#f2f4f8}.plain{fill:#d5dae3}.faint{fill:#a3adbd}
 .grid{stroke:#2c323c}.frame{stroke:#7d8796}.guide{stroke:#a3adbd}.error{stroke:#e8ebf0}
-.f0{fill:#4ea1ff}.s0{stroke:#4ea1ff}.f1{fill:#ff8f4f}.s1{stroke:#ff8f4f}.f2{fill:#35c79a}.s2{stroke:#35c79a}.f3{fill:#d98fe0}.s3{stroke:#d98fe0}
-.f4{fill:#e8b93b}.s4{stroke:#e8b93b}.f5{fill:#6fd3e8}.s5{stroke:#6fd3e8}.f6{fill:#ff7d8f}.s6{stroke:#ff7d8f}.f7{fill:#b4bccb}.s7{stroke:#b4bccb}
+.f0{fill:#4ea1ff}.s0{stroke:#4ea1ff}.f1{fill:#ff8f4f}.s1{stroke:#ff8f4f}.f2{fill:#35c79a}.\
+                     s2{stroke:#35c79a}.f3{fill:#d98fe0}.s3{stroke:#d98fe0}
+.f4{fill:#e8b93b}.s4{stroke:#e8b93b}.f5{fill:#6fd3e8}.s5{stroke:#6fd3e8}.f6{fill:#ff7d8f}.\
+                     s6{stroke:#ff7d8f}.f7{fill:#b4bccb}.s7{stroke:#b4bccb}
 }";
 
 /// Where everything stands, in units of the picture.
@@ -49,23 +55,35 @@ impl Frame {
     }
 }
 
-/// With so many charts two stand side by side, so that a sheet is not much taller than a screen or a page.
+/// With so many charts two stand side by side, so that a sheet is not much taller than a screen or
+/// a page.
 const SIDE_BY_SIDE_FROM: usize = 3;
 
-/// Writes a picture of these charts. `origin` says where their figures come from, and stands below them.
+/// Writes a picture of these charts. `origin` says where their figures come from, and stands below
+/// them.
 pub fn write_sheet(charts: &[Chart], origin: &str, out: &mut dyn Write) -> io::Result<()> {
-    let per_row = if charts.len() >= SIDE_BY_SIDE_FROM { 2 } else { 1 };
+    let per_row = if charts.len() >= SIDE_BY_SIDE_FROM {
+        2
+    } else {
+        1
+    };
     let width = WIDTH * per_row as f64;
     let panels: Vec<Panel<'_>> = charts.iter().map(Panel::of).collect();
     let origin = Block::new(origin, 11.0, width - 2.0 * EDGE);
     let mut placed = Vec::new();
     let mut top = 0.0;
     for row in panels.chunks(per_row) {
-        placed.extend(row.iter().enumerate().map(|(column, panel)| panel.drawn(column as f64 * WIDTH, top)));
+        placed.extend(
+            row.iter()
+                .enumerate()
+                .map(|(column, panel)| panel.drawn(column as f64 * WIDTH, top)),
+        );
         top += row.iter().map(|panel| panel.height).fold(0.0, f64::max);
     }
     let height = (top + 4.0 + origin.height() + EDGE - 6.0).ceil();
-    let joined = |text: fn(&Chart) -> &str| words::allowed(&charts.iter().map(text).collect::<Vec<_>>().join(" · "));
+    let joined = |text: fn(&Chart) -> &str| {
+        words::allowed(&charts.iter().map(text).collect::<Vec<_>>().join(" · "))
+    };
     let picture = html! {
         (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
         svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height) viewBox=(format!("0 0 {width} {height}")) role="img"
@@ -101,11 +119,28 @@ impl<'a> Panel<'a> {
         let figures = Block::new(figures, 13.0, inner);
         let legend = Legend::of(chart, inner);
         let top = EDGE + headline.height() + figures.height() + legend.height() + 14.0;
-        let right_room = if chart.y_right.is_some() { SIDE_LABELS } else { SIDE_FREE };
-        let frame = Frame { left: SIDE_LABELS, right: WIDTH - right_room, top, bottom: top + PLOT_HEIGHT };
+        let right_room = if chart.y_right.is_some() {
+            SIDE_LABELS
+        } else {
+            SIDE_FREE
+        };
+        let frame = Frame {
+            left: SIDE_LABELS,
+            right: WIDTH - right_room,
+            top,
+            bottom: top + PLOT_HEIGHT,
+        };
         let caption = Block::new(&chart.caption, 12.5, inner);
         let height = frame.bottom + BELOW + 10.0 + caption.height();
-        Self { chart, headline, figures, legend, frame, caption, height }
+        Self {
+            chart,
+            headline,
+            figures,
+            legend,
+            frame,
+            caption,
+            height,
+        }
     }
 
     fn drawn(&self, left: f64, top: f64) -> Markup {
@@ -121,10 +156,20 @@ impl<'a> Panel<'a> {
     }
 }
 
-/// The data and its axes alone, for a page that has title, legend and caption of its own. Style sheets of the page colour the classes.
+/// The data and its axes alone, for a page that has title, legend and caption of its own. Style
+/// sheets of the page colour the classes.
 pub(crate) fn inline(chart: &Chart) -> Markup {
-    let right_room = if chart.y_right.is_some() { SIDE_LABELS } else { SIDE_FREE };
-    let frame = Frame { left: SIDE_LABELS, right: WIDTH - right_room, top: EDGE, bottom: EDGE + PLOT_HEIGHT };
+    let right_room = if chart.y_right.is_some() {
+        SIDE_LABELS
+    } else {
+        SIDE_FREE
+    };
+    let frame = Frame {
+        left: SIDE_LABELS,
+        right: WIDTH - right_room,
+        top: EDGE,
+        bottom: EDGE + PLOT_HEIGHT,
+    };
     let height = frame.bottom + BELOW;
     html! {
         svg viewBox=(format!("0 0 {WIDTH} {height}")) role="img" aria-label=(words::allowed(&chart.title)) { (plot(chart, &frame)) }
@@ -164,14 +209,23 @@ impl Place<'_> {
 }
 
 fn place<'a>(frame: &'a Frame, ranges: &'a Ranges, side: Side) -> Place<'a> {
-    let y = ranges.y_right.as_ref().filter(|_| side == Side::Right).unwrap_or(&ranges.y);
-    Place { frame, x: &ranges.x, y }
+    let y = ranges
+        .y_right
+        .as_ref()
+        .filter(|_| side == Side::Right)
+        .unwrap_or(&ranges.y);
+    Place {
+        frame,
+        x: &ranges.x,
+        y,
+    }
 }
 
 /// Thin lines at the labels of the left axis and of the horizontal one, and all labels.
 fn grid(frame: &Frame, ranges: &Ranges) -> Markup {
-    let shares_lines =
-        ranges.y_right.as_ref().is_some_and(|right| right.scale == Scale::Linear && right.ticks.len() == ranges.y.ticks.len());
+    let shares_lines = ranges.y_right.as_ref().is_some_and(|right| {
+        right.scale == Scale::Linear && right.ticks.len() == ranges.y.ticks.len()
+    });
     html! {
         @for tick in &ranges.y.ticks {
             @let y = frame.y(&ranges.y, *tick);
@@ -225,7 +279,11 @@ fn axis_names(chart: &Chart, frame: &Frame) -> Markup {
 }
 
 fn axis_name(axis: &Axis) -> String {
-    if axis.unit.is_empty() { axis.label.clone() } else { format!("{} ({})", axis.label, axis.unit) }
+    if axis.unit.is_empty() {
+        axis.label.clone()
+    } else {
+        format!("{} ({})", axis.label, axis.unit)
+    }
 }
 
 fn guide_line(guide: &Guide, frame: &Frame, ranges: &Ranges) -> Markup {
@@ -233,15 +291,35 @@ fn guide_line(guide: &Guide, frame: &Frame, ranges: &Ranges) -> Markup {
         GuideAxis::X => {
             let x = frame.x(&ranges.x, guide.at);
             let room = text_columns(&guide.label) * 12.0 * words::EM_PER_COLUMN;
-            let (at, anchor) = if x + room + 6.0 < frame.right { (x + 6.0, "start") } else { (x - 6.0, "end") };
-            ((x, frame.top), (x, frame.bottom), (at, frame.top + 16.0, anchor))
+            let (at, anchor) = if x + room + 6.0 < frame.right {
+                (x + 6.0, "start")
+            } else {
+                (x - 6.0, "end")
+            };
+            (
+                (x, frame.top),
+                (x, frame.bottom),
+                (at, frame.top + 16.0, anchor),
+            )
         }
         GuideAxis::Left | GuideAxis::Right => {
             let is_right = guide.axis == GuideAxis::Right;
-            let range = ranges.y_right.as_ref().filter(|_| is_right).unwrap_or(&ranges.y);
+            let range = ranges
+                .y_right
+                .as_ref()
+                .filter(|_| is_right)
+                .unwrap_or(&ranges.y);
             let y = frame.y(range, guide.at);
-            let label_y = if y - 18.0 > frame.top { y - 6.0 } else { y + 15.0 };
-            ((frame.left, y), (frame.right, y), (frame.right - 8.0, label_y, "end"))
+            let label_y = if y - 18.0 > frame.top {
+                y - 6.0
+            } else {
+                y + 15.0
+            };
+            (
+                (frame.left, y),
+                (frame.right, y),
+                (frame.right - 8.0, label_y, "end"),
+            )
         }
     };
     html! {
@@ -253,7 +331,11 @@ fn guide_line(guide: &Guide, frame: &Frame, ranges: &Ranges) -> Markup {
 /// A label that stays readable on top of data: the ground shines around it.
 fn haloed(x: f64, y: f64, anchor: &str, label: &str) -> Markup {
     let columns = text_columns(label) * 12.0 * words::EM_PER_COLUMN + 6.0;
-    let left = if anchor == "end" { x - columns + 3.0 } else { x - 3.0 };
+    let left = if anchor == "end" {
+        x - columns + 3.0
+    } else {
+        x - 3.0
+    };
     html! {
         rect.ground x=(px(left)) y=(px(y - 11.0)) width=(px(columns)) height="15" rx="3" fill="#ffffff" fill-opacity="0.8" {}
         (text(x, y, anchor, 12.0, Ink::Plain, label))
@@ -277,16 +359,29 @@ impl<'a> Legend<'a> {
         let (mut x, mut rows) = (0.0, 0);
         let mut entries = Vec::new();
         for (index, series) in chart.series.iter().enumerate() {
-            let side = if series.side == Side::Right { " (right axis)" } else { "" };
-            let name = words::shortened(&format!("{}{side}", series.name), room - LEGEND_SAMPLE, LEGEND_SIZE);
-            let width = LEGEND_SAMPLE + text_columns(&name) * LEGEND_SIZE * words::EM_PER_COLUMN + 18.0;
+            let side = if series.side == Side::Right {
+                " (right axis)"
+            } else {
+                ""
+            };
+            let name = words::shortened(
+                &format!("{}{side}", series.name),
+                room - LEGEND_SAMPLE,
+                LEGEND_SIZE,
+            );
+            let width =
+                LEGEND_SAMPLE + text_columns(&name) * LEGEND_SIZE * words::EM_PER_COLUMN + 18.0;
             if x + width > room && x > 0.0 {
                 (x, rows) = (0.0, rows + 1);
             }
             entries.push((index, name, x, f64::from(rows) * LEGEND_ROW));
             x += width;
         }
-        Self { entries, chart, rows: rows as usize + 1 }
+        Self {
+            entries,
+            chart,
+            rows: rows as usize + 1,
+        }
     }
 
     fn height(&self) -> f64 {

@@ -1,10 +1,12 @@
-//! Words in a picture: how wide they are without knowing the font, broken into lines, and without what XML forbids.
+//! Words in a picture: how wide they are without knowing the font, broken into lines, and without
+//! what XML forbids.
 
 use super::marks::Ink;
 use crate::text::{self, clean, columns, wrap};
 use maud::{Markup, html};
 
-/// Width of a column of text over the size of its letters, in the widest of the usual fonts (DejaVu Sans): rather too much room than too little.
+/// Width of a column of text over the size of its letters, in the widest of the usual fonts (DejaVu
+/// Sans): rather too much room than too little.
 pub(super) const EM_PER_COLUMN: f64 = 0.585;
 
 /// Longer names say nothing more; and of the widest letters, so many still fit.
@@ -15,9 +17,19 @@ pub(super) fn text_columns(text: &str) -> f64 {
     columns(text) as f64
 }
 
-/// The text without characters that XML 1.0 forbids even as references (section 2.2): hidden ones spelled out, noncharacters replaced.
+/// The text without characters that XML 1.0 forbids even as references (section 2.2): hidden ones
+/// spelled out, noncharacters replaced.
 pub(super) fn allowed(text: &str) -> String {
-    clean(text).chars().map(|c| if matches!(u32::from(c) & 0xffff, 0xfffe | 0xffff) { '\u{fffd}' } else { c }).collect()
+    clean(text)
+        .chars()
+        .map(|c| {
+            if matches!(u32::from(c) & 0xffff, 0xfffe | 0xffff) {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
 }
 
 /// The text, cut where it is longer than the room.
@@ -36,7 +48,11 @@ impl Block {
     /// Broken so that it fits; nothing of nothing.
     pub(super) fn new(text: &str, size: f64, room: f64) -> Self {
         let most = (room / (size * EM_PER_COLUMN)) as usize;
-        let lines = if text.is_empty() { Vec::new() } else { wrap(&crate::text::glue_units(&allowed(text)), most, most) };
+        let lines = if text.is_empty() {
+            Vec::new()
+        } else {
+            wrap(&crate::text::glue_units(&allowed(text)), most, most)
+        };
         Self { lines, size }
     }
 
@@ -65,13 +81,19 @@ mod tests {
 
     #[test]
     fn nothing_that_xml_forbids_is_left() {
-        assert_eq!(allowed("a\u{0}\u{fffe}\u{1ffff}é\n"), "a\\u{0}\u{fffd}\u{fffd}é\\n");
+        assert_eq!(
+            allowed("a\u{0}\u{fffe}\u{1ffff}é\n"),
+            "a\\u{0}\u{fffd}\u{fffd}é\\n"
+        );
     }
 
     #[test]
     fn long_names_are_cut_to_the_room() {
         assert_eq!(shortened("short", 100.0, 10.0), "short");
         let cut = shortened(&"long name ".repeat(9), 100.0, 10.0);
-        assert!(cut.ends_with('…') && text_columns(&cut) * 10.0 * EM_PER_COLUMN <= 100.0, "{cut}");
+        assert!(
+            cut.ends_with('…') && text_columns(&cut) * 10.0 * EM_PER_COLUMN <= 100.0,
+            "{cut}"
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! Graphs in text: a chart on a grid of characters with both its axes, and one-line graphs. A line is drawn in braille, eight dots to a character; single
-//! points are characters of their own, so that shape tells them apart and not colour alone.
+//! Graphs in text: a chart on a grid of characters with both its axes, and one-line graphs. A line
+//! is drawn in braille, eight dots to a character; single points are characters of their own, so
+//! that shape tells them apart and not colour alone.
 
 use crate::chart::{Axis, Chart, Mark, Range, Ranges, Scale, Side};
 use crate::page::{Ink, Page};
@@ -12,31 +13,62 @@ const DOTS_ACROSS: usize = 2;
 const DOTS_UPWARD: usize = 4;
 /// Points of the second and further series of dots.
 const POINTS: [char; 3] = ['•', 'x', '+'];
-/// Shapes of steep and flat curves are seen best when the graph is this many times as wide as high, counting characters as twice as high as wide.
+/// Shapes of steep and flat curves are seen best when the graph is this many times as wide as high,
+/// counting characters as twice as high as wide.
 const COLUMNS_PER_ROW: usize = 6;
 const ROWS: std::ops::RangeInclusive<usize> = 10..=24;
 /// Bars of a one-line graph.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Writes a chart as wide as the page: what its marks are, then the graph. Of lines all are drawn, of dots the lowest and the highest in each column.
+/// Writes a chart as wide as the page: what its marks are, then the graph. Of lines all are drawn,
+/// of dots the lowest and the highest in each column.
 pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) -> io::Result<()> {
     let ranges = chart.ranges();
-    let left = ranges.y.ticks.iter().map(|tick| columns(&ranges.y.label(*tick))).max().unwrap_or(0).max(columns(&chart.y.unit));
-    let right =
-        ranges.y_right.as_ref().map_or(0, |range| range.ticks.iter().map(|tick| columns(&range.label(*tick))).max().unwrap_or(0) + 2);
+    let left = ranges
+        .y
+        .ticks
+        .iter()
+        .map(|tick| columns(&ranges.y.label(*tick)))
+        .max()
+        .unwrap_or(0)
+        .max(columns(&chart.y.unit));
+    let right = ranges.y_right.as_ref().map_or(0, |range| {
+        range
+            .ticks
+            .iter()
+            .map(|tick| columns(&range.label(*tick)))
+            .max()
+            .unwrap_or(0)
+            + 2
+    });
     let width = page.width().saturating_sub(left + 2 + right).max(20);
     let height = (width / COLUMNS_PER_ROW).clamp(*ROWS.start(), *ROWS.end());
     let mut canvas = Canvas::new(width, height);
     canvas.draw(chart, &ranges);
     page.text(Ink::Faint, &legend(chart))?;
     write_units(page, chart, left, width)?;
-    let (left_labels, right_labels) = (labels(&ranges.y, height), ranges.y_right.as_ref().map(|range| labels(range, height)));
+    let (left_labels, right_labels) = (
+        labels(&ranges.y, height),
+        ranges.y_right.as_ref().map(|range| labels(range, height)),
+    );
     for row in 0..height {
         let label = left_labels[row].as_deref();
-        let mut pieces = vec![(Ink::Faint, format!("{:>left$} {}", label.unwrap_or_default(), if label.is_some() { '┤' } else { '│' }))];
+        let mut pieces = vec![(
+            Ink::Faint,
+            format!(
+                "{:>left$} {}",
+                label.unwrap_or_default(),
+                if label.is_some() { '┤' } else { '│' }
+            ),
+        )];
         pieces.extend(canvas.row(row));
         let label = right_labels.as_ref().map(|labels| labels[row].as_deref());
-        pieces.extend(label.map(|label| (Ink::Faint, label.map_or("│".to_owned(), |label| format!("├ {label}")))));
+        pieces.extend(label.map(|label| {
+            (
+                Ink::Faint,
+                label.map_or("│".to_owned(), |label| format!("├ {label}")),
+            )
+        }));
         page.pieces(&pieces)?;
     }
     write_ground(page, &ranges.x, &chart.x, (left, width))
@@ -46,7 +78,11 @@ pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) -> io::Result<()> 
 fn legend(chart: &Chart) -> String {
     let mut dots = 0;
     let names = chart.series.iter().map(|series| {
-        let side = if series.side == Side::Right { ", right axis" } else { "" };
+        let side = if series.side == Side::Right {
+            ", right axis"
+        } else {
+            ""
+        };
         let mark = if series.mark == Mark::Dots {
             dots += 1;
             POINTS[(dots - 1) % POINTS.len()]
@@ -56,8 +92,15 @@ fn legend(chart: &Chart) -> String {
         glue(&format!("{mark} {}{side}", series.name))
     });
     let names = names.collect::<Vec<_>>().join("   ");
-    let has_dots = chart.series.iter().any(|series| series.mark == Mark::Dots && series.points.len() > 1);
-    if has_dots { format!("{names}   (dots: lowest and highest in each column)") } else { names }
+    let has_dots = chart
+        .series
+        .iter()
+        .any(|series| series.mark == Mark::Dots && series.points.len() > 1);
+    if has_dots {
+        format!("{names}   (dots: lowest and highest in each column)")
+    } else {
+        names
+    }
 }
 
 fn write_units(page: &mut Page<'_>, chart: &Chart, left: usize, width: usize) -> io::Result<()> {
@@ -79,21 +122,37 @@ fn labels(range: &Range, height: usize) -> Vec<Option<String>> {
 }
 
 /// The horizontal axis with as many labels as fit, and its unit behind the last one.
-fn write_ground(page: &mut Page<'_>, x: &Range, axis: &Axis, (left, width): (usize, usize)) -> io::Result<()> {
+fn write_ground(
+    page: &mut Page<'_>,
+    x: &Range,
+    axis: &Axis,
+    (left, width): (usize, usize),
+) -> io::Result<()> {
     let mut line: Vec<char> = vec!['─'; width];
     let mut text = String::new();
     for tick in &x.ticks {
         let at = (x.place(*tick) * (width - 1) as f64).round() as usize;
         let label = x.label(*tick);
         let start = at.saturating_sub(columns(&label) / 2);
-        let free_from = if text.is_empty() { 0 } else { columns(&text) + 2 };
+        let free_from = if text.is_empty() {
+            0
+        } else {
+            columns(&text) + 2
+        };
         if start >= free_from && start + columns(&label) <= width {
             line[at] = '┴';
             text = format!("{text:start$}{label}");
         }
     }
-    page.pieces(&[(Ink::Faint, format!("{:left$} └{}", "", line.into_iter().collect::<String>()))])?;
-    let unit = if columns(&text) + 1 + columns(&axis.unit) <= width { format!(" {}", axis.unit) } else { String::new() };
+    page.pieces(&[(
+        Ink::Faint,
+        format!("{:left$} └{}", "", line.into_iter().collect::<String>()),
+    )])?;
+    let unit = if columns(&text) + 1 + columns(&axis.unit) <= width {
+        format!(" {}", axis.unit)
+    } else {
+        String::new()
+    };
     page.pieces(&[(Ink::Faint, format!("{:left$}  {text}{unit}", ""))])
 }
 
@@ -109,21 +168,36 @@ struct Canvas {
 
 impl Canvas {
     fn new(width: usize, height: usize) -> Self {
-        Self { width, height, lines: vec![0; width * height], points: vec![None; width * height] }
+        Self {
+            width,
+            height,
+            lines: vec![0; width * height],
+            points: vec![None; width * height],
+        }
     }
 
     fn draw(&mut self, chart: &Chart, ranges: &Ranges) {
         let mut dots = 0;
         for series in &chart.series {
-            let y = ranges.y_right.as_ref().filter(|_| series.side == Side::Right).unwrap_or(&ranges.y);
-            let places: Vec<(f64, f64)> = series.points.iter().map(|point| (ranges.x.place(point.0), y.place(point.1))).collect();
+            let y = ranges
+                .y_right
+                .as_ref()
+                .filter(|_| series.side == Side::Right)
+                .unwrap_or(&ranges.y);
+            let places: Vec<(f64, f64)> = series
+                .points
+                .iter()
+                .map(|point| (ranges.x.place(point.0), y.place(point.1)))
+                .collect();
             match series.mark {
                 Mark::Line => self.line(&places),
                 Mark::Dots => {
                     self.extremes(&places, POINTS[dots % POINTS.len()]);
                     dots += 1;
                 }
-                Mark::Bars => places.iter().for_each(|(x, y)| self.line(&[(*x, 0.0), (*x, *y)])),
+                Mark::Bars => places
+                    .iter()
+                    .for_each(|(x, y)| self.line(&[(*x, 0.0), (*x, *y)])),
             }
         }
     }
@@ -135,11 +209,17 @@ impl Canvas {
             _ => places.windows(2).map(|pair| (pair[0], pair[1])).collect(),
         };
         for (from, to) in pairs {
-            let (across, upward) = ((to.0 - from.0) * self.dots_across(), (to.1 - from.1) * self.dots_upward());
+            let (across, upward) = (
+                (to.0 - from.0) * self.dots_across(),
+                (to.1 - from.1) * self.dots_upward(),
+            );
             let steps = across.abs().max(upward.abs()).ceil().max(1.0);
             for step in 0..=steps as usize {
                 let part = step as f64 / steps;
-                self.dot(from.0 + (to.0 - from.0) * part, from.1 + (to.1 - from.1) * part);
+                self.dot(
+                    from.0 + (to.0 - from.0) * part,
+                    from.1 + (to.1 - from.1) * part,
+                );
             }
         }
     }
@@ -155,10 +235,12 @@ impl Canvas {
     fn dot(&mut self, x: f64, y: f64) {
         let across = (x.clamp(0.0, 1.0) * self.dots_across()).round() as usize;
         let downward = ((1.0 - y.clamp(0.0, 1.0)) * self.dots_upward()).round() as usize;
-        self.lines[downward / DOTS_UPWARD * self.width + across / DOTS_ACROSS] |= BRAILLE[across % DOTS_ACROSS][downward % DOTS_UPWARD];
+        self.lines[downward / DOTS_UPWARD * self.width + across / DOTS_ACROSS] |=
+            BRAILLE[across % DOTS_ACROSS][downward % DOTS_UPWARD];
     }
 
-    /// The lowest and the highest point of each column: the band that the others lie in, and no outlier lost.
+    /// The lowest and the highest point of each column: the band that the others lie in, and no
+    /// outlier lost.
     fn extremes(&mut self, places: &[(f64, f64)], mark: char) {
         let mut ends: Vec<Option<(f64, f64)>> = vec![None; self.width];
         for (x, y) in places {
@@ -166,7 +248,11 @@ impl Canvas {
             let (low, high) = ends[column].unwrap_or((*y, *y));
             ends[column] = Some((low.min(*y), high.max(*y)));
         }
-        for (column, (low, high)) in ends.into_iter().enumerate().filter_map(|(column, ends)| Some((column, ends?))) {
+        for (column, (low, high)) in ends
+            .into_iter()
+            .enumerate()
+            .filter_map(|(column, ends)| Some((column, ends?)))
+        {
             for y in [low, high] {
                 let row = ((1.0 - y.clamp(0.0, 1.0)) * (self.height - 1) as f64).round() as usize;
                 self.points[row * self.width + column] = Some(mark);
@@ -180,8 +266,18 @@ impl Canvas {
         for index in row * self.width..(row + 1) * self.width {
             let (ink, c) = match (self.lines[index], self.points[index]) {
                 (0, None) => (Ink::Plain, ' '),
-                (0, Some(mark)) => (if mark == POINTS[0] { Ink::Dot } else { Ink::Alarm }, mark),
-                (dots, _) => (Ink::Plain, char::from_u32(0x2800 + u32::from(dots)).unwrap_or(' ')),
+                (0, Some(mark)) => (
+                    if mark == POINTS[0] {
+                        Ink::Dot
+                    } else {
+                        Ink::Alarm
+                    },
+                    mark,
+                ),
+                (dots, _) => (
+                    Ink::Plain,
+                    char::from_u32(0x2800 + u32::from(dots)).unwrap_or(' '),
+                ),
             };
             match pieces.last_mut() {
                 Some((last, text)) if *last == ink => text.push(c),
@@ -192,32 +288,66 @@ impl Canvas {
     }
 }
 
-/// Values as bars of one line, from zero to the largest; each of at most `width` bars is the mean of its part. Empty where there is nothing to see.
+/// Values as bars of one line, from zero to the largest; each of at most `width` bars is the mean
+/// of its part. Empty where there is nothing to see.
 pub(super) fn sparkline(values: &[f64], width: usize) -> String {
     let parts = values.len().min(width);
     if parts == 0 {
         return String::new();
     }
     let part = |k: usize| &values[k * values.len() / parts..(k + 1) * values.len() / parts];
-    let means: Vec<f64> = (0..parts).map(|k| part(k).iter().sum::<f64>() / part(k).len() as f64).collect();
+    let means: Vec<f64> = (0..parts)
+        .map(|k| part(k).iter().sum::<f64>() / part(k).len() as f64)
+        .collect();
     bars(&means)
 }
 
-/// As [`sparkline`], but each bar is the largest of its part and bars grow with the logarithm: for latencies, whose longest matter and are rare.
+/// As [`sparkline`], but each bar is the largest of its part and bars grow with the logarithm: for
+/// latencies, whose longest matter and are rare.
 pub(super) fn worst_line(values: &[f64], width: usize) -> String {
     let parts = values.len().min(width);
-    let part = |k: usize| values[k * values.len() / parts..(k + 1) * values.len() / parts].iter().copied().fold(0.0, f64::max);
+    let part = |k: usize| {
+        values[k * values.len() / parts..(k + 1) * values.len() / parts]
+            .iter()
+            .copied()
+            .fold(0.0, f64::max)
+    };
     let worst: Vec<f64> = (0..parts).map(part).collect();
-    let least = worst.iter().copied().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
-    let scale =
-        Range { scale: Scale::Log, low: least / 2.0, high: worst.iter().copied().fold(0.0, f64::max).max(least * 4.0), ticks: Vec::new() };
-    bars(&worst.iter().map(|value| if *value > 0.0 && least.is_finite() { scale.place(*value) } else { 0.0 }).collect::<Vec<_>>())
+    let least = worst
+        .iter()
+        .copied()
+        .filter(|value| *value > 0.0)
+        .fold(f64::INFINITY, f64::min);
+    let scale = Range {
+        scale: Scale::Log,
+        low: least / 2.0,
+        high: worst.iter().copied().fold(0.0, f64::max).max(least * 4.0),
+        ticks: Vec::new(),
+    };
+    bars(
+        &worst
+            .iter()
+            .map(|value| {
+                if *value > 0.0 && least.is_finite() {
+                    scale.place(*value)
+                } else {
+                    0.0
+                }
+            })
+            .collect::<Vec<_>>(),
+    )
 }
 
 fn bars(values: &[f64]) -> String {
-    let largest = values.iter().copied().filter(|value| value.is_finite()).fold(0.0, f64::max);
+    let largest = values
+        .iter()
+        .copied()
+        .filter(|value| value.is_finite())
+        .fold(0.0, f64::max);
     let bar = |value: &f64| match value / largest {
-        part if part > 0.0 => BARS[((part * BARS.len() as f64).ceil() as usize).clamp(1, BARS.len()) - 1],
+        part if part > 0.0 => {
+            BARS[((part * BARS.len() as f64).ceil() as usize).clamp(1, BARS.len()) - 1]
+        }
         _ => ' ',
     };
     values.iter().map(bar).collect()
@@ -249,6 +379,10 @@ mod tests {
         canvas.line(&[(0.0, 1.0), (1.0, 0.0)]);
         assert_eq!(canvas.row(0), [(Ink::Plain, "⠑⢄".to_owned())]);
         canvas.extremes(&[(0.0, 0.5)], '•');
-        assert_eq!(canvas.row(0), [(Ink::Plain, "⠑⢄".to_owned())], "lines hide points, not the other way round");
+        assert_eq!(
+            canvas.row(0),
+            [(Ink::Plain, "⠑⢄".to_owned())],
+            "lines hide points, not the other way round"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What a disk says of its own health: as facts for `info`, and as one line for the result page. Judges nothing: that is in the findings.
+//! What a disk says of its own health: as facts for `info`, and as one line for the result page.
+//! Judges nothing: that is in the findings.
 
 use super::identity::Fact;
 use crate::text::list;
@@ -14,9 +15,15 @@ pub(super) fn health_facts(disk: &DiskHealth) -> Vec<Fact> {
     vec![
         ("unknown", disk.unavailable.clone()),
         ("disk's verdict", verdict(disk).map(str::to_owned)),
-        ("alarms", (!disk.alarms.is_empty()).then(|| disk.alarms.join("; "))),
+        (
+            "alarms",
+            (!disk.alarms.is_empty()).then(|| disk.alarms.join("; ")),
+        ),
         ("temperature", temperature(disk)),
-        ("endurance used", disk.wear_percent.map(|percent| format!("{percent} %"))),
+        (
+            "endurance used",
+            disk.wear_percent.map(|percent| format!("{percent} %")),
+        ),
         ("spare blocks left", spare(disk)),
         ("sectors replaced", count(disk.reallocated_sectors)),
         ("sectors pending", count(disk.pending_sectors)),
@@ -27,7 +34,16 @@ pub(super) fn health_facts(disk: &DiskHealth) -> Vec<Fact> {
         ("hard power losses", count(disk.unsafe_shutdowns)),
         ("written so far", disk.written_bytes.map(format_bytes)),
         ("self-test", self_test(disk)),
-        ("rotates", disk.rotation_rpm.map(|rpm| if rpm == 0 { "no".to_owned() } else { format!("{rpm} rpm") })),
+        (
+            "rotates",
+            disk.rotation_rpm.map(|rpm| {
+                if rpm == 0 {
+                    "no".to_owned()
+                } else {
+                    format!("{rpm} rpm")
+                }
+            }),
+        ),
         ("from", disk.source.clone()),
     ]
 }
@@ -37,24 +53,33 @@ pub(super) fn health_text(disk: &DiskHealth) -> String {
     if let Some(why) = &disk.unavailable {
         return format!("{} unknown: {why}", disk.disk);
     }
-    let counted = |count: Option<u64>, what: &str| count.filter(|count| *count > 0).map(|count| format!("{count} {what}"));
+    let counted = |count: Option<u64>, what: &str| {
+        count
+            .filter(|count| *count > 0)
+            .map(|count| format!("{count} {what}"))
+    };
     let facts = [
-        verdict(disk).map(|verdict| format!("{} {verdict}", disk.disk)).or_else(|| Some(disk.disk.clone())),
+        verdict(disk)
+            .map(|verdict| format!("{} {verdict}", disk.disk))
+            .or_else(|| Some(disk.disk.clone())),
         temperature(disk),
-        disk.wear_percent.map(|percent| format!("{percent} % of endurance used")),
+        disk.wear_percent
+            .map(|percent| format!("{percent} % of endurance used")),
         counted(disk.reallocated_sectors, "sectors replaced"),
         counted(disk.pending_sectors, "sectors pending"),
         counted(disk.uncorrectable_sectors, "sectors lost"),
         counted(disk.media_errors, "media errors"),
         counted(disk.link_errors, "link errors"),
         disk.power_on_hours.map(power_on),
-        disk.written_bytes.map(|bytes| format!("{} written", format_bytes(bytes))),
+        disk.written_bytes
+            .map(|bytes| format!("{} written", format_bytes(bytes))),
     ];
     list(facts.into_iter().flatten())
 }
 
 fn verdict(disk: &DiskHealth) -> Option<&'static str> {
-    disk.passed.map(|passed| if passed { "passed" } else { "FAILING" })
+    disk.passed
+        .map(|passed| if passed { "passed" } else { "FAILING" })
 }
 
 fn temperature(disk: &DiskHealth) -> Option<String> {
@@ -75,7 +100,9 @@ fn spare(disk: &DiskHealth) -> Option<String> {
 
 fn self_test(disk: &DiskHealth) -> Option<String> {
     let test = disk.self_test.as_ref()?;
-    let then = test.hours.map_or_else(String::new, |hours| format!(", at {hours} h"));
+    let then = test
+        .hours
+        .map_or_else(String::new, |hours| format!(", at {hours} h"));
     Some(format!("{}{then}", test.status))
 }
 
@@ -108,15 +135,36 @@ mod tests {
     #[test]
     fn a_line_tells_what_there_is_and_no_zeros() {
         let text = |disk: &DiskHealth| health_text(disk).replace('\u{a0}', " ");
-        assert_eq!(text(&disk()), "nvme0n1 passed, 38 °C (limit 70 °C), 3 % of endurance used, 65592 h (7.5 years), 3 TiB written");
-        let failing = DiskHealth { passed: Some(false), pending_sectors: Some(8), power_on_hours: Some(40), ..DiskHealth::default() };
-        assert_eq!(text(&DiskHealth { disk: "sda".to_owned(), ..failing }), "sda FAILING, 8 sectors pending, 40 h");
-        assert_eq!(text(&DiskHealth::unknown("vda", "a virtual disk")), "vda unknown: a virtual disk");
+        assert_eq!(
+            text(&disk()),
+            "nvme0n1 passed, 38 °C (limit 70 °C), 3 % of endurance used, 65592 h (7.5 years), 3 \
+             TiB written"
+        );
+        let failing = DiskHealth {
+            passed: Some(false),
+            pending_sectors: Some(8),
+            power_on_hours: Some(40),
+            ..DiskHealth::default()
+        };
+        assert_eq!(
+            text(&DiskHealth {
+                disk: "sda".to_owned(),
+                ..failing
+            }),
+            "sda FAILING, 8 sectors pending, 40 h"
+        );
+        assert_eq!(
+            text(&DiskHealth::unknown("vda", "a virtual disk")),
+            "vda unknown: a virtual disk"
+        );
     }
 
     #[test]
     fn facts_say_zero_where_it_was_told() {
         let facts = health_facts(&disk());
-        assert!(facts.contains(&("media errors", Some("0".to_owned()))) && facts.contains(&("link errors", None)));
+        assert!(
+            facts.contains(&("media errors", Some("0".to_owned())))
+                && facts.contains(&("link errors", None))
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The list of saved runs: two lines for each where the page is narrow, a table where it is wide enough.
+//! The list of saved runs: two lines for each where the page is narrow, a table where it is wide
+//! enough.
 
 use super::record::start_text;
 use crate::page::{Columns, Ink, Lean, Page};
@@ -16,7 +17,15 @@ const ID_DIGITS: usize = 8;
 const CELL_MAX: usize = 28;
 /// Figures in a table; they come in the order of their weight.
 const FIGURES_MAX: usize = 3;
-const HEADING: [&str; 7] = ["run", "started (UTC)", "verb", "target", "disk", "label", "figures"];
+const HEADING: [&str; 7] = [
+    "run",
+    "started (UTC)",
+    "verb",
+    "target",
+    "disk",
+    "label",
+    "figures",
+];
 
 /// Writes the runs in the order given.
 pub fn write_runs(runs: &[SavedRun], style: &Style, out: &mut dyn Write) -> io::Result<()> {
@@ -26,15 +35,23 @@ pub fn write_runs(runs: &[SavedRun], style: &Style, out: &mut dyn Write) -> io::
     let fitted = Columns::fit(&[Lean::Left; HEADING.len()], rows.iter().chain([&heading]));
     if page.has_room_for(fitted.total()) {
         page.unbroken(Ink::Faint, &fitted.line(&heading))?;
-        return rows.iter().zip(runs).try_for_each(|(row, run)| page.unbroken(ink(run), &fitted.line(row)));
+        return rows
+            .iter()
+            .zip(runs)
+            .try_for_each(|(row, run)| page.unbroken(ink(run), &fitted.line(row)));
     }
-    runs.iter().try_for_each(|run| write_entry(page, run, style.width.max(WIDTH_MIN)))
+    runs.iter()
+        .try_for_each(|run| write_entry(page, run, style.width.max(WIDTH_MIN)))
 }
 
 /// One line of a table.
 fn row(run: &SavedRun) -> Vec<String> {
     let figures = run.figures.iter().take(FIGURES_MAX).map(figure_text);
-    let notable = remarks(run).into_iter().chain(figures).collect::<Vec<_>>().join(", ");
+    let notable = remarks(run)
+        .into_iter()
+        .chain(figures)
+        .collect::<Vec<_>>()
+        .join(", ");
     vec![
         id(run),
         started(run),
@@ -48,18 +65,43 @@ fn row(run: &SavedRun) -> Vec<String> {
 
 /// A run on two lines or more: what it is, and what came of it.
 fn write_entry(page: &mut Page<'_>, run: &SavedRun, width: usize) -> io::Result<()> {
-    let label = run.label.as_ref().map_or(String::new(), |label| format!("  [{}]", clean(label)));
-    let asked = format!("{}  {}  {} {}", id(run), started(run), clean(&run.verb), clean(&run.targets.join(" ")));
-    page.unbroken(Ink::Strong, &(shortened(&asked, width.saturating_sub(columns(&label))) + &label))?;
-    let facts = [disks(run), run.host.clone()].into_iter().filter(|fact| !fact.is_empty());
+    let label = run
+        .label
+        .as_ref()
+        .map_or(String::new(), |label| format!("  [{}]", clean(label)));
+    let asked = format!(
+        "{}  {}  {} {}",
+        id(run),
+        started(run),
+        clean(&run.verb),
+        clean(&run.targets.join(" "))
+    );
+    page.unbroken(
+        Ink::Strong,
+        &(shortened(&asked, width.saturating_sub(columns(&label))) + &label),
+    )?;
+    let facts = [disks(run), run.host.clone()]
+        .into_iter()
+        .filter(|fact| !fact.is_empty());
     let facts = list(facts.map(|fact| shortened(&fact, CELL_MAX)));
     let figures = list(run.figures.iter().take(FIGURES_MAX).map(figure_text));
     let parts = [facts, figures].into_iter().filter(|part| !part.is_empty());
     let indent = ID_DIGITS + 2;
-    page.entry((Ink::Plain, ""), indent, (Ink::Plain, &parts.collect::<Vec<_>>().join(" · ")))?;
-    let note = run.note.as_ref().map(|note| format!("note: {}", shortened(note, width)));
+    page.entry(
+        (Ink::Plain, ""),
+        indent,
+        (Ink::Plain, &parts.collect::<Vec<_>>().join(" · ")),
+    )?;
+    let note = run
+        .note
+        .as_ref()
+        .map(|note| format!("note: {}", shortened(note, width)));
     let remarks: Vec<String> = remarks(run).into_iter().chain(note).collect();
-    if remarks.is_empty() { Ok(()) } else { page.entry((Ink::Plain, ""), indent, (ink(run), &list(remarks))) }
+    if remarks.is_empty() {
+        Ok(())
+    } else {
+        page.entry((Ink::Plain, ""), indent, (ink(run), &list(remarks)))
+    }
 }
 
 fn id(run: &SavedRun) -> String {
@@ -73,7 +115,11 @@ fn started(run: &SavedRun) -> String {
 
 /// The disks by what tells them best.
 fn disks(run: &SavedRun) -> String {
-    run.disks.iter().map(|disk| disk.best_name()).collect::<Vec<_>>().join(" ")
+    run.disks
+        .iter()
+        .map(|disk| disk.best_name())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// What makes a run less than it should be.
@@ -107,7 +153,9 @@ fn figure_text(figure: &Headline) -> String {
     let name = &figure.workload;
     // A name that says what is done need not hear it again.
     match figure.operation {
-        operation @ (OpKind::Read | OpKind::Write) if !name.contains("read") && !name.contains("write") => {
+        operation @ (OpKind::Read | OpKind::Write)
+            if !name.contains("read") && !name.contains("write") =>
+        {
             format!("{name} {} {value}", operation.as_str())
         }
         _ => format!("{name} {value}"),
@@ -149,46 +197,92 @@ mod tests {
             started: "2026-11-20T10:00:00Z".to_owned(),
             verb: "check".to_owned(),
             targets: vec!["/srv/data".to_owned()],
-            disks: vec![SavedDisk { name: "sda".to_owned(), model: Some("FAKE".to_owned()), serial: Some("F00D".to_owned()) }],
+            disks: vec![SavedDisk {
+                name: "sda".to_owned(),
+                model: Some("FAKE".to_owned()),
+                serial: Some("F00D".to_owned()),
+            }],
             host: "db1".to_owned(),
             label: Some("base".to_owned()),
             note: None,
             partial: true,
             method: 1,
-            worst: Some(WorstFinding { severity: Severity::Failure, code: "io-errors".to_owned() }),
-            figures: vec![figure("random-read-d32", 98100.0, "1/s"), figure("curve", 1.5e8, "B/s"), figure("access", 12_600_000.0, "ns")],
+            worst: Some(WorstFinding {
+                severity: Severity::Failure,
+                code: "io-errors".to_owned(),
+            }),
+            figures: vec![
+                figure("random-read-d32", 98100.0, "1/s"),
+                figure("curve", 1.5e8, "B/s"),
+                figure("access", 12_600_000.0, "ns"),
+            ],
         }
     }
 
     fn printed(run: &SavedRun, width: usize) -> String {
         let mut out = Vec::new();
-        write_runs(std::slice::from_ref(run), &Style { width, color: Color::Plain }, &mut out).unwrap();
+        write_runs(
+            std::slice::from_ref(run),
+            &Style {
+                width,
+                color: Color::Plain,
+            },
+            &mut out,
+        )
+        .unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn a_wide_page_has_a_table_and_a_narrow_one_a_few_lines_a_run() {
-        let wide = "run       started (UTC)     verb   target     disk  label  figures\n\
-                    3f2a91c0  2026-11-20 10:00  check  /srv/data  F00D  base   PARTIAL, failure: io-errors, random-read-d32 98100/s, \
-                    curve read 150 MB/s, access read 12.6 ms\n";
+        let wide = "run       started (UTC)     verb   target     disk  label  figures\n3f2a91c0  \
+                    2026-11-20 10:00  check  /srv/data  F00D  base   PARTIAL, failure: io-errors, \
+                    random-read-d32 98100/s, curve read 150 MB/s, access read 12.6 ms\n";
         assert_eq!(printed(&run(), 200).replace('\u{a0}', " "), wide);
-        let narrow = "3f2a91c0  2026-11-20 10:00  check /srv/data  [base]\n          \
-                      F00D, db1 · random-read-d32 98100/s, curve read 150 MB/s,\n          access read 12.6 ms\n          \
-                      PARTIAL, failure: io-errors\n";
+        let narrow = "3f2a91c0  2026-11-20 10:00  check /srv/data  [base]\n          F00D, db1 · \
+                      random-read-d32 98100/s, curve read 150 MB/s,\n          access read 12.6 \
+                      ms\n          PARTIAL, failure: io-errors\n";
         assert_eq!(printed(&run(), 80), narrow);
     }
 
     #[test]
     fn nothing_that_a_run_is_called_leaves_its_line_or_acts_on_the_terminal() {
         let long = "x\u{1b}[2J\n".repeat(40);
-        let disks = vec![SavedDisk { name: long.clone(), model: None, serial: None }];
-        let (label, note, verb, host) = (Some("l\u{202e}".to_owned()), Some(long.clone()), long.clone(), long.clone());
-        let hostile = SavedRun { targets: vec![long.clone(), "硬盘".repeat(60)], disks, label, note, verb, host, ..run() };
+        let disks = vec![SavedDisk {
+            name: long.clone(),
+            model: None,
+            serial: None,
+        }];
+        let (label, note, verb, host) = (
+            Some("l\u{202e}".to_owned()),
+            Some(long.clone()),
+            long.clone(),
+            long.clone(),
+        );
+        let hostile = SavedRun {
+            targets: vec![long.clone(), "硬盘".repeat(60)],
+            disks,
+            label,
+            note,
+            verb,
+            host,
+            ..run()
+        };
         for width in [60, 80, 400] {
             let page = printed(&hostile, width);
-            assert!(page.chars().all(|c| c == '\n' || !crate::text::is_hidden(c)), "{page:?}");
-            assert!(page.lines().all(|line| columns(line) <= width), "{width}: {page}");
-            assert!(page.lines().next().unwrap().ends_with("[l\\u{202e}]") || width == 400, "{page}");
+            assert!(
+                page.chars()
+                    .all(|c| c == '\n' || !crate::text::is_hidden(c)),
+                "{page:?}"
+            );
+            assert!(
+                page.lines().all(|line| columns(line) <= width),
+                "{width}: {page}"
+            );
+            assert!(
+                page.lines().next().unwrap().ends_with("[l\\u{202e}]") || width == 400,
+                "{page}"
+            );
         }
     }
 }

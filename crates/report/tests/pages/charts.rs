@@ -8,20 +8,44 @@ use std::fmt::Write as _;
 /// A chart in words, with the ends of every series.
 fn outline(chart: &Chart) -> String {
     let mut text = format!("{}: {}\n", chart.id, chart.title);
-    let axes = [("x", Some(&chart.x)), ("y", Some(&chart.y)), ("y right", chart.y_right.as_ref())];
-    for (name, axis) in axes.into_iter().filter_map(|(name, axis)| Some((name, axis?))) {
-        writeln!(text, "  {name}: {} [{}] {:?} from {:?} ticks {:?}", axis.label, axis.unit, axis.scale, axis.min, axis.ticks)
-            .expect("a String takes everything");
+    let axes = [
+        ("x", Some(&chart.x)),
+        ("y", Some(&chart.y)),
+        ("y right", chart.y_right.as_ref()),
+    ];
+    for (name, axis) in axes
+        .into_iter()
+        .filter_map(|(name, axis)| Some((name, axis?)))
+    {
+        writeln!(
+            text,
+            "  {name}: {} [{}] {:?} from {:?} ticks {:?}",
+            axis.label, axis.unit, axis.scale, axis.min, axis.ticks
+        )
+        .expect("a String takes everything");
     }
     for series in &chart.series {
         let (first, last) = (series.points[0], series.points[series.points.len() - 1]);
-        let bars = if series.half_widths_95.is_empty() { "" } else { ", error bars" };
+        let bars = if series.half_widths_95.is_empty() {
+            ""
+        } else {
+            ", error bars"
+        };
         let points = series.points.len();
-        writeln!(text, "  {:?} {:?} {}: {points} points {first:.3?} to {last:.3?}{bars}", series.mark, series.side, series.name)
-            .expect("a String takes everything");
+        writeln!(
+            text,
+            "  {:?} {:?} {}: {points} points {first:.3?} to {last:.3?}{bars}",
+            series.mark, series.side, series.name
+        )
+        .expect("a String takes everything");
     }
     for guide in &chart.guides {
-        writeln!(text, "  guide {}: {:?} {:.3}", guide.label, guide.axis, guide.at).expect("a String takes everything");
+        writeln!(
+            text,
+            "  guide {}: {:?} {:.3}",
+            guide.label, guide.axis, guide.at
+        )
+        .expect("a String takes everything");
     }
     text
 }
@@ -40,29 +64,68 @@ fn everything_in_a_chart_can_be_drawn() {
         let charts = charts(record);
         assert!(!charts.is_empty(), "{name}");
         for chart in &charts {
-            assert!(chart.id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'), "{}", chart.id);
+            assert!(
+                chart
+                    .id
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || c == '-'),
+                "{}",
+                chart.id
+            );
             let texts = [&chart.title, &chart.caption]
                 .into_iter()
                 .chain(chart.series.iter().map(|s| &s.name))
                 .chain(chart.guides.iter().map(|g| &g.label));
-            assert!(texts.flat_map(|text| text.chars()).all(|c| c != '\n' && is_harmless(c)), "{name} {}", chart.id);
+            assert!(
+                texts
+                    .flat_map(|text| text.chars())
+                    .all(|c| c != '\n' && is_harmless(c)),
+                "{name} {}",
+                chart.id
+            );
             assert_drawable(chart);
         }
         let mut ids: Vec<&str> = charts.iter().map(|chart| chart.id.as_str()).collect();
         ids.sort_unstable();
-        assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{name}: {ids:?}");
+        assert!(
+            ids.windows(2).all(|pair| pair[0] != pair[1]),
+            "{name}: {ids:?}"
+        );
     }
 }
 
 fn assert_drawable(chart: &Chart) {
-    assert_eq!(chart.y_right.is_some(), chart.series.iter().any(|s| s.side == Side::Right), "{}", chart.id);
-    assert!(chart.guides.iter().all(|g| g.at.is_finite() && (g.axis != GuideAxis::Right || chart.y_right.is_some())));
+    assert_eq!(
+        chart.y_right.is_some(),
+        chart.series.iter().any(|s| s.side == Side::Right),
+        "{}",
+        chart.id
+    );
+    assert!(
+        chart
+            .guides
+            .iter()
+            .all(|g| g.at.is_finite() && (g.axis != GuideAxis::Right || chart.y_right.is_some()))
+    );
     for series in &chart.series {
         assert!(!series.points.is_empty(), "{} {}", chart.id, series.name);
-        assert!(series.half_widths_95.is_empty() || series.half_widths_95.len() == series.points.len());
-        assert!(series.points.iter().all(|(x, y)| x.is_finite() && y.is_finite()));
+        assert!(
+            series.half_widths_95.is_empty() || series.half_widths_95.len() == series.points.len()
+        );
+        assert!(
+            series
+                .points
+                .iter()
+                .all(|(x, y)| x.is_finite() && y.is_finite())
+        );
         assert!(chart.x.scale != Scale::Log || series.points.iter().all(|(x, _)| *x > 0.0));
-        assert!(series.mark != Mark::Line || series.points.windows(2).all(|pair| pair[0].0 <= pair[1].0), "{} {}", chart.id, series.name);
+        assert!(
+            series.mark != Mark::Line
+                || series.points.windows(2).all(|pair| pair[0].0 <= pair[1].0),
+            "{} {}",
+            chart.id,
+            series.name
+        );
     }
 }
 
@@ -76,9 +139,21 @@ fn a_record_without_anything_has_no_charts() {
 #[test]
 fn the_knee_stands_where_more_requests_only_wait_longer() {
     let charts = charts(&fixture::depths());
-    let chart = charts.iter().find(|chart| chart.id.starts_with("depth-")).unwrap();
-    assert_eq!(chart.guides.iter().map(|guide| guide.label.as_str()).collect::<Vec<_>>(), ["knee at 16"]);
-    let Scale::Log = chart.x.scale else { panic!("depths are powers of two") };
+    let chart = charts
+        .iter()
+        .find(|chart| chart.id.starts_with("depth-"))
+        .unwrap();
+    assert_eq!(
+        chart
+            .guides
+            .iter()
+            .map(|guide| guide.label.as_str())
+            .collect::<Vec<_>>(),
+        ["knee at 16"]
+    );
+    let Scale::Log = chart.x.scale else {
+        panic!("depths are powers of two")
+    };
 }
 
 #[test]
@@ -87,7 +162,13 @@ fn unreadable_places_of_a_curve_are_shown_and_are_no_rate() {
     let point = &mut record.curve[100];
     (point.bytes, point.bytes_per_second, point.errors) = (0, 0.0, 8);
     let charts = charts(&record);
-    let named = |name: &str| charts[0].series.iter().find(|series| series.name == name).expect("the chart has it");
+    let named = |name: &str| {
+        charts[0]
+            .series
+            .iter()
+            .find(|series| series.name == name)
+            .expect("the chart has it")
+    };
     assert_eq!(named("transfer rate").points.len(), 199);
     assert_eq!(named("unreadable").points.len(), 1);
 }

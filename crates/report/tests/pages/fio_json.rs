@@ -22,7 +22,12 @@ fn document(record: &Record) -> Value {
 /// Latencies of few values, so that a person can check the document.
 fn spoken_latency() -> LatencySummary {
     let mut latency = LatencyHistogram::new();
-    for (ns, n) in [(90_000, 100), (104_960, 800), (250_000, 95), (20_000_000, 5)] {
+    for (ns, n) in [
+        (90_000, 100),
+        (104_960, 800),
+        (250_000, 95),
+        (20_000_000, 5),
+    ] {
         latency.record_many(ns, n);
     }
     LatencySummary::of(&latency)
@@ -43,12 +48,26 @@ fn spoken_record() -> Record {
     record.findings[1].evidence[0].path = "/measurements/1/device/others".to_owned();
     for m in &mut record.measurements {
         m.device.disks = vec!["vda".to_owned()];
-        (m.device.read_bytes, m.device.write_bytes, m.device.read_ops, m.device.write_ops) = (1 << 20, 2 << 20, 128, 256);
+        (
+            m.device.read_bytes,
+            m.device.write_bytes,
+            m.device.read_ops,
+            m.device.write_ops,
+        ) = (1 << 20, 2 << 20, 128, 256);
         for op in m.ops.values_mut() {
             op.latency = spoken_latency();
             op.series = TimeSeries::new(100_000_000);
-            (0..70)
-                .for_each(|cell| op.series.add(cell * 100_000_000, &Cell { ops: 100 + cell % 10, bytes: 819_200, ..Cell::default() }, 100));
+            (0..70).for_each(|cell| {
+                op.series.add(
+                    cell * 100_000_000,
+                    &Cell {
+                        ops: 100 + cell % 10,
+                        bytes: 819_200,
+                        ..Cell::default()
+                    },
+                    100,
+                )
+            });
         }
     }
     record
@@ -63,21 +82,45 @@ fn a_check_as_fio_would_print_it() {
 fn figures_are_those_of_the_record() {
     for (name, record) in &*RECORDS {
         let document = document(record);
-        for (m, job) in record.measurements.iter().zip(document["jobs"].as_array().unwrap()) {
+        for (m, job) in record
+            .measurements
+            .iter()
+            .zip(document["jobs"].as_array().unwrap())
+        {
             for (kind, op) in m.ops.iter().filter(|(kind, _)| **kind != OpKind::Commit) {
                 let told = &job[kind.as_str()];
                 let latency = &told["lat_ns"];
                 assert_eq!(told["total_ios"], op.count, "{name}");
-                assert_eq!((latency["min"].as_u64(), latency["max"].as_u64()), (Some(op.latency.min), Some(op.latency.max)), "{name}");
-                let bins: u64 = latency["bins"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+                assert_eq!(
+                    (latency["min"].as_u64(), latency["max"].as_u64()),
+                    (Some(op.latency.min), Some(op.latency.max)),
+                    "{name}"
+                );
+                let bins: u64 = latency["bins"]
+                    .as_object()
+                    .unwrap()
+                    .values()
+                    .map(|n| n.as_u64().unwrap())
+                    .sum();
                 assert_eq!(latency["N"], bins, "{name}");
-                let pairs = [("50.000000", op.latency.p50), ("99.000000", op.latency.p99), ("99.990000", op.latency.p99_99)];
+                let pairs = [
+                    ("50.000000", op.latency.p50),
+                    ("99.000000", op.latency.p99),
+                    ("99.990000", op.latency.p99_99),
+                ];
                 for (key, ns) in pairs {
-                    assert_eq!(latency["percentile"].get(key).and_then(Value::as_u64), ns, "{name} {key}");
+                    assert_eq!(
+                        latency["percentile"].get(key).and_then(Value::as_u64),
+                        ns,
+                        "{name} {key}"
+                    );
                 }
                 if *kind != OpKind::Sync {
                     assert_eq!(told["clat_ns"], *latency, "{name}");
-                    assert!((told["iops"].as_f64().unwrap() / op.iops.value - 1.0).abs() < 1e-6, "{name}");
+                    assert!(
+                        (told["iops"].as_f64().unwrap() / op.iops.value - 1.0).abs() < 1e-6,
+                        "{name}"
+                    );
                 }
             }
         }
@@ -91,22 +134,45 @@ fn a_second_target_and_errors_are_told() {
     read.errors = [("EIO".to_owned(), 2), ("ETIMEDOUT".to_owned(), 7)].into();
     let document = document(&record);
     let jobs = document["jobs"].as_array().unwrap();
-    assert_eq!((jobs[1]["error"].as_u64(), jobs[1]["total_err"].as_u64()), (Some(110), Some(9)));
-    assert_eq!((jobs[0]["error"].as_u64(), jobs[0].get("total_err")), (Some(0), None));
-    let names: Vec<&str> = jobs.iter().map(|job| job["jobname"].as_str().unwrap()).collect();
-    assert!(names[..3].iter().all(|name| !name.contains("target")) && names[3].ends_with(".target2"), "{names:?}");
-    assert!(jobs[3]["desc"].as_str().unwrap().contains("on /dev/nvme1n1, run "), "{}", jobs[3]["desc"]);
+    assert_eq!(
+        (jobs[1]["error"].as_u64(), jobs[1]["total_err"].as_u64()),
+        (Some(110), Some(9))
+    );
+    assert_eq!(
+        (jobs[0]["error"].as_u64(), jobs[0].get("total_err")),
+        (Some(0), None)
+    );
+    let names: Vec<&str> = jobs
+        .iter()
+        .map(|job| job["jobname"].as_str().unwrap())
+        .collect();
+    assert!(
+        names[..3].iter().all(|name| !name.contains("target")) && names[3].ends_with(".target2"),
+        "{names:?}"
+    );
+    assert!(
+        jobs[3]["desc"]
+            .as_str()
+            .unwrap()
+            .contains("on /dev/nvme1n1, run "),
+        "{}",
+        jobs[3]["desc"]
+    );
 }
 
 #[test]
 fn nothing_hostile_is_in_it() {
     for (name, record) in &*RECORDS {
         let text = text(record);
-        assert!(text.chars().all(is_harmless) && text.ends_with("}\n"), "{name}");
+        assert!(
+            text.chars().all(is_harmless) && text.ends_with("}\n"),
+            "{name}"
+        );
     }
 }
 
-/// What fio 3.33 and 3.42 print of a disk (`json_array_add_disk_util()` in stat.c, diskutil.c before); only a machine whose disks it finds shows it.
+/// What fio 3.33 and 3.42 print of a disk (`json_array_add_disk_util()` in stat.c, diskutil.c
+/// before); only a machine whose disks it finds shows it.
 const DISK_KEYS: [&str; 11] = [
     "name",
     "read_ios",
@@ -123,10 +189,19 @@ const DISK_KEYS: [&str; 11] = [
 
 /// A document of the real one in which every kind of operation has samples.
 fn of_fio() -> Option<Value> {
-    let words = "--name=a --ioengine=null --size=1M --bs=4k --rw=randrw --fsync=4 --lat_percentiles=1 --clat_percentiles=1 --description=b \
-                 --continue_on_error=io --output-format=json+";
-    let ran = Command::new("fio").args(words.split_whitespace()).current_dir("/tmp").output().ok()?;
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let words = "--name=a --ioengine=null --size=1M --bs=4k --rw=randrw --fsync=4 \
+                 --lat_percentiles=1 --clat_percentiles=1 --description=b --continue_on_error=io \
+                 --output-format=json+";
+    let ran = Command::new("fio")
+        .args(words.split_whitespace())
+        .current_dir("/tmp")
+        .output()
+        .ok()?;
+    assert!(
+        ran.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
     Some(serde_json::from_slice(&ran.stdout).expect("fio prints JSON"))
 }
 
@@ -135,17 +210,32 @@ fn held_against(ours: &Value, fio: &Value, place: &str) {
     match (ours, fio) {
         (Value::Object(ours), Value::Object(fio)) => {
             // Their keys are figures and the options' own names.
-            let any_key = ["/bins", "/job options"].iter().any(|end| place.ends_with(end));
+            let any_key = ["/bins", "/job options"]
+                .iter()
+                .any(|end| place.ends_with(end));
             for (key, value) in ours.iter().filter(|_| !any_key) {
-                let there = fio.get(key).unwrap_or_else(|| panic!("fio has no {place}/{key}"));
+                let there = fio
+                    .get(key)
+                    .unwrap_or_else(|| panic!("fio has no {place}/{key}"));
                 held_against(value, there, &format!("{place}/{key}"));
             }
             let order: Vec<&String> = fio.keys().filter(|key| ours.contains_key(*key)).collect();
-            assert!(any_key || order == ours.keys().collect::<Vec<_>>(), "order of {place}: {order:?}");
+            assert!(
+                any_key || order == ours.keys().collect::<Vec<_>>(),
+                "order of {place}: {order:?}"
+            );
         }
-        (Value::Array(ours), Value::Array(fio)) => ours.iter().for_each(|ours| held_against(ours, &fio[0], place)),
-        (Value::Number(ours), Value::Number(fio)) => assert_eq!(ours.is_f64(), fio.is_f64(), "{place}: {ours} and {fio}"),
-        _ => assert_eq!(std::mem::discriminant(ours), std::mem::discriminant(fio), "{place}: {ours} and {fio}"),
+        (Value::Array(ours), Value::Array(fio)) => ours
+            .iter()
+            .for_each(|ours| held_against(ours, &fio[0], place)),
+        (Value::Number(ours), Value::Number(fio)) => {
+            assert_eq!(ours.is_f64(), fio.is_f64(), "{place}: {ours} and {fio}")
+        }
+        _ => assert_eq!(
+            std::mem::discriminant(ours),
+            std::mem::discriminant(fio),
+            "{place}: {ours} and {fio}"
+        ),
     }
 }
 
@@ -156,14 +246,32 @@ fn fio_knows_every_key() {
         return;
     };
     let mut record = spoken();
-    record.measurements[0].ops.get_mut(&OpKind::Read).unwrap().errors.insert("EIO".to_owned(), 1);
+    record.measurements[0]
+        .ops
+        .get_mut(&OpKind::Read)
+        .unwrap()
+        .errors
+        .insert("EIO".to_owned(), 1);
     let mut ours = document(&record);
     // Newer than the fio of Debian 12: 3.36 has it.
-    ours["jobs"].as_array_mut().unwrap().iter_mut().for_each(|job| {
-        job.as_object_mut().unwrap().shift_remove("job_start");
-    });
-    let disks = ours.as_object_mut().unwrap().shift_remove("disk_util").unwrap();
-    let known = disks[0].as_object().unwrap().keys().filter(|key| DISK_KEYS.contains(&key.as_str())).count();
+    ours["jobs"]
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .for_each(|job| {
+            job.as_object_mut().unwrap().shift_remove("job_start");
+        });
+    let disks = ours
+        .as_object_mut()
+        .unwrap()
+        .shift_remove("disk_util")
+        .unwrap();
+    let known = disks[0]
+        .as_object()
+        .unwrap()
+        .keys()
+        .filter(|key| DISK_KEYS.contains(&key.as_str()))
+        .count();
     assert_eq!(known, disks[0].as_object().unwrap().len());
     held_against(&ours, &fio, "");
 }

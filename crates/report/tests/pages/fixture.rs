@@ -1,4 +1,5 @@
-//! Records as runs make them, built in code: a healthy disk, a read-only device, a run that broke off, a hostile one.
+//! Records as runs make them, built in code: a healthy disk, a read-only device, a run that broke
+//! off, a hostile one.
 
 mod surveyed;
 
@@ -30,20 +31,79 @@ struct Spec {
 
 const MIB: u32 = 1 << 20;
 const EIGHT: [Spec; 8] = [
-    spec("sequential-write", MIB, 8, 0, false, &[(OpKind::Write, 1234.0, 6_120_000)]),
-    spec("sequential-read", MIB, 8, 1000, false, &[(OpKind::Read, 2310.4, 3_400_000)]),
-    spec("random-read-d1", 8192, 1, 1000, true, &[(OpKind::Read, 8213.0, 118_000)]),
-    spec("random-read-d32", 8192, 32, 1000, true, &[(OpKind::Read, 98_120.0, 310_000)]),
-    spec("random-write-d32", 8192, 32, 0, true, &[(OpKind::Write, 61_300.0, 480_000)]),
-    spec("mixed-sequential", MIB, 32, 500, false, &[(OpKind::Read, 702.0, 21_000_000), (OpKind::Write, 698.0, 22_000_000)]),
-    spec("mixed-random", 8192, 32, 500, true, &[(OpKind::Read, 35_100.0, 410_000), (OpKind::Write, 35_090.0, 450_000)]),
+    spec(
+        "sequential-write",
+        MIB,
+        8,
+        0,
+        false,
+        &[(OpKind::Write, 1234.0, 6_120_000)],
+    ),
+    spec(
+        "sequential-read",
+        MIB,
+        8,
+        1000,
+        false,
+        &[(OpKind::Read, 2310.4, 3_400_000)],
+    ),
+    spec(
+        "random-read-d1",
+        8192,
+        1,
+        1000,
+        true,
+        &[(OpKind::Read, 8213.0, 118_000)],
+    ),
+    spec(
+        "random-read-d32",
+        8192,
+        32,
+        1000,
+        true,
+        &[(OpKind::Read, 98_120.0, 310_000)],
+    ),
+    spec(
+        "random-write-d32",
+        8192,
+        32,
+        0,
+        true,
+        &[(OpKind::Write, 61_300.0, 480_000)],
+    ),
+    spec(
+        "mixed-sequential",
+        MIB,
+        32,
+        500,
+        false,
+        &[
+            (OpKind::Read, 702.0, 21_000_000),
+            (OpKind::Write, 698.0, 22_000_000),
+        ],
+    ),
+    spec(
+        "mixed-random",
+        8192,
+        32,
+        500,
+        true,
+        &[
+            (OpKind::Read, 35_100.0, 410_000),
+            (OpKind::Write, 35_090.0, 450_000),
+        ],
+    ),
     spec(
         "commit-fdatasync",
         8192,
         1,
         0,
         false,
-        &[(OpKind::Write, 1520.0, 90_000), (OpKind::Sync, 1520.0, 550_000), (OpKind::Commit, 1520.0, 645_000)],
+        &[
+            (OpKind::Write, 1520.0, 90_000),
+            (OpKind::Sync, 1520.0, 550_000),
+            (OpKind::Commit, 1520.0, 645_000),
+        ],
     ),
 ];
 
@@ -55,17 +115,33 @@ const fn spec(
     is_random: bool,
     rates: &'static [(OpKind, f64, u64)],
 ) -> Spec {
-    Spec { name, block_bytes, depth, read_permille, is_random, rates }
+    Spec {
+        name,
+        block_bytes,
+        depth,
+        read_permille,
+        is_random,
+        rates,
+    }
 }
 
 impl Spec {
     fn access(&self) -> Access {
-        if self.is_random { Access::Random { distribution: Distribution::Uniform } } else { Access::Sequential }
+        if self.is_random {
+            Access::Random {
+                distribution: Distribution::Uniform,
+            }
+        } else {
+            Access::Sequential
+        }
     }
 
     fn sync(&self) -> SyncPolicy {
         match self.name {
-            "commit-fdatasync" => SyncPolicy::Every { writes: 1, call: SyncCall::Fdatasync },
+            "commit-fdatasync" => SyncPolicy::Every {
+                writes: 1,
+                call: SyncCall::Fdatasync,
+            },
             "sequential-write" => SyncPolicy::AtEnd,
             _ => SyncPolicy::None,
         }
@@ -81,9 +157,23 @@ fn op(rate: f64, median_ns: u64, block_bytes: u32) -> OpRecord {
         latency.record((median_ns as f64 * (0.6 + 0.8 * place + place.powi(200) * 23.0)) as u64);
     }
     let bytes = count * u64::from(block_bytes);
-    let estimate = |value: f64, unit: &str| Estimate { n: 31, value, half_width_95: Some(value * 0.0123), unit: unit.to_owned() };
+    let estimate = |value: f64, unit: &str| Estimate {
+        n: 31,
+        value,
+        half_width_95: Some(value * 0.0123),
+        unit: unit.to_owned(),
+    };
     let mut series = TimeSeries::new(100_000_000);
-    series.add(0, &Cell { ops: count, bytes, errors: 0, latency_max_ns: latency.max_ns() }, 100);
+    series.add(
+        0,
+        &Cell {
+            ops: count,
+            bytes,
+            errors: 0,
+            latency_max_ns: latency.max_ns(),
+        },
+        100,
+    );
     OpRecord {
         count,
         bytes,
@@ -98,7 +188,11 @@ fn op(rate: f64, median_ns: u64, block_bytes: u32) -> OpRecord {
 }
 
 fn measurement(index: usize, spec: &Spec) -> MeasurementRecord {
-    let engine = if spec.depth == 1 { EngineKind::Sync } else { EngineKind::Uring };
+    let engine = if spec.depth == 1 {
+        EngineKind::Sync
+    } else {
+        EngineKind::Uring
+    };
     MeasurementRecord {
         target: 0,
         workload: WorkloadRecord {
@@ -121,17 +215,44 @@ fn measurement(index: usize, spec: &Spec) -> MeasurementRecord {
         wall_ns: 7 * SECOND,
         settling_ns: 120_000_000,
         settled: Some(true),
-        cpu: CpuTime { user_ns: 90_000_000, system_ns: 230_000_000 * (1 + u64::from(spec.depth) / 16) },
-        ops: spec.rates.iter().map(|(kind, rate, median)| (*kind, op(*rate, *median, spec.block_bytes))).collect(),
-        asked: ByteCount { read_bytes: 17 * GIB, write_bytes: 0 },
-        device: DeviceUse { disks: vec!["vda".to_owned()], accounted: Some(0.996 + index as f64 * 0.001), ..DeviceUse::default() },
-        cache: CacheUse { asked: CachePolicy::Direct, used: CachePolicy::Direct, why: None },
-        engine: EngineUse { asked: EngineChoice::Auto, used: engine, fallbacks: Vec::new(), features: Vec::new(), done_before_wait: None },
+        cpu: CpuTime {
+            user_ns: 90_000_000,
+            system_ns: 230_000_000 * (1 + u64::from(spec.depth) / 16),
+        },
+        ops: spec
+            .rates
+            .iter()
+            .map(|(kind, rate, median)| (*kind, op(*rate, *median, spec.block_bytes)))
+            .collect(),
+        asked: ByteCount {
+            read_bytes: 17 * GIB,
+            write_bytes: 0,
+        },
+        device: DeviceUse {
+            disks: vec!["vda".to_owned()],
+            accounted: Some(0.996 + index as f64 * 0.001),
+            ..DeviceUse::default()
+        },
+        cache: CacheUse {
+            asked: CachePolicy::Direct,
+            used: CachePolicy::Direct,
+            why: None,
+        },
+        engine: EngineUse {
+            asked: EngineChoice::Auto,
+            used: engine,
+            fallbacks: Vec::new(),
+            features: Vec::new(),
+            done_before_wait: None,
+        },
         achieved_depth: f64::from(spec.depth) * 0.98,
         dead_time_ns: (spec.depth == 1).then_some(412.5),
         starved: Starvation::default(),
         ceiling_iops: None,
-        zero_blocks: ZeroSample { sampled: 64, zero: 0 },
+        zero_blocks: ZeroSample {
+            sampled: 64,
+            zero: 0,
+        },
         unwritten_bytes: Some(0),
         missed_starts: None,
         punted: Some(false),
@@ -139,7 +260,8 @@ fn measurement(index: usize, spec: &Spec) -> MeasurementRecord {
         hang: None,
         stopped: StopReason::Precision,
         reproduce: format!(
-            "fio --name={} --filename=/var/lib/postgresql/fio.tmp --size=4g --bs={} --iodepth={} --direct=1 --ioengine=io_uring --runtime=10 --time_based --unlink=1",
+            "fio --name={} --filename=/var/lib/postgresql/fio.tmp --size=4g --bs={} --iodepth={} \
+             --direct=1 --ioengine=io_uring --runtime=10 --time_based --unlink=1",
             spec.name, spec.block_bytes, spec.depth
         ),
     }
@@ -156,13 +278,22 @@ fn workload(spec: &Spec) -> Workload {
         depth: spec.depth,
         workers: 1,
         span: Span::default(),
-        stop: Stop { precision: Some(0.02), time_ns: Some(7 * SECOND), bytes: Some(4 * GIB), ops: None },
+        stop: Stop {
+            precision: Some(0.02),
+            time_ns: Some(7 * SECOND),
+            bytes: Some(4 * GIB),
+            ops: None,
+        },
         warmup_ns: 250_000_000,
         rate: None,
         sync: spec.sync(),
         cache: CachePolicy::Direct,
         engine: EngineChoice::Auto,
-        layout: if spec.name == "sequential-write" { Layout::Provides } else { Layout::Needed },
+        layout: if spec.name == "sequential-write" {
+            Layout::Provides
+        } else {
+            Layout::Needed
+        },
         verify: Verify::Off,
     }
 }
@@ -179,7 +310,10 @@ pub fn plan() -> Plan {
         survey: None,
         data_sheet: None,
         skipped: Vec::new(),
-        origin: Origin::Native { verb: "check".to_owned(), argv: vec!["diskproof".to_owned(), "check".to_owned()] },
+        origin: Origin::Native {
+            verb: "check".to_owned(),
+            argv: vec!["diskproof".to_owned(), "check".to_owned()],
+        },
     }
 }
 
@@ -188,9 +322,13 @@ pub fn read_only_plan() -> Plan {
     let mut plan = plan();
     plan.targets = vec!["/dev/sdb".to_owned()];
     plan.scratch_bytes = None;
-    let (reading, writing): (Vec<Workload>, Vec<Workload>) = plan.workloads.into_iter().partition(|w| !w.writes());
+    let (reading, writing): (Vec<Workload>, Vec<Workload>) =
+        plan.workloads.into_iter().partition(|w| !w.writes());
     plan.workloads = reading;
-    let skip = |w: Workload| Skipped { workload: w.name, why: "a device is only read unless --destroy names it".to_owned() };
+    let skip = |w: Workload| Skipped {
+        workload: w.name,
+        why: "a device is only read unless --destroy names it".to_owned(),
+    };
     plan.skipped = writing.into_iter().map(skip).collect();
     plan
 }
@@ -254,7 +392,9 @@ pub fn directory() -> TargetIdentity {
         bytes_per_second_max: None,
         device_bytes_per_second_max: None,
     });
-    let options = ["rw", "relatime", "errors=remount-ro"].map(str::to_owned).to_vec();
+    let options = ["rw", "relatime", "errors=remount-ro"]
+        .map(str::to_owned)
+        .to_vec();
     TargetIdentity {
         path: "/var/lib/postgresql".to_owned(),
         kind: TargetKind::Directory,
@@ -316,7 +456,12 @@ pub fn finding(severity: Severity, code: &str, claim: &str, remedy: &str) -> Fin
         code: code.to_owned(),
         severity,
         claim: claim.to_owned(),
-        evidence: vec![Evidence { path, observed: 0.31, threshold: 0.9, unit: "1".to_owned() }],
+        evidence: vec![Evidence {
+            path,
+            observed: 0.31,
+            threshold: 0.9,
+            unit: "1".to_owned(),
+        }],
         remedy: remedy.to_owned(),
         reproduce: None,
     }
@@ -326,7 +471,10 @@ pub fn finding(severity: Severity, code: &str, claim: &str, remedy: &str) -> Fin
 pub fn healthy() -> Record {
     Record {
         schema: RECORD_SCHEMA.to_owned(),
-        tool: Tool { name: "diskproof".to_owned(), version: "0.1.0".to_owned() },
+        tool: Tool {
+            name: "diskproof".to_owned(),
+            version: "0.1.0".to_owned(),
+        },
         method: METHOD_VERSION,
         run_id: "3f2a91c07d6e4b58".to_owned(),
         started: "2026-11-20T10:00:00Z".to_owned(),
@@ -335,10 +483,18 @@ pub fn healthy() -> Record {
         stalled: None,
         note: None,
         host: host(),
-        clock: ClockFacts { source: "CLOCK_MONOTONIC".to_owned(), resolution_ns: 1, cost_ns: 21.3 },
+        clock: ClockFacts {
+            source: "CLOCK_MONOTONIC".to_owned(),
+            resolution_ns: 1,
+            cost_ns: 21.3,
+        },
         plan: plan(),
         targets: vec![directory()],
-        measurements: EIGHT.iter().enumerate().map(|(index, spec)| measurement(index, spec)).collect(),
+        measurements: EIGHT
+            .iter()
+            .enumerate()
+            .map(|(index, spec)| measurement(index, spec))
+            .collect(),
         curve: Vec::new(),
         access: Vec::new(),
         surface: None,
@@ -349,7 +505,9 @@ pub fn healthy() -> Record {
                 setting: "random_page_cost".to_owned(),
                 value: None,
                 range: Some([1.4, 3.1]),
-                why: "one random 8 kB read costs as much as 34.3 sequential ones; with 90 to 99 % of the pages found in memory that comes to this range".to_owned(),
+                why: "one random 8 kB read costs as much as 34.3 sequential ones; with 90 to 99 % \
+                      of the pages found in memory that comes to this range"
+                    .to_owned(),
                 from: vec!["random-read-d1".to_owned(), "sequential-read".to_owned()],
             },
             Advice {
@@ -377,7 +535,9 @@ pub fn read_only() -> Record {
     record.plan = read_only_plan();
     record.plan.targets = vec!["/dev/nvme1n1".to_owned()];
     record.targets = vec![device()];
-    record.measurements.retain(|m| m.workload.read_permille == 1000);
+    record
+        .measurements
+        .retain(|m| m.workload.read_permille == 1000);
     for measurement in &mut record.measurements {
         measurement.workload.span_bytes = 3_840_755_982_336;
         measurement.device.disks = vec!["nvme1n1".to_owned()];
@@ -418,11 +578,15 @@ pub fn health() -> DiskHealth {
     }
 }
 
-/// A run that broke off: interrupted, errors, buffered, unsettled, too short for intervals and percentiles, thresholds missed.
+/// A run that broke off: interrupted, errors, buffered, unsettled, too short for intervals and
+/// percentiles, thresholds missed.
 pub fn partial() -> Record {
     let mut record = healthy();
     record.partial = true;
-    record.ended_early = Some("interrupted after 31 s (Ctrl-C); run it again without interrupting to get the rest".to_owned());
+    record.ended_early = Some(
+        "interrupted after 31 s (Ctrl-C); run it again without interrupting to get the rest"
+            .to_owned(),
+    );
     record.note = Some("after the controller swap, ticket 4711".to_owned());
     record.advice.clear();
     record.measurements.truncate(4);
@@ -431,10 +595,12 @@ pub fn partial() -> Record {
         measurement.cache.used = CachePolicy::Buffered;
         measurement.cache.why = Some("the filesystem refuses O_DIRECT (EINVAL)".to_owned());
         measurement.device.accounted = None;
-        measurement.device.unresolved = Some("overlayfs does not tell on which disk a file lies".to_owned());
+        measurement.device.unresolved =
+            Some("overlayfs does not tell on which disk a file lies".to_owned());
     }
     record.targets[0].layers.clear();
-    record.targets[0].unresolved = Some("overlayfs does not tell on which disk a file lies".to_owned());
+    record.targets[0].unresolved =
+        Some("overlayfs does not tell on which disk a file lies".to_owned());
     let failing = &mut record.measurements[2];
     let read = failing.ops.get_mut(&OpKind::Read).expect("it reads");
     read.errors = BTreeMap::from([("EIO".to_owned(), 12), ("EOF".to_owned(), 1)]);
@@ -445,10 +611,19 @@ pub fn partial() -> Record {
     let mut short = op(98_120.0, 310_000, 8192);
     short.count = 50;
     short.iops.half_width_95 = None;
-    (short.latency.p50, short.latency.p90, short.latency.p99, short.latency.p99_9, short.latency.p99_99) =
-        (Some(310_000), None, None, None, None);
+    (
+        short.latency.p50,
+        short.latency.p90,
+        short.latency.p99,
+        short.latency.p99_9,
+        short.latency.p99_99,
+    ) = (Some(310_000), None, None, None, None);
     cut.ops.insert(OpKind::Read, short);
-    let expectation = |text: &str, observed, met| Expectation { expression: text.to_owned(), observed, met };
+    let expectation = |text: &str, observed, met| Expectation {
+        expression: text.to_owned(),
+        observed,
+        met,
+    };
     record.expectations = vec![
         expectation("random-read-d32.iops>=5000", Some(98_120.0), true),
         expectation("random-read-d1.p99<=100us", Some(163_000.0), false),
@@ -470,19 +645,22 @@ pub fn every_severity() -> Record {
         finding(
             Severity::Failure,
             "served-from-cache",
-            "random-read-d32 asked for 5.2 GiB, but the disk vda read only 1.6 GiB of it (31 %): a cache answered the rest, so the figure is not the disk's.",
+            "random-read-d32 asked for 5.2 GiB, but the disk vda read only 1.6 GiB of it (31 %): \
+             a cache answered the rest, so the figure is not the disk's.",
             "Use a larger file (--size 64G), or a filesystem that honours O_DIRECT.",
         ),
         finding(
             Severity::Warning,
             "disturbed",
-            "Other processes moved 1.9 GiB during random-write-d32; the busiest was postgres (pid 812) with 1.7 GiB written.",
+            "Other processes moved 1.9 GiB during random-write-d32; the busiest was postgres (pid \
+             812) with 1.7 GiB written.",
             "Stop it, or run again when the machine is quiet.",
         ),
         finding(
             Severity::Note,
             "virtual-disk",
-            "vda is a virtio disk under kvm: a cache of the host may answer, and nothing inside the machine can see that.",
+            "vda is a virtio disk under kvm: a cache of the host may answer, and nothing inside \
+             the machine can see that.",
             "Ask who runs the host for its cache mode.",
         ),
     ];
@@ -499,34 +677,55 @@ pub fn two_targets() -> Record {
     second.measurements.iter_mut().for_each(|m| m.target = 1);
     record.measurements.truncate(3);
     record.measurements.append(&mut second.measurements);
-    record.plan.workloads.retain(|w| record.measurements.iter().any(|m| m.workload.name == w.name));
+    record.plan.workloads.retain(|w| {
+        record
+            .measurements
+            .iter()
+            .any(|m| m.workload.name == w.name)
+    });
     record
 }
 
 /// Names that try to take over the terminal, very long paths, wide characters, absurd numbers.
 pub fn hostile() -> Record {
-    const EVIL: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}x\r\ndiskproof: all is well\u{9b}31m\u{202e}drow\u{200b}";
+    const EVIL: &str =
+        "\u{1b}[2J\u{1b}]0;owned\u{7}x\r\ndiskproof: all is well\u{9b}31m\u{202e}drow\u{200b}";
     let mut record = every_severity();
-    let path = format!("/srv/{}/数据库/{EVIL}", "a-very-long-directory-name/".repeat(8));
+    let path = format!(
+        "/srv/{}/数据库/{EVIL}",
+        "a-very-long-directory-name/".repeat(8)
+    );
     record.plan.targets = vec![path.clone()];
     record.targets[0].path = path;
     record.targets[0].layers[1].model = Some(EVIL.to_owned());
     record.targets[0].layers[1].serial = Some("序列号".repeat(30));
     let disk = record.targets[0].layers[1].name.clone();
     record.health = vec![
-        DiskHealth { disk: disk.clone(), alarms: vec![EVIL.to_owned()], source: Some(EVIL.to_owned()), ..health() },
+        DiskHealth {
+            disk: disk.clone(),
+            alarms: vec![EVIL.to_owned()],
+            source: Some(EVIL.to_owned()),
+            ..health()
+        },
         DiskHealth::unknown(&disk, EVIL),
     ];
     record.note = Some(EVIL.to_owned());
     record.host.name = EVIL.to_owned();
     record.findings[0].claim = EVIL.to_owned();
     record.findings[0].code = "long-".repeat(40);
-    record.expectations = vec![Expectation { expression: EVIL.to_owned(), observed: Some(f64::MAX), met: false }];
+    record.expectations = vec![Expectation {
+        expression: EVIL.to_owned(),
+        observed: Some(f64::MAX),
+        met: false,
+    }];
     record.advice[0].setting = "wide-设置-".repeat(20);
     record.measurements[0].workload.name = format!("{}{EVIL}", "w".repeat(90));
     record.plan.workloads[0].name = record.measurements[0].workload.name.clone();
     record.measurements[0].reproduce = format!("fio --name={EVIL}");
-    let huge = record.measurements[1].ops.get_mut(&OpKind::Read).expect("it reads");
+    let huge = record.measurements[1]
+        .ops
+        .get_mut(&OpKind::Read)
+        .expect("it reads");
     huge.iops.value = 1e30;
     huge.throughput.value = 1e30;
     huge.latency.max = u64::MAX;

@@ -1,4 +1,5 @@
-//! Every page of every fixture: exact at 80 columns, within its width at all others, without colour and control characters where it must be.
+//! Every page of every fixture: exact at 80 columns, within its width at all others, without colour
+//! and control characters where it must be.
 
 mod charts;
 mod fio_json;
@@ -18,7 +19,10 @@ use std::io::{self, Write};
 use std::sync::LazyLock;
 use unicode_width::UnicodeWidthStr;
 
-const PLAIN_80: Style = Style { width: 80, color: Color::Plain };
+const PLAIN_80: Style = Style {
+    width: 80,
+    color: Color::Plain,
+};
 
 fn written(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
     let mut out = Vec::new();
@@ -46,7 +50,12 @@ static RECORDS: LazyLock<[(&str, Record); 8]> = LazyLock::new(|| {
 
 /// What `info` would know of a target of this record.
 fn examined<'a>(record: &'a Record, identity: &'a TargetIdentity) -> Examined<'a> {
-    Examined { host: &record.host, identity, health: &record.health, findings: &record.findings }
+    Examined {
+        host: &record.host,
+        identity,
+        health: &record.health,
+        findings: &record.findings,
+    }
 }
 
 /// Every page that wraps its lines.
@@ -54,9 +63,12 @@ fn wrapped_pages(style: &Style) -> Vec<String> {
     let mut pages = Vec::new();
     for (_, record) in &*RECORDS {
         pages.push(record_page(record, style));
-        pages.push(written(|out| terminal::write_plan(&record.plan, &record.targets, style, out)));
-        pages
-            .extend(record.targets.iter().map(|identity| written(|out| terminal::write_identity(&examined(record, identity), style, out))));
+        pages.push(written(|out| {
+            terminal::write_plan(&record.plan, &record.targets, style, out)
+        }));
+        pages.extend(record.targets.iter().map(|identity| {
+            written(|out| terminal::write_identity(&examined(record, identity), style, out))
+        }));
     }
     pages
 }
@@ -70,19 +82,58 @@ fn result_pages() {
 
 #[test]
 fn result_page_on_a_narrow_terminal() {
-    insta::assert_snapshot!(record_page(&fixture::healthy(), &Style { width: 60, color: Color::Plain }));
+    insta::assert_snapshot!(record_page(
+        &fixture::healthy(),
+        &Style {
+            width: 60,
+            color: Color::Plain
+        }
+    ));
 }
 
 #[test]
 fn result_page_on_a_wide_terminal() {
-    insta::assert_snapshot!(record_page(&fixture::two_targets(), &Style { width: 200, color: Color::Plain }));
+    insta::assert_snapshot!(record_page(
+        &fixture::two_targets(),
+        &Style {
+            width: 200,
+            color: Color::Plain
+        }
+    ));
 }
 
 #[test]
 fn a_survey_uses_the_width_of_the_page() {
-    insta::assert_snapshot!("surveyed_wide", record_page(&fixture::surveyed(), &Style { width: 200, color: Color::Plain }));
-    insta::assert_snapshot!("surveyed_narrow", record_page(&fixture::surveyed(), &Style { width: 60, color: Color::Plain }));
-    insta::assert_snapshot!("depths_wide", record_page(&fixture::depths(), &Style { width: 160, color: Color::Plain }));
+    insta::assert_snapshot!(
+        "surveyed_wide",
+        record_page(
+            &fixture::surveyed(),
+            &Style {
+                width: 200,
+                color: Color::Plain
+            }
+        )
+    );
+    insta::assert_snapshot!(
+        "surveyed_narrow",
+        record_page(
+            &fixture::surveyed(),
+            &Style {
+                width: 60,
+                color: Color::Plain
+            }
+        )
+    );
+    insta::assert_snapshot!(
+        "depths_wide",
+        record_page(
+            &fixture::depths(),
+            &Style {
+                width: 160,
+                color: Color::Plain
+            }
+        )
+    );
 }
 
 #[test]
@@ -91,7 +142,10 @@ fn pages_in_ascii_are_as_wide_as_the_others() {
         let ascii = ascii::transliterate(&page);
         assert!(ascii.is_ascii() && ascii.lines().count() == page.lines().count());
     }
-    insta::assert_snapshot!("surveyed_ascii", ascii::transliterate(&record_page(&fixture::surveyed(), &PLAIN_80)));
+    insta::assert_snapshot!(
+        "surveyed_ascii",
+        ascii::transliterate(&record_page(&fixture::surveyed(), &PLAIN_80))
+    );
 }
 
 #[test]
@@ -102,21 +156,29 @@ fn odd_surveys_make_a_page() {
     let surface = record.surface.as_mut().unwrap();
     surface.seeks.clear();
     surface.short_strokes.clear();
-    (surface.device.accounted, surface.device.unresolved) = (None, Some("no disk below".to_owned()));
+    (surface.device.accounted, surface.device.unresolved) =
+        (None, Some("no disk below".to_owned()));
     surface.access_errors.insert("EIO".to_owned(), 3);
     record.curve[0].errors = 2;
     let scan = surface.scan.as_mut().unwrap();
     (scan.finished, scan.to_bytes, scan.slow_blocks) = (false, 1 << 30, 5000);
     scan.map.truncate(1);
     let page = record_page(&record, &PLAIN_80);
-    for text in
-        ["1 of 1 place of the curve gave errors", "3 × EIO", "unknown what the disk did", "up to 1.1 GB (byte 1073741824)", "and 4998 more"]
-    {
+    for text in [
+        "1 of 1 place of the curve gave errors",
+        "3 × EIO",
+        "unknown what the disk did",
+        "up to 1.1 GB (byte 1073741824)",
+        "and 4998 more",
+    ] {
         assert!(page.contains(text), "{text} is missing:\n{page}");
     }
     record.surface.as_mut().unwrap().rate = None;
     record.curve.clear();
-    assert!(!record_page(&record, &PLAIN_80).contains('┤'), "no graph of nothing");
+    assert!(
+        !record_page(&record, &PLAIN_80).contains('┤'),
+        "no graph of nothing"
+    );
 }
 
 #[test]
@@ -131,7 +193,13 @@ fn under_an_offered_load_latency_counts_from_the_intended_start() {
     (intended.p50, intended.max) = (Some(7_770_000), 8_880_000_000);
     read.latency_intended = Some(intended);
     let page = record_page(&record, &PLAIN_80);
-    for text in ["offered 8000/s", "7.77 ms", "8.88 s", "17 requests started over 1 ms late", "count from the intended"] {
+    for text in [
+        "offered 8000/s",
+        "7.77 ms",
+        "8.88 s",
+        "17 requests started over 1 ms late",
+        "count from the intended",
+    ] {
         assert!(page.contains(text), "{text} is missing:\n{page}");
     }
 }
@@ -140,12 +208,19 @@ fn under_an_offered_load_latency_counts_from_the_intended_start() {
 fn syncs_between_writes_have_a_row_of_their_own() {
     let mut record = fixture::healthy();
     let measurement = &mut record.measurements[0];
-    measurement.workload.sync = SyncPolicy::Every { writes: 4, call: SyncCall::Fsync };
+    measurement.workload.sync = SyncPolicy::Every {
+        writes: 4,
+        call: SyncCall::Fsync,
+    };
     let mut sync = measurement.ops[&OpKind::Write].clone();
     sync.latency.p50 = Some(7_770_000);
     measurement.ops.insert(OpKind::Sync, sync);
     let page = record_page(&record, &PLAIN_80);
-    assert!(page.lines().any(|line| line.contains("  syncs/s") && line.contains("7.77 ms")), "{page}");
+    assert!(
+        page.lines()
+            .any(|line| line.contains("  syncs/s") && line.contains("7.77 ms")),
+        "{page}"
+    );
     record.measurements[0].workload.sync = SyncPolicy::AtEnd;
     assert!(!record_page(&record, &PLAIN_80).contains("syncs/s"));
 }
@@ -153,18 +228,46 @@ fn syncs_between_writes_have_a_row_of_their_own() {
 #[test]
 fn a_proven_content_is_told() {
     let mut record = fixture::healthy();
-    record.measurements[0].verify = Some(VerifyResult { blocks: 4711, blocks_written: Some(4711), ..VerifyResult::default() });
+    record.measurements[0].verify = Some(VerifyResult {
+        blocks: 4711,
+        blocks_written: Some(4711),
+        ..VerifyResult::default()
+    });
     let page = record_page(&record, &PLAIN_80);
-    assert!(page.contains("=  sequential-write: 4711 blocks read back, and each held what had been"), "{page}");
-    record.measurements[0].verify = Some(VerifyResult { blocks: 4711, bad_blocks: 2, ..VerifyResult::default() });
+    assert!(
+        page.contains("=  sequential-write: 4711 blocks read back, and each held what had been"),
+        "{page}"
+    );
+    record.measurements[0].verify = Some(VerifyResult {
+        blocks: 4711,
+        bad_blocks: 2,
+        ..VerifyResult::default()
+    });
     let page = record_page(&record, &PLAIN_80);
-    assert!(page.contains("!  sequential-write: 2 of 4711 blocks read back with the wrong content"), "{page}");
+    assert!(
+        page.contains("!  sequential-write: 2 of 4711 blocks read back with the wrong content"),
+        "{page}"
+    );
     // What was cut short says so, and is not marked as verified.
-    let cut = |blocks, bad_blocks| VerifyResult { blocks, blocks_written: Some(90_000), bad_blocks, bad: Vec::new() };
+    let cut = |blocks, bad_blocks| VerifyResult {
+        blocks,
+        blocks_written: Some(90_000),
+        bad_blocks,
+        bad: Vec::new(),
+    };
     for (verify, told) in [
-        (cut(1467, 0), "!  sequential-write: 1467 of 90000 blocks written were read back"),
-        (cut(1467, 2), "!  sequential-write: 2 blocks with the wrong content among those read back"),
-        (cut(0, 0), "!  sequential-write: none of the 90000 blocks written was read back"),
+        (
+            cut(1467, 0),
+            "!  sequential-write: 1467 of 90000 blocks written were read back",
+        ),
+        (
+            cut(1467, 2),
+            "!  sequential-write: 2 blocks with the wrong content among those read back",
+        ),
+        (
+            cut(0, 0),
+            "!  sequential-write: none of the 90000 blocks written was read back",
+        ),
     ] {
         record.measurements[0].verify = Some(verify);
         let page = record_page(&record, &PLAIN_80);
@@ -176,25 +279,58 @@ fn a_proven_content_is_told() {
 fn an_operation_that_never_succeeded_shows_no_latency() {
     let mut record = fixture::healthy();
     let write = record.measurements[0].ops.get_mut(&OpKind::Write).unwrap();
-    (write.count, write.bytes, write.iops.value, write.iops.half_width_95, write.throughput.value) = (0, 0, 0.0, None, 0.0);
-    (write.latency.p50, write.latency.p99, write.latency.p99_9, write.latency.max) = (None, None, None, 0);
+    (
+        write.count,
+        write.bytes,
+        write.iops.value,
+        write.iops.half_width_95,
+        write.throughput.value,
+    ) = (0, 0, 0.0, None, 0.0);
+    (
+        write.latency.p50,
+        write.latency.p99,
+        write.latency.p99_9,
+        write.latency.max,
+    ) = (None, None, None, 0);
     write.errors.insert("ENOSPC".to_owned(), 4);
     let page = record_page(&record, &PLAIN_80);
     let row = page.lines().find(|line| line.contains("writes/s")).unwrap();
-    assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["writes/s", "0!", "±", "?", "0", "–", "–", "–", "–", "4.6", "%"]);
-    assert!(page.contains("!  sequential-write: 4 operations failed (4 × ENOSPC)"), "{page}");
+    assert_eq!(
+        row.split_whitespace().collect::<Vec<_>>(),
+        [
+            "writes/s", "0!", "±", "?", "0", "–", "–", "–", "–", "4.6", "%"
+        ]
+    );
+    assert!(
+        page.contains("!  sequential-write: 4 operations failed (4 × ENOSPC)"),
+        "{page}"
+    );
 }
 
 #[test]
 fn result_page_in_colour() {
-    let page = record_page(&fixture::partial(), &Style { width: 80, color: Color::Ansi });
-    assert_eq!(without_sequences(&page), record_page(&fixture::partial(), &PLAIN_80), "colour only adds sequences");
+    let page = record_page(
+        &fixture::partial(),
+        &Style {
+            width: 80,
+            color: Color::Ansi,
+        },
+    );
+    assert_eq!(
+        without_sequences(&page),
+        record_page(&fixture::partial(), &PLAIN_80),
+        "colour only adds sequences"
+    );
     insta::assert_snapshot!(page.replace('\u{1b}', "^["));
 }
 
 #[test]
 fn identity_pages() {
-    let page = |record: &Record| written(|out| terminal::write_identity(&examined(record, &record.targets[0]), &PLAIN_80, out));
+    let page = |record: &Record| {
+        written(|out| {
+            terminal::write_identity(&examined(record, &record.targets[0]), &PLAIN_80, out)
+        })
+    };
     insta::assert_snapshot!("identity_directory", page(&fixture::healthy()));
     let mut device = fixture::read_only();
     device.findings = vec![fixture::every_severity().findings.swap_remove(1)];
@@ -203,9 +339,17 @@ fn identity_pages() {
 
 #[test]
 fn plan_pages() {
-    let page = |plan: &Plan, target: TargetIdentity| written(|out| terminal::write_plan(plan, &[target], &PLAIN_80, out));
-    insta::assert_snapshot!("plan_directory", page(&fixture::plan(), fixture::directory()));
-    insta::assert_snapshot!("plan_device", page(&fixture::read_only_plan(), fixture::device()));
+    let page = |plan: &Plan, target: TargetIdentity| {
+        written(|out| terminal::write_plan(plan, &[target], &PLAIN_80, out))
+    };
+    insta::assert_snapshot!(
+        "plan_directory",
+        page(&fixture::plan(), fixture::directory())
+    );
+    insta::assert_snapshot!(
+        "plan_device",
+        page(&fixture::read_only_plan(), fixture::device())
+    );
 }
 
 #[test]
@@ -213,7 +357,8 @@ fn budget_says_time_bytes_and_place() {
     let budget = terminal::budget_line(&fixture::plan(), &[fixture::directory()]);
     assert_eq!(
         budget,
-        "takes about 58 s; writes at most 16 GiB into a scratch file of 4 GiB in /var/lib/postgresql (ext4, 80 GiB free) that is gone afterwards"
+        "takes about 58 s; writes at most 16 GiB into a scratch file of 4 GiB in \
+         /var/lib/postgresql (ext4, 80 GiB free) that is gone afterwards"
     );
     let reading = terminal::budget_line(&fixture::read_only_plan(), &[fixture::device()]);
     assert_eq!(reading, "takes about 22 s; writes nothing to /dev/nvme1n1");
@@ -224,15 +369,25 @@ fn a_scratch_file_that_no_workload_fills_counts_as_written() {
     let mut plan = fixture::plan();
     plan.workloads.retain(|w| !w.writes());
     let budget = terminal::budget_line(&plan, &[fixture::directory()]);
-    assert!(budget.contains("writes at most 4 GiB into a scratch file of 4 GiB"), "{budget}");
+    assert!(
+        budget.contains("writes at most 4 GiB into a scratch file of 4 GiB"),
+        "{budget}"
+    );
 }
 
 #[test]
 fn a_plan_without_limits_says_so() {
     let mut plan = fixture::plan();
-    plan.workloads.iter_mut().for_each(|w| (w.stop.bytes, w.stop.time_ns) = (None, None));
+    plan.workloads
+        .iter_mut()
+        .for_each(|w| (w.stop.bytes, w.stop.time_ns) = (None, None));
     let budget = terminal::budget_line(&plan, &[fixture::directory()]);
-    assert!(budget.starts_with("takes as long as it needs: a workload has no time limit; writes without a limit into"), "{budget}");
+    assert!(
+        budget.starts_with(
+            "takes as long as it needs: a workload has no time limit; writes without a limit into"
+        ),
+        "{budget}"
+    );
 }
 
 #[test]
@@ -242,16 +397,37 @@ fn a_plan_with_a_time_but_no_bytes_says_what_bounds_the_writes() {
     let targets = [fixture::directory(), fixture::device()];
     let budget = terminal::budget_line(&plan, &targets);
     // Targets are measured at once: the time is the same for two.
-    assert!(budget.starts_with("takes about 58 s; writes as much as the disk takes in that time into a scratch file"), "{budget}");
+    assert!(
+        budget.starts_with(
+            "takes about 58 s; writes as much as the disk takes in that time into a scratch file"
+        ),
+        "{budget}"
+    );
 }
 
 #[test]
 fn a_plan_names_the_part_of_the_target() {
     let mut plan = fixture::plan();
     plan.workloads.truncate(1);
-    plan.workloads[0].span = Span { start_bytes: 1 << 20, length_bytes: Some(2 << 20) };
-    let page = written(|out| terminal::write_plan(&plan, &[fixture::directory()], &Style { width: 120, color: Color::Plain }, out));
-    assert!(page.contains("sequential write, final sync, over 2 MiB from 1 MiB"), "{page}");
+    plan.workloads[0].span = Span {
+        start_bytes: 1 << 20,
+        length_bytes: Some(2 << 20),
+    };
+    let page = written(|out| {
+        terminal::write_plan(
+            &plan,
+            &[fixture::directory()],
+            &Style {
+                width: 120,
+                color: Color::Plain,
+            },
+            out,
+        )
+    });
+    assert!(
+        page.contains("sequential write, final sync, over 2 MiB from 1 MiB"),
+        "{page}"
+    );
 }
 
 #[test]
@@ -260,19 +436,34 @@ fn commands_are_one_line_each_and_never_wrapped() {
     insta::assert_snapshot!(page);
     for (_, record) in &*RECORDS {
         let page = written(|out| terminal::write_commands(record, &PLAIN_80, out));
-        let commands = record.measurements.len() + record.findings.iter().filter(|f| f.reproduce.is_some()).count();
+        let commands = record.measurements.len()
+            + record
+                .findings
+                .iter()
+                .filter(|f| f.reproduce.is_some())
+                .count();
         let commands = commands + usize::from(record.surface.is_some());
         assert_eq!(page.lines().count(), 2 * commands, "{page}");
-        assert!(page.lines().step_by(2).all(|line| line.starts_with("# ")), "{page}");
+        assert!(
+            page.lines().step_by(2).all(|line| line.starts_with("# ")),
+            "{page}"
+        );
     }
 }
 
 #[test]
 fn no_line_exceeds_the_width() {
     for width in (60..=200).chain([0, 20]) {
-        for page in wrapped_pages(&Style { width, color: Color::Plain }) {
+        for page in wrapped_pages(&Style {
+            width,
+            color: Color::Plain,
+        }) {
             for line in page.lines() {
-                assert!(line.width() <= width.max(60), "{} columns where {width} are allowed:\n{line}", line.width());
+                assert!(
+                    line.width() <= width.max(60),
+                    "{} columns where {width} are allowed:\n{line}",
+                    line.width()
+                );
                 assert_eq!(line.trim_end(), line, "spaces at the end");
             }
         }
@@ -284,27 +475,47 @@ fn nothing_hostile_reaches_the_terminal() {
     for page in wrapped_pages(&PLAIN_80) {
         assert!(page.chars().all(is_harmless), "{page:?}");
     }
-    let coloured = wrapped_pages(&Style { width: 80, color: Color::Ansi });
-    assert!(coloured.iter().all(|page| without_sequences(page).chars().all(is_harmless)));
+    let coloured = wrapped_pages(&Style {
+        width: 80,
+        color: Color::Ansi,
+    });
+    assert!(
+        coloured
+            .iter()
+            .all(|page| without_sequences(page).chars().all(is_harmless))
+    );
     let hostile = fixture::hostile();
     let commands = written(|out| terminal::write_commands(&hostile, &PLAIN_80, out));
     let document = written(|out| json::write_record(&hostile, out));
     let budget = terminal::budget_line(&hostile.plan, &hostile.targets);
-    assert!([commands, document].iter().all(|text| text.chars().all(is_harmless)));
-    assert!(budget.chars().all(|c| c != '\n' && is_harmless(c)), "{budget}");
+    assert!(
+        [commands, document]
+            .iter()
+            .all(|text| text.chars().all(is_harmless))
+    );
+    assert!(
+        budget.chars().all(|c| c != '\n' && is_harmless(c)),
+        "{budget}"
+    );
 }
 
 fn is_harmless(c: char) -> bool {
-    c == '\n' || !(c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+    c == '\n'
+        || !(c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
 }
 
-/// The page without the sequences that the printer itself may use: select graphic rendition, nothing else.
+/// The page without the sequences that the printer itself may use: select graphic rendition,
+/// nothing else.
 fn without_sequences(page: &str) -> String {
     let mut parts = page.split("\u{1b}[");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |mut text, part| {
         let (codes, rest) = part.split_once('m').expect("every sequence ends with m");
-        assert!(codes.chars().all(|c| c.is_ascii_digit() || c == ';'), "{codes:?}");
+        assert!(
+            codes.chars().all(|c| c.is_ascii_digit() || c == ';'),
+            "{codes:?}"
+        );
         text.push_str(rest);
         text
     })
@@ -315,7 +526,11 @@ fn json_reads_back_as_the_same_record() {
     for (name, record) in &*RECORDS {
         let text = written(|out| json::write_record(record, out));
         assert!(text.ends_with("}\n") && !text.ends_with("\n\n"), "{name}");
-        assert_eq!(&serde_json::from_str::<Record>(&text).unwrap(), record, "{name}");
+        assert_eq!(
+            &serde_json::from_str::<Record>(&text).unwrap(),
+            record,
+            "{name}"
+        );
     }
 }
 
@@ -324,8 +539,17 @@ fn json_of_an_identity_holds_host_target_and_health() {
     let record = fixture::read_only();
     let text = written(|out| json::write_identity(&examined(&record, &record.targets[0]), out));
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(serde_json::from_value::<HostFacts>(document["host"].clone()).unwrap(), record.host);
-    assert_eq!(serde_json::from_value::<Vec<DiskHealth>>(document["health"].clone()).unwrap(), [fixture::health()]);
+    assert_eq!(
+        serde_json::from_value::<HostFacts>(document["host"].clone()).unwrap(),
+        record.host
+    );
+    assert_eq!(
+        serde_json::from_value::<Vec<DiskHealth>>(document["health"].clone()).unwrap(),
+        [fixture::health()]
+    );
     assert_eq!(document["findings"], serde_json::json!([]));
-    assert_eq!(serde_json::from_value::<TargetIdentity>(document["target"].clone()).unwrap(), fixture::device());
+    assert_eq!(
+        serde_json::from_value::<TargetIdentity>(document["target"].clone()).unwrap(),
+        fixture::device()
+    );
 }

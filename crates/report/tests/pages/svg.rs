@@ -10,13 +10,21 @@ fn pictures(record: &Record) -> Vec<(String, String)> {
     let origin = origin(record);
     charts(record)
         .iter()
-        .map(|chart| (chart.id.clone(), written(|out| svg::write_sheet(std::slice::from_ref(chart), &origin, out))))
+        .map(|chart| {
+            (
+                chart.id.clone(),
+                written(|out| svg::write_sheet(std::slice::from_ref(chart), &origin, out)),
+            )
+        })
         .collect()
 }
 
 #[test]
 fn pictures_of_a_survey() {
-    for (id, picture) in pictures(&fixture::surveyed()).iter().filter(|(id, _)| id == "short-strokes") {
+    for (id, picture) in pictures(&fixture::surveyed())
+        .iter()
+        .filter(|(id, _)| id == "short-strokes")
+    {
         insta::assert_snapshot!(format!("svg_{id}"), picture);
     }
 }
@@ -25,27 +33,54 @@ fn pictures_of_a_survey() {
 fn every_picture_is_one_whole_document_that_needs_nothing_else() {
     for (name, record) in &*RECORDS {
         for (id, picture) in pictures(record) {
-            let document = Document::parse(&picture).unwrap_or_else(|error| panic!("{name} {id}: {error}"));
+            let document =
+                Document::parse(&picture).unwrap_or_else(|error| panic!("{name} {id}: {error}"));
             let root = document.root_element();
-            assert_eq!((root.tag_name().name(), root.tag_name().namespace()), ("svg", Some("http://www.w3.org/2000/svg")));
-            root.descendants().filter(Node::is_element).for_each(|element| assert_quiet(&element));
+            assert_eq!(
+                (root.tag_name().name(), root.tag_name().namespace()),
+                ("svg", Some("http://www.w3.org/2000/svg"))
+            );
+            root.descendants()
+                .filter(Node::is_element)
+                .for_each(|element| assert_quiet(&element));
             assert!(picture.chars().all(is_harmless), "{name} {id}");
-            assert!(!picture.contains("NaN") && !picture.contains("inf\""), "{name} {id}");
-            assert!(picture.len() < 200_000, "{name} {id}: {} bytes", picture.len());
+            assert!(
+                !picture.contains("NaN") && !picture.contains("inf\""),
+                "{name} {id}"
+            );
+            assert!(
+                picture.len() < 200_000,
+                "{name} {id}: {} bytes",
+                picture.len()
+            );
         }
     }
 }
 
 /// Nothing that runs, loads or points anywhere; and everything within the picture.
 fn assert_quiet(element: &Node<'_, '_>) {
-    let known = ["svg", "g", "title", "desc", "style", "rect", "text", "line", "path"];
+    let known = [
+        "svg", "g", "title", "desc", "style", "rect", "text", "line", "path",
+    ];
     assert!(known.contains(&element.tag_name().name()), "{element:?}");
     for attribute in element.attributes() {
-        assert!(!attribute.name().starts_with("on") && !attribute.name().ends_with("href"), "{attribute:?}");
+        assert!(
+            !attribute.name().starts_with("on") && !attribute.name().ends_with("href"),
+            "{attribute:?}"
+        );
         assert!(!attribute.value().contains("url("), "{attribute:?}");
     }
-    for (name, most) in [("x", 960.0), ("x1", 960.0), ("x2", 960.0), ("y", 4000.0), ("width", 960.0), ("height", 4000.0)] {
-        let value = element.attribute(name).map_or(0.0, |value| value.parse().unwrap_or(f64::NAN));
+    for (name, most) in [
+        ("x", 960.0),
+        ("x1", 960.0),
+        ("x2", 960.0),
+        ("y", 4000.0),
+        ("width", 960.0),
+        ("height", 4000.0),
+    ] {
+        let value = element
+            .attribute(name)
+            .map_or(0.0, |value| value.parse().unwrap_or(f64::NAN));
         assert!((0.0..=most).contains(&value), "{name} of {element:?}");
     }
 }
@@ -59,13 +94,24 @@ fn a_sheet_holds_every_chart_side_by_side() {
         }
         let sheet = written(|out| svg::write_sheet(&charts, &origin(record), out));
         let document = Document::parse(&sheet).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let panels: Vec<&str> =
-            document.descendants().filter(|node| node.has_tag_name("g")).filter_map(|g| g.attribute("transform")).collect();
+        let panels: Vec<&str> = document
+            .descendants()
+            .filter(|node| node.has_tag_name("g"))
+            .filter_map(|g| g.attribute("transform"))
+            .collect();
         let mut places = panels.clone();
         places.dedup();
-        assert_eq!((panels.len(), places.len()), (charts.len(), charts.len()), "{name}");
+        assert_eq!(
+            (panels.len(), places.len()),
+            (charts.len(), charts.len()),
+            "{name}"
+        );
         let width = document.root_element().attribute("width");
-        assert_eq!(width, Some(if charts.len() < 3 { "960" } else { "1920" }), "{name}");
+        assert_eq!(
+            width,
+            Some(if charts.len() < 3 { "960" } else { "1920" }),
+            "{name}"
+        );
     }
 }
 
@@ -77,9 +123,19 @@ fn what_the_disk_says_of_itself_stays_text() {
     record.host.name = evil;
     for (_, picture) in pictures(&record) {
         let document = Document::parse(&picture).unwrap();
-        assert!(document.descendants().all(|node| !node.has_tag_name(("http://www.w3.org/2000/svg", "script"))));
-        let texts: String = document.descendants().filter_map(|node| node.text()).collect();
-        assert!(texts.contains("</text><script>alert(1)</script>\"'&\\u{0}"), "{texts}");
+        assert!(
+            document
+                .descendants()
+                .all(|node| !node.has_tag_name(("http://www.w3.org/2000/svg", "script")))
+        );
+        let texts: String = document
+            .descendants()
+            .filter_map(|node| node.text())
+            .collect();
+        assert!(
+            texts.contains("</text><script>alert(1)</script>\"'&\\u{0}"),
+            "{texts}"
+        );
     }
 }
 
@@ -102,12 +158,22 @@ fn one_point_or_odd_numbers_make_a_picture_too() {
 /// Writes all pictures, scripts and records into the folder that `PICTURES` names, for eyes.
 #[test]
 fn pictures_for_eyes() {
-    let Some(folder) = std::env::var_os("PICTURES").map(std::path::PathBuf::from) else { return };
+    let Some(folder) = std::env::var_os("PICTURES").map(std::path::PathBuf::from) else {
+        return;
+    };
     for (name, record) in &*RECORDS {
         for (id, picture) in pictures(record) {
             std::fs::write(folder.join(format!("{name}-{id}.svg")), picture).unwrap();
         }
-        std::fs::write(folder.join(format!("{name}.gnuplot")), written(|out| gnuplot::write_record(record, name, out))).unwrap();
-        std::fs::write(folder.join(format!("{name}.json")), written(|out| json::write_record(record, out))).unwrap();
+        std::fs::write(
+            folder.join(format!("{name}.gnuplot")),
+            written(|out| gnuplot::write_record(record, name, out)),
+        )
+        .unwrap();
+        std::fs::write(
+            folder.join(format!("{name}.json")),
+            written(|out| json::write_record(record, out)),
+        )
+        .unwrap();
     }
 }

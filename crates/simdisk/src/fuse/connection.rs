@@ -1,5 +1,5 @@
-//! A mounted FUSE connection: opens `/dev/fuse`, mounts, hands cloned channels to server threads, ends them, unmounts.
-//! Must not know what is served.
+//! A mounted FUSE connection: opens `/dev/fuse`, mounts, hands cloned channels to server threads,
+//! ends them, unmounts. Must not know what is served.
 #![allow(unsafe_code)]
 
 use super::wire::{IN_HEADER_BYTES, TRANSFER_BYTES, TRANSFER_MAX_BYTES};
@@ -23,7 +23,10 @@ pub enum ServeError {
         source: std::io::Error,
     },
     /// The mount point cannot be made or used.
-    #[error("cannot use {path} as mount point: {source}; name a file (for a directory server: a directory) that can be created or exists")]
+    #[error(
+        "cannot use {path} as mount point: {source}; name a file (for a directory server: a \
+         directory) that can be created or exists"
+    )]
     MountPoint {
         /// The mount point.
         path: PathBuf,
@@ -31,7 +34,9 @@ pub enum ServeError {
         source: std::io::Error,
     },
     /// mount(2) failed.
-    #[error("cannot mount on {path}: {source}; run as root, outside a container without CAP_SYS_ADMIN")]
+    #[error(
+        "cannot mount on {path}: {source}; run as root, outside a container without CAP_SYS_ADMIN"
+    )]
     Mount {
         /// The mount point.
         path: PathBuf,
@@ -39,7 +44,10 @@ pub enum ServeError {
         source: std::io::Error,
     },
     /// The store behind the disk cannot be made.
-    #[error("cannot keep the disk's content in {path}: {source}; free memory, or name another backing file")]
+    #[error(
+        "cannot keep the disk's content in {path}: {source}; free memory, or name another backing \
+         file"
+    )]
     Backing {
         /// The backing file, or `memory`.
         path: PathBuf,
@@ -73,7 +81,8 @@ impl Root {
     }
 }
 
-/// One channel to the kernel: requests are read from it, and answered on the same one (each clone has its own queue).
+/// One channel to the kernel: requests are read from it, and answered on the same one (each clone
+/// has its own queue).
 #[derive(Debug)]
 pub struct Channel {
     device: OwnedFd,
@@ -88,17 +97,37 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Mounts on `path` (made when missing). `/dev/fuse` is opened here; the first channel must be read before anyone uses the mount.
+    /// Mounts on `path` (made when missing). `/dev/fuse` is opened here; the first channel must be
+    /// read before anyone uses the mount.
     pub fn mount(path: &Path, root: Root) -> Result<Self, ServeError> {
         let path = prepare(path, root)?;
         let device = open_device().map_err(|e| ServeError::Device { source: e.into() })?;
-        let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| ServeError::Server { source: e.into() })?;
-        let options =
-            format!("fd={},rootmode={:o},user_id=0,group_id=0,allow_other,max_read={TRANSFER_MAX_BYTES}", device.as_raw_fd(), root.mode());
+        let stop = eventfd(0, EventfdFlags::CLOEXEC)
+            .map_err(|e| ServeError::Server { source: e.into() })?;
+        let options = format!(
+            "fd={},rootmode={:o},user_id=0,group_id=0,allow_other,max_read={TRANSFER_MAX_BYTES}",
+            device.as_raw_fd(),
+            root.mode()
+        );
         let options = CString::new(options).expect("the options hold no NUL");
-        mount("simdisk", &path, "fuse.simdisk", MountFlags::NODEV | MountFlags::NOSUID, options.as_c_str())
-            .map_err(|e| ServeError::Mount { path: path.clone(), source: e.into() })?;
-        Ok(Self { path, first: Arc::new(Channel { device, stop: Arc::new(stop) }) })
+        mount(
+            "simdisk",
+            &path,
+            "fuse.simdisk",
+            MountFlags::NODEV | MountFlags::NOSUID,
+            options.as_c_str(),
+        )
+        .map_err(|e| ServeError::Mount {
+            path: path.clone(),
+            source: e.into(),
+        })?;
+        Ok(Self {
+            path,
+            first: Arc::new(Channel {
+                device,
+                stop: Arc::new(stop),
+            }),
+        })
     }
 
     /// Where it is mounted, in full.
@@ -106,18 +135,26 @@ impl Connection {
         &self.path
     }
 
-    /// `count` channels (at least one), so that as many threads read requests at once without sharing a queue.
+    /// `count` channels (at least one), so that as many threads read requests at once without
+    /// sharing a queue.
     pub fn channels(&self, count: usize) -> Result<Vec<Arc<Channel>>, ServeError> {
         let mut channels = vec![self.first.clone()];
         for _ in 1..count {
-            let clone = self.first.clone_device().map_err(|e| ServeError::Server { source: e.into() })?;
-            channels.push(Arc::new(Channel { device: clone, stop: self.first.stop.clone() }));
+            let clone = self
+                .first
+                .clone_device()
+                .map_err(|e| ServeError::Server { source: e.into() })?;
+            channels.push(Arc::new(Channel {
+                device: clone,
+                stop: self.first.stop.clone(),
+            }));
         }
         Ok(channels)
     }
 
-    /// Unmounts (lazily, so that files still open elsewhere do not hinder it) and tells every thread in `receive` to end.
-    /// Dirty pages are written back through the running threads before this returns, if nobody holds the file open.
+    /// Unmounts (lazily, so that files still open elsewhere do not hinder it) and tells every
+    /// thread in `receive` to end. Dirty pages are written back through the running threads
+    /// before this returns, if nobody holds the file open.
     pub fn stop(&self) {
         // An error means that it was already unmounted by hand: nothing is left to do.
         let _ = unmount(&self.path, UnmountFlags::DETACH);
@@ -131,14 +168,18 @@ impl Channel {
         vec![0; TRANSFER_MAX_BYTES + IN_HEADER_BYTES + TRANSFER_BYTES + 4096]
     }
 
-    /// Waits for the next request; its length in `buffer`, or `None` when the mount is gone or `Connection::stop` was called.
+    /// Waits for the next request; its length in `buffer`, or `None` when the mount is gone or
+    /// `Connection::stop` was called.
     pub fn receive(&self, buffer: &mut [u8]) -> Option<usize> {
         loop {
             match rustix::io::read(&self.device, &mut *buffer) {
                 Ok(length) => return Some(length),
                 // Not blocking in read(2): a mount kept alive by an open file would never wake us.
                 Err(Errno::AGAIN) => {
-                    let mut waits = [PollFd::new(&self.device, PollFlags::IN), PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN)];
+                    let mut waits = [
+                        PollFd::new(&self.device, PollFlags::IN),
+                        PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN),
+                    ];
                     match poll(&mut waits, None) {
                         Ok(_) if !waits[1].revents().is_empty() => return None,
                         Ok(_) | Err(Errno::INTR) => {}
@@ -152,7 +193,8 @@ impl Channel {
         }
     }
 
-    /// Answers a request. A failure means that the caller or the mount is gone, which nobody needs to hear.
+    /// Answers a request. A failure means that the caller or the mount is gone, which nobody needs
+    /// to hear.
     pub fn reply(&self, unique: u64, answer: Result<&[u8], i32>) {
         let (errno, data) = match answer {
             Ok(data) => (0, data),
@@ -170,24 +212,48 @@ impl Channel {
         const FUSE_DEV_IOC_CLONE: libc::c_ulong = 0x8004_e500;
         let device = open_device()?;
         let original = self.device.as_raw_fd() as u32;
-        // SAFETY: the ioctl reads one u32 from the pointer, which lives over the call; both descriptors are open.
-        let result = unsafe { libc::ioctl(device.as_raw_fd(), FUSE_DEV_IOC_CLONE as _, &raw const original) };
-        if result < 0 { Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)) } else { Ok(device) }
+        // SAFETY: the ioctl reads one u32 from the pointer, which lives over the call; both
+        // descriptors are open.
+        let result = unsafe {
+            libc::ioctl(
+                device.as_raw_fd(),
+                FUSE_DEV_IOC_CLONE as _,
+                &raw const original,
+            )
+        };
+        if result < 0 {
+            Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+        } else {
+            Ok(device)
+        }
     }
 }
 
 fn open_device() -> rustix::io::Result<OwnedFd> {
-    rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty())
+    rustix::fs::open(
+        "/dev/fuse",
+        OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK,
+        Mode::empty(),
+    )
 }
 
 /// Makes the mount point, after clearing away a dead mount that a killed server left on it.
 fn prepare(path: &Path, root: Root) -> Result<PathBuf, ServeError> {
-    let error = |source| ServeError::MountPoint { path: path.to_owned(), source };
+    let error = |source| ServeError::MountPoint {
+        path: path.to_owned(),
+        source,
+    };
     if std::fs::metadata(path).is_err_and(|e| e.raw_os_error() == Some(libc::ENOTCONN)) {
         unmount(path, UnmountFlags::DETACH).map_err(|e| error(e.into()))?;
     }
     match root {
-        Root::RegularFile => drop(std::fs::OpenOptions::new().append(true).create(true).open(path).map_err(error)?),
+        Root::RegularFile => drop(
+            std::fs::OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(path)
+                .map_err(error)?,
+        ),
         Root::Directory => std::fs::create_dir_all(path).map_err(error)?,
     }
     path.canonicalize().map_err(error)

@@ -1,5 +1,5 @@
-//! Layouts and numbers of the FUSE protocol, version 7.31 and later (`linux/fuse.h`), read and written byte by byte.
-//! Must not know what a request is for, nor where bytes come from.
+//! Layouts and numbers of the FUSE protocol, version 7.31 and later (`linux/fuse.h`), read and
+//! written byte by byte. Must not know what a request is for, nor where bytes come from.
 
 /// Operation numbers (`enum fuse_opcode`), only those served here.
 pub mod opcode {
@@ -81,14 +81,21 @@ pub struct Attributes {
     pub links: u32,
 }
 
-/// Reads `u32` at a byte offset; zero beyond the end, as for fields that an older kernel does not send.
+/// Reads `u32` at a byte offset; zero beyond the end, as for fields that an older kernel does not
+/// send.
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
+    bytes
+        .get(at..at + 4)
+        .and_then(|b| b.try_into().ok())
+        .map_or(0, u32::from_ne_bytes)
 }
 
 /// Reads `u64` at a byte offset; zero beyond the end.
 pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
+    bytes
+        .get(at..at + 8)
+        .and_then(|b| b.try_into().ok())
+        .map_or(0, u64::from_ne_bytes)
 }
 
 /// A name at the start of `bytes`, up to its NUL.
@@ -99,14 +106,22 @@ pub fn name_in(bytes: &[u8]) -> &[u8] {
 impl InHeader {
     /// Reads the header of a whole request.
     pub fn read(request: &[u8]) -> Self {
-        Self { opcode: u32_at(request, 4), unique: u64_at(request, 8), node: u64_at(request, 16) }
+        Self {
+            opcode: u32_at(request, 4),
+            unique: u64_at(request, 8),
+            node: u64_at(request, 16),
+        }
     }
 }
 
 impl Transfer {
     /// Reads the body of a READ or WRITE (both have the same layout).
     pub fn read(body: &[u8]) -> Self {
-        Self { offset_bytes: u64_at(body, 8), length_bytes: u32_at(body, 16), open_flags: u32_at(body, 32) }
+        Self {
+            offset_bytes: u64_at(body, 8),
+            length_bytes: u32_at(body, 16),
+            open_flags: u32_at(body, 32),
+        }
     }
 
     /// Whether the file is open with O_DIRECT now.
@@ -147,7 +162,8 @@ impl Body {
 
     /// `struct fuse_init_out` for protocol 7.31; `flags` are those the kernel offered and we want.
     pub fn init(self, flags: u32) -> Self {
-        // 1024 in the background, so that depth is never limited by FUSE itself (the default is 12).
+        // 1024 in the background, so that depth is never limited by FUSE itself (the default is
+        // 12).
         self.u32(7)
             .u32(31)
             .u32(TRANSFER_MAX_BYTES as u32)
@@ -181,7 +197,12 @@ impl Body {
 
     /// `struct fuse_entry_out`.
     pub fn entry_out(self, a: &Attributes) -> Self {
-        self.u64(a.node).u64(0).u64(VALID_S).u64(VALID_S).zeros(8).attributes(a)
+        self.u64(a.node)
+            .u64(0)
+            .u64(VALID_S)
+            .u64(VALID_S)
+            .zeros(8)
+            .attributes(a)
     }
 
     /// `struct fuse_open_out`.
@@ -191,7 +212,15 @@ impl Body {
 
     /// `struct fuse_kstatfs`.
     pub fn statfs_out(self, total_blocks: u64, free_blocks: u64) -> Self {
-        self.u64(total_blocks).u64(free_blocks).u64(free_blocks).u64(1 << 20).u64(1 << 20).u32(4096).u32(255).u32(4096).zeros(4 + 24)
+        self.u64(total_blocks)
+            .u64(free_blocks)
+            .u64(free_blocks)
+            .u64(1 << 20)
+            .u64(1 << 20)
+            .u32(4096)
+            .u32(255)
+            .u32(4096)
+            .zeros(4 + 24)
     }
 
     /// One `struct fuse_dirent`; `next` is the offset at which the following one begins.
@@ -208,7 +237,12 @@ impl Body {
 mod tests {
     use super::*;
 
-    const FILE: Attributes = Attributes { node: 1, size_bytes: 1000, mode: 0o100600, links: 1 };
+    const FILE: Attributes = Attributes {
+        node: 1,
+        size_bytes: 1000,
+        mode: 0o100600,
+        links: 1,
+    };
 
     #[test]
     fn replies_have_the_sizes_of_the_kernel_structs() {
@@ -223,7 +257,10 @@ mod tests {
     #[test]
     fn size_and_mode_stand_where_fuse_attr_has_them() {
         let body = Body::default().attr_out(&FILE).0;
-        assert_eq!((u64_at(&body, 24), u64_at(&body, 32), u32_at(&body, 76)), (1000, 2, 0o100600));
+        assert_eq!(
+            (u64_at(&body, 24), u64_at(&body, 32), u32_at(&body, 76)),
+            (1000, 2, 0o100600)
+        );
     }
 
     #[test]

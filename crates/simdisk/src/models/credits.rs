@@ -1,5 +1,5 @@
-//! Burst credits: a bucket of operations that fills at the baseline rate and empties at the burst rate, as cloud volumes have.
-//! Must not know what the operations do.
+//! Burst credits: a bucket of operations that fills at the baseline rate and empties at the burst
+//! rate, as cloud volumes have. Must not know what the operations do.
 
 /// The numbers of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,13 +24,19 @@ pub struct CreditBucket {
 impl CreditBucket {
     /// A full bucket.
     pub fn new(credits: Credits) -> Self {
-        Self { credits, level: credits.operations as f64, level_at_ns: 0.0, free_ns: 0.0 }
+        Self {
+            credits,
+            level: credits.operations as f64,
+            level_at_ns: 0.0,
+            free_ns: 0.0,
+        }
     }
 
     /// When an operation that arrived at `arrival_ns` has passed.
     pub fn pass(&mut self, arrival_ns: u64) -> u64 {
         let per_ns = self.credits.baseline_iops.max(1) as f64 / 1e9;
-        self.free_ns = self.free_ns.max(arrival_ns as f64) + 1e9 / self.credits.burst_iops.max(1) as f64;
+        self.free_ns =
+            self.free_ns.max(arrival_ns as f64) + 1e9 / self.credits.burst_iops.max(1) as f64;
         self.fill(per_ns);
         if self.level < 1.0 {
             self.free_ns += (1.0 - self.level) / per_ns;
@@ -42,7 +48,8 @@ impl CreditBucket {
     }
 
     fn fill(&mut self, per_ns: f64) {
-        self.level = (self.level + (self.free_ns - self.level_at_ns) * per_ns).min(self.credits.operations.max(1) as f64);
+        self.level = (self.level + (self.free_ns - self.level_at_ns) * per_ns)
+            .min(self.credits.operations.max(1) as f64);
         self.level_at_ns = self.free_ns;
     }
 }
@@ -51,12 +58,19 @@ impl CreditBucket {
 mod tests {
     use super::*;
 
-    const GP2: Credits = Credits { operations: 5000, burst_iops: 3000, baseline_iops: 500 };
+    const GP2: Credits = Credits {
+        operations: 5000,
+        burst_iops: 3000,
+        baseline_iops: 500,
+    };
 
     /// Operations passed by `until_ns` when asked for as many as possible.
     fn passed(until_ns: u64) -> u64 {
         let mut bucket = CreditBucket::new(GP2);
-        (0..).map(|_| bucket.pass(0)).take_while(|ns| *ns <= until_ns).count() as u64
+        (0..)
+            .map(|_| bucket.pass(0))
+            .take_while(|ns| *ns <= until_ns)
+            .count() as u64
     }
 
     #[test]
@@ -76,7 +90,10 @@ mod tests {
         let mut bucket = CreditBucket::new(GP2);
         let empty_ns = (0..6100).map(|_| bucket.pass(0)).last().unwrap();
         let later = empty_ns + 3600 * 1_000_000_000;
-        let burst = (0..).map(|_| bucket.pass(later)).take_while(|ns| *ns <= later + 2_000_000_000).count() as u64;
+        let burst = (0..)
+            .map(|_| bucket.pass(later))
+            .take_while(|ns| *ns <= later + 2_000_000_000)
+            .count() as u64;
         assert!(burst.abs_diff(6000) <= 1, "{burst}");
     }
 }

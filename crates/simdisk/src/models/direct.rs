@@ -6,8 +6,8 @@ pub enum DirectAccess {
     /// As on a disk.
     #[default]
     Accepted,
-    /// `open(2)` says EINVAL, and so does every transfer after F_SETFL. As on the other file systems that refuse it, a file named
-    /// with O_CREAT has been made by then.
+    /// `open(2)` says EINVAL, and so does every transfer after F_SETFL. As on the other file
+    /// systems that refuse it, a file named with O_CREAT has been made by then.
     RefusedAtOpen,
     /// `open(2)` succeeds and the first transfer says EINVAL, as on some network file systems.
     RefusedAtTransfer,

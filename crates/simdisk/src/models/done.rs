@@ -16,7 +16,11 @@ impl DoneQueue {
 
     /// The next one that ended at or before `now_ns`.
     pub fn take(&mut self, now_ns: u64) -> Option<Completion> {
-        if self.next_ns()? <= now_ns { self.0.pop().map(|c| c.0) } else { None }
+        if self.next_ns()? <= now_ns {
+            self.0.pop().map(|c| c.0)
+        } else {
+            None
+        }
     }
 
     /// When the next one ends.

@@ -1,5 +1,5 @@
-//! What goes wrong: errors by place and by volume, and transfers that end early. Must not know timing: a failed request takes the
-//! time of a good one.
+//! What goes wrong: errors by place and by volume, and transfers that end early. Must not know
+//! timing: a failed request takes the time of a good one.
 
 use super::{Operation, overlaps};
 use std::ops::Range;
@@ -25,12 +25,14 @@ pub enum Fault {
         /// Which operations.
         direction: Direction,
     },
-    /// EIO for everything once this many bytes were read and written; the request that would cross it fails too.
+    /// EIO for everything once this many bytes were read and written; the request that would cross
+    /// it fails too.
     EioAfter {
         /// The volume.
         bytes: u64,
     },
-    /// ENOSPC for writes once this many bytes were written; the write that crosses it ends early, as in write(2).
+    /// ENOSPC for writes once this many bytes were written; the write that crosses it ends early,
+    /// as in write(2).
     EnospcAfter {
         /// The volume.
         bytes: u64,
@@ -67,14 +69,18 @@ impl Direction {
 impl Faults {
     /// Nothing is transferred yet.
     pub fn new(faults: Vec<Fault>) -> Self {
-        Self { faults, ..Self::default() }
+        Self {
+            faults,
+            ..Self::default()
+        }
     }
 
     /// How many bytes of a read or write are transferred, or its errno. Counts them.
     pub fn judge(&mut self, operation: Operation, span: &Range<u64>) -> Result<u64, i32> {
         let mut length_bytes = span.end - span.start;
         for fault in &self.faults {
-            length_bytes = self.allowed(fault, operation, &(span.start..span.start + length_bytes))?;
+            length_bytes =
+                self.allowed(fault, operation, &(span.start..span.start + length_bytes))?;
         }
         match operation {
             Operation::Read => self.read_bytes += length_bytes,
@@ -87,13 +93,26 @@ impl Faults {
     fn allowed(&self, fault: &Fault, operation: Operation, span: &Range<u64>) -> Result<u64, i32> {
         let length_bytes = span.end - span.start;
         match fault {
-            Fault::Broken { span: broken, direction } if direction.hits(operation) && overlaps(broken, span) => Err(libc::EIO),
-            Fault::EioAfter { bytes } if self.read_bytes + self.written_bytes + length_bytes > *bytes => Err(libc::EIO),
-            Fault::EnospcAfter { bytes } if operation == Operation::Write => match bytes.saturating_sub(self.written_bytes) {
-                0 => Err(libc::ENOSPC),
-                left_bytes => Ok(length_bytes.min(left_bytes)),
-            },
-            Fault::Short { span: short, direction, max_bytes } if direction.hits(operation) && overlaps(short, span) => {
+            Fault::Broken {
+                span: broken,
+                direction,
+            } if direction.hits(operation) && overlaps(broken, span) => Err(libc::EIO),
+            Fault::EioAfter { bytes }
+                if self.read_bytes + self.written_bytes + length_bytes > *bytes =>
+            {
+                Err(libc::EIO)
+            }
+            Fault::EnospcAfter { bytes } if operation == Operation::Write => {
+                match bytes.saturating_sub(self.written_bytes) {
+                    0 => Err(libc::ENOSPC),
+                    left_bytes => Ok(length_bytes.min(left_bytes)),
+                }
+            }
+            Fault::Short {
+                span: short,
+                direction,
+                max_bytes,
+            } if direction.hits(operation) && overlaps(short, span) => {
                 Ok(length_bytes.min(*max_bytes))
             }
             _ => Ok(length_bytes),
@@ -108,13 +127,22 @@ mod tests {
 
     #[test]
     fn a_broken_range_fails_only_what_touches_it() {
-        let mut faults = Faults::new(vec![Fault::Broken { span: 4096..8192, direction: Direction::Read }]);
+        let mut faults = Faults::new(vec![Fault::Broken {
+            span: 4096..8192,
+            direction: Direction::Read,
+        }]);
         assert_eq!(faults.judge(Read, &(0..4096)), Ok(4096));
         assert_eq!(faults.judge(Read, &(4095..4097)), Err(libc::EIO));
         assert_eq!(faults.judge(Read, &(8192..8193)), Ok(1));
         assert_eq!(faults.judge(Write, &(4096..8192)), Ok(4096));
-        let mut both = Faults::new(vec![Fault::Broken { span: 0..1, direction: Direction::Both }]);
-        assert_eq!((both.judge(Read, &(0..1)), both.judge(Write, &(0..1))), (Err(libc::EIO), Err(libc::EIO)));
+        let mut both = Faults::new(vec![Fault::Broken {
+            span: 0..1,
+            direction: Direction::Both,
+        }]);
+        assert_eq!(
+            (both.judge(Read, &(0..1)), both.judge(Write, &(0..1))),
+            (Err(libc::EIO), Err(libc::EIO))
+        );
         assert_eq!(both.judge(Operation::Flush, &(0..0)), Ok(0));
     }
 
@@ -138,7 +166,11 @@ mod tests {
 
     #[test]
     fn short_transfers_are_cut() {
-        let mut faults = Faults::new(vec![Fault::Short { span: 0..1000, direction: Direction::Write, max_bytes: 512 }]);
+        let mut faults = Faults::new(vec![Fault::Short {
+            span: 0..1000,
+            direction: Direction::Write,
+            max_bytes: 512,
+        }]);
         assert_eq!(faults.judge(Write, &(0..4096)), Ok(512));
         assert_eq!(faults.judge(Write, &(2000..6096)), Ok(4096));
         assert_eq!(faults.judge(Read, &(0..4096)), Ok(4096));

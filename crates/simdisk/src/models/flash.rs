@@ -1,5 +1,6 @@
-//! A disk without moving parts: latency on parallel channels, limits of rate, an optional cliff and optional credits.
-//! Must not know the order in which a host would like to be served: first come, first served.
+//! A disk without moving parts: latency on parallel channels, limits of rate, an optional cliff and
+//! optional credits. Must not know the order in which a host would like to be served: first come,
+//! first served.
 
 use super::cliff::{Cliff, CliffEdge};
 use super::credits::{CreditBucket, Credits};
@@ -7,9 +8,9 @@ use super::done::DoneQueue;
 use super::pacing::Pacing;
 use super::{Completion, Operation, Request, Timing, transfer_ns};
 
-/// The numbers of a flash disk or volume. All zero or `None` means no limit. A request ends when a channel has spent the latency
-/// on it *and* the limit of operations has let it pass (both at once, as in a throttled volume), and then its bytes have passed the
-/// one pipe.
+/// The numbers of a flash disk or volume. All zero or `None` means no limit. A request ends when a
+/// channel has spent the latency on it *and* the limit of operations has let it pass (both at once,
+/// as in a throttled volume), and then its bytes have passed the one pipe.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Flash {
     /// Time of one read on its channel.
@@ -100,7 +101,10 @@ impl FlashMachine {
 
     fn pipe_ns(&mut self, request: &Request) -> u64 {
         if request.operation == Operation::Read {
-            return self.flash.read_bytes_per_s.map_or(0, |rate| transfer_ns(request.length_bytes, rate));
+            return self
+                .flash
+                .read_bytes_per_s
+                .map_or(0, |rate| transfer_ns(request.length_bytes, rate));
         }
         let fast = self.flash.write_bytes_per_s;
         match &mut self.cliff {
@@ -113,7 +117,10 @@ impl FlashMachine {
 impl Timing for FlashMachine {
     fn submit(&mut self, request: Request) {
         let at_ns = self.end_ns(&request);
-        self.done.push(Completion { at_ns, ticket: request.ticket });
+        self.done.push(Completion {
+            at_ns,
+            ticket: request.ticket,
+        });
     }
 
     fn take_done(&mut self, now_ns: u64) -> Option<Completion> {
@@ -135,63 +142,154 @@ mod tests {
     #[test]
     fn iops_are_exact_at_any_depth() {
         for depth in [1, 8, 32] {
-            let mut disk = Flash { iops: Some(2000), ..Flash::default() }.start();
-            assert_eq!(total_ns(&mut disk, depth, &[read(0, 4096); 2000]), SECOND, "depth {depth}");
+            let mut disk = Flash {
+                iops: Some(2000),
+                ..Flash::default()
+            }
+            .start();
+            assert_eq!(
+                total_ns(&mut disk, depth, &[read(0, 4096); 2000]),
+                SECOND,
+                "depth {depth}"
+            );
         }
     }
 
     #[test]
     fn latency_fills_the_channels_and_no_more() {
-        let four = Flash { read_latency_ns: 500_000, channels: Some(4), ..Flash::default() };
-        assert_eq!(total_ns(&mut four.start(), 16, &[read(0, 4096); 8000]), SECOND);
-        assert_eq!(total_ns(&mut four.start(), 1, &[read(0, 4096); 2000]), SECOND);
-        let any = Flash { channels: None, ..four };
-        assert_eq!(total_ns(&mut any.start(), 16, &[read(0, 4096); 32_000]), SECOND);
+        let four = Flash {
+            read_latency_ns: 500_000,
+            channels: Some(4),
+            ..Flash::default()
+        };
+        assert_eq!(
+            total_ns(&mut four.start(), 16, &[read(0, 4096); 8000]),
+            SECOND
+        );
+        assert_eq!(
+            total_ns(&mut four.start(), 1, &[read(0, 4096); 2000]),
+            SECOND
+        );
+        let any = Flash {
+            channels: None,
+            ..four
+        };
+        assert_eq!(
+            total_ns(&mut any.start(), 16, &[read(0, 4096); 32_000]),
+            SECOND
+        );
     }
 
     #[test]
     fn latency_is_that_of_the_operation() {
-        let mut disk = Flash { read_latency_ns: 1, write_latency_ns: 20, flush_latency_ns: 300, ..Flash::default() }.start();
+        let mut disk = Flash {
+            read_latency_ns: 1,
+            write_latency_ns: 20,
+            flush_latency_ns: 300,
+            ..Flash::default()
+        }
+        .start();
         let times = closed_loop(&mut disk, 1, &[read(0, 512), write(0, 512), FLUSH]);
         assert_eq!(times, vec![(0, 1), (1, 21), (21, 321)]);
     }
 
     #[test]
     fn bandwidth_is_exact_and_shared() {
-        let disk = Flash { read_bytes_per_s: Some(100_000_000), write_bytes_per_s: Some(50_000_000), ..Flash::default() };
+        let disk = Flash {
+            read_bytes_per_s: Some(100_000_000),
+            write_bytes_per_s: Some(50_000_000),
+            ..Flash::default()
+        };
         for depth in [1, 8] {
-            assert_eq!(total_ns(&mut disk.start(), depth, &[read(0, 1_000_000); 100]), SECOND);
-            assert_eq!(total_ns(&mut disk.start(), depth, &[write(0, 1_000_000); 50]), SECOND);
+            assert_eq!(
+                total_ns(&mut disk.start(), depth, &[read(0, 1_000_000); 100]),
+                SECOND
+            );
+            assert_eq!(
+                total_ns(&mut disk.start(), depth, &[write(0, 1_000_000); 50]),
+                SECOND
+            );
         }
-        assert_eq!(total_ns(&mut disk.start(), 2, &[read(0, 1_000_000), write(0, 1_000_000)]), 30_000_000);
+        assert_eq!(
+            total_ns(
+                &mut disk.start(),
+                2,
+                &[read(0, 1_000_000), write(0, 1_000_000)]
+            ),
+            30_000_000
+        );
     }
 
     #[test]
     fn latency_and_bandwidth_add_for_one_and_overlap_for_many() {
-        let disk = Flash { read_latency_ns: 1_000_000, channels: Some(8), read_bytes_per_s: Some(100_000_000), ..Flash::default() };
-        assert_eq!(total_ns(&mut disk.start(), 1, &[read(0, 100_000); 10]), 20_000_000);
-        assert_eq!(total_ns(&mut disk.start(), 8, &[read(0, 100_000); 1000]), 1_000_000 + SECOND);
+        let disk = Flash {
+            read_latency_ns: 1_000_000,
+            channels: Some(8),
+            read_bytes_per_s: Some(100_000_000),
+            ..Flash::default()
+        };
+        assert_eq!(
+            total_ns(&mut disk.start(), 1, &[read(0, 100_000); 10]),
+            20_000_000
+        );
+        assert_eq!(
+            total_ns(&mut disk.start(), 8, &[read(0, 100_000); 1000]),
+            1_000_000 + SECOND
+        );
     }
 
     #[test]
     fn a_throttle_hides_behind_a_longer_latency() {
-        let mut disk = Flash { read_latency_ns: 500_000, iops: Some(3000), ..Flash::default() }.start();
+        let mut disk = Flash {
+            read_latency_ns: 500_000,
+            iops: Some(3000),
+            ..Flash::default()
+        }
+        .start();
         assert_eq!(total_ns(&mut disk, 1, &[read(0, 4096); 2000]), SECOND);
     }
 
     #[test]
     fn flushes_are_not_throttled_as_operations() {
-        let mut disk = Flash { flush_latency_ns: 10, iops: Some(1), ..Flash::default() }.start();
+        let mut disk = Flash {
+            flush_latency_ns: 10,
+            iops: Some(1),
+            ..Flash::default()
+        }
+        .start();
         assert_eq!(total_ns(&mut disk, 1, &[FLUSH; 5]), 50);
     }
 
     #[test]
     fn lost_time_keeps_the_channel_busy() {
-        let mut disk = Flash { channels: Some(1), ..Flash::default() }.start();
-        for ticket in 0..2 {
-            disk.submit(Request { ticket, arrival_ns: 0, operation: Operation::Read, offset_bytes: 0, length_bytes: 1, extra_ns: 7 });
+        let mut disk = Flash {
+            channels: Some(1),
+            ..Flash::default()
         }
-        assert_eq!(disk.take_done(14), Some(Completion { at_ns: 7, ticket: 0 }));
-        assert_eq!(disk.take_done(14), Some(Completion { at_ns: 14, ticket: 1 }));
+        .start();
+        for ticket in 0..2 {
+            disk.submit(Request {
+                ticket,
+                arrival_ns: 0,
+                operation: Operation::Read,
+                offset_bytes: 0,
+                length_bytes: 1,
+                extra_ns: 7,
+            });
+        }
+        assert_eq!(
+            disk.take_done(14),
+            Some(Completion {
+                at_ns: 7,
+                ticket: 0
+            })
+        );
+        assert_eq!(
+            disk.take_done(14),
+            Some(Completion {
+                at_ns: 14,
+                ticket: 1
+            })
+        );
     }
 }

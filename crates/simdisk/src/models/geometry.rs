@@ -1,9 +1,10 @@
-//! Where bytes lie on a rotating disk: zones of tracks from the outer edge inwards, and the time the head takes between them.
-//! Must not know requests or queues.
+//! Where bytes lie on a rotating disk: zones of tracks from the outer edge inwards, and the time
+//! the head takes between them. Must not know requests or queues.
 //!
-//! The model: tracks are equally wide, the speed is constant, so a zone's rate is proportional to its track's length; zones are bands
-//! of equally many tracks, so an outer zone holds more bytes. The sustained rate already contains head switches (track skew), so the
-//! tracks form one spiral: sequential access never waits for the disk to turn.
+//! The model: tracks are equally wide, the speed is constant, so a zone's rate is proportional to
+//! its track's length; zones are bands of equally many tracks, so an outer zone holds more bytes.
+//! The sustained rate already contains head switches (track skew), so the tracks form one spiral:
+//! sequential access never waits for the disk to turn.
 
 use super::transfer_ns;
 
@@ -20,7 +21,8 @@ pub struct Geometry {
     pub zones: u32,
     /// Seek to the next track.
     pub seek_track_ns: u64,
-    /// Mean seek between two places chosen evenly at random among all bytes, as data sheets have it.
+    /// Mean seek between two places chosen evenly at random among all bytes, as data sheets have
+    /// it.
     pub seek_average_ns: u64,
     /// Seek from edge to edge.
     pub seek_full_ns: u64,
@@ -67,21 +69,31 @@ impl Geometry {
             .iter()
             .map(|rate| {
                 let bytes = size_bytes as f64 * *rate as f64 / total;
-                let zone = Zone { start_bytes, bytes, bytes_per_s: *rate };
+                let zone = Zone {
+                    start_bytes,
+                    bytes,
+                    bytes_per_s: *rate,
+                };
                 start_bytes += bytes;
                 zone
             })
             .collect();
         let mean_track_bytes = total / f64::from(count) * self.revolution_ns() as f64 / 1e9;
-        let mut surface =
-            Surface { geometry: *self, zones, track_radius: (mean_track_bytes / size_bytes.max(1) as f64).min(1.0), exponent: 1.0 };
+        let mut surface = Surface {
+            geometry: *self,
+            zones,
+            track_radius: (mean_track_bytes / size_bytes.max(1) as f64).min(1.0),
+            exponent: 1.0,
+        };
         surface.fit_exponent(size_bytes);
         surface
     }
 
     fn zone_rate(&self, zone: u32, count: u32) -> u64 {
         let share = f64::from(zone) / f64::from((count - 1).max(1));
-        (self.outer_bytes_per_s as f64 + (self.inner_bytes_per_s as f64 - self.outer_bytes_per_s as f64) * share).round() as u64
+        (self.outer_bytes_per_s as f64
+            + (self.inner_bytes_per_s as f64 - self.outer_bytes_per_s as f64) * share)
+            .round() as u64
     }
 }
 
@@ -91,7 +103,10 @@ impl Surface {
         let (index, zone) = self.zone(offset_bytes);
         let within = offset_bytes as f64 - zone.start_bytes;
         let track_bytes = zone.bytes_per_s as f64 * self.geometry.revolution_ns() as f64 / 1e9;
-        Place { radius: (index as f64 + within / zone.bytes) / self.zones.len() as f64, angle: (within / track_bytes).rem_euclid(1.0) }
+        Place {
+            radius: (index as f64 + within / zone.bytes) / self.zones.len() as f64,
+            angle: (within / track_bytes).rem_euclid(1.0),
+        }
     }
 
     /// The sustained rate at `offset_bytes`, in bytes per second: the truth for a curve.
@@ -107,7 +122,11 @@ impl Surface {
         while at < end {
             let (index, zone) = self.zone(at);
             let last = index + 1 == self.zones.len();
-            let zone_end = if last { end } else { (zone.start_bytes + zone.bytes).ceil() as u64 };
+            let zone_end = if last {
+                end
+            } else {
+                (zone.start_bytes + zone.bytes).ceil() as u64
+            };
             let until = zone_end.clamp(at + 1, end);
             total_ns += transfer_ns(until - at, zone.bytes_per_s);
             at = until;
@@ -115,10 +134,15 @@ impl Surface {
         total_ns
     }
 
-    /// The time of the arm over a distance of `radius` (0 to 1): none on the same track, then from `seek_track_ns` to `seek_full_ns`
-    /// along a power of the distance that makes the mean what it should be.
+    /// The time of the arm over a distance of `radius` (0 to 1): none on the same track, then from
+    /// `seek_track_ns` to `seek_full_ns` along a power of the distance that makes the mean what
+    /// it should be.
     pub fn seek_ns(&self, radius: f64) -> u64 {
-        if radius < self.track_radius { 0 } else { self.travel_ns(radius).round() as u64 }
+        if radius < self.track_radius {
+            0
+        } else {
+            self.travel_ns(radius).round() as u64
+        }
     }
 
     /// How long after `at_ns` the place passes the head again.
@@ -129,7 +153,11 @@ impl Surface {
     }
 
     fn zone(&self, offset_bytes: u64) -> (usize, Zone) {
-        let index = self.zones.partition_point(|z| z.start_bytes <= offset_bytes as f64).max(1) - 1;
+        let index = self
+            .zones
+            .partition_point(|z| z.start_bytes <= offset_bytes as f64)
+            .max(1)
+            - 1;
         (index, self.zones[index])
     }
 
@@ -142,15 +170,29 @@ impl Surface {
     /// Finds the power by halving: the mean seek falls as it grows.
     fn fit_exponent(&mut self, size_bytes: u64) {
         const POINTS: u64 = 64;
-        let radii: Vec<f64> = (0..POINTS).map(|k| self.place(size_bytes / POINTS * k + size_bytes / POINTS / 2).radius).collect();
-        // All pairs of different points: the diagonal stands for short seeks, whose mean distance is a third of a step.
+        let radii: Vec<f64> = (0..POINTS)
+            .map(|k| {
+                self.place(size_bytes / POINTS * k + size_bytes / POINTS / 2)
+                    .radius
+            })
+            .collect();
+        // All pairs of different points: the diagonal stands for short seeks, whose mean distance
+        // is a third of a step.
         let step = 1.0 / POINTS as f64 / 3.0;
         let (mut low, mut high) = (0.02, 8.0);
         for _ in 0..40 {
             self.exponent = (low + high) / 2.0;
-            let sum: f64 = radii.iter().flat_map(|a| radii.iter().map(move |b| (a - b).abs().max(step))).map(|d| self.travel_ns(d)).sum();
+            let sum: f64 = radii
+                .iter()
+                .flat_map(|a| radii.iter().map(move |b| (a - b).abs().max(step)))
+                .map(|d| self.travel_ns(d))
+                .sum();
             let mean_ns = sum / (POINTS * POINTS) as f64;
-            if mean_ns > self.geometry.seek_average_ns as f64 { low = self.exponent } else { high = self.exponent }
+            if mean_ns > self.geometry.seek_average_ns as f64 {
+                low = self.exponent
+            } else {
+                high = self.exponent
+            }
         }
     }
 }
@@ -174,18 +216,35 @@ pub(crate) mod tests {
     #[test]
     fn the_rate_falls_from_edge_to_edge() {
         let surface = DISK.lay_out(SIZE);
-        assert_eq!((surface.rate_at(0), surface.rate_at(SIZE - 1)), (92_000_000, 49_000_000));
+        assert_eq!(
+            (surface.rate_at(0), surface.rate_at(SIZE - 1)),
+            (92_000_000, 49_000_000)
+        );
         let rates: Vec<u64> = (0..100).map(|k| surface.rate_at(SIZE / 100 * k)).collect();
         assert!(rates.is_sorted_by(|a, b| a >= b));
-        assert!(rates.iter().filter(|r| **r > 70_500_000).count() > 50, "the outer half of the tracks holds more than half of the bytes");
+        assert!(
+            rates.iter().filter(|r| **r > 70_500_000).count() > 50,
+            "the outer half of the tracks holds more than half of the bytes"
+        );
     }
 
     #[test]
     fn passing_a_zone_border_takes_both_rates() {
-        let two = Geometry { zones: 2, outer_bytes_per_s: 100_000_000, inner_bytes_per_s: 50_000_000, ..DISK };
+        let two = Geometry {
+            zones: 2,
+            outer_bytes_per_s: 100_000_000,
+            inner_bytes_per_s: 50_000_000,
+            ..DISK
+        };
         let surface = two.lay_out(3_000_000_000);
-        assert_eq!(surface.pass_ns(1_990_000_000, 20_000_000), 100_000_000 + 200_000_000);
-        assert_eq!(surface.pass_ns(0, 3_000_000_000), 20_000_000_000 + 20_000_000_000);
+        assert_eq!(
+            surface.pass_ns(1_990_000_000, 20_000_000),
+            100_000_000 + 200_000_000
+        );
+        assert_eq!(
+            surface.pass_ns(0, 3_000_000_000),
+            20_000_000_000 + 20_000_000_000
+        );
     }
 
     #[test]
@@ -193,7 +252,11 @@ pub(crate) mod tests {
         let surface = DISK.lay_out(SIZE);
         let offsets = random_offsets(40_001, 512, SIZE);
         let radii: Vec<f64> = offsets.iter().map(|o| surface.place(*o).radius).collect();
-        let mean_ns = radii.windows(2).map(|w| surface.seek_ns((w[0] - w[1]).abs())).sum::<u64>() / 40_000;
+        let mean_ns = radii
+            .windows(2)
+            .map(|w| surface.seek_ns((w[0] - w[1]).abs()))
+            .sum::<u64>()
+            / 40_000;
         assert!(mean_ns.abs_diff(10_600_000) < 60_000, "{mean_ns}");
     }
 
@@ -211,9 +274,17 @@ pub(crate) mod tests {
         let surface = DISK.lay_out(SIZE);
         assert_eq!(DISK.revolution_ns(), 8_333_333);
         assert_eq!(surface.turn_ns(0, 0.5), 4_166_667);
-        assert_eq!(surface.turn_ns(8_333_333 * 3 + 2_083_333, 0.0).div_ceil(1000), 6_250);
+        assert_eq!(
+            surface
+                .turn_ns(8_333_333 * 3 + 2_083_333, 0.0)
+                .div_ceil(1000),
+            6_250
+        );
         let track_bytes = 92_000_000u64 * 8_333_333 / 1_000_000_000;
         let turned = surface.place(track_bytes).angle;
-        assert!(!(0.001..0.999).contains(&turned), "a track later the angle is the same: {turned}");
+        assert!(
+            !(0.001..0.999).contains(&turned),
+            "a track later the angle is the same: {turned}"
+        );
     }
 }

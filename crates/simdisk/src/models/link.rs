@@ -1,13 +1,16 @@
-//! A link between disk and host that is slower than the disk may be: the curve's flat top. Must not know the mechanism behind.
+//! A link between disk and host that is slower than the disk may be: the curve's flat top. Must not
+//! know the mechanism behind.
 
 use super::done::DoneQueue;
 use super::{Completion, Operation, Request, Timing, transfer_ns};
 use std::collections::HashMap;
 
-/// What the buffers at both ends keep under way: a host that pauses for less between two requests loses nothing of the link's rate.
+/// What the buffers at both ends keep under way: a host that pauses for less between two requests
+/// loses nothing of the link's rate.
 const BUFFERED_NS: u64 = 1_000_000;
 
-/// A disk behind a link. The link passes bytes on while the disk still delivers (cut-through), one request at a time.
+/// A disk behind a link. The link passes bytes on while the disk still delivers (cut-through), one
+/// request at a time.
 pub struct Linked {
     disk: Box<dyn Timing>,
     bytes_per_s: u64,
@@ -19,19 +22,33 @@ pub struct Linked {
 impl Linked {
     /// `disk` behind a link of `bytes_per_s`.
     pub fn new(disk: Box<dyn Timing>, bytes_per_s: u64) -> Self {
-        Self { disk, bytes_per_s, under_way: HashMap::new(), free_ns: 0, done: DoneQueue::default() }
+        Self {
+            disk,
+            bytes_per_s,
+            under_way: HashMap::new(),
+            free_ns: 0,
+            done: DoneQueue::default(),
+        }
     }
 
     fn pass(&mut self, completion: Completion) {
-        let request = self.under_way.remove(&completion.ticket).expect("the disk ends only what was submitted");
+        let request = self
+            .under_way
+            .remove(&completion.ticket)
+            .expect("the disk ends only what was submitted");
         let mut at_ns = completion.at_ns;
         if request.operation != Operation::Flush {
-            let link_ns =
-                self.free_ns.max(request.arrival_ns.saturating_sub(BUFFERED_NS)) + transfer_ns(request.length_bytes, self.bytes_per_s);
+            let link_ns = self
+                .free_ns
+                .max(request.arrival_ns.saturating_sub(BUFFERED_NS))
+                + transfer_ns(request.length_bytes, self.bytes_per_s);
             at_ns = at_ns.max(link_ns);
             self.free_ns = at_ns;
         }
-        self.done.push(Completion { at_ns, ticket: request.ticket });
+        self.done.push(Completion {
+            at_ns,
+            ticket: request.ticket,
+        });
     }
 }
 
@@ -49,7 +66,10 @@ impl Timing for Linked {
     }
 
     fn next_ns(&self) -> Option<u64> {
-        [self.disk.next_ns(), self.done.next_ns()].into_iter().flatten().min()
+        [self.disk.next_ns(), self.done.next_ns()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
@@ -60,7 +80,10 @@ mod tests {
     use super::*;
 
     fn linked(disk_bytes_per_s: u64) -> Linked {
-        let disk = Flash { read_bytes_per_s: Some(disk_bytes_per_s), ..Flash::default() };
+        let disk = Flash {
+            read_bytes_per_s: Some(disk_bytes_per_s),
+            ..Flash::default()
+        };
         Linked::new(Box::new(disk.start()), 100_000_000)
     }
 
@@ -94,12 +117,18 @@ mod tests {
             })
         };
         assert_eq!(ends_ns(500_000), 1_000_000_000);
-        assert_eq!(ends_ns(5_000_000), 100 * (5_000_000 - BUFFERED_NS + 10_000_000));
+        assert_eq!(
+            ends_ns(5_000_000),
+            100 * (5_000_000 - BUFFERED_NS + 10_000_000)
+        );
     }
 
     #[test]
     fn small_requests_wait_for_the_disk_only() {
-        let disk = Flash { read_latency_ns: 1_000_000, ..Flash::default() };
+        let disk = Flash {
+            read_latency_ns: 1_000_000,
+            ..Flash::default()
+        };
         let mut linked = Linked::new(Box::new(disk.start()), 100_000_000);
         assert_eq!(total_ns(&mut linked, 1, &[read(0, 4096); 10]), 10_000_000);
     }

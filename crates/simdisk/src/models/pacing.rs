@@ -1,4 +1,5 @@
-//! A hard limit of operations per second: one queue, evenly spaced. Must not know what the operations do.
+//! A hard limit of operations per second: one queue, evenly spaced. Must not know what the
+//! operations do.
 
 /// A server that takes 1/`iops` for each operation, one after the other.
 #[derive(Debug, Clone)]
@@ -10,7 +11,10 @@ pub struct Pacing {
 impl Pacing {
     /// `iops` operations per second (at least one).
     pub fn new(iops: u64) -> Self {
-        Self { interval_ns: 1e9 / iops.max(1) as f64, free_ns: 0.0 }
+        Self {
+            interval_ns: 1e9 / iops.max(1) as f64,
+            free_ns: 0.0,
+        }
     }
 
     /// When an operation that arrived at `arrival_ns` has passed.
@@ -28,7 +32,10 @@ mod tests {
     fn rate_is_exact_even_when_the_interval_is_not_whole() {
         let mut pacing = Pacing::new(3000);
         let last = (0..30_000).map(|_| pacing.pass(0)).last();
-        assert!(last.is_some_and(|ns| ns.abs_diff(10_000_000_000) <= 1), "{last:?}");
+        assert!(
+            last.is_some_and(|ns| ns.abs_diff(10_000_000_000) <= 1),
+            "{last:?}"
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! An uneven surface: the time per byte differs from one cell of the disk to the next, always in the same way.
-//! Must not know the mechanism.
+//! An uneven surface: the time per byte differs from one cell of the disk to the next, always in
+//! the same way. Must not know the mechanism.
 
 use std::ops::Range;
 
@@ -8,7 +8,8 @@ use std::ops::Range;
 pub struct Ragged {
     /// Width of a cell.
     pub cell_bytes: u64,
-    /// The most that a cell adds to each byte, in picoseconds; each cell has its own share of it, from none to all.
+    /// The most that a cell adds to each byte, in picoseconds; each cell has its own share of it,
+    /// from none to all.
     pub extra_ps_per_byte: u64,
 }
 
@@ -20,7 +21,9 @@ impl Ragged {
         while at < span.end {
             let cell = at / self.cell_bytes.max(1);
             let end = ((cell + 1) * self.cell_bytes.max(1)).min(span.end);
-            extra_ps += u128::from(end - at) * u128::from(self.extra_ps_per_byte) * u128::from(share(cell)) / 1000;
+            extra_ps +=
+                u128::from(end - at) * u128::from(self.extra_ps_per_byte) * u128::from(share(cell))
+                    / 1000;
             at = end;
         }
         (extra_ps / 1000) as u64
@@ -36,14 +39,28 @@ fn share(cell: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const RAGGED: Ragged = Ragged { cell_bytes: 1 << 20, extra_ps_per_byte: 1000 };
+    const RAGGED: Ragged = Ragged {
+        cell_bytes: 1 << 20,
+        extra_ps_per_byte: 1000,
+    };
 
     #[test]
     fn cells_differ_but_each_stays_the_same() {
-        let cells: Vec<u64> = (0..200).map(|c| RAGGED.extra_ns(&(c << 20..(c + 1) << 20))).collect();
+        let cells: Vec<u64> = (0..200)
+            .map(|c| RAGGED.extra_ns(&(c << 20..(c + 1) << 20)))
+            .collect();
         let mean = cells.iter().sum::<u64>() / 200;
-        assert!(mean.abs_diff(1 << 19) < 1 << 16, "half of the most, on average: {mean}");
+        assert!(
+            mean.abs_diff(1 << 19) < 1 << 16,
+            "half of the most, on average: {mean}"
+        );
         assert!(cells.iter().any(|c| *c > mean * 3 / 2) && cells.iter().any(|c| *c < mean / 2));
-        assert_eq!(RAGGED.extra_ns(&(0..200 << 20)).abs_diff(cells.iter().sum()) / 200, 0);
+        assert_eq!(
+            RAGGED
+                .extra_ns(&(0..200 << 20))
+                .abs_diff(cells.iter().sum())
+                / 200,
+            0
+        );
     }
 }

@@ -1,11 +1,12 @@
-//! A rotating disk: arm, turning platter, look-ahead buffer, and a queue from which the nearest request is chosen (NCQ).
-//! Must not know what the host is or how it waits.
+//! A rotating disk: arm, turning platter, look-ahead buffer, and a queue from which the nearest
+//! request is chosen (NCQ). Must not know what the host is or how it waits.
 
 use super::geometry::{Geometry, Surface};
 use super::{Completion, Operation, Request, Timing};
 
-/// The numbers of a rotating disk. Its write buffer is on: a sequential stream of writes is not broken by the host's pauses, and a
-/// flush after writes costs one revolution. Random writes cost what random reads do.
+/// The numbers of a rotating disk. Its write buffer is on: a sequential stream of writes is not
+/// broken by the host's pauses, and a flush after writes costs one revolution. Random writes cost
+/// what random reads do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rotating {
     /// Surface and arm.
@@ -28,7 +29,8 @@ struct Stream {
     head_ns: u64,
 }
 
-/// A request waiting longer than this goes first, however far away: nearest first alone would let it wait for ever beside a stream.
+/// A request waiting longer than this goes first, however far away: nearest first alone would let
+/// it wait for ever beside a stream.
 const OVERDUE_NS: u64 = 1_000_000_000;
 
 /// The two ways to the same place on the same track differ by the rounding of the angle.
@@ -61,18 +63,24 @@ impl Rotating {
         }
     }
 
-    /// The mean time of one small random read at depth 1: electronics, mean seek, half a turn. Its transfer comes on top.
+    /// The mean time of one small random read at depth 1: electronics, mean seek, half a turn. Its
+    /// transfer comes on top.
     pub fn access_time_ns(&self) -> u64 {
         self.overhead_ns + self.geometry.seek_average_ns + self.geometry.revolution_ns() / 2
     }
 }
 
 impl RotatingMachine {
-    /// When the request would end if begun at `start_ns`, and where the head would then follow a stream.
+    /// When the request would end if begun at `start_ns`, and where the head would then follow a
+    /// stream.
     fn end_ns(&self, request: &Request, start_ns: u64) -> (u64, Option<Stream>) {
         let ready_ns = start_ns + self.disk.overhead_ns;
         if request.operation == Operation::Flush {
-            let turn_ns = if self.unflushed { self.disk.geometry.revolution_ns() } else { 0 };
+            let turn_ns = if self.unflushed {
+                self.disk.geometry.revolution_ns()
+            } else {
+                0
+            };
             return (ready_ns + turn_ns, self.stream);
         }
         if self.is_buffered(request) {
@@ -83,51 +91,89 @@ impl RotatingMachine {
             operation: request.operation,
             start_bytes: request.offset_bytes,
             next_bytes,
-            head_ns: self.reach_ns(request, ready_ns) + self.surface.pass_ns(request.offset_bytes, request.length_bytes) + request.extra_ns,
+            head_ns: self.reach_ns(request, ready_ns)
+                + self
+                    .surface
+                    .pass_ns(request.offset_bytes, request.length_bytes)
+                + request.extra_ns,
         };
-        let followed = self.follow(request, start_ns).filter(|stream| stream.head_ns <= reached.head_ns + ROUNDING_NS);
+        let followed = self
+            .follow(request, start_ns)
+            .filter(|stream| stream.head_ns <= reached.head_ns + ROUNDING_NS);
         let stream = followed.unwrap_or(reached);
-        (stream.head_ns.max(ready_ns + request.extra_ns), Some(stream))
+        (
+            stream.head_ns.max(ready_ns + request.extra_ns),
+            Some(stream),
+        )
     }
 
     /// Whether a read finds all its bytes among those the stream has just read.
     fn is_buffered(&self, request: &Request) -> bool {
         self.stream.is_some_and(|stream| {
-            let oldest_bytes = stream.start_bytes.max(stream.next_bytes.saturating_sub(self.disk.buffer_bytes));
+            let oldest_bytes = stream
+                .start_bytes
+                .max(stream.next_bytes.saturating_sub(self.disk.buffer_bytes));
             let reads = stream.operation == Operation::Read && request.operation == Operation::Read;
-            reads && request.offset_bytes >= oldest_bytes && request.offset_bytes + request.length_bytes <= stream.next_bytes
+            reads
+                && request.offset_bytes >= oldest_bytes
+                && request.offset_bytes + request.length_bytes <= stream.next_bytes
         })
     }
 
-    /// The stream after the request, if the request lies on the stream's way, no further ahead than the buffer reaches.
+    /// The stream after the request, if the request lies on the stream's way, no further ahead than
+    /// the buffer reaches.
     fn follow(&self, request: &Request, start_ns: u64) -> Option<Stream> {
-        let stream = self.stream.filter(|stream| stream.operation == request.operation)?;
+        let stream = self
+            .stream
+            .filter(|stream| stream.operation == request.operation)?;
         let gap_bytes = request.offset_bytes.checked_sub(stream.next_bytes)?;
-        if gap_bytes > self.disk.buffer_bytes || (gap_bytes > 0 && request.operation == Operation::Write) {
+        if gap_bytes > self.disk.buffer_bytes
+            || (gap_bytes > 0 && request.operation == Operation::Write)
+        {
             return None;
         }
         // The head has gone on since, but no further than the buffer has room.
-        let ahead_ns = self.surface.pass_ns(stream.next_bytes, self.disk.buffer_bytes);
-        let pass_ns = self.surface.pass_ns(stream.next_bytes, gap_bytes + request.length_bytes);
-        let head_ns = stream.head_ns.max(start_ns.saturating_sub(ahead_ns)) + pass_ns + request.extra_ns;
-        Some(Stream { next_bytes: request.offset_bytes + request.length_bytes, head_ns, ..stream })
+        let ahead_ns = self
+            .surface
+            .pass_ns(stream.next_bytes, self.disk.buffer_bytes);
+        let pass_ns = self
+            .surface
+            .pass_ns(stream.next_bytes, gap_bytes + request.length_bytes);
+        let head_ns =
+            stream.head_ns.max(start_ns.saturating_sub(ahead_ns)) + pass_ns + request.extra_ns;
+        Some(Stream {
+            next_bytes: request.offset_bytes + request.length_bytes,
+            head_ns,
+            ..stream
+        })
     }
 
     /// When the head, let loose at `ready_ns`, first stands at the request's first byte.
     fn reach_ns(&self, request: &Request, ready_ns: u64) -> u64 {
         let place = self.surface.place(request.offset_bytes);
-        let there_ns = ready_ns + self.surface.seek_ns((place.radius - self.head_radius).abs());
+        let there_ns = ready_ns
+            + self
+                .surface
+                .seek_ns((place.radius - self.head_radius).abs());
         there_ns + self.surface.turn_ns(there_ns, place.angle)
     }
 
-    /// Which of the first `queue_depth` waiting requests is next at `start_ns`: the nearest, but the first one of a sequential run.
+    /// Which of the first `queue_depth` waiting requests is next at `start_ns`: the nearest, but
+    /// the first one of a sequential run.
     fn choose(&self, start_ns: u64) -> usize {
-        let window = self.waiting.len().min(self.disk.queue_depth.max(1) as usize);
+        let window = self
+            .waiting
+            .len()
+            .min(self.disk.queue_depth.max(1) as usize);
         let arrived = || (0..window).filter(|i| self.waiting[*i].arrival_ns <= start_ns);
-        if let Some(overdue) = arrived().find(|i| self.waiting[*i].arrival_ns + OVERDUE_NS < start_ns) {
+        if let Some(overdue) =
+            arrived().find(|i| self.waiting[*i].arrival_ns + OVERDUE_NS < start_ns)
+        {
             return overdue;
         }
-        let mut chosen = arrived().min_by_key(|i| self.end_ns(&self.waiting[*i], start_ns).0).unwrap_or(0);
+        let mut chosen = arrived()
+            .min_by_key(|i| self.end_ns(&self.waiting[*i], start_ns).0)
+            .unwrap_or(0);
         // At most once per waiting request, because each step goes to a lower offset.
         while let Some(before) = arrived().find(|i| {
             let (before, after) = (&self.waiting[*i], &self.waiting[chosen]);
@@ -143,8 +189,13 @@ impl RotatingMachine {
 
     /// Takes the next request as soon as the head is free.
     fn begin_next(&mut self) {
-        let window = self.waiting.len().min(self.disk.queue_depth.max(1) as usize);
-        let Some(earliest_ns) = self.waiting[..window].iter().map(|r| r.arrival_ns).min() else { return };
+        let window = self
+            .waiting
+            .len()
+            .min(self.disk.queue_depth.max(1) as usize);
+        let Some(earliest_ns) = self.waiting[..window].iter().map(|r| r.arrival_ns).min() else {
+            return;
+        };
         let start_ns = earliest_ns.max(self.free_ns);
         let nearest = self.choose(start_ns);
         let request = self.waiting.remove(nearest);
@@ -155,11 +206,17 @@ impl RotatingMachine {
             Operation::Flush => self.unflushed = false,
         }
         if let (Operation::Read | Operation::Write, Some(stream)) = (request.operation, stream) {
-            self.head_radius = self.surface.place(stream.next_bytes.saturating_sub(1)).radius;
+            self.head_radius = self
+                .surface
+                .place(stream.next_bytes.saturating_sub(1))
+                .radius;
         }
         self.stream = stream;
         self.free_ns = end_ns;
-        self.in_service = Some(Completion { at_ns: end_ns, ticket: request.ticket });
+        self.in_service = Some(Completion {
+            at_ns: end_ns,
+            ticket: request.ticket,
+        });
     }
 }
 
@@ -172,11 +229,20 @@ impl Timing for RotatingMachine {
         if self.in_service.is_none() {
             self.begin_next();
         }
-        if self.in_service?.at_ns <= now_ns { self.in_service.take() } else { None }
+        if self.in_service?.at_ns <= now_ns {
+            self.in_service.take()
+        } else {
+            None
+        }
     }
 
     fn next_ns(&self) -> Option<u64> {
-        let waiting_ns = self.waiting.iter().map(|r| r.arrival_ns).min().map(|ns| ns.max(self.free_ns));
+        let waiting_ns = self
+            .waiting
+            .iter()
+            .map(|r| r.arrival_ns)
+            .min()
+            .map(|ns| ns.max(self.free_ns));
         self.in_service.map(|c| c.at_ns).or(waiting_ns)
     }
 }
@@ -188,7 +254,12 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
-    const MOMENTUS: Rotating = Rotating { geometry: DISK, overhead_ns: 133_333, queue_depth: 32, buffer_bytes: 8 * MIB };
+    const MOMENTUS: Rotating = Rotating {
+        geometry: DISK,
+        overhead_ns: 133_333,
+        queue_depth: 32,
+        buffer_bytes: 8 * MIB,
+    };
 
     fn sequential(start: u64, count: u64) -> Vec<Load> {
         (0..count).map(|k| read(start + k * MIB, MIB)).collect()
@@ -202,36 +273,73 @@ mod tests {
                 let ends: Vec<u64> = times.iter().map(|t| t.1).collect();
                 assert!(ends.is_sorted());
                 let measured = 199.0 * MIB as f64 / (ends[199] - ends[0]) as f64 * 1e9;
-                assert!((measured / rate - 1.0).abs() < 1e-4, "{measured} at {start}, depth {depth}");
+                assert!(
+                    (measured / rate - 1.0).abs() < 1e-4,
+                    "{measured} at {start}, depth {depth}"
+                );
             }
         }
     }
 
     #[test]
     fn random_access_time_is_seek_plus_half_a_turn() {
-        let loads: Vec<Load> = random_offsets(20_000, 512, SIZE).iter().map(|o| read(*o, 512)).collect();
+        let loads: Vec<Load> = random_offsets(20_000, 512, SIZE)
+            .iter()
+            .map(|o| read(*o, 512))
+            .collect();
         let mean_ns = total_ns(&mut MOMENTUS.start(SIZE), 1, &loads) as f64 / 20_000.0;
-        assert!((mean_ns / MOMENTUS.access_time_ns() as f64 - 1.0).abs() < 0.01, "{mean_ns}");
+        assert!(
+            (mean_ns / MOMENTUS.access_time_ns() as f64 - 1.0).abs() < 0.01,
+            "{mean_ns}"
+        );
         assert_eq!(MOMENTUS.access_time_ns(), 14_900_000 - 1);
     }
 
     #[test]
     fn without_a_buffer_the_same_sector_comes_round_once_per_turn() {
-        let bare = Rotating { buffer_bytes: 0, ..MOMENTUS };
+        let bare = Rotating {
+            buffer_bytes: 0,
+            ..MOMENTUS
+        };
         let times = closed_loop(&mut bare.start(SIZE), 1, &[read(1 << 30, 512); 5]);
         for pair in times.windows(2) {
-            assert!((pair[1].1 - pair[0].1).abs_diff(8_333_333) < 10, "{times:?}");
+            assert!(
+                (pair[1].1 - pair[0].1).abs_diff(8_333_333) < 10,
+                "{times:?}"
+            );
         }
     }
 
     #[test]
     fn the_nearest_request_comes_first_and_a_deep_queue_is_faster() {
-        let loads: Vec<Load> = random_offsets(4000, 512, SIZE).iter().map(|o| read(*o, 512)).collect();
-        let time = |depth, queue_depth| total_ns(&mut Rotating { queue_depth, ..MOMENTUS }.start(SIZE), depth, &loads);
-        assert!(time(32, 32) * 2 < time(1, 32), "a queue of 32 more than doubles the rate");
-        assert!((time(32, 1) as f64 / time(1, 1) as f64 - 1.0).abs() < 0.01, "without choice the depth does not matter");
+        let loads: Vec<Load> = random_offsets(4000, 512, SIZE)
+            .iter()
+            .map(|o| read(*o, 512))
+            .collect();
+        let time = |depth, queue_depth| {
+            total_ns(
+                &mut Rotating {
+                    queue_depth,
+                    ..MOMENTUS
+                }
+                .start(SIZE),
+                depth,
+                &loads,
+            )
+        };
+        assert!(
+            time(32, 32) * 2 < time(1, 32),
+            "a queue of 32 more than doubles the rate"
+        );
+        assert!(
+            (time(32, 1) as f64 / time(1, 1) as f64 - 1.0).abs() < 0.01,
+            "without choice the depth does not matter"
+        );
         let far_and_near = [read(0, 512), read(SIZE - 512, 512), read(MIB, 512)];
-        let ends: Vec<u64> = closed_loop(&mut MOMENTUS.start(SIZE), 3, &far_and_near).iter().map(|t| t.1).collect();
+        let ends: Vec<u64> = closed_loop(&mut MOMENTUS.start(SIZE), 3, &far_and_near)
+            .iter()
+            .map(|t| t.1)
+            .collect();
         assert!(ends[2] < ends[1], "{ends:?}");
     }
 
@@ -250,7 +358,8 @@ mod tests {
         let surface = DISK.lay_out(SIZE);
         for depth in [1, 8] {
             let time_ns = total_ns(&mut MOMENTUS.start(SIZE), depth, &loads);
-            let limit_ns = surface.pass_ns(0, 401 * MIB / 8) + 8_333_333 + 401 * MOMENTUS.overhead_ns;
+            let limit_ns =
+                surface.pass_ns(0, 401 * MIB / 8) + 8_333_333 + 401 * MOMENTUS.overhead_ns;
             assert!(time_ns < limit_ns, "depth {depth}: {time_ns}");
         }
     }
@@ -287,21 +396,37 @@ mod tests {
         assert_eq!(ends[0], MOMENTUS.overhead_ns, "from the buffer");
         assert_eq!(ends[7], 8 * MOMENTUS.overhead_ns, "the buffer holds eight");
         let pass_ns = DISK.lay_out(SIZE).pass_ns(0, MIB);
-        assert!((ends[10] - ends[9]).abs_diff(pass_ns) < 10, "then the platter's rate: {ends:?}");
+        assert!(
+            (ends[10] - ends[9]).abs_diff(pass_ns) < 10,
+            "then the platter's rate: {ends:?}"
+        );
     }
 
     #[test]
     fn commits_cost_a_turn() {
-        let loads: Vec<Load> = (0..50).flat_map(|k| [write(k * 8192, 8192), FLUSH]).collect();
+        let loads: Vec<Load> = (0..50)
+            .flat_map(|k| [write(k * 8192, 8192), FLUSH])
+            .collect();
         let times = closed_loop(&mut MOMENTUS.start(SIZE), 1, &loads);
         let mean_ns = (times[99].1 - times[1].1) / 49;
-        assert!((8_333_333..8_333_333 + 600_000).contains(&mean_ns), "{mean_ns}");
-        assert_eq!(total_ns(&mut MOMENTUS.start(SIZE), 1, &[FLUSH]), MOMENTUS.overhead_ns, "nothing to flush");
+        assert!(
+            (8_333_333..8_333_333 + 600_000).contains(&mean_ns),
+            "{mean_ns}"
+        );
+        assert_eq!(
+            total_ns(&mut MOMENTUS.start(SIZE), 1, &[FLUSH]),
+            MOMENTUS.overhead_ns,
+            "nothing to flush"
+        );
     }
 
     #[test]
     fn writes_and_reads_do_not_share_a_stream() {
-        let times = closed_loop(&mut MOMENTUS.start(SIZE), 1, &[read(0, MIB), write(MIB, MIB)]);
+        let times = closed_loop(
+            &mut MOMENTUS.start(SIZE),
+            1,
+            &[read(0, MIB), write(MIB, MIB)],
+        );
         let pass_ns = DISK.lay_out(SIZE).pass_ns(MIB, MIB);
         assert!(times[1].1 - times[0].1 > pass_ns + 1_000_000, "{times:?}");
     }

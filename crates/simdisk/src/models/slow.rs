@@ -1,4 +1,5 @@
-//! Places on the disk that take longer: sectors the drive reads again and again. Must not know the mechanism.
+//! Places on the disk that take longer: sectors the drive reads again and again. Must not know the
+//! mechanism.
 
 use super::overlaps;
 use std::ops::Range;
@@ -14,7 +15,11 @@ pub struct SlowRange {
 
 /// What a request over `span` loses.
 pub fn extra_ns(ranges: &[SlowRange], span: &Range<u64>) -> u64 {
-    ranges.iter().filter(|r| overlaps(&r.span, span)).map(|r| r.extra_ns).sum()
+    ranges
+        .iter()
+        .filter(|r| overlaps(&r.span, span))
+        .map(|r| r.extra_ns)
+        .sum()
 }
 
 #[cfg(test)]
@@ -25,9 +30,23 @@ mod tests {
 
     #[test]
     fn only_requests_that_touch_the_place_are_slow() {
-        let slow = vec![SlowRange { span: 8192..8704, extra_ns: 1_000_000 }];
-        let total =
-            |offset| total_ns(&mut Machine::start(&Model { slow: slow.clone(), ..Model::default() }, 1 << 20), 1, &[read(offset, 4096)]);
+        let slow = vec![SlowRange {
+            span: 8192..8704,
+            extra_ns: 1_000_000,
+        }];
+        let total = |offset| {
+            total_ns(
+                &mut Machine::start(
+                    &Model {
+                        slow: slow.clone(),
+                        ..Model::default()
+                    },
+                    1 << 20,
+                ),
+                1,
+                &[read(offset, 4096)],
+            )
+        };
         assert_eq!((total(4096), total(8192), total(12_288)), (0, 1_000_000, 0));
     }
 }

@@ -1,4 +1,5 @@
-//! A disk that stands still for a while: garbage collection, a reset of the link. Must not know the mechanism.
+//! A disk that stands still for a while: garbage collection, a reset of the link. Must not know the
+//! mechanism.
 
 use super::{Completion, Request, Timing};
 
@@ -11,7 +12,8 @@ pub struct Stall {
     pub length_ns: u64,
 }
 
-/// A disk whose own clock stops during the stalls: whatever is under way then ends later by their length.
+/// A disk whose own clock stops during the stalls: whatever is under way then ends later by their
+/// length.
 pub struct Stalled {
     disk: Box<dyn Timing>,
     stalls: Vec<Stall>,
@@ -22,14 +24,22 @@ impl Stalled {
     /// `disk` with stalls.
     pub fn new(disk: Box<dyn Timing>, mut stalls: Vec<Stall>) -> Self {
         stalls.sort_by_key(|s| s.after_ns);
-        Self { disk, stalls, first_ns: None }
+        Self {
+            disk,
+            stalls,
+            first_ns: None,
+        }
     }
 
     /// Real time → the disk's own time.
     fn own_ns(&self, real_ns: u64) -> u64 {
         let mut lost_ns = 0;
         for stall in &self.stalls {
-            let start_ns = self.first_ns.unwrap_or(u64::MAX / 2).saturating_add(stall.after_ns) + lost_ns;
+            let start_ns = self
+                .first_ns
+                .unwrap_or(u64::MAX / 2)
+                .saturating_add(stall.after_ns)
+                + lost_ns;
             lost_ns += real_ns.saturating_sub(start_ns).min(stall.length_ns);
         }
         real_ns - lost_ns
@@ -38,7 +48,12 @@ impl Stalled {
     /// The disk's own time → real time; what ends exactly when a stall begins still ends.
     fn real_ns(&self, own_ns: u64) -> u64 {
         let first_ns = self.first_ns.unwrap_or(u64::MAX / 2);
-        let lost_ns: u64 = self.stalls.iter().filter(|s| own_ns > first_ns.saturating_add(s.after_ns)).map(|s| s.length_ns).sum();
+        let lost_ns: u64 = self
+            .stalls
+            .iter()
+            .filter(|s| own_ns > first_ns.saturating_add(s.after_ns))
+            .map(|s| s.length_ns)
+            .sum();
         own_ns + lost_ns
     }
 }
@@ -47,15 +62,20 @@ impl Timing for Stalled {
     fn submit(&mut self, mut request: Request) {
         self.first_ns.get_or_insert(request.arrival_ns);
         let own_ns = self.own_ns(request.arrival_ns);
-        // During a stall the own clock stands at its start, where the stall has not yet begun for what ends at once: one ns later it has.
-        let during_stall = self.own_ns(request.arrival_ns + 1) == own_ns && self.real_ns(own_ns) < request.arrival_ns;
+        // During a stall the own clock stands at its start, where the stall has not yet begun for
+        // what ends at once: one ns later it has.
+        let during_stall = self.own_ns(request.arrival_ns + 1) == own_ns
+            && self.real_ns(own_ns) < request.arrival_ns;
         request.arrival_ns = own_ns + u64::from(during_stall);
         self.disk.submit(request);
     }
 
     fn take_done(&mut self, now_ns: u64) -> Option<Completion> {
         let completion = self.disk.take_done(self.own_ns(now_ns))?;
-        Some(Completion { at_ns: self.real_ns(completion.at_ns), ..completion })
+        Some(Completion {
+            at_ns: self.real_ns(completion.at_ns),
+            ..completion
+        })
     }
 
     fn next_ns(&self) -> Option<u64> {
@@ -70,34 +90,68 @@ mod tests {
     use super::*;
 
     fn stalled(stalls: Vec<Stall>) -> Stalled {
-        let disk = Flash { read_latency_ns: 10, channels: Some(1), ..Flash::default() };
+        let disk = Flash {
+            read_latency_ns: 10,
+            channels: Some(1),
+            ..Flash::default()
+        };
         Stalled::new(Box::new(disk.start()), stalls)
     }
 
     #[test]
     fn one_request_waits_for_the_whole_stall_and_the_others_none() {
-        let mut disk = stalled(vec![Stall { after_ns: 25, length_ns: 1000 }]);
+        let mut disk = stalled(vec![Stall {
+            after_ns: 25,
+            length_ns: 1000,
+        }]);
         let times = closed_loop(&mut disk, 1, &[read(0, 1); 5]);
-        assert_eq!(times, vec![(0, 10), (10, 20), (20, 1030), (1030, 1040), (1040, 1050)]);
+        assert_eq!(
+            times,
+            vec![(0, 10), (10, 20), (20, 1030), (1030, 1040), (1040, 1050)]
+        );
     }
 
     #[test]
     fn everything_in_the_queue_waits() {
-        let mut disk = stalled(vec![Stall { after_ns: 15, length_ns: 100 }]);
-        let ends: Vec<u64> = closed_loop(&mut disk, 3, &[read(0, 1); 3]).iter().map(|t| t.1).collect();
+        let mut disk = stalled(vec![Stall {
+            after_ns: 15,
+            length_ns: 100,
+        }]);
+        let ends: Vec<u64> = closed_loop(&mut disk, 3, &[read(0, 1); 3])
+            .iter()
+            .map(|t| t.1)
+            .collect();
         assert_eq!(ends, vec![10, 120, 130]);
     }
 
     #[test]
     fn stalls_are_counted_in_the_disks_own_time() {
-        let mut disk = stalled(vec![Stall { after_ns: 35, length_ns: 100 }, Stall { after_ns: 5, length_ns: 100 }]);
-        let ends: Vec<u64> = closed_loop(&mut disk, 1, &[read(0, 1); 5]).iter().map(|t| t.1).collect();
+        let mut disk = stalled(vec![
+            Stall {
+                after_ns: 35,
+                length_ns: 100,
+            },
+            Stall {
+                after_ns: 5,
+                length_ns: 100,
+            },
+        ]);
+        let ends: Vec<u64> = closed_loop(&mut disk, 1, &[read(0, 1); 5])
+            .iter()
+            .map(|t| t.1)
+            .collect();
         assert_eq!(ends, vec![110, 120, 130, 240, 250]);
     }
 
     #[test]
     fn a_disk_that_takes_no_time_stalls_too() {
-        let mut disk = Stalled::new(Box::new(Flash::default().start()), vec![Stall { after_ns: 40, length_ns: 100 }]);
+        let mut disk = Stalled::new(
+            Box::new(Flash::default().start()),
+            vec![Stall {
+                after_ns: 40,
+                length_ns: 100,
+            }],
+        );
         let at = |ticket, arrival_ns| Request {
             ticket,
             arrival_ns,
@@ -112,18 +166,35 @@ mod tests {
         assert_eq!(disk.take_done(139), None);
         assert_eq!(disk.next_ns(), Some(141));
         disk.submit(at(2, 200));
-        let ends: Vec<_> = std::iter::from_fn(|| disk.take_done(200)).map(|c| c.at_ns).collect();
+        let ends: Vec<_> = std::iter::from_fn(|| disk.take_done(200))
+            .map(|c| c.at_ns)
+            .collect();
         assert_eq!(ends, vec![141, 200]);
     }
 
     #[test]
     fn an_arrival_during_the_stall_is_served_after_it() {
-        let mut disk = stalled(vec![Stall { after_ns: 0, length_ns: 100 }]);
-        let request =
-            Request { ticket: 0, arrival_ns: 50, operation: super::super::Operation::Read, offset_bytes: 0, length_bytes: 1, extra_ns: 0 };
+        let mut disk = stalled(vec![Stall {
+            after_ns: 0,
+            length_ns: 100,
+        }]);
+        let request = Request {
+            ticket: 0,
+            arrival_ns: 50,
+            operation: super::super::Operation::Read,
+            offset_bytes: 0,
+            length_bytes: 1,
+            extra_ns: 0,
+        };
         disk.submit(request);
-        disk.submit(Request { ticket: 1, arrival_ns: 100, ..request });
-        let ends: Vec<_> = std::iter::from_fn(|| disk.take_done(1000)).map(|c| c.at_ns).collect();
+        disk.submit(Request {
+            ticket: 1,
+            arrival_ns: 100,
+            ..request
+        });
+        let ends: Vec<_> = std::iter::from_fn(|| disk.take_done(1000))
+            .map(|c| c.at_ns)
+            .collect();
         assert_eq!(ends, vec![160, 170]);
     }
 }

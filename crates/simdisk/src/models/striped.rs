@@ -1,4 +1,5 @@
-//! RAID-0: equal disks, a chunk on each in turn. A request ends when its last part does. Must not know what the members are.
+//! RAID-0: equal disks, a chunk on each in turn. A request ends when its last part does. Must not
+//! know what the members are.
 
 use super::done::DoneQueue;
 use super::{Completion, Operation, Request, Timing};
@@ -16,7 +17,12 @@ pub struct Striped {
 impl Striped {
     /// A set of `members` (at least one).
     pub fn new(chunk_bytes: u64, members: Vec<Box<dyn Timing>>) -> Self {
-        Self { chunk_bytes: chunk_bytes.max(1), members, under_way: HashMap::new(), done: DoneQueue::default() }
+        Self {
+            chunk_bytes: chunk_bytes.max(1),
+            members,
+            under_way: HashMap::new(),
+            done: DoneQueue::default(),
+        }
     }
 
     /// Per member the offset and length of its part, which is always contiguous; length 0 is none.
@@ -41,11 +47,17 @@ impl Striped {
     fn collect(&mut self, now_ns: u64) {
         for member in &mut self.members {
             while let Some(part) = member.take_done(now_ns) {
-                let (left, end_ns) = self.under_way.get_mut(&part.ticket).expect("a member ends only what was submitted");
+                let (left, end_ns) = self
+                    .under_way
+                    .get_mut(&part.ticket)
+                    .expect("a member ends only what was submitted");
                 *left -= 1;
                 *end_ns = part.at_ns.max(*end_ns);
                 if *left == 0 {
-                    self.done.push(Completion { at_ns: *end_ns, ticket: part.ticket });
+                    self.done.push(Completion {
+                        at_ns: *end_ns,
+                        ticket: part.ticket,
+                    });
                     self.under_way.remove(&part.ticket);
                 }
             }
@@ -60,11 +72,16 @@ impl Timing for Striped {
         let mut submitted = 0;
         for (member, (offset_bytes, length_bytes)) in self.members.iter_mut().zip(parts) {
             if everywhere || length_bytes > 0 {
-                member.submit(Request { offset_bytes, length_bytes, ..request });
+                member.submit(Request {
+                    offset_bytes,
+                    length_bytes,
+                    ..request
+                });
                 submitted += 1;
             }
         }
-        self.under_way.insert(request.ticket, (submitted, request.arrival_ns));
+        self.under_way
+            .insert(request.ticket, (submitted, request.arrival_ns));
     }
 
     fn take_done(&mut self, now_ns: u64) -> Option<Completion> {
@@ -73,7 +90,12 @@ impl Timing for Striped {
     }
 
     fn next_ns(&self) -> Option<u64> {
-        self.members.iter().map(|m| m.next_ns()).chain([self.done.next_ns()]).flatten().min()
+        self.members
+            .iter()
+            .map(|m| m.next_ns())
+            .chain([self.done.next_ns()])
+            .flatten()
+            .min()
     }
 }
 
@@ -91,7 +113,10 @@ mod tests {
             read_bytes_per_s: Some(100_000_000),
             ..Flash::default()
         };
-        Striped::new(64 << 10, vec![Box::new(member.start()), Box::new(member.start())])
+        Striped::new(
+            64 << 10,
+            vec![Box::new(member.start()), Box::new(member.start())],
+        )
     }
 
     #[test]
@@ -100,8 +125,15 @@ mod tests {
         assert_eq!(total_ns(&mut pair(), 1, &[read(0, 1 << 20)]), half_ns);
         let small_ns = 1_000_000 + super::super::transfer_ns(4096, 100_000_000);
         assert_eq!(total_ns(&mut pair(), 1, &[read(0, 4096)]), small_ns);
-        assert_eq!(total_ns(&mut pair(), 2, &[read(0, 4096), read(64 << 10, 4096)]), small_ns, "two members at once");
-        assert!(total_ns(&mut pair(), 2, &[read(0, 4096), read(128 << 10, 4096)]) > 2_000_000, "one member twice");
+        assert_eq!(
+            total_ns(&mut pair(), 2, &[read(0, 4096), read(64 << 10, 4096)]),
+            small_ns,
+            "two members at once"
+        );
+        assert!(
+            total_ns(&mut pair(), 2, &[read(0, 4096), read(128 << 10, 4096)]) > 2_000_000,
+            "one member twice"
+        );
     }
 
     #[test]
@@ -114,7 +146,13 @@ mod tests {
             length_bytes: 192 << 10,
             extra_ns: 0,
         };
-        assert_eq!(pair().parts(&request), vec![(64 << 10, (64 << 10) + 1000), (1000, (64 << 10) - 1000 + (64 << 10))]);
+        assert_eq!(
+            pair().parts(&request),
+            vec![
+                (64 << 10, (64 << 10) + 1000),
+                (1000, (64 << 10) - 1000 + (64 << 10))
+            ]
+        );
     }
 
     #[test]

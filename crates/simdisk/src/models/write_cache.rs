@@ -1,4 +1,5 @@
-//! What becomes of acknowledged writes when the power fails. Must not know timing, nor where the bytes are kept.
+//! What becomes of acknowledged writes when the power fails. Must not know timing, nor where the
+//! bytes are kept.
 
 /// The cache's honesty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,13 +33,17 @@ impl WriteCache {
         !matches!(self, Self::Lying { .. })
     }
 
-    /// Whether this sector, written as the `sequence`-th, reaches the medium at once: scattered, but the same in each run.
+    /// Whether this sector, written as the `sequence`-th, reaches the medium at once: scattered,
+    /// but the same in each run.
     pub fn destages(self, sector: u64, sequence: u64) -> bool {
         let per_mille = match self {
             Self::Durable => return true,
-            Self::Honest { destaged_per_mille } | Self::Lying { destaged_per_mille } => destaged_per_mille,
+            Self::Honest { destaged_per_mille } | Self::Lying { destaged_per_mille } => {
+                destaged_per_mille
+            }
         };
-        let mut hash = sector.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ sequence.wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mut hash = sector.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            ^ sequence.wrapping_mul(0xBF58_476D_1CE4_E5B9);
         hash = (hash ^ (hash >> 31)).wrapping_mul(0x94D0_49BB_1331_11EB);
         (hash >> 33) % 1000 < u64::from(per_mille)
     }
@@ -51,8 +56,12 @@ mod tests {
     #[test]
     fn the_destaged_share_is_kept() {
         let share = |per_mille| {
-            let cache = WriteCache::Honest { destaged_per_mille: per_mille };
-            (0..10_000).filter(|n| cache.destages(n % 100, n / 100)).count()
+            let cache = WriteCache::Honest {
+                destaged_per_mille: per_mille,
+            };
+            (0..10_000)
+                .filter(|n| cache.destages(n % 100, n / 100))
+                .count()
         };
         assert_eq!((share(0), share(1000)), (0, 10_000));
         assert!(share(300).abs_diff(3000) < 200, "{}", share(300));
@@ -60,8 +69,18 @@ mod tests {
 
     #[test]
     fn only_the_liar_ignores_flushes() {
-        assert!(WriteCache::Honest { destaged_per_mille: 0 }.obeys_flush());
-        assert!(!WriteCache::Lying { destaged_per_mille: 1000 }.obeys_flush());
+        assert!(
+            WriteCache::Honest {
+                destaged_per_mille: 0
+            }
+            .obeys_flush()
+        );
+        assert!(
+            !WriteCache::Lying {
+                destaged_per_mille: 1000
+            }
+            .obeys_flush()
+        );
         assert!(WriteCache::Durable.is_durable() && WriteCache::Durable.destages(1, 1));
     }
 }

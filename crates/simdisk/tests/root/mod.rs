@@ -46,7 +46,11 @@ impl AlignedBuffer {
     pub fn new(length: usize) -> Self {
         let memory = vec![0; length + 4096];
         let start = memory.as_ptr().align_offset(4096);
-        Self { memory, start, length }
+        Self {
+            memory,
+            start,
+            length,
+        }
     }
 
     pub fn bytes_mut(&mut self) -> &mut [u8] {
@@ -55,5 +59,9 @@ impl AlignedBuffer {
 }
 
 pub fn open_direct(path: &Path) -> io::Result<File> {
-    File::options().read(true).write(true).custom_flags(libc::O_DIRECT).open(path)
+    File::options()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(path)
 }

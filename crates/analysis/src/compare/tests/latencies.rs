@@ -19,7 +19,12 @@ fn metrics_have_the_names_of_expectations() {
     ] {
         assert!(names.contains(&name), "{name} is not among {names:?}");
     }
-    let leading: Vec<&str> = candidate.metrics.iter().filter(|m| m.headline).map(|m| m.metric.as_str()).collect();
+    let leading: Vec<&str> = candidate
+        .metrics
+        .iter()
+        .filter(|m| m.headline)
+        .map(|m| m.metric.as_str())
+        .collect();
     assert_eq!(
         leading,
         [
@@ -39,7 +44,8 @@ fn metrics_have_the_names_of_expectations() {
 
 #[test]
 fn a_median_is_given_little_credit_for_what_stalls_hide() {
-    // Typical latencies of 400 µs that wander by 5 % over seconds, and a rate that a few long stalls make vary far more.
+    // Typical latencies of 400 µs that wander by 5 % over seconds, and a rate that a few long
+    // stalls make vary far more.
     let record = |seed: u64| {
         let mut op = OpMeasurement::default();
         let mut dice = Dice(seed);
@@ -48,10 +54,23 @@ fn a_median_is_given_little_credit_for_what_stalls_hide() {
         while time_ns < 20e9 {
             let stalls = dice.share() < 0.000_5;
             pace = 0.9995 * pace + (1.0 - 0.9995_f64 * 0.9995).sqrt() * dice.normal();
-            let ns = if stalls { 2e8 * dice.exponential() } else { 4e5 * (0.05 * pace).exp() * (1.0 + 0.01 * dice.normal()) };
+            let ns = if stalls {
+                2e8 * dice.exponential()
+            } else {
+                4e5 * (0.05 * pace).exp() * (1.0 + 0.01 * dice.normal())
+            };
             time_ns += ns;
             op.latency.record(ns as u64);
-            op.series.add(time_ns as u64, &Cell { ops: 1, bytes: 8192, errors: 0, latency_max_ns: ns as u64 }, 8192);
+            op.series.add(
+                time_ns as u64,
+                &Cell {
+                    ops: 1,
+                    bytes: 8192,
+                    errors: 0,
+                    latency_max_ns: ns as u64,
+                },
+                8192,
+            );
         }
         (op.count, op.bytes) = (op.series.total().ops, op.series.total().bytes);
         run_of(op, 20, &seed.to_string())
@@ -61,7 +80,8 @@ fn a_median_is_given_little_credit_for_what_stalls_hide() {
         let ratio = metric(&candidate, "random-read-d1.p50").ratio.unwrap();
         ratio.low_95 <= 1.0 && ratio.high_95.is_none_or(|high| high >= 1.0)
     };
-    // The rank alone, among 37,500 latencies, would cover 2 of 30; a pace that stays for nearly a second is beyond what cells of 100 ms show in full.
+    // The rank alone, among 37,500 latencies, would cover 2 of 30; a pace that stays for nearly a
+    // second is beyond what cells of 100 ms show in full.
     let covering = (0..30).filter(|seed| covers(*seed)).count();
     assert!(covering >= 21, "{covering} of 30");
 }
@@ -73,18 +93,24 @@ fn an_offered_load_is_judged_by_its_latency() {
         op.latency_intended = Some(op.latency.clone());
         let mut run = healthy::run();
         run.1.retain(|m| m.workload.name == "random-read-d1");
-        (run.0.run_id, run.1[0].wall_ns, run.1[0].workload.rate) = (format!("{speed} {seed}"), 20_000_000_000, Some(1000.0));
+        (run.0.run_id, run.1[0].wall_ns, run.1[0].workload.rate) =
+            (format!("{speed} {seed}"), 20_000_000_000, Some(1000.0));
         run.1[0].ops = BTreeMap::from([(OpKind::Read, op)]);
         healthy::judge(run)
     };
     let candidate = held(&[&loaded(1.0, 1)], &[&loaded(1.5, 2)]);
     let lead = candidate.metrics.iter().find(|m| m.headline).unwrap();
-    assert_eq!((lead.metric.as_str(), lead.verdict), ("random-read-d1.p99", Verdict::Better), "{lead:?}");
+    assert_eq!(
+        (lead.metric.as_str(), lead.verdict),
+        ("random-read-d1.p99", Verdict::Better),
+        "{lead:?}"
+    );
 }
 
 #[test]
 fn latencies_in_bursts_tell_less() {
-    // One in a hundred is slow: at random, or twenty in a row, of which two on average lie beyond 99.9 %. Theory has 2.9 of them make one.
+    // One in a hundred is slow: at random, or twenty in a row, of which two on average lie beyond
+    // 99.9 %. Theory has 2.9 of them make one.
     let record = |clustered: bool| {
         let mut op = OpMeasurement::default();
         let mut dice = Dice(3);
@@ -95,17 +121,30 @@ fn latencies_in_bursts_tell_less() {
                 if slow_left == 0 && dice.share() < if clustered { 0.000_5 } else { 0.01 } {
                     slow_left = if clustered { 20 } else { 1 };
                 }
-                let ns = if slow_left > 0 { 5_000_000 + (dice.share() * 1e6) as u64 } else { 400_000 + (dice.share() * 1e5) as u64 };
+                let ns = if slow_left > 0 {
+                    5_000_000 + (dice.share() * 1e6) as u64
+                } else {
+                    400_000 + (dice.share() * 1e5) as u64
+                };
                 slow_left -= u64::from(slow_left > 0);
                 op.latency.record(ns);
-                cell.merge(&Cell { ops: 1, bytes: 8192, errors: 0, latency_max_ns: ns });
+                cell.merge(&Cell {
+                    ops: 1,
+                    bytes: 8192,
+                    errors: 0,
+                    latency_max_ns: ns,
+                });
             }
             op.series.cells.push(cell);
         }
         (op.count, op.bytes) = (op.series.total().ops, op.series.total().bytes);
         run_of(op, 20, &clustered.to_string())
     };
-    let effective = |record: &Record| metric(&held(&[record], &[record]), "random-read-d1.p99.9").a.n;
+    let effective = |record: &Record| {
+        metric(&held(&[record], &[record]), "random-read-d1.p99.9")
+            .a
+            .n
+    };
     let (single, clustered) = (effective(&record(false)), effective(&record(true)));
     let per_one = single as f64 / clustered as f64;
     assert!((2.2..4.5).contains(&per_one), "{clustered} of {single}");

@@ -4,9 +4,17 @@ use super::*;
 
 #[test]
 fn conditions_fail_a_build_only_where_noise_would_not() {
-    let (a, slower) = (run_of(wandering(1.0, 20, 1), 20, "a"), run_of(wandering(0.9, 20, 2), 20, "b"));
-    let (short, short_slower) = (run_of(wandering(1.0, 1, 1), 1, "c"), run_of(wandering(1.0, 1, 17), 1, "d"));
-    let outcome = |a: &Record, b: &Record, text: &str| compare(&ask(&[a], &[b], &[text])).map(|c| c.conditions[0].outcome);
+    let (a, slower) = (
+        run_of(wandering(1.0, 20, 1), 20, "a"),
+        run_of(wandering(0.9, 20, 2), 20, "b"),
+    );
+    let (short, short_slower) = (
+        run_of(wandering(1.0, 1, 1), 1, "c"),
+        run_of(wandering(1.0, 1, 17), 1, "d"),
+    );
+    let outcome = |a: &Record, b: &Record, text: &str| {
+        compare(&ask(&[a], &[b], &[text])).map(|c| c.conditions[0].outcome)
+    };
     let cases = [
         ("random-read-d1.iops<-5%", ConditionOutcome::Holds),
         ("random-read-d1.read.iops < -5 %", ConditionOutcome::Holds),
@@ -20,15 +28,40 @@ fn conditions_fail_a_build_only_where_noise_would_not() {
     for (text, expected) in cases {
         assert_eq!(outcome(&a, &slower, text), Ok(expected), "{text}");
     }
-    let change = metric(&held(&[&short], &[&short_slower]), "random-read-d1.iops").ratio.unwrap();
-    let (sign, way) = if change.value < 1.0 { ("-", '<') } else { ("", '>') };
+    let change = metric(&held(&[&short], &[&short_slower]), "random-read-d1.iops")
+        .ratio
+        .unwrap();
+    let (sign, way) = if change.value < 1.0 {
+        ("-", '<')
+    } else {
+        ("", '>')
+    };
     let text = format!("random-read-d1.iops{way}{sign}0.001%");
-    assert_eq!(outcome(&short, &short_slower, &text), Ok(ConditionOutcome::Undecided), "{change:?}");
-    let error = outcome(&a, &slower, "random-raed-d1.iops<-5%").unwrap_err().to_string();
-    assert!(error.contains("no metric 'random-raed-d1.iops'") && error.contains("random-read-d1.iops"), "{error}");
+    assert_eq!(
+        outcome(&short, &short_slower, &text),
+        Ok(ConditionOutcome::Undecided),
+        "{change:?}"
+    );
+    let error = outcome(&a, &slower, "random-raed-d1.iops<-5%")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("no metric 'random-raed-d1.iops'") && error.contains("random-read-d1.iops"),
+        "{error}"
+    );
     let other = changed(|run| run.1.iter_mut().for_each(|m| m.workload.depth += 1));
-    assert_eq!(outcome(&healthy::record(), &other, "random-read-d1.iops<-5%"), Ok(ConditionOutcome::Unanswered));
-    assert_eq!(outcome(&healthy::record(), &healthy::record(), "commit-fdatasync.p99.9>5%"), Ok(ConditionOutcome::Unanswered));
+    assert_eq!(
+        outcome(&healthy::record(), &other, "random-read-d1.iops<-5%"),
+        Ok(ConditionOutcome::Unanswered)
+    );
+    assert_eq!(
+        outcome(
+            &healthy::record(),
+            &healthy::record(),
+            "commit-fdatasync.p99.9>5%"
+        ),
+        Ok(ConditionOutcome::Unanswered)
+    );
 }
 
 #[test]

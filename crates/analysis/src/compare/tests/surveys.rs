@@ -16,7 +16,11 @@ fn surveyed_record(speed: f64, seed: u64) -> Record {
     });
     let curve: Vec<CurvePoint> = curve.collect();
     let access = (0..1000).map(|i| AccessPoint {
-        seek: if i % 2 == 0 { SeekPattern::Random } else { SeekPattern::FullStroke },
+        seek: if i % 2 == 0 {
+            SeekPattern::Random
+        } else {
+            SeekPattern::FullStroke
+        },
         offset_bytes: 0,
         distance_bytes: 0,
         latency_ns: (8e6 / speed * (0.7 + 0.3 * dice.exponential())) as u64,
@@ -65,22 +69,49 @@ fn the_shape_of_a_curve_is_no_error_of_it() {
     let (a, b) = (surveyed_record(1.0, 1), surveyed_record(1.03, 2));
     let candidate = held(&[&a], &[&b]);
     let average = metric(&candidate, "curve.average");
-    assert_eq!((average.verdict, average.basis, average.headline), (Verdict::Better, Basis::Positions, true), "{average:?}");
+    assert_eq!(
+        (average.verdict, average.basis, average.headline),
+        (Verdict::Better, Basis::Positions, true),
+        "{average:?}"
+    );
     let ratio = average.ratio.unwrap();
     assert!(
-        (1.026..1.034).contains(&ratio.value) && ratio.low_95 > 1.022 && ratio.high_95.unwrap() < 1.038,
+        (1.026..1.034).contains(&ratio.value)
+            && ratio.low_95 > 1.022
+            && ratio.high_95.unwrap() < 1.038,
         "the shape is no error: {ratio:?}"
     );
     let slowest = metric(&candidate, "curve.min").ratio.unwrap();
-    assert!(slowest.high_95.unwrap() - slowest.low_95 > 0.04, "one position alone is known to 1 %: {slowest:?}");
-    assert_eq!(metric(&held(&[&a], &[&surveyed_record(1.0, 3)]), "curve.average").verdict, Verdict::Same);
+    assert!(
+        slowest.high_95.unwrap() - slowest.low_95 > 0.04,
+        "one position alone is known to 1 %: {slowest:?}"
+    );
+    assert_eq!(
+        metric(&held(&[&a], &[&surveyed_record(1.0, 3)]), "curve.average").verdict,
+        Verdict::Same
+    );
     let access = metric(&candidate, "access.random");
-    assert!(access.headline && access.ratio.is_some_and(|ratio| ratio.value < 1.0), "{access:?}");
+    assert!(
+        access.headline && access.ratio.is_some_and(|ratio| ratio.value < 1.0),
+        "{access:?}"
+    );
     assert!(names(&candidate).contains(&"access.full-stroke"));
     let mut shorter = surveyed_record(1.0, 4);
     shorter.surface.as_mut().unwrap().span_bytes /= 2;
-    assert!(held(&[&a], &[&shorter]).metrics.iter().all(|m| m.verdict == Verdict::NotComparable));
-    assert_eq!(held(&[&a], &[&healthy::record()]).unmatched.iter().filter(|u| u.only == Holder::A).count(), 2);
+    assert!(
+        held(&[&a], &[&shorter])
+            .metrics
+            .iter()
+            .all(|m| m.verdict == Verdict::NotComparable)
+    );
+    assert_eq!(
+        held(&[&a], &[&healthy::record()])
+            .unmatched
+            .iter()
+            .filter(|u| u.only == Holder::A)
+            .count(),
+        2
+    );
 }
 
 #[test]
@@ -90,12 +121,28 @@ fn findings_on_the_survey_spoil_the_survey() {
         code: "disturbed".to_owned(),
         severity: Severity::Warning,
         claim: "x".to_owned(),
-        evidence: vec![Evidence { path: "/surface/device/read_bytes".to_owned(), observed: 1.0, threshold: 0.0, unit: "B".to_owned() }],
+        evidence: vec![Evidence {
+            path: "/surface/device/read_bytes".to_owned(),
+            observed: 1.0,
+            threshold: 0.0,
+            unit: "B".to_owned(),
+        }],
         remedy: "y".to_owned(),
         reproduce: None,
     });
-    assert!(held(&[&a], &[&b]).metrics.iter().all(|m| m.verdict == Verdict::NotComparable));
+    assert!(
+        held(&[&a], &[&b])
+            .metrics
+            .iter()
+            .all(|m| m.verdict == Verdict::NotComparable)
+    );
     b.findings[0].evidence[0].path = "/surface/seeks/random/min_ns".to_owned();
     let candidate = held(&[&a], &[&b]);
-    assert!(candidate.metrics.iter().all(|m| (m.verdict == Verdict::NotComparable) == (m.subject == "access")), "{candidate:#?}");
+    assert!(
+        candidate
+            .metrics
+            .iter()
+            .all(|m| (m.verdict == Verdict::NotComparable) == (m.subject == "access")),
+        "{candidate:#?}"
+    );
 }

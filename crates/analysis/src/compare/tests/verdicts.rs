@@ -6,17 +6,34 @@ use super::*;
 fn what_is_true_is_found_in_95_of_100_pairs_and_the_reverse_never() {
     const PAIRS: u64 = 100;
     const SECONDS: u64 = 20;
-    let record = |speed, seed| run_of(wandering(speed, SECONDS, seed), SECONDS, &format!("{speed} {seed}"));
+    let record = |speed, seed| {
+        run_of(
+            wandering(speed, SECONDS, seed),
+            SECONDS,
+            &format!("{speed} {seed}"),
+        )
+    };
     let baselines: Vec<Record> = (0..PAIRS).map(|seed| record(1.0, seed)).collect();
-    for (speed, truth) in [(1.0, Verdict::Same), (1.03, Verdict::Better), (1.1, Verdict::Better), (0.97, Verdict::Worse)] {
+    for (speed, truth) in [
+        (1.0, Verdict::Same),
+        (1.03, Verdict::Better),
+        (1.1, Verdict::Better),
+        (0.97, Verdict::Worse),
+    ] {
         let mut counts: BTreeMap<(String, Verdict), u64> = BTreeMap::new();
         for (a, seed) in baselines.iter().zip(1000..) {
             for m in held(&[a], &[&record(speed, seed)]).metrics {
                 *counts.entry((m.metric, m.verdict)).or_default() += 1;
             }
         }
-        let found = counts.get(&("random-read-d1.iops".to_owned(), truth)).copied().unwrap_or(0);
-        assert!(found >= 95, "{speed}: {found} of {PAIRS} {truth:?}: {counts:#?}");
+        let found = counts
+            .get(&("random-read-d1.iops".to_owned(), truth))
+            .copied()
+            .unwrap_or(0);
+        assert!(
+            found >= 95,
+            "{speed}: {found} of {PAIRS} {truth:?}: {counts:#?}"
+        );
         let reverses: Vec<_> = counts
             .iter()
             .filter(|((_, verdict), _)| match truth {
@@ -25,9 +42,16 @@ fn what_is_true_is_found_in_95_of_100_pairs_and_the_reverse_never() {
                 other => *verdict == reverse(other),
             })
             .collect();
-        assert_eq!(reverses, Vec::<(&(String, Verdict), &u64)>::new(), "{speed}");
-        let differs: u64 =
-            counts.iter().filter(|((_, verdict), _)| matches!(verdict, Verdict::Better | Verdict::Worse)).map(|(_, n)| n).sum();
+        assert_eq!(
+            reverses,
+            Vec::<(&(String, Verdict), &u64)>::new(),
+            "{speed}"
+        );
+        let differs: u64 = counts
+            .iter()
+            .filter(|((_, verdict), _)| matches!(verdict, Verdict::Better | Verdict::Worse))
+            .map(|(_, n)| n)
+            .sum();
         assert!(truth != Verdict::Same || differs <= 5, "{counts:#?}");
     }
 }
@@ -47,23 +71,45 @@ fn intervals_of_ratios_cover_the_truth() {
         }
     }
     for (figure, (n, all)) in &covering {
-        assert!(n * 100 >= all * 90, "{figure:?}: {n} of {all} cover: {covering:?}");
+        assert!(
+            n * 100 >= all * 90,
+            "{figure:?}: {n} of {all} cover: {covering:?}"
+        );
     }
     assert_eq!(covering.len(), 6);
 }
 
 #[test]
 fn a_run_is_the_same_as_itself() {
-    let record = changed(|run| run.1[2].ops = BTreeMap::from([(OpKind::Read, wandering(1.0, 5, 1))]));
+    let record =
+        changed(|run| run.1[2].ops = BTreeMap::from([(OpKind::Read, wandering(1.0, 5, 1))]));
     let candidate = held(&[&record], &[&record]);
     let tail = |m: &MetricComparison| matches!(m.figure, Figure::P99 | Figure::P99_9);
     let undecided = |m: &MetricComparison| m.verdict == Verdict::Undecided && tail(m);
-    assert!(candidate.metrics.iter().all(|m| m.verdict == Verdict::Same || undecided(m)), "{candidate:#?}");
-    assert_eq!((candidate.headline.same, candidate.headline.total()), (8, 8));
+    assert!(
+        candidate
+            .metrics
+            .iter()
+            .all(|m| m.verdict == Verdict::Same || undecided(m)),
+        "{candidate:#?}"
+    );
+    assert_eq!(
+        (candidate.headline.same, candidate.headline.total()),
+        (8, 8)
+    );
     assert_eq!(candidate.summary, "B is the same within 2 % in all 8.");
     assert_eq!(candidate.differences, []);
-    assert!(candidate.notes[0].contains("the same run"), "{:?}", candidate.notes);
-    assert!(candidate.percentiles.iter().all(|pair| pair.comparable && pair.a == pair.b && !pair.a.is_empty()));
+    assert!(
+        candidate.notes[0].contains("the same run"),
+        "{:?}",
+        candidate.notes
+    );
+    assert!(
+        candidate
+            .percentiles
+            .iter()
+            .all(|pair| pair.comparable && pair.a == pair.b && !pair.a.is_empty())
+    );
 }
 
 #[test]
@@ -72,7 +118,12 @@ fn even_disks_that_differ_by_little_are_the_same() {
         let mut op = OpMeasurement::default();
         for i in 0..2000 {
             let ops = iops * (i + 1) / 100 - iops * i / 100;
-            op.series.cells.push(Cell { ops, bytes: ops * 8192, errors: 0, latency_max_ns: 1_000_000_000 / iops });
+            op.series.cells.push(Cell {
+                ops,
+                bytes: ops * 8192,
+                errors: 0,
+                latency_max_ns: 1_000_000_000 / iops,
+            });
             (0..ops).for_each(|_| op.latency.record(1_000_000_000 / iops));
         }
         (op.count, op.bytes) = (op.series.total().ops, op.series.total().bytes);
@@ -81,20 +132,39 @@ fn even_disks_that_differ_by_little_are_the_same() {
     let (a, b) = (even(10_000), even(10_005));
     let candidate = held(&[&a], &[&b]);
     let rate = metric(&candidate, "random-read-d1.iops");
-    assert!(rate.ratio.unwrap().low_95 > 1.0, "surely different: {rate:?}");
-    assert!(candidate.metrics.iter().all(|m| m.verdict == Verdict::Same), "{candidate:#?}");
-    assert_eq!(candidate.summary, "B is the same within 2 % in random-read-d1.iops.");
-    // On the margin itself, and known to a fraction of it: that is no difference beyond the margin, and no reason to measure for ever.
-    assert_eq!(metric(&held(&[&a], &[&even(10_199)]), "random-read-d1.iops").verdict, Verdict::Same);
-    assert_eq!(metric(&held(&[&a], &[&even(10_210)]), "random-read-d1.iops").verdict, Verdict::Better);
+    assert!(
+        rate.ratio.unwrap().low_95 > 1.0,
+        "surely different: {rate:?}"
+    );
+    assert!(
+        candidate.metrics.iter().all(|m| m.verdict == Verdict::Same),
+        "{candidate:#?}"
+    );
+    assert_eq!(
+        candidate.summary,
+        "B is the same within 2 % in random-read-d1.iops."
+    );
+    // On the margin itself, and known to a fraction of it: that is no difference beyond the margin,
+    // and no reason to measure for ever.
+    assert_eq!(
+        metric(&held(&[&a], &[&even(10_199)]), "random-read-d1.iops").verdict,
+        Verdict::Same
+    );
+    assert_eq!(
+        metric(&held(&[&a], &[&even(10_210)]), "random-read-d1.iops").verdict,
+        Verdict::Better
+    );
 }
 
 #[test]
 fn runs_that_differ_among_themselves_decide_less_than_one_of_them() {
     // Each run is known to 0.5 %, but the disk is 4 % faster or slower on another day.
     let days = [1.0, 1.04, 0.96, 0.98, 1.04, 1.03];
-    let records: Vec<Record> =
-        days.iter().enumerate().map(|(i, speed)| run_of(wandering(*speed, 20, i as u64), 20, &i.to_string())).collect();
+    let records: Vec<Record> = days
+        .iter()
+        .enumerate()
+        .map(|(i, speed)| run_of(wandering(*speed, 20, i as u64), 20, &i.to_string()))
+        .collect();
     let all: Vec<&Record> = records.iter().collect();
     let one = held(&all[2..3], &all[1..2]);
     assert_eq!(metric(&one, "random-read-d1.iops").verdict, Verdict::Better);
@@ -102,25 +172,53 @@ fn runs_that_differ_among_themselves_decide_less_than_one_of_them() {
     assert!(one.notes.iter().any(|note| note.contains("One run a side")));
     let several = held(&[all[0], all[2], all[4]], &[all[1], all[3], all[5]]);
     let rate = metric(&several, "random-read-d1.iops");
-    assert_eq!((rate.basis, rate.verdict, rate.a.n), (Basis::BetweenRuns, Verdict::Undecided, 3));
+    assert_eq!(
+        (rate.basis, rate.verdict, rate.a.n),
+        (Basis::BetweenRuns, Verdict::Undecided, 3)
+    );
     assert!(rate.needed.unwrap().runs.unwrap() > 3);
     // A single run beside several is as uncertain as one of them.
-    let beside = metric(&held(&[all[0], all[1], all[2], all[3]], &[all[5]]), "random-read-d1.iops").clone();
-    assert_eq!((beside.basis, beside.verdict), (Basis::BetweenRuns, Verdict::Undecided));
+    let beside = metric(
+        &held(&[all[0], all[1], all[2], all[3]], &[all[5]]),
+        "random-read-d1.iops",
+    )
+    .clone();
+    assert_eq!(
+        (beside.basis, beside.verdict),
+        (Basis::BetweenRuns, Verdict::Undecided)
+    );
 }
 
 #[test]
 fn repetitions_that_agree_decide_what_one_run_cannot() {
-    let record = |speed: f64, seed: u64| run_of(wandering(speed, 1, seed), 1, &format!("{speed} {seed}"));
-    let (a, b): (Vec<Record>, Vec<Record>) = (0..12).map(|seed| (record(1.0, seed), record(1.03, seed + 100))).unzip();
+    let record =
+        |speed: f64, seed: u64| run_of(wandering(speed, 1, seed), 1, &format!("{speed} {seed}"));
+    let (a, b): (Vec<Record>, Vec<Record>) = (0..12)
+        .map(|seed| (record(1.0, seed), record(1.03, seed + 100)))
+        .unzip();
     let (a, b): (Vec<&Record>, Vec<&Record>) = (a.iter().collect(), b.iter().collect());
-    let single: Vec<MetricComparison> = a.iter().zip(&b).map(|(a, b)| metric(&held(&[*a], &[*b]), "random-read-d1.iops").clone()).collect();
-    let undecided: Vec<_> = single.iter().filter(|m| m.verdict == Verdict::Undecided).collect();
+    let single: Vec<MetricComparison> = a
+        .iter()
+        .zip(&b)
+        .map(|(a, b)| metric(&held(&[*a], &[*b]), "random-read-d1.iops").clone())
+        .collect();
+    let undecided: Vec<_> = single
+        .iter()
+        .filter(|m| m.verdict == Verdict::Undecided)
+        .collect();
     assert!(!undecided.is_empty(), "{single:?}");
     for m in undecided {
-        assert!(m.needed.is_some_and(|needed| needed.times > 1.0 && needed.measure_ns.unwrap() > 1_000_000_000), "{m:?}");
+        assert!(
+            m.needed.is_some_and(
+                |needed| needed.times > 1.0 && needed.measure_ns.unwrap() > 1_000_000_000
+            ),
+            "{m:?}"
+        );
     }
-    assert_eq!(metric(&held(&a, &b), "random-read-d1.iops").verdict, Verdict::Better);
+    assert_eq!(
+        metric(&held(&a, &b), "random-read-d1.iops").verdict,
+        Verdict::Better
+    );
 }
 
 #[test]
@@ -128,7 +226,10 @@ fn a_run_that_is_named_twice_is_no_repetition() {
     let record = run_of(wandering(1.0, 5, 1), 5, "one");
     let other = run_of(wandering(1.0, 5, 2), 5, "other");
     let candidate = held(&[&record, &record, &record], &[&other]);
-    assert_eq!(metric(&candidate, "random-read-d1.iops").basis, Basis::WithinRuns);
+    assert_eq!(
+        metric(&candidate, "random-read-d1.iops").basis,
+        Basis::WithinRuns
+    );
     assert!(candidate.notes[0].contains("named twice in A"));
 }
 
@@ -139,20 +240,34 @@ fn swap(x: u64, y: u64, speed: f64, several: bool) {
         .enumerate()
         .map(|(i, (speed, seed))| run_of(wandering(speed, 3, seed), 3, &i.to_string()))
         .collect();
-    let (a, b) =
-        if several { (vec![&records[0], &records[2]], vec![&records[1], &records[3]]) } else { (vec![&records[0]], vec![&records[1]]) };
+    let (a, b) = if several {
+        (
+            vec![&records[0], &records[2]],
+            vec![&records[1], &records[3]],
+        )
+    } else {
+        (vec![&records[0]], vec![&records[1]])
+    };
     let (there, back) = (held(&a, &b), held(&b, &a));
     assert_eq!(names(&there), names(&back));
     for (m, w) in there.metrics.iter().zip(&back.metrics) {
         assert_eq!(m.verdict, reverse(w.verdict), "{}", m.metric);
         let (r, s) = (m.ratio.unwrap(), w.ratio.unwrap());
         assert!((r.value * s.value - 1.0).abs() < 1e-9);
-        assert!(s.high_95.is_none_or(|high| (r.low_95 * high - 1.0).abs() < 1e-9));
-        assert!((m.p_value.unwrap() - w.p_value.unwrap()).abs() < 1e-9, "{}", m.metric);
+        assert!(
+            s.high_95
+                .is_none_or(|high| (r.low_95 * high - 1.0).abs() < 1e-9)
+        );
+        assert!(
+            (m.p_value.unwrap() - w.p_value.unwrap()).abs() < 1e-9,
+            "{}",
+            m.metric
+        );
     }
 }
 
-/// Here a step of the histogram lies exactly as far as the other side's figure: the last bit of a logarithm made another p-value.
+/// Here a step of the histogram lies exactly as far as the other side's figure: the last bit of a
+/// logarithm made another p-value.
 #[test]
 fn swapping_inverts_where_distances_are_equal_to_the_last_bit() {
     swap(18, 201, 1.0547088752862894, false);

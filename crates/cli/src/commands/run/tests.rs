@@ -4,14 +4,18 @@ use super::*;
 use crate::args::{Args, Verb};
 use crate::execute::vet;
 use clap::Parser as _;
+use diskproof_device::Consent;
 use diskproof_model::plan::{EngineChoice, EngineKind, Layout};
-use diskproof_target::Consent;
 
 const GIB: u64 = 1 << 30;
-const MEMORY: Memory = Memory { installed_bytes: Some(16 * GIB), free_bytes: None };
+const MEMORY: Memory = Memory {
+    installed_bytes: Some(16 * GIB),
+    free_bytes: None,
+};
 
 fn asked(line: &[&str]) -> Run {
-    let args = Args::try_parse_from(["diskproof", "run"].iter().chain(line)).unwrap_or_else(|error| panic!("{line:?}: {error}"));
+    let args = Args::try_parse_from(["diskproof", "run"].iter().chain(line))
+        .unwrap_or_else(|error| panic!("{line:?}: {error}"));
     match args.verb {
         Verb::Run(run) => *run,
         other => panic!("{other:?}"),
@@ -20,7 +24,8 @@ fn asked(line: &[&str]) -> Run {
 
 fn directory(path: &str, inode: u64) -> TargetIdentity {
     let mut identity = probe(Path::new("/")).unwrap();
-    (identity.path, identity.kind, identity.inode) = (path.to_owned(), TargetKind::Directory, inode);
+    (identity.path, identity.kind, identity.inode) =
+        (path.to_owned(), TargetKind::Directory, inode);
     let filesystem = identity.filesystem.as_mut().unwrap();
     (filesystem.size_bytes, filesystem.free_bytes) = (100 * GIB, 50 * GIB);
     identity.layers.clear();
@@ -28,7 +33,11 @@ fn directory(path: &str, inode: u64) -> TargetIdentity {
 }
 
 fn file(path: &str, size_bytes: u64) -> TargetIdentity {
-    TargetIdentity { kind: TargetKind::File, size_bytes, ..directory(path, 99) }
+    TargetIdentity {
+        kind: TargetKind::File,
+        size_bytes,
+        ..directory(path, 99)
+    }
 }
 
 fn planned(line: &[&str], identities: &[TargetIdentity]) -> Result<Plan, Failure> {
@@ -50,85 +59,196 @@ fn plan_file(text: &str) -> tempfile::TempPath {
 #[test]
 fn a_scratch_file_has_a_gib_or_what_there_is_room_for() {
     let plan = planned(&["--seed", "7", "--engine", "aio"], &[directory("/a", 1)]).unwrap();
-    assert_eq!((plan.scratch_bytes, plan.seed, plan.targets), (Some(GIB), 7, vec!["/a".to_owned()]));
-    assert_eq!((plan.workloads.len(), plan.workloads[0].engine), (1, EngineChoice::Fixed(EngineKind::Aio)));
+    assert_eq!(
+        (plan.scratch_bytes, plan.seed, plan.targets),
+        (Some(GIB), 7, vec!["/a".to_owned()])
+    );
+    assert_eq!(
+        (plan.workloads.len(), plan.workloads[0].engine),
+        (1, EngineChoice::Fixed(EngineKind::Aio))
+    );
     let mut narrow = directory("/a", 1);
     narrow.filesystem.as_mut().unwrap().free_bytes = 10 * GIB + (300 << 20);
-    assert_eq!(planned(&[], std::slice::from_ref(&narrow)).unwrap().scratch_bytes, Some(300 << 20));
+    assert_eq!(
+        planned(&[], std::slice::from_ref(&narrow))
+            .unwrap()
+            .scratch_bytes,
+        Some(300 << 20)
+    );
     // Two on one filesystem share it.
-    let beside = TargetIdentity { path: "/b".to_owned(), inode: 2, ..narrow.clone() };
-    assert_eq!(planned(&[], &[narrow.clone(), beside.clone()]).unwrap().scratch_bytes, Some(150 << 20));
+    let beside = TargetIdentity {
+        path: "/b".to_owned(),
+        inode: 2,
+        ..narrow.clone()
+    };
+    assert_eq!(
+        planned(&[], &[narrow.clone(), beside.clone()])
+            .unwrap()
+            .scratch_bytes,
+        Some(150 << 20)
+    );
     let (exit, told) = refused(&["--size", "200M"], &[narrow.clone(), beside]);
-    assert!(exit == Exit::Refused && told.contains("at most 150 MiB each"), "{told}");
-    assert_eq!(planned(&["--size", "200M"], &[narrow]).unwrap().scratch_bytes, Some(200 << 20));
-    assert!(refused(&["--size", "1000"], &[directory("/a", 1)]).1.contains("at least 1M"));
+    assert!(
+        exit == Exit::Refused && told.contains("at most 150 MiB each"),
+        "{told}"
+    );
+    assert_eq!(
+        planned(&["--size", "200M"], &[narrow])
+            .unwrap()
+            .scratch_bytes,
+        Some(200 << 20)
+    );
+    assert!(
+        refused(&["--size", "1000"], &[directory("/a", 1)])
+            .1
+            .contains("at least 1M")
+    );
 }
 
 #[test]
 fn what_exists_is_only_read() {
     let plan = planned(&["--span", "50%"], &[file("/f", GIB)]).unwrap();
-    assert_eq!((plan.scratch_bytes, plan.workloads[0].span.length_bytes), (None, Some(GIB / 2)));
+    assert_eq!(
+        (plan.scratch_bytes, plan.workloads[0].span.length_bytes),
+        (None, Some(GIB / 2))
+    );
     let identities = [file("/f", GIB)];
     for line in [["--rw", "write"], ["--rw", "randrw"]] {
         let plan = planned(&line, &identities).unwrap();
         let refusal = vet(&plan, &identities, &[], &Consent::default()).expect_err("refused");
         let told = refusal.to_string();
-        assert!(refusal.exit() == Exit::Refused && told.contains("/f") && told.contains("name a directory"), "{told}");
+        assert!(
+            refusal.exit() == Exit::Refused
+                && told.contains("/f")
+                && told.contains("name a directory"),
+            "{told}"
+        );
     }
     let (exit, told) = refused(&["--size", "1G"], &[file("/f", GIB)]);
-    assert!(exit == Exit::Usage && told.contains("/f is measured as it is"), "{told}");
+    assert!(
+        exit == Exit::Usage && told.contains("/f is measured as it is"),
+        "{told}"
+    );
     let twice = refused(&[], &[file("/f", GIB), file("/f", GIB)]);
-    assert!(twice.0 == Exit::Usage && twice.1.contains("named twice"), "{}", twice.1);
+    assert!(
+        twice.0 == Exit::Usage && twice.1.contains("named twice"),
+        "{}",
+        twice.1
+    );
 }
 
 #[test]
 fn a_plan_file_gives_what_the_flags_leave_open() {
     let path = plan_file(
-        "note = \"from the plan\"\nseed = 5\nsize = \"2GiB\"\ntargets = [\"/planned\"]\n[defaults]\nrw = \"write\"\nengine = \"libaio\"\n\
-         [[workload]]\nname = \"fill\"\n[[workload]]\nname = \"again\"\n[[workload]]\nname = \"reads\"\nrw = \"randread\"\n",
+        "note = \"from the plan\"\nseed = 5\nsize = \"2GiB\"\ntargets = \
+         [\"/planned\"]\n[defaults]\nrw = \"write\"\nengine = \"libaio\"\n[[workload]]\nname = \
+         \"fill\"\n[[workload]]\nname = \"again\"\n[[workload]]\nname = \"reads\"\nrw = \
+         \"randread\"\n",
     );
     let path = path.to_str().unwrap();
     let request = Request::of(&asked(&[path])).unwrap();
-    assert_eq!((request.note.as_deref(), request.targets.as_slice()), (Some("from the plan"), &[PathBuf::from("/planned")][..]));
+    assert_eq!(
+        (request.note.as_deref(), request.targets.as_slice()),
+        (Some("from the plan"), &[PathBuf::from("/planned")][..])
+    );
     let plan = request.plan(&[directory("/planned", 1)], MEMORY).unwrap();
     assert_eq!((plan.seed, plan.scratch_bytes), (5, Some(2 * GIB)));
-    let shapes: Vec<_> = plan.workloads.iter().map(|w| (w.name.as_str(), w.layout, w.read_permille, w.engine)).collect();
+    let shapes: Vec<_> = plan
+        .workloads
+        .iter()
+        .map(|w| (w.name.as_str(), w.layout, w.read_permille, w.engine))
+        .collect();
     let aio = EngineChoice::Fixed(EngineKind::Aio);
-    let expected = [("fill", Layout::Provides, 0, aio), ("again", Layout::Needed, 0, aio), ("reads", Layout::Needed, 1000, aio)];
+    let expected = [
+        ("fill", Layout::Provides, 0, aio),
+        ("again", Layout::Needed, 0, aio),
+        ("reads", Layout::Needed, 1000, aio),
+    ];
     assert_eq!(shapes, expected);
 
-    let line = [path, "/mine", "/other", "--seed", "6", "--size", "1GiB", "--note", "mine", "--engine", "sync"];
+    let line = [
+        path, "/mine", "/other", "--seed", "6", "--size", "1GiB", "--note", "mine", "--engine",
+        "sync",
+    ];
     let request = Request::of(&asked(&line)).unwrap();
-    assert_eq!((request.note.as_deref(), request.targets.len()), (Some("mine"), 2));
-    let plan = request.plan(&[directory("/mine", 1), directory("/other", 2)], MEMORY).unwrap();
-    assert_eq!((plan.seed, plan.scratch_bytes, plan.workloads[2].engine), (6, Some(GIB), EngineChoice::Fixed(EngineKind::Sync)));
+    assert_eq!(
+        (request.note.as_deref(), request.targets.len()),
+        (Some("mine"), 2)
+    );
+    let plan = request
+        .plan(&[directory("/mine", 1), directory("/other", 2)], MEMORY)
+        .unwrap();
+    assert_eq!(
+        (plan.seed, plan.scratch_bytes, plan.workloads[2].engine),
+        (6, Some(GIB), EngineChoice::Fixed(EngineKind::Sync))
+    );
 }
 
 #[test]
 fn a_plan_file_says_where_it_is_wrong() {
     let wrong = |text: &str, line: &[&str], part: &str| {
         let path = plan_file(text);
-        let line: Vec<&str> = [path.to_str().unwrap()].into_iter().chain(line.iter().copied()).collect();
+        let line: Vec<&str> = [path.to_str().unwrap()]
+            .into_iter()
+            .chain(line.iter().copied())
+            .collect();
         let (exit, told) = refused(&line, &[directory("/a", 1)]);
         assert!(exit == Exit::Usage && told.contains(part), "{told}");
     };
-    wrong("[[workload]]\nname = \"a\"\nbs = \"0\"\n", &[], ".toml: line 3: bs = \"0\": a block of 0 bytes");
-    wrong("\n[[workload]]\nname = \"a\"\nbackward = true\n", &[], ".toml: line 2: workload 'a': backward needs sequential operations");
-    wrong("[[workload]]\nname = \"a\"\n", &["--bs", "4k"], "write them as keys under [defaults]");
+    wrong(
+        "[[workload]]\nname = \"a\"\nbs = \"0\"\n",
+        &[],
+        ".toml: line 3: bs = \"0\": a block of 0 bytes",
+    );
+    wrong(
+        "\n[[workload]]\nname = \"a\"\nbackward = true\n",
+        &[],
+        ".toml: line 2: workload 'a': backward needs sequential operations",
+    );
+    wrong(
+        "[[workload]]\nname = \"a\"\n",
+        &["--bs", "4k"],
+        "write them as keys under [defaults]",
+    );
     let missing = refused(&["/no/such.toml"], &[directory("/a", 1)]);
-    assert!(missing.0 == Exit::Usage && missing.1.contains("/no/such.toml cannot be read"), "{}", missing.1);
+    assert!(
+        missing.0 == Exit::Usage && missing.1.contains("/no/such.toml cannot be read"),
+        "{}",
+        missing.1
+    );
 }
 
 #[test]
 fn blocks_that_the_sectors_forbid_are_left_out_of_a_plan() {
-    let mut layer = probe(Path::new("/")).unwrap().layers.first().cloned().expect("a disk below /");
+    let mut layer = probe(Path::new("/"))
+        .unwrap()
+        .layers
+        .first()
+        .cloned()
+        .expect("a disk below /");
     layer.logical_block_bytes = Some(4096);
-    let target = TargetIdentity { layers: vec![layer], ..directory("/a", 1) };
+    let target = TargetIdentity {
+        layers: vec![layer],
+        ..directory("/a", 1)
+    };
     let told = refused(&["--bs", "512"], std::slice::from_ref(&target)).1;
-    assert!(told.contains("sectors have 4096 bytes") && told.contains("use a multiple of 4096 for --bs and --span"), "{told}");
-    let path = plan_file("[[workload]]\nname = \"small\"\nbs = \"512\"\nrw = \"write\"\n[[workload]]\nname = \"large\"\nrw = \"write\"\n");
+    assert!(
+        told.contains("sectors have 4096 bytes")
+            && told.contains("use a multiple of 4096 for --bs and --span"),
+        "{told}"
+    );
+    let path = plan_file(
+        "[[workload]]\nname = \"small\"\nbs = \"512\"\nrw = \"write\"\n[[workload]]\nname = \
+         \"large\"\nrw = \"write\"\n",
+    );
     let plan = planned(&[path.to_str().unwrap()], &[target]).unwrap();
-    assert_eq!((plan.skipped[0].workload.as_str(), plan.workloads[0].name.as_str()), ("small", "large"));
+    assert_eq!(
+        (
+            plan.skipped[0].workload.as_str(),
+            plan.workloads[0].name.as_str()
+        ),
+        ("small", "large")
+    );
     // The next one takes its place as the first.
     assert_eq!(plan.workloads[0].layout, Layout::Provides);
 }
@@ -144,11 +264,25 @@ fn every_example_makes_a_plan() {
         }
         seen += 1;
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.starts_with("# "), "{}: begins with what it answers", path.display());
-        let plan = planned(&[path.to_str().unwrap()], &[directory("/a", 1)]).unwrap_or_else(|error| panic!("{error}"));
-        assert!(!plan.workloads.is_empty() && plan.time_ns_max().is_some(), "{}", path.display());
+        assert!(
+            text.starts_with("# "),
+            "{}: begins with what it answers",
+            path.display()
+        );
+        let plan = planned(&[path.to_str().unwrap()], &[directory("/a", 1)])
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert!(
+            !plan.workloads.is_empty() && plan.time_ns_max().is_some(),
+            "{}",
+            path.display()
+        );
         for workload in plan.workloads.iter().filter(|w| w.writes()) {
-            assert!(workload.stop.bytes.is_some(), "{}: {} writes without a limit", path.display(), workload.name);
+            assert!(
+                workload.stop.bytes.is_some(),
+                "{}: {} writes without a limit",
+                path.display(),
+                workload.name
+            );
         }
     }
     assert!(seen >= 12, "{seen} examples");
@@ -158,12 +292,31 @@ fn every_example_makes_a_plan() {
 fn a_schedule_that_starts_nothing_is_told_beforehand() {
     let target = [file("/f", GIB)];
     let (exit, told) = refused(&["--rate", "0.1", "--time", "500ms"], &target);
-    assert!(exit == Exit::Usage && told.contains("none of them falls into the measured time of 500 ms"), "{told}");
-    assert!(planned(&["--rate", "0.1", "--time", "500ms", "--warmup", "0s"], &target).is_ok());
+    assert!(
+        exit == Exit::Usage && told.contains("none of them falls into the measured time of 500 ms"),
+        "{told}"
+    );
+    assert!(
+        planned(
+            &["--rate", "0.1", "--time", "500ms", "--warmup", "0s"],
+            &target
+        )
+        .is_ok()
+    );
     // A limit that is not met is none that contradicts.
     let limited = planned(&["--rate", "10", "--time", "5s", "--ops", "1000"], &target).unwrap();
-    assert!(ended_by_time(&limited)[0].contains("1000 operations are more than the 50 starts"), "{limited:?}");
-    let plan = plan_file("[[workload]]\nname = \"a\"\ntime = \"5s\"\n[[workload]]\nname = \"b\"\nrate = 0.1\ntogether = true\n");
+    assert!(
+        ended_by_time(&limited)[0].contains("1000 operations are more than the 50 starts"),
+        "{limited:?}"
+    );
+    let plan = plan_file(
+        "[[workload]]\nname = \"a\"\ntime = \"5s\"\n[[workload]]\nname = \"b\"\nrate = \
+         0.1\ntogether = true\n",
+    );
     let (exit, told) = refused(&[plan.to_str().unwrap()], &target);
-    assert!(exit == Exit::Usage && told.contains("line 4: workload 'b': rate 0.1 starts an operation every 10 s"), "{told}");
+    assert!(
+        exit == Exit::Usage
+            && told.contains("line 4: workload 'b': rate 0.1 starts an operation every 10 s"),
+        "{told}"
+    );
 }

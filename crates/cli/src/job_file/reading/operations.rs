@@ -1,4 +1,5 @@
-//! What the operations of a job are: direction, order, sizes, places and rate. Knows nothing of how many there are, or where.
+//! What the operations of a job are: direction, order, sizes, places and rate. Knows nothing of how
+//! many there are, or where.
 
 use super::{Reading, Said};
 use crate::job_file::JobFileError;
@@ -16,41 +17,79 @@ const ZIPF_DEFAULT: &str = "1.1";
 impl<'a> Reading<'a, '_> {
     pub(super) fn rw(&self) -> Result<(Rw, Option<Said<'a>>), JobFileError> {
         let Some((setting, value)) = self.value("rw")? else {
-            return Ok((Rw { order: Order::Sequential, direction: Direction::Read }, None));
+            return Ok((
+                Rw {
+                    order: Order::Sequential,
+                    direction: Direction::Read,
+                },
+                None,
+            ));
         };
-        let (word, postfix) = value.split_once(':').map_or((value, None), |(word, postfix)| (word.trim(), Some((setting, postfix.trim()))));
+        let (word, postfix) = value
+            .split_once(':')
+            .map_or((value, None), |(word, postfix)| {
+                (word.trim(), Some((setting, postfix.trim())))
+            });
         if word.contains("trim") {
             return Err(setting.error("trims have no place here: leave this job out"));
         }
-        let word = if word == "randreadwrite" { "randrw" } else { word };
-        Ok((word.parse::<Rw>().map_err(|why| setting.error(why.to_string()))?, postfix))
+        let word = if word == "randreadwrite" {
+            "randrw"
+        } else {
+            word
+        };
+        Ok((
+            word.parse::<Rw>()
+                .map_err(|why| setting.error(why.to_string()))?,
+            postfix,
+        ))
     }
 
-    pub(super) fn gait(&self, rw: Rw, postfix: Option<Said<'_>>, blocks: &Blocks) -> Result<Gait, JobFileError> {
-        let Some((setting, postfix)) = postfix else { return Ok(Gait::Plain) };
-        let (is_back, size) = postfix.strip_prefix('-').map_or((false, postfix), |size| (true, size));
+    pub(super) fn gait(
+        &self,
+        rw: Rw,
+        postfix: Option<Said<'_>>,
+        blocks: &Blocks,
+    ) -> Result<Gait, JobFileError> {
+        let Some((setting, postfix)) = postfix else {
+            return Ok(Gait::Plain);
+        };
+        let (is_back, size) = postfix
+            .strip_prefix('-')
+            .map_or((false, postfix), |size| (true, size));
         let bytes = numbers::bytes(size, self.base).map_err(|why| setting.error(why))?;
         if rw.order == Order::Random {
             return match bytes {
                 1 if !is_back => Ok(Gait::Plain),
-                _ => Err(setting
-                    .error("several blocks in a row from each random place have no place here: use a larger bs, or leave the number out")),
+                _ => Err(setting.error(
+                    "several blocks in a row from each random place have no place here: use a \
+                     larger bs, or leave the number out",
+                )),
             };
         }
         match (is_back, blocks) {
             (_, _) if bytes == 0 => Ok(Gait::Plain),
-            (_, Blocks::Mix(..)) => Err(setting.error("a walk with gaps needs one block size: use bs instead of bssplit")),
+            (_, Blocks::Mix(..)) => {
+                Err(setting
+                    .error("a walk with gaps needs one block size: use bs instead of bssplit"))
+            }
             (false, Blocks::One(block)) => Ok(Gait::Stride(block + bytes)),
             (true, Blocks::One(block)) if bytes == 2 * block => Ok(Gait::Backward),
             (true, Blocks::One(block)) => Err(setting.error(format!(
-                "backwards goes block by block here, which is twice the block: write -{} for this bs, or leave the number out",
+                "backwards goes block by block here, which is twice the block: write -{} for this \
+                 bs, or leave the number out",
                 2 * block
             ))),
         }
     }
 
     /// The only value, or the one for what the job does, of `reads,writes,trims`.
-    fn of_direction<'v>(&self, setting: &Setting, value: &'v str, rw: Rw) -> Result<&'v str, JobFileError> {
+    fn of_direction<'v>(
+        &self,
+        setting: &Setting,
+        value: &'v str,
+        rw: Rw,
+    ) -> Result<&'v str, JobFileError> {
         let mut parts = value.split(',').map(str::trim);
         let first = parts.next().unwrap_or_default();
         // `4k,` leaves writes at the default, which nobody can mean who reads it.
@@ -59,21 +98,25 @@ impl<'a> Reading<'a, '_> {
             Direction::Read if !first.is_empty() => Ok(first),
             Direction::Write if !second.is_empty() => Ok(second),
             Direction::Mixed if first == second => Ok(first),
-            _ => {
-                Err(setting
-                    .error("reads and writes of one job have the same value here: write one, or a section for each that run together"))
-            }
+            _ => Err(setting.error(
+                "reads and writes of one job have the same value here: write one, or a section \
+                 for each that run together",
+            )),
         }
     }
 
     pub(super) fn blocks(&self, rw: Rw) -> Result<Blocks, JobFileError> {
-        let blocks = self.split(rw)?.map_or_else(|| self.one_block(rw).map(Blocks::One), Ok)?;
+        let blocks = self
+            .split(rw)?
+            .map_or_else(|| self.one_block(rw).map(Blocks::One), Ok)?;
         if let Some((setting, value)) = self.value("blockalign")? {
-            let align = numbers::bytes(self.of_direction(setting, value, rw)?, self.base).map_err(|why| setting.error(why))?;
+            let align = numbers::bytes(self.of_direction(setting, value, rw)?, self.base)
+                .map_err(|why| setting.error(why))?;
             // fio looks at it for random operations only.
             if align != blocks.smallest() && align != 0 && rw.order == Order::Random {
                 return Err(setting.error(format!(
-                    "offsets are multiples of the (smallest) block here, {}: leave it out, or change bs",
+                    "offsets are multiples of the (smallest) block here, {}: leave it out, or \
+                     change bs",
                     blocks.smallest()
                 )));
             }
@@ -85,13 +128,20 @@ impl<'a> Reading<'a, '_> {
         if let Some((setting, value)) = self.value("bsrange")? {
             let range = self.of_direction(setting, value, rw)?;
             let (low, high) = range.split_once(['-', ':']).unwrap_or((range, range));
-            return match (numbers::bytes(low.trim(), self.base), numbers::bytes(high.trim(), self.base)) {
+            return match (
+                numbers::bytes(low.trim(), self.base),
+                numbers::bytes(high.trim(), self.base),
+            ) {
                 (Ok(low), Ok(high)) if low == high && low > 0 => Ok(low),
-                (Ok(_), Ok(_)) => Err(setting.error("fio's 'bsrange' is a mix of block sizes; use bssplit, such as 4k/50:8k/50")),
+                (Ok(_), Ok(_)) => Err(setting.error(
+                    "fio's 'bsrange' is a mix of block sizes; use bssplit, such as 4k/50:8k/50",
+                )),
                 (Err(why), _) | (_, Err(why)) => Err(setting.error(why)),
             };
         }
-        let Some((setting, value)) = self.value("bs")? else { return Ok(BLOCK_BYTES_DEFAULT) };
+        let Some((setting, value)) = self.value("bs")? else {
+            return Ok(BLOCK_BYTES_DEFAULT);
+        };
         match numbers::bytes(self.of_direction(setting, value, rw)?, self.base) {
             Ok(0) => Err(setting.error("a block of 0 bytes moves nothing")),
             Ok(bytes) => Ok(bytes),
@@ -100,14 +150,22 @@ impl<'a> Reading<'a, '_> {
     }
 
     fn split(&self, rw: Rw) -> Result<Option<Blocks>, JobFileError> {
-        let Some((setting, value)) = self.value("bssplit")? else { return Ok(None) };
+        let Some((setting, value)) = self.value("bssplit")? else {
+            return Ok(None);
+        };
         let (mut entries, mut smallest) = (Vec::new(), u64::MAX);
-        for entry in self.of_direction(setting, value, rw)?.split(':').filter(|entry| !entry.is_empty()) {
+        for entry in self
+            .of_direction(setting, value, rw)?
+            .split(':')
+            .filter(|entry| !entry.is_empty())
+        {
             let (size, share) = entry.split_once('/').unwrap_or((entry, ""));
             let bytes = numbers::bytes(size.trim(), self.base).map_err(|why| setting.error(why))?;
             // fio never draws what has no share, but aligns to it.
             if bytes == 0 || share.trim() == "0" {
-                return Err(setting.error("a size of 0 bytes, or with a share of 0, is none: leave it out"));
+                return Err(
+                    setting.error("a size of 0 bytes, or with a share of 0, is none: leave it out")
+                );
             }
             smallest = smallest.min(bytes);
             entries.push(format!("{bytes}/{}", share.trim()));
@@ -123,9 +181,16 @@ impl<'a> Reading<'a, '_> {
         if rw.order == Order::Sequential {
             return Ok(Law::Uniform);
         }
-        let Some((setting, value)) = self.value("random_distribution")?.filter(|(_, value)| *value != "random") else {
+        let Some((setting, value)) = self
+            .value("random_distribution")?
+            .filter(|(_, value)| *value != "random")
+        else {
             if self.is_mapped(rw)? {
-                let remark = if matches!(blocks, Blocks::Mix(..)) { Remark::NoMapForMix } else { Remark::NoMap };
+                let remark = if matches!(blocks, Blocks::Mix(..)) {
+                    Remark::NoMapForMix
+                } else {
+                    Remark::NoMap
+                };
                 self.remarks.tell(remark, &self.section.name);
             }
             return Ok(Law::Uniform);
@@ -135,17 +200,24 @@ impl<'a> Reading<'a, '_> {
             ("zipf", theta) if !theta.contains(':') => Ok(Law::Zipf(theta.to_owned())),
             ("zoned", zones) => {
                 let zones = self.of_direction(setting, zones, rw)?;
-                filled_zones(zones)
-                    .map(Law::Zones)
-                    .ok_or_else(|| setting.error("write access/size pairs in percent, such as zoned:60/10:30/20:10/70"))
+                filled_zones(zones).map(Law::Zones).ok_or_else(|| {
+                    setting.error(
+                        "write access/size pairs in percent, such as zoned:60/10:30/20:10/70",
+                    )
+                })
             }
-            _ => Err(setting.error("this distribution has no place here: use random, zipf:THETA, or zoned:60/10:30/20:10/70")),
+            _ => Err(setting.error(
+                "this distribution has no place here: use random, zipf:THETA, or \
+                 zoned:60/10:30/20:10/70",
+            )),
         }
     }
 
     /// Only where all blocks are alike.
     pub(super) fn is_mapped(&self, rw: Rw) -> Result<bool, JobFileError> {
-        let is_uniform = self.value("random_distribution")?.is_none_or(|(_, value)| value == "random");
+        let is_uniform = self
+            .value("random_distribution")?
+            .is_none_or(|(_, value)| value == "random");
         Ok(rw.order == Order::Random && is_uniform && !self.flag("norandommap")?)
     }
 
@@ -153,11 +225,21 @@ impl<'a> Reading<'a, '_> {
         if rw.direction != Direction::Mixed {
             return Ok(None);
         }
-        let place = |name| self.setting(name).and_then(|setting| self.section.settings.iter().rposition(|other| other.as_ref() == setting));
+        let place = |name| {
+            self.setting(name).and_then(|setting| {
+                self.section
+                    .settings
+                    .iter()
+                    .rposition(|other| other.as_ref() == setting)
+            })
+        };
         let (reads, writes) = (self.count("rwmixread", 50)?, self.count("rwmixwrite", 50)?);
         // Where both are given, the later one counts.
-        let (share, name) =
-            if place("rwmixwrite") > place("rwmixread") { (100_u64.checked_sub(writes), "rwmixwrite") } else { (Some(reads), "rwmixread") };
+        let (share, name) = if place("rwmixwrite") > place("rwmixread") {
+            (100_u64.checked_sub(writes), "rwmixwrite")
+        } else {
+            (Some(reads), "rwmixread")
+        };
         match share.filter(|share| *share <= 100) {
             Some(share) => Ok(Some(share)),
             None => Err(self
@@ -171,32 +253,58 @@ impl<'a> Reading<'a, '_> {
     pub(super) fn rate(&mut self, rw: Rw, blocks: &Blocks) -> Result<Option<f64>, JobFileError> {
         let (setting, value, unit) = match (self.value("rate")?, self.value("rate_iops")?) {
             (None, None) => return Ok(None),
-            (Some(_), Some((setting, _))) => return Err(setting.error("rate and rate_iops exclude each other: use one of them")),
+            (Some(_), Some((setting, _))) => {
+                return Err(setting.error("rate and rate_iops exclude each other: use one of them"));
+            }
             (None, Some((setting, value))) => (setting, value, 1),
             (Some((setting, value)), None) => match blocks {
                 Blocks::One(block) => (setting, value, *block),
-                Blocks::Mix(..) => return Err(setting.error("a rate in bytes needs one block size: use rate_iops")),
+                Blocks::Mix(..) => {
+                    return Err(
+                        setting.error("a rate in bytes needs one block size: use rate_iops")
+                    );
+                }
             },
         };
-        let number = |text: &str| numbers::bytes(text, self.base).map(|rate| rate as f64 / unit as f64).map_err(|why| setting.error(why));
+        let number = |text: &str| {
+            numbers::bytes(text, self.base)
+                .map(|rate| rate as f64 / unit as f64)
+                .map_err(|why| setting.error(why))
+        };
         let mut parts = value.split(',').map(str::trim);
-        let reads = parts.next().filter(|text| !text.is_empty()).map(number).transpose()?;
-        let writes = parts.next().map_or(Ok(reads), |text| if text.is_empty() { Ok(None) } else { number(text).map(Some) })?;
+        let reads = parts
+            .next()
+            .filter(|text| !text.is_empty())
+            .map(number)
+            .transpose()?;
+        let writes = parts.next().map_or(Ok(reads), |text| {
+            if text.is_empty() {
+                Ok(None)
+            } else {
+                number(text).map(Some)
+            }
+        })?;
         let rate = match (rw.direction, reads, writes) {
-            (Direction::Read, rate, _) | (Direction::Write, _, rate) => rate.filter(|rate| *rate > 0.0),
+            (Direction::Read, rate, _) | (Direction::Write, _, rate) => {
+                rate.filter(|rate| *rate > 0.0)
+            }
             (Direction::Mixed, Some(reads), Some(writes)) => {
                 // fio holds each direction to its own rate, whatever the mix says.
                 let share = self.read_share(rw)?.unwrap_or(50) as f64 / 100.0;
                 if (reads - (reads + writes) * share).abs() > 1e-6 * (reads + writes) {
                     return Err(setting.error(format!(
-                        "reads and writes have rates of their own, which are not the mix of {:.0} % reads: make them so, or write a section for each that run together",
+                        "reads and writes have rates of their own, which are not the mix of {:.0} \
+                         % reads: make them so, or write a section for each that run together",
                         share * 100.0
                     )));
                 }
                 Some(reads + writes)
             }
             (Direction::Mixed, ..) => {
-                return Err(setting.error("a rate for one direction only has no place here: write a section for each that run together"));
+                return Err(setting.error(
+                    "a rate for one direction only has no place here: write a section for each \
+                     that run together",
+                ));
             }
         };
         if rate.is_some() {
@@ -212,11 +320,22 @@ fn filled_zones(text: &str) -> Option<String> {
         .split(':')
         .map(|zone| {
             let (access, size) = zone.split_once('/')?;
-            let size = if size.is_empty() { None } else { Some(size.parse().ok()?) };
+            let size = if size.is_empty() {
+                None
+            } else {
+                Some(size.parse().ok()?)
+            };
             Some((access.parse().ok()?, size))
         })
         .collect::<Option<_>>()?;
     let open = zones.iter().filter(|(_, size)| size.is_none()).count();
-    let rest = (100.0 - zones.iter().filter_map(|(_, size)| *size).sum::<f64>()) / open.max(1) as f64;
-    Some(zones.iter().map(|(access, size)| format!("{access}/{}", size.unwrap_or(rest))).collect::<Vec<_>>().join(":"))
+    let rest =
+        (100.0 - zones.iter().filter_map(|(_, size)| *size).sum::<f64>()) / open.max(1) as f64;
+    Some(
+        zones
+            .iter()
+            .map(|(access, size)| format!("{access}/{}", size.unwrap_or(rest)))
+            .collect::<Vec<_>>()
+            .join(":"),
+    )
 }

@@ -1,0 +1,575 @@
+//! The gate: an identity and an intent become an [`Admission`], or a [`Refusal`] with every reason
+//! found. Opens a target only to look at what it holds, and never for writing; knows nothing of
+//! workloads.
+
+mod contents;
+pub(crate) mod device;
+pub(crate) mod doubts;
+mod family;
+pub(crate) mod file;
+mod in_use;
+mod names;
+mod openers;
+mod postgres;
+mod servers;
+
+use crate::errno;
+use crate::sysroot::SysRoot;
+use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
+use diskproof_model::units::format_bytes;
+use doubts::Doubts;
+pub use file::Overwriting;
+use in_use::{Blind, Hiding};
+use rustix::fs::{Access as Permission, StatVfsMountFlags, access, statvfs};
+use std::path::Path;
+
+/// The smallest file, device or scratch file that is measured: below one MiB a single large request
+/// covers all of it.
+pub const READ_BYTES_MIN: u64 = 1 << 20;
+/// Free space that a scratch file leaves on the filesystem, whatever its size: room for the
+/// database's next WAL segments and its log.
+const FREE_BYTES_KEPT: u64 = 2 << 30;
+const GIB: u64 = 1 << 30;
+/// And the share of the filesystem that stays free: one in this many bytes, since most filesystems
+/// slow down above 90 %.
+const FREE_SHARE_KEPT: u64 = 10;
+/// Filesystems in memory.
+pub(crate) const MEMORY_FILESYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
+/// Filesystems that are windows into the kernel, with nothing stored behind them.
+const KERNEL_FILESYSTEMS: [&str; 20] = [
+    "proc",
+    "sysfs",
+    "cgroup",
+    "cgroup2",
+    "debugfs",
+    "tracefs",
+    "securityfs",
+    "devpts",
+    "mqueue",
+    "bpf",
+    "pstore",
+    "configfs",
+    "fusectl",
+    "binfmt_misc",
+    "selinuxfs",
+    "efivarfs",
+    "autofs",
+    "nsfs",
+    "rpc_pipefs",
+    "resctrl",
+];
+
+/// What the user gives up, in his own words: without it, what exists is only read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Consent {
+    /// Names of block devices: serial or model in full, or the kernel name of one that has
+    /// neither.
+    pub destroy: Vec<String>,
+    /// Whether regular files may be overwritten.
+    pub overwriting: Overwriting,
+}
+
+/// What a caller wants of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intent<'a> {
+    /// Read an existing file or a block device.
+    Read,
+    /// Write and read a scratch file of our own in a directory.
+    Scratch {
+        /// The most it may grow to, in bytes.
+        size_bytes: u64,
+    },
+    /// Write to an existing file or a block device, whose content is lost.
+    Overwrite(&'a Consent),
+}
+
+/// Leave to write to one target. Only [`admit`] can make one: the field is private to this file.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    size_bytes: u64,
+}
+
+impl Permit {
+    /// The most that may be written to: the size that a scratch file may grow to, or that of what
+    /// was given up.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+}
+
+/// What was granted.
+#[derive(Debug)]
+pub(crate) enum Grant {
+    Read,
+    Scratch(Permit),
+    /// With the user's words, which are held against the device once more when it is open.
+    Overwrite(Permit, Consent),
+}
+
+/// Leave to open one target once, for one intent.
+#[derive(Debug)]
+pub struct Admission {
+    identity: TargetIdentity,
+    grant: Grant,
+    blind: Blind,
+}
+
+impl Admission {
+    /// Who was admitted.
+    pub fn identity(&self) -> &TargetIdentity {
+        &self.identity
+    }
+
+    /// What the gate could not look at, one sentence, where that matters: the kernel's exclusive
+    /// claim is then what it relies on.
+    pub fn hint(&self) -> Option<String> {
+        let (who, step) = match (self.blind.hiding, self.blind.processes) {
+            (Some(Hiding::Namespace), _) => (
+                "processes outside of this container (PID namespace)".to_owned(),
+                "run on the host",
+            ),
+            (Some(Hiding::MountOption), _) => (
+                "processes of other users are hidden (hidepid), and".to_owned(),
+                "run as root",
+            ),
+            (None, 0) => return None,
+            (None, 1) => (
+                "one process that belongs to another user or the system".to_owned(),
+                "run as root, on the host,",
+            ),
+            (None, processes) => (
+                format!("{processes} processes of other users or the system"),
+                "run as root, on the host,",
+            ),
+        };
+        Some(format!(
+            "{}: {who} could not be asked whether they have it open; {step} to have them asked",
+            self.identity.path
+        ))
+    }
+
+    pub(crate) fn into_parts(self) -> (TargetIdentity, Grant) {
+        (self.identity, self.grant)
+    }
+}
+
+/// Lets a target in, or says everything that speaks against it. Writes nothing; what would be
+/// overwritten is looked at first.
+pub fn admit(identity: TargetIdentity, intent: Intent<'_>) -> Result<Admission, Refusal> {
+    let mut doubts = Doubts::default();
+    let (asked, grant, blind) = match intent {
+        Intent::Read => {
+            judge_read(&identity, &mut doubts);
+            (
+                format!("read {}", identity.path),
+                Grant::Read,
+                Blind::default(),
+            )
+        }
+        Intent::Scratch { size_bytes } => {
+            judge_scratch(&identity, size_bytes, &mut doubts);
+            let asked = format!(
+                "write a scratch file of {} in {}",
+                format_bytes(size_bytes),
+                identity.path
+            );
+            (
+                asked,
+                Grant::Scratch(Permit { size_bytes }),
+                Blind::default(),
+            )
+        }
+        Intent::Overwrite(consent) => return admit_overwriting(identity, consent),
+    };
+    if doubts.is_empty() {
+        return Ok(Admission {
+            identity,
+            grant,
+            blind,
+        });
+    }
+    Err(doubts.into_refusal(asked))
+}
+
+fn admit_overwriting(identity: TargetIdentity, consent: &Consent) -> Result<Admission, Refusal> {
+    let (root, mut doubts) = (SysRoot::default(), Doubts::default());
+    let blind = match identity.kind {
+        TargetKind::BlockDevice => device::judge(&root, &identity, &consent.destroy, &mut doubts),
+        TargetKind::File => file::judge(&root, &identity, consent.overwriting, &mut doubts),
+        TargetKind::Directory => {
+            doubts.add("it is a directory", "name a regular file or a block device");
+            Blind::default()
+        }
+    };
+    if !doubts.is_empty() {
+        return Err(doubts.into_stepwise_refusal(overwriting_asked(&identity)));
+    }
+    let permit = Permit {
+        size_bytes: identity.size_bytes,
+    };
+    Ok(Admission {
+        grant: Grant::Overwrite(permit, consent.clone()),
+        identity,
+        blind,
+    })
+}
+
+/// What a refusal says was asked for.
+pub(crate) fn overwriting_asked(identity: &TargetIdentity) -> String {
+    format!("overwrite {}", identity.path)
+}
+
+/// The largest scratch file that leaves 10 % of the filesystem and 2 GiB free, in whole MiB; 0 when
+/// there is no room, or no directory.
+pub fn scratch_bytes_max(identity: &TargetIdentity) -> u64 {
+    let (TargetKind::Directory, Some(filesystem)) = (identity.kind, &identity.filesystem) else {
+        return 0;
+    };
+    let room = filesystem
+        .free_bytes
+        .saturating_sub(bytes_kept_free(filesystem.size_bytes));
+    room - room % READ_BYTES_MIN
+}
+
+fn bytes_kept_free(filesystem_bytes: u64) -> u64 {
+    FREE_BYTES_KEPT.max(filesystem_bytes / FREE_SHARE_KEPT)
+}
+
+fn judge_read(identity: &TargetIdentity, doubts: &mut Doubts) {
+    let size = format_bytes(identity.size_bytes);
+    match identity.kind {
+        TargetKind::Directory => doubts.add(
+            "it is a directory",
+            "Name a regular file or a block device to be read.",
+        ),
+        TargetKind::File if identity.size_bytes < READ_BYTES_MIN => {
+            doubts.add(
+                format!("the file is too small: {size}, and at least 1 MiB is needed"),
+                "Name a larger file, or a directory.",
+            );
+        }
+        TargetKind::BlockDevice if identity.size_bytes == 0 && identity.layers.is_empty() => {
+            doubts.add(
+                "sysfs does not show the device, so its size cannot be told",
+                "Mount /sys, or run outside of the container.",
+            );
+        }
+        TargetKind::BlockDevice if identity.size_bytes == 0 => {
+            doubts.add(
+                "the device has a size of 0: no medium, or not set up",
+                "Insert the medium, or name another device.",
+            );
+        }
+        TargetKind::BlockDevice if identity.size_bytes < READ_BYTES_MIN => {
+            doubts.add(
+                format!("the device is too small: {size}, and at least 1 MiB is needed"),
+                "Name a larger device.",
+            );
+        }
+        TargetKind::File | TargetKind::BlockDevice => {}
+    }
+    judge_access(identity, Permission::READ_OK, "read", doubts);
+}
+
+fn judge_access(identity: &TargetIdentity, wanted: Permission, doing: &str, doubts: &mut Doubts) {
+    if let Err(errno) = access(&identity.path, wanted) {
+        let remedy = match identity.kind {
+            TargetKind::BlockDevice => "Run as root or as a member of the device's group (often \
+                                        `disk`), or name a directory on it."
+                .to_owned(),
+            _ => format!(
+                "Run as a user who may {doing} it, or name a directory in which you may write."
+            ),
+        };
+        doubts.add(
+            format!("this user may not {doing} it ({})", errno::name(errno)),
+            remedy,
+        );
+    }
+}
+
+fn judge_scratch(identity: &TargetIdentity, size_bytes: u64, doubts: &mut Doubts) {
+    if identity.kind != TargetKind::Directory {
+        doubts.add(
+            "it is not a directory, and what exists is never written to",
+            "Name a directory: a scratch file of our own is made in it.",
+        );
+        return;
+    }
+    if size_bytes < READ_BYTES_MIN {
+        doubts.add(
+            format!(
+                "a scratch file of {} is too small, and at least 1 MiB is needed",
+                format_bytes(size_bytes)
+            ),
+            "Ask for more.",
+        );
+    }
+    judge_filesystem(identity, size_bytes, doubts);
+    if let Err(errno) = access(&identity.path, Permission::WRITE_OK | Permission::EXEC_OK)
+        && errno != rustix::io::Errno::ROFS
+    {
+        let reason = format!(
+            "this user may not create files in it ({})",
+            errno::name(errno)
+        );
+        doubts.add(
+            reason,
+            "Name a directory in which you may write, or run as its owner.",
+        );
+    }
+    postgres::judge_directory(Path::new(&identity.path), doubts);
+}
+
+fn judge_filesystem(identity: &TargetIdentity, size_bytes: u64, doubts: &mut Doubts) {
+    let Some(filesystem) = &identity.filesystem else {
+        doubts.add(
+            "its filesystem could not be told",
+            "Make sure that /proc is mounted.",
+        );
+        return;
+    };
+    let before = doubts.count();
+    judge_filesystem_kind(identity, doubts);
+    if doubts.count() > before {
+        return;
+    }
+    let flagged =
+        statvfs(&identity.path).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY));
+    if flagged || filesystem.options.iter().any(|option| option == "ro") {
+        let reason = format!(
+            "the filesystem at {} is mounted read-only",
+            filesystem.mount_point
+        );
+        doubts.add(
+            reason,
+            "Name a directory on a writable filesystem, or an existing file or the device to be \
+             read.",
+        );
+    }
+    if size_bytes > scratch_bytes_max(identity) {
+        let kept = format_bytes(bytes_kept_free(filesystem.size_bytes));
+        let free = format_bytes(filesystem.free_bytes);
+        let reason = format!(
+            "not enough free space: {free} are free, and {kept} (10 % of the filesystem, at least \
+             2 GiB) must stay free"
+        );
+        let remedy = match scratch_bytes_max(identity) {
+            0 => "Free some space, or name an existing file or the device to be read.".to_owned(),
+            // Rounded down, so that asking for just that is granted.
+            max => format!(
+                "Ask for at most {}, or free some space.",
+                format_bytes(if max >= GIB { max - max % GIB } else { max })
+            ),
+        };
+        doubts.add(reason, remedy);
+    }
+}
+
+/// Where there is no disk.
+fn judge_filesystem_kind(identity: &TargetIdentity, doubts: &mut Doubts) {
+    let Some(filesystem) = &identity.filesystem else {
+        return doubts.add(
+            "its filesystem could not be told",
+            "Make sure that /proc is mounted.",
+        );
+    };
+    let kind = filesystem.kind.as_str();
+    if MEMORY_FILESYSTEMS.contains(&kind) {
+        doubts.add(
+            format!("{kind} lives in memory: there is no disk to measure"),
+            "Name a directory on a disk.",
+        );
+    } else if KERNEL_FILESYSTEMS.contains(&kind) {
+        doubts.add(
+            format!("{kind} is a window into the kernel: there is no disk to measure"),
+            "Name a directory on a disk.",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::tests::bare_layer;
+    use diskproof_model::target::Filesystem;
+
+    const GIB: u64 = 1 << 30;
+
+    fn directory(path: &Path, kind: &str, size_bytes: u64, free_bytes: u64) -> TargetIdentity {
+        TargetIdentity {
+            path: path.to_str().unwrap().to_owned(),
+            kind: TargetKind::Directory,
+            size_bytes,
+            free_bytes: Some(free_bytes),
+            device: "0:1".into(),
+            inode: 1,
+            filesystem: Some(Filesystem {
+                kind: kind.into(),
+                mount_point: "/".into(),
+                source: "none".into(),
+                options: vec!["rw".into()],
+                size_bytes,
+                free_bytes,
+            }),
+            layers: Vec::new(),
+            unresolved: None,
+        }
+    }
+
+    fn reasons(identity: TargetIdentity, intent: Intent<'_>) -> Vec<String> {
+        admit(identity, intent)
+            .err()
+            .map(|refusal| refusal.reasons)
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn a_tenth_and_two_gib_stay_free() {
+        let at = Path::new("/var/tmp");
+        assert_eq!(
+            scratch_bytes_max(&directory(at, "ext4", 100 * GIB, 50 * GIB)),
+            40 * GIB
+        );
+        assert_eq!(
+            scratch_bytes_max(&directory(at, "ext4", 10 * GIB, 5 * GIB)),
+            3 * GIB
+        );
+        assert_eq!(
+            scratch_bytes_max(&directory(at, "ext4", 10 * GIB, 2 * GIB)),
+            0
+        );
+        assert_eq!(
+            scratch_bytes_max(&directory(at, "ext4", 10 * GIB, 3 * GIB + 7)),
+            GIB
+        );
+        assert!(
+            reasons(
+                directory(at, "ext4", 10 * GIB, 5 * GIB),
+                Intent::Scratch {
+                    size_bytes: 3 * GIB
+                }
+            )
+            .is_empty()
+        );
+        let over = reasons(
+            directory(at, "ext4", 10 * GIB, 5 * GIB),
+            Intent::Scratch {
+                size_bytes: 3 * GIB + 1,
+            },
+        );
+        assert!(over[0].contains("not enough free space"), "{over:?}");
+    }
+
+    #[test]
+    fn all_reasons_come_at_once() {
+        let mut identity = directory(Path::new("/nonexistent"), "ext4", 10 * GIB, GIB);
+        identity.filesystem.as_mut().unwrap().options = vec!["rw".into(), "ro".into()];
+        let found = reasons(identity, Intent::Scratch { size_bytes: 0 });
+        for part in [
+            "too small",
+            "mounted read-only",
+            "may not create files in it (ENOENT)",
+        ] {
+            assert!(
+                found.iter().any(|reason| reason.contains(part)),
+                "{part}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn memory_and_kernel_filesystems_are_refused() {
+        for kind in ["tmpfs", "ramfs", "proc", "cgroup2"] {
+            let found = reasons(
+                directory(Path::new("/var/tmp"), kind, 100 * GIB, 90 * GIB),
+                Intent::Scratch { size_bytes: GIB },
+            );
+            assert!(
+                found.len() == 1 && found[0].contains("no disk to measure"),
+                "{found:?}"
+            );
+        }
+        for kind in ["overlay", "nfs4", "fuse.sshfs"] {
+            assert!(
+                reasons(
+                    directory(Path::new("/var/tmp"), kind, 100 * GIB, 90 * GIB),
+                    Intent::Scratch { size_bytes: GIB }
+                )
+                .is_empty()
+            );
+        }
+    }
+
+    #[test]
+    fn what_exists_is_never_written_to() {
+        for kind in [TargetKind::File, TargetKind::BlockDevice] {
+            let identity = TargetIdentity {
+                kind,
+                ..directory(Path::new("/var/tmp"), "ext4", 100 * GIB, 90 * GIB)
+            };
+            assert!(
+                reasons(identity, Intent::Scratch { size_bytes: GIB })[0]
+                    .contains("not a directory")
+            );
+        }
+    }
+
+    #[test]
+    fn postgres_directories_are_refused() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let base = place.path().join("data/base/16384");
+        for made in [
+            "data/base/16384",
+            "data/global",
+            "moved_wal",
+            "space/PG_16_202307071/5",
+            "beside",
+        ] {
+            std::fs::create_dir_all(place.path().join(made)).unwrap();
+        }
+        let try_at = |at: &Path| {
+            reasons(
+                directory(at, "ext4", 100 * GIB, 90 * GIB),
+                Intent::Scratch { size_bytes: GIB },
+            )
+        };
+        std::fs::write(place.path().join("data/PG_VERSION"), "16\n").unwrap();
+        assert!(
+            try_at(&base).is_empty(),
+            "PG_VERSION alone stands in each database's own directory too"
+        );
+        std::fs::write(place.path().join("data/global/pg_control"), "").unwrap();
+        assert!(try_at(&base)[0].contains("data is a PostgreSQL data directory"));
+        std::fs::write(place.path().join("moved_wal/0000000100000000000000A1"), "").unwrap();
+        assert!(try_at(&place.path().join("moved_wal"))[0].contains("WAL segments"));
+        assert!(try_at(&place.path().join("space/PG_16_202307071/5"))[0].contains("tablespace"));
+        assert!(try_at(&place.path().join("beside")).is_empty());
+    }
+
+    #[test]
+    fn small_and_empty_targets_are_not_read() {
+        let place = tempfile::tempdir().unwrap();
+        let sized = |kind, size_bytes| TargetIdentity {
+            kind,
+            size_bytes,
+            ..directory(place.path(), "ext4", GIB, GIB)
+        };
+        assert!(reasons(sized(TargetKind::File, 0), Intent::Read)[0].contains("too small"));
+        assert!(
+            reasons(sized(TargetKind::File, READ_BYTES_MIN - 1), Intent::Read)[0]
+                .contains("too small")
+        );
+        let empty = TargetIdentity {
+            layers: vec![bare_layer("sdx", "8:0")],
+            ..sized(TargetKind::BlockDevice, 0)
+        };
+        assert!(reasons(empty, Intent::Read)[0].contains("size of 0"));
+        assert!(
+            reasons(sized(TargetKind::BlockDevice, 0), Intent::Read)[0]
+                .contains("sysfs does not show the device")
+        );
+        assert!(reasons(sized(TargetKind::Directory, GIB), Intent::Read)[0].contains("directory"));
+        assert!(reasons(sized(TargetKind::File, READ_BYTES_MIN), Intent::Read).is_empty());
+    }
+}

@@ -1,0 +1,309 @@
+//! A block device and every other device that shares its blocks: its partitions, the disk that it
+//! is a part of, partitions that overlap it, other paths to the same disk, what lies behind a loop
+//! device. Reads sysfs only; judges nothing.
+
+use super::names::wwid_of;
+use crate::loop_file;
+use crate::open::device;
+use crate::signatures::{Slice, SliceName};
+use crate::sysroot::{SysRoot, list, read_number, read_text};
+use rustix::fs::{FileType, Stat, stat};
+use std::path::{Path, PathBuf};
+
+/// Sizes and places in sysfs are in sectors of 512 bytes, whatever the device has.
+const SECTOR_BYTES: u64 = 512;
+
+/// One device that shares blocks with the target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// Kernel name.
+    pub(crate) name: String,
+    /// `major:minor`.
+    pub(crate) device: String,
+    /// Its directory in sysfs.
+    pub(crate) at: PathBuf,
+}
+
+impl Member {
+    /// Where its node usually stands.
+    pub(crate) fn node(&self) -> String {
+        node(&self.name)
+    }
+}
+
+/// `/dev/NAME`; the kernel writes an exclamation mark for a slash.
+pub(crate) fn node(name: &str) -> String {
+    format!("/dev/{}", name.replace('!', "/"))
+}
+
+/// A regular file behind a loop device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BackingFile {
+    pub(crate) path: PathBuf,
+    /// Device and inode; `None` where it cannot be looked at from here.
+    pub(crate) id: Option<(u64, u64)>,
+    /// Loop device above it.
+    pub(crate) above: String,
+}
+
+/// A target and its relatives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Family {
+    /// The target.
+    pub(crate) target: Member,
+    /// The whole disk: the target itself, unless that is a partition.
+    pub(crate) whole: Member,
+    /// All, the target first.
+    pub(crate) members: Vec<Member>,
+    /// Partitions of the target that the kernel knows.
+    pub(crate) slices: Vec<Slice>,
+    /// Partitions whose range overlaps the target's, though they are not part of it.
+    pub(crate) overlapping: Vec<String>,
+    /// Other paths to the same disk.
+    pub(crate) paths: Vec<String>,
+    /// Files behind it, where it is a loop device.
+    pub(crate) backing_files: Vec<BackingFile>,
+}
+
+impl Family {
+    /// `None` where sysfs does not show the device: then nothing can be vouched for.
+    pub(crate) fn of(root: &SysRoot, device: &str) -> Option<Self> {
+        let target = member(root, device)?;
+        let whole = if is_partition(&target) {
+            member_at(target.at.parent()?)?
+        } else {
+            target.clone()
+        };
+        let mut family = Self {
+            target: target.clone(),
+            whole: whole.clone(),
+            members: vec![target.clone()],
+            slices: Vec::new(),
+            overlapping: Vec::new(),
+            paths: Vec::new(),
+            backing_files: Vec::new(),
+        };
+        if is_partition(&target) {
+            family.add(whole.clone());
+            family.add_overlapping(&target, &whole);
+        } else {
+            family.slices = partitions(&target).iter().filter_map(slice).collect();
+            partitions(&target)
+                .into_iter()
+                .for_each(|partition| family.add(partition));
+        }
+        family.add_paths(root, &whole);
+        family.add_backing(root, &whole);
+        Some(family)
+    }
+
+    /// Whether a device is one of them.
+    pub(crate) fn member(&self, device: &str) -> Option<&Member> {
+        self.members.iter().find(|member| member.device == device)
+    }
+
+    fn add(&mut self, member: Member) {
+        if self.member(&member.device).is_none() {
+            self.members.push(member);
+        }
+    }
+
+    fn add_overlapping(&mut self, target: &Member, whole: &Member) {
+        let Some(own) = slice(target) else { return };
+        let overlaps = |other: &Slice| {
+            other.start < own.start + own.length && own.start < other.start + other.length
+        };
+        for partition in partitions(whole)
+            .into_iter()
+            .filter(|partition| partition.device != target.device)
+        {
+            if slice(&partition).is_none_or(|other| overlaps(&other)) {
+                self.overlapping.push(partition.name.clone());
+                self.add(partition);
+            }
+        }
+    }
+
+    /// A disk on a SAN, or with two ports, shows up once per path; what is mounted by one path is
+    /// destroyed by the other.
+    fn add_paths(&mut self, root: &SysRoot, whole: &Member) {
+        let Some(wwid) = wwid_of(root, &whole.name) else {
+            return;
+        };
+        for name in list(&root.sys.join("class/block"))
+            .into_iter()
+            .filter(|name| name != &whole.name)
+        {
+            if wwid_of(root, &name).is_some_and(|other| other == wwid)
+                && let Some(path) = root
+                    .sys
+                    .join("class/block")
+                    .join(&name)
+                    .canonicalize()
+                    .ok()
+                    .and_then(|at| member_at(&at))
+                && !is_partition(&path)
+            {
+                self.paths.push(name);
+                self.add(path.clone());
+                partitions(&path)
+                    .into_iter()
+                    .for_each(|partition| self.add(partition));
+            }
+        }
+    }
+
+    fn add_backing(&mut self, root: &SysRoot, whole: &Member) {
+        let mut above = whole.clone();
+        // Loops over loops: the kernel allows no circle (loop_validate_file), and a bound costs
+        // nothing.
+        for _ in 0..16 {
+            let Some(path) = backing_path(&above.at) else {
+                return;
+            };
+            let stat = stat(&path).ok().filter(|stat| is_behind(&above, stat));
+            match stat.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice)
+            {
+                Some(stat) => {
+                    let Some(below) = member(root, &device(stat.st_rdev)) else {
+                        return;
+                    };
+                    self.add(below.clone());
+                    partitions(&below)
+                        .into_iter()
+                        .for_each(|partition| self.add(partition));
+                    if is_partition(&below)
+                        && let Some(disk) = below.at.parent().and_then(member_at)
+                    {
+                        self.add(disk);
+                    }
+                    above = below;
+                }
+                None => {
+                    let id = stat.map(|stat| (stat.st_dev, stat.st_ino));
+                    return self.backing_files.push(BackingFile {
+                        path,
+                        id,
+                        above: above.name,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Whether what now has the path is what the loop device was set up with; yes where its driver does
+/// not say.
+fn is_behind(above: &Member, stat: &Stat) -> bool {
+    loop_file::behind(&above.node(), &above.device)
+        .is_none_or(|id| id == (stat.st_dev, stat.st_ino))
+}
+
+/// The file or device behind a loop device.
+pub(crate) fn backing_path(at: &Path) -> Option<PathBuf> {
+    read_text(&at.join("loop/backing_file")).map(PathBuf::from)
+}
+
+fn member(root: &SysRoot, device: &str) -> Option<Member> {
+    member_at(&root.block_device(device)?)
+}
+
+fn member_at(at: &Path) -> Option<Member> {
+    Some(Member {
+        name: at.file_name()?.to_str()?.to_owned(),
+        device: read_text(&at.join("dev"))?,
+        at: at.to_owned(),
+    })
+}
+
+fn is_partition(member: &Member) -> bool {
+    member.at.join("partition").exists()
+}
+
+fn partitions(whole: &Member) -> Vec<Member> {
+    list(&whole.at)
+        .iter()
+        .map(|name| whole.at.join(name))
+        .filter(|at| at.join("partition").exists())
+        .filter_map(|at| member_at(&at))
+        .collect()
+}
+
+fn slice(partition: &Member) -> Option<Slice> {
+    let bytes =
+        |name: &str| read_number::<u64>(&partition.at.join(name))?.checked_mul(SECTOR_BYTES);
+    Some(Slice {
+        name: SliceName::Kernel(partition.name.clone()),
+        start: bytes("start")?,
+        length: bytes("size")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_sysfs::FakeSysfs;
+
+    fn names(family: &Family) -> Vec<&str> {
+        family
+            .members
+            .iter()
+            .map(|member| member.name.as_str())
+            .collect()
+    }
+
+    fn partition(sysfs: &FakeSysfs, path: &str, device: &str, start: &str, size: &str) {
+        sysfs.block(
+            path,
+            device,
+            &[("partition", "1"), ("start", start), ("size", size)],
+        );
+    }
+
+    #[test]
+    fn a_disk_has_its_partitions_and_a_partition_its_disk() {
+        let sysfs = FakeSysfs::new();
+        sysfs.block("x/sda", "8:0", &[("size", "4096")]);
+        partition(&sysfs, "x/sda/sda1", "8:1", "0", "1024");
+        partition(&sysfs, "x/sda/sda2", "8:2", "1024", "1024");
+        partition(&sysfs, "x/sda/sda3", "8:3", "1023", "2");
+        let disk = Family::of(&sysfs.root(), "8:0").unwrap();
+        assert_eq!(
+            (names(&disk), disk.slices.len()),
+            (vec!["sda", "sda1", "sda2", "sda3"], 3)
+        );
+        let part = Family::of(&sysfs.root(), "8:2").unwrap();
+        assert_eq!(
+            (
+                names(&part),
+                part.whole.name.as_str(),
+                &part.overlapping[..]
+            ),
+            (vec!["sda2", "sda", "sda3"], "sda", &["sda3".to_owned()][..])
+        );
+        assert_eq!(Family::of(&sysfs.root(), "8:99"), None);
+    }
+
+    #[test]
+    fn other_paths_to_the_same_disk_belong_to_it() {
+        let sysfs = FakeSysfs::new();
+        for (name, device) in [("sda", "8:0"), ("sdb", "8:16")] {
+            sysfs.block(
+                &format!("x/{name}"),
+                device,
+                &[("size", "4096"), ("device/wwid", "naa.5000c500a1b2c3d4")],
+            );
+        }
+        sysfs.block(
+            "x/sdc",
+            "8:32",
+            &[("size", "4096"), ("device/wwid", "naa.5000c500ffffffff")],
+        );
+        partition(&sysfs, "x/sdb/sdb1", "8:17", "0", "8");
+        let family = Family::of(&sysfs.root(), "8:0").unwrap();
+        assert_eq!(
+            (names(&family), &family.paths[..]),
+            (vec!["sda", "sdb", "sdb1"], &["sdb".to_owned()][..])
+        );
+    }
+}

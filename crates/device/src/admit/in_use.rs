@@ -1,0 +1,617 @@
+//! Who uses a device or a file: mounts in every namespace, swap, holders (device mapper, MD,
+//! bcache), loop devices, processes. Each use becomes a reason with the command that ends it. Reads
+//! /proc and /sys; opens nothing.
+
+use super::doubts::Doubts;
+use super::family::{Family, Member, backing_path, node};
+use super::openers::{self, Opener};
+use crate::loop_file;
+use crate::mounts::{Mount, parse};
+use crate::open::device;
+use crate::sysroot::{SysRoot, list, read_text};
+use diskproof_model::shell::quoted;
+use rustix::fs::{FileType, Stat, stat};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What must not be in use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Subject<'a> {
+    /// A block device with all its relatives.
+    Device(&'a Family),
+    /// A regular file.
+    File {
+        /// Its path.
+        path: &'a str,
+        /// Device and inode.
+        id: (u64, u64),
+    },
+}
+
+impl Subject<'_> {
+    /// The name by which what `path` names belongs to the subject: the target itself, a partition,
+    /// the file behind a loop device.
+    fn owns_path(&self, path: &Path) -> Option<String> {
+        self.owns(&Node::from(&stat(path).ok()?))
+    }
+
+    /// The same for what was looked at already.
+    pub(super) fn owns(&self, node: &Node) -> Option<String> {
+        match self {
+            Self::Device(family) if node.is_block => {
+                family.member(&device(node.device)).map(Member::node)
+            }
+            Self::Device(family) => {
+                let behind = family
+                    .backing_files
+                    .iter()
+                    .find(|file| file.id == Some(node.id));
+                behind.map(|file| file.path.display().to_string())
+            }
+            Self::File { path, id } => {
+                (!node.is_block && *id == node.id).then(|| (*path).to_owned())
+            }
+        }
+    }
+
+    fn owns_device(&self, device: &str) -> Option<String> {
+        match self {
+            Self::Device(family) => family.member(device).map(Member::node),
+            Self::File { .. } => None,
+        }
+    }
+
+    /// For paths that cannot be looked at from here: by the last part of their name.
+    fn owns_node_name(&self, path: &Path) -> Option<String> {
+        let name = path.strip_prefix("/dev").ok()?.to_str()?.replace('/', "!");
+        match self {
+            Self::Device(family) => family
+                .members
+                .iter()
+                .find(|member| member.name == name)
+                .map(Member::node),
+            Self::File { .. } => None,
+        }
+    }
+}
+
+/// What a path or a descriptor leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Node {
+    pub(super) is_block: bool,
+    /// Number of the device that it is.
+    pub(super) device: u64,
+    /// Device that it lies on, and its inode.
+    pub(super) id: (u64, u64),
+}
+
+impl From<&Stat> for Node {
+    fn from(stat: &Stat) -> Self {
+        let is_block = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
+        Self {
+            is_block,
+            device: stat.st_rdev,
+            id: (stat.st_dev, stat.st_ino),
+        }
+    }
+}
+
+/// What could not be seen, though it does not speak against the target by itself.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Blind {
+    /// Processes whose open files this user may not look at.
+    pub(crate) processes: u32,
+    /// Why there may be processes that are not even listed.
+    pub(crate) hiding: Option<Hiding>,
+}
+
+/// What keeps processes out of /proc.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hiding {
+    /// A PID namespace of our own: a container.
+    Namespace,
+    /// The mount option `hidepid`, for all but root.
+    MountOption,
+}
+
+/// `PROC_PID_INIT_INO` of linux/proc_ns.h: the namespace that all others are inside of.
+const PID_NAMESPACE_OF_ALL: &str = "pid:[4026531836]";
+
+fn hiding(root: &SysRoot) -> Option<Hiding> {
+    let namespace = std::fs::read_link(root.proc.join("self/ns/pid"));
+    if namespace.is_ok_and(|namespace| namespace != Path::new(PID_NAMESPACE_OF_ALL)) {
+        return Some(Hiding::Namespace);
+    }
+    let mounts = std::fs::read(root.proc.join("self/mountinfo"))
+        .map(|bytes| parse(&String::from_utf8_lossy(&bytes)))
+        .unwrap_or_default();
+    // The last one mounted there is the one that is seen.
+    let proc = mounts
+        .iter()
+        .rev()
+        .find(|mount| mount.kind == "proc" && Path::new(&mount.point) == Path::new("/proc"))?;
+    let hides = proc
+        .option("hidepid")
+        .is_some_and(|value| !matches!(value, "0" | "off"))
+        && !rustix::process::geteuid().is_root();
+    hides.then_some(Hiding::MountOption)
+}
+
+/// Everybody who uses the subject.
+pub(crate) fn judge(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) -> Blind {
+    judge_mounts(root, subject, doubts);
+    judge_btrfs(root, subject, doubts);
+    judge_swaps(root, subject, doubts);
+    if let Subject::Device(family) = subject {
+        family
+            .members
+            .iter()
+            .for_each(|member| judge_holders(root, &member.name, &member.at, doubts, 0));
+    }
+    judge_loops(root, subject, doubts);
+    judge_openers(root, subject, doubts)
+}
+
+/// A namespace's mounts, and how to get into it.
+struct MountTable {
+    mounts: Vec<Mount>,
+    /// Pid and name of a process that lives there; `None` for our own.
+    inside: Option<(u32, String)>,
+}
+
+fn judge_mounts(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
+    let tables = mount_tables(root);
+    if tables.first().is_none_or(|own| own.mounts.is_empty()) {
+        doubts.add(
+            "/proc/self/mountinfo cannot be read, so nobody can say what is mounted",
+            "mount /proc",
+        );
+    }
+    for table in &tables {
+        for mount in &table.mounts {
+            let by_source = || {
+                // bcachefs names all its devices, with colons between.
+                let sources = std::iter::once(mount.source.as_str()).chain(mount.source.split(':'));
+                sources
+                    .map(Path::new)
+                    .filter(|source| source.is_absolute())
+                    .find_map(|source| match stat(source) {
+                        Ok(stat) => subject.owns(&Node::from(&stat)),
+                        Err(_) => subject.owns_node_name(source),
+                    })
+            };
+            if let Some(what) = subject.owns_device(&mount.device).or_else(by_source) {
+                let kind = &mount.kind;
+                let (place, step) = match &table.inside {
+                    None if mount.point == "/" => (
+                        String::new(),
+                        "this is the running system's own disk: name another one".to_owned(),
+                    ),
+                    None => (String::new(), format!("umount {}", quoted(&mount.point))),
+                    Some((pid, name)) => (
+                        format!(" in the mount namespace of process {pid} ({name})"),
+                        format!(
+                            "nsenter --target {pid} --mount umount {}",
+                            quoted(&mount.point)
+                        ),
+                    ),
+                };
+                doubts.add(
+                    format!("{what} is mounted at {} ({kind}){place}", mount.point),
+                    step,
+                );
+            }
+        }
+    }
+}
+
+/// Our own mounts first, then those of every other mount namespace that a process lives in and that
+/// this user may look at.
+fn mount_tables(root: &SysRoot) -> Vec<MountTable> {
+    let read = |who: &str| {
+        std::fs::read(root.proc.join(who).join("mountinfo"))
+            .map(|bytes| parse(&String::from_utf8_lossy(&bytes)))
+            .unwrap_or_default()
+    };
+    let namespace = |who: &str| std::fs::read_link(root.proc.join(who).join("ns/mnt")).ok();
+    let mut seen: HashSet<PathBuf> = namespace("self").into_iter().collect();
+    let mut tables = vec![MountTable {
+        mounts: read("self"),
+        inside: None,
+    }];
+    for name in list(&root.proc) {
+        let Ok(pid) = name.parse::<u32>() else {
+            continue;
+        };
+        if namespace(&name).is_some_and(|namespace| seen.insert(namespace)) {
+            let who = read_text(&root.proc.join(&name).join("comm")).unwrap_or_default();
+            tables.push(MountTable {
+                mounts: read(&name),
+                inside: Some((pid, who)),
+            });
+        }
+    }
+    tables
+}
+
+/// mountinfo names one device of a btrfs, and an anonymous number; sysfs lists all members of those
+/// that are mounted.
+fn judge_btrfs(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
+    let filesystems = root.sys.join("fs/btrfs");
+    for uuid in list(&filesystems) {
+        let members = filesystems.join(&uuid).join("devices");
+        for name in list(&members) {
+            if let Some(what) = read_text(&members.join(&name).join("dev"))
+                .and_then(|device| subject.owns_device(&device))
+            {
+                doubts.add(
+                    format!("{what} belongs to the mounted btrfs filesystem {uuid}"),
+                    format!(
+                        "umount it (findmnt --types btrfs shows where), or btrfs device remove \
+                         {what}"
+                    ),
+                );
+            }
+        }
+    }
+}
+
+fn judge_swaps(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
+    let text = match std::fs::read_to_string(root.proc.join("swaps")) {
+        Ok(text) => text,
+        // A kernel without swap has no such file.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+        Err(error) => {
+            return doubts.add(
+                format!(
+                    "/proc/swaps cannot be read ({error}), so nobody can say what is swapped to"
+                ),
+                "run as root",
+            );
+        }
+    };
+    for line in text.lines().skip(1) {
+        let Some(field) = line.split_whitespace().next() else {
+            continue;
+        };
+        let path = PathBuf::from(crate::mounts::unescape(field));
+        if let Some(what) = subject
+            .owns_path(&path)
+            .or_else(|| subject.owns_node_name(&path))
+        {
+            doubts.add(
+                format!("{what} is in use as swap space"),
+                format!("swapoff {}", quoted(&path.display().to_string())),
+            );
+        }
+    }
+}
+
+/// More devices on top of each other than anybody stacks; ends circles that a broken sysfs might
+/// have.
+const HOLDERS_DEPTH_MAX: u32 = 16;
+
+fn judge_holders(root: &SysRoot, name: &str, at: &Path, doubts: &mut Doubts, depth: u32) {
+    if depth > HOLDERS_DEPTH_MAX {
+        return;
+    }
+    for holder in list(&at.join("holders")) {
+        let above = at
+            .join("holders")
+            .join(&holder)
+            .canonicalize()
+            .unwrap_or_else(|_| root.sys.join("class/block").join(&holder));
+        // Top down is the order in which they have to go.
+        judge_holders(root, &holder, &above, doubts, depth + 1);
+        let (what, step) = release(&holder, &above);
+        doubts.add(format!("{} is part of {what}", node(name)), step);
+    }
+}
+
+/// What a holder is, and the command that lets go.
+fn release(name: &str, at: &Path) -> (String, String) {
+    let text = |file: &str| read_text(&at.join(file));
+    if let Some(mapped) = text("dm/name") {
+        let what = format!("{} ({mapped})", node(name));
+        let step = match text("dm/uuid")
+            .unwrap_or_default()
+            .split('-')
+            .next()
+            .unwrap_or_default()
+        {
+            "LVM" => format!("vgchange --activate n {}", quoted(&volume_group(&mapped))),
+            "CRYPT" => format!("cryptsetup close {}", quoted(&mapped)),
+            "mpath" => format!("multipath -f {}", quoted(&mapped)),
+            _ => format!("dmsetup remove {}", quoted(&mapped)),
+        };
+        return (what, step);
+    }
+    if at.join("md").is_dir() {
+        let level = text("md/level").unwrap_or_else(|| "RAID".to_owned());
+        return (
+            format!("the array {} ({level})", node(name)),
+            format!("mdadm --stop {}", node(name)),
+        );
+    }
+    if at.join("bcache").is_dir() {
+        return (
+            format!("the cache {}", node(name)),
+            format!("echo 1 > {}/bcache/stop", at.display()),
+        );
+    }
+    (node(name), format!("take {} down", node(name)))
+}
+
+/// The group's part of the mapped name `group-volume`; dashes within a name are doubled.
+fn volume_group(mapped: &str) -> String {
+    let hidden = mapped.replace("--", "\0");
+    hidden
+        .split('-')
+        .next()
+        .unwrap_or_default()
+        .replace('\0', "-")
+}
+
+/// Loop devices over the subject, or over the file behind it.
+fn judge_loops(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
+    let blocks = root.sys.join("class/block");
+    for name in list(&blocks)
+        .into_iter()
+        .filter(|name| name.starts_with("loop"))
+    {
+        let Some(path) = blocks
+            .join(&name)
+            .canonicalize()
+            .ok()
+            .and_then(|at| backing_path(&at))
+        else {
+            continue;
+        };
+        if let Subject::Device(family) = subject {
+            // The target's own chain of loops is no other user.
+            if family.members.iter().any(|member| member.name == name) {
+                continue;
+            }
+        }
+        let deleted = path
+            .to_str()
+            .and_then(|text| text.strip_suffix(" (deleted)"))
+            .map(Path::new);
+        let same_path = |file: &Path| match subject {
+            Subject::Device(family) => family
+                .backing_files
+                .iter()
+                .find(|behind| behind.path == file)
+                .map(|behind| behind.path.display().to_string()),
+            Subject::File { path, .. } => (Path::new(path) == file).then(|| path.to_owned()),
+        };
+        let by_driver = || {
+            let id = read_text(&blocks.join(&name).join("dev"))
+                .and_then(|number| loop_file::behind(&node(&name), &number))?;
+            subject.owns(&Node {
+                is_block: false,
+                device: 0,
+                id,
+            })
+        };
+        let by_path = subject
+            .owns_path(&path)
+            .or_else(|| subject.owns_node_name(&path));
+        let what = by_path
+            .or_else(by_driver)
+            .or_else(|| same_path(&path))
+            .or_else(|| same_path(deleted?));
+        if let Some(what) = what {
+            doubts.add(
+                format!("{what} is the file behind {}", node(&name)),
+                format!("losetup --detach {}", node(&name)),
+            );
+        }
+    }
+}
+
+/// udev, losetup and smartd open a disk in passing: who is gone after half a second does not use
+/// it.
+const OPENERS_LOOKS: u32 = 6;
+const OPENERS_PAUSE: Duration = Duration::from_millis(100);
+
+fn judge_openers(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) -> Blind {
+    let mut found = openers::find(root, &subject);
+    for _ in 1..OPENERS_LOOKS {
+        if found.openers.is_empty() {
+            break;
+        }
+        std::thread::sleep(OPENERS_PAUSE);
+        found = openers::find(root, &subject);
+    }
+    for Opener {
+        pid,
+        name,
+        what,
+        how,
+    } in &found.openers
+    {
+        doubts.add(
+            format!("{what} is {how} by process {pid} ({name})"),
+            format!("end process {pid} ({name}), or have it close {what}"),
+        );
+    }
+    Blind {
+        processes: found.hidden,
+        hiding: hiding(root),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_sysfs::FakeSysfs;
+
+    /// A disk with one partition, and a /proc in which nothing uses it.
+    fn quiet() -> FakeSysfs {
+        let sysfs = FakeSysfs::new();
+        sysfs.block("x/zza", "240:0", &[("size", "8192")]);
+        sysfs.block(
+            "x/zza/zza1",
+            "240:1",
+            &[("partition", "1"), ("start", "0"), ("size", "4096")],
+        );
+        sysfs.file("proc/self/mountinfo", "22 1 0:21 / /proc rw - proc proc rw");
+        sysfs.file("proc/swaps", "Filename Type Size Used Priority");
+        sysfs
+    }
+
+    fn reasons(sysfs: &FakeSysfs) -> Vec<String> {
+        let root = sysfs.root();
+        let family = Family::of(&root, "240:0").unwrap();
+        let mut doubts = Doubts::default();
+        judge(&root, Subject::Device(&family), &mut doubts);
+        doubts.into_stepwise_refusal(String::new()).reasons
+    }
+
+    #[test]
+    fn a_quiet_disk_is_free() {
+        assert_eq!(reasons(&quiet()), [""; 0]);
+    }
+
+    #[test]
+    fn without_proc_nothing_is_vouched_for() {
+        let sysfs = quiet();
+        std::fs::remove_file(sysfs.root().proc.join("self/mountinfo")).unwrap();
+        assert!(reasons(&sysfs)[0].contains("nobody can say what is mounted"));
+    }
+
+    #[test]
+    fn mounts_are_found_by_number_by_source_and_in_other_namespaces() {
+        let sysfs = quiet();
+        sysfs.file(
+            "proc/self/mountinfo",
+            "1 0 240:1 / /mnt/my\\040data rw - ext4 /dev/root rw\n2 0 0:40 / /b rw - btrfs \
+             /dev/zza1 rw",
+        );
+        sysfs.file(
+            "proc/77/mountinfo",
+            "3 0 240:0 / /inside rw - xfs /dev/other rw",
+        );
+        sysfs.file("proc/77/comm", "postgres");
+        let ns = sysfs.root().proc;
+        for (who, name) in [("self", "mnt:[1]"), ("77", "mnt:[2]")] {
+            std::fs::create_dir_all(ns.join(who).join("ns")).unwrap();
+            std::os::unix::fs::symlink(name, ns.join(who).join("ns/mnt")).unwrap();
+        }
+        let found = reasons(&sysfs);
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert_eq!(
+            found[0],
+            "/dev/zza1 is mounted at /mnt/my data (ext4) → umount '/mnt/my data'"
+        );
+        assert!(
+            found[1].starts_with("/dev/zza1 is mounted at /b (btrfs)"),
+            "{found:?}"
+        );
+        assert!(
+            found[2].contains(
+                "namespace of process 77 (postgres) → nsenter --target 77 --mount umount /inside"
+            ),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn members_of_btrfs_and_swap_are_in_use() {
+        let sysfs = quiet();
+        sysfs.link("fs/btrfs/1234/devices/zza1", "class/block/zza1");
+        sysfs.file(
+            "proc/swaps",
+            "Filename Type Size Used Priority\n/dev/zza1 partition 1 0 -2",
+        );
+        let found = reasons(&sysfs);
+        assert!(
+            found[0].contains("/dev/zza1 belongs to the mounted btrfs filesystem 1234"),
+            "{found:?}"
+        );
+        assert_eq!(
+            found[1],
+            "/dev/zza1 is in use as swap space → swapoff /dev/zza1"
+        );
+    }
+
+    #[test]
+    fn holders_are_followed_to_the_top_and_each_has_its_command() {
+        let sysfs = quiet();
+        let dm = |number: u32, name: &str, uuid: &str| {
+            sysfs.block(
+                &format!("virtual/block/dm-{number}"),
+                &format!("253:{number}"),
+                &[("dm/name", name), ("dm/uuid", uuid)],
+            );
+        };
+        dm(0, "my--vg-data", "LVM-abc");
+        dm(1, "secret", "CRYPT-LUKS2-abc");
+        dm(2, "san", "mpath-abc");
+        dm(3, "own", "");
+        sysfs.block("virtual/block/md7", "9:7", &[("md/level", "raid1")]);
+        sysfs.block(
+            "virtual/block/bcache0",
+            "252:0",
+            &[("bcache/state", "clean")],
+        );
+        for (below, above) in [
+            ("zza", "md7"),
+            ("zza", "bcache0"),
+            ("zza", "dm-2"),
+            ("zza", "dm-3"),
+            ("zza1", "dm-0"),
+            ("dm-0", "dm-1"),
+        ] {
+            let at = if below == "zza1" {
+                "x/zza/zza1".to_owned()
+            } else if below == "zza" {
+                "x/zza".into()
+            } else {
+                format!("virtual/block/{below}")
+            };
+            sysfs.link(
+                &format!("devices/{at}/holders/{above}"),
+                &format!("class/block/{above}"),
+            );
+        }
+        let found = reasons(&sysfs).join("\n");
+        for part in [
+            "/dev/zza is part of the array /dev/md7 (raid1) → mdadm --stop /dev/md7",
+            "/dev/zza is part of the cache /dev/bcache0 → echo 1 > ",
+            "/dev/dm-2 (san) → multipath -f san",
+            "/dev/dm-3 (own) → dmsetup remove own",
+            "/dev/dm-0 is part of /dev/dm-1 (secret) → cryptsetup close secret\n/dev/zza1 is part \
+             of /dev/dm-0 (my--vg-data) → vgchange --activate n my-vg",
+        ] {
+            assert!(found.contains(part), "{part}:\n{found}");
+        }
+    }
+
+    #[test]
+    fn what_hides_processes_is_known() {
+        let sysfs = quiet();
+        assert_eq!(hiding(&sysfs.root()), None);
+        std::fs::create_dir_all(sysfs.root().proc.join("self/ns")).unwrap();
+        std::os::unix::fs::symlink(PID_NAMESPACE_OF_ALL, sysfs.root().proc.join("self/ns/pid"))
+            .unwrap();
+        assert_eq!(hiding(&sysfs.root()), None);
+        let inside = quiet();
+        std::fs::create_dir_all(inside.root().proc.join("self/ns")).unwrap();
+        std::os::unix::fs::symlink("pid:[4026532001]", inside.root().proc.join("self/ns/pid"))
+            .unwrap();
+        assert_eq!(hiding(&inside.root()), Some(Hiding::Namespace));
+        sysfs.file(
+            "proc/self/mountinfo",
+            "22 1 0:21 / /proc rw - proc proc rw,hidepid=invisible",
+        );
+        let expected = if rustix::process::geteuid().is_root() {
+            None
+        } else {
+            Some(Hiding::MountOption)
+        };
+        assert_eq!(hiding(&sysfs.root()), expected);
+    }
+}

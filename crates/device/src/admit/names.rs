@@ -1,0 +1,240 @@
+//! Which words name a block device beyond doubt: what the user has to type before it is destroyed.
+//! Reads sysfs only.
+
+use crate::disk::describe;
+use crate::sysroot::{SysRoot, list, read_text};
+use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
+
+/// What has to be typed, and how it is asked for without saying it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Names {
+    /// Any of these, in full.
+    pub(super) accepted: Vec<String>,
+    /// Such as `its serial or its model, as …`.
+    pub(super) described: String,
+}
+
+impl Names {
+    /// Whether one of the words is one of the names, but for blanks around it.
+    pub(super) fn match_any(&self, words: &[String]) -> bool {
+        words
+            .iter()
+            .any(|word| self.accepted.iter().any(|name| name == word.trim()))
+    }
+}
+
+/// The serial and the model of the disk, each only where no other disk of this machine has the
+/// same; the kernel name where neither is left. A partition without a disk that has either goes by
+/// its own kernel name.
+pub(super) fn names(root: &SysRoot, identity: &TargetIdentity) -> Names {
+    let Some(target) = identity.layers.first() else {
+        return Names {
+            accepted: Vec::new(),
+            described: "its name".into(),
+        };
+    };
+    let disk = disk_of(identity, target);
+    let others = other_disks(root, disk);
+    let shared = |pick: fn(&Layer) -> Option<&String>, name: &String| {
+        others
+            .iter()
+            .any(|other| pick(other).is_some_and(|theirs| theirs == name))
+    };
+    let serial = disk
+        .serial
+        .as_ref()
+        .filter(|name| !shared(|layer| layer.serial.as_ref(), name));
+    // The level of an array names no array.
+    let model = disk
+        .model
+        .as_ref()
+        .filter(|name| disk.kind != LayerKind::Md && !shared(|layer| layer.model.as_ref(), name));
+    let shown = format!("as `diskproof info {}` shows it", identity.path);
+    let (accepted, described) = match (serial, model) {
+        (Some(serial), Some(model)) => (
+            vec![serial, model],
+            format!("its serial or its model in full, {shown}"),
+        ),
+        (Some(serial), None) => (vec![serial], format!("its serial in full, {shown}")),
+        (None, Some(model)) => (vec![model], format!("its model in full, {shown}")),
+        (None, None) => (
+            vec![&target.name],
+            "its kernel name in full, since it has neither a serial nor a model of its own"
+                .to_owned(),
+        ),
+    };
+    Names {
+        accepted: accepted
+            .into_iter()
+            .map(|name| name.trim().to_owned())
+            .filter(|name| !name.is_empty())
+            .collect(),
+        described,
+    }
+}
+
+/// The device itself, or the disk that a partition lies on.
+pub(super) fn disk_of<'a>(identity: &'a TargetIdentity, target: &'a Layer) -> &'a Layer {
+    let below = |name: &String| identity.layers.iter().find(|layer| &layer.name == name);
+    match target.kind {
+        LayerKind::Partition => target.below.first().and_then(below).unwrap_or(target),
+        _ => target,
+    }
+}
+
+/// All other whole disks of the machine, but for other paths to this one.
+fn other_disks(root: &SysRoot, disk: &Layer) -> Vec<Layer> {
+    let wwid = wwid_of(root, &disk.name);
+    let blocks = root.sys.join("class/block");
+    let other = |name: &String| {
+        let at = blocks.join(name).canonicalize().ok()?;
+        let device = read_text(&at.join("dev"))?;
+        let is_path = wwid.is_some() && wwid_of(root, name) == wwid;
+        (name != &disk.name && !is_path && !at.join("partition").exists())
+            .then(|| describe(root, &at, name, &device, Vec::new()))
+    };
+    list(&blocks).iter().filter_map(other).collect()
+}
+
+/// The name that a disk keeps on every path to it.
+pub(super) fn wwid_of(root: &SysRoot, name: &str) -> Option<String> {
+    let at = root.sys.join("class/block").join(name);
+    read_text(&at.join("device/wwid")).or_else(|| read_text(&at.join("wwid")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_sysfs::FakeSysfs;
+    use crate::layers::below_device;
+    use diskproof_model::target::TargetKind;
+
+    fn identity(sysfs: &FakeSysfs, device: &str) -> TargetIdentity {
+        TargetIdentity {
+            path: "/dev/x".into(),
+            kind: TargetKind::BlockDevice,
+            size_bytes: 1 << 30,
+            free_bytes: None,
+            device: device.into(),
+            inode: 1,
+            filesystem: None,
+            layers: below_device(&sysfs.root(), &[], device).layers,
+            unresolved: None,
+        }
+    }
+
+    fn accepts(sysfs: &FakeSysfs, device: &str, word: &str) -> bool {
+        names(&sysfs.root(), &identity(sysfs, device)).match_any(&[word.to_owned()])
+    }
+
+    #[test]
+    fn serial_and_model_in_full_and_nothing_else() {
+        let sysfs = FakeSysfs::new();
+        sysfs.block(
+            "x/sda",
+            "8:0",
+            &[
+                ("size", "8"),
+                ("device/model", "DISK 9000 "),
+                ("device/serial", "  S123456"),
+            ],
+        );
+        sysfs.block(
+            "x/sdb",
+            "8:16",
+            &[
+                ("size", "8"),
+                ("device/model", "OTHER"),
+                ("device/serial", "S654321"),
+            ],
+        );
+        sysfs.partition("x/sda/sda1", "8:1", 4);
+        for device in ["8:0", "8:1"] {
+            for word in ["S123456", " S123456 ", "DISK 9000"] {
+                assert!(accepts(&sysfs, device, word), "{word}");
+            }
+            for word in [
+                "",
+                " ",
+                "S12345",
+                "S1234567",
+                "s123456",
+                "DISK",
+                "disk 9000",
+                "S654321",
+                "OTHER",
+                "sda",
+                "sda1",
+                "/dev/sda",
+            ] {
+                assert!(!accepts(&sysfs, device, word), "{word}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_two_disks_share_names_neither() {
+        let sysfs = FakeSysfs::new();
+        sysfs.block(
+            "x/sda",
+            "8:0",
+            &[
+                ("size", "8"),
+                ("device/model", "SAME"),
+                ("device/serial", "A"),
+            ],
+        );
+        sysfs.block(
+            "x/sdb",
+            "8:16",
+            &[
+                ("size", "8"),
+                ("device/model", "SAME"),
+                ("device/serial", "B"),
+            ],
+        );
+        sysfs.block(
+            "x/sdc",
+            "8:32",
+            &[
+                ("size", "8"),
+                ("device/model", "SAME"),
+                ("device/serial", "0000"),
+            ],
+        );
+        sysfs.block(
+            "x/sdd",
+            "8:48",
+            &[
+                ("size", "8"),
+                ("device/model", "SAME"),
+                ("device/serial", "0000"),
+            ],
+        );
+        assert!(
+            accepts(&sysfs, "8:0", "A")
+                && !accepts(&sysfs, "8:0", "SAME")
+                && !accepts(&sysfs, "8:0", "B")
+        );
+        assert!(
+            accepts(&sysfs, "8:32", "sdc")
+                && !accepts(&sysfs, "8:32", "0000")
+                && !accepts(&sysfs, "8:32", "sdd")
+        );
+    }
+
+    #[test]
+    fn kernel_names_are_for_those_that_have_nothing_else() {
+        let sysfs = FakeSysfs::new();
+        sysfs.block("virtual/block/loop3", "7:3", &[("size", "8")]);
+        sysfs.partition("virtual/block/loop3/loop3p1", "259:1", 4);
+        sysfs.block(
+            "virtual/block/md0",
+            "9:0",
+            &[("size", "8"), ("md/level", "raid1")],
+        );
+        assert!(accepts(&sysfs, "7:3", "loop3") && !accepts(&sysfs, "7:3", "loop"));
+        assert!(accepts(&sysfs, "259:1", "loop3p1") && !accepts(&sysfs, "259:1", "loop3"));
+        assert!(accepts(&sysfs, "9:0", "md0") && !accepts(&sysfs, "9:0", "MD raid1"));
+    }
+}

@@ -1,0 +1,99 @@
+//! A second description of a target that is already open: the same file or device with flags and
+//! advice of its own (O_DIRECT, read-ahead), and with no more rights than the first. Goes through
+//! the first one's entry in /proc, never by a path, so that it cannot become another file; knows
+//! nothing of workloads.
+
+use crate::failure::OpenError;
+use rustix::fs::{Mode, OFlags, Stat, fcntl_getfl, fcntl_setfl, fstat, open};
+use rustix::io::fcntl_dupfd_cloexec;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// Another description of what is open.
+#[derive(Debug)]
+pub(crate) struct Again {
+    /// Its descriptor.
+    pub fd: OwnedFd,
+    /// The first description, which holds the claim on a device (O_EXCL belongs to the description
+    /// that opened with it) and the lock: both last as long as any other description of ours.
+    pub first: OwnedFd,
+}
+
+/// Opens what `first` has open once more, with the same right to write or without; `path` is for
+/// messages.
+pub(crate) fn open_again(first: BorrowedFd<'_>, path: &str) -> Result<Again, OpenError> {
+    let failed =
+        |errno| OpenError::from_errno(path, "open it a second time (/proc/self/fd)", errno);
+    let right = fcntl_getfl(first).map_err(failed)? & OFlags::RWMODE;
+    // Not O_EXCL: the kernel's claim on a device is the first description's, and a second claim
+    // would be refused (blkdev_open() in Linux's block/fops.c). NONBLOCK, as everywhere:
+    // nothing that took its place could hang us.
+    let flags = right | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let fd = open(
+        format!("/proc/self/fd/{}", first.as_raw_fd()),
+        flags,
+        Mode::empty(),
+    )
+    .map_err(failed)?;
+    let is_same = who(&fstat(first).map_err(failed)?) == who(&fstat(&fd).map_err(failed)?);
+    if !is_same || fcntl_getfl(&fd).map_err(failed)? & OFlags::RWMODE != right {
+        return Err(OpenError::Changed {
+            path: path.to_owned(),
+            what: "/proc/self/fd led to something else".to_owned(),
+        });
+    }
+    fcntl_setfl(
+        &fd,
+        fcntl_getfl(&fd)
+            .map_err(failed)?
+            .difference(OFlags::NONBLOCK),
+    )
+    .map_err(failed)?;
+    let first = fcntl_dupfd_cloexec(first.as_fd(), 0).map_err(failed)?;
+    Ok(Again { fd, first })
+}
+
+/// What makes it the same file or device.
+fn who(stat: &Stat) -> (u64, u64, u64, u32) {
+    (stat.st_dev, stat.st_ino, stat.st_rdev, stat.st_mode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::unlink;
+
+    #[test]
+    fn a_second_description_has_flags_of_its_own_and_no_more_rights() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let path = place.path().join("file");
+        std::fs::write(&path, "content").unwrap();
+        for right in [OFlags::RDONLY, OFlags::RDWR] {
+            let first = open(&path, right | OFlags::CLOEXEC, Mode::empty()).unwrap();
+            let again = open_again(first.as_fd(), "x").unwrap();
+            fcntl_setfl(&again.fd, OFlags::NOATIME).unwrap();
+            assert!(
+                !fcntl_getfl(&first).unwrap().contains(OFlags::NOATIME),
+                "another description"
+            );
+            assert_eq!(fcntl_getfl(&again.fd).unwrap() & OFlags::RWMODE, right);
+            assert_eq!(
+                rustix::io::pwrite(&again.fd, b"C", 0).is_ok(),
+                right == OFlags::RDWR
+            );
+        }
+    }
+
+    #[test]
+    fn what_has_lost_its_name_is_found_and_what_took_the_name_is_not() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let path = place.path().join("file");
+        std::fs::write(&path, "first").unwrap();
+        let first = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        unlink(&path).unwrap();
+        std::fs::write(&path, "other").unwrap();
+        let again = open_again(first.as_fd(), "x").unwrap();
+        let mut content = [0; 5];
+        assert_eq!(rustix::io::pread(&again.fd, &mut content[..], 0), Ok(5));
+        assert_eq!(&content, b"first");
+    }
+}

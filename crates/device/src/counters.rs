@@ -1,0 +1,447 @@
+//! What the disks at the bottom did between two moments, by the kernel's own counters, and who else
+//! used storage meanwhile. Judges nothing and syncs nothing: whoever wants buffered writes counted
+//! syncs before [`Snapshot::finish`].
+
+use crate::processes::ProcessCounters;
+use crate::sysroot::{SysRoot, read_number, read_text};
+use diskproof_model::measurement::{ByteCount, DeviceUse};
+use diskproof_model::target::TargetIdentity;
+use std::time::Instant;
+
+/// Sectors in /sys/block/*/stat are of 512 bytes, whatever the device has
+/// (Documentation/block/stat.rst).
+const SECTOR_BYTES: u64 = 512;
+
+/// Counters of the disks below a target and of all other processes, at one moment.
+#[derive(Debug)]
+pub struct Snapshot {
+    root: SysRoot,
+    disks: Vec<Disk>,
+    unresolved: Option<String>,
+    processes: ProcessCounters,
+    taken: Instant,
+}
+
+#[derive(Debug)]
+struct Disk {
+    name: String,
+    device: String,
+    before: DiskCounters,
+}
+
+/// Counters since boot (or since the disk came), from /sys/dev/block/M:m/stat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct DiskCounters {
+    read_ops: u64,
+    read_sectors: u64,
+    write_ops: u64,
+    write_sectors: u64,
+    /// Milliseconds that requests spent in the queue, summed over the requests.
+    queued_ms: u64,
+    /// Since Linux 5.5.
+    flush_ops: Option<u64>,
+}
+
+impl Snapshot {
+    /// Reads the counters of the disks at the bottom of the target's layers, and those of all other
+    /// processes.
+    pub fn take(identity: &TargetIdentity) -> Self {
+        Self::take_in(SysRoot::default(), identity)
+    }
+
+    fn take_in(root: SysRoot, identity: &TargetIdentity) -> Self {
+        let processes = ProcessCounters::read(&root);
+        let found: Result<Vec<Disk>, String> = identity
+            .disks()
+            .map(|layer| {
+                let before = read_counters(&root, &layer.name, &layer.device)?;
+                Ok(Disk {
+                    name: layer.name.clone(),
+                    device: layer.device.clone(),
+                    before,
+                })
+            })
+            .collect();
+        let (disks, unresolved) = match found {
+            Ok(disks) if disks.is_empty() => {
+                let reason = identity
+                    .unresolved
+                    .clone()
+                    .unwrap_or_else(|| "no disk was found below the target".into());
+                (disks, Some(reason))
+            }
+            Ok(disks) => (disks, None),
+            Err(reason) => (Vec::new(), Some(reason)),
+        };
+        Self {
+            root,
+            disks,
+            unresolved,
+            processes,
+            taken: Instant::now(),
+        }
+    }
+
+    /// What happened since [`Self::take`], summed over the disks, against the bytes that we `asked`
+    /// of the target in the same time. Processes that started meanwhile count from zero; those
+    /// that ended meanwhile count for the process that waited for them, or are lost.
+    pub fn finish(self, asked: ByteCount) -> DeviceUse {
+        // The disks first: reading /proc takes milliseconds in which others go on.
+        let (changes, elapsed) = (self.changes(), self.taken.elapsed());
+        let queued = self
+            .disks
+            .iter()
+            .all(|disk| times_requests(&self.root, &disk.device));
+        let (others, others_hidden) = ProcessCounters::read(&self.root).since(&self.processes);
+        let disks = self.disks.iter().map(|disk| disk.name.clone()).collect();
+        let (sum, unresolved) = match (self.unresolved, changes) {
+            (Some(reason), _) | (None, Err(reason)) => (DiskCounters::default(), Some(reason)),
+            (None, Ok(sum)) => (sum, None),
+        };
+        let (read_bytes, write_bytes) = (
+            sum.read_sectors.saturating_mul(SECTOR_BYTES),
+            sum.write_sectors.saturating_mul(SECTOR_BYTES),
+        );
+        let known = unresolved.is_none() && asked.total() > 0;
+        let accounted =
+            known.then(|| (read_bytes as f64 + write_bytes as f64) / asked.total() as f64);
+        let queue_depth = (queued && unresolved.is_none())
+            .then(|| sum.queued_ms as f64 / (elapsed.as_secs_f64() * 1e3).max(1.0));
+        DeviceUse {
+            disks,
+            queue_depth,
+            read_bytes,
+            write_bytes,
+            read_ops: sum.read_ops,
+            write_ops: sum.write_ops,
+            flush_ops: sum.flush_ops,
+            accounted,
+            unresolved,
+            others,
+            others_hidden,
+        }
+    }
+
+    /// Sum over all disks of what changed.
+    fn changes(&self) -> Result<DiskCounters, String> {
+        let mut sum = DiskCounters {
+            flush_ops: Some(0),
+            ..DiskCounters::default()
+        };
+        for disk in &self.disks {
+            let after = read_counters(&self.root, &disk.name, &disk.device)?;
+            let change = after.since(disk.before).ok_or_else(|| {
+                format!(
+                    "the counters of {} went backwards (the disk was replaced, or a counter ran \
+                     over): run again",
+                    disk.name
+                )
+            })?;
+            sum.add(change);
+        }
+        Ok(sum)
+    }
+}
+
+/// Whether the disks below a target complete anything, whoever asked for it: one that hangs does
+/// not.
+#[derive(Debug)]
+pub struct Pulse {
+    root: SysRoot,
+    disks: Vec<(String, String)>,
+    completed: u64,
+}
+
+impl Pulse {
+    /// From now on.
+    pub fn of(identity: &TargetIdentity) -> Self {
+        Self::of_in(SysRoot::default(), identity)
+    }
+
+    fn of_in(root: SysRoot, identity: &TargetIdentity) -> Self {
+        let disks = identity
+            .disks()
+            .map(|layer| (layer.name.clone(), layer.device.clone()))
+            .collect();
+        let mut pulse = Self {
+            root,
+            disks,
+            completed: 0,
+        };
+        pulse.completed = pulse.count();
+        pulse
+    }
+
+    /// Whether they have completed anything since this was asked last. Never where they are not
+    /// known.
+    pub fn beats(&mut self) -> bool {
+        let now = self.count();
+        std::mem::replace(&mut self.completed, now) != now
+    }
+
+    fn count(&self) -> u64 {
+        let counters = self
+            .disks
+            .iter()
+            .filter_map(|(name, device)| read_counters(&self.root, name, device).ok());
+        counters
+            .map(|counters| {
+                counters.read_ops + counters.write_ops + counters.flush_ops.unwrap_or(0)
+            })
+            .sum()
+    }
+}
+
+impl DiskCounters {
+    /// `None` when any of them is smaller than before.
+    fn since(self, before: Self) -> Option<Self> {
+        let flush_ops = match (self.flush_ops, before.flush_ops) {
+            (Some(now), Some(then)) => Some(now.checked_sub(then)?),
+            _ => None,
+        };
+        Some(Self {
+            read_ops: self.read_ops.checked_sub(before.read_ops)?,
+            read_sectors: self.read_sectors.checked_sub(before.read_sectors)?,
+            write_ops: self.write_ops.checked_sub(before.write_ops)?,
+            write_sectors: self.write_sectors.checked_sub(before.write_sectors)?,
+            queued_ms: self.queued_ms.checked_sub(before.queued_ms)?,
+            flush_ops,
+        })
+    }
+
+    fn add(&mut self, other: Self) {
+        self.read_ops = self.read_ops.saturating_add(other.read_ops);
+        self.read_sectors = self.read_sectors.saturating_add(other.read_sectors);
+        self.write_ops = self.write_ops.saturating_add(other.write_ops);
+        self.write_sectors = self.write_sectors.saturating_add(other.write_sectors);
+        self.queued_ms = self.queued_ms.saturating_add(other.queued_ms);
+        self.flush_ops = self
+            .flush_ops
+            .zip(other.flush_ops)
+            .map(|(mine, theirs)| mine.saturating_add(theirs));
+    }
+}
+
+fn read_counters(root: &SysRoot, name: &str, device: &str) -> Result<DiskCounters, String> {
+    let directory = root.sys.join("dev/block").join(device);
+    if read_number::<u32>(&directory.join("queue/iostats")) == Some(0) {
+        return Err(format!(
+            "the kernel does not count for {name}; echo 1 > /sys/block/{name}/queue/iostats"
+        ));
+    }
+    let text = read_text(&directory.join("stat"))
+        .ok_or_else(|| format!("sysfs shows no counters for {name} ({device}): is it gone?"))?;
+    parse_stat(&text).ok_or_else(|| format!("the counters of {name} cannot be read: '{text}'"))
+}
+
+/// Whether the kernel times each request of the device by itself: those with a request queue
+/// (blk-mq). Others count in ticks, which miss whatever is shorter than one.
+fn times_requests(root: &SysRoot, device: &str) -> bool {
+    root.sys.join("dev/block").join(device).join("mq").is_dir()
+}
+
+/// The line of /sys/block/*/stat: 11 fields, 15 since Linux 4.18 (discards), 17 since 5.5
+/// (flushes).
+fn parse_stat(text: &str) -> Option<DiskCounters> {
+    let fields: Vec<u64> = text
+        .split_whitespace()
+        .map(|field| field.parse().ok())
+        .collect::<Option<_>>()?;
+    Some(DiskCounters {
+        read_ops: *fields.first()?,
+        read_sectors: *fields.get(2)?,
+        write_ops: *fields.get(4)?,
+        write_sectors: *fields.get(6)?,
+        queued_ms: *fields.get(10)?,
+        flush_ops: fields.get(15).copied(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::tests::bare_layer;
+    use diskproof_model::target::TargetKind;
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    const ASKED: ByteCount = ByteCount {
+        read_bytes: 1 << 20,
+        write_bytes: 1 << 20,
+    };
+
+    fn identity(disks: &[(&str, &str)]) -> TargetIdentity {
+        TargetIdentity {
+            path: "/data".into(),
+            kind: TargetKind::Directory,
+            size_bytes: 0,
+            free_bytes: None,
+            device: "9:0".into(),
+            inode: 2,
+            filesystem: None,
+            layers: disks
+                .iter()
+                .map(|(name, device)| bare_layer(name, device))
+                .collect(),
+            unresolved: disks
+                .is_empty()
+                .then(|| "nfs: the disks are on the server".into()),
+        }
+    }
+
+    fn write_stat(sys: &Path, device: &str, line: &str) {
+        let directory = sys.join("dev/block").join(device);
+        std::fs::create_dir_all(directory.join("queue")).unwrap();
+        std::fs::write(directory.join("stat"), line).unwrap();
+    }
+
+    fn with_root(run: impl FnOnce(SysRoot)) {
+        let place = tempfile::tempdir().unwrap();
+        run(SysRoot {
+            sys: place.path().join("sys"),
+            proc: place.path().join("proc"),
+        });
+    }
+
+    #[test]
+    fn disks_of_a_raid_are_summed() {
+        with_root(|root| {
+            write_stat(
+                &root.sys,
+                "8:0",
+                "10 0 100 5 20 0 200 5 0 9 9 0 0 0 0 3 1\n",
+            );
+            write_stat(&root.sys, "8:16", "1 0 10 5 2 0 20 5 0 9 9 0 0 0 0 7 1\n");
+            let snapshot =
+                Snapshot::take_in(root.clone(), &identity(&[("sda", "8:0"), ("sdb", "8:16")]));
+            write_stat(
+                &root.sys,
+                "8:0",
+                "11 0 2148 5 21 0 1224 5 0 9 9 0 0 0 0 4 1\n",
+            );
+            write_stat(
+                &root.sys,
+                "8:16",
+                "3 0 2058 5 5 0 1044 5 0 9 9 0 0 0 0 9 1\n",
+            );
+            let found = snapshot.finish(ASKED);
+            assert_eq!(found.disks, ["sda", "sdb"]);
+            assert_eq!((found.read_bytes, found.write_bytes), (2 << 20, 1 << 20));
+            assert_eq!(
+                (found.read_ops, found.write_ops, found.flush_ops),
+                (3, 4, Some(3))
+            );
+            assert_eq!((found.accounted, found.unresolved), (Some(1.5), None));
+        });
+    }
+
+    #[test]
+    fn the_queue_is_told_only_where_requests_are_timed() {
+        with_root(|root| {
+            write_stat(
+                &root.sys,
+                "8:0",
+                "10 0 100 5 20 0 200 5 0 9 9 0 0 0 0 3 1\n",
+            );
+            let take = || Snapshot::take_in(root.clone(), &identity(&[("sda", "8:0")]));
+            let (without, mq) = (take(), root.sys.join("dev/block/8:0/mq"));
+            assert_eq!(without.finish(ASKED).queue_depth, None);
+            std::fs::create_dir(mq).unwrap();
+            let with = take();
+            write_stat(
+                &root.sys,
+                "8:0",
+                "10 0 100 5 20 0 200 5 0 9 90009 0 0 0 0 3 1\n",
+            );
+            assert!(
+                with.finish(ASKED).queue_depth.unwrap() > 0.0,
+                "90 s of waiting in far less time"
+            );
+        });
+    }
+
+    #[test]
+    fn a_disk_that_completes_nothing_has_no_pulse() {
+        with_root(|root| {
+            write_stat(
+                &root.sys,
+                "8:0",
+                "10 0 100 5 20 0 200 5 0 9 9 0 0 0 0 3 1\n",
+            );
+            let mut pulse = Pulse::of_in(root.clone(), &identity(&[("sda", "8:0")]));
+            assert!(!pulse.beats());
+            // Something is in flight, and only that.
+            write_stat(
+                &root.sys,
+                "8:0",
+                "10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 3 1\n",
+            );
+            assert!(!pulse.beats());
+            write_stat(
+                &root.sys,
+                "8:0",
+                "10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 4 1\n",
+            );
+            assert!(pulse.beats() && !pulse.beats());
+            assert!(!Pulse::of_in(root.clone(), &identity(&[])).beats());
+        });
+    }
+
+    #[test]
+    fn old_kernels_have_no_flushes_and_nothing_asked_is_not_accounted() {
+        with_root(|root| {
+            write_stat(&root.sys, "8:0", "10 0 100 5 20 0 200 5 0 9 9");
+            let found =
+                Snapshot::take_in(root, &identity(&[("sda", "8:0")])).finish(ByteCount::default());
+            assert_eq!(
+                (found.flush_ops, found.accounted, found.unresolved),
+                (None, None, None)
+            );
+        });
+    }
+
+    #[test]
+    fn what_cannot_be_counted_is_said_and_never_guessed() {
+        with_root(|root| {
+            write_stat(&root.sys, "8:0", "10 0 100 5 20 0 200 5 0 9 9");
+            let snapshot = Snapshot::take_in(root.clone(), &identity(&[("sda", "8:0")]));
+            write_stat(&root.sys, "8:0", "9 0 100 5 20 0 200 5 0 9 9");
+            let found = snapshot.finish(ASKED);
+            assert!(found.unresolved.unwrap().contains("backwards") && found.accounted.is_none());
+
+            let snapshot = Snapshot::take_in(root.clone(), &identity(&[("sda", "8:0")]));
+            std::fs::remove_file(root.sys.join("dev/block/8:0/stat")).unwrap();
+            assert!(
+                snapshot
+                    .finish(ASKED)
+                    .unresolved
+                    .unwrap()
+                    .contains("is it gone")
+            );
+
+            write_stat(&root.sys, "8:0", "10 0 100 5 20 0 200 5 0 9 9");
+            std::fs::write(root.sys.join("dev/block/8:0/queue/iostats"), "0\n").unwrap();
+            let found = Snapshot::take_in(root.clone(), &identity(&[("sda", "8:0")])).finish(ASKED);
+            assert!(
+                found
+                    .unresolved
+                    .unwrap()
+                    .ends_with("; echo 1 > /sys/block/sda/queue/iostats")
+                    && found.accounted.is_none()
+            );
+
+            let found = Snapshot::take_in(root, &identity(&[])).finish(ASKED);
+            assert_eq!(
+                (found.unresolved.as_deref(), found.accounted),
+                (Some("nfs: the disks are on the server"), None)
+            );
+        });
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_never_panics(text in "\\PC*", numbers in "[0-9 -]*") {
+            let _ = (parse_stat(&text), parse_stat(&numbers));
+        }
+    }
+}

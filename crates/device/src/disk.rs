@@ -1,0 +1,250 @@
+//! One block device as sysfs describes it → [`Layer`]. Knows nothing of what lies above or below.
+
+use crate::link::link_of;
+use crate::sysroot::{SysRoot, read_number, read_text};
+use diskproof_model::target::{Layer, LayerKind, WriteCache};
+use std::path::Path;
+
+/// Sizes and counters in sysfs are in sectors of 512 bytes, whatever the device has.
+const SECTOR_BYTES: u64 = 512;
+
+/// What kind of block device the directory `at` in the device tree is.
+pub(crate) fn kind_of(at: &Path, name: &str) -> LayerKind {
+    let is = |prefix: &str| {
+        name.strip_prefix(prefix)
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    match () {
+        () if at.join("partition").exists() => LayerKind::Partition,
+        () if at.join("dm").is_dir() => LayerKind::DeviceMapper,
+        () if at.join("md").is_dir() => LayerKind::Md,
+        () if is("loop") => LayerKind::Loop,
+        () if is("zram") => LayerKind::Zram,
+        () if is("ram") => LayerKind::RamDisk,
+        () if is("nbd") || is("rbd") || is("drbd") => LayerKind::Network,
+        () => LayerKind::Disk,
+    }
+}
+
+/// Everything that sysfs tells of the block device whose directory is `at`.
+pub(crate) fn describe(
+    root: &SysRoot,
+    at: &Path,
+    name: &str,
+    device: &str,
+    below: Vec<String>,
+) -> Layer {
+    let kind = kind_of(at, name);
+    // A partition has no queue of its own: its blocks are those of the whole disk.
+    let whole = if kind == LayerKind::Partition {
+        at.parent().unwrap_or(at)
+    } else {
+        at
+    };
+    let queue = whole.join("queue");
+    let layer = Layer {
+        name: name.to_owned(),
+        kind,
+        device: device.to_owned(),
+        below,
+        size_bytes: size_bytes(at).unwrap_or(0),
+        logical_block_bytes: read_number(&queue.join("logical_block_size")),
+        physical_block_bytes: read_number(&queue.join("physical_block_size")),
+        model: None,
+        vendor: None,
+        serial: None,
+        firmware: None,
+        rotational: None,
+        scheduler: None,
+        queue_requests: None,
+        request_bytes_max: None,
+        read_ahead_bytes: None,
+        write_cache: None,
+        link: None,
+        backing_file: None,
+        backing_direct: None,
+        discard: None,
+        read_only: read_number::<u32>(&at.join("ro")) == Some(1),
+    };
+    if kind == LayerKind::Partition {
+        return layer;
+    }
+    Layer {
+        model: model(at, kind),
+        vendor: read_text(&at.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x")),
+        serial: serial(at),
+        firmware: ["device/firmware_rev", "device/rev"]
+            .iter()
+            .find_map(|name| read_text(&at.join(name))),
+        link: link_of(root, at),
+        backing_file: read_text(&at.join("loop/backing_file")),
+        backing_direct: read_number::<u32>(&at.join("loop/dio")).map(|direct| direct == 1),
+        ..with_queue(layer, &queue)
+    }
+}
+
+/// Size of a block device in bytes.
+pub(crate) fn size_bytes(at: &Path) -> Option<u64> {
+    read_number::<u64>(&at.join("size"))?.checked_mul(SECTOR_BYTES)
+}
+
+fn with_queue(layer: Layer, queue: &Path) -> Layer {
+    let kib = |name: &str| read_number::<u64>(&queue.join(name))?.checked_mul(1024);
+    Layer {
+        rotational: read_number::<u32>(&queue.join("rotational")).map(|rotational| rotational == 1),
+        scheduler: read_text(&queue.join("scheduler"))
+            .as_deref()
+            .and_then(active_scheduler),
+        queue_requests: read_number(&queue.join("nr_requests")),
+        request_bytes_max: kib("max_sectors_kb"),
+        read_ahead_bytes: kib("read_ahead_kb"),
+        write_cache: read_text(&queue.join("write_cache"))
+            .as_deref()
+            .and_then(write_cache),
+        discard: read_number::<u64>(&queue.join("discard_max_bytes")).map(|bytes| bytes > 0),
+        ..layer
+    }
+}
+
+fn model(at: &Path, kind: LayerKind) -> Option<String> {
+    match kind {
+        LayerKind::DeviceMapper => {
+            let name = read_text(&at.join("dm/name"))?;
+            Some(mapper_model(
+                &name,
+                read_text(&at.join("dm/uuid"))
+                    .as_deref()
+                    .unwrap_or_default(),
+            ))
+        }
+        LayerKind::Md => read_text(&at.join("md/level")).map(|level| format!("MD {level}")),
+        _ => read_text(&at.join("device/model")),
+    }
+}
+
+/// Device mapper's users begin the UUID with their own name: `LVM-…`, `CRYPT-LUKS2-…`, `mpath-…`.
+fn mapper_model(name: &str, uuid: &str) -> String {
+    let owner = match uuid.split('-').next().unwrap_or_default() {
+        "LVM" => "LVM",
+        "CRYPT" => "crypt",
+        "mpath" => "multipath",
+        _ => "device mapper",
+    };
+    format!("{owner} {name}")
+}
+
+/// NVMe and MMC tell the serial themselves, virtio beside the queue, SCSI in the page 0x80 of its
+/// vital product data; a WWID will do.
+fn serial(at: &Path) -> Option<String> {
+    read_text(&at.join("device/serial"))
+        .or_else(|| read_text(&at.join("serial")))
+        .or_else(|| unit_serial(&std::fs::read(at.join("device/vpd_pg80")).ok()?))
+        .or_else(|| read_text(&at.join("device/wwid")).or_else(|| read_text(&at.join("wwid"))))
+}
+
+/// The unit serial number page of SPC-5, 7.7.19: type, page code 0x80, length (two bytes, big
+/// endian), ASCII.
+fn unit_serial(page: &[u8]) -> Option<String> {
+    let length = usize::from(u16::from_be_bytes([*page.get(2)?, *page.get(3)?]));
+    let text = page.get(4..)?.get(..length).or(page.get(4..))?;
+    let text = String::from_utf8_lossy(text)
+        .trim_matches(|c: char| c.is_whitespace() || c == '\0')
+        .to_owned();
+    (page[1] == 0x80 && !text.is_empty()).then_some(text)
+}
+
+/// `mq-deadline` of `none [mq-deadline] kyber`; `none` where that is all there is.
+fn active_scheduler(text: &str) -> Option<String> {
+    let marked = text
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .map(|(name, _)| name);
+    let name = marked.or_else(|| (!text.contains(char::is_whitespace)).then_some(text))?;
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+fn write_cache(text: &str) -> Option<WriteCache> {
+    match text {
+        "write back" => Some(WriteCache::WriteBack),
+        "write through" => Some(WriteCache::WriteThrough),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A disk of which nothing but its name is known.
+    pub(crate) fn bare_layer(name: &str, device: &str) -> Layer {
+        describe(
+            &SysRoot {
+                sys: "/nonexistent".into(),
+                proc: "/nonexistent".into(),
+            },
+            Path::new("/nonexistent"),
+            name,
+            device,
+            Vec::new(),
+        )
+    }
+
+    #[test]
+    fn schedulers_read() {
+        assert_eq!(
+            active_scheduler("none [mq-deadline] kyber").as_deref(),
+            Some("mq-deadline")
+        );
+        assert_eq!(active_scheduler("none").as_deref(), Some("none"));
+        assert_eq!(active_scheduler("none kyber"), None);
+    }
+
+    #[test]
+    fn serials_of_scsi_read() {
+        assert_eq!(
+            unit_serial(b"\x00\x80\x00\x08  S3Z9NB").as_deref(),
+            Some("S3Z9NB")
+        );
+        assert_eq!(
+            unit_serial(b"\x00\x80\x00\xffSHORT\0").as_deref(),
+            Some("SHORT")
+        );
+        assert_eq!(unit_serial(b"\x00\x83\x00\x04ABCD"), None);
+        assert_eq!(unit_serial(b"\x00\x80"), None);
+    }
+
+    #[test]
+    fn mapper_devices_say_whose_they_are() {
+        assert_eq!(mapper_model("vg0-data", "LVM-abc"), "LVM vg0-data");
+        assert_eq!(
+            mapper_model("luks-1", "CRYPT-LUKS2-abc-luks-1"),
+            "crypt luks-1"
+        );
+        assert_eq!(mapper_model("own", ""), "device mapper own");
+    }
+
+    #[test]
+    fn kinds_are_told_by_name() {
+        let kinds = [
+            ("zram0", LayerKind::Zram),
+            ("ram1", LayerKind::RamDisk),
+            ("nbd0", LayerKind::Network),
+            ("loop7", LayerKind::Loop),
+        ];
+        for (name, kind) in kinds.into_iter().chain([
+            ("drbd1", LayerKind::Network),
+            ("sda", LayerKind::Disk),
+            ("vda", LayerKind::Disk),
+        ]) {
+            assert_eq!(kind_of(Path::new("/nonexistent"), name), kind, "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_never_panics(text in "\\PC*", page: Vec<u8>) {
+            let _ = (active_scheduler(&text), write_cache(&text), mapper_model(&text, &text), unit_serial(&page));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Why a target could not be opened or prepared, each with what to do about it.
+
+use crate::errno;
+use diskproof_model::target::Refusal;
+use rustix::io::Errno;
+
+/// Why a target could not be opened or prepared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// EPERM on opening: no matter of file permissions.
+    #[error(
+        "{path}: the kernel or the hypervisor forbids opening it (EPERM), even to root; \
+         `diskproof info {path}` still shows who it is, and a directory or file on it can be \
+         measured"
+    )]
+    Forbidden {
+        /// What was to be opened.
+        path: String,
+    },
+    /// EACCES.
+    #[error(
+        "{path}: no permission to {doing} (EACCES); run as a user who may, or name another target"
+    )]
+    NotPermitted {
+        /// What was to be opened.
+        path: String,
+        /// What was tried.
+        doing: &'static str,
+    },
+    /// It is not what it was when it was looked at.
+    #[error(
+        "{path}: {what} since it was looked at; nothing was done to it: run again once nobody \
+         changes it"
+    )]
+    Changed {
+        /// What was opened.
+        path: String,
+        /// What changed.
+        what: String,
+    },
+    /// ENOSPC.
+    #[error(
+        "{path}: the filesystem is full (ENOSPC) while trying to {doing}; free some space or \
+         inodes, or ask for a smaller --size"
+    )]
+    NoSpace {
+        /// Where.
+        path: String,
+        /// What was tried.
+        doing: &'static str,
+    },
+    /// EDQUOT.
+    #[error(
+        "{path}: this user's disk quota is used up (EDQUOT) while trying to {doing}; have it \
+         raised, or ask for a smaller --size"
+    )]
+    QuotaUsedUp {
+        /// Where.
+        path: String,
+        /// What was tried.
+        doing: &'static str,
+    },
+    /// EROFS.
+    #[error(
+        "{path}: the filesystem is read-only (EROFS), so nothing can {doing}; if it should be \
+         writable, the kernel may have stopped writes after an error: see dmesg"
+    )]
+    ReadOnly {
+        /// Where.
+        path: String,
+        /// What was tried.
+        doing: &'static str,
+    },
+    /// What was admitted for overwriting is so no more: a reason appeared between the look and the
+    /// opening.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Only a scratch file can be cut.
+    #[error("{path}: only a scratch file can be cut, and this is none; name a directory")]
+    NotScratch {
+        /// What was to be cut.
+        path: String,
+    },
+    /// EMFILE or ENFILE.
+    #[error(
+        "{path}: no file descriptor is left ({errno}) to {doing}; use fewer --jobs, or raise the \
+         limit (ulimit -n)"
+    )]
+    Descriptors {
+        /// What was to be opened.
+        path: String,
+        /// What was tried.
+        doing: &'static str,
+        /// Name of the error number.
+        errno: String,
+    },
+    /// Any other answer of the kernel.
+    #[error("{path}: cannot {doing}: {errno}; dmesg may tell more")]
+    System {
+        /// Where.
+        path: String,
+        /// What was tried.
+        doing: &'static str,
+        /// Name of the error number, such as `EIO`.
+        errno: String,
+    },
+}
+
+impl OpenError {
+    pub(crate) fn from_errno(path: &str, doing: &'static str, errno: Errno) -> Self {
+        let path = path.to_owned();
+        match errno {
+            Errno::ACCESS => Self::NotPermitted { path, doing },
+            Errno::NOSPC => Self::NoSpace { path, doing },
+            Errno::DQUOT => Self::QuotaUsedUp { path, doing },
+            Errno::ROFS => Self::ReadOnly { path, doing },
+            Errno::MFILE | Errno::NFILE => Self::Descriptors {
+                path,
+                doing,
+                errno: errno::name(errno),
+            },
+            other => Self::System {
+                path,
+                doing,
+                errno: errno::name(other),
+            },
+        }
+    }
+}
+
+/// What the error of an opening means, of what was looked at before.
+pub(crate) fn open_failed(path: &str, errno: Errno) -> OpenError {
+    let path = path.to_owned();
+    match errno {
+        Errno::PERM => OpenError::Forbidden { path },
+        Errno::NOENT | Errno::NOTDIR => OpenError::Changed {
+            path,
+            what: "it vanished".into(),
+        },
+        Errno::LOOP => OpenError::Changed {
+            path,
+            what: "a symlink took its place".into(),
+        },
+        other => OpenError::from_errno(&path, "open it", other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_errno_gets_its_own_remedy() {
+        let text = |errno| {
+            OpenError::from_errno("/data", "create a scratch file in it", errno).to_string()
+        };
+        let cases = [
+            (Errno::NOSPC, "free some space"),
+            (Errno::DQUOT, "quota"),
+            (Errno::ROFS, "read-only"),
+            (Errno::ACCESS, "no permission"),
+            (Errno::MFILE, "fewer --jobs"),
+        ];
+        for (errno, part) in cases.into_iter().chain([(Errno::IO, "EIO")]) {
+            let text = text(errno);
+            assert!(
+                text.starts_with("/data: ")
+                    && text.contains(part)
+                    && text.contains(&errno::name(errno)),
+                "{text}"
+            );
+        }
+    }
+}

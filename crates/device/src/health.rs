@@ -1,0 +1,157 @@
+//! What the disks say of their own health: smartctl (smartmontools) is asked about every disk at
+//! the bottom of a target's layers, and its JSON is read. Only asks: no self-test is begun, no
+//! setting changed, no sleeping disk woken. What cannot be learnt is a clause, never an error.
+//! Judges nothing: that is analysis.
+
+mod answer;
+mod ata;
+mod nvme;
+mod scsi;
+mod smartctl;
+#[cfg(test)]
+mod tests;
+
+use crate::open::device;
+use answer::{Answer, read_answer};
+use diskproof_model::health::DiskHealth;
+use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
+use rustix::fs::{FileType, stat};
+use smartctl::{Silence, ask, find_program};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A healthy disk answers within tens of milliseconds; one that needs longer is busy mending
+/// itself, or hangs.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Disks asked at the same time: a machine with a hundred of them must not wait for each in turn,
+/// nor start a hundred programs.
+const AT_ONCE: usize = 16;
+
+/// The health of every disk below these targets, each disk once, by name. `search_path` is where
+/// programs are looked for, as in PATH. Takes at most a little more than five seconds for up to
+/// sixteen disks, whatever they do.
+pub fn disk_health(identities: &[TargetIdentity], search_path: Option<&OsStr>) -> Vec<DiskHealth> {
+    let disks: BTreeMap<&str, &Layer> = identities
+        .iter()
+        .flat_map(TargetIdentity::disks)
+        .map(|disk| (disk.name.as_str(), disk))
+        .collect();
+    let program = find_program(search_path);
+    let disks: Vec<&Layer> = disks.into_values().collect();
+    let examine = |disk: &Layer| examine(disk, program.as_deref(), PATIENCE);
+    let mut health = Vec::new();
+    for disks in disks.chunks(AT_ONCE) {
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = disks
+                .iter()
+                .map(|disk| (disk, scope.spawn(|| examine(disk))))
+                .collect();
+            let answers = asked.into_iter().map(|(disk, asked)| {
+                asked
+                    .join()
+                    .unwrap_or_else(|_| DiskHealth::unknown(&disk.name, "not asked"))
+            });
+            health.extend(answers);
+        });
+    }
+    health
+}
+
+/// The health of one disk.
+fn examine(disk: &Layer, program: Option<&Path>, patience: Duration) -> DiskHealth {
+    let unknown =
+        |why: String| DiskHealth::unknown(&disk.name, nature(disk).map_or(why, str::to_owned));
+    let Some(program) = program else {
+        return unknown("smartctl is not installed: install smartmontools".to_owned());
+    };
+    let Some(node) = node_of(disk) else {
+        return unknown(format!(
+            "/dev has no node of {} here: run outside of the container",
+            disk.name
+        ));
+    };
+    let text = match ask(program, &node, patience) {
+        Ok(text) => text,
+        Err(silence) => return unknown(why_silent(&silence, program, &node, patience)),
+    };
+    match read_answer(&text, &node.display().to_string()) {
+        Answer::Health(health) => DiskHealth {
+            disk: disk.name.clone(),
+            ..*health
+        },
+        Answer::Nothing(why) => unknown(hidden_by(disk, &node).unwrap_or(why)),
+    }
+}
+
+/// The node of a disk in /dev, if it is a block device of that very number. In sysfs a `!` stands
+/// for a `/` of the name.
+fn node_of(disk: &Layer) -> Option<PathBuf> {
+    let node = Path::new("/dev").join(disk.name.replace('!', "/"));
+    let stat = stat(&node).ok()?;
+    (FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
+        && device(stat.st_rdev) == disk.device)
+        .then_some(node)
+}
+
+fn why_silent(silence: &Silence, program: &Path, node: &Path, patience: Duration) -> String {
+    match silence {
+        Silence::Late => format!(
+            "smartctl gave no answer within {} s and was ended: look into dmesg, and try smartctl \
+             -a {} by hand",
+            patience.as_secs_f64(),
+            node.display()
+        ),
+        Silence::Failed(error) => format!("{} could not be run: {error}", program.display()),
+    }
+}
+
+/// Why a device of this kind has no health to tell, whatever is asked.
+fn nature(disk: &Layer) -> Option<&'static str> {
+    let is_virtual =
+        disk.link.as_ref().is_some_and(|link| link.bus == "virtio") || disk.name.starts_with("xvd");
+    match disk.kind {
+        LayerKind::Disk if is_virtual => {
+            Some("a virtual disk tells nothing of the real one: ask the host, or the provider")
+        }
+        LayerKind::Disk if disk.name.starts_with("mmcblk") => {
+            Some("smartctl does not know SD cards and eMMC")
+        }
+        LayerKind::Loop => {
+            Some("a loop device has no health of its own: ask for that of the disk below its file")
+        }
+        LayerKind::Zram | LayerKind::RamDisk => Some("it lives in memory"),
+        LayerKind::Network => Some("the disk is on another machine: ask there"),
+        _ => None,
+    }
+}
+
+/// What a RAID controller shows is a volume; its disks answer only when they are asked for by
+/// number. Names as the drivers megaraid_sas, hpsa, smartpqi, aacraid, arcmsr and 3w-sas report
+/// them.
+fn hidden_by(disk: &Layer, node: &Path) -> Option<String> {
+    const CONTROLLERS: [(&str, &str); 10] = [
+        ("PERC", "megaraid,N"),
+        ("MEGARAID", "megaraid,N"),
+        ("SERVERAID", "megaraid,N"),
+        ("AVAGO", "megaraid,N"),
+        ("BROADCOM", "megaraid,N"),
+        ("LSI", "megaraid,N"),
+        ("LOGICAL VOLUME", "cciss,N"),
+        ("ADAPTEC", "aacraid,H,L,ID"),
+        ("ARECA", "areca,N"),
+        ("3WARE", "3ware,N"),
+    ];
+    let named = format!(
+        "{} {}",
+        disk.vendor.as_deref().unwrap_or_default(),
+        disk.model.as_deref().unwrap_or_default()
+    )
+    .to_uppercase();
+    let (_, kind) = CONTROLLERS.iter().find(|(name, _)| named.contains(name))?;
+    Some(format!(
+        "a RAID controller hides its disks: ask each by its number, smartctl -a -d {kind} {}",
+        node.display()
+    ))
+}

@@ -1,0 +1,243 @@
+//! smartctl's JSON → health, or why there is none. The format is smartctl's own
+//! (`json_format_version` 1.0, smartmontools 7.0 to 7.5). Every field may be missing or of another
+//! type than expected; then it is unknown. Knows nothing of processes.
+
+use super::{ata, nvme, scsi};
+use diskproof_model::health::{DiskHealth, SelfTest};
+use serde_json::Value;
+
+/// What came of asking.
+#[derive(Debug, PartialEq)]
+pub(super) enum Answer {
+    /// The disk's report.
+    Health(Box<DiskHealth>),
+    /// None: a clause that says why, with what to do.
+    Nothing(String),
+}
+
+/// Reads what smartctl printed about `node`.
+pub(super) fn read_answer(text: &str, node: &str) -> Answer {
+    let Ok(document) = serde_json::from_str::<Value>(text) else {
+        return Answer::Nothing(
+            "smartctl printed no JSON: it needs smartmontools 7.0 or later".to_owned(),
+        );
+    };
+    let report = Report(&document);
+    let health = read_health(report);
+    if tells_something(&health) {
+        Answer::Health(Box::new(health))
+    } else {
+        Answer::Nothing(why_nothing(report, node))
+    }
+}
+
+/// smartctl's document, with access that never fails.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Report<'a>(pub(super) &'a Value);
+
+impl<'a> Report<'a> {
+    /// What stands at a JSON pointer.
+    pub(super) fn at(self, pointer: &str) -> Option<Report<'a>> {
+        self.0.pointer(pointer).map(Report)
+    }
+
+    /// A whole number that is not negative.
+    pub(super) fn count(self, pointer: &str) -> Option<u64> {
+        self.at(pointer)?.0.as_u64()
+    }
+
+    /// A whole number.
+    pub(super) fn number(self, pointer: &str) -> Option<i64> {
+        self.at(pointer)?.0.as_i64()
+    }
+
+    /// Text without blanks around it; `None` when there is none.
+    pub(super) fn text(self, pointer: &str) -> Option<&'a str> {
+        Some(self.at(pointer)?.0.as_str()?.trim()).filter(|text| !text.is_empty())
+    }
+
+    /// True or false.
+    pub(super) fn flag(self, pointer: &str) -> Option<bool> {
+        self.at(pointer)?.0.as_bool()
+    }
+
+    /// The elements of an array.
+    pub(super) fn list(self, pointer: &str) -> impl Iterator<Item = Report<'a>> {
+        self.at(pointer)
+            .and_then(|found| found.0.as_array())
+            .into_iter()
+            .flatten()
+            .map(Report)
+    }
+
+    /// A share in percent.
+    pub(super) fn percent(self, pointer: &str) -> Option<u32> {
+        self.count(pointer)?.try_into().ok()
+    }
+}
+
+/// Temperatures beyond these are none: a register that was never filled, or a unit that is not
+/// Celsius.
+const CELSIUS: std::ops::RangeInclusive<i64> = -40..=150;
+
+/// A temperature in degrees Celsius. SCSI tells 0 and 255 where it knows none.
+pub(super) fn celsius(report: Report<'_>, pointer: &str) -> Option<i32> {
+    report
+        .number(pointer)
+        .filter(|celsius| *celsius != 0 && CELSIUS.contains(celsius))?
+        .try_into()
+        .ok()
+}
+
+fn read_health(report: Report<'_>) -> DiskHealth {
+    let version: Vec<String> = report
+        .list("/smartctl/version")
+        .filter_map(|part| part.0.as_u64())
+        .map(|part| part.to_string())
+        .collect();
+    let text = |pointers: &[&str]| {
+        pointers
+            .iter()
+            .find_map(|pointer| report.text(pointer))
+            .map(str::to_owned)
+    };
+    let health = DiskHealth {
+        source: Some(format!("smartctl {}", version.join("."))),
+        protocol: text(&["/device/protocol"]),
+        model: text(&["/model_name", "/scsi_model_name"]),
+        serial: text(&["/serial_number"]),
+        firmware: text(&["/firmware_version", "/scsi_revision", "/revision"]),
+        rotation_rpm: report
+            .count("/rotation_rate")
+            .and_then(|rpm| rpm.try_into().ok()),
+        passed: report.flag("/smart_status/passed"),
+        temperature_celsius: celsius(report, "/temperature/current"),
+        temperature_limit_celsius: celsius(report, "/temperature/op_limit_max"),
+        power_on_hours: report.count("/power_on_time/hours"),
+        ..DiskHealth::default()
+    };
+    match health.protocol.as_deref() {
+        Some("NVMe") => nvme::complete(health, report),
+        Some("SCSI") => scsi::complete(health, report),
+        _ => ata::complete(health, report),
+    }
+}
+
+/// Whether there is anything in it that a name plate would not tell.
+fn tells_something(health: &DiskHealth) -> bool {
+    let counts = [
+        health.power_on_hours,
+        health.reallocated_sectors,
+        health.media_errors,
+        health.written_bytes,
+    ];
+    health.passed.is_some()
+        || health.temperature_celsius.is_some()
+        || health.wear_percent.is_some()
+        || counts.iter().any(Option::is_some)
+}
+
+/// smartctl's messages, and the bits of its exit status (smartctl(8), EXIT STATUS): 0 the command
+/// line, 1 the opening, 2 a command to the disk failed. The other bits tell of the disk, and then
+/// there is something to read.
+fn why_nothing(report: Report<'_>, node: &str) -> String {
+    let messages: Vec<&str> = report
+        .list("/smartctl/messages")
+        .filter_map(|message| message.text("/string"))
+        .collect();
+    let said = |part: &str| messages.iter().any(|message| message.contains(part));
+    let hint = messages.iter().find_map(|message| device_option(message));
+    match () {
+        () if said("Permission denied") => {
+            "this user may not ask the disk: run as root (sudo)".to_owned()
+        }
+        () if said("Operation not permitted") => "this process may not ask the disk (EPERM): run \
+                                                  as root (sudo), and outside of a container"
+            .to_owned(),
+        () if said(" mode, exit(") => "the disk is asleep, and to ask it would wake it: read \
+                                       something from it, then ask again"
+            .to_owned(),
+        () if said("Unknown USB bridge") => {
+            format!(
+                "smartctl does not know this USB bridge; it may pass questions on: try smartctl \
+                 -a -d sat {node}"
+            )
+        }
+        () if hint.is_some() => {
+            let option = hint.unwrap_or_default();
+            format!(
+                "a RAID controller hides its disks: ask each by its number, smartctl -a {option} \
+                 {node}"
+            )
+        }
+        () if said("Unable to detect device type") => {
+            "smartctl does not know this kind of device".to_owned()
+        }
+        () if report.flag("/smart_support/enabled") == Some(false)
+            && report.flag("/smart_support/available") == Some(true) =>
+        {
+            format!("SMART is switched off in this disk: switch it on with smartctl -s on {node}")
+        }
+        () if report.flag("/smart_support/available") == Some(false) => {
+            "the disk says that it has no SMART".to_owned()
+        }
+        () => match messages.last() {
+            Some(message) => format!("smartctl says: {message}"),
+            None => format!(
+                "smartctl learnt nothing (exit status {})",
+                report.count("/smartctl/exit_status").unwrap_or_default()
+            ),
+        },
+    }
+}
+
+/// The option that smartctl asks for: `-d megaraid,N` of `… please try adding '-d megaraid,N'`.
+fn device_option(message: &str) -> Option<&str> {
+    message
+        .split('\'')
+        .find(|part| part.starts_with("-d ") && part.contains(','))
+}
+
+/// The self-test to report, of the one that runs and all that are logged, newest first, each with
+/// the name of its kind. An extended one that failed comes before all, for a short one that passes
+/// afterwards has not looked where that one failed.
+pub(super) fn telling<'a>(
+    running: Option<SelfTest>,
+    logged: impl Iterator<Item = (&'a str, SelfTest)>,
+) -> Option<SelfTest> {
+    let logged: Vec<(&str, SelfTest)> = logged.collect();
+    // "Extended" in ATA and NVMe, "Background long" and "Foreground long" in SCSI.
+    let is_long = |kind: &str| kind.contains("Extended") || kind.contains("long");
+    let long = logged
+        .iter()
+        .find(|(kind, test)| is_long(kind) && test.passed.is_some())
+        .filter(|(_, test)| test.passed == Some(false));
+    long.map(|(_, test)| test.clone())
+        .or(running)
+        .or_else(|| logged.first().map(|(_, test)| test.clone()))
+}
+
+/// A self-test that runs.
+pub(super) fn running(status: &str, remaining_percent: Option<u32>) -> SelfTest {
+    SelfTest {
+        status: status.to_owned(),
+        passed: None,
+        hours: None,
+        remaining_percent: Some(remaining_percent.unwrap_or(100)),
+    }
+}
+
+/// A self-test that has ended.
+pub(super) fn ended(
+    kind: &str,
+    status: &str,
+    passed: Option<bool>,
+    hours: Option<u64>,
+) -> SelfTest {
+    SelfTest {
+        status: format!("{kind}: {status}"),
+        passed,
+        hours,
+        remaining_percent: None,
+    }
+}

@@ -1,0 +1,323 @@
+//! Facts about the machine, from uname, /proc and /sys. Every fact that cannot be learnt is left
+//! empty. Knows nothing of targets.
+
+use crate::sysroot::{SysRoot, read_text};
+use diskproof_model::target::HostFacts;
+use rustix::process::geteuid;
+use rustix::system::uname;
+use rustix::thread::sched_getaffinity;
+use std::path::Path;
+
+/// Who this machine is.
+pub fn host_facts() -> HostFacts {
+    let root = SysRoot::default();
+    let names = uname();
+    HostFacts {
+        name: names.nodename().to_string_lossy().into_owned(),
+        kernel: names.release().to_string_lossy().into_owned(),
+        cpus: cpus(),
+        uid: geteuid().as_raw(),
+        container: container(&root, Path::new("/")),
+        ..facts_in(&root, Path::new("/"))
+    }
+}
+
+/// CPUs that this process may use; more than 1024 need the standard library's growing mask.
+fn cpus() -> u32 {
+    let counted = sched_getaffinity(None).map(|set| set.count()).unwrap_or(0);
+    if counted > 0 {
+        counted
+    } else {
+        std::thread::available_parallelism()
+            .map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX))
+    }
+}
+
+fn facts_in(root: &SysRoot, top: &Path) -> HostFacts {
+    let cpuinfo = read_text(&root.proc.join("cpuinfo")).unwrap_or_default();
+    let os = ["etc/os-release", "usr/lib/os-release"]
+        .iter()
+        .find_map(|file| read_text(&top.join(file)));
+    HostFacts {
+        os: os.as_deref().and_then(os_name),
+        cpu: cpu_model(&cpuinfo),
+        memory_bytes: read_text(&root.proc.join("meminfo"))
+            .as_deref()
+            .and_then(memory_bytes)
+            .unwrap_or(0),
+        hypervisor: hypervisor(root, &cpuinfo),
+        load_average: read_text(&root.proc.join("loadavg"))
+            .as_deref()
+            .and_then(first_word),
+        governor: read_text(
+            &root
+                .sys
+                .join("devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        ),
+        ..HostFacts::default()
+    }
+}
+
+fn first_word(text: &str) -> Option<String> {
+    text.split_whitespace().next().map(str::to_owned)
+}
+
+/// `PRETTY_NAME` of os-release(5), without its quotes.
+fn os_name(text: &str) -> Option<String> {
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    let name = value.trim().trim_matches(['"', '\'']);
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// x86 and POWER name the model; most ARM kernels do not.
+fn cpu_model(cpuinfo: &str) -> Option<String> {
+    ["model name", "cpu model", "cpu", "Hardware"]
+        .iter()
+        .find_map(|name| cpuinfo_field(cpuinfo, name))
+        .map(str::to_owned)
+}
+
+fn cpuinfo_field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
+    cpuinfo
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(field, _)| field.trim() == name)
+        .map(|(_, value)| value.trim())
+}
+
+/// `MemTotal` of /proc/meminfo.
+fn memory_bytes(text: &str) -> Option<u64> {
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    value
+        .trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
+}
+
+/// The hypervisor's name; `unknown` when only the CPU flag tells that there is one; `None` on bare
+/// metal.
+fn hypervisor(root: &SysRoot, cpuinfo: &str) -> Option<String> {
+    if let Some(kind) = read_text(&root.sys.join("hypervisor/type")) {
+        return Some(kind);
+    }
+    let flagged = cpuinfo_field(cpuinfo, "flags")
+        .is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
+    let firmware: Vec<String> = ["sys_vendor", "product_name", "bios_vendor"]
+        .iter()
+        .filter_map(|name| read_text(&root.sys.join("class/dmi/id").join(name)))
+        .collect();
+    // A guest without firmware tables still has its hypervisor's clock.
+    let clocks = read_text(
+        &root
+            .sys
+            .join("devices/system/clocksource/clocksource0/available_clocksource"),
+    )
+    .unwrap_or_default();
+    let told = firmware
+        .iter()
+        .find_map(|text| by_firmware(text))
+        .or_else(|| by_clock(&clocks));
+    told.map(str::to_owned)
+        .or_else(|| flagged.then(|| "unknown".to_owned()))
+}
+
+/// What the firmware of virtual machines calls itself. Amazon's tables are the same on bare metal,
+/// so they do not count here.
+fn by_firmware(text: &str) -> Option<&'static str> {
+    const NAMES: [(&str, &str); 9] = [
+        ("VMware", "vmware"),
+        ("VirtualBox", "virtualbox"),
+        ("innotek", "virtualbox"),
+        ("Xen", "xen"),
+        ("Virtual Machine", "microsoft"),
+        ("KVM", "kvm"),
+        ("QEMU", "kvm"),
+        ("Google Compute Engine", "kvm"),
+        ("Parallels", "parallels"),
+    ];
+    NAMES
+        .iter()
+        .find(|(mark, _)| text.contains(mark))
+        .map(|(_, name)| *name)
+}
+
+fn by_clock(clocks: &str) -> Option<&'static str> {
+    clocks.split_whitespace().find_map(|clock| match clock {
+        "kvm-clock" => Some("kvm"),
+        "xen" => Some("xen"),
+        hyperv if hyperv.starts_with("hyperv") => Some("microsoft"),
+        _ => None,
+    })
+}
+
+/// The container runtime: by the files that runtimes leave, by init's environment, by the names of
+/// control groups.
+fn container(root: &SysRoot, top: &Path) -> Option<String> {
+    const MARKS: [(&str, &str); 3] = [
+        ("run/.dockerenv", "docker"),
+        (".dockerenv", "docker"),
+        ("run/.containerenv", "podman"),
+    ];
+    if let Some((_, name)) = MARKS.iter().find(|(file, _)| top.join(file).exists()) {
+        return Some((*name).to_owned());
+    }
+    let environment = std::fs::read(root.proc.join("1/environ")).unwrap_or_default();
+    if let Some(name) = by_environment(&String::from_utf8_lossy(&environment)) {
+        return Some(name);
+    }
+    ["self/cgroup", "1/cgroup"]
+        .iter()
+        .find_map(|file| by_cgroup(&read_text(&root.proc.join(file))?))
+        .map(str::to_owned)
+}
+
+/// `container=lxc` in the environment of process 1, as the container interface of systemd asks for.
+fn by_environment(text: &str) -> Option<String> {
+    let name = text
+        .split('\0')
+        .find_map(|variable| variable.strip_prefix("container="))?;
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+fn by_cgroup(text: &str) -> Option<&'static str> {
+    const NAMES: [(&str, &str); 5] = [
+        ("kubepods", "kubernetes"),
+        ("libpod", "podman"),
+        ("docker", "docker"),
+        ("containerd", "containerd"),
+        ("lxc", "lxc"),
+    ];
+    // A service on the host lives in /system.slice/docker.service: that is no container.
+    let is_container =
+        |part: &str, mark: &str| part.starts_with(mark) && !part.ends_with(".service");
+    let parts = || {
+        text.lines()
+            .filter_map(|line| line.splitn(3, ':').nth(2))
+            .flat_map(|path| path.split('/'))
+    };
+    NAMES
+        .iter()
+        .find(|(mark, _)| parts().any(|part| is_container(part, mark)))
+        .map(|(_, name)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn this_machine_is_known() {
+        let facts = host_facts();
+        let uname = |flag: &str| {
+            String::from_utf8(
+                std::process::Command::new("uname")
+                    .arg(flag)
+                    .output()
+                    .unwrap()
+                    .stdout,
+            )
+            .unwrap()
+        };
+        assert_eq!(
+            (facts.name.as_str(), facts.kernel.as_str()),
+            (uname("-n").trim(), uname("-r").trim())
+        );
+        assert_eq!(
+            facts.cpus as usize,
+            std::thread::available_parallelism().unwrap().get()
+        );
+        assert!(facts.memory_bytes > 1 << 20 && facts.load_average.is_some() && facts.os.is_some());
+    }
+
+    #[test]
+    fn facts_read() {
+        assert_eq!(
+            os_name("ID=debian\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n").as_deref(),
+            Some("Debian GNU/Linux 12 (bookworm)")
+        );
+        assert_eq!(
+            cpu_model("processor\t: 0\nmodel name\t: Xeon(R): fast\n").as_deref(),
+            Some("Xeon(R): fast")
+        );
+        assert_eq!(
+            memory_bytes("MemTotal:       24684092 kB\nMemFree: 1 kB\n"),
+            Some(24_684_092 * 1024)
+        );
+    }
+
+    #[test]
+    fn hypervisors_are_named() {
+        let place = tempfile::tempdir().unwrap();
+        let root = SysRoot {
+            sys: place.path().into(),
+            proc: place.path().into(),
+        };
+        let put = |file: &str, text: &str| {
+            std::fs::create_dir_all(place.path().join(file).parent().unwrap()).unwrap();
+            std::fs::write(place.path().join(file), text).unwrap();
+        };
+        assert_eq!(hypervisor(&root, "flags\t: fpu vme\n"), None);
+        assert_eq!(
+            hypervisor(&root, "flags\t: fpu hypervisor\n").as_deref(),
+            Some("unknown")
+        );
+        put(
+            "devices/system/clocksource/clocksource0/available_clocksource",
+            "tsc kvm-clock acpi_pm \n",
+        );
+        assert_eq!(hypervisor(&root, "").as_deref(), Some("kvm"));
+        put("class/dmi/id/sys_vendor", "VMware, Inc.\n");
+        assert_eq!(hypervisor(&root, "").as_deref(), Some("vmware"));
+        put("hypervisor/type", "xen\n");
+        assert_eq!(hypervisor(&root, "").as_deref(), Some("xen"));
+    }
+
+    #[test]
+    fn containers_are_named() {
+        let place = tempfile::tempdir().unwrap();
+        let root = SysRoot {
+            sys: place.path().into(),
+            proc: place.path().join("proc"),
+        };
+        std::fs::create_dir_all(place.path().join("proc/self")).unwrap();
+        std::fs::create_dir_all(place.path().join("proc/1")).unwrap();
+        assert_eq!(container(&root, place.path()), None);
+        std::fs::write(
+            place.path().join("proc/self/cgroup"),
+            "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-1.scope\n",
+        )
+        .unwrap();
+        assert_eq!(
+            container(&root, place.path()).as_deref(),
+            Some("kubernetes")
+        );
+        std::fs::write(
+            place.path().join("proc/1/environ"),
+            "HOME=/\0container=lxc\0",
+        )
+        .unwrap();
+        assert_eq!(container(&root, place.path()).as_deref(), Some("lxc"));
+        std::fs::write(place.path().join(".dockerenv"), "").unwrap();
+        assert_eq!(container(&root, place.path()).as_deref(), Some("docker"));
+        assert_eq!(by_cgroup("0::/system.slice/docker.service\n"), None);
+        assert_eq!(by_cgroup("12:pids:/docker/0123\n"), Some("docker"));
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_never_panics(text in "\\PC*", lines in "[a-zA-Z_=: \\n\"0-9/.]*") {
+            for text in [&text, &lines] {
+                let _ = (os_name(text), cpu_model(text), memory_bytes(text), by_firmware(text), by_clock(text));
+                let _ = (by_environment(text), by_cgroup(text), first_word(text), memory_bytes(&format!("MemTotal:{text}kB")));
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The only crate that opens anything under test: probe (read-only), admit (every reason for a
+//! refusal at once), open (identity re-checked), the kernel's own counters to hold the figures
+//! against, and what the disks say of their own health. It knows nothing of workloads, statistics
+//! or printing.
+//!
+//! Writing is possible to an unlinked scratch file that this crate has made itself, and to a device
+//! or file that the user gave up by name and against which nothing speaks. A writable
+//! [`OpenTarget`] comes from the gate and from nowhere else.
+
+mod admit;
+mod again;
+mod counters;
+mod descriptors;
+mod disk;
+mod errno;
+mod extents;
+mod failure;
+#[cfg(test)]
+mod fake_sysfs;
+mod fiemap;
+mod health;
+mod host;
+mod layers;
+mod lease;
+mod link;
+mod look;
+mod loop_file;
+mod memory;
+mod mounts;
+mod open;
+mod probe;
+mod processes;
+mod scratch;
+mod seize;
+mod signals;
+mod signatures;
+mod sysroot;
+
+pub use admit::{
+    Admission, Consent, Intent, Overwriting, READ_BYTES_MIN, admit, scratch_bytes_max,
+};
+pub use counters::{Pulse, Snapshot};
+pub use failure::OpenError;
+pub use health::disk_health;
+pub use host::host_facts;
+pub use memory::memory_free_bytes;
+pub use open::{Access, OpenTarget};
+pub use probe::{ProbeError, probe};

@@ -1,0 +1,337 @@
+//! How a disk is attached, from its place in the device tree: PCIe, SATA, USB or virtio, and what
+//! that link can carry. Knows nothing of the disk itself.
+
+use crate::sysroot::{SysRoot, list, read_number, read_text};
+use diskproof_model::target::Link;
+use std::path::{Path, PathBuf};
+
+/// The link of the disk whose directory in the device tree is `disk`; `None` for buses that tell
+/// nothing.
+pub(crate) fn link_of(root: &SysRoot, disk: &Path) -> Option<Link> {
+    sata(root, disk)
+        .or_else(|| usb(disk))
+        .or_else(|| virtio(disk))
+        .or_else(|| pcie(disk))
+        .or_else(|| pcie(&nvme_controller(disk)?))
+}
+
+/// SATA hangs below `ataN`; its speed is told by the class `ata_link`, device `linkN`, and what the
+/// disk itself can by the cached IDENTIFY of `ata_device`, device `devN.0`
+/// (Documentation/ABI/testing/sysfs-ata). `sata_spd_limit` is what libata or the port allows, so it
+/// says nothing of the disk.
+fn sata(root: &SysRoot, disk: &Path) -> Option<Link> {
+    let port = components(disk).find_map(|name| numbered(name, "ata"))?;
+    let link = root.sys.join(format!("class/ata_link/link{port}"));
+    // A port without a disk, or one behind a controller that does not tell, says "<unknown>".
+    let speed = read_text(&link.join("sata_spd")).filter(|speed| gigabits(speed).is_some());
+    let identify = read_text(&root.sys.join(format!("class/ata_device/dev{port}.0/id")));
+    let speed_max = identify
+        .as_deref()
+        .and_then(sata_generation)
+        .map(str::to_owned);
+    // All SATA generations code 8 bits in 10.
+    let carries = |speed: &Option<String>| {
+        speed
+            .as_deref()
+            .and_then(gigabits)
+            .map(|gigabits| (gigabits * 1e9 * 0.8 / 8.0).round() as u64)
+    };
+    Some(Link {
+        bus: "SATA".into(),
+        bytes_per_second_max: carries(&speed),
+        device_bytes_per_second_max: carries(&speed_max),
+        speed,
+        speed_max,
+    })
+}
+
+/// The fastest generation in the words of `sata_spd`, from the 256 hexadecimal words of IDENTIFY
+/// DEVICE: word 76, bits 1 to 3 (ATA8-ACS, 7.16.7.31).
+fn sata_generation(identify: &str) -> Option<&'static str> {
+    let word = identify
+        .split_whitespace()
+        .nth(76)
+        .and_then(|word| u16::from_str_radix(word, 16).ok())?;
+    match word {
+        // Both mean that the word is not in use.
+        0 | 0xFFFF => None,
+        w if w & 0b1000 != 0 => Some("6.0 Gbps"),
+        w if w & 0b0100 != 0 => Some("3.0 Gbps"),
+        w if w & 0b0010 != 0 => Some("1.5 Gbps"),
+        _ => None,
+    }
+}
+
+/// The first number of `6.0 Gbps`.
+fn gigabits(speed: &str) -> Option<f64> {
+    speed
+        .strip_suffix("Gbps")?
+        .trim()
+        .parse()
+        .ok()
+        .filter(|value| *value > 0.0 && *value < 1e6)
+}
+
+/// The USB device is the nearest directory above that has a bus number; its `speed` is in Mbit/s
+/// (Documentation/ABI/stable/sysfs-bus-usb). What it could do on a better port stands in its BOS
+/// descriptor, which kernels show since 6.9 (Documentation/ABI/testing/sysfs-bus-usb).
+fn usb(disk: &Path) -> Option<Link> {
+    let device = disk.ancestors().find(|at| at.join("busnum").exists())?;
+    let megabits: Option<f64> =
+        read_number(&device.join("speed")).filter(|speed: &f64| *speed > 0.0 && *speed < 1e6);
+    let bos = std::fs::read(device.join("bos_descriptors")).ok();
+    let megabits_max = bos.as_deref().and_then(usb_megabits_max);
+    let text = |megabits: Option<f64>| megabits.map(|m| format!("{m} Mb/s"));
+    Some(Link {
+        bus: "USB".into(),
+        speed: text(megabits),
+        speed_max: text(megabits_max),
+        bytes_per_second_max: megabits.map(usb_bytes_per_second),
+        device_bytes_per_second_max: megabits_max.map(usb_bytes_per_second),
+    })
+}
+
+/// USB 2 has no block code; 5 Gbit/s codes 8 bits in 10, 10 Gbit/s and more 128 in 132 (USB 3.2,
+/// 6.3.1 and 6.3.2).
+fn usb_bytes_per_second(megabits: f64) -> u64 {
+    let share = match megabits {
+        m if m < 5_000.0 => 1.0,
+        m if m < 10_000.0 => 0.8,
+        _ => 128.0 / 132.0,
+    };
+    (megabits * 1e6 * share / 8.0).round() as u64
+}
+
+/// The fastest lane in a Binary Object Store: device capabilities SuperSpeed (type 3, 5 Gbit/s is
+/// bit 3 of its speeds) and SuperSpeedPlus (type 10, a list of lane speeds); USB 3.2, 9.6.2.2 and
+/// 9.6.2.5. `None` for a device that has neither, and for a broken descriptor.
+fn usb_megabits_max(bos: &[u8]) -> Option<f64> {
+    let mut fastest: Option<f64> = None;
+    let mut rest = bos;
+    while let [length, ..] = *rest {
+        let (entry, behind) = rest.split_at_checked(usize::from(length).max(1))?;
+        let speeds = match entry {
+            [_, 0x10, 0x03, _, low, ..] if low & 0b1000 != 0 => vec![5_000.0],
+            [_, 0x10, 0x0A, ..] => entry
+                .get(12..)?
+                .chunks_exact(4)
+                .map(lane_megabits)
+                .collect(),
+            _ => Vec::new(),
+        };
+        fastest = speeds.into_iter().chain(fastest).max_by(f64::total_cmp);
+        rest = behind;
+    }
+    fastest.filter(|speed| *speed > 0.0)
+}
+
+/// A sublink speed attribute: bits 16 to 31 times 1000 to the power of bits 4 and 5, in bits per
+/// second.
+fn lane_megabits(attribute: &[u8]) -> f64 {
+    let value = attribute
+        .iter()
+        .rev()
+        .fold(0u32, |value, byte| value << 8 | u32::from(*byte));
+    f64::from(value >> 16) * 1000f64.powi((value >> 4 & 3) as i32) / 1e6
+}
+
+fn virtio(disk: &Path) -> Option<Link> {
+    components(disk).find_map(|name| numbered(name, "virtio"))?;
+    Some(Link {
+        bus: "virtio".into(),
+        speed: None,
+        speed_max: None,
+        bytes_per_second_max: None,
+        device_bytes_per_second_max: None,
+    })
+}
+
+/// NVMe: its PCI function is the nearest directory above that tells a link speed.
+fn pcie(disk: &Path) -> Option<Link> {
+    components(disk).find(|name| name.starts_with("nvme"))?;
+    let function = disk
+        .ancestors()
+        .find(|at| at.join("current_link_speed").exists())?;
+    let read = |kind: &str| {
+        let speed = read_text(&function.join(format!("{kind}_link_speed")))?;
+        let width: u32 = read_number(&function.join(format!("{kind}_link_width")))?;
+        pcie_speed(&speed, width)
+    };
+    let (current, fastest) = (read("current"), read("max"));
+    Some(Link {
+        bus: "PCIe".into(),
+        bytes_per_second_max: current.as_ref().map(|(_, bytes)| *bytes),
+        device_bytes_per_second_max: fastest.as_ref().map(|(_, bytes)| *bytes),
+        speed: current.map(|(text, _)| text),
+        speed_max: fastest.map(|(text, _)| text),
+    })
+}
+
+/// `16.0 GT/s PCIe` and 4 lanes → `16.0 GT/s PCIe x4` and its bytes per second.
+fn pcie_speed(speed: &str, lanes: u32) -> Option<(String, u64)> {
+    let number = speed.split_whitespace().next()?;
+    let transfers: f64 = number
+        .parse()
+        .ok()
+        .filter(|value| *value > 0.0 && *value < 1e6)?;
+    if !speed.contains("GT/s") || !(1..=32).contains(&lanes) {
+        return None;
+    }
+    // Generations 1 and 2 (2.5 and 5 GT/s) code 8 bits in 10, later ones 128 in 130 (PCIe base
+    // specification, 4.2).
+    let share = if transfers <= 5.0 { 0.8 } else { 128.0 / 130.0 };
+    let bytes = transfers * 1e9 * f64::from(lanes) * share / 8.0;
+    Some((format!("{number} GT/s PCIe x{lanes}"), bytes.round() as u64))
+}
+
+/// With native multipath an NVMe disk hangs below its subsystem, which names the controllers; the
+/// first one stands for all.
+fn nvme_controller(disk: &Path) -> Option<PathBuf> {
+    let subsystem = disk.join("device").canonicalize().ok()?;
+    let name = list(&subsystem)
+        .into_iter()
+        .find(|name| numbered(name, "nvme").is_some())?;
+    subsystem.join(name).canonicalize().ok()
+}
+
+fn components(path: &Path) -> impl Iterator<Item = &str> {
+    path.iter().filter_map(|part| part.to_str())
+}
+
+/// The number of `ata12` after `ata`; `None` when anything else follows.
+fn numbered(name: &str, prefix: &str) -> Option<u32> {
+    name.strip_prefix(prefix)
+        .filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))?
+        .parse()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_sysfs::FakeSysfs;
+    use proptest::prelude::*;
+
+    #[test]
+    fn pcie_carries_what_the_specification_says() {
+        assert_eq!(
+            pcie_speed("16.0 GT/s PCIe", 4),
+            Some(("16.0 GT/s PCIe x4".into(), 7_876_923_077))
+        );
+        assert_eq!(
+            pcie_speed("8 GT/s", 4),
+            Some(("8 GT/s PCIe x4".into(), 3_938_461_538))
+        );
+        assert_eq!(
+            pcie_speed("5.0 GT/s PCIe", 2),
+            Some(("5.0 GT/s PCIe x2".into(), 1_000_000_000))
+        );
+        for (speed, lanes) in [
+            ("Unknown", 4),
+            ("Unknown speed", 0),
+            ("8.0 GT/s PCIe", 0),
+            ("8.0 GT/s PCIe", 255),
+        ] {
+            assert_eq!(pcie_speed(speed, lanes), None);
+        }
+    }
+
+    #[test]
+    fn sata_speeds_read() {
+        assert_eq!(gigabits("6.0 Gbps"), Some(6.0));
+        assert_eq!(gigabits("<unknown>"), None);
+        assert_eq!(
+            (
+                numbered("ata3", "ata"),
+                numbered("ata_port", "ata"),
+                numbered("ata", "ata")
+            ),
+            (Some(3), None, None)
+        );
+    }
+
+    #[test]
+    fn the_disk_says_which_sata_generations_it_knows() {
+        let identify = |word: &str| {
+            let words: Vec<&str> = (0..256)
+                .map(|i| if i == 76 { word } else { "0000" })
+                .collect();
+            words
+                .chunks(8)
+                .map(|line| line.join(" "))
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        for (word, speed) in [
+            ("8d0e", Some("6.0 Gbps")),
+            ("0706", Some("3.0 Gbps")),
+            ("0002", Some("1.5 Gbps")),
+            ("0000", None),
+            ("ffff", None),
+        ] {
+            assert_eq!(sata_generation(&identify(word)), speed, "{word}");
+        }
+        assert_eq!(sata_generation("0040 3fff"), None);
+    }
+
+    #[test]
+    fn a_usb_device_says_what_it_can_on_a_better_port() {
+        let super_speed = [10, 0x10, 3, 0, 0x0e, 0, 1, 10, 0xff, 7];
+        let header = [5, 0x0f, 42, 0, 3];
+        let usb2_extension = [7, 0x10, 2, 2, 0, 0, 0];
+        let plus = [
+            20, 0x10, 10, 0, 1, 0, 0, 0, 0, 0x11, 0, 0, 0x30, 0x40, 10, 0, 0xb0, 0x40, 10, 0,
+        ];
+        let bos = |parts: &[&[u8]]| parts.concat();
+        assert_eq!(
+            usb_megabits_max(&bos(&[&header, &usb2_extension, &super_speed])),
+            Some(5_000.0)
+        );
+        assert_eq!(
+            usb_megabits_max(&bos(&[&header, &usb2_extension, &super_speed, &plus])),
+            Some(10_000.0)
+        );
+        assert_eq!(usb_megabits_max(&bos(&[&header, &usb2_extension])), None);
+        assert_eq!(usb_megabits_max(&bos(&[&header, &super_speed[..6]])), None);
+        assert_eq!(
+            (usb_bytes_per_second(480.0), usb_bytes_per_second(5_000.0)),
+            (60_000_000, 500_000_000)
+        );
+    }
+
+    #[test]
+    fn a_disk_on_a_slower_port_than_it_could_use() {
+        let sysfs = FakeSysfs::new();
+        let words: Vec<&str> = (0..256)
+            .map(|i| if i == 76 { "8d0e" } else { "0000" })
+            .collect();
+        sysfs.file("class/ata_link/link3/sata_spd", "3.0 Gbps");
+        sysfs.file("class/ata_link/link3/sata_spd_limit", "3.0 Gbps");
+        sysfs.file("class/ata_device/dev3.0/id", &words.join(" "));
+        let link = link_of(
+            &sysfs.root(),
+            Path::new("/devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda"),
+        )
+        .unwrap();
+        assert_eq!(
+            (link.speed.as_deref(), link.speed_max.as_deref()),
+            (Some("3.0 Gbps"), Some("6.0 Gbps"))
+        );
+        assert_eq!(
+            (link.bytes_per_second_max, link.device_bytes_per_second_max),
+            (Some(300_000_000), Some(600_000_000))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn descriptors_never_panic(bos: Vec<u8>) {
+            let _ = usb_megabits_max(&bos);
+        }
+
+        #[test]
+        fn parsing_never_panics(text in "\\PC*", lanes: u32) {
+            let _ = (gigabits(&text), pcie_speed(&text, lanes), pcie_speed(&format!("{text} GT/s"), lanes), numbered(&text, "ata"), sata_generation(&text));
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! /proc/self/mountinfo: which filesystem holds a path. Knows nothing of disks.
+
+use std::path::{Path, PathBuf};
+
+/// One line of mountinfo (proc_pid_mountinfo(5)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mount {
+    /// `major:minor` of the filesystem.
+    pub(crate) device: String,
+    /// What part of the filesystem is mounted: `/`, or the source of a bind mount.
+    pub(crate) root: String,
+    /// Where.
+    pub(crate) point: String,
+    /// Type.
+    pub(crate) kind: String,
+    /// What is mounted, in the filesystem's own words.
+    pub(crate) source: String,
+    /// Options of the mount, then of the filesystem; each once.
+    pub(crate) options: Vec<String>,
+}
+
+impl Mount {
+    /// The value of an option `name=value`.
+    pub(crate) fn option(&self, name: &str) -> Option<&str> {
+        self.options
+            .iter()
+            .find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// Where a path below the mount point lies within what the filesystem itself calls `/`.
+    pub(crate) fn inside(&self, path: &Path) -> Option<PathBuf> {
+        let below = path.strip_prefix(&self.point).ok()?;
+        Some(Path::new(self.root.trim_start_matches('/')).join(below))
+    }
+}
+
+/// All mounts, oldest first; lines that are no mounts are left out.
+pub(crate) fn parse(text: &str) -> Vec<Mount> {
+    text.lines().filter_map(parse_line).collect()
+}
+
+fn parse_line(line: &str) -> Option<Mount> {
+    // The optional fields end with a dash of its own: 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 -
+    // ext3 /dev/root rw,errors=continue
+    let (mount, filesystem) = line.split_once(" - ")?;
+    let mount: Vec<&str> = mount.split(' ').collect();
+    let filesystem: Vec<&str> = filesystem.split(' ').collect();
+    let mut options = Vec::new();
+    for option in mount
+        .get(5)?
+        .split(',')
+        .chain(filesystem.get(2).copied().unwrap_or_default().split(','))
+    {
+        let option = unescape(option);
+        if !option.is_empty() && !options.contains(&option) {
+            options.push(option);
+        }
+    }
+    Some(Mount {
+        device: (*mount.get(2)?).to_owned(),
+        root: unescape(mount.get(3)?),
+        point: unescape(mount.get(4)?),
+        kind: unescape(filesystem.first()?),
+        source: unescape(filesystem.get(1)?),
+        options,
+    })
+}
+
+/// Blank, tab, newline and backslash are written as three octal digits after a backslash.
+pub(crate) fn unescape(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let digits = bytes.get(at + 1..at + 4).filter(|digits| {
+            bytes[at] == b'\\' && digits.iter().all(|d| (b'0'..=b'7').contains(d))
+        });
+        match digits
+            .map(|d| {
+                u32::from(d[0] - b'0') * 64 + u32::from(d[1] - b'0') * 8 + u32::from(d[2] - b'0')
+            })
+            .map(u8::try_from)
+        {
+            Some(Ok(byte)) => {
+                plain.push(byte);
+                at += 4;
+            }
+            _ => {
+                plain.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+/// The mount that holds `path`: of those with its device, the longest mount point above it; the
+/// last one where several share it. Without one of that device (btrfs subvolumes and some overlays
+/// report a device that no mount has), by path alone.
+pub(crate) fn holding<'a>(mounts: &'a [Mount], device: &str, path: &Path) -> Option<&'a Mount> {
+    let longest = |of_device: Option<&str>| {
+        mounts
+            .iter()
+            .filter(|mount| {
+                of_device.is_none_or(|device| mount.device == device)
+                    && path.starts_with(&mount.point)
+            })
+            .max_by_key(|mount| mount.point.len())
+    };
+    longest(Some(device)).or_else(|| longest(None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TEXT: &str = "\
+22 27 0:21 / /proc rw,relatime - proc proc rw
+27 1 254:0 / / rw,relatime shared:1 master:2 - ext4 /dev/vda rw,discard
+40 27 8:1 / /mnt/my\\040disk rw,noatime - xfs /dev/sda1 rw,noquota
+41 27 8:1 /sub /srv rw,relatime - xfs /dev/sda1 ro,noquota
+42 27 0:50 / /mnt rw - tmpfs tmpfs rw
+43 27 254:0 /x /mnt/bind rw,relatime - ext4 /dev/vda rw,discard
+44 27 0:60 / /over rw,relatime - overlay overlay \
+                        rw,lowerdir=/a:/b,upperdir=/data/up,workdir=/data/work
+garbage
+";
+
+    fn point<'a>(mounts: &'a [Mount], device: &str, path: &str) -> Option<&'a str> {
+        holding(mounts, device, Path::new(path)).map(|mount| mount.point.as_str())
+    }
+
+    #[test]
+    fn lines_read_with_optional_fields_and_escapes() {
+        let mounts = parse(TEXT);
+        assert_eq!(mounts.len(), 7);
+        assert_eq!(
+            (mounts[1].kind.as_str(), mounts[1].source.as_str()),
+            ("ext4", "/dev/vda")
+        );
+        assert_eq!(mounts[1].options, ["rw", "relatime", "discard"]);
+        assert_eq!(mounts[2].point, "/mnt/my disk");
+        assert_eq!(mounts[3].options, ["rw", "relatime", "ro", "noquota"]);
+        assert_eq!(mounts[6].option("upperdir"), Some("/data/up"));
+        assert_eq!(
+            mounts[3].inside(Path::new("/srv/pg/x")),
+            Some("sub/pg/x".into())
+        );
+    }
+
+    #[test]
+    fn the_mount_is_found_by_device_then_by_path() {
+        let mounts = parse(TEXT);
+        assert_eq!(point(&mounts, "254:0", "/home/x"), Some("/"));
+        assert_eq!(
+            point(&mounts, "8:1", "/mnt/my disk/pg"),
+            Some("/mnt/my disk"),
+            "hidden under a later /mnt, but its device tells"
+        );
+        assert_eq!(point(&mounts, "254:0", "/mnt/bind/f"), Some("/mnt/bind"));
+        assert_eq!(
+            point(&mounts, "0:99", "/over/f"),
+            Some("/over"),
+            "no mount has that device"
+        );
+        assert_eq!(
+            point(&mounts, "254:0", "/mntx"),
+            Some("/"),
+            "a name that only begins alike is not below"
+        );
+        assert_eq!(point(&mounts, "8:1", "relative"), None);
+    }
+
+    #[test]
+    fn of_two_mounts_on_one_point_the_last_counts() {
+        let mounts = parse("1 0 0:5 / /a rw - tmpfs first rw\n2 0 0:5 / /a rw - tmpfs second rw\n");
+        assert_eq!(
+            holding(&mounts, "0:5", Path::new("/a/b")).unwrap().source,
+            "second"
+        );
+    }
+
+    #[test]
+    fn escapes_that_are_none_stay() {
+        assert_eq!(unescape("a\\134b\\011\\"), "a\\b\t\\");
+        assert_eq!(unescape("\\777\\08x\\1"), "\\777\\08x\\1");
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_never_panics(text in "\\PC*", odd in "[0-9 :/,\\\\\\-a-z\\n]*") {
+            let _ = (parse(&text), parse(&odd), parse(&format!("1 2 3:4 {odd} - {text} {odd}")), unescape(&odd));
+        }
+    }
+}

@@ -1,0 +1,585 @@
+//! Admission → open target: the identity is checked again on the descriptor itself, and from then
+//! on everything goes through that descriptor. Knows nothing of workloads; the engine does its own
+//! I/O on [`OpenTarget::fd`].
+
+use crate::admit::{Admission, Grant, Permit};
+use crate::again::{Again, open_again};
+use crate::failure::{OpenError, open_failed};
+use crate::{errno, extents, scratch, seize};
+use diskproof_model::measurement::CacheUse;
+use diskproof_model::plan::CachePolicy;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use rustix::fs::{
+    Advice, AtFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags, fadvise, fcntl_getfl,
+    fcntl_setfl, fdatasync, fstat, ftruncate, major, minor, open, seek, statx,
+};
+use rustix::io::{Errno, pread, pwrite};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// `STATX_DIOALIGN` (Linux 6.1, statx(2)): not yet named by the wrapper.
+const STATX_DIOALIGN: u32 = 0x2000;
+/// Alignment on a filesystem that does not tell: the page, which every known filesystem takes.
+const ALIGNMENT_DEFAULT: u32 = 4096;
+/// The smallest sector that Linux knows.
+const ALIGNMENT_MIN: u32 = 512;
+/// Memory alignment of our own probing block; the engine's buffers have the same.
+const MEMORY_ALIGNMENT: usize = 4096;
+
+/// How a target is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// For reading.
+    Read,
+    /// For reading and writing: a scratch file, or what was given up.
+    Write,
+}
+
+/// What the descriptor stands for. The permit to write stays with it: without one there is no
+/// writing. Every description of the same target shares it.
+#[derive(Debug, Clone)]
+enum Content {
+    Existing,
+    GivenUp {
+        _permit: Arc<Permit>,
+        _lock: Option<Arc<OwnedFd>>,
+    },
+    Scratch {
+        _permit: Arc<Permit>,
+        written_bytes: u64,
+        capacity_bytes: u64,
+    },
+}
+
+/// What direct I/O needs on this target.
+#[derive(Debug, Clone, Copy)]
+struct DirectNeeds {
+    alignment_bytes: u32,
+    /// The kernel itself says that this file has no direct I/O, although it would take the flag
+    /// (ext4 with data=journal, fsverity, …).
+    support: DirectSupport,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DirectSupport {
+    Possible,
+    Denied,
+}
+
+/// An open target: one descriptor, checked to be who was admitted. Dropping a scratch file's target
+/// gives its space back.
+#[derive(Debug)]
+pub struct OpenTarget {
+    fd: Arc<OwnedFd>,
+    identity: TargetIdentity,
+    content: Content,
+    direct: DirectNeeds,
+    /// What the kernel was told of the order of accesses.
+    advice: Advice,
+    /// The description that came from the gate, where this is another one.
+    first: Option<Arc<OwnedFd>>,
+    /// Whether it was [left open](Self::leave_open).
+    left: AtomicBool,
+}
+
+impl OpenTarget {
+    /// Opens what was admitted: an existing file or device for reading, what was given up for
+    /// writing too (a device exclusively, its disk locked against udev, everything that spoke
+    /// for it checked once more), or a new nameless scratch file in the directory.
+    pub fn open(admission: Admission) -> Result<Self, OpenError> {
+        let (identity, grant) = admission.into_parts();
+        let (fd, content) = match grant {
+            Grant::Read => (open_existing(&identity)?, Content::Existing),
+            Grant::Overwrite(permit, consent) => {
+                let (fd, lock) = seize::open(&identity, &consent, &permit)?;
+                (
+                    fd,
+                    Content::GivenUp {
+                        _permit: Arc::new(permit),
+                        _lock: lock.map(Arc::new),
+                    },
+                )
+            }
+            Grant::Scratch(permit) => {
+                let directory = open_directory(&identity)?;
+                let fd = scratch::create(directory.as_fd(), &identity.path, &permit)?;
+                let capacity_bytes = permit.size_bytes();
+                (
+                    fd,
+                    Content::Scratch {
+                        _permit: Arc::new(permit),
+                        written_bytes: 0,
+                        capacity_bytes,
+                    },
+                )
+            }
+        };
+        let direct = direct_needs(fd.as_fd(), &identity);
+        Ok(Self {
+            fd: Arc::new(fd),
+            identity,
+            content,
+            direct,
+            advice: Advice::Normal,
+            first: None,
+            left: AtomicBool::new(false),
+        })
+    }
+
+    /// The same target by another description, for a workload that treats the page cache in a way
+    /// of its own beside others: with the same permit, so with no more rights, and without
+    /// asking the gate, which has said yes to this very file or device. What is written through
+    /// either shows in both; how far a scratch file is written is noted as it is now.
+    pub fn again(&self) -> Result<Self, OpenError> {
+        let Again { fd, first } = open_again(self.fd(), &self.identity.path)?;
+        let (identity, content, direct) =
+            (self.identity.clone(), self.content.clone(), self.direct);
+        let (fd, first, left) = (Arc::new(fd), Some(Arc::new(first)), AtomicBool::new(false));
+        Ok(Self {
+            fd,
+            identity,
+            content,
+            direct,
+            advice: Advice::Normal,
+            first,
+            left,
+        })
+    }
+
+    /// One more description, with the flags and the advice that this one has now, for a worker
+    /// beside others: the processes of a database have their own, too. In a shared one the
+    /// kernel keeps one state of reading ahead for all (`f_ra` of struct file in Linux), so that
+    /// the sequential streams of several workers pass for one that jumps about; and each
+    /// buffered read writes that state, so that CPUs take it from each other. The claim on a device
+    /// and the lock are this one's, which has to stay open.
+    pub fn for_worker(&self) -> Result<OwnedFd, OpenError> {
+        let failed = |errno| {
+            OpenError::from_errno(
+                &self.identity.path,
+                "set the flags of a second description",
+                errno,
+            )
+        };
+        let fd = open_again(self.fd(), &self.identity.path)?.fd;
+        fcntl_setfl(&fd, fcntl_getfl(&self.fd).map_err(failed)?).map_err(failed)?;
+        let _ = fadvise(&fd, 0, None, self.advice);
+        Ok(fd)
+    }
+
+    /// Never closes it: a target that does not answer may hold up whoever closes it, too, for good
+    /// (a network filesystem writes back on close, a block device at its last close;
+    /// filp_close() in Linux's fs/open.c). The end of the process closes it.
+    pub fn leave_open(&self) {
+        std::mem::forget((
+            Arc::clone(&self.fd),
+            self.first.clone(),
+            self.content.clone(),
+        ));
+        self.left.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was left open because it does not answer: nothing may be asked of it any more.
+    pub fn is_left_open(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    /// The descriptor, for the engine's I/O.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Who it is; for a scratch file, who its directory is.
+    pub fn identity(&self) -> &TargetIdentity {
+        &self.identity
+    }
+
+    /// How it is open.
+    pub fn access(&self) -> Access {
+        match self.content {
+            Content::Existing => Access::Read,
+            Content::Scratch { .. } | Content::GivenUp { .. } => Access::Write,
+        }
+    }
+
+    /// Whether writes are possible.
+    pub fn is_writable(&self) -> bool {
+        self.access() == Access::Write
+    }
+
+    /// Whether it is a scratch file of our own.
+    pub fn is_scratch(&self) -> bool {
+        matches!(self.content, Content::Scratch { .. })
+    }
+
+    /// What offsets and lengths of direct I/O must be multiples of, in bytes: as the kernel says
+    /// (STATX_DIOALIGN, Linux 6.1), else the device's logical block, else 4096; never below
+    /// 512. Memory must always be aligned to 4096, which satisfies every device.
+    pub fn alignment_bytes(&self) -> u32 {
+        self.direct.alignment_bytes
+    }
+
+    /// Bytes that reads may cover, from offset 0: the size of the file or device; of a scratch
+    /// file, what has been written.
+    pub fn usable_bytes(&self) -> u64 {
+        match self.content {
+            Content::Existing | Content::GivenUp { .. } => self.identity.size_bytes,
+            Content::Scratch { written_bytes, .. } => written_bytes,
+        }
+    }
+
+    /// Bytes that writes may cover, from offset 0: the scratch size as admitted, the whole of what
+    /// was given up; 0 when read-only.
+    pub fn capacity_bytes(&self) -> u64 {
+        match self.content {
+            Content::Existing => 0,
+            Content::GivenUp { .. } => self.identity.size_bytes,
+            Content::Scratch { capacity_bytes, .. } => capacity_bytes,
+        }
+    }
+
+    /// Notes that everything below `bytes` has been written. Never lowers the mark, never passes
+    /// the capacity; without effect on what existed before.
+    pub fn mark_written(&mut self, bytes: u64) {
+        if let Content::Scratch {
+            written_bytes,
+            capacity_bytes,
+            ..
+        } = &mut self.content
+        {
+            *written_bytes = (*written_bytes).max(bytes.min(*capacity_bytes));
+        }
+    }
+
+    /// Tells the filesystem how long a scratch file is going to be, where that lets direct writes
+    /// to its end go side by side. What is not written yet reads as zeros then;
+    /// [`OpenTarget::usable_bytes`] stays.
+    pub fn lengthen(&self, size_bytes: u64) {
+        if let (Content::Scratch { capacity_bytes, .. }, Some(filesystem)) =
+            (&self.content, &self.identity.filesystem)
+        {
+            scratch::lengthen(self.fd(), &filesystem.kind, size_bytes.min(*capacity_bytes));
+        }
+    }
+
+    /// Cuts a scratch file to what was written and makes that its capacity: for when the time for
+    /// laying it out was over.
+    pub fn trim_to_written(&mut self) -> Result<(), OpenError> {
+        let Content::Scratch {
+            written_bytes,
+            capacity_bytes,
+            ..
+        } = &mut self.content
+        else {
+            return Err(OpenError::NotScratch {
+                path: self.identity.path.clone(),
+            });
+        };
+        ftruncate(&self.fd, *written_bytes)
+            .map_err(|e| OpenError::from_errno(&self.identity.path, "cut the scratch file", e))?;
+        *capacity_bytes = *written_bytes;
+        Ok(())
+    }
+
+    /// Bytes in the range that were never written (holes, preallocated extents, what lies beyond
+    /// the end); `None` for block devices and where the filesystem does not tell. Writes dirty
+    /// pages of the range back first, so that delayed allocation cannot hide data.
+    pub fn unwritten_bytes(&self, start: u64, length: u64) -> Option<u64> {
+        if self.identity.kind == TargetKind::BlockDevice {
+            return None;
+        }
+        if self.is_writable() {
+            fdatasync(&self.fd).ok()?;
+        }
+        extents::unwritten_bytes(self.fd(), start, length)
+    }
+
+    /// Tells the kernel to expect random access: no read-ahead. Advice only.
+    pub fn advise_random(&mut self) {
+        self.advise(Advice::Random);
+    }
+
+    /// Tells the kernel to expect sequential access: double read-ahead. Advice only.
+    pub fn advise_sequential(&mut self) {
+        self.advise(Advice::Sequential);
+    }
+
+    fn advise(&mut self, advice: Advice) {
+        self.advice = advice;
+        let _ = fadvise(&self.fd, 0, None, advice);
+    }
+
+    /// Asks the kernel to drop the target's clean pages from the page cache. Dirty ones stay: sync
+    /// first. Advice only.
+    pub fn drop_cache(&self) {
+        let _ = fadvise(&self.fd, 0, None, Advice::DontNeed);
+    }
+
+    /// Sets how the page cache is treated from now on; the answer says what was really done.
+    /// Direct: O_DIRECT, proven by one direct request; where the filesystem refuses it or would
+    /// only pretend, buffered. Buffered: dirty pages written back, the target's pages dropped.
+    /// Cached: neither. Access times are left alone where the kernel allows (O_NOATIME, owner
+    /// or root).
+    ///
+    /// Must not be called while requests are in flight.
+    pub fn set_cache(&mut self, policy: CachePolicy) -> Result<CacheUse, OpenError> {
+        let why = match policy {
+            CachePolicy::Direct => self.try_direct()?,
+            CachePolicy::Buffered | CachePolicy::Cached => self.set_direct(OFlags::empty())?,
+        };
+        let used = if why.is_some() {
+            CachePolicy::Buffered
+        } else {
+            policy
+        };
+        // Pages left dirty by a buffered workload would be written back in the middle of a direct
+        // one. An existing file's pages belong to others: those are dropped only where
+        // buffered figures would be false otherwise.
+        if used == CachePolicy::Buffered || (used == CachePolicy::Direct && self.is_writable()) {
+            self.write_back()?;
+            self.drop_cache();
+        }
+        Ok(CacheUse {
+            asked: policy,
+            used,
+            why,
+        })
+    }
+
+    /// `None` when direct I/O works, else why it does not; then O_DIRECT is off again.
+    fn try_direct(&self) -> Result<Option<String>, OpenError> {
+        let who = match &self.identity.filesystem {
+            Some(filesystem) => format!("the filesystem ({})", filesystem.kind),
+            None => "the device".to_owned(),
+        };
+        if self.direct.support == DirectSupport::Denied {
+            self.set_direct(OFlags::empty())?;
+            return Ok(Some(format!(
+                "{who} has no direct I/O for this file, and would use the page cache under \
+                 O_DIRECT (STATX_DIOALIGN is 0)"
+            )));
+        }
+        let refused = match self.set_direct(OFlags::DIRECT)? {
+            Some(errno) => Some(format!("{who} refuses O_DIRECT: {errno}")),
+            None => self.probe_direct()?.map(|errno| {
+                let bytes = self.direct.alignment_bytes;
+                format!(
+                    "{who} takes O_DIRECT, but refuses a request of {bytes} bytes: {}",
+                    errno::name(errno)
+                )
+            }),
+        };
+        if refused.is_some() {
+            self.set_direct(OFlags::empty())?;
+        }
+        Ok(refused)
+    }
+
+    /// Sets O_DIRECT or clears it, and O_NOATIME where allowed. `Some(errno name)` when O_DIRECT is
+    /// refused.
+    fn set_direct(&self, wanted: OFlags) -> Result<Option<String>, OpenError> {
+        let failed = |e| OpenError::from_errno(&self.identity.path, "set its file flags", e);
+        let others = fcntl_getfl(&self.fd)
+            .map_err(failed)?
+            .difference(OFlags::DIRECT | OFlags::NOATIME);
+        // EPERM: only the owner and root may leave access times alone (open(2)).
+        let result = match fcntl_setfl(&self.fd, others | wanted | OFlags::NOATIME) {
+            Err(Errno::PERM) => fcntl_setfl(&self.fd, others | wanted),
+            result => result,
+        };
+        match result {
+            Ok(()) => Ok(None),
+            Err(e @ (Errno::INVAL | Errno::OPNOTSUPP)) if wanted.contains(OFlags::DIRECT) => {
+                Ok(Some(errno::name(e)))
+            }
+            Err(e) => Err(failed(e)),
+        }
+    }
+
+    /// One direct request at offset 0; the error when it says that direct I/O as such is refused.
+    /// Errors that speak of the disk (EIO …) are left for the run to count.
+    fn probe_direct(&self) -> Result<Option<Errno>, OpenError> {
+        let mut block = AlignedBlock::random(self.direct.alignment_bytes as usize);
+        let result = if self.usable_bytes() > 0 {
+            pread(&self.fd, block.bytes(), 0)
+        } else {
+            // Empty: it must be a scratch file. Random bytes, so that no layer below can shorten
+            // them; then it is emptied again.
+            let result = pwrite(&self.fd, block.bytes(), 0);
+            ftruncate(&self.fd, 0).map_err(|e| {
+                OpenError::from_errno(&self.identity.path, "empty the scratch file", e)
+            })?;
+            result
+        };
+        match result {
+            Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS)) => Ok(Some(errno)),
+            Err(e @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) => Err(OpenError::from_errno(
+                &self.identity.path,
+                "write the first block of the scratch file",
+                e,
+            )),
+            _ => Ok(None),
+        }
+    }
+
+    /// Makes everything written so far durable; nothing to do for what is open for reading.
+    pub fn write_back(&self) -> Result<(), OpenError> {
+        if !self.is_writable() {
+            return Ok(());
+        }
+        fdatasync(&self.fd)
+            .map_err(|e| OpenError::from_errno(&self.identity.path, "write it back (fdatasync)", e))
+    }
+}
+
+/// A block at an address that suits direct I/O.
+pub(crate) struct AlignedBlock {
+    memory: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl AlignedBlock {
+    pub(crate) fn zeroed(length: usize) -> Self {
+        let memory = vec![0; length + MEMORY_ALIGNMENT];
+        let start = memory.as_ptr().align_offset(MEMORY_ALIGNMENT);
+        Self {
+            memory,
+            start,
+            length,
+        }
+    }
+
+    fn random(length: usize) -> Self {
+        let mut block = Self::zeroed(length);
+        for eight in block.bytes().chunks_mut(8) {
+            let random = scratch::random_u64().to_ne_bytes();
+            eight.copy_from_slice(&random[..eight.len()]);
+        }
+        block
+    }
+
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.start + self.length]
+    }
+}
+
+fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
+    // NOFOLLOW: the path had its symlinks resolved, so one that is there now is new. NONBLOCK: a
+    // FIFO put in its place must not hang us.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let fd =
+        open(&identity.path, flags, Mode::empty()).map_err(|e| open_failed(&identity.path, e))?;
+    let stat = fstat(&fd).map_err(|e| OpenError::from_errno(&identity.path, "look at it", e))?;
+    let changed = |what: String| {
+        Err(OpenError::Changed {
+            path: identity.path.clone(),
+            what,
+        })
+    };
+    let same = match (identity.kind, FileType::from_raw_mode(stat.st_mode)) {
+        (TargetKind::File, FileType::RegularFile) => {
+            device(stat.st_dev) == identity.device && stat.st_ino == identity.inode
+        }
+        (TargetKind::BlockDevice, FileType::BlockDevice) => device(stat.st_rdev) == identity.device,
+        _ => false,
+    };
+    if !same {
+        return changed("something else took its place".into());
+    }
+    let size = match identity.kind {
+        TargetKind::BlockDevice => seek(&fd, SeekFrom::End(0))
+            .map_err(|e| OpenError::from_errno(&identity.path, "learn its size", e))?,
+        _ => stat.st_size.unsigned_abs(),
+    };
+    // A file that has grown is a live table or log: the bytes that were there are still there.
+    let grown_file = identity.kind == TargetKind::File && size > identity.size_bytes;
+    if size != identity.size_bytes && !grown_file {
+        return changed(format!(
+            "its size went from {} to {size} bytes",
+            identity.size_bytes
+        ));
+    }
+    let blocking =
+        fcntl_getfl(&fd).and_then(|flags| fcntl_setfl(&fd, flags.difference(OFlags::NONBLOCK)));
+    blocking.map_err(|e| OpenError::from_errno(&identity.path, "set its file flags", e))?;
+    Ok(fd)
+}
+
+fn open_directory(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd =
+        open(&identity.path, flags, Mode::empty()).map_err(|e| open_failed(&identity.path, e))?;
+    let stat = fstat(&fd).map_err(|e| OpenError::from_errno(&identity.path, "look at it", e))?;
+    if device(stat.st_dev) != identity.device || stat.st_ino != identity.inode {
+        return Err(OpenError::Changed {
+            path: identity.path.clone(),
+            what: "something else took its place".into(),
+        });
+    }
+    Ok(fd)
+}
+
+/// `major:minor`.
+pub(crate) fn device(number: u64) -> String {
+    format!("{}:{}", major(number), minor(number))
+}
+
+fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
+    let told = statx(
+        fd,
+        "",
+        AtFlags::EMPTY_PATH,
+        StatxFlags::from_bits_retain(STATX_DIOALIGN),
+    )
+    .ok()
+    .filter(|answer| answer.stx_mask & STATX_DIOALIGN != 0)
+    .map(|answer| answer.stx_dio_offset_align);
+    let assumed = match identity.kind {
+        TargetKind::BlockDevice => identity
+            .layers
+            .first()
+            .and_then(|layer| layer.logical_block_bytes)
+            .unwrap_or(ALIGNMENT_DEFAULT),
+        _ => ALIGNMENT_DEFAULT,
+    };
+    let support = if told == Some(0) {
+        DirectSupport::Denied
+    } else {
+        DirectSupport::Possible
+    };
+    let alignment_bytes = told
+        .filter(|bytes| *bytes > 0)
+        .unwrap_or(assumed)
+        .max(ALIGNMENT_MIN);
+    DirectNeeds {
+        alignment_bytes,
+        support,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probing_blocks_are_aligned_and_random() {
+        for length in [512, 4096, 65536] {
+            let mut block = AlignedBlock::random(length);
+            assert_eq!(
+                (
+                    block.bytes().as_ptr() as usize % MEMORY_ALIGNMENT,
+                    block.bytes().len()
+                ),
+                (0, length)
+            );
+            assert!(block.bytes().iter().any(|byte| *byte != 0));
+        }
+    }
+
+    #[test]
+    fn a_target_can_be_shared_by_threads() {
+        fn shared<T: Send + Sync>() {}
+        shared::<OpenTarget>();
+    }
+}

@@ -1,0 +1,325 @@
+//! Path → [`TargetIdentity`], by stat, statvfs, mountinfo and sysfs alone: the target is never
+//! opened, so this works where opening it is forbidden. Judges nothing: that is admit.rs.
+
+use crate::mounts::{self, Mount, holding};
+use crate::open::device;
+use crate::sysroot::SysRoot;
+use crate::{disk, errno, layers};
+use diskproof_model::target::{Filesystem, TargetIdentity, TargetKind};
+use rustix::fs::{FileType, Stat, lstat, stat, statvfs};
+use rustix::io::Errno;
+use std::path::Path;
+
+/// Why a path could not be looked at, or is nothing that can be measured.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProbeError {
+    /// ENOENT.
+    #[error(
+        "{path}: '{component}' does not exist (ENOENT); check the spelling, or create it first"
+    )]
+    Missing {
+        /// What was asked for.
+        path: String,
+        /// The first part of it that is missing.
+        component: String,
+    },
+    /// A symlink whose target is missing.
+    #[error(
+        "{path}: {link} is a symlink to {points_to}, which does not exist (ENOENT); mend the \
+         link, or name the place itself"
+    )]
+    Dangling {
+        /// What was asked for.
+        path: String,
+        /// The symlink.
+        link: String,
+        /// Where it points.
+        points_to: String,
+    },
+    /// A link that the kernel itself does not follow (fs.protected_symlinks of proc_sys_fs(5)).
+    #[error(
+        "{path}: {link} is a symlink that another user put into a directory where everybody may \
+         write, and the kernel does not follow it (EACCES); name the place itself"
+    )]
+    ForeignLink {
+        /// What was asked for.
+        path: String,
+        /// The symlink.
+        link: String,
+    },
+    /// The path led to two places within a moment.
+    #[error(
+        "{path}: it leads to another place than a moment ago; run again once nobody changes it"
+    )]
+    Moving {
+        /// What was asked for.
+        path: String,
+    },
+    /// EACCES.
+    #[error(
+        "{path}: this user may not look into {component} (EACCES); run as a user who may, or name \
+         another target"
+    )]
+    NotPermitted {
+        /// What was asked for.
+        path: String,
+        /// The first directory that may not be entered.
+        component: String,
+    },
+    /// ENOTDIR.
+    #[error("{path}: {component} is not a directory (ENOTDIR); check the spelling")]
+    NotDirectory {
+        /// What was asked for.
+        path: String,
+        /// What was used as a directory.
+        component: String,
+    },
+    /// Something that has no content on a disk.
+    #[error("{path}: it is a {what}; name a directory, a regular file or a block device")]
+    WrongKind {
+        /// What was asked for.
+        path: String,
+        /// What it is, such as `character device`.
+        what: &'static str,
+    },
+    /// A name that records could not hold.
+    #[error(
+        "{path}: the path is not valid UTF-8, which records need; give it another name, or reach \
+         it through a symlink of a clean directory"
+    )]
+    NotUtf8 {
+        /// The path, with replacement characters.
+        path: String,
+    },
+    /// Any other answer of the kernel.
+    #[error("{path}: it cannot be looked at: {errno}; dmesg may tell more")]
+    System {
+        /// What was asked for.
+        path: String,
+        /// Name of the error number.
+        errno: String,
+    },
+}
+
+/// Who `path` is. Read-only, and never opens the target.
+pub fn probe(path: &Path) -> Result<TargetIdentity, ProbeError> {
+    probe_in(&SysRoot::default(), path)
+}
+
+fn probe_in(root: &SysRoot, path: &Path) -> Result<TargetIdentity, ProbeError> {
+    // The kernel goes first: it does not follow every link that can be read.
+    let followed = stat(path).map_err(|error| explain(path, error))?;
+    let resolved = path
+        .canonicalize()
+        .map_err(|error| explain(path, errno::of(&error)))?;
+    let text = resolved
+        .to_str()
+        .ok_or_else(|| ProbeError::NotUtf8 {
+            path: resolved.display().to_string(),
+        })?
+        .to_owned();
+    let stat = stat(&resolved).map_err(|error| explain(path, error))?;
+    if (stat.st_dev, stat.st_ino) != (followed.st_dev, followed.st_ino) {
+        return Err(ProbeError::Moving {
+            path: path.display().to_string(),
+        });
+    }
+    let mounts = read_mounts(root);
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::BlockDevice => Ok(probe_device(root, &mounts, text, &stat)),
+        FileType::Directory => {
+            probe_on_filesystem(root, &mounts, text, &stat, TargetKind::Directory)
+        }
+        FileType::RegularFile => probe_on_filesystem(root, &mounts, text, &stat, TargetKind::File),
+        other => Err(ProbeError::WrongKind {
+            path: path.display().to_string(),
+            what: describe_kind(other),
+        }),
+    }
+}
+
+fn probe_device(root: &SysRoot, mounts: &[Mount], path: String, stat: &Stat) -> TargetIdentity {
+    let device = device(stat.st_rdev);
+    let stack = layers::below_device(root, mounts, &device);
+    TargetIdentity {
+        path,
+        kind: TargetKind::BlockDevice,
+        size_bytes: root
+            .block_device(&device)
+            .as_deref()
+            .and_then(disk::size_bytes)
+            .unwrap_or(0),
+        free_bytes: None,
+        device,
+        inode: stat.st_ino,
+        filesystem: None,
+        layers: stack.layers,
+        unresolved: stack.unresolved,
+    }
+}
+
+fn probe_on_filesystem(
+    root: &SysRoot,
+    mounts: &[Mount],
+    path: String,
+    stat: &Stat,
+    kind: TargetKind,
+) -> Result<TargetIdentity, ProbeError> {
+    let device = device(stat.st_dev);
+    let space = statvfs(&path).map_err(|error| explain(Path::new(&path), error))?;
+    let size_bytes = space.f_blocks.saturating_mul(space.f_frsize);
+    let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
+    let filesystem = holding(mounts, &device, Path::new(&path)).map(|mount| Filesystem {
+        kind: mount.kind.clone(),
+        mount_point: mount.point.clone(),
+        source: mount.source.clone(),
+        options: mount.options.clone(),
+        size_bytes,
+        free_bytes,
+    });
+    let stack = layers::below_path(root, mounts, &device, Path::new(&path));
+    Ok(TargetIdentity {
+        path,
+        kind,
+        size_bytes: if kind == TargetKind::File {
+            stat.st_size.unsigned_abs()
+        } else {
+            size_bytes
+        },
+        free_bytes: Some(free_bytes),
+        device,
+        inode: stat.st_ino,
+        filesystem,
+        layers: stack.layers,
+        unresolved: stack.unresolved,
+    })
+}
+
+/// Empty where /proc is not mounted: then the filesystem is unknown, which admit.rs refuses for
+/// writing.
+fn read_mounts(root: &SysRoot) -> Vec<Mount> {
+    let bytes = std::fs::read(root.proc.join("self/mountinfo")).unwrap_or_default();
+    mounts::parse(&String::from_utf8_lossy(&bytes))
+}
+
+fn describe_kind(kind: FileType) -> &'static str {
+    match kind {
+        FileType::CharacterDevice => "character device",
+        FileType::Fifo => "FIFO",
+        FileType::Socket => "socket",
+        _ => "file of an unknown kind",
+    }
+}
+
+/// A link in a directory with the sticky bit that is neither the user's own nor the directory's
+/// owner's (may_follow_link in linux/fs/namei.c).
+fn is_foreign(link: &Stat, at: &Path) -> bool {
+    let directory = at.parent().and_then(|parent| {
+        stat(if parent.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            parent
+        })
+        .ok()
+    });
+    let is_shared = directory.is_some_and(|directory| {
+        directory.st_mode & 0o1002 == 0o1002 && directory.st_uid != link.st_uid
+    });
+    FileType::from_raw_mode(link.st_mode) == FileType::Symlink
+        && is_shared
+        && link.st_uid != rustix::process::geteuid().as_raw()
+}
+
+/// Which part of a path is to blame for an error.
+fn explain(path: &Path, errno: Errno) -> ProbeError {
+    let asked = path.display().to_string();
+    // From the root to the whole, the first part that cannot be followed.
+    let parts: Vec<&Path> = path
+        .ancestors()
+        .filter(|part| !part.as_os_str().is_empty())
+        .collect();
+    let blamed = parts
+        .into_iter()
+        .rev()
+        .find(|part| stat(*part).is_err())
+        .unwrap_or(path);
+    let component = blamed.display().to_string();
+    let parent = blamed
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .map_or(".".into(), |parent| parent.display().to_string());
+    match errno {
+        Errno::NOENT if lstat(blamed).is_ok() => {
+            let points_to = std::fs::read_link(blamed)
+                .map(|to| to.display().to_string())
+                .unwrap_or_default();
+            ProbeError::Dangling {
+                path: asked,
+                link: component,
+                points_to,
+            }
+        }
+        Errno::NOENT => ProbeError::Missing {
+            path: asked,
+            component,
+        },
+        // Where the right to search is missing, the link itself cannot be seen either.
+        Errno::ACCESS if lstat(blamed).is_ok_and(|link| is_foreign(&link, blamed)) => {
+            ProbeError::ForeignLink {
+                path: asked,
+                link: component,
+            }
+        }
+        Errno::ACCESS => ProbeError::NotPermitted {
+            path: asked,
+            component: parent,
+        },
+        Errno::NOTDIR => ProbeError::NotDirectory {
+            path: asked,
+            component: parent,
+        },
+        other => ProbeError::System {
+            path: asked,
+            errno: errno::name(other),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
+
+    /// The rule of fs.protected_symlinks, which is a setting of the whole machine and not a test's
+    /// to change.
+    #[test]
+    fn links_of_others_in_a_shared_directory_are_foreign() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: links_of_others_in_a_shared_directory_are_foreign: root");
+            return;
+        }
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let at = |name: &str| place.path().join(name);
+        std::fs::write(at("data"), "x").unwrap();
+        for name in ["shared", "own"] {
+            std::fs::create_dir(at(name)).unwrap();
+            for (link, owner) in [("mine", 0), ("theirs", 65534)] {
+                symlink(at("data"), at(name).join(link)).unwrap();
+                lchown(at(name).join(link), Some(owner), None).unwrap();
+            }
+        }
+        std::fs::set_permissions(at("shared"), std::fs::Permissions::from_mode(0o1777)).unwrap();
+        let foreign = |path: &str| is_foreign(&lstat(at(path)).unwrap(), &at(path));
+        assert!(foreign("shared/theirs"));
+        assert!(!foreign("shared/mine") && !foreign("own/theirs") && !foreign("data"));
+        std::os::unix::fs::chown(at("shared"), Some(65534), None).unwrap();
+        assert!(
+            !foreign("shared/theirs"),
+            "whoever owns the directory may say where it leads"
+        );
+        assert_eq!(
+            probe(&at("shared/theirs")).map(|identity| identity.path),
+            Ok(at("data").to_str().unwrap().to_owned())
+        );
+    }
+}

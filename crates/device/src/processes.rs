@@ -1,0 +1,327 @@
+//! Which processes use storage, from /proc/PID/io. Knows nothing of disks: the kernel does not say
+//! which one a process used.
+
+use crate::sysroot::{SysRoot, list, read_text};
+use diskproof_model::measurement::{ByteCount, OtherProcess};
+use std::collections::HashMap;
+
+/// `PF_KTHREAD` of linux/sched.h, in the flags of /proc/PID/stat: kernel threads write on behalf of
+/// processes that are counted already.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+/// Less than this is the noise of a living system: a log line, a page of a library.
+const BYTES_MIN: u64 = 64 << 10;
+/// Processes told by name.
+const TOLD_MAX: usize = 10;
+
+/// What all processes but ourselves have read and written since they started.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessCounters {
+    /// By pid and start time: pids are used again.
+    seen: HashMap<(u32, u64), Process>,
+    hidden: u32,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Process {
+    name: String,
+    parent: u32,
+    bytes: ByteCount,
+}
+
+/// What a process is, from /proc/PID/stat.
+#[derive(Debug, PartialEq, Eq)]
+struct ProcessStat {
+    name: String,
+    parent: u32,
+    flags: u64,
+    start_ticks: u64,
+}
+
+impl ProcessCounters {
+    pub(crate) fn read(root: &SysRoot) -> Self {
+        let mut counters = Self::default();
+        for pid in list(&root.proc)
+            .iter()
+            .filter_map(|name| name.parse::<u32>().ok())
+            .filter(|pid| *pid != std::process::id())
+        {
+            counters.add(root, pid);
+        }
+        counters
+    }
+
+    fn add(&mut self, root: &SysRoot, pid: u32) {
+        let directory = root.proc.join(pid.to_string());
+        // A process that has just ended has no stat: nothing to count.
+        let Some(stat) = read_text(&directory.join("stat"))
+            .as_deref()
+            .and_then(parse_stat)
+        else {
+            return;
+        };
+        if stat.flags & KERNEL_THREAD != 0 {
+            return;
+        }
+        match std::fs::read_to_string(directory.join("io")) {
+            Ok(text) => {
+                if let Some(bytes) = parse_io(&text) {
+                    self.seen.insert(
+                        (pid, stat.start_ticks),
+                        Process {
+                            name: stat.name,
+                            parent: stat.parent,
+                            bytes,
+                        },
+                    );
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => self.hidden += 1,
+            Err(_) => {}
+        }
+    }
+
+    /// Processes that moved 64 KiB or more since `before`, the busiest first, and how many could
+    /// not be looked at. Those that started meanwhile count from zero; those that ended count
+    /// for the process that waited for them, or are lost.
+    pub(crate) fn since(self, before: &Self) -> (Vec<OtherProcess>, u32) {
+        let inherited = self.inherited(before);
+        let mut others: Vec<OtherProcess> = self
+            .seen
+            .into_iter()
+            .map(|((pid, start), now)| {
+                let then = before
+                    .seen
+                    .get(&(pid, start))
+                    .map(|process| process.bytes)
+                    .unwrap_or_default();
+                let inherited = inherited.get(&pid).copied().unwrap_or_default();
+                OtherProcess {
+                    pid,
+                    name: now.name,
+                    read_bytes: now
+                        .bytes
+                        .read_bytes
+                        .saturating_sub(then.read_bytes)
+                        .saturating_sub(inherited.read_bytes),
+                    write_bytes: now
+                        .bytes
+                        .write_bytes
+                        .saturating_sub(then.write_bytes)
+                        .saturating_sub(inherited.write_bytes),
+                }
+            })
+            .filter(|other| moved(other) >= BYTES_MIN)
+            .collect();
+        others.sort_by_key(|other| (std::cmp::Reverse(moved(other)), other.pid));
+        others.truncate(TOLD_MAX);
+        (others, self.hidden)
+    }
+
+    /// By pid: what children that have ended since `before` had moved by then already. The kernel
+    /// adds a child's whole life to the parent that waits for it (wait_task_zombie in
+    /// kernel/exit.c); without this, a shell would seem to do in one instant what its child did all
+    /// day.
+    fn inherited(&self, before: &Self) -> HashMap<u32, ByteCount> {
+        let ended: HashMap<u32, &Process> = before
+            .seen
+            .iter()
+            .filter(|(key, _)| !self.seen.contains_key(key))
+            .map(|((pid, _), process)| (*pid, process))
+            .collect();
+        let mut inherited: HashMap<u32, ByteCount> = HashMap::new();
+        for process in ended.values() {
+            let mut heir = process.parent;
+            // Bounded: /proc is not read at one instant, so pids used again could form a circle.
+            for _ in 0..ended.len() {
+                let Some(parent) = ended.get(&heir) else {
+                    break;
+                };
+                heir = parent.parent;
+            }
+            let sum = inherited.entry(heir).or_default();
+            sum.read_bytes = sum.read_bytes.saturating_add(process.bytes.read_bytes);
+            sum.write_bytes = sum.write_bytes.saturating_add(process.bytes.write_bytes);
+        }
+        inherited
+    }
+}
+
+fn moved(other: &OtherProcess) -> u64 {
+    other.read_bytes.saturating_add(other.write_bytes)
+}
+
+/// `read_bytes` and `write_bytes` of /proc/PID/io (proc_pid_io(5)): what really went to the storage
+/// layer.
+fn parse_io(text: &str) -> Option<ByteCount> {
+    let field = |name: &str| {
+        text.lines().find_map(|line| {
+            line.strip_prefix(name)?
+                .strip_prefix(':')?
+                .trim()
+                .parse()
+                .ok()
+        })
+    };
+    Some(ByteCount {
+        read_bytes: field("read_bytes")?,
+        write_bytes: field("write_bytes")?,
+    })
+}
+
+/// Fields of /proc/PID/stat (proc_pid_stat(5)). The name stands in parentheses and may hold blanks
+/// and parentheses itself.
+fn parse_stat(text: &str) -> Option<ProcessStat> {
+    let (before, after) = text.rsplit_once(')')?;
+    let (_, name) = before.split_once('(')?;
+    // Counted from the state, which is field 3: parent 4, flags 9, start time 22.
+    let fields: Vec<&str> = after.split_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    Some(ProcessStat {
+        name: name.to_owned(),
+        parent: u32::try_from(number(1)?).ok()?,
+        flags: number(6)?,
+        start_ticks: number(19)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// (pid, start time, name, bytes read, bytes written); the parent of 12 is 1, and so on.
+    fn counters(processes: &[(u32, u64, &str, u64, u64)]) -> ProcessCounters {
+        let seen = processes
+            .iter()
+            .map(|(pid, start, name, read_bytes, write_bytes)| {
+                let bytes = ByteCount {
+                    read_bytes: *read_bytes,
+                    write_bytes: *write_bytes,
+                };
+                (
+                    (*pid, *start),
+                    Process {
+                        name: (*name).to_owned(),
+                        parent: pid / 10,
+                        bytes,
+                    },
+                )
+            })
+            .collect();
+        ProcessCounters { seen, hidden: 0 }
+    }
+
+    #[test]
+    fn stat_lines_read_with_odd_names() {
+        let line =
+            "42 (tmux: (a) b) S 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 13 0 1234 44675072 3412";
+        let expected = ProcessStat {
+            name: "tmux: (a) b".into(),
+            parent: 7,
+            flags: 4_194_560,
+            start_ticks: 1234,
+        };
+        assert_eq!(parse_stat(line), Some(expected));
+        assert_eq!(parse_stat("42 (x) S 1"), None);
+    }
+
+    #[test]
+    fn io_reads_what_went_to_storage() {
+        let text = "rchar: 9\nwchar: 8\nsyscr: 7\nsyscw: 6\nread_bytes: 4096\nwrite_bytes: \
+                    8192\ncancelled_write_bytes: 0\n";
+        assert_eq!(
+            parse_io(text),
+            Some(ByteCount {
+                read_bytes: 4096,
+                write_bytes: 8192
+            })
+        );
+        assert_eq!(parse_io("rchar: 9\n"), None);
+    }
+
+    #[test]
+    fn the_busiest_come_first_and_a_reused_pid_counts_from_zero() {
+        let before = counters(&[
+            (1, 1, "quiet", 1 << 30, 0),
+            (2, 1, "old", 1 << 30, 0),
+            (3, 1, "writer", 0, 1 << 20),
+        ]);
+        let after = counters(&[
+            (1, 1, "quiet", (1 << 30) + 65535, 0),
+            (2, 9, "new", 1 << 20, 0),
+            (3, 1, "writer", 0, 9 << 20),
+        ]);
+        let (others, _) = after.since(&before);
+        let told: Vec<_> = others
+            .iter()
+            .map(|other| (other.name.as_str(), other.read_bytes, other.write_bytes))
+            .collect();
+        assert_eq!(told, [("writer", 0, 8 << 20), ("new", 1 << 20, 0)]);
+    }
+
+    #[test]
+    fn what_a_child_did_before_is_not_laid_on_its_parent() {
+        let before = counters(&[
+            (1, 1, "shell", 0, 0),
+            (12, 1, "make", 0, 1 << 20),
+            (123, 1, "cc", 1 << 30, 0),
+        ]);
+        let after = counters(&[(1, 1, "shell", (1 << 30) + (2 << 20), 1 << 20)]);
+        let (others, _) = after.since(&before);
+        assert_eq!(
+            (others.len(), others[0].read_bytes, others[0].write_bytes),
+            (1, 2 << 20, 0)
+        );
+    }
+
+    #[test]
+    fn ten_at_most() {
+        let many: Vec<(u32, u64, &str, u64, u64)> = (1000..1030)
+            .map(|pid| (pid, 1, "x", u64::from(pid) << 20, 0))
+            .collect();
+        let (others, _) = counters(&many).since(&ProcessCounters::default());
+        assert_eq!((others.len(), others[0].pid), (10, 1029));
+    }
+
+    #[test]
+    fn a_child_that_writes_is_named_and_we_are_not() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let root = SysRoot::default();
+        let script = format!(
+            "dd if=/dev/zero of={}/x bs=1M count=4 conv=fsync 2>/dev/null; echo; read line",
+            place.path().display()
+        );
+        let mut child = std::process::Command::new("dash")
+            .args(["-c", &script])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // One byte on its output means that dd has ended; its counters have then been added to
+        // those of the shell that waited for it.
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let after = ProcessCounters::read(&root);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let told: Vec<(u32, ByteCount)> = after
+            .seen
+            .iter()
+            .map(|((pid, _), process)| (*pid, process.bytes))
+            .collect();
+        assert!(told.iter().all(|(pid, _)| *pid != std::process::id()));
+        let written = told
+            .iter()
+            .find(|(pid, _)| *pid == child.id())
+            .unwrap()
+            .1
+            .write_bytes;
+        assert!(written >= 4 << 20, "{written}");
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_never_panics(text in "\\PC*", digits in "[0-9() \\n:-]*") {
+            let _ = (parse_stat(&text), parse_io(&text), parse_stat(&digits), parse_io(&format!("read_bytes:{digits}")));
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Reading a disk or file here and there, each place once. Remembers what could not be read; knows
+//! nothing of what is looked for.
+
+use rustix::io::Errno;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Unit of reading: every mark but a few lies within the first 64 KiB, and direct I/O takes it on
+/// every device.
+const CHUNK_BYTES: u64 = 64 << 10;
+
+/// Chunks kept: 32 MiB, more than the ends of a disk and of some partitions need.
+const CHUNKS_MAX: usize = 512;
+
+/// By their number; `None` for what could not be read.
+type Chunks = RefCell<HashMap<u64, Option<Rc<Vec<u8>>>>>;
+
+/// Reads up to a whole buffer at an offset; fewer bytes only at the end.
+pub(crate) type ReadAt<'a> = dyn Fn(u64, usize) -> Result<Vec<u8>, Errno> + 'a;
+
+/// A place that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unreadable {
+    /// Bytes from the start of the disk.
+    pub(crate) offset: u64,
+    /// What the kernel said; `None` when it gave fewer bytes than there should be.
+    pub(crate) errno: Option<Errno>,
+}
+
+/// A disk or file under inspection.
+pub(crate) struct Image<'a> {
+    read_at: &'a ReadAt<'a>,
+    size_bytes: u64,
+    chunks: Chunks,
+    unreadable: RefCell<Vec<Unreadable>>,
+}
+
+impl<'a> Image<'a> {
+    pub(crate) fn new(read_at: &'a ReadAt<'a>, size_bytes: u64) -> Self {
+        Self {
+            read_at,
+            size_bytes,
+            chunks: RefCell::default(),
+            unreadable: RefCell::default(),
+        }
+    }
+
+    /// All of it.
+    pub(crate) fn whole(&self) -> View<'_, 'a> {
+        View {
+            image: self,
+            start: 0,
+            length: self.size_bytes,
+        }
+    }
+
+    /// Places that could not be read so far.
+    pub(crate) fn unreadable(&self) -> Vec<Unreadable> {
+        self.unreadable.borrow().clone()
+    }
+
+    fn chunk(&self, number: u64) -> Option<Rc<Vec<u8>>> {
+        if let Some(known) = self.chunks.borrow().get(&number) {
+            return known.clone();
+        }
+        let offset = number * CHUNK_BYTES;
+        let wanted = CHUNK_BYTES.min(self.size_bytes.saturating_sub(offset)) as usize;
+        let chunk = match (self.read_at)(offset, wanted) {
+            Ok(bytes) if bytes.len() >= wanted => Some(Rc::new(bytes)),
+            Ok(_) => self.failed(offset, None),
+            Err(errno) => self.failed(offset, Some(errno)),
+        };
+        let mut chunks = self.chunks.borrow_mut();
+        if chunks.len() >= CHUNKS_MAX {
+            chunks.clear();
+        }
+        chunks.insert(number, chunk.clone());
+        chunk
+    }
+
+    fn failed(&self, offset: u64, errno: Option<Errno>) -> Option<Rc<Vec<u8>>> {
+        let unreadable = Unreadable { offset, errno };
+        let mut all = self.unreadable.borrow_mut();
+        if !all.contains(&unreadable) {
+            all.push(unreadable);
+        }
+        None
+    }
+}
+
+/// A part of an image: the disk, or a partition.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'i, 'a> {
+    image: &'i Image<'a>,
+    start: u64,
+    length: u64,
+}
+
+impl<'i, 'a> View<'i, 'a> {
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// A part of it, cut to what there is; `None` where nothing is left.
+    pub(crate) fn part(&self, start: u64, length: u64) -> Option<View<'i, 'a>> {
+        let length = length.min(self.length.checked_sub(start)?);
+        (length > 0).then_some(View {
+            image: self.image,
+            start: self.start + start,
+            length,
+        })
+    }
+
+    /// Bytes at an offset within it; `None` where it is too short, or could not be read.
+    pub(crate) fn bytes(&self, offset: u64, length: usize) -> Option<Vec<u8>> {
+        let end = offset.checked_add(length as u64)?;
+        if end > self.length {
+            return None;
+        }
+        let (mut at, end) = (self.start + offset, self.start + end);
+        let mut bytes = Vec::with_capacity(length);
+        while at < end {
+            let chunk = self.image.chunk(at / CHUNK_BYTES)?;
+            let from = (at % CHUNK_BYTES) as usize;
+            let taken = chunk.get(from..)?.iter().take((end - at) as usize);
+            let before = bytes.len();
+            bytes.extend(taken);
+            at += (bytes.len() - before) as u64;
+            if bytes.len() == before {
+                return None;
+            }
+        }
+        Some(bytes)
+    }
+
+    /// A block at an offset, as an array.
+    pub(crate) fn array<const N: usize>(&self, offset: u64) -> Option<[u8; N]> {
+        self.bytes(offset, N)?.try_into().ok()
+    }
+
+    pub(crate) fn le16(&self, offset: u64) -> Option<u16> {
+        self.array(offset).map(u16::from_le_bytes)
+    }
+
+    pub(crate) fn be16(&self, offset: u64) -> Option<u16> {
+        self.array(offset).map(u16::from_be_bytes)
+    }
+
+    pub(crate) fn le32(&self, offset: u64) -> Option<u32> {
+        self.array(offset).map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn be32(&self, offset: u64) -> Option<u32> {
+        self.array(offset).map(u32::from_be_bytes)
+    }
+
+    pub(crate) fn le64(&self, offset: u64) -> Option<u64> {
+        self.array(offset).map(u64::from_le_bytes)
+    }
+}

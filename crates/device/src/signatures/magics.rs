@@ -1,0 +1,580 @@
+//! Marks that are a fixed text at a fixed place: one line each. What needs arithmetic or a second
+//! look is in structures.rs.
+//!
+//! Places and texts are those of the formats' own headers in Linux, as libblkid (util-linux) knows
+//! them; where it adds conditions that a damaged copy may miss, there are none here: a false alarm
+//! costs a `wipefs`, a missed mark costs the data.
+
+use super::image::View;
+use super::{Clearing, Mark, Role};
+
+/// Where a text stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum At {
+    /// So many bytes from the start.
+    Start(u64),
+    /// So many bytes before the end, after the size was rounded down to a multiple.
+    End { unit: u64, back: u64, plus: u64 },
+}
+
+impl At {
+    fn offset(self, size: u64) -> Option<u64> {
+        match self {
+            Self::Start(offset) => Some(offset),
+            Self::End { unit, back, plus } => {
+                (size / unit * unit).checked_sub(back)?.checked_add(plus)
+            }
+        }
+    }
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const TIB: u64 = 1 << 40;
+/// Metadata of firmware RAID counts in sectors of 512 bytes from the end.
+const SECTOR: u64 = 512;
+
+const fn end(back: u64, plus: u64) -> At {
+    At::End {
+        unit: SECTOR,
+        back,
+        plus,
+    }
+}
+
+use At::Start;
+
+const BTRFS: &str = "btrfs filesystem";
+const BTRFS_COPY: &str = "backup superblock of a btrfs filesystem";
+const LVM: &str = "LVM physical volume";
+const LUKS: &str = "LUKS encrypted volume";
+const LUKS_COPY: &str = "second header of a LUKS2 encrypted volume";
+const REISER: &str = "reiserfs filesystem";
+const OCFS: &str = "OCFS2 filesystem";
+const HIBERNATION: &str = "hibernation image in swap space";
+const SWAP: &str = "swap space";
+const UDF: &str = "UDF or ISO 9660 filesystem";
+const UDF_COPY: &str = "volume descriptor of a UDF or ISO 9660 filesystem";
+const FAT: &str = "FAT filesystem";
+const BITLOCKER: &str = "BitLocker encrypted volume";
+const BCACHEFS: &str = "bcachefs filesystem";
+const AFFS: &str = "Amiga filesystem";
+const GEOM: &str = "FreeBSD GEOM member";
+const BCACHE: &[u8] = b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81";
+const BCACHEFS_MAGIC: &[u8] = b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef";
+const STRATIS: &[u8] = b"!Stra0tis\x86\xff\x02^\x41rh";
+const DRBD: &str = "DRBD metadata";
+const MD: &str = "Linux software RAID (md) member";
+const MD_MAGIC: &[u8] = b"\xfc\x4e\x2b\xa9";
+const MD_MAGIC_BIG: &[u8] = b"\xa9\x2b\x4e\xfc";
+
+/// Marks that `wipefs -a` takes away.
+const MAGICS: &[(&str, At, &[u8])] = &[
+    // filesystems
+    ("XFS filesystem", Start(0), b"XFSB"),
+    ("EXFS filesystem", Start(0), b"EXFS"),
+    (BTRFS, Start(64 * KIB + 64), b"_BHRfS_M"),
+    ("F2FS filesystem", Start(KIB), b"\x10\x20\xf5\xf2"),
+    ("NTFS filesystem", Start(3), b"NTFS    "),
+    ("exFAT filesystem", Start(3), b"EXFAT   "),
+    ("ReFS filesystem", Start(0), b"\0\0\0ReFS\0"),
+    (FAT, Start(0x52), b"MSWIN"),
+    (FAT, Start(0x52), b"FAT32   "),
+    (FAT, Start(0x36), b"MSDOS"),
+    (FAT, Start(0x36), b"FAT16   "),
+    (FAT, Start(0x36), b"FAT12   "),
+    (FAT, Start(0x36), b"FAT     "),
+    (UDF, Start(32 * KIB + 1), b"BEA01"),
+    (UDF, Start(32 * KIB + 1), b"BOOT2"),
+    (UDF, Start(32 * KIB + 1), b"CD001"),
+    (UDF, Start(32 * KIB + 9), b"CDROM"),
+    (UDF, Start(32 * KIB + 1), b"CDW02"),
+    (UDF, Start(32 * KIB + 1), b"NSR02"),
+    (UDF, Start(32 * KIB + 1), b"NSR03"),
+    (UDF, Start(32 * KIB + 1), b"TEA01"),
+    ("JFS filesystem", Start(32 * KIB), b"JFS1"),
+    (REISER, Start(8 * KIB + 0x34), b"ReIsErFs"),
+    (REISER, Start(8 * KIB + 20), b"ReIsErFs"),
+    (REISER, Start(64 * KIB + 0x34), b"ReIsErFs"),
+    (REISER, Start(64 * KIB + 0x34), b"ReIsEr2Fs"),
+    (REISER, Start(64 * KIB + 0x34), b"ReIsEr3Fs"),
+    (REISER, Start(64 * KIB), b"ReIsEr4"),
+    ("APFS filesystem", Start(32), b"NXSB"),
+    ("BeFS filesystem", Start(0x20), b"BFS1"),
+    ("BeFS filesystem", Start(0x20), b"1SFB"),
+    ("BeFS filesystem", Start(0x220), b"BFS1"),
+    ("BeFS filesystem", Start(0x220), b"1SFB"),
+    ("BFS filesystem", Start(0), b"\xce\xfa\xad\x1b"),
+    ("cramfs filesystem", Start(0), b"\x45\x3d\xcd\x28"),
+    ("cramfs filesystem", Start(0), b"\x28\xcd\x3d\x45"),
+    ("squashfs filesystem", Start(0), b"hsqs"),
+    ("squashfs filesystem", Start(0), b"sqsh"),
+    ("EROFS filesystem", Start(KIB), b"\xe2\xe1\xf5\xe0"),
+    ("romfs filesystem", Start(0), b"-rom1fs-"),
+    ("zonefs filesystem", Start(0), b"SFOZ"),
+    ("GFS2 filesystem", Start(64 * KIB), b"\x01\x16\x19\x70"),
+    (OCFS, Start(8 * KIB), b"OracleCFS"),
+    (OCFS, Start(KIB), b"OCFSV2"),
+    (OCFS, Start(2 * KIB), b"OCFSV2"),
+    (OCFS, Start(4 * KIB), b"OCFSV2"),
+    (OCFS, Start(8 * KIB), b"OCFSV2"),
+    ("HPFS filesystem", Start(8 * KIB), b"\x49\xe8\x95\xf9"),
+    ("VxFS filesystem", Start(KIB), b"\xf5\xfc\x01\xa5"),
+    ("VxFS filesystem", Start(8 * KIB), b"\xa5\x01\xfc\xf5"),
+    (
+        "scoutfs filesystem",
+        Start(64 * KIB + 4),
+        b"\x8b\x42\x3c\x10",
+    ),
+    ("UBIFS filesystem", Start(0), b"\x31\x18\x10\x06"),
+    ("UBI volume", Start(0), b"UBI#"),
+    ("Xenix filesystem", Start(2 * KIB), b"\x2b\x55\x44"),
+    ("Xenix filesystem", Start(2 * KIB), b"\x44\x55\x2b"),
+    ("NetWare filesystem", Start(4 * KIB), b"SPB5"),
+    (BCACHEFS, Start(4 * KIB + 24), BCACHEFS_MAGIC),
+    (BCACHEFS, Start(2 * MIB + 24), BCACHEFS_MAGIC),
+    (BCACHEFS, end(MIB, 24), BCACHEFS_MAGIC),
+    ("mpool volume", Start(0), b"mpoolDev"),
+    // swap
+    (HIBERNATION, Start(0), b"\xed\xc3\x02\xe9\x98\x56\xe5\x0c"),
+    // volume managers, encryption, caches, clusters
+    (LVM, Start(0x18), b"LVM2 001"),
+    (LVM, Start(0x218), b"LVM2 001"),
+    (LVM, Start(0x418), b"LVM2 001"),
+    (LVM, Start(0x618), b"LVM2 001"),
+    (LVM, Start(0), b"LABELONE"),
+    (LVM, Start(0x200), b"LABELONE"),
+    (LVM, Start(0x400), b"LABELONE"),
+    (LVM, Start(0x600), b"LABELONE"),
+    (LVM, Start(0), b"HM\x01\0"),
+    (LVM, Start(0), b"HM\x02\0"),
+    ("LVM snapshot store", Start(0), b"SnAp"),
+    ("dm-verity data", Start(0), b"verity\0\0"),
+    ("dm-integrity data", Start(0), b"integrt\0"),
+    ("VDO volume", Start(0), b"dmvdo001"),
+    ("Stratis pool member", Start(SECTOR + 4), STRATIS),
+    ("Stratis pool member", Start(9 * SECTOR + 4), STRATIS),
+    (LUKS, Start(0), b"LUKS\xba\xbe"),
+    (BITLOCKER, Start(3), b"-FVE-FS-"),
+    ("bcache device", Start(4 * KIB + 24), BCACHE),
+    (
+        DRBD,
+        At::End {
+            unit: 4 * KIB,
+            back: 4 * KIB,
+            plus: 60,
+        },
+        b"\x83\x74\x02\x6b",
+    ),
+    (
+        DRBD,
+        At::End {
+            unit: 4 * KIB,
+            back: 4 * KIB,
+            plus: 60,
+        },
+        b"\x83\x74\x02\x6c",
+    ),
+    (
+        DRBD,
+        At::End {
+            unit: 4 * KIB,
+            back: 4 * KIB,
+            plus: 60,
+        },
+        b"\x83\x74\x02\x6d",
+    ),
+    (DRBD, Start(0), b"$DRBDmgr=q"),
+    (DRBD, Start(0), b"DRBDdlh*"),
+    ("VMware VMFS volume", Start(MIB), b"\x0d\xd0\x01\xc0"),
+    (
+        "VMware VMFS filesystem",
+        Start(2 * MIB),
+        b"\x5e\xf1\xab\x2f",
+    ),
+    ("Ceph BlueStore device", Start(0), b"bluestore block device"),
+    ("Oracle ASM disk", Start(32), b"ORCLDISK"),
+    // software and firmware RAID
+    (MD, Start(0), MD_MAGIC),
+    (MD, Start(0), MD_MAGIC_BIG),
+    (MD, Start(4 * KIB), MD_MAGIC),
+    (MD, Start(4 * KIB), MD_MAGIC_BIG),
+    (
+        MD,
+        At::End {
+            unit: 4 * KIB,
+            back: 8 * KIB,
+            plus: 0,
+        },
+        MD_MAGIC,
+    ),
+    (
+        MD,
+        At::End {
+            unit: 4 * KIB,
+            back: 8 * KIB,
+            plus: 0,
+        },
+        MD_MAGIC_BIG,
+    ),
+    (
+        MD,
+        At::End {
+            unit: 64 * KIB,
+            back: 64 * KIB,
+            plus: 0,
+        },
+        MD_MAGIC,
+    ),
+    (
+        MD,
+        At::End {
+            unit: 64 * KIB,
+            back: 64 * KIB,
+            plus: 0,
+        },
+        MD_MAGIC_BIG,
+    ),
+    ("DDF RAID member", end(SECTOR, 0), b"\xde\x11\xde\x11"),
+    ("DDF RAID member", end(257 * SECTOR, 0), b"\xde\x11\xde\x11"),
+    (
+        "Intel RAID member",
+        end(2 * SECTOR, 0),
+        b"Intel Raid ISM Cfg Sig. ",
+    ),
+    (
+        "Intel RAID member",
+        At::End {
+            unit: 4 * KIB,
+            back: 8 * KIB,
+            plus: 0,
+        },
+        b"Intel Raid ISM Cfg Sig. ",
+    ),
+    ("LSI RAID member", end(SECTOR, 0), b"$XIDE$"),
+    ("NVIDIA RAID member", end(2 * SECTOR, 0), b"NVIDIA  "),
+    (
+        "Silicon Image RAID member",
+        end(SECTOR, 0x60),
+        b"\0\0\0\x2f",
+    ),
+    (
+        "HighPoint RAID member",
+        Start(9 * SECTOR + 32),
+        b"\xf0\x16\x78\x5a",
+    ),
+    (
+        "HighPoint RAID member",
+        Start(9 * SECTOR + 32),
+        b"\xfd\x16\x78\x5a",
+    ),
+    (
+        "HighPoint RAID member",
+        end(11 * SECTOR, 0),
+        b"\xf3\x16\x78\x5a",
+    ),
+    (
+        "HighPoint RAID member",
+        end(11 * SECTOR, 0),
+        b"\xfd\x16\x78\x5a",
+    ),
+    ("Adaptec RAID member", end(SECTOR, 0), b"\x37\xfc\x4d\x1e"),
+];
+
+/// Partition tables that need no second look, and that `wipefs -a` takes away.
+const TABLES: &[(&str, At, &[u8])] = &[
+    ("BSD disk label", Start(SECTOR), b"\x57\x45\x56\x82"),
+    ("BSD disk label", Start(64), b"\x57\x45\x56\x82"),
+    ("BSD disk label", Start(128), b"\x57\x45\x56\x82"),
+    ("SGI disk label", Start(0), b"\x0b\xe5\xa9\x41"),
+    ("AIX disk label", Start(0), b"\xc9\xc2\xd4\xc1"),
+    ("AIX disk label", Start(0), b"_LVM"),
+    (
+        "Solaris disk label",
+        Start(SECTOR + 12),
+        b"\xee\xde\x0d\x60",
+    ),
+    (
+        "UnixWare disk label",
+        Start(29 * SECTOR + 4),
+        b"\x0d\x60\xe5\xca",
+    ),
+    ("Ultrix disk label", Start(16384 - 72), b"\x57\x29\x03\0"),
+];
+
+/// Partition tables that it leaves.
+const TABLES_LEFT_BY_WIPEFS: &[(&str, At, &[u8])] = &[
+    ("DASD volume label", Start(4 * KIB), b"\xd3\xd5\xe7\xf1"),
+    ("DASD volume label", Start(4 * KIB), b"\xc3\xd4\xe2\xf1"),
+    ("DASD volume label", Start(8 * KIB), b"\xd3\xd5\xe7\xf1"),
+    ("DASD volume label", Start(8 * KIB), b"\xc3\xd4\xe2\xf1"),
+    ("DASD volume label", Start(8 * KIB + 4), b"\xe5\xd6\xd3\xf1"),
+    ("Windows dynamic disk", Start(6 * SECTOR), b"PRIVHEAD"),
+    ("Windows dynamic disk", end(SECTOR, 0), b"PRIVHEAD"),
+    ("System V/68 disk label", Start(248), b"MOTOROLA"),
+];
+
+/// Marks that `wipefs` leaves, because libblkid looks at the first copy only, or not at all.
+const LEFT_BY_WIPEFS: &[(&str, At, &[u8])] = &[
+    (BTRFS_COPY, Start(64 * MIB + 64), b"_BHRfS_M"),
+    (BTRFS_COPY, Start(256 * GIB + 64), b"_BHRfS_M"),
+    (BTRFS_COPY, Start(1024 * TIB + 64), b"_BHRfS_M"),
+    (
+        "second superblock of an F2FS filesystem",
+        Start(5 * KIB),
+        b"\x10\x20\xf5\xf2",
+    ),
+    (
+        "second boot sector of an NTFS filesystem",
+        end(SECTOR, 3),
+        b"NTFS    ",
+    ),
+    (
+        "second boot sector of an exFAT filesystem",
+        Start(12 * SECTOR + 3),
+        b"EXFAT   ",
+    ),
+    (
+        "second boot sector of an exFAT filesystem",
+        Start(12 * 4 * KIB + 3),
+        b"EXFAT   ",
+    ),
+    (UDF_COPY, Start(34 * KIB + 1), b"CD001"),
+    (UDF_COPY, Start(34 * KIB + 1), b"NSR02"),
+    (UDF_COPY, Start(34 * KIB + 1), b"NSR03"),
+    (UDF_COPY, Start(36 * KIB + 1), b"NSR02"),
+    (UDF_COPY, Start(36 * KIB + 1), b"NSR03"),
+    (
+        "second superblock of a JFS filesystem",
+        Start(60 * KIB),
+        b"JFS1",
+    ),
+    (
+        "cramfs filesystem behind a boot sector",
+        Start(512),
+        b"\x45\x3d\xcd\x28",
+    ),
+    (LUKS_COPY, Start(0x4000), b"SKUL\xba\xbe"),
+    (LUKS_COPY, Start(0x8000), b"SKUL\xba\xbe"),
+    (LUKS_COPY, Start(0x10000), b"SKUL\xba\xbe"),
+    (LUKS_COPY, Start(0x20000), b"SKUL\xba\xbe"),
+    (LUKS_COPY, Start(0x40000), b"SKUL\xba\xbe"),
+    (LUKS_COPY, Start(0x80000), b"SKUL\xba\xbe"),
+    (LUKS_COPY, Start(0x100000), b"SKUL\xba\xbe"),
+    (LUKS_COPY, Start(0x200000), b"SKUL\xba\xbe"),
+    (LUKS_COPY, Start(0x400000), b"SKUL\xba\xbe"),
+    (
+        "disk that parted made a loop device of",
+        Start(0),
+        b"GNU Parted Loopback 0",
+    ),
+    ("realtime device of an XFS filesystem", Start(0), b"Frog"),
+    (
+        "HAMMER2 filesystem",
+        Start(0),
+        b"\x11\x20\x17\x05\x32\x4d\x41\x48",
+    ),
+    (
+        "HAMMER filesystem",
+        Start(0),
+        b"\x31\x30\x52\xc5\x4d\x4d\x41\xc8",
+    ),
+    ("JFFS2 filesystem", Start(0), b"\x85\x19\x01\xe0"),
+    ("JFFS2 filesystem", Start(0), b"\x85\x19\x02\xe0"),
+    ("JFFS2 filesystem", Start(0), b"\x85\x19\x03\x20"),
+    ("JFFS2 filesystem", Start(0), b"\x19\x85\xe0\x01"),
+    ("JFFS2 filesystem", Start(0), b"\x19\x85\xe0\x02"),
+    ("JFFS2 filesystem", Start(0), b"\x19\x85\x20\x03"),
+    ("EFS filesystem", Start(SECTOR + 28), b"\0\x07\x29\x59"),
+    ("EFS filesystem", Start(SECTOR + 28), b"\0\x07\x29\x5a"),
+    ("QNX6 filesystem", Start(8 * KIB), b"\x22\x11\x19\x68"),
+    ("QNX6 filesystem", Start(8 * KIB), b"\x68\x19\x11\x22"),
+    (AFFS, Start(0), b"DOS\0"),
+    (AFFS, Start(0), b"DOS\x01"),
+    (AFFS, Start(0), b"DOS\x02"),
+    (AFFS, Start(0), b"DOS\x03"),
+    (AFFS, Start(0), b"DOS\x04"),
+    (AFFS, Start(0), b"DOS\x05"),
+    (AFFS, Start(0), b"DOS\x06"),
+    (AFFS, Start(0), b"DOS\x07"),
+    ("HP-UX LVM physical volume", Start(8 * KIB), b"LVMREC01"),
+    ("OpenBSD softraid member", Start(8 * KIB), b"MArcCRAM"),
+    (GEOM, end(SECTOR, 0), b"GEOM::"),
+    (
+        GEOM,
+        At::End {
+            unit: 4 * KIB,
+            back: 4 * KIB,
+            plus: 0,
+        },
+        b"GEOM::",
+    ),
+    // Device mapper's own superblocks (drivers/md of Linux): csum, flags, block number and uuid
+    // stand before the first four.
+    (
+        "metadata of an LVM thin pool",
+        Start(32),
+        b"\xba\x52\x9c\x01\0\0\0\0",
+    ),
+    (
+        "metadata of a dm-cache",
+        Start(32),
+        b"\x03\xc4\x18\0\0\0\0\0",
+    ),
+    (
+        "metadata of a dm-era",
+        Start(32),
+        b"\x7b\x07\xc1\x7e\0\0\0\0",
+    ),
+    (
+        "metadata of a dm-clone",
+        Start(32),
+        b"\x64\x7f\xf2\x8a\0\0\0\0",
+    ),
+    ("dm-writecache", Start(0), b"\x21\x93\x48\x23"),
+    ("metadata of a dm-raid", Start(0), b"DmRd"),
+    ("log of a dm-mirror", Start(0), b"rRiM"),
+    ("dm-zoned disk", Start(0), b"DBZD"),
+    (
+        "namespace of persistent memory",
+        Start(4 * KIB),
+        b"NVDIMM_PFN_INFO",
+    ),
+    (
+        "namespace of persistent memory",
+        Start(4 * KIB),
+        b"NVDIMM_DAX_INFO",
+    ),
+    (
+        "namespace of persistent memory",
+        Start(0),
+        b"BTT_ARENA_INFO\0",
+    ),
+    (
+        "namespace of persistent memory",
+        Start(4 * KIB),
+        b"BTT_ARENA_INFO\0",
+    ),
+    (
+        "second header of an Oracle ASM disk",
+        Start(0x1f_e000 + 32),
+        b"ORCLDISK",
+    ),
+    ("Oracle data file", Start(28), b"\x7d\x7c\x7b\x7a"),
+    ("Oracle data file", Start(28), b"\x7a\x7b\x7c\x7d"),
+    ("SQLite database", Start(0), b"SQLite format 3\0"),
+    ("InnoDB redo log", Start(16), b"MySQL "),
+    ("InnoDB redo log", Start(16), b"MariaDB "),
+    ("InnoDB redo log", Start(16), b"Percona "),
+    ("MySQL binary log", Start(0), b"\xfebin"),
+    (
+        "WiredTiger (MongoDB) data file",
+        Start(0),
+        b"\x41\xd8\x01\0\x01\0",
+    ),
+    ("LMDB database", Start(16), b"\xde\xc0\xef\xbe"),
+    ("virtual disk image (qcow)", Start(0), b"QFI\xfb"),
+    ("virtual disk image (VMDK)", Start(0), b"KDMV"),
+    ("virtual disk image (QED)", Start(0), b"QED\0"),
+    ("virtual disk image (VMDK)", Start(0), b"COWD"),
+    (
+        "virtual disk image (Parallels)",
+        Start(0),
+        b"WithoutFreeSpace",
+    ),
+    (
+        "virtual disk image (Parallels)",
+        Start(0),
+        b"WithouFreSpacExt",
+    ),
+    ("disk image (DMG)", end(SECTOR, 0), b"koly"),
+    ("virtual disk image (VDI)", Start(0x40), b"\x7f\x10\xda\xbe"),
+    ("virtual disk image (VHD)", Start(0), b"conectix"),
+    ("virtual disk image (VHD)", end(SECTOR, 0), b"conectix"),
+    ("virtual disk image (VHDX)", Start(0), b"vhdxfile"),
+];
+
+/// A table, how its marks are taken away, and what they stand for.
+type Table = (&'static [(&'static str, At, &'static [u8])], Clearing, Role);
+
+const ALL: &[Table] = &[
+    (MAGICS, Clearing::Wipefs, Role::Content),
+    (LEFT_BY_WIPEFS, Clearing::Zeros, Role::Content),
+    (TABLES, Clearing::Wipefs, Role::PartitionTable),
+    (TABLES_LEFT_BY_WIPEFS, Clearing::Zeros, Role::PartitionTable),
+];
+
+/// Offsets, from the end, at which Promise controllers keep their metadata, in sectors.
+const PROMISE_SECTORS: [u64; 13] = [
+    63, 255, 256, 16, 399, 591, 675, 735, 911, 974, 991, 951, 3087,
+];
+/// Page sizes that Linux has had.
+const PAGE_BYTES: [u64; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
+/// Texts in the last ten bytes of the first page.
+const SWAP_TEXTS: [(&str, &[u8]); 6] = [
+    (SWAP, b"SWAPSPACE2"),
+    (SWAP, b"SWAP-SPACE"),
+    (HIBERNATION, b"S1SUSPEND"),
+    (HIBERNATION, b"S2SUSPEND"),
+    (HIBERNATION, b"ULSUSPEND"),
+    (HIBERNATION, b"LINHIB0001"),
+];
+
+/// Every mark that is there, by its name, its offset within the view, and how it is taken away.
+pub(super) fn find(view: &View<'_, '_>) -> Vec<Mark> {
+    let mut found = Vec::new();
+    let mut look =
+        |what: &'static str, offset: u64, text: &[u8], clearing: Clearing, role: Role| {
+            if view
+                .bytes(offset, text.len())
+                .is_some_and(|bytes| bytes == text)
+            {
+                found.push(Mark {
+                    what,
+                    offset,
+                    clearing,
+                    role,
+                });
+            }
+        };
+    for (table, clearing, role) in ALL {
+        for (what, at, text) in *table {
+            if let Some(offset) = at.offset(view.length()) {
+                look(what, offset, text, *clearing, *role);
+            }
+        }
+    }
+    for page in PAGE_BYTES {
+        SWAP_TEXTS
+            .iter()
+            .for_each(|(what, text)| look(what, page - 10, text, Clearing::Wipefs, Role::Content));
+    }
+    for sectors in PROMISE_SECTORS {
+        if let Some(offset) = (view.length() / SECTOR).checked_sub(sectors) {
+            look(
+                "Promise RAID member",
+                offset * SECTOR,
+                b"Promise Technology, Inc.",
+                Clearing::Wipefs,
+                Role::Content,
+            );
+        }
+    }
+    found
+}
+
+/// For tests: every line of the tables with its place on a disk of this size.
+#[cfg(test)]
+pub(super) fn planted(size: u64) -> Vec<(&'static str, u64, &'static [u8])> {
+    let texts = ALL
+        .iter()
+        .flat_map(|(table, ..)| *table)
+        .filter_map(|(what, at, text)| Some((*what, at.offset(size)?, *text)));
+    let swap = PAGE_BYTES.iter().flat_map(|page| {
+        SWAP_TEXTS
+            .iter()
+            .map(move |(what, text)| (*what, page - 10, *text))
+    });
+    texts.chain(swap).collect()
+}

@@ -1,0 +1,216 @@
+//! Partition tables that the kernel may or may not have read: MBR with logical partitions, GPT at
+//! both ends, Apple's map. What a table tells of is looked into, whether or not it is plausible.
+
+use super::image::View;
+use super::{Clearing, Mark, Role};
+use std::collections::BTreeSet;
+
+/// A partition, as the kernel or a table tells of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Slice {
+    /// Kernel name where the kernel knows it; else the number in its table.
+    pub(crate) name: SliceName,
+    /// First byte, from the start of the disk.
+    pub(crate) start: u64,
+    /// Length in bytes.
+    pub(crate) length: u64,
+}
+
+/// How a partition is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SliceName {
+    /// The kernel's name, such as `sda1`.
+    Kernel(String),
+    /// The number in a table that the kernel has not read.
+    Number(u32),
+}
+
+/// What the tables of a disk say.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub(super) marks: Vec<Mark>,
+    pub(super) slices: Vec<Slice>,
+}
+
+/// Tables count in the disk's sectors, which an image does not tell: both sizes are tried.
+const SECTOR_BYTES: [u64; 2] = [512, 4096];
+/// More entries than any tool makes; a damaged count must not cost a day.
+const ENTRIES_MAX: u32 = 256;
+/// The same for chains of logical partitions.
+const LOGICAL_MAX: u32 = 128;
+
+/// Reads every table that is there.
+pub(super) fn read(view: &View<'_, '_>) -> Tables {
+    let mut tables = Tables::default();
+    read_mbr(view, &mut tables);
+    read_gpt(view, &mut tables);
+    read_apple(view, &mut tables);
+    tables
+}
+
+impl Tables {
+    fn mark(&mut self, what: &'static str, offset: u64) {
+        self.marks.push(Mark {
+            what,
+            offset,
+            clearing: Clearing::Wipefs,
+            role: Role::PartitionTable,
+        });
+    }
+
+    /// Offsets are within the view, as all of a table's are; empty entries are none.
+    fn slice(&mut self, view: &View<'_, '_>, number: u32, start: Option<u64>, length: Option<u64>) {
+        if let (Some(start), Some(length)) = (start, length)
+            && length > 0
+            && start < view.length()
+        {
+            self.slices.push(Slice {
+                name: SliceName::Number(number),
+                start: view.start() + start,
+                length,
+            });
+        }
+    }
+}
+
+fn has_boot_mark(view: &View<'_, '_>, at: u64) -> bool {
+    view.array::<2>(at + 510) == Some([0x55, 0xaa])
+}
+
+/// Type, first sector and sectors of one of the four entries.
+fn entry(view: &View<'_, '_>, table: u64, index: u64) -> Option<(u8, u64, u64)> {
+    let at = table + 446 + index * 16;
+    let kind = view.array::<1>(at + 4)?[0];
+    (kind != 0).then_some((
+        kind,
+        u64::from(view.le32(at + 8)?),
+        u64::from(view.le32(at + 12)?),
+    ))
+}
+
+fn read_mbr(view: &View<'_, '_>, tables: &mut Tables) {
+    if !has_boot_mark(view, 0) {
+        return;
+    }
+    tables.mark("MBR partition table or boot sector", 510);
+    for sector in SECTOR_BYTES {
+        for index in 0..4 {
+            let Some((kind, first, sectors)) = entry(view, 0, index) else {
+                continue;
+            };
+            match kind {
+                0x05 | 0x0f | 0x85 => read_logical(view, first, sector, tables),
+                _ => tables.slice(
+                    view,
+                    index as u32 + 1,
+                    first.checked_mul(sector),
+                    sectors.checked_mul(sector),
+                ),
+            }
+        }
+    }
+}
+
+/// Each logical partition has a table of its own: the first entry is itself, the second points to
+/// the next table, from the start of the extended partition.
+fn read_logical(view: &View<'_, '_>, extended: u64, sector: u64, tables: &mut Tables) {
+    let (mut at, mut seen) = (extended, BTreeSet::new());
+    for number in 5..5 + LOGICAL_MAX {
+        if !seen.insert(at) || !has_boot_mark(view, at * sector) {
+            return;
+        }
+        if let Some((_, first, sectors)) = entry(view, at * sector, 0) {
+            tables.slice(
+                view,
+                number,
+                (at + first).checked_mul(sector),
+                sectors.checked_mul(sector),
+            );
+        }
+        match entry(view, at * sector, 1) {
+            Some((_, next, _)) => at = extended + next,
+            None => return,
+        }
+    }
+}
+
+/// The header stands in the second sector, its copy in the last (UEFI 2.10, 5.3).
+fn read_gpt(view: &View<'_, '_>, tables: &mut Tables) {
+    for sector in SECTOR_BYTES {
+        let last = (view.length() / sector)
+            .checked_sub(1)
+            .map(|number| number * sector);
+        let places = [
+            ("GPT partition table", Some(sector)),
+            ("backup GPT partition table", last),
+        ];
+        for (what, at) in places {
+            if let Some(at) = at
+                && view.array::<8>(at).as_ref() == Some(b"EFI PART")
+            {
+                tables.mark(what, at);
+                read_gpt_entries(view, at, sector, tables);
+            }
+        }
+    }
+}
+
+fn read_gpt_entries(view: &View<'_, '_>, header: u64, sector: u64, tables: &mut Tables) {
+    let (Some(list), Some(count), Some(bytes)) = (
+        view.le64(header + 72),
+        view.le32(header + 80),
+        view.le32(header + 84),
+    ) else {
+        return;
+    };
+    for index in 0..count.min(ENTRIES_MAX) {
+        let Some(at) = list
+            .checked_mul(sector)
+            .and_then(|at| at.checked_add(u64::from(index) * u64::from(bytes)))
+        else {
+            return;
+        };
+        let Some(kind) = view.array::<16>(at) else {
+            return;
+        };
+        if let (true, Some(first), Some(last)) =
+            (kind != [0; 16], view.le64(at + 32), view.le64(at + 40))
+        {
+            let length = last
+                .checked_sub(first)
+                .and_then(|sectors| sectors.checked_add(1)?.checked_mul(sector));
+            tables.slice(view, index + 1, first.checked_mul(sector), length);
+        }
+    }
+}
+
+/// A driver descriptor in the first block, whose size it tells, and the map from the second on
+/// (Inside Macintosh: Devices, chapter 3).
+fn read_apple(view: &View<'_, '_>, tables: &mut Tables) {
+    let block = match (view.array::<2>(0), view.be16(2)) {
+        (Some([b'E', b'R']), Some(block)) if block >= 512 => u64::from(block),
+        _ => 512,
+    };
+    let is_entry = |number: u64| {
+        matches!(
+            view.array::<2>(number * block),
+            Some([b'P', b'M']) | Some([b'T', b'S'])
+        )
+    };
+    if !is_entry(1)
+        || view
+            .be32(block + 4)
+            .is_none_or(|count| count == 0 || count > ENTRIES_MAX)
+    {
+        return;
+    }
+    tables.mark("Apple partition map", block);
+    for number in (1..=u64::from(ENTRIES_MAX)).take_while(|number| is_entry(*number)) {
+        let at = number * block;
+        let bytes = |offset: u64| {
+            view.be32(at + offset)
+                .map(|blocks| u64::from(blocks) * block)
+        };
+        tables.slice(view, number as u32, bytes(8), bytes(12));
+    }
+}

@@ -1,0 +1,366 @@
+//! Marks that need a second look, because the text is short, moves about, or is none: ext, ZFS,
+//! NILFS2, HFS, Minix, UFS, UDF's anchors, external XFS logs, PostgreSQL's pages and a few more. A
+//! second look is taken only where a text of two bytes would be met by chance.
+
+use super::image::View;
+use super::{Clearing, Mark, Role};
+
+const KIB: u64 = 1 << 10;
+const SECTOR: u64 = 512;
+
+type Check = fn(&View<'_, '_>) -> Option<u64>;
+
+const CHECKS: [(&str, Check, Clearing); 17] = [
+    ("ext2/3/4 filesystem or its journal", ext, Clearing::Wipefs),
+    ("NILFS2 filesystem", nilfs, Clearing::Wipefs),
+    ("ZFS pool member", zfs, Clearing::ZpoolLabelclear),
+    ("HFS filesystem", hfs, Clearing::Wipefs),
+    ("Minix filesystem", minix, Clearing::Wipefs),
+    ("UFS filesystem", ufs, Clearing::Wipefs),
+    ("System V filesystem", sysv, Clearing::Wipefs),
+    ("FAT filesystem", fat, Clearing::Wipefs),
+    ("anchor of a UDF filesystem", udf_anchor, Clearing::Zeros),
+    (
+        "external log of an XFS filesystem",
+        xfs_log,
+        Clearing::Wipefs,
+    ),
+    ("Oracle ASM disk header", oracle_asm, Clearing::Zeros),
+    ("Apple Core Storage volume", core_storage, Clearing::Wipefs),
+    ("VIA RAID member", via, Clearing::Wipefs),
+    ("JMicron RAID member", jmicron, Clearing::Wipefs),
+    ("PostgreSQL data pages", postgres_page, Clearing::Zeros),
+    ("PostgreSQL write-ahead log", postgres_wal, Clearing::Zeros),
+    (
+        "InnoDB (MySQL, MariaDB) tablespace",
+        innodb,
+        Clearing::Zeros,
+    ),
+];
+
+const TABLES: [(&str, Check, Clearing); 3] = [
+    ("Sun disk label", sun, Clearing::Wipefs),
+    ("Atari disk label", atari, Clearing::Wipefs),
+    ("Amiga disk label", amiga, Clearing::Zeros),
+];
+
+/// Every structure that is there.
+pub(super) fn find(view: &View<'_, '_>) -> Vec<Mark> {
+    let look = |checks: &'static [(&str, Check, Clearing)], role: Role| {
+        checks.iter().filter_map(move |(what, check, clearing)| {
+            Some(Mark {
+                what,
+                offset: check(view)?,
+                clearing: *clearing,
+                role,
+            })
+        })
+    };
+    look(&CHECKS, Role::Content)
+        .chain(look(&TABLES, Role::PartitionTable))
+        .collect()
+}
+
+fn first(
+    offsets: impl IntoIterator<Item = u64>,
+    is_there: impl Fn(u64) -> Option<bool>,
+) -> Option<u64> {
+    offsets
+        .into_iter()
+        .find(|offset| is_there(*offset) == Some(true))
+}
+
+/// `s_magic` of linux/fs/ext4/ext4.h; an external journal has it too.
+fn ext(view: &View<'_, '_>) -> Option<u64> {
+    first([KIB + 56], |at| Some(view.le16(at)? == 0xef53))
+}
+
+/// `struct nilfs_super_block` of linux/nilfs2_ondisk.h, at 1 KiB and in the last whole 4 KiB.
+fn nilfs(view: &View<'_, '_>) -> Option<u64> {
+    let size = view.length();
+    let second = [
+        (size / SECTOR).checked_sub(8).map(|s| s * SECTOR),
+        (size / (4 * KIB)).checked_sub(1).map(|b| b * 4 * KIB),
+    ];
+    first([Some(KIB)].into_iter().chain(second).flatten(), |at| {
+        Some(view.le16(at + 6)? == 0x3434 && (12..=1024).contains(&view.le16(at + 8)?))
+    })
+}
+
+const ZFS_LABEL_BYTES: u64 = 256 * KIB;
+
+/// Two labels at each end (ZFS On-Disk Specification, chapter 1): a list of names and values at 16
+/// KiB of each, and from 128 KiB on a ring of uberblocks, in the byte order of the machine that
+/// wrote them. The smallest slot has 1 KiB.
+fn zfs(view: &View<'_, '_>) -> Option<u64> {
+    const UBERBLOCK: u64 = 0x00ba_b10c;
+    let size = view.length() / ZFS_LABEL_BYTES * ZFS_LABEL_BYTES;
+    let labels = [
+        Some(0),
+        Some(ZFS_LABEL_BYTES),
+        size.checked_sub(2 * ZFS_LABEL_BYTES),
+        size.checked_sub(ZFS_LABEL_BYTES),
+    ];
+    labels.into_iter().flatten().find_map(|label| {
+        let slots = (0..128).map(|slot| label + 128 * KIB + slot * KIB);
+        let ring = first(slots, |at| {
+            Some([UBERBLOCK, UBERBLOCK.swap_bytes()].contains(&view.le64(at)?))
+        });
+        ring.or_else(|| {
+            first([label + 16 * KIB], |at| {
+                let list = view.bytes(at, 1024)?;
+                // XDR encoding, then names in plain text: every label has one of its guid.
+                Some(list[0] == 1 && list[1] <= 1 && list.windows(4).any(|text| text == b"guid"))
+            })
+        })
+    })
+}
+
+fn hfs(view: &View<'_, '_>) -> Option<u64> {
+    first([KIB], |at| {
+        let version = view.be16(at + 2)?;
+        Some(match &view.array::<2>(at)? {
+            b"BD" => view
+                .be32(at + 20)
+                .is_some_and(|bytes| bytes != 0 && bytes % 512 == 0),
+            b"H+" | b"HX" => version == 4 || version == 5,
+            _ => false,
+        })
+    })
+}
+
+/// Versions 1 to 3 of linux/minix_fs.h, in either byte order.
+fn minix(view: &View<'_, '_>) -> Option<u64> {
+    const OLD: [u16; 4] = [0x137f, 0x138f, 0x2468, 0x2478];
+    first([KIB], |at| {
+        let read = |offset: u64, swapped: bool| {
+            if swapped {
+                view.be16(at + offset)
+            } else {
+                view.le16(at + offset)
+            }
+        };
+        let is = |swapped: bool| {
+            let old = OLD.contains(&read(16, swapped)?) && read(18, swapped)? <= 3;
+            let new =
+                read(24, swapped)? == 0x4d5a && [1024, 2048, 4096].contains(&read(28, swapped)?);
+            Some(old || new)
+        };
+        Some(is(false)? || is(true)?)
+    })
+}
+
+/// `fs_magic` at 1372 of the superblock, which has four places (linux/fs/ufs/ufs_fs.h).
+fn ufs(view: &View<'_, '_>) -> Option<u64> {
+    const MAGICS: [u32; 6] = [
+        0x0001_1954,
+        0x1954_0119,
+        0x0019_5612,
+        0x0009_5014,
+        0x0061_2195,
+        0x0523_1994,
+    ];
+    first([0, 8, 64, 256].map(|kib| kib * KIB + 1372), |at| {
+        let magic = view.le32(at)?;
+        Some(MAGICS.contains(&magic) || MAGICS.contains(&magic.swap_bytes()))
+    })
+}
+
+fn sysv(view: &View<'_, '_>) -> Option<u64> {
+    const MAGIC: u32 = 0xfd18_7e20;
+    first([0, 9, 15, 18].map(|block| block * KIB + 512 + 504), |at| {
+        let magic = view.le32(at)?;
+        Some(magic == MAGIC || magic.swap_bytes() == MAGIC)
+    })
+}
+
+/// A FAT boot sector without a text: the numbers that every driver needs are those of a filesystem.
+fn fat(view: &View<'_, '_>) -> Option<u64> {
+    first([0], |at| {
+        let boot: [u8; 64] = view.array(at)?;
+        let sector_bytes = u16::from_le_bytes([boot[11], boot[12]]);
+        let reserved = u16::from_le_bytes([boot[14], boot[15]]);
+        Some(
+            matches!(boot[0], 0xeb | 0xe9)
+                && sector_bytes.is_power_of_two()
+                && (512..=4096).contains(&sector_bytes)
+                && boot[13].is_power_of_two()
+                && reserved != 0
+                && (1..=2).contains(&boot[16])
+                && (boot[21] >= 0xf8 || boot[21] == 0xf0),
+        )
+    })
+}
+
+/// Anchor Volume Descriptor Pointer (ECMA-167 3/10.2): a tag with a checksum and its own place, in
+/// block 256 or at the end.
+fn udf_anchor(view: &View<'_, '_>) -> Option<u64> {
+    [512, 1024, 2048, 4096].into_iter().find_map(|block: u64| {
+        let blocks = view.length() / block;
+        let places = [
+            Some(256),
+            Some(512),
+            blocks.checked_sub(1),
+            blocks.checked_sub(257),
+        ];
+        first(
+            places.into_iter().flatten().map(|number| number * block),
+            |at| {
+                let tag: [u8; 16] = view.array(at)?;
+                let sum = tag
+                    .iter()
+                    .enumerate()
+                    .filter(|(index, _)| *index != 4)
+                    .fold(0u8, |sum, (_, byte)| sum.wrapping_add(*byte));
+                let place = u64::from(u32::from_le_bytes([tag[12], tag[13], tag[14], tag[15]]));
+                Some(
+                    tag[..2] == [2, 0]
+                        && matches!(tag[2], 2 | 3)
+                        && tag[4] == sum
+                        && place == at / block,
+                )
+            },
+        )
+    })
+}
+
+/// A log on a device of its own: a record begins in one of the first sectors
+/// (linux/fs/xfs/libxfs/xfs_log_format.h).
+fn xfs_log(view: &View<'_, '_>) -> Option<u64> {
+    first((0..512).map(|sector| sector * SECTOR), |at| {
+        Some(view.be32(at)? == 0xfeed_babe && (1..=3).contains(&view.be32(at + 8)?))
+    })
+}
+
+/// Block header of type "disk header": byte order, HARD magic, type, format.
+fn oracle_asm(view: &View<'_, '_>) -> Option<u64> {
+    first([0], |at| {
+        Some(matches!(view.array::<4>(at)?, [0 | 1, 0x82, 1, 1]))
+    })
+}
+
+/// `CS` behind a block type of 0x10 (libvfade, "FileVault Drive Encryption").
+fn core_storage(view: &View<'_, '_>) -> Option<u64> {
+    first([88], |at| {
+        Some(&view.array::<2>(at)? == b"CS" && view.le16(10)? == 0x10)
+    })
+}
+
+fn last_sector(view: &View<'_, '_>) -> Option<u64> {
+    (view.length() / SECTOR)
+        .checked_sub(1)
+        .map(|sector| sector * SECTOR)
+}
+
+fn via(view: &View<'_, '_>) -> Option<u64> {
+    first(last_sector(view), |at| {
+        Some(view.le16(at)? == 0xaa55 && view.array::<1>(at + 2)?[0] <= 2)
+    })
+}
+
+fn jmicron(view: &View<'_, '_>) -> Option<u64> {
+    first(last_sector(view), |at| {
+        let block: [u8; 128] = view.array(at)?;
+        let sum = block.chunks(2).fold(0u16, |sum, pair| {
+            sum.wrapping_add(u16::from_le_bytes([pair[0], pair[1]]))
+        });
+        Some(&block[..2] == b"JM" && sum <= 1)
+    })
+}
+
+/// `PageHeaderData` of PostgreSQL's storage/bufpage.h: pointers in order, size and layout version
+/// in one number.
+fn postgres_page(view: &View<'_, '_>) -> Option<u64> {
+    first([0], |at| {
+        let (flags, lower, upper) = (
+            view.le16(at + 10)?,
+            view.le16(at + 12)?,
+            view.le16(at + 14)?,
+        );
+        let (special, size_and_version) = (view.le16(at + 16)?, view.le16(at + 18)?);
+        let (size, version) = (size_and_version & 0xff00, size_and_version & 0xff);
+        let sized =
+            size.is_power_of_two() && (1024..=32768).contains(&size) && (1..=4).contains(&version);
+        Some(
+            sized
+                && flags <= 0xf
+                && lower >= 20
+                && lower <= upper
+                && upper <= special
+                && special <= size,
+        )
+    })
+}
+
+/// `XLogPageHeaderData` of access/xlog_internal.h: the magic number grows with the versions, 0xD05x
+/// of 8.0 to 0xD1xx of 18.
+fn postgres_wal(view: &View<'_, '_>) -> Option<u64> {
+    first([0], |at| {
+        let (magic, info) = (view.le16(at)?, view.le16(at + 2)?);
+        let (timeline, address) = (view.le32(at + 4)?, view.le64(at + 8)?);
+        Some(
+            (0xd050..=0xd1ff).contains(&magic)
+                && info <= 0xf
+                && timeline > 0
+                && timeline < 1 << 24
+                && address % 1024 == 0,
+        )
+    })
+}
+
+/// Sixteen-bit words, big endian, whose exclusive or is zero.
+fn sun(view: &View<'_, '_>) -> Option<u64> {
+    first([508], |at| {
+        let label: [u8; 512] = view.array(0)?;
+        let sum = label.chunks(2).fold(0u16, |sum, pair| {
+            sum ^ u16::from_be_bytes([pair[0], pair[1]])
+        });
+        Some(view.be16(at)? == 0xdabe && sum == 0)
+    })
+}
+
+/// Four entries of twelve bytes; the table has no magic, only well-known names of partition types.
+/// The size of the disk stands before them, also where there are none.
+fn atari(view: &View<'_, '_>) -> Option<u64> {
+    const KNOWN: [&[u8]; 5] = [b"GEM", b"BGM", b"LNX", b"SWP", b"RAW"];
+    let sectors = view.length() / SECTOR;
+    if view
+        .be32(0x1c2)
+        .is_some_and(|size| size != 0 && u64::from(size) == sectors)
+    {
+        return Some(0x1c2);
+    }
+    first((0..4).map(|entry| 0x1c6 + entry * 12), |at| {
+        let (flags, name) = (view.array::<1>(at)?[0], view.array::<3>(at + 1)?);
+        let (start, size) = (u64::from(view.be32(at + 4)?), u64::from(view.be32(at + 8)?));
+        Some(
+            flags & 1 == 1
+                && KNOWN.contains(&&name[..])
+                && start > 0
+                && size > 0
+                && start + size <= sectors,
+        )
+    })
+}
+
+/// The rigid disk block in one of the first sixteen blocks (linux/affs_hardblocks.h,
+/// RDB_ALLOCATION_LIMIT).
+fn amiga(view: &View<'_, '_>) -> Option<u64> {
+    first((0..16).map(|block| block * SECTOR), |at| {
+        Some(&view.array::<4>(at)? == b"RDSK")
+    })
+}
+
+/// The first page of a tablespace (storage/innobase/include/fil0types.h, fsp0types.h): page 0, of
+/// the type "file space header", with the number of the space in the page's header and in that of
+/// the space.
+fn innodb(view: &View<'_, '_>) -> Option<u64> {
+    const FSP_HEADER: u16 = 8;
+    first([0], |at| {
+        Some(
+            view.be32(at + 4)? == 0
+                && view.be16(at + 24)? == FSP_HEADER
+                && view.be32(at + 34)? == view.be32(at + 38)?,
+        )
+    })
+}

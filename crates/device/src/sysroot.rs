@@ -1,0 +1,55 @@
+//! Where /sys and /proc are, so that tests can hold up a tree of their own. Reads text files; knows
+//! nothing of what they mean.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The two trees in which the kernel describes itself.
+#[derive(Debug, Clone)]
+pub(crate) struct SysRoot {
+    pub(crate) sys: PathBuf,
+    pub(crate) proc: PathBuf,
+}
+
+impl Default for SysRoot {
+    fn default() -> Self {
+        Self {
+            sys: "/sys".into(),
+            proc: "/proc".into(),
+        }
+    }
+}
+
+impl SysRoot {
+    /// The directory of a block device (`major:minor`) in the device tree, symlinks resolved.
+    pub(crate) fn block_device(&self, device: &str) -> Option<PathBuf> {
+        self.sys.join("dev/block").join(device).canonicalize().ok()
+    }
+}
+
+/// The text of a small file without surrounding blanks; `None` when it is missing, unreadable, or
+/// empty.
+pub(crate) fn read_text(path: &Path) -> Option<String> {
+    let bytes = std::fs::read(path).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// The number that a small file holds.
+pub(crate) fn read_number<N: FromStr>(path: &Path) -> Option<N> {
+    read_text(path)?.parse().ok()
+}
+
+/// Names in a directory, sorted; empty when it cannot be read.
+pub(crate) fn list(path: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(path) else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,9 @@
+//! On real loop devices, filesystems and special files. Needs root and the tools of the
+//! filesystems; each test says what it misses.
+// Clippy's own exception for tests covers test functions only, not what they call.
+#![allow(clippy::unwrap_used)]
+
+mod gate;
+mod identity;
+mod mapping;
+mod opening;
