@@ -2,8 +2,9 @@
 //! docs/performance.md.
 #![allow(missing_docs)] // the benchmarks' names say what they are
 
+use diskproof_engine::Extent;
 use diskproof_engine::clock::{Clock as _, MonotonicClock, WorkerClock};
-use diskproof_engine::pattern::{Extent, Pattern, Step};
+use diskproof_engine::pattern::{Pattern, Step};
 use diskproof_engine::random::Random;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::plan::{Access, Distribution, Workload};

@@ -4,37 +4,18 @@
 //! nothing, reads no argument. `unsafe` lives in the buffers, in the backends that speak to the
 //! kernel, and in small files around them (clock, spawn, select, usage).
 
-mod aftermath;
-mod allowance;
-mod aside;
-mod assemble;
-mod backend;
-mod buffers;
-pub mod clock;
-mod crew;
-mod failure;
-mod feed;
-mod hang;
-mod interim;
-mod ledger;
-mod limits;
-mod pacer;
-pub mod pattern;
+mod io;
+mod load;
+mod measure;
 pub mod random;
 mod run;
-mod select;
 mod simulate;
-mod slots;
-mod spawn;
 mod survey;
-mod tally;
-mod trial;
-mod usage;
-mod verify;
-mod worker;
 
-pub use clock::measure as measure_clock;
-pub use failure::RunError;
-pub use hang::STALL_NS;
-pub use run::Session;
+pub use io::clock::measure as measure_clock;
+pub use io::{Extent, clock};
+pub use load::pattern;
+pub use run::error::RunError;
+pub use run::hang::STALL_NS;
+pub use run::session::Session;
 pub use simulate::{FakeDisk, simulate};

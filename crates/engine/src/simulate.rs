@@ -1,16 +1,17 @@
 //! The whole measuring path in virtual time: the same worker, a fake clock, and a disk that answers
 //! after a fixed time. Exact, so that records and reports can be tested to the last digit.
 
-use crate::assemble::{Closing, assemble};
-use crate::backend::{Backend, LOOK_UP_NS, Patience, Request};
-use crate::buffers::Buffers;
-use crate::clock::{Clock, FakeClock};
-use crate::feed::Feed;
-use crate::limits::{after_write_of, allowance_of, schedule_of};
-use crate::pacer::Pacer;
-use crate::pattern::{Extent, Pattern};
+use crate::io::Extent;
+use crate::io::buffers::Buffers;
+use crate::io::clock::{Clock, FakeClock};
+use crate::io::{Backend, LOOK_UP_NS, Patience, Request};
+use crate::load::generator::Feed;
+use crate::load::pacer::Pacer;
+use crate::load::pattern::Pattern;
+use crate::measure::worker::{State, Worker};
 use crate::random::Random;
-use crate::worker::{State, Worker};
+use crate::run::assemble::{Closing, assemble};
+use crate::run::limits::{after_write_of, allowance_of, schedule_of};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::SERIES_INTERVAL_NS;
 use diskproof_model::measurement::{CacheUse, DeviceUse, EngineUse, Measurement};
@@ -91,7 +92,20 @@ impl Backend for FakeBackend {
     }
 }
 
-/// Runs one workload with one worker on `disk` in virtual time. `watch` is asked every 50 virtual
+impl FakeBackend {
+    fn new(disk: FakeDisk, clock: FakeClock, buffers: Buffers, seed: u64) -> Self {
+        Self {
+            disk,
+            clock,
+            buffers,
+            random: Random::new(seed, 99),
+            free_at_ns: vec![0; disk.channels],
+            in_flight: Vec::new(),
+        }
+    }
+}
+
+/// Runs one workload with one worker on `disk` in virtual time. Calls `watch` every 50 virtual
 /// milliseconds, as in a real run.
 pub fn simulate(
     workload: &Workload,
@@ -100,45 +114,29 @@ pub fn simulate(
     watch: &mut dyn Watch,
 ) -> io::Result<Measurement> {
     let clock = FakeClock::default();
-    let slots = workload.depth
-        * if workload.reads() && workload.writes() {
-            2
-        } else {
-            1
-        };
+    let is_mixed = workload.reads() && workload.writes();
+    // Reads and writes of a mix use separate buffers.
+    let slots = workload.depth * if is_mixed { 2 } else { 1 };
     let mut buffers = Buffers::new(slots as usize, workload.block_bytes as usize)?;
     buffers.fill_random(&mut Random::new(seed, 0));
-    let (free_at_ns, random) = (vec![0; disk.channels], Random::new(seed, 99));
-    let backend = FakeBackend {
-        disk,
-        clock: clock.clone(),
-        buffers,
-        random,
-        free_at_ns,
-        in_flight: Vec::new(),
-    };
     let extent = Extent {
         start: workload.span.start_bytes,
         length: workload.span.length_bytes.unwrap_or(disk.size_bytes),
     };
-    let pattern = Pattern::new(workload, extent, seed, 0);
     let schedule = schedule_of(Group::alone(workload), 0);
-    let (stop, published) = (
-        Arc::new(AtomicBool::new(false)),
-        Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS))),
-    );
-    let shift = slots - workload.depth;
     let pacer = workload.rate.map(|rate| Pacer::new(0, rate));
     let feed = Feed::new(
-        pattern,
+        Pattern::new(workload, extent, seed, 0),
         workload.depth,
         after_write_of(workload, workload.cache),
         allowance_of(workload, 1),
     )
     .paced(pacer.clone(), schedule.measure_ns)
-    .with_buffers(shift, seed);
+    .with_buffers(slots - workload.depth, seed);
+    let stop = Arc::new(AtomicBool::new(false));
+    let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
     let mut worker = Worker::new(
-        backend,
+        FakeBackend::new(disk, clock.clone(), buffers, seed),
         clock.clone(),
         feed,
         schedule,
@@ -155,23 +153,42 @@ pub fn simulate(
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .clone();
-        let phase = if clock.now() < schedule.measure_ns {
+        told = watch.tick(&progress(workload, &clock, schedule.measure_ns, &series));
+        stop.store(told != Control::Continue, Ordering::Relaxed);
+    }
+    let closing = closing(workload, extent, schedule.measure_ns, pacer, told);
+    Ok(assemble(closing, vec![worker.finish()]))
+}
+
+fn progress<'a>(
+    workload: &'a Workload,
+    clock: &FakeClock,
+    measure_ns: u64,
+    series: &'a TimeSeries,
+) -> Progress<'a> {
+    Progress {
+        name: &workload.name,
+        phase: if clock.now() < measure_ns {
             Phase::Warmup
         } else {
             Phase::Measure
-        };
-        told = watch.tick(&Progress {
-            name: &workload.name,
-            phase,
-            elapsed_ns: clock.now(),
-            done: None,
-            series: &series,
-            silence: None,
-            resume_bytes: None,
-        });
-        stop.store(told != Control::Continue, Ordering::Relaxed);
+        },
+        elapsed_ns: clock.now(),
+        done: None,
+        series,
+        silence: None,
+        resume_bytes: None,
     }
-    let closing = Closing {
+}
+
+fn closing(
+    workload: &Workload,
+    extent: Extent,
+    measure_ns: u64,
+    pacer: Option<Pacer>,
+    told: Control,
+) -> Closing {
+    Closing {
         target: 0,
         workload: workload.clone(),
         extent,
@@ -187,7 +204,7 @@ pub fn simulate(
             used: workload.cache,
             why: None,
         },
-        measure_ns: schedule.measure_ns,
+        measure_ns,
         pacer,
         origin_ns: 0,
         device: DeviceUse {
@@ -200,6 +217,5 @@ pub fn simulate(
         told,
         hang: None,
         all_until_ns: None,
-    };
-    Ok(assemble(closing, vec![worker.finish()]))
+    }
 }

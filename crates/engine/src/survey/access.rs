@@ -3,12 +3,12 @@
 
 use super::Ground;
 use super::journal::Journal;
-use super::lane::{Lane, Piece};
-use crate::backend::Backend;
-use crate::clock::Clock;
-use crate::pattern::Extent;
+use super::queue::{Lane, Piece};
+use crate::io::Backend;
+use crate::io::Extent;
+use crate::io::clock::Clock;
+use crate::measure::counters::errno_name;
 use crate::random::Random;
-use crate::tally::errno_name;
 use diskproof_model::surface::{AccessPlan, AccessPoint, SeekPattern};
 use std::collections::HashSet;
 use std::io;

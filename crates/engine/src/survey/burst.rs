@@ -3,9 +3,9 @@
 
 use super::Ground;
 use super::journal::Journal;
-use super::lane::{Lane, Piece};
-use crate::backend::Backend;
-use crate::clock::Clock;
+use super::queue::{Lane, Piece};
+use crate::io::Backend;
+use crate::io::clock::Clock;
 use diskproof_model::record::Estimate;
 use diskproof_model::surface::{Burst, BurstPlan};
 use std::io;

@@ -5,13 +5,13 @@
 //! into motion, untimed. From then on the time between the end of one request and the end of the
 //! next is the later one's, so that neither seek nor the filling of the queue is in the rate.
 
-use super::again;
 use super::journal::Journal;
-use super::lane::{Landing, Lane, Piece};
+use super::queue::{Landing, Lane, Piece};
+use super::resample;
 use super::{Ground, UNIT_BYTES};
-use crate::backend::Backend;
-use crate::clock::Clock;
-use crate::pattern::Extent;
+use crate::io::Backend;
+use crate::io::Extent;
+use crate::io::clock::Clock;
 use diskproof_model::measurement::{CpuTime, OpKind};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::surface::{Coverage, CurvePlan, CurvePoint};
@@ -80,16 +80,16 @@ pub fn measure<B: Backend, C: Clock>(
     let book = Book {
         journal,
         start_ns: lane.now(),
-        cpu: crate::usage::process(),
+        cpu: crate::measure::usage::process(),
     };
     let places = match sizing.sample_bytes {
         None => whole(lane, ground, sizing, &book)?,
         Some(sample_bytes) => sampled(lane, ground, sizing, sample_bytes, &book)?,
     };
-    again::measure(
+    resample::measure(
         lane,
         ground,
-        again::Task {
+        resample::Task {
             sizing,
             rate,
             time_ns: plan.time_ns,
@@ -165,7 +165,7 @@ impl Book<'_> {
 }
 
 fn cpu_since(before: CpuTime) -> CpuTime {
-    let now = crate::usage::process();
+    let now = crate::measure::usage::process();
     CpuTime {
         user_ns: now.user_ns.saturating_sub(before.user_ns),
         system_ns: now.system_ns.saturating_sub(before.system_ns),

@@ -1,7 +1,7 @@
 //! What a survey has seen so far, where the thread that surveys and the one that watches both see
 //! it: so that nothing is lost when the user or the disk ends it.
 
-use super::lane::Landing;
+use super::queue::Landing;
 use super::scan::ScanLog;
 use diskproof_model::measurement::CpuTime;
 use diskproof_model::surface::{AccessPoint, Burst, CurvePoint};

@@ -2,25 +2,26 @@
 //! ready here, carried out by one thread of its own, watched by the caller's. Judges nothing.
 
 mod access;
-mod again;
+mod backend;
 mod burst;
 mod curve;
 mod journal;
-mod lane;
-mod neighbourhood;
-mod route;
+mod queue;
+mod resample;
 mod scan;
+mod slow_blocks;
 #[cfg(test)]
 mod tests;
 
-use crate::clock::{Clock as _, MonotonicClock, WorkerClock};
-use crate::crew::{TICK, worker_error};
-use crate::failure::RunError;
-use crate::hang::PATIENCE_WITHOUT_END;
-use crate::limits::in_flight_max;
-use crate::pattern::Extent;
-use crate::run::{Session, extent_of, set_cache};
-use crate::select::select;
+use crate::io::Extent;
+use crate::io::clock::{Clock as _, MonotonicClock, WorkerClock};
+use crate::run::error::RunError;
+use crate::run::hang::PATIENCE_WITHOUT_END;
+use crate::run::limits::in_flight_max;
+use crate::run::select::select;
+use crate::run::session::{Session, extent_of, set_cache};
+use crate::run::workers::{TICK, worker_error};
+use backend::{Load, Route};
 use curve::{STREAM_DEPTH, STREAM_REQUEST_MAX};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::group::Group;
@@ -31,8 +32,7 @@ use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::surface::{SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetKind;
 use journal::Journal;
-use lane::Lane;
-use route::{Load, Route};
+use queue::Lane;
 use rustix::fs::{Advice, fadvise};
 use std::io;
 use std::os::fd::OwnedFd;

@@ -3,12 +3,12 @@
 
 use super::Ground;
 use super::journal::Journal;
-use super::lane::{Lane, Piece};
-use super::neighbourhood::{Neighbourhood, Suspect, slow_from_ns};
-use crate::backend::Backend;
-use crate::clock::Clock;
-use crate::pattern::Extent;
-use crate::tally::errno_name;
+use super::queue::{Lane, Piece};
+use super::slow_blocks::{Neighbourhood, Suspect, slow_from_ns};
+use crate::io::Backend;
+use crate::io::Extent;
+use crate::io::clock::Clock;
+use crate::measure::counters::errno_name;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::progress::Found;

@@ -1,12 +1,12 @@
 //! The survey in virtual time, on simulated disks whose truth is known.
 
 use super::journal::Journal;
-use super::lane::Lane;
+use super::queue::Lane;
 use super::{Ground, access, burst, curve, scan};
-use crate::backend::{Backend, LOOK_UP_NS, Op, Patience, Request};
-use crate::buffers::Buffers;
-use crate::clock::{Clock as _, FakeClock};
-use crate::pattern::Extent;
+use crate::io::Extent;
+use crate::io::buffers::Buffers;
+use crate::io::clock::{Clock as _, FakeClock};
+use crate::io::{Backend, LOOK_UP_NS, Op, Patience, Request};
 use crate::random::Random;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;

@@ -1,0 +1,461 @@
+//! Linux native AIO by raw system calls (io_setup(2), io_submit(2), io_getevents(2)). Asynchronous
+//! only with O_DIRECT.
+#![allow(unsafe_code)]
+
+use super::backend::{Backend, LOOK_UP_NS, Op, Patience, Request, advise_dontneed};
+use super::buffers::Buffers;
+use super::extent::Extent;
+use super::grouping::{Grouping, Submission};
+use super::sync::{sync, write_back};
+use diskproof_model::plan::SyncCall;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const IOCB_CMD_PREAD: u16 = 0;
+const IOCB_CMD_PWRITE: u16 = 1;
+const IOCB_CMD_FSYNC: u16 = 2;
+const IOCB_CMD_FDSYNC: u16 = 3;
+
+/// `struct iocb` of linux/aio_abi.h, little endian.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Iocb {
+    data: u64,
+    key: u32,
+    rw_flags: i32,
+    opcode: u16,
+    reqprio: i16,
+    fd: u32,
+    buf: u64,
+    nbytes: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    resfd: u32,
+}
+
+/// `struct io_event` of linux/aio_abi.h.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Event {
+    data: u64,
+    obj: u64,
+    res: i64,
+    res2: i64,
+}
+
+/// Head of the completion ring that the kernel maps at the address that the context id is: `struct
+/// aio_ring` of fs/aio.c, the same since Linux 2.5 and read by libaio and fio too. The events
+/// follow it.
+#[repr(C)]
+struct EventRing {
+    id: u32,
+    nr: u32,
+    head: AtomicU32,
+    tail: AtomicU32,
+    magic: u32,
+    compat_features: u32,
+    incompat_features: u32,
+    header_length: u32,
+}
+
+const RING_MAGIC: u32 = 0xa10a_10a1;
+
+/// How syncs are carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Syncs {
+    /// By the kernel's own threads, as other requests go on: since Linux 4.18.
+    Queued,
+    /// By a blocking call. All other slots stand still meanwhile, and no two syncs share a flush;
+    /// with a single slot that is the shorter way.
+    Called,
+}
+
+/// Linux AIO.
+#[derive(Debug)]
+pub struct AioBackend {
+    fd: OwnedFd,
+    context: u64,
+    buffers: Buffers,
+    /// One control block per slot; its address must stay while in flight, so the vector never
+    /// grows.
+    iocbs: Vec<Iocb>,
+    queued: Vec<*mut Iocb>,
+    events: Vec<Event>,
+    ready: usize,
+    /// Events in the kernel's ring that the next reaping takes.
+    readable: u32,
+    /// Done without the kernel's queue: sync_file_range has no AIO form.
+    at_once: Vec<(u32, i32)>,
+    syncs: Syncs,
+    in_flight: usize,
+    waits: u64,
+    /// Waits that had to sleep.
+    slept: u64,
+    /// The completion ring, where its layout is the known one.
+    ring: Option<NonNull<EventRing>>,
+    grouping: Grouping,
+}
+
+impl AioBackend {
+    /// For up to `depth` requests in flight.
+    pub fn new(
+        fd: OwnedFd,
+        buffers: Buffers,
+        depth: u32,
+        submission: Submission,
+    ) -> io::Result<Self> {
+        let mut context: u64 = 0;
+        // SAFETY: io_setup writes the context id to the address given.
+        if unsafe { libc::syscall(libc::SYS_io_setup, depth as libc::c_long, &raw mut context) } < 0
+        {
+            return Err(io::Error::last_os_error());
+        }
+        let number = fd.as_raw_fd() as u32;
+        let iocbs = (0..u64::from(depth))
+            .map(|slot| Iocb {
+                data: slot,
+                fd: number,
+                ..Iocb::default()
+            })
+            .collect();
+        let (grouping, depth) = (Grouping::of(depth, submission), depth as usize);
+        Ok(Self {
+            fd,
+            context,
+            buffers,
+            iocbs,
+            queued: Vec::with_capacity(depth),
+            events: vec![Event::default(); depth],
+            ready: 0,
+            readable: 0,
+            at_once: Vec::with_capacity(depth),
+            syncs: if depth > 1 {
+                Syncs::Queued
+            } else {
+                Syncs::Called
+            },
+            in_flight: 0,
+            waits: 0,
+            slept: 0,
+            ring: event_ring(context),
+            grouping,
+        })
+    }
+
+    /// Queues a request; what AIO cannot do is done now.
+    #[inline(always)]
+    fn prepare(&mut self, request: &Request) {
+        let opcode = match request.op {
+            Op::Read => IOCB_CMD_PREAD,
+            Op::Write => IOCB_CMD_PWRITE,
+            Op::Sync(call) => return self.prepare_sync(request.slot, call),
+            Op::WriteBack => {
+                return self.at_once.push((
+                    request.slot,
+                    write_back(self.fd.as_raw_fd(), request.offset, request.len),
+                ));
+            }
+        };
+        // The rest of the control block is the same for every request of the slot.
+        let iocb = &mut self.iocbs[request.slot as usize];
+        iocb.opcode = opcode;
+        iocb.buf = self.buffers.slot(request.buffer as usize) as u64 + u64::from(request.skip);
+        iocb.nbytes = u64::from(request.len);
+        iocb.offset = request.offset as i64;
+        self.queued.push(iocb);
+    }
+
+    #[inline(never)]
+    fn prepare_sync(&mut self, slot: u32, call: SyncCall) {
+        if self.syncs == Syncs::Called {
+            self.at_once.push((slot, sync(self.fd.as_raw_fd(), call)));
+            return;
+        }
+        let iocb = &mut self.iocbs[slot as usize];
+        iocb.opcode = match call {
+            SyncCall::Fsync => IOCB_CMD_FSYNC,
+            SyncCall::Fdatasync => IOCB_CMD_FDSYNC,
+        };
+        // Anything else here is refused (aio_fsync in Linux's fs/aio.c).
+        (iocb.buf, iocb.nbytes, iocb.offset) = (0, 0, 0);
+        self.queued.push(iocb);
+    }
+
+    /// The result of a request that the kernel did not take. Of syncs it says EINVAL before Linux
+    /// 4.18; these are called then, from now on.
+    #[cold]
+    fn refused(&mut self, slot: u32, errno: i32) -> i32 {
+        let call = match self.iocbs[slot as usize].opcode {
+            IOCB_CMD_FSYNC => SyncCall::Fsync,
+            IOCB_CMD_FDSYNC => SyncCall::Fdatasync,
+            _ => return -errno,
+        };
+        if errno != libc::EINVAL {
+            return -errno;
+        }
+        self.syncs = Syncs::Called;
+        sync(self.fd.as_raw_fd(), call)
+    }
+
+    /// Sends what waits, without waiting for completions.
+    fn send(&mut self) -> io::Result<()> {
+        let sent = self.queued.len() as u32;
+        self.submit()?;
+        self.grouping.learn(sent, self.unread());
+        Ok(())
+    }
+
+    /// Completions that can be read without a call.
+    #[inline(always)]
+    fn unread(&self) -> u32 {
+        let Some(ring) = self.ring else { return 0 };
+        // SAFETY: the kernel maps the ring as long as the context lives.
+        let ring = unsafe { ring.as_ref() };
+        let (head, tail, nr) = (
+            ring.head.load(Ordering::Relaxed),
+            ring.tail.load(Ordering::Acquire),
+            ring.nr,
+        );
+        if tail >= head {
+            tail - head
+        } else {
+            tail + nr - head
+        }
+    }
+
+    /// The events in the kernel's ring that were seen. Nobody else reads them.
+    #[inline(always)]
+    fn read(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        let Some(ring) = self.ring else { return };
+        // SAFETY: as above; the events lie behind the head, `nr` of them.
+        let (ring, events) = unsafe { (ring.as_ref(), ring.as_ptr().add(1).cast::<Event>()) };
+        let (mut head, nr) = (ring.head.load(Ordering::Relaxed), ring.nr);
+        for _ in 0..self.readable {
+            // SAFETY: below `nr`; between head and tail the kernel has written the event, and
+            // leaves it alone until the head passes it.
+            let event = unsafe { events.add(head as usize).read() };
+            head = if head + 1 == nr { 0 } else { head + 1 };
+            sink(event.data as u32, event.res as i32);
+        }
+        ring.head.store(head, Ordering::Release);
+        self.in_flight -= std::mem::take(&mut self.readable) as usize;
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        let mut first = 0;
+        while first < self.queued.len() {
+            let rest = &mut self.queued[first..];
+            // SAFETY: the pointers lead to control blocks inside `iocbs`, which neither moves nor
+            // changes while they are in flight.
+            let taken = unsafe {
+                libc::syscall(
+                    libc::SYS_io_submit,
+                    self.context,
+                    rest.len() as libc::c_long,
+                    rest.as_mut_ptr(),
+                )
+            };
+            if taken > 0 {
+                first += taken as usize;
+                self.in_flight += taken as usize;
+                continue;
+            }
+            let errno = io::Error::last_os_error()
+                .raw_os_error()
+                .unwrap_or(libc::EIO);
+            if errno == libc::EAGAIN && self.in_flight > 0 {
+                break;
+            }
+            if errno != libc::EINTR {
+                // The kernel refused the first one, and nothing that ends could change its mind:
+                // that is this request's result. SAFETY: the pointer leads to a
+                // live control block, as above.
+                let slot = unsafe { (*rest[0]).data } as u32;
+                let result = self.refused(slot, errno);
+                self.at_once.push((slot, result));
+                first += 1;
+            }
+        }
+        self.queued.drain(..first);
+        Ok(())
+    }
+}
+
+/// The completion ring of a context; `None` where it looks otherwise than this program knows it.
+fn event_ring(context: u64) -> Option<NonNull<EventRing>> {
+    let ring = NonNull::new(context as usize as *mut EventRing)?;
+    // SAFETY: io_setup maps the ring at the address that it returns as the id (fs/aio.c:
+    // aio_setup_ring).
+    let head = unsafe { ring.as_ref() };
+    let known = head.magic == RING_MAGIC
+        && head.incompat_features == 0
+        && head.header_length as usize == size_of::<EventRing>();
+    known.then_some(ring)
+}
+
+impl Backend for AioBackend {
+    fn enqueue(
+        &mut self,
+        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
+    ) -> io::Result<()> {
+        loop {
+            // No call within: what the loop needs stays in registers.
+            while self.queued.len() < self.grouping.size() as usize {
+                let Some(request) = source(&mut self.buffers) else {
+                    return Ok(());
+                };
+                self.prepare(&request);
+            }
+            self.send()?;
+            if !self.queued.is_empty() {
+                // The kernel takes no more before completions are reaped.
+                return Ok(());
+            }
+        }
+    }
+
+    fn wait(&mut self, patience: Patience) -> io::Result<()> {
+        self.submit()?;
+        self.readable = self.unread();
+        self.waits += 1;
+        if self.in_flight == 0 || self.readable > 0 {
+            return Ok(());
+        }
+        let wait_ns = match patience {
+            _ if !self.at_once.is_empty() => 0,
+            Patience::Completion => LOOK_UP_NS,
+            Patience::AtMost(ns) => ns.min(LOOK_UP_NS),
+            Patience::Poll => 0,
+        };
+        self.slept += 1;
+        let timeout = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: wait_ns.min(999_999_999) as i64,
+        };
+        let (least, most) = (
+            libc::c_long::from(wait_ns > 0),
+            self.events.len() as libc::c_long,
+        );
+        // SAFETY: the events array has room for `most` entries; the timeout outlives the call.
+        let got = unsafe {
+            libc::syscall(
+                libc::SYS_io_getevents,
+                self.context,
+                least,
+                most,
+                self.events.as_mut_ptr(),
+                &raw const timeout,
+            )
+        };
+        if got < 0 {
+            let error = io::Error::last_os_error();
+            return if error.raw_os_error() == Some(libc::EINTR) {
+                Ok(())
+            } else {
+                Err(error)
+            };
+        }
+        self.ready = got as usize;
+        self.in_flight -= self.ready;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        if self.readable > 0 {
+            self.read(sink);
+        }
+        for event in &self.events[..std::mem::take(&mut self.ready)] {
+            sink(event.data as u32, event.res as i32);
+        }
+        if !self.at_once.is_empty() {
+            self.at_once
+                .drain(..)
+                .for_each(|(slot, result)| sink(slot, result));
+        }
+    }
+
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    fn done_before_wait(&self) -> Option<f64> {
+        (self.ring.is_some() && self.waits > 0).then(|| 1.0 - self.slept as f64 / self.waits as f64)
+    }
+
+    fn drop_cache(&mut self, piece: Option<Extent>) {
+        advise_dontneed(&self.fd, piece);
+    }
+}
+
+impl Drop for AioBackend {
+    fn drop(&mut self) {
+        // SAFETY: ends the context made in `new`; the kernel waits for what is in flight, so the
+        // buffers are unused afterwards.
+        unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::FromRawFd as _;
+
+    const DEPTH: u32 = 4;
+
+    /// Syncs by turns of both kinds through all slots of `depth`: how many the kernel took, and
+    /// what came of each.
+    fn sync_all(fd: OwnedFd, depth: u32) -> (usize, Vec<(u32, i32)>) {
+        let mut backend = AioBackend::new(
+            fd,
+            Buffers::new(depth as usize, 4096).unwrap(),
+            depth,
+            Submission::InGroups,
+        )
+        .unwrap();
+        let calls = [SyncCall::Fsync, SyncCall::Fdatasync];
+        let mut requests = (0..depth).map(|slot| {
+            let op = Op::Sync(calls[slot as usize % 2]);
+            Request {
+                slot,
+                buffer: slot,
+                op,
+                offset: 8192,
+                len: 4096,
+                skip: 0,
+            }
+        });
+        backend.enqueue(&mut |_| requests.next()).unwrap();
+        // Completions are in flight until they are read.
+        let taken = backend.in_flight + backend.queued.len();
+        let mut results = Vec::new();
+        while results.len() < depth as usize {
+            backend.wait(Patience::Completion).unwrap();
+            backend.reap(&mut |slot, result| results.push((slot, result)));
+        }
+        results.sort_unstable();
+        (taken, results)
+    }
+
+    #[test]
+    fn syncs_of_a_queue_go_to_the_kernel_together_and_a_single_one_is_called() {
+        let file = || OwnedFd::from(tempfile::tempfile().unwrap());
+        assert_eq!(
+            sync_all(file(), DEPTH),
+            (DEPTH as usize, vec![(0, 0), (1, 0), (2, 0), (3, 0)])
+        );
+        assert_eq!(sync_all(file(), 1), (0, vec![(0, 0)]));
+    }
+
+    #[test]
+    fn syncs_that_the_queue_does_not_take_are_called() {
+        // An eventfd has nothing to sync, which the kernel says of the queued request and of the
+        // call alike. SAFETY: a new descriptor that nobody else owns.
+        let fd = unsafe { OwnedFd::from_raw_fd(libc::eventfd(0, libc::EFD_CLOEXEC)) };
+        let refused = (0..DEPTH).map(|slot| (slot, -libc::EINVAL)).collect();
+        assert_eq!(sync_all(fd, DEPTH), (0, refused));
+    }
+}

@@ -1,0 +1,317 @@
+//! A shared memory mapping: requests are memory copies, the kernel does I/O on page faults. One
+//! request at a time; depth comes from threads. Pages are faulted in by
+//! madvise(MADV_POPULATE_READ/WRITE, Linux 5.14), which turns an I/O error into an errno where a
+//! plain access would kill the process with SIGBUS; one that vanishes before it is copied is an
+//! error, too ([`super::fault`]).
+#![allow(unsafe_code)]
+
+use super::backend::{Backend, Op, Patience, Request, advise_dontneed, outcome};
+use super::buffers::{ALIGNMENT_BYTES, Buffers};
+use super::extent::Extent;
+use super::fault::{Fault, catch_faults, copy};
+use super::sync::sync;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::ptr::NonNull;
+
+/// A mapping of the first `length` bytes of a file or device.
+#[derive(Debug)]
+pub struct MmapBackend {
+    fd: OwnedFd,
+    base: NonNull<u8>,
+    length: usize,
+    /// Up to where requests may go: to its end.
+    reach: usize,
+    protection: Protection,
+    order: Order,
+    buffers: Buffers,
+    done: Option<(u32, i32)>,
+}
+
+/// Whether the mapping may be written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protection {
+    /// Reads only.
+    Read,
+    /// Reads and writes.
+    ReadWrite,
+}
+
+impl Protection {
+    fn flags(self) -> libc::c_int {
+        match self {
+            Self::Read => libc::PROT_READ,
+            Self::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
+        }
+    }
+}
+
+/// In which order the mapping will be touched. Without a word the kernel reads a whole read-ahead
+/// window (8 MiB on some virtual disks) around each page that is missing, and random requests would
+/// move a thousand times what was asked for (do_sync_mmap_readahead in mm/filemap.c). fio's mmap
+/// engine says the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Forwards.
+    Forwards,
+    /// Anywhere.
+    Anywhere,
+}
+
+impl MmapBackend {
+    /// Maps the first `length` bytes.
+    pub fn new(
+        fd: OwnedFd,
+        buffers: Buffers,
+        length: u64,
+        protection: Protection,
+        order: Order,
+    ) -> io::Result<Self> {
+        catch_faults()?;
+        let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        // SAFETY: a new shared mapping at an address of the kernel's choice; no existing memory is
+        // affected.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                protection.flags(),
+                libc::MAP_SHARED,
+                fd.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mapping = Self {
+            fd,
+            base,
+            length,
+            reach: length,
+            protection,
+            order,
+            buffers,
+            done: None,
+        };
+        mapping.advise(0, length)?;
+        Ok(mapping)
+    }
+
+    fn advise(&self, start: usize, length: usize) -> io::Result<()> {
+        let advice = match self.order {
+            Order::Forwards => libc::MADV_SEQUENTIAL,
+            Order::Anywhere => libc::MADV_RANDOM,
+        };
+        // SAFETY: the range lies in the mapping; the advice changes no content.
+        match unsafe { libc::madvise(self.base.as_ptr().add(start).cast(), length, advice) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Maps a piece of the file again, from which pages were missing.
+    fn map_again(&mut self, start: usize, length: usize) {
+        let (prot, flags) = (self.protection.flags(), libc::MAP_SHARED | libc::MAP_FIXED);
+        // SAFETY: the range lies in the mapping, which is this value's alone and holds nothing but
+        // the file.
+        let at = unsafe {
+            libc::mmap(
+                self.base.as_ptr().add(start).cast(),
+                length,
+                prot,
+                flags,
+                self.fd.as_raw_fd(),
+                start as libc::off_t,
+            )
+        };
+        if at == libc::MAP_FAILED || self.advise(start, length).is_err() {
+            // What lies there is no file: from here on every request finds the end of it.
+            self.reach = 0;
+        }
+    }
+
+    fn perform(&mut self, request: &Request) -> i32 {
+        if request.offset + u64::from(request.len) > self.reach as u64 {
+            return 0;
+        }
+        let (offset, len) = (request.offset as usize, request.len as usize);
+        let page = offset / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+        // SAFETY: offset + len was checked against the mapping's length.
+        let (mapped, start) =
+            unsafe { (self.base.as_ptr().add(offset), self.base.as_ptr().add(page)) };
+        let span = (offset + len)
+            .next_multiple_of(ALIGNMENT_BYTES)
+            .min(self.length.next_multiple_of(ALIGNMENT_BYTES))
+            - page;
+        // SAFETY: the slot is at least skip + len bytes long.
+        let buffer = unsafe {
+            self.buffers
+                .slot(request.buffer as usize)
+                .add(request.skip as usize)
+        };
+        let populate = |advice| {
+            // SAFETY: the range lies inside the mapping; populating changes no content.
+            outcome(unsafe { libc::madvise(start.cast(), span, advice) } as isize)
+        };
+        let here = start as usize..start as usize + span;
+        let copied = match request.op {
+            Op::Read => match populate(libc::MADV_POPULATE_READ) {
+                // SAFETY: both ranges are valid for len bytes and do not overlap; the pages of the
+                // mapping are this thread's own.
+                0 => unsafe { copy(mapped, buffer, len, here) },
+                error => return io_error(error),
+            },
+            Op::Write => match populate(libc::MADV_POPULATE_WRITE) {
+                // SAFETY: as above; the mapping is writable, else populating for writing had
+                // failed.
+                0 => unsafe { copy(buffer, mapped, len, here) },
+                error => return io_error(error),
+            },
+            Op::Sync(call) => return sync(self.fd.as_raw_fd(), call),
+            Op::WriteBack => {
+                // SAFETY: the range lies inside the mapping.
+                let result = unsafe { libc::msync(start.cast(), span, libc::MS_SYNC) };
+                return outcome(result as isize);
+            }
+        };
+        match copied {
+            Ok(()) => len as i32,
+            Err(Fault) => {
+                self.map_again(page, span);
+                -libc::EIO
+            }
+        }
+    }
+}
+
+/// MADV_POPULATE reports EFAULT or EHWPOISON where an access would raise SIGBUS (madvise(2)); that
+/// is an I/O error.
+fn io_error(result: i32) -> i32 {
+    if result == -libc::EFAULT || result == -libc::EHWPOISON {
+        -libc::EIO
+    } else {
+        result
+    }
+}
+
+impl Backend for MmapBackend {
+    fn enqueue(
+        &mut self,
+        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
+    ) -> io::Result<()> {
+        if self.done.is_none()
+            && let Some(request) = source(&mut self.buffers)
+        {
+            self.done = Some((request.slot, self.perform(&request)));
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, _patience: Patience) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        if let Some((slot, result)) = self.done.take() {
+            sink(slot, result);
+        }
+    }
+
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    fn drop_cache(&mut self, piece: Option<Extent>) {
+        // SAFETY: the whole mapping; dropping clean pages of a shared file mapping loses nothing,
+        // dirty ones stay in the page cache.
+        unsafe { libc::madvise(self.base.as_ptr().cast(), self.length, libc::MADV_DONTNEED) };
+        advise_dontneed(&self.fd, piece);
+    }
+}
+
+impl Drop for MmapBackend {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made in `new` with this length; nobody else holds pointers into
+        // it.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileExt;
+
+    const PAGE: u64 = 4096;
+
+    #[test]
+    fn a_page_that_vanishes_before_it_is_copied_is_an_error_and_no_end_of_the_process() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&[7; 3 * PAGE as usize], 0).unwrap();
+        let (fd, buffers) = (
+            file.as_fd().try_clone_to_owned().unwrap(),
+            Buffers::new(1, 2 * PAGE as usize).unwrap(),
+        );
+        let mut backend = MmapBackend::new(
+            fd,
+            buffers,
+            3 * PAGE,
+            Protection::ReadWrite,
+            Order::Anywhere,
+        )
+        .unwrap();
+        let request = |op, page: u64, pages: u64| Request {
+            slot: 0,
+            buffer: 0,
+            op,
+            offset: page * PAGE,
+            len: (pages * PAGE) as u32,
+            skip: 0,
+        };
+        for op in [Op::Read, Op::Write] {
+            assert_eq!(backend.perform(&request(op, 0, 2)), 2 * PAGE as i32);
+            // As if somebody cut the file right after the pages were asked for.
+            file.set_len(PAGE).unwrap();
+            let (base, buffer) = (backend.base.as_ptr(), backend.buffers.slot(0));
+            let (from, to) = if op == Op::Read {
+                (base, buffer)
+            } else {
+                (buffer, base)
+            };
+            // SAFETY: both are two pages long, the mapping is this test's alone, and a backend was
+            // made.
+            let copied = unsafe {
+                copy(
+                    from,
+                    to,
+                    2 * PAGE as usize,
+                    base as usize..base as usize + 2 * PAGE as usize,
+                )
+            };
+            assert_eq!(copied, Err(Fault), "{op:?}");
+            backend.map_again(0, 2 * PAGE as usize);
+            assert_eq!(
+                (
+                    backend.perform(&request(op, 0, 1)),
+                    backend.perform(&request(op, 1, 1))
+                ),
+                (PAGE as i32, -libc::EIO),
+                "{op:?}"
+            );
+            // What lies there is the file again, not what the copy was helped with.
+            file.write_all_at(&[9; 3 * PAGE as usize], 0).unwrap();
+            assert_eq!(backend.perform(&request(Op::Read, 1, 2)), 2 * PAGE as i32);
+            assert!(
+                backend
+                    .buffers
+                    .bytes(0, 2 * PAGE as usize)
+                    .iter()
+                    .all(|byte| *byte == 9),
+                "{op:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! No I/O: every request completes at once, in full. Shows what the program itself can do.
+
+use super::backend::{Backend, Patience, Request};
+use super::buffers::Buffers;
+use std::io;
+
+/// Completes everything at once.
+#[derive(Debug)]
+pub struct NullBackend {
+    buffers: Buffers,
+    done: Vec<(u32, i32)>,
+}
+
+impl NullBackend {
+    /// For up to `depth` requests in flight.
+    pub fn new(buffers: Buffers, depth: usize) -> Self {
+        Self {
+            buffers,
+            done: Vec::with_capacity(depth),
+        }
+    }
+}
+
+impl Backend for NullBackend {
+    #[inline(always)]
+    fn enqueue(
+        &mut self,
+        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
+    ) -> io::Result<()> {
+        while let Some(request) = source(&mut self.buffers) {
+            self.done.push((request.slot, request.len as i32));
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn wait(&mut self, _patience: Patience) -> io::Result<()> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        self.done
+            .drain(..)
+            .for_each(|(slot, result)| sink(slot, result));
+    }
+
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+}

@@ -1,0 +1,109 @@
+//! pread/pwrite: one request at a time, done before `enqueue` returns. Depth comes from more
+//! threads.
+#![allow(unsafe_code)]
+
+use super::backend::{Backend, Op, Patience, Request, advise_dontneed, outcome};
+use super::buffers::Buffers;
+use super::extent::Extent;
+use diskproof_model::plan::SyncCall;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+/// One blocking request at a time.
+#[derive(Debug)]
+pub struct SyncBackend {
+    fd: OwnedFd,
+    buffers: Buffers,
+    done: Option<(u32, i32)>,
+}
+
+impl SyncBackend {
+    /// On an open file.
+    pub fn new(fd: OwnedFd, buffers: Buffers) -> Self {
+        Self {
+            fd,
+            buffers,
+            done: None,
+        }
+    }
+}
+
+#[inline(always)]
+fn bytes_or_errno(result: rustix::io::Result<usize>) -> i32 {
+    result.map_or_else(|errno| -errno.raw_os_error(), |bytes| bytes as i32)
+}
+
+/// Makes writes durable; 0 or a negative errno.
+pub fn sync(fd: RawFd, call: SyncCall) -> i32 {
+    // SAFETY: both calls only take a file descriptor.
+    outcome(unsafe {
+        match call {
+            SyncCall::Fsync => libc::fsync(fd),
+            SyncCall::Fdatasync => libc::fdatasync(fd),
+        }
+    } as isize)
+}
+
+/// Makes a range reach the device; 0 or a negative errno.
+pub fn write_back(fd: RawFd, offset: u64, len: u32) -> i32 {
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    // SAFETY: takes a file descriptor and numbers.
+    outcome(unsafe { libc::sync_file_range(fd, offset as i64, i64::from(len), flags) } as isize)
+}
+
+impl Backend for SyncBackend {
+    #[inline(always)]
+    fn enqueue(
+        &mut self,
+        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
+    ) -> io::Result<()> {
+        if self.done.is_some() {
+            return Ok(());
+        }
+        let Some(request) = source(&mut self.buffers) else {
+            return Ok(());
+        };
+        let fd = self.fd.as_raw_fd();
+        // SAFETY: the buffer belongs to this backend, is at least skip + len long, and nobody else
+        // looks at it during the call.
+        let bytes = unsafe {
+            let at = self
+                .buffers
+                .slot(request.buffer as usize)
+                .add(request.skip as usize);
+            std::slice::from_raw_parts_mut(at, request.len as usize)
+        };
+        // rustix enters the kernel directly; glibc's pread is a cancellation point, which costs two
+        // locked instructions in a threaded program.
+        let result = match request.op {
+            Op::Read => bytes_or_errno(rustix::io::pread(&self.fd, bytes, request.offset)),
+            Op::Write => bytes_or_errno(rustix::io::pwrite(&self.fd, bytes, request.offset)),
+            Op::Sync(call) => sync(fd, call),
+            Op::WriteBack => write_back(fd, request.offset, request.len),
+        };
+        self.done = Some((request.slot, result));
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn wait(&mut self, _patience: Patience) -> io::Result<()> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        if let Some((slot, result)) = self.done.take() {
+            sink(slot, result);
+        }
+    }
+
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    fn drop_cache(&mut self, piece: Option<Extent>) {
+        advise_dontneed(&self.fd, piece);
+    }
+}

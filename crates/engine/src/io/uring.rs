@@ -1,0 +1,568 @@
+//! io_uring: requests of a group go to the kernel in one call. Each slot has an entry of its own in
+//! the ring's memory, of which only offset and length change as long as the slot does the same.
+#![allow(unsafe_code)]
+
+use super::backend::{Backend, LOOK_UP_NS, Op, Patience, Request, advise_dontneed};
+use super::buffers::Buffers;
+use super::extent::Extent;
+use super::grouping::{Grouping, Submission};
+use super::ring::{Entry, Ring};
+use diskproof_model::plan::{CachePolicy, SyncCall};
+use rustix::io::Errno;
+use rustix::io_uring::{IoringEnterFlags, IoringOp, IoringSetupFlags};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+/// user_data of the timer that makes a waiting worker look up.
+const LOOK_UP: u64 = u64::MAX;
+/// Flags of sync_file_range(2): write the range and wait until the device has it.
+const WRITE_BACK: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+    | libc::SYNC_FILE_RANGE_WRITE
+    | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+/// IORING_FSYNC_DATASYNC of linux/io_uring.h.
+const DATASYNC: u32 = 1;
+/// IOSQE_FIXED_FILE of linux/io_uring.h: the file is named by its index among the registered ones.
+const FIXED_FILE: u64 = 1;
+
+/// An io_uring on one file.
+pub struct UringBackend {
+    // Order matters: the ring ends before the buffers are unmapped, which must not be while it has
+    // anything in flight (see `drop`).
+    ring: Ring,
+    buffers: Buffers,
+    speller: Speller,
+    fd: OwnedFd,
+    look_up: Box<LookUp>,
+    look_up_armed: bool,
+    grouping: Grouping,
+    features: Vec<String>,
+}
+
+/// What an entry says, offset and length apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Read,
+    Write,
+    /// Something that is made anew each time.
+    Other,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Registered {
+    file: bool,
+    buffers: bool,
+}
+
+/// Marks a branch as seldom taken, without handing it anything: what is handed to a function has to
+/// lie in memory, on all ways to there.
+#[cold]
+#[inline(never)]
+fn seldom() {}
+
+/// Makes entries out of requests.
+#[derive(Debug)]
+struct Speller {
+    fd: RawFd,
+    registered: Registered,
+    /// By slot.
+    said: Box<[Said]>,
+}
+
+impl Speller {
+    /// Puts a request into its slot's entry.
+    #[inline(always)]
+    fn put(&mut self, request: Request, buffers: &Buffers, entry: &mut Entry) {
+        let says = match request.op {
+            Op::Read if request.skip == 0 => Said::Read,
+            Op::Write if request.skip == 0 => Said::Write,
+            _ => Said::Other,
+        };
+        if self.said[request.slot as usize] == says && says != Said::Other {
+            // The reads of a slot have one buffer, and so have its writes (crate::load::generator).
+            (entry.off, entry.len) = (request.offset, request.len);
+        } else {
+            seldom();
+            self.said[request.slot as usize] = says;
+            *entry = self.spell(request, buffers);
+        }
+    }
+
+    /// The whole entry of a request.
+    #[inline(always)]
+    fn spell(&self, request: Request, buffers: &Buffers) -> Entry {
+        // A registered file is named by its index, 0, and a flag.
+        let (fd, flags) = if self.registered.file {
+            (0, FIXED_FILE)
+        } else {
+            (self.fd as u32, 0)
+        };
+        // SAFETY: inside the slot: skip is what an earlier transfer of at most len bytes has done.
+        let addr = unsafe {
+            buffers
+                .slot(request.buffer as usize)
+                .add(request.skip as usize)
+        } as u64;
+        let (off, len, buf_index) = (request.offset, request.len, u64::from(request.buffer));
+        let transfer = |op: IoringOp| {
+            (
+                op,
+                Entry {
+                    off,
+                    addr,
+                    len,
+                    ..Entry::default()
+                },
+            )
+        };
+        let fixed = |op: IoringOp| {
+            (
+                op,
+                Entry {
+                    off,
+                    addr,
+                    len,
+                    buf_index,
+                    ..Entry::default()
+                },
+            )
+        };
+        let (op, entry) = match request.op {
+            Op::Read if self.registered.buffers => fixed(IoringOp::ReadFixed),
+            Op::Read => transfer(IoringOp::Read),
+            Op::Write if self.registered.buffers => fixed(IoringOp::WriteFixed),
+            Op::Write => transfer(IoringOp::Write),
+            Op::Sync(SyncCall::Fsync) => (IoringOp::Fsync, Entry::default()),
+            Op::Sync(SyncCall::Fdatasync) => (
+                IoringOp::Fsync,
+                Entry {
+                    op_flags: DATASYNC,
+                    ..Entry::default()
+                },
+            ),
+            Op::WriteBack => (
+                IoringOp::SyncFileRange,
+                Entry {
+                    off,
+                    len,
+                    op_flags: WRITE_BACK,
+                    ..Entry::default()
+                },
+            ),
+        };
+        let head = u64::from(op as u8) | flags << 8 | u64::from(fd) << 32;
+        Entry {
+            head,
+            user_data: u64::from(request.slot),
+            ..entry
+        }
+    }
+}
+
+/// `struct __kernel_timespec`.
+#[repr(C)]
+#[derive(Debug)]
+struct LookUp {
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+impl std::fmt::Debug for UringBackend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "UringBackend {{ features: {:?} }}", self.features)
+    }
+}
+
+/// The largest blocks whose buffers are registered. Of registered memory the kernel tells the
+/// device each page, of other memory runs of adjacent pages: where a device takes fewer pieces for
+/// a request than a block has pages (254 on virtio, 127 on NVMe, against 256 of 1 MiB) every block
+/// is cut in two, and a virtio disk read 1.9 instead of 2.4 GB/s, by fio's fixedbufs just so. To
+/// look up the pages of larger blocks is little beside moving them.
+const REGISTERED_BYTES_MAX: usize = 64 << 10;
+
+/// How big the ring is, and what goes through it.
+#[derive(Debug, Clone, Copy)]
+pub struct RingShape {
+    /// Requests in flight.
+    pub depth: u32,
+    /// Whether the page cache takes part: registered buffers make buffered I/O slower (the kernel
+    /// copies through a bio_vec iterator).
+    pub cache: CachePolicy,
+    /// How many go in one call.
+    pub submission: Submission,
+}
+
+/// The ring with the best flags that this kernel takes, and their names. Must be made by the thread
+/// that will use it.
+fn build_ring(depth: u32) -> io::Result<(Ring, Vec<String>)> {
+    // One entry more for the look-up timer. DEFER_TASKRUN needs 6.1, SINGLE_ISSUER 6.0,
+    // COOP_TASKRUN 5.19: older kernels say EINVAL.
+    let choices = [
+        (
+            "defer-taskrun",
+            IoringSetupFlags::SINGLE_ISSUER | IoringSetupFlags::DEFER_TASKRUN,
+        ),
+        ("coop-taskrun", IoringSetupFlags::COOP_TASKRUN),
+        ("", IoringSetupFlags::empty()),
+    ];
+    let mut last = io::Error::from_raw_os_error(libc::ENOSYS);
+    for (feature, flags) in choices {
+        match Ring::new(depth + 1, flags) {
+            Ok(ring) => {
+                return Ok((
+                    ring,
+                    if feature.is_empty() {
+                        Vec::new()
+                    } else {
+                        vec![feature.to_owned()]
+                    },
+                ));
+            }
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => last = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
+}
+
+impl UringBackend {
+    /// For up to `shape.depth` requests in flight on `fd`.
+    pub fn new(fd: OwnedFd, buffers: Buffers, shape: RingShape) -> io::Result<Self> {
+        let (ring, mut features) = build_ring(shape.depth)?;
+        let file = ring.register_file(fd.as_raw_fd()).is_ok();
+        let worth_it =
+            shape.cache == CachePolicy::Direct && buffers.slot_bytes() <= REGISTERED_BYTES_MAX;
+        // Registered memory counts against RLIMIT_MEMLOCK on some kernels: without the right, plain
+        // buffers do. SAFETY: the buffers live as long as the ring (field order, and
+        // `drop`) and are never remapped.
+        let fixed = worth_it && unsafe { ring.register_buffers(&buffers.iovecs()) }.is_ok();
+        if file {
+            features.push("fixed-files".to_owned());
+        }
+        if fixed {
+            features.push("fixed-buffers".to_owned());
+        }
+        Ok(Self {
+            ring,
+            buffers,
+            speller: Speller {
+                fd: fd.as_raw_fd(),
+                registered: Registered {
+                    file,
+                    buffers: fixed,
+                },
+                said: vec![Said::Other; shape.depth as usize].into_boxed_slice(),
+            },
+            fd,
+            look_up: Box::new(LookUp {
+                seconds: 0,
+                nanoseconds: LOOK_UP_NS as i64,
+            }),
+            look_up_armed: false,
+            grouping: Grouping::of(shape.depth, shape.submission),
+            features,
+        })
+    }
+
+    /// What is on: names for the record.
+    pub fn features(&self) -> &[String] {
+        &self.features
+    }
+
+    /// Sends what waits, without waiting for completions.
+    #[inline(always)]
+    fn send(&mut self) -> io::Result<()> {
+        let sent = self.ring.unsent();
+        passing(self.ring.enter(0, IoringEnterFlags::empty()))?;
+        self.grouping.learn(sent, self.ring.ready());
+        Ok(())
+    }
+
+    fn arm_look_up(&mut self) {
+        let addr = (&raw const *self.look_up) as u64;
+        let head = u64::from(IoringOp::Timeout as u8);
+        let index = self.speller.said.len() as u32;
+        let mut submissions = self.ring.submissions();
+        // The time lies on the heap and lives as long as the ring; the kernel copies it at
+        // submission.
+        *submissions.entry(index) = Entry {
+            head,
+            addr,
+            len: 1,
+            user_data: LOOK_UP,
+            ..Entry::default()
+        };
+        submissions.push(index);
+        submissions.end();
+        self.look_up_armed = true;
+    }
+}
+
+/// Interrupted, timed out, or the completion queue must be emptied first: the caller reaps and
+/// comes back.
+#[inline(always)]
+fn passing(result: rustix::io::Result<()>) -> io::Result<()> {
+    match result {
+        Ok(()) | Err(Errno::INTR | Errno::TIME | Errno::BUSY | Errno::AGAIN) => Ok(()),
+        Err(e) => Err(e.into()),
+    }
+}
+
+impl Drop for UringBackend {
+    fn drop(&mut self) {
+        if self.ring.in_flight() > u32::from(self.look_up_armed) {
+            // An error or a panic ended the worker. The kernel neither waits for what is in flight
+            // when a ring is closed (io_ring_exit_work() in Linux's io_uring/io_uring.
+            // c), nor for its threads that copy to where the buffers were: whatever came to lie
+            // there would be overwritten.
+            return self.buffers.leak();
+        }
+        // A closed ring lets go of its files and buffers only in a kernel worker, tens of
+        // milliseconds later: until then the filesystem is busy and a scratch file keeps
+        // its space.
+        self.ring.unregister();
+    }
+}
+
+impl Backend for UringBackend {
+    #[inline(always)]
+    fn enqueue(
+        &mut self,
+        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
+    ) -> io::Result<()> {
+        if !self.look_up_armed {
+            self.arm_look_up();
+        }
+        loop {
+            let room = self.grouping.size().saturating_sub(self.ring.unsent());
+            let mut submissions = self.ring.submissions();
+            // No call within, and nothing but locals: what the loop needs stays in registers.
+            for _ in 0..room {
+                let Some(request) = source(&mut self.buffers) else {
+                    submissions.end();
+                    return Ok(());
+                };
+                self.speller
+                    .put(request, &self.buffers, submissions.entry(request.slot));
+                // The ring has more entries than there are slots, each of which is in flight at
+                // most once.
+                submissions.push(request.slot);
+            }
+            submissions.end();
+            self.send()?;
+            if self.ring.unsent() >= self.grouping.size() {
+                // The kernel takes no more before completions are reaped.
+                return Ok(());
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn wait(&mut self, patience: Patience) -> io::Result<()> {
+        passing(match patience {
+            // What is done already needs no call.
+            Patience::Completion | Patience::AtMost(_)
+                if self.ring.unsent() == 0 && self.ring.ready() > 0 =>
+            {
+                Ok(())
+            }
+            Patience::Completion => self.ring.enter(1, IoringEnterFlags::GETEVENTS),
+            Patience::Poll => self.ring.enter(0, IoringEnterFlags::GETEVENTS),
+            Patience::AtMost(ns) => self.ring.enter_within(1, ns),
+        })?;
+        self.ring.look();
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        let armed = &mut self.look_up_armed;
+        self.ring.reap(|user_data, result| {
+            if user_data == LOOK_UP {
+                *armed = false
+            } else {
+                sink(user_data as u32, result)
+            }
+        });
+    }
+
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+
+    fn drop_cache(&mut self, piece: Option<Extent>) {
+        advise_dontneed(&self.fd, piece);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn polling_alone_brings_completions() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(4096).unwrap();
+        let shape = RingShape {
+            depth: 1,
+            cache: CachePolicy::Cached,
+            submission: Submission::InGroups,
+        };
+        let fd = file.as_fd().try_clone_to_owned().unwrap();
+        let Ok(mut backend) = UringBackend::new(fd, Buffers::new(1, 4096).unwrap(), shape) else {
+            eprintln!("SKIPPED: polling_alone_brings_completions: io_uring is blocked");
+            return;
+        };
+        let mut request = Some(Request {
+            slot: 0,
+            buffer: 0,
+            op: Op::Read,
+            offset: 0,
+            len: 4096,
+            skip: 0,
+        });
+        let (began, mut done) = (Instant::now(), None);
+        backend.enqueue(&mut |_| request.take()).unwrap();
+        // With DEFER_TASKRUN a call without GETEVENTS never does: an open loop that polled saw its
+        // requests done a millisecond late.
+        while done.is_none() && began.elapsed() < Duration::from_secs(10) {
+            backend.wait(Patience::Poll).unwrap();
+            backend.reap(&mut |slot, result| done = Some((slot, result)));
+        }
+        assert_eq!(done, Some((0, 4096)));
+    }
+
+    #[test]
+    fn only_small_buffers_are_registered() {
+        let file = tempfile::tempfile().unwrap();
+        let is_registered = |block: usize| {
+            let shape = RingShape {
+                depth: 2,
+                cache: CachePolicy::Direct,
+                submission: Submission::InGroups,
+            };
+            let backend = UringBackend::new(
+                file.as_fd().try_clone_to_owned().unwrap(),
+                Buffers::new(2, block).unwrap(),
+                shape,
+            )
+            .ok()?;
+            Some(
+                backend
+                    .features()
+                    .iter()
+                    .any(|feature| feature == "fixed-buffers"),
+            )
+        };
+        let Some(small) = is_registered(8192) else {
+            eprintln!("SKIPPED: only_small_buffers_are_registered: io_uring is blocked");
+            return;
+        };
+        // Not where there is no right to lock memory.
+        assert_eq!(
+            (is_registered(REGISTERED_BYTES_MAX), is_registered(1 << 20)),
+            (Some(small), Some(false))
+        );
+    }
+
+    #[test]
+    fn buffers_stay_where_they_are_while_the_kernel_may_write_into_them() {
+        let (read, _write) = std::io::pipe().unwrap();
+        let shape = RingShape {
+            depth: 1,
+            cache: CachePolicy::Cached,
+            submission: Submission::InGroups,
+        };
+        let Ok(mut backend) = UringBackend::new(read.into(), Buffers::new(1, 4096).unwrap(), shape)
+        else {
+            eprintln!(
+                "SKIPPED: buffers_stay_where_they_are_while_the_kernel_may_write_into_them: \
+                 io_uring is blocked"
+            );
+            return;
+        };
+        let mut request = Some(Request {
+            slot: 0,
+            buffer: 0,
+            op: Op::Read,
+            offset: 0,
+            len: 4096,
+            skip: 0,
+        });
+        backend.enqueue(&mut |_| request.take()).unwrap();
+        backend.wait(Patience::AtMost(1000)).unwrap();
+        backend.reap(&mut |_, result| panic!("an empty pipe gave {result}"));
+        let buffer = backend.buffers().slot(0);
+        drop(backend);
+        // SAFETY: msync looks only whether the page is mapped (ENOMEM), and writes nothing of
+        // anonymous memory.
+        let result = unsafe { libc::msync(buffer.cast(), 4096, libc::MS_ASYNC) };
+        assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+    }
+
+    #[test]
+    fn an_entry_that_is_used_again_says_what_a_new_one_would() {
+        assert_eq!(size_of::<Entry>(), 64);
+        let file = tempfile::tempfile().unwrap();
+        let buffers = Buffers::new(4, 8192).unwrap();
+        let shape = RingShape {
+            depth: 2,
+            cache: CachePolicy::Direct,
+            submission: Submission::InGroups,
+        };
+        let Ok(mut backend) =
+            UringBackend::new(file.as_fd().try_clone_to_owned().unwrap(), buffers, shape)
+        else {
+            eprintln!(
+                "SKIPPED: an_entry_that_is_used_again_says_what_a_new_one_would: io_uring is \
+                 blocked"
+            );
+            return;
+        };
+        let plain = Request {
+            slot: 1,
+            buffer: 1,
+            op: Op::Read,
+            offset: 0x1234_5678_9000,
+            len: 4096,
+            skip: 0,
+        };
+        let write = Request {
+            op: Op::Write,
+            buffer: 3,
+            ..plain
+        };
+        let rest = Request {
+            offset: plain.offset + 512,
+            len: 3584,
+            skip: 512,
+            ..plain
+        };
+        let sync = Request {
+            op: Op::Sync(SyncCall::Fdatasync),
+            offset: 0,
+            len: 0,
+            ..plain
+        };
+        let elsewhere = Request {
+            offset: 0x4000,
+            len: 8192,
+            ..plain
+        };
+        // Every change from one kind to another, and each kind twice in a row.
+        for request in [
+            plain, elsewhere, rest, rest, plain, write, write, sync, sync, write, plain, sync,
+            plain, elsewhere,
+        ] {
+            let mut submissions = backend.ring.submissions();
+            backend
+                .speller
+                .put(request, &backend.buffers, submissions.entry(1));
+            assert_eq!(
+                *submissions.entry(1),
+                backend.speller.spell(request, &backend.buffers)
+            );
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! What a workload asks for: where each request goes, when it starts, how many may start, and what
+//! was written where. Rests on `io`; counts and times nothing.
+
+pub mod budget;
+pub mod generator;
+pub mod pacer;
+pub mod pattern;
+pub mod slots;
+pub mod write_journal;

@@ -1,0 +1,213 @@
+//! Where the next operation goes, and whether it reads or writes: pure, reproducible, without
+//! allocation after its making. Knows nothing of files, time or results.
+
+mod blocks;
+mod walk;
+mod zipf;
+
+use crate::io::Extent;
+use crate::random::Random;
+use blocks::Blocks;
+use diskproof_model::plan::Workload;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use walk::{Front, Walk};
+
+/// Reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the target.
+    Read,
+    /// To the target.
+    Write,
+}
+
+/// One operation to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// Which way.
+    pub direction: Direction,
+    /// First byte in the target.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u32,
+}
+
+/// Positions that several threads share, reads and writes apart.
+#[derive(Debug, Clone, Default)]
+pub struct Cursors {
+    reads: Arc<AtomicU64>,
+    writes: Arc<AtomicU64>,
+}
+
+/// An endless series of steps inside one extent.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    reads: Walk,
+    writes: Walk,
+    blocks: Blocks,
+    /// A step reads when 64 random bits, taken as a fraction, lie below this one.
+    read_below: u64,
+    mix: Mix,
+    random: Random,
+    /// Up to where [`Pattern::left_behind`] has told, reads and writes apart.
+    told: [Front; 2],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mix {
+    Reads,
+    Writes,
+    Both,
+}
+
+/// Reads of one size, every aligned place alike.
+#[derive(Debug, Clone)]
+pub struct Plain {
+    /// Bytes of each.
+    pub len: u32,
+    start: u64,
+    blocks: u64,
+    align: u64,
+    random: Random,
+}
+
+impl Plain {
+    /// Where the next one begins.
+    #[inline(always)]
+    pub fn offset(&mut self) -> u64 {
+        self.start + self.random.below(self.blocks) * self.align
+    }
+}
+
+/// Bytes of the shortest and of the longest step of `workload`.
+pub fn block_range(workload: &Workload) -> (u32, u32) {
+    let blocks = Blocks::new(workload);
+    (blocks.smallest(), blocks.largest())
+}
+
+impl Pattern {
+    /// The steps of `workload` inside `extent`, which must hold at least one block. `stream` tells
+    /// workers and targets apart.
+    pub fn new(workload: &Workload, extent: Extent, seed: u64, stream: u64) -> Self {
+        let blocks = Blocks::new(workload);
+        let walk = || {
+            Walk::new(
+                &workload.access,
+                extent,
+                blocks.smallest(),
+                blocks.largest(),
+            )
+        };
+        let mix = match workload.read_permille {
+            1000.. => Mix::Reads,
+            0 => Mix::Writes,
+            _ => Mix::Both,
+        };
+        let read_below = ((u128::from(workload.read_permille.min(1000)) << 64) / 1000)
+            .min(u128::from(u64::MAX)) as u64;
+        Self {
+            reads: walk(),
+            writes: walk(),
+            blocks,
+            read_below,
+            mix,
+            random: Random::new(seed, stream),
+            told: [Front::default(); 2],
+        }
+    }
+
+    /// Where its accesses have left something in the page cache since this was asked last: pieces,
+    /// some of them empty. `None` where that can be anywhere. What lies ahead of a sequential
+    /// walk is not among them: the kernel has read it ahead, and would have to read it twice.
+    pub fn left_behind(&mut self) -> Option<[Extent; 2]> {
+        let mut told = self.told;
+        let reads = if self.mix == Mix::Writes {
+            Extent::default()
+        } else {
+            self.reads.left_behind(&mut told[0])?
+        };
+        let writes = if self.mix == Mix::Reads {
+            Extent::default()
+        } else {
+            self.writes.left_behind(&mut told[1])?
+        };
+        self.told = told;
+        Some([reads, writes])
+    }
+
+    /// Takes ordered steps from cursors that other threads take from as well: together they walk as
+    /// one worker would.
+    pub fn together(mut self, cursors: &Cursors, extent: Extent) -> Self {
+        if let (Walk::Sequential { .. }, len) = (&self.reads, u64::from(self.blocks.largest()))
+            && self.blocks.smallest() == self.blocks.largest()
+        {
+            let blocks = extent.length / len;
+            self.reads = Walk::Together {
+                start: extent.start,
+                blocks,
+                len,
+                next: Arc::clone(&cursors.reads),
+            };
+            self.writes = Walk::Together {
+                start: extent.start,
+                blocks,
+                len,
+                next: Arc::clone(&cursors.writes),
+            };
+        }
+        self
+    }
+
+    /// The steps from here on, where they are that.
+    #[inline(always)]
+    pub fn plain(&self) -> Option<Plain> {
+        match self.reads {
+            Walk::Uniform {
+                start,
+                blocks,
+                align,
+            } if self.mix == Mix::Reads && self.blocks.only() != 0 => Some(Plain {
+                len: self.blocks.only(),
+                start,
+                blocks,
+                align,
+                random: self.random.clone(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Goes on where `plain` is.
+    #[inline(always)]
+    pub fn go_on(&mut self, plain: &Plain) {
+        self.random = plain.random.clone();
+    }
+
+    /// The next step. Named apart from `Iterator::next`, because it never ends.
+    #[inline(always)]
+    pub fn step(&mut self) -> Step {
+        let len = self.blocks.draw(&mut self.random);
+        let reads = match self.mix {
+            Mix::Reads => true,
+            Mix::Writes => false,
+            Mix::Both => self.random.bits() < self.read_below,
+        };
+        if reads {
+            Step {
+                direction: Direction::Read,
+                offset: self.reads.next(len, &mut self.random),
+                len,
+            }
+        } else {
+            Step {
+                direction: Direction::Write,
+                offset: self.writes.next(len, &mut self.random),
+                len,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! Properties of every pattern: inside the extent, aligned, complete, reproducible.
+
+use super::*;
+use diskproof_model::plan::{Access, BlockShare, Distribution, Zone};
+use proptest::prelude::*;
+
+fn access() -> impl Strategy<Value = Access> {
+    prop_oneof![
+        Just(Access::Sequential),
+        Just(Access::Backward),
+        (1u64..40).prop_map(|n| Access::Stride {
+            stride_bytes: n * 3000
+        }),
+        Just(Access::Random {
+            distribution: Distribution::Uniform
+        }),
+        (0.1f64..2.0).prop_map(|theta| Access::Random {
+            distribution: Distribution::Zipf { theta }
+        }),
+        (1.0f64..99.0, 1.0f64..99.0).prop_map(|(access_percent, size_percent)| Access::Random {
+            distribution: Distribution::HotCold {
+                access_percent,
+                size_percent
+            }
+        }),
+        Just(Access::Zoned {
+            zones: vec![
+                Zone {
+                    access_percent: 60.0,
+                    size_percent: 10.0
+                },
+                Zone {
+                    access_percent: 40.0,
+                    size_percent: 90.0
+                }
+            ]
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn steps_stay_inside_and_aligned(access in access(), start in 0u64..10, blocks in 12u64..200, permille in 0u16..=1000, mixed in any::<bool>()) {
+        let mut w = Workload::named("any");
+        w.access = access;
+        w.block_bytes = 8192;
+        w.read_permille = permille;
+        if mixed {
+            w.block_mix = vec![BlockShare { block_bytes: 4096, weight: 3 }, BlockShare { block_bytes: 8192, weight: 1 }];
+        }
+        let extent = Extent { start: start * 4096, length: blocks * 4096 + 100 };
+        let mut pattern = Pattern::new(&w, extent, 1, 2);
+        let mut again = Pattern::new(&w, extent, 1, 2);
+        for _ in 0..500 {
+            let step = pattern.step();
+            prop_assert_eq!(step, again.step());
+            prop_assert!(step.offset >= extent.start && step.offset + u64::from(step.len) <= extent.start + extent.length, "{:?}", step);
+            prop_assert_eq!((step.offset - extent.start) % 4096, 0);
+        }
+    }
+
+    #[test]
+    fn ordered_walks_cover_the_span_exactly_once_a_lap(backward in any::<bool>(), blocks in 1u64..100, workers in 1u64..5) {
+        let mut w = Workload::named("any");
+        w.access = if backward { Access::Backward } else { Access::Sequential };
+        w.block_bytes = 4096;
+        let whole = Extent { start: 4096, length: blocks * 4096 };
+        let mut seen = vec![0; blocks as usize];
+        for worker in 0..workers {
+            let part = whole.share(&w.access, worker, workers, 4096);
+            let mut pattern = Pattern::new(&w, part, 1, worker);
+            (0..part.length / 4096).for_each(|_| seen[((pattern.step().offset - 4096) / 4096) as usize] += 1);
+        }
+        prop_assert!(seen.iter().all(|n| *n == 1), "{:?}", seen);
+    }
+
+    #[test]
+    fn strides_reach_every_block(blocks in 2u64..60, stride in 2u64..9) {
+        let mut w = Workload::named("any");
+        w.access = Access::Stride { stride_bytes: stride * 4096 };
+        w.block_bytes = 4096;
+        let mut pattern = Pattern::new(&w, Extent { start: 0, length: blocks * 4096 }, 1, 0);
+        let mut seen = vec![false; blocks as usize];
+        (0..blocks * (stride + 1)).for_each(|_| seen[(pattern.step().offset / 4096) as usize] = true);
+        prop_assert!(seen.iter().all(|s| *s), "{:?}", seen);
+    }
+}
+
+#[test]
+fn mixes_keep_their_shares() {
+    let mut w = Workload::named("any");
+    w.read_permille = 300;
+    w.access = Access::Random {
+        distribution: Distribution::HotCold {
+            access_percent: 80.0,
+            size_percent: 20.0,
+        },
+    };
+    w.block_bytes = 4096;
+    let mut pattern = Pattern::new(
+        &w,
+        Extent {
+            start: 0,
+            length: 1000 * 4096,
+        },
+        1,
+        0,
+    );
+    let steps: Vec<Step> = (0..100_000).map(|_| pattern.step()).collect();
+    let share = |n: usize| n as f64 / steps.len() as f64;
+    let reads = share(
+        steps
+            .iter()
+            .filter(|s| s.direction == Direction::Read)
+            .count(),
+    );
+    let hot = share(steps.iter().filter(|s| s.offset < 200 * 4096).count());
+    assert!(
+        (reads - 0.3).abs() < 0.01 && (hot - 0.8).abs() < 0.01,
+        "{reads} {hot}"
+    );
+}
+
+#[test]
+fn a_walk_upwards_tells_what_it_has_left_behind_and_others_do_not() {
+    let pattern = |access, read_permille| {
+        let w = Workload {
+            access,
+            read_permille,
+            block_bytes: 4096,
+            ..Workload::named("walk")
+        };
+        Pattern::new(
+            &w,
+            Extent {
+                start: 8192,
+                length: 40_960,
+            },
+            1,
+            0,
+        )
+    };
+    let piece = |start, length| Extent { start, length };
+    let steps = |pattern: &mut Pattern, n| {
+        for _ in 0..n {
+            pattern.step();
+        }
+    };
+    let nothing = Extent::default();
+
+    let mut reads = pattern(Access::Sequential, 1000);
+    assert_eq!(reads.left_behind(), Some([piece(8192, 0), nothing]));
+    steps(&mut reads, 3);
+    assert_eq!(reads.left_behind(), Some([piece(8192, 12_288), nothing]));
+    steps(&mut reads, 2);
+    assert_eq!(reads.left_behind(), Some([piece(20_480, 8192), nothing]));
+    // A lap is over: what was in flight when its place was told may still be there, so all of it.
+    steps(&mut reads, 10);
+    assert_eq!(reads.left_behind(), Some([piece(8192, 40_960), nothing]));
+    steps(&mut reads, 1);
+    assert_eq!(reads.left_behind(), Some([piece(28_672, 4096), nothing]));
+
+    let mut mix = pattern(Access::Sequential, 500);
+    steps(&mut mix, 6);
+    let [read, written] = mix.left_behind().unwrap();
+    assert_eq!(
+        (read.start, written.start, read.length + written.length),
+        (8192, 8192, 6 * 4096)
+    );
+
+    let extent = Extent {
+        start: 8192,
+        length: 40_960,
+    };
+    let cursors = Cursors::default();
+    let [mut one, mut other] =
+        [0, 1].map(|_| pattern(Access::Sequential, 0).together(&cursors, extent));
+    steps(&mut one, 2);
+    steps(&mut other, 2);
+    for pattern in [&mut one, &mut other] {
+        assert_eq!(pattern.left_behind(), Some([nothing, piece(8192, 16_384)]));
+    }
+    steps(&mut one, 8);
+    assert_eq!(other.left_behind(), Some([nothing, piece(8192, 40_960)]));
+
+    assert_eq!(pattern(Access::Backward, 1000).left_behind(), None);
+    assert_eq!(
+        pattern(
+            Access::Random {
+                distribution: Distribution::Uniform
+            },
+            500
+        )
+        .left_behind(),
+        None
+    );
+}

@@ -1,0 +1,185 @@
+//! The requests that a worker may have in flight, and which of them are free.
+
+use crate::load::pattern::Direction;
+use diskproof_model::measurement::OpKind;
+
+/// What a slot is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Moving data.
+    Transfer(Direction),
+    /// Making the write of the same slot reach the device; counts towards that write's latency.
+    WriteBack,
+    /// Making writes durable.
+    Sync,
+}
+
+/// One request and its past: what every completion needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Slot {
+    /// Before the submission.
+    pub start_ns: u64,
+    /// First byte of the transfer.
+    pub offset: u64,
+    /// Bytes of the transfer.
+    pub len: u32,
+    /// Bytes that are still to be moved.
+    pub left: u32,
+    /// What it is doing.
+    pub stage: Stage,
+}
+
+/// What only some workloads need of a slot: kept apart, so that the others do not move it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Timing {
+    /// How long after its intended start the operation started (open loop).
+    pub waited_ns: u64,
+    /// Before the submission of the sync that follows a write.
+    pub sync_start_ns: u64,
+    /// Generation of the block that is being written (verified workloads); 0 where there is none.
+    pub generation: u32,
+}
+
+/// A request in flight, for whoever asks what a worker waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InFlight {
+    /// What it is counted as.
+    pub kind: OpKind,
+    /// Before its submission.
+    pub since_ns: u64,
+}
+
+/// A sync that follows a write began after it.
+fn began_ns(slot: &Slot, timing: &Timing) -> u64 {
+    if slot.stage == Stage::Sync {
+        timing.sync_start_ns
+    } else {
+        slot.start_ns
+    }
+}
+
+/// What a request in this stage is counted as.
+pub fn kind_of(stage: Stage) -> OpKind {
+    match stage {
+        Stage::Transfer(Direction::Read) => OpKind::Read,
+        Stage::Transfer(Direction::Write) | Stage::WriteBack => OpKind::Write,
+        Stage::Sync => OpKind::Sync,
+    }
+}
+
+/// All slots of a worker; the one freed last is used next, while it is in the CPU's cache.
+#[derive(Debug)]
+pub struct Slots {
+    slots: Vec<Slot>,
+    timings: Vec<Timing>,
+    /// Numbers of free slots; those below `free_len` count.
+    free: Box<[u32]>,
+    free_len: usize,
+}
+
+impl Slots {
+    /// `depth` free slots.
+    pub fn new(depth: u32) -> Self {
+        let idle = Slot {
+            start_ns: 0,
+            offset: 0,
+            len: 0,
+            left: 0,
+            stage: Stage::Sync,
+        };
+        let timings = vec![Timing::default(); depth as usize];
+        Self {
+            slots: vec![idle; depth as usize],
+            timings,
+            free: (0..depth).rev().collect(),
+            free_len: depth as usize,
+        }
+    }
+
+    /// A free slot, if there is one; it stays free until [`Slots::take`].
+    #[inline(always)]
+    pub fn peek(&self) -> Option<u32> {
+        self.free.get(self.free_len.wrapping_sub(1)).copied()
+    }
+
+    /// Puts the slot that `peek` showed to use.
+    #[inline(always)]
+    pub fn take(&mut self, slot: Slot) {
+        if let Some(index) = self.peek() {
+            self.free_len -= 1;
+            self.slots[index as usize] = slot;
+        }
+    }
+
+    /// The slots, the numbers of the free ones, and how many of those count: for a loop that keeps
+    /// them at hand.
+    #[inline(always)]
+    pub fn parts(&mut self) -> (&mut [Slot], &mut [u32], &mut usize) {
+        (&mut self.slots, &mut self.free, &mut self.free_len)
+    }
+
+    /// The slot with this number.
+    #[inline(always)]
+    pub fn get(&mut self, index: u32) -> &mut Slot {
+        &mut self.slots[index as usize]
+    }
+
+    /// The timing of the slot with this number.
+    #[inline(always)]
+    pub fn timing(&mut self, index: u32) -> &mut Timing {
+        &mut self.timings[index as usize]
+    }
+
+    /// Frees a slot.
+    #[inline(always)]
+    pub fn free(&mut self, index: u32) {
+        self.free[self.free_len] = index;
+        self.free_len += 1;
+    }
+
+    /// The requests in flight.
+    pub fn all_in_flight(&self) -> Vec<InFlight> {
+        self.busy()
+            .map(|(slot, timing)| InFlight {
+                kind: kind_of(slot.stage),
+                since_ns: began_ns(slot, timing),
+            })
+            .collect()
+    }
+
+    /// How long the operations in flight have taken up to `at_ns`, added up: a sync counts from its
+    /// own start, as the write before it is done.
+    pub fn in_flight_ns(&self, at_ns: u64) -> u64 {
+        self.busy()
+            .map(|(slot, timing)| at_ns.saturating_sub(began_ns(slot, timing)))
+            .sum()
+    }
+
+    /// When the newest of the operations in flight began; 0 where there are none.
+    pub fn last_began_ns(&self) -> u64 {
+        self.busy()
+            .map(|(slot, timing)| began_ns(slot, timing))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The slots that are not free.
+    fn busy(&self) -> impl Iterator<Item = (&Slot, &Timing)> {
+        let mut is_free = vec![false; self.slots.len()];
+        self.free[..self.free_len]
+            .iter()
+            .for_each(|index| is_free[*index as usize] = true);
+        self.slots
+            .iter()
+            .zip(&self.timings)
+            .zip(is_free)
+            .filter(|(_, is_free)| !is_free)
+            .map(|(busy, _)| busy)
+    }
+
+    /// Slots in flight.
+    #[inline(always)]
+    pub fn in_flight(&self) -> usize {
+        self.slots.len() - self.free_len
+    }
+}

@@ -1,0 +1,524 @@
+//! What a worker counts: per kind of operation a histogram, a series, errors. Knows nothing of
+//! requests.
+
+use crate::measure::snapshot::Interim;
+use crate::measure::worker::{Ending, publish};
+use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement};
+use diskproof_model::series::{Cell, TimeSeries};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+/// Stands in the place of an errno where a read found the end of the file inside the span.
+pub const END_OF_FILE: i32 = -1;
+
+/// Whether intended starts are counted apart from real ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intended {
+    /// Open loop.
+    Kept,
+    /// Closed loop.
+    SameAsStart,
+}
+
+/// Operations one after another of the same kind, size and latency: all of a batch that started in
+/// one call and was reaped at one time. They are booked together.
+#[derive(Debug, Clone, Copy)]
+struct Streak {
+    kind: OpKind,
+    latency_ns: u64,
+    /// Of each.
+    bytes: u32,
+    ops: u64,
+}
+
+impl Streak {
+    const NONE: Self = Self {
+        kind: OpKind::Read,
+        latency_ns: 0,
+        bytes: 0,
+        ops: 0,
+    };
+}
+
+#[derive(Debug)]
+struct Lane {
+    cell: Cell,
+    /// Totals of the latencies in the cell, which the histogram gets when the cell is over.
+    latency_sum_ns: u64,
+    latency_min_ns: u64,
+    op: OpMeasurement,
+}
+
+/// The counts of one worker.
+#[derive(Debug)]
+pub struct Tally {
+    /// By [`OpKind`] in its order: read, write, sync, commit.
+    lanes: [Lane; 4],
+    /// Counted, but not booked yet.
+    streak: Streak,
+    measure_ns: u64,
+    measuring: bool,
+    series_closed: bool,
+    cell_start_ns: u64,
+    last_ns: u64,
+    asked: ByteCount,
+    errnos: BTreeMap<(OpKind, i32), u64>,
+    failures_in_row: u32,
+    /// How long what failed was in flight.
+    failed_ns: u128,
+    last_errno: i32,
+    last_read: Option<u32>,
+}
+
+const KINDS: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Commit];
+
+/// Errors after which going on is pointless: full, quota, read-only, gone.
+const HOPELESS: [i32; 6] = [
+    libc::ENOSPC,
+    libc::EDQUOT,
+    libc::EROFS,
+    libc::ENODEV,
+    libc::ENXIO,
+    libc::EBADF,
+];
+
+impl Tally {
+    /// Nothing counted yet; what completes before `measure_ns` is warm-up.
+    pub fn new(measure_ns: u64, intended: Intended) -> Self {
+        let lane = || {
+            let latency_intended = (intended == Intended::Kept).then(LatencyHistogram::new);
+            Lane {
+                cell: Cell::default(),
+                latency_sum_ns: 0,
+                latency_min_ns: u64::MAX,
+                op: OpMeasurement {
+                    latency_intended,
+                    ..OpMeasurement::default()
+                },
+            }
+        };
+        Self {
+            lanes: std::array::from_fn(|_| lane()),
+            streak: Streak::NONE,
+            measure_ns,
+            measuring: false,
+            series_closed: false,
+            cell_start_ns: 0,
+            last_ns: 0,
+            asked: ByteCount::default(),
+            errnos: BTreeMap::new(),
+            failures_in_row: 0,
+            failed_ns: 0,
+            last_errno: 0,
+            last_read: None,
+        }
+    }
+
+    /// Counts one operation that is done.
+    #[inline(always)]
+    pub fn record(&mut self, kind: OpKind, bytes: u32, latency_ns: u64, now: u64) {
+        if latency_ns != self.streak.latency_ns
+            || kind != self.streak.kind
+            || bytes != self.streak.bytes
+        {
+            self.book_streak();
+            (self.streak.kind, self.streak.latency_ns, self.streak.bytes) =
+                (kind, latency_ns, bytes);
+        }
+        self.streak.ops += 1;
+        self.last_ns = now;
+    }
+
+    /// Books what was counted since the kind, the size or the latency last changed.
+    #[inline(always)]
+    fn book_streak(&mut self) {
+        let Streak {
+            kind,
+            latency_ns,
+            bytes,
+            ops,
+        } = std::mem::replace(&mut self.streak, Streak::NONE);
+        self.book(kind, bytes, latency_ns, ops);
+    }
+
+    /// Counts `reads` that all started at one time and were all done at `now`.
+    #[inline(always)]
+    pub fn record_reads(&mut self, bytes: u32, latency_ns: u64, reads: u64, now: u64) {
+        self.book(OpKind::Read, bytes, latency_ns, reads);
+        self.last_ns = now;
+    }
+
+    /// Books `ops` operations of one kind, size and latency.
+    #[inline(always)]
+    fn book(&mut self, kind: OpKind, bytes: u32, latency_ns: u64, ops: u64) {
+        if ops == 0 {
+            return;
+        }
+        let lane = &mut self.lanes[kind as usize];
+        lane.cell.ops += ops;
+        lane.cell.bytes += u64::from(bytes) * ops;
+        lane.cell.latency_max_ns = lane.cell.latency_max_ns.max(latency_ns);
+        lane.latency_min_ns = lane.latency_min_ns.min(latency_ns);
+        lane.latency_sum_ns += latency_ns * ops;
+        lane.op.latency.bump(latency_ns, ops);
+        self.failures_in_row = 0;
+    }
+
+    /// Counts the same operation from its intended start, `waited_ns` before its real one. Nothing
+    /// in a closed loop.
+    #[inline(always)]
+    pub fn record_waited(&mut self, kind: OpKind, latency_ns: u64, waited_ns: u64) {
+        if let Some(intended) = &mut self.lanes[kind as usize].op.latency_intended {
+            intended.record(latency_ns + waited_ns);
+        }
+    }
+
+    /// Counts a failure after `latency_ns` in flight, which is no latency of an operation.
+    #[cold]
+    pub fn fail(&mut self, kind: OpKind, errno: i32, latency_ns: u64, now: u64) {
+        self.book_streak();
+        self.failed_ns += u128::from(latency_ns);
+        self.lanes[kind as usize].cell.errors += 1;
+        *self.errnos.entry((kind, errno)).or_default() += 1;
+        self.failures_in_row += 1;
+        self.last_errno = errno;
+        self.last_ns = now;
+    }
+
+    /// Counts a short transfer.
+    pub fn count_short(&mut self, kind: OpKind) {
+        self.lanes[kind as usize].op.short += 1;
+    }
+
+    /// Remembers where the newest data lies.
+    #[inline(always)]
+    pub fn note_read(&mut self, slot: u32) {
+        self.last_read = Some(slot);
+    }
+
+    /// The slot of the newest data, once.
+    pub fn take_last_read(&mut self) -> Option<u32> {
+        self.last_read.take()
+    }
+
+    /// The errno after which it makes no sense to go on.
+    pub fn hopeless(&self, failures_max: u32) -> Option<i32> {
+        let at_once = self.failures_in_row > 0 && HOPELESS.contains(&self.last_errno);
+        (at_once || self.failures_in_row >= failures_max).then_some(self.last_errno)
+    }
+
+    /// Whether the warm-up is over.
+    pub fn is_measuring(&self) -> bool {
+        self.measuring
+    }
+
+    /// Latencies of all operations up to the last roll, those that failed among them, added up;
+    /// those of a commit once.
+    pub fn busy_ns(&self) -> u128 {
+        let once = self
+            .lanes
+            .iter()
+            .zip(KINDS)
+            .filter(|(_, kind)| *kind != OpKind::Commit);
+        self.failed_ns + once.map(|(lane, _)| lane.op.latency.sum_ns()).sum::<u128>()
+    }
+
+    /// When the last operation was done.
+    pub fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
+    /// Ends the cell that began last, which goes to `interim`; `now` begins the next. The first
+    /// roll after the warm-up forgets the warm-up.
+    pub fn roll(&mut self, now: u64, published: &Mutex<TimeSeries>, interim: &mut Interim) {
+        self.book_streak();
+        let mut total = Cell::default();
+        for (lane, kind) in self.lanes.iter_mut().zip(KINDS) {
+            let cell = std::mem::take(&mut lane.cell);
+            lane.op.latency.add_totals(
+                cell.ops,
+                std::mem::take(&mut lane.latency_sum_ns),
+                lane.latency_min_ns,
+                cell.latency_max_ns,
+            );
+            lane.latency_min_ns = u64::MAX;
+            match kind {
+                OpKind::Read => self.asked.read_bytes += cell.bytes,
+                OpKind::Write => self.asked.write_bytes += cell.bytes,
+                OpKind::Sync | OpKind::Commit => {}
+            }
+            if !self.measuring || self.series_closed {
+                continue;
+            }
+            if cell != Cell::default() {
+                interim.add(kind, self.cell_start_ns - self.measure_ns, &cell);
+            }
+            if matches!(kind, OpKind::Read | OpKind::Write) {
+                total.merge(&cell);
+            }
+        }
+        if self.measuring && !self.series_closed {
+            publish(published, self.cell_start_ns - self.measure_ns, &total);
+        }
+        if !self.measuring && now >= self.measure_ns {
+            self.measuring = true;
+            self.forget_latencies();
+        }
+        self.cell_start_ns = now;
+    }
+
+    fn forget_latencies(&mut self) {
+        self.errnos.clear();
+        self.failed_ns = 0;
+        for lane in &mut self.lanes {
+            if lane.op.latency.count() > 0 {
+                lane.op.latency.clear();
+                lane.op
+                    .latency_intended
+                    .iter_mut()
+                    .for_each(LatencyHistogram::clear);
+            }
+            lane.op.short = 0;
+        }
+    }
+
+    /// The series ends at `now`: its last cells are filled up with nothing, and what completes
+    /// later is not added.
+    pub fn close_series(&mut self, now: u64, interim: &mut Interim) {
+        if self.measuring {
+            self.series_closed = true;
+            interim.close_series(now.saturating_sub(self.measure_ns));
+        }
+    }
+
+    /// Shows what only this tally knows: latencies and errors. Only after a [`Tally::roll`].
+    pub fn show(&self, interim: &mut Interim) {
+        if !self.measuring {
+            return;
+        }
+        for (lane, kind) in self
+            .lanes
+            .iter()
+            .zip(KINDS)
+            .filter(|(lane, _)| lane.op.latency.count() > 0)
+        {
+            let op = interim.ops.entry(kind).or_default();
+            op.latency.catch_up_with(&lane.op.latency);
+            op.short = lane.op.short;
+            if let Some(intended) = &lane.op.latency_intended {
+                op.latency_intended
+                    .get_or_insert_with(LatencyHistogram::new)
+                    .catch_up_with(intended);
+            }
+        }
+        for ((kind, errno), count) in &self.errnos {
+            interim
+                .ops
+                .entry(*kind)
+                .or_default()
+                .errors
+                .insert(errno_name(*errno), *count);
+        }
+    }
+
+    /// Bytes moved up to the last roll, warm-up included.
+    pub fn asked(&self) -> ByteCount {
+        self.asked
+    }
+
+    /// Everything counted; kinds that never occurred are left out, those that only the warm-up had
+    /// or that were only waited for at the end are not. Only after a last [`Tally::roll`].
+    pub fn finish(
+        self,
+        ending: Ending,
+        interim: &mut Interim,
+    ) -> (BTreeMap<OpKind, OpMeasurement>, ByteCount) {
+        let errnos = self.errnos;
+        let used_up_warming = !self.measuring && ending == Ending::Allowance;
+        let ops = self
+            .lanes
+            .into_iter()
+            .zip(KINDS)
+            .filter_map(|(lane, kind)| {
+                let mut op = lane.op;
+                (op.count, op.bytes, op.series) = interim.take(kind);
+                op.errors = errnos
+                    .iter()
+                    .filter(|((k, _), _)| *k == kind)
+                    .map(|((_, errno), n)| (errno_name(*errno), *n))
+                    .collect();
+                let occurred = op.count > 0 || op.latency.count() > 0 || !op.errors.is_empty();
+                if used_up_warming {
+                    op.latency.clear();
+                    op.latency_intended
+                        .iter_mut()
+                        .for_each(LatencyHistogram::clear);
+                }
+                occurred.then_some((kind, op))
+            });
+        (ops.collect(), self.asked)
+    }
+}
+
+/// `EIO` for 5, and so on; a number for the unknown.
+pub fn errno_name(errno: i32) -> String {
+    let name = match errno {
+        END_OF_FILE => "EOF",
+        libc::EPERM => "EPERM",
+        libc::EINTR => "EINTR",
+        libc::EIO => "EIO",
+        libc::ENXIO => "ENXIO",
+        libc::EBADF => "EBADF",
+        libc::EAGAIN => "EAGAIN",
+        libc::ENOMEM => "ENOMEM",
+        libc::EACCES => "EACCES",
+        libc::EFAULT => "EFAULT",
+        libc::EBUSY => "EBUSY",
+        libc::ENODEV => "ENODEV",
+        libc::EINVAL => "EINVAL",
+        libc::EFBIG => "EFBIG",
+        libc::ENOSPC => "ENOSPC",
+        libc::EROFS => "EROFS",
+        libc::ENOTCONN => "ENOTCONN",
+        libc::ECONNABORTED => "ECONNABORTED",
+        libc::ENOLINK => "ENOLINK",
+        libc::EBADE => "EBADE",
+        libc::ETIME => "ETIME",
+        libc::ETIMEDOUT => "ETIMEDOUT",
+        libc::EOPNOTSUPP => "EOPNOTSUPP",
+        libc::EDQUOT => "EDQUOT",
+        libc::EREMOTEIO => "EREMOTEIO",
+        libc::EILSEQ => "EILSEQ",
+        libc::ENODATA => "ENODATA",
+        libc::EBADMSG => "EBADMSG",
+        libc::EUCLEAN => "EUCLEAN",
+        libc::ESTALE => "ESTALE",
+        libc::ECANCELED => "ECANCELED",
+        other => return format!("errno {other}"),
+    };
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_errors_read_back_as_their_numbers() {
+        // 133, EHWPOISON, is the last one of Linux.
+        for errno in 1..=133 {
+            assert_eq!(
+                diskproof_model::errno::number(&errno_name(errno)),
+                Some(errno as u32),
+                "{}",
+                errno_name(errno)
+            );
+        }
+        assert_eq!(
+            diskproof_model::errno::number(&errno_name(END_OF_FILE)),
+            Some(libc::EIO as u32)
+        );
+    }
+
+    #[test]
+    fn what_is_booked_together_counts_as_if_one_by_one() {
+        let (published, mut interim) =
+            (Mutex::new(TimeSeries::new(10_000_000)), Interim::default());
+        let mut tally = Tally::new(0, Intended::SameAsStart);
+        tally.roll(0, &published, &mut interim);
+        let (read, write) = (OpKind::Read, OpKind::Write);
+        let steps = [
+            (read, 500),
+            (read, 500),
+            (write, 500),
+            (read, 500),
+            (read, 0),
+            (read, 0),
+            (write, 700),
+            (write, 700),
+            (write, 300),
+        ];
+        let sizes = [512, 4096, 4096, 512, 512, 512, 4096, 512, 512];
+        steps
+            .iter()
+            .zip(sizes)
+            .for_each(|((kind, latency_ns), bytes)| tally.record(*kind, bytes, *latency_ns, 1000));
+        tally.roll(2000, &published, &mut interim);
+        let (ops, asked) = tally.finish(Ending::Time, &mut interim);
+        assert_eq!(
+            (asked.read_bytes, asked.write_bytes),
+            (4096 + 4 * 512, 2 * 4096 + 2 * 512)
+        );
+        for kind in [read, write] {
+            let mut expected = LatencyHistogram::new();
+            steps
+                .iter()
+                .filter(|(of, _)| *of == kind)
+                .for_each(|(_, latency_ns)| expected.record(*latency_ns));
+            assert_eq!(ops[&kind].latency, expected);
+            assert_eq!(
+                (ops[&kind].latency.min_ns(), ops[&kind].count),
+                (expected.min_ns(), expected.count())
+            );
+        }
+    }
+
+    #[test]
+    fn what_failed_was_in_flight_and_what_came_late_is_not_forgotten() {
+        let (published, mut interim) =
+            (Mutex::new(TimeSeries::new(10_000_000)), Interim::default());
+        let mut tally = Tally::new(0, Intended::SameAsStart);
+        tally.roll(0, &published, &mut interim);
+        tally.record(OpKind::Read, 512, 300, 1000);
+        tally.fail(OpKind::Read, libc::EIO, 700, 1000);
+        tally.roll(2000, &published, &mut interim);
+        assert_eq!(tally.busy_ns(), 1000);
+        tally.close_series(2000, &mut interim);
+        tally.record(OpKind::Write, 512, 9_000, 11_000);
+        tally.roll(11_000, &published, &mut interim);
+        let (ops, _) = tally.finish(Ending::Time, &mut interim);
+        assert_eq!(
+            (
+                ops[&OpKind::Write].count,
+                ops[&OpKind::Write].latency.max_ns()
+            ),
+            (0, 9_000)
+        );
+    }
+
+    #[test]
+    fn of_a_warm_up_that_used_everything_up_only_the_errors_stay() {
+        let (published, mut interim) =
+            (Mutex::new(TimeSeries::new(10_000_000)), Interim::default());
+        let mut tally = Tally::new(1_000_000, Intended::Kept);
+        tally.record(OpKind::Read, 512, 300, 1000);
+        tally.record_waited(OpKind::Read, 300, 40);
+        tally.fail(OpKind::Read, libc::EIO, 700, 1000);
+        tally.roll(2000, &published, &mut interim);
+        let (ops, asked) = tally.finish(Ending::Allowance, &mut interim);
+        let read = &ops[&OpKind::Read];
+        assert_eq!(
+            (
+                read.count,
+                read.latency.count(),
+                read.latency_intended.as_ref().unwrap().count()
+            ),
+            (0, 0, 0)
+        );
+        assert_eq!((read.errors.len(), asked.read_bytes), (1, 512));
+    }
+
+    #[test]
+    fn a_success_between_ends_a_row_of_failures() {
+        let mut tally = Tally::new(0, Intended::SameAsStart);
+        let fail = |tally: &mut Tally| tally.fail(OpKind::Read, libc::EIO, 1, 1);
+        (0..3).for_each(|_| fail(&mut tally));
+        assert_eq!(tally.hopeless(3), Some(libc::EIO));
+        tally.record(OpKind::Read, 512, 9, 2);
+        (0..2).for_each(|_| fail(&mut tally));
+        assert_eq!(tally.hopeless(3), None);
+        fail(&mut tally);
+        assert_eq!(tally.hopeless(3), Some(libc::EIO));
+    }
+}

@@ -1,0 +1,7 @@
+//! The worker: carries requests from `load` through a backend of `io`, and counts what happens.
+//! Knows no thread, no target file and no other worker.
+
+pub mod counters;
+pub mod snapshot;
+pub mod usage;
+pub mod worker;

@@ -1,0 +1,515 @@
+//! The loop on disks that answer in full, short, late, with errors or not yet; in virtual time.
+
+use super::*;
+use crate::io::Extent;
+use crate::io::buffers::Buffers;
+use crate::io::clock::FakeClock;
+use crate::load::budget::{Allowance, Pot};
+use crate::load::pattern::Pattern;
+use crate::random::Random;
+use diskproof_model::plan::{Access, Distribution, Workload};
+use proptest::prelude::*;
+
+const BLOCK: u32 = 4096;
+const DEPTH: u32 = 4;
+
+/// Answers by turns: in full, short, with an error, with the end of the file; one microsecond after
+/// it was asked.
+struct Moody {
+    buffers: Buffers,
+    clock: FakeClock,
+    waiting: Vec<Request>,
+    asked: u64,
+    full: u64,
+    short: u64,
+    failed: u64,
+    ended: u64,
+    /// Waits with a slot free.
+    thin_waits: u64,
+}
+
+impl Backend for &mut Moody {
+    fn enqueue(
+        &mut self,
+        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
+    ) -> io::Result<()> {
+        while let Some(request) = source(&mut self.buffers) {
+            self.waiting.push(request);
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, _patience: Patience) -> io::Result<()> {
+        self.thin_waits += u64::from(self.waiting.len() < DEPTH as usize);
+        self.clock.move_to(self.clock.now() + 1000);
+        Ok(())
+    }
+
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        for request in std::mem::take(&mut self.waiting) {
+            self.asked += 1;
+            let result = match self.asked % 17 {
+                3 | 4 if request.len == BLOCK => BLOCK as i32 / 4,
+                7 => -libc::EIO,
+                11 => 0,
+                _ => request.len as i32,
+            };
+            *match result {
+                0 => &mut self.ended,
+                ..0 => &mut self.failed,
+                _ if result as u32 == request.len => &mut self.full,
+                _ => &mut self.short,
+            } += 1;
+            sink(request.slot, result);
+        }
+    }
+
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+}
+
+/// Plain reads from a moody disk; the disk afterwards, and what the worker brought home.
+fn read_moodily<C: Clock>(
+    allowance: Allowance,
+    schedule: Schedule,
+    clock_of: impl FnOnce(FakeClock) -> C,
+) -> (Moody, Yield) {
+    let access = Access::Random {
+        distribution: Distribution::Uniform,
+    };
+    let workload = Workload {
+        read_permille: 1000,
+        access,
+        block_bytes: BLOCK,
+        depth: DEPTH,
+        ..Workload::named("moody")
+    };
+    let pattern = Pattern::new(
+        &workload,
+        Extent {
+            start: 0,
+            length: 1 << 30,
+        },
+        1,
+        0,
+    );
+    let feed = Feed::new(pattern, DEPTH, AfterWrite::Nothing, allowance);
+    let clock = FakeClock::default();
+    let buffers = Buffers::new(DEPTH as usize, BLOCK as usize).unwrap();
+    let waiting = Vec::new();
+    let mut disk = Moody {
+        buffers,
+        clock: clock.clone(),
+        waiting,
+        asked: 0,
+        full: 0,
+        short: 0,
+        failed: 0,
+        ended: 0,
+        thin_waits: 0,
+    };
+    let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
+    let mut worker = Worker::new(
+        &mut disk,
+        clock_of(clock),
+        feed,
+        schedule,
+        Arc::default(),
+        published,
+    );
+    while worker.advance().unwrap() == State::Running {}
+    let home = worker.finish();
+    (disk, home)
+}
+
+/// Stands on the run queue a tenth of all time, in turns of a microsecond.
+#[derive(Clone)]
+struct Contended(FakeClock);
+
+impl Clock for Contended {
+    fn now(&self) -> u64 {
+        self.0.now()
+    }
+
+    fn wait_until(&self, until_ns: u64) {
+        self.0.wait_until(until_ns);
+    }
+
+    fn processor_wait(&self) -> ProcessorWait {
+        ProcessorWait {
+            ns: self.now() / 10,
+            turns: self.now() / 10_000,
+        }
+    }
+}
+
+#[test]
+fn waiting_for_processors_counts_from_the_end_of_the_warm_up() {
+    let schedule = Schedule {
+        measure_ns: 20_000_000,
+        end_ns: 60_000_000,
+    };
+    let (_, home) = read_moodily(Allowance::of_steps(1_000_000), schedule, Contended);
+    assert_eq!(
+        home.processor_wait,
+        ProcessorWait {
+            ns: 4_000_000,
+            turns: 4_000
+        }
+    );
+}
+
+#[test]
+fn plain_reads_that_fall_short_or_fail_are_finished_and_counted_like_any_other() {
+    let (disk, home) = read_moodily(
+        Allowance::of_steps(1_000_000),
+        Schedule {
+            measure_ns: 0,
+            end_ns: 35_000_000,
+        },
+        |clock| clock,
+    );
+    let read = &home.ops[&OpKind::Read];
+    assert!(disk.asked > 100_000 && disk.short > 1000 && disk.failed > 1000 && disk.ended > 1000);
+    assert_eq!(read.latency.count(), disk.full);
+    assert_eq!(read.short, disk.short);
+    assert_eq!(
+        read.errors,
+        BTreeMap::from([
+            ("EIO".to_owned(), disk.failed),
+            ("EOF".to_owned(), disk.ended)
+        ])
+    );
+    // A remainder is asked for a microsecond later, and the whole counts from the first asking.
+    assert_eq!((read.latency.min_ns(), read.latency.max_ns()), (1000, 2000));
+    assert_eq!(home.ending, Ending::Time);
+}
+
+#[test]
+fn plain_reads_go_on_with_the_next_portion_without_a_gap() {
+    // Of what three may use up it does all, as the others do nothing.
+    let allowance = Allowance {
+        steps: Some(Pot::new(100_003, 3)),
+        ..Allowance::default()
+    };
+    let (disk, home) = read_moodily(
+        allowance,
+        Schedule {
+            measure_ns: 0,
+            end_ns: u64::MAX,
+        },
+        |clock| clock,
+    );
+    assert_eq!(
+        (disk.full + disk.failed + disk.ended, home.ending),
+        (100_003, Ending::Allowance)
+    );
+    // The queue was full at each wait but the last, or the last two, where a remainder was asked
+    // for.
+    assert!(disk.thin_waits <= 2, "{}", disk.thin_waits);
+    let latency = &home.ops[&OpKind::Read].latency;
+    assert_eq!(
+        (latency.min_ns(), latency.max_ns()),
+        (1000, 2000),
+        "the first of a portion starts now, not when the last began"
+    );
+}
+
+/// Answers each request after a time of its own, as drawn: mostly in full.
+#[derive(Debug, Clone)]
+struct Whim {
+    service_ns: u64,
+    jitter_ns: u64,
+    /// Of a thousand answers: short, failed, at the end of the file.
+    odd_permille: [u64; 3],
+    /// Of a thousand waits: those that end without an answer.
+    interrupted_permille: u64,
+    /// No more than these are taken at a time, as by a kernel that wants answers reaped first.
+    takes: usize,
+    /// The worker is told to end.
+    told_ns: u64,
+    seed: u64,
+}
+
+struct Whimsical {
+    whim: Whim,
+    buffers: Buffers,
+    clock: FakeClock,
+    random: Random,
+    stop: Arc<AtomicBool>,
+    /// Done when, its number among all, which slot, and the answer; soonest last.
+    in_flight: Vec<(u64, usize, u32, i32)>,
+    /// Where each request began, and its length.
+    asked: Vec<(u64, u32)>,
+}
+
+impl Whimsical {
+    fn answer(&mut self, request: &Request) -> i32 {
+        let [short, failed, ended] = self.whim.odd_permille;
+        match self.random.below(1000) {
+            drawn if drawn < short && request.len > 512 => {
+                (1 + self.random.below(u64::from(request.len) / 512 - 1)) as i32 * 512
+            }
+            drawn if (short..short + failed).contains(&drawn) => -libc::EIO,
+            drawn if (short + failed..short + failed + ended).contains(&drawn) => 0,
+            _ => request.len as i32,
+        }
+    }
+}
+
+impl Backend for &mut Whimsical {
+    fn enqueue(
+        &mut self,
+        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
+    ) -> io::Result<()> {
+        while self.in_flight.len() < self.whim.takes
+            && let Some(request) = source(&mut self.buffers)
+        {
+            let (result, late_ns) = (
+                self.answer(&request),
+                self.random.below(self.whim.jitter_ns + 1),
+            );
+            self.in_flight.push((
+                self.clock.now() + self.whim.service_ns + late_ns,
+                self.asked.len(),
+                request.slot,
+                result,
+            ));
+            self.asked.push((request.offset, request.len));
+        }
+        self.in_flight.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(())
+    }
+
+    fn wait(&mut self, _patience: Patience) -> io::Result<()> {
+        let now = self.clock.now();
+        let until = match self.in_flight.last() {
+            Some((soonest, ..)) if self.random.below(1000) >= self.whim.interrupted_permille => {
+                *soonest
+            }
+            _ => now + 700,
+        };
+        self.clock.move_to(until);
+        self.stop
+            .store(self.clock.now() >= self.whim.told_ns, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        let now = self.clock.now();
+        while let Some((.., slot, result)) = self.in_flight.pop_if(|(done_ns, ..)| *done_ns <= now)
+        {
+            sink(slot, result);
+        }
+    }
+
+    fn buffers(&self) -> &Buffers {
+        &self.buffers
+    }
+}
+
+/// Whether plain reads have their own loop.
+#[derive(Debug, Clone, Copy)]
+enum Loop {
+    Plain,
+    General,
+}
+
+/// Everything that can be seen of a worker's reads: what was asked, what it brought home but for
+/// the look at zeros, and what it published.
+fn seen(
+    by: Loop,
+    whim: &Whim,
+    depth: u32,
+    steps: Option<u64>,
+    schedule: Schedule,
+) -> (Vec<(u64, u32)>, String, TimeSeries) {
+    let access = Access::Random {
+        distribution: Distribution::Uniform,
+    };
+    let workload = Workload {
+        read_permille: 1000,
+        access,
+        block_bytes: BLOCK,
+        depth,
+        ..Workload::named("whim")
+    };
+    let pattern = Pattern::new(
+        &workload,
+        Extent {
+            start: 0,
+            length: 1 << 30,
+        },
+        whim.seed,
+        0,
+    );
+    let steps = steps.map(|steps| Pot::new(steps, 3));
+    let feed = Feed::new(
+        pattern,
+        depth,
+        AfterWrite::Nothing,
+        Allowance {
+            steps,
+            ..Allowance::default()
+        },
+    );
+    let feed = if let Loop::General = by {
+        feed.one_by_one()
+    } else {
+        feed
+    };
+    let clock = FakeClock::default();
+    let mut disk = Whimsical {
+        whim: whim.clone(),
+        buffers: Buffers::new(depth as usize, BLOCK as usize).unwrap(),
+        clock: clock.clone(),
+        random: Random::new(whim.seed, 1),
+        stop: Arc::default(),
+        in_flight: Vec::new(),
+        asked: Vec::new(),
+    };
+    let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
+    let stop = Arc::clone(&disk.stop);
+    let mut worker = Worker::new(
+        &mut disk,
+        clock,
+        feed,
+        schedule,
+        stop,
+        Arc::clone(&published),
+    );
+    while worker.advance().unwrap() == State::Running {}
+    let home = Yield {
+        zero_blocks: ZeroSample::default(),
+        ..worker.finish()
+    };
+    // The shortest latency is not among what makes histograms equal, nor are the counts among what
+    // is printed of them.
+    let latencies: Vec<_> = home
+        .ops
+        .values()
+        .map(|op| {
+            (
+                op.latency.min_ns(),
+                op.latency.sum_ns(),
+                op.latency.buckets().collect::<Vec<_>>(),
+            )
+        })
+        .collect();
+    let published = published.lock().unwrap().clone();
+    (disk.asked, format!("{home:?} {latencies:?}"), published)
+}
+
+fn whim() -> impl Strategy<Value = Whim> {
+    let odd =
+        (0u64..60, 0u64..60, 0u64..20).prop_map(|(short, failed, ended)| [short, failed, ended]);
+    // Sometimes all of a queue takes equally long, sometimes each request has its own time;
+    // sometimes longer than a cell, or than two.
+    let times = (
+        prop_oneof![Just(0u64), 1_000u64..200_000, 4_000_000u64..25_000_000],
+        prop_oneof![Just(0u64), 1u64..300_000],
+    );
+    let (told_ns, takes) = (
+        prop_oneof![Just(u64::MAX), 1_000_000u64..60_000_000],
+        prop_oneof![Just(usize::MAX), 1usize..8],
+    );
+    (times, odd, 0u64..100, takes, told_ns, any::<u64>()).prop_map(
+        |((service_ns, jitter_ns), odd, interrupted_permille, takes, told_ns, seed)| {
+            let (service_ns, odd_permille) = (
+                service_ns.max(20_000),
+                if seed % 3 == 0 { [0; 3] } else { odd },
+            );
+            Whim {
+                service_ns,
+                jitter_ns,
+                odd_permille,
+                interrupted_permille,
+                takes,
+                told_ns,
+                seed,
+            }
+        },
+    )
+}
+
+proptest! {
+    /// The loop of plain reads is the general one without what they do not need: whatever the disk does, nobody can tell which of them it was.
+    #[test]
+    fn the_loop_of_plain_reads_does_and_counts_what_the_general_one_would(
+        whim in whim(),
+        depth in 1u32..40,
+        steps in prop_oneof![Just(None), (0u64..3000).prop_map(Some)],
+        measure_ns in prop_oneof![Just(0u64), 1u64..30_000_000],
+        time_ns in 1u64..50_000_000,
+    ) {
+        let schedule = Schedule { measure_ns, end_ns: measure_ns + time_ns };
+        let (plain, home, published) = seen(Loop::Plain, &whim, depth, steps, schedule);
+        let (general, expected, others) = seen(Loop::General, &whim, depth, steps, schedule);
+        // Only in which slot is not the same, where one of a batch fell short.
+        prop_assert!(plain == general, "other requests");
+        prop_assert_eq!((home, published), (expected, others));
+    }
+}
+
+/// A clock that is `ahead_ns` ahead from `leap_ns` on, until it is held against its reference.
+#[derive(Clone)]
+struct Leaping {
+    right: FakeClock,
+    leap_ns: u64,
+    ahead_ns: u64,
+    is_believed: bool,
+}
+
+impl Clock for Leaping {
+    fn now(&self) -> u64 {
+        let right = self.right.now();
+        if self.is_believed && right >= self.leap_ns {
+            right + self.ahead_ns
+        } else {
+            right
+        }
+    }
+
+    fn wait_until(&self, until_ns: u64) {
+        self.right.wait_until(until_ns);
+    }
+
+    fn anchor(&mut self, now: u64) -> u64 {
+        self.is_believed = self.is_believed && now <= self.right.now();
+        if self.is_believed {
+            now
+        } else {
+            self.right.now()
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_leaps_ends_nothing_and_spoils_no_latency() {
+    let schedule = Schedule {
+        measure_ns: 0,
+        end_ns: 60_000_000,
+    };
+    // A machine that slept for an hour; a counter that has gone back.
+    for ahead_ns in [3_600_000_000_000, u64::MAX / 4] {
+        let leaping = |right| Leaping {
+            right,
+            leap_ns: 33_333_000,
+            ahead_ns,
+            is_believed: true,
+        };
+        let (disk, home) = read_moodily(Allowance::default(), schedule, leaping);
+        let read = &home.ops[&OpKind::Read];
+        assert_eq!(
+            (home.ending, home.stop_ns, read.latency.count()),
+            (Ending::Time, 60_000_000, disk.full),
+            "{ahead_ns}"
+        );
+        assert_eq!(
+            (read.latency.min_ns(), read.latency.max_ns()),
+            (1000, 2000),
+            "{ahead_ns}"
+        );
+    }
+}

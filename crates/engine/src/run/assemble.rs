@@ -1,0 +1,477 @@
+//! What the workers of one target brought home, summed up. Pure: the same in real and in virtual
+//! time.
+
+use crate::io::Extent;
+use crate::load::generator::LATE_NS;
+use crate::load::pacer::Pacer;
+use crate::measure::counters::errno_name;
+use crate::measure::worker::{Ending, Yield};
+use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::measurement::{
+    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Measurement, OpKind, OpMeasurement,
+    SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation, StopReason, ZeroSample,
+};
+use diskproof_model::plan::{Layout, Workload};
+use diskproof_model::progress::Control;
+use diskproof_model::series::Cell;
+use std::collections::BTreeMap;
+
+/// Everything about a workload that its workers do not know.
+pub struct Closing {
+    /// Index of the target.
+    pub target: usize,
+    /// What was asked.
+    pub workload: Workload,
+    /// The span that was used.
+    pub extent: Extent,
+    /// What carried it.
+    pub engine: EngineUse,
+    /// How the cache was treated.
+    pub cache: CacheUse,
+    /// End of the warm-up, on the clock.
+    pub measure_ns: u64,
+    /// The schedule, in an open loop.
+    pub pacer: Option<Pacer>,
+    /// Start of the run, on the clock.
+    pub origin_ns: u64,
+    /// What the counters say; may be filled in later.
+    pub device: DeviceUse,
+    /// The sync after the last write.
+    pub final_sync: Option<(u64, i32)>,
+    /// Whether io_uring hands the I/O to worker threads.
+    pub punted: Option<bool>,
+    /// Unwritten bytes in the span before.
+    pub unwritten_bytes: Option<u64>,
+    /// What the watcher said last.
+    pub told: Control,
+    /// What was never answered.
+    pub hang: Option<Hang>,
+    /// How long, from the end of the warm-up, all workloads that ran together with this one
+    /// measured; `None` where it ran alone.
+    pub all_until_ns: Option<u64>,
+}
+
+/// Sums up what the workers of one target brought home. CPU time and ceiling are for the caller to
+/// fill in.
+pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
+    let Closing {
+        workload,
+        extent,
+        measure_ns,
+        ..
+    } = closing;
+    let mut ops: BTreeMap<OpKind, OpMeasurement> = BTreeMap::new();
+    let (mut asked, mut zero_blocks, mut late) = (ByteCount::default(), ZeroSample::default(), 0);
+    let stopped = match closing.hang {
+        Some(_) if closing.told != Control::Interrupt => StopReason::Hung,
+        _ => stop_reason(&workload, closing.told, &yields),
+    };
+    let (flow_ns, edge) = within(closing.all_until_ns, flow(&yields, measure_ns), &yields);
+    let (mut depth, mut dead_ns) = (0.0, 0.0);
+    let starved = starvation(&yields, measure_ns);
+    // The one that waited most tells whether there was anything to wait for.
+    let done_before_wait = yields
+        .iter()
+        .filter_map(|part| part.done_before_wait)
+        .reduce(f64::min);
+    for part in yields {
+        // One that was done sooner held nothing for the rest of the time.
+        let window_ns = (part.stop_ns - measure_ns).max(flow_ns).max(1) as f64;
+        depth += part.busy_ns as f64 / window_ns;
+        dead_ns = (window_ns - part.busy_ns as f64).max(0.0);
+        part.ops
+            .into_iter()
+            .for_each(|(kind, op)| merge_op(ops.entry(kind).or_default(), op));
+        asked.read_bytes += part.asked.read_bytes;
+        asked.write_bytes += part.asked.write_bytes;
+        zero_blocks.sampled += part.zero_blocks.sampled;
+        zero_blocks.zero += part.zero_blocks.zero;
+        late += part.late;
+    }
+    let done: u64 = ops
+        .iter()
+        .filter(|(kind, _)| **kind != OpKind::Commit)
+        .map(|(_, op)| op.count)
+        .sum();
+    let alone = workload.depth * workload.workers == 1 && workload.rate.is_none() && done > 0;
+    let dead_time_ns = alone.then(|| dead_ns / done as f64);
+    let flow_ns = if edge == Edge::Ragged {
+        cut(&mut ops, flow_ns)
+    } else {
+        flow_ns
+    };
+    if let Some(pacer) = closing
+        .pacer
+        .filter(|_| !matches!(stopped, StopReason::Ops | StopReason::Bytes))
+    {
+        let waiting = pacer.waiting(measure_ns, measure_ns + flow_ns);
+        late += add_waiting(
+            &mut ops,
+            &workload,
+            waiting.filter(|(waited_ns, _)| *waited_ns > LATE_NS),
+        );
+    }
+    let wall_ns = flow_ns + closing.final_sync.map_or(0, |(ns, _)| ns);
+    if let Some((ns, errno)) = closing.final_sync {
+        add_final_sync(&mut ops, flow_ns, ns, errno);
+    }
+    Measurement {
+        target: closing.target,
+        span_start_bytes: extent.start,
+        // A layout that ran out of time covered what it wrote, not what it was meant to.
+        span_bytes: if workload.layout == Layout::Provides {
+            extent.length.min(asked.write_bytes)
+        } else {
+            extent.length
+        },
+        engine: EngineUse {
+            done_before_wait,
+            ..closing.engine
+        },
+        cache: closing.cache,
+        start_ns: measure_ns - closing.origin_ns,
+        wall_ns,
+        cpu: CpuTime::default(),
+        ops,
+        asked,
+        device: closing.device,
+        achieved_depth: depth,
+        dead_time_ns,
+        starved,
+        ceiling_iops: None,
+        zero_blocks,
+        unwritten_bytes: closing.unwritten_bytes,
+        missed_starts: workload.rate.map(|_| late),
+        punted: closing.punted,
+        verify: None,
+        hang: closing.hang.map(|hang| Hang {
+            since_ns: hang.since_ns.saturating_sub(closing.origin_ns),
+            ..hang
+        }),
+        stopped,
+        workload,
+    }
+}
+
+/// Whether all workers counted up to the same instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Edge {
+    Straight,
+    Ragged,
+}
+
+/// How long the workers measured together, from `measure_ns` on. What is in flight at the end is
+/// waited for, but that wait is not part of the flow, unless bytes or operations were to be done.
+/// Told to end, each worker notices with its next completion: on a slow disk one later than the
+/// other, and only up to the first of them is it the flow of all.
+fn flow(yields: &[Yield], measure_ns: u64) -> (u64, Edge) {
+    let of = |wanted: fn(&Ending) -> bool| {
+        yields
+            .iter()
+            .filter(move |y| wanted(&y.ending))
+            .map(|y| y.stop_ns - measure_ns)
+    };
+    if yields.iter().any(|y| y.ending == Ending::Allowance) {
+        let last = yields
+            .iter()
+            .map(|y| y.stop_ns.max(y.last_ns) - measure_ns)
+            .max();
+        return (last.unwrap_or(0), Edge::Straight);
+    }
+    if let Some(first) = of(|ending| *ending == Ending::Told).min() {
+        return (first, Edge::Ragged);
+    }
+    // A worker that gave up leaves the flow to the others.
+    let last = of(|ending| *ending == Ending::Time)
+        .max()
+        .or_else(|| of(|_| true).max());
+    (last.unwrap_or(0), Edge::Straight)
+}
+
+/// How long the workers of one workload on one target measured together, from `measure_ns` on.
+pub fn flow_ns(yields: &[Yield], measure_ns: u64) -> u64 {
+    flow(yields, measure_ns).0
+}
+
+/// Until the first of the workloads that ran together was over. What was to be done to the last
+/// byte or operation was done meanwhile, and stays whole; and of less than a cell nothing can be
+/// cut.
+fn within(
+    all_until_ns: Option<u64>,
+    (flow_ns, edge): (u64, Edge),
+    yields: &[Yield],
+) -> (u64, Edge) {
+    let counted = yields.iter().any(|y| y.ending == Ending::Allowance);
+    match all_until_ns {
+        Some(until) if !counted && (SERIES_INTERVAL_NS..flow_ns).contains(&until) => {
+            (until, Edge::Ragged)
+        }
+        _ => (flow_ns, edge),
+    }
+}
+
+/// How the workers waited for processors in their measured time.
+fn starvation(yields: &[Yield], measure_ns: u64) -> Starvation {
+    let sum = |of: fn(&Yield) -> u64| yields.iter().map(of).sum::<u64>();
+    let (waited_ns, turns) = (
+        sum(|y| y.processor_wait.ns) as f64,
+        sum(|y| y.processor_wait.turns),
+    );
+    let measured_ns: u64 = yields.iter().map(|y| y.stop_ns - measure_ns).sum();
+    Starvation {
+        share: (waited_ns / measured_ns.max(1) as f64).min(1.0),
+        mean_wait_ns: waited_ns / turns.max(1) as f64,
+    }
+}
+
+/// Cuts what was counted at the last edge between cells within the flow, and says where that is.
+fn cut(ops: &mut BTreeMap<OpKind, OpMeasurement>, flow_ns: u64) -> u64 {
+    let interval_ns = ops
+        .values()
+        .map(|op| op.series.interval_ns)
+        .max()
+        .unwrap_or(SERIES_INTERVAL_NS);
+    let whole_ns = flow_ns / interval_ns * interval_ns;
+    if whole_ns == 0 {
+        return flow_ns;
+    }
+    for op in ops.values_mut() {
+        op.series
+            .cells
+            .truncate((whole_ns / op.series.interval_ns) as usize);
+        let total = op.series.total();
+        (op.count, op.bytes) = (total.ops, total.bytes);
+    }
+    whole_ns
+}
+
+fn merge_op(sum: &mut OpMeasurement, part: OpMeasurement) {
+    sum.count += part.count;
+    sum.bytes += part.bytes;
+    sum.short += part.short;
+    part.errors
+        .into_iter()
+        .for_each(|(errno, n)| *sum.errors.entry(errno).or_default() += n);
+    sum.latency.merge(&part.latency);
+    match (&mut sum.latency_intended, part.latency_intended) {
+        (Some(mine), Some(theirs)) => mine.merge(&theirs),
+        (mine @ None, theirs) => *mine = theirs,
+        (Some(_), None) => {}
+    }
+    sum.series.merge(&part.series);
+}
+
+/// Starts that were due and that nobody made, as every slot was busy to the end: without them a
+/// disk that stalls up to the end would seem to have kept hardly anybody waiting. What they have
+/// waited until then is the least that they would have taken. Returns how many they are.
+fn add_waiting(
+    ops: &mut BTreeMap<OpKind, OpMeasurement>,
+    workload: &Workload,
+    waiting: impl Iterator<Item = (u64, u64)>,
+) -> u64 {
+    let share = u64::from(workload.read_permille.min(1000));
+    let commits = workload.commits();
+    let (mut all, mut reads) = (0, 0);
+    for (waited_ns, count) in waiting {
+        all += count;
+        // In the same shares as those that were made.
+        let of_reads = (u128::from(all) * u128::from(share) / 1000) as u64 - reads;
+        reads += of_reads;
+        let commits = if commits { count - of_reads } else { 0 };
+        for (kind, count) in [
+            (OpKind::Read, of_reads),
+            (OpKind::Write, count - of_reads),
+            (OpKind::Commit, commits),
+        ] {
+            if count > 0 {
+                let intended = &mut ops.entry(kind).or_default().latency_intended;
+                intended
+                    .get_or_insert_with(LatencyHistogram::new)
+                    .record_many(waited_ns, count);
+            }
+        }
+    }
+    all
+}
+
+/// The final sync belongs to the writes' time: their series goes on to its end, empty.
+fn add_final_sync(
+    ops: &mut BTreeMap<OpKind, OpMeasurement>,
+    flow_ns: u64,
+    sync_ns: u64,
+    errno: i32,
+) {
+    if let Some(writes) = ops.get_mut(&OpKind::Write) {
+        writes
+            .series
+            .add(flow_ns + sync_ns, &Cell::default(), SERIES_CELLS_MAX);
+    }
+    let sync = ops.entry(OpKind::Sync).or_default();
+    if errno == 0 {
+        sync.count += 1;
+        sync.latency.record(sync_ns);
+        sync.series.add(
+            flow_ns + sync_ns,
+            &Cell {
+                ops: 1,
+                bytes: 0,
+                errors: 0,
+                latency_max_ns: sync_ns,
+            },
+            SERIES_CELLS_MAX,
+        );
+    } else {
+        *sync.errors.entry(errno_name(errno)).or_default() += 1;
+    }
+}
+
+fn stop_reason(workload: &Workload, told: Control, yields: &[Yield]) -> StopReason {
+    let any = |wanted: fn(&Ending) -> bool| yields.iter().any(|y| wanted(&y.ending));
+    match told {
+        Control::Interrupt => StopReason::Interrupted,
+        _ if any(|e| matches!(e, Ending::Errors(_))) => StopReason::Errors,
+        _ if any(|e| matches!(e, Ending::Time)) => StopReason::Time,
+        Control::Enough if any(|e| matches!(e, Ending::Told)) => StopReason::Precision,
+        // Nobody but the end of another workload told it to.
+        Control::Continue if any(|e| matches!(e, Ending::Told)) => StopReason::Companion,
+        _ if workload.stop.ops.is_some() && workload.stop.bytes.is_none() => StopReason::Ops,
+        _ => StopReason::Bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::clock::ProcessorWait;
+
+    const CELL: u64 = SERIES_INTERVAL_NS;
+
+    /// A worker that did one operation in each of its cells.
+    fn done(ending: Ending, stop_ns: u64) -> Yield {
+        let mut op = OpMeasurement::default();
+        (0..stop_ns / CELL).for_each(|index| {
+            op.series.add(
+                index * CELL,
+                &Cell {
+                    ops: 1,
+                    bytes: 512,
+                    ..Cell::default()
+                },
+                SERIES_CELLS_MAX,
+            )
+        });
+        (op.count, op.bytes) = (op.series.total().ops, op.series.total().bytes);
+        let ops = BTreeMap::from([(OpKind::Read, op)]);
+        Yield {
+            ops,
+            asked: ByteCount::default(),
+            stop_ns,
+            busy_ns: 0,
+            last_ns: stop_ns + CELL,
+            zero_blocks: ZeroSample::default(),
+            late: 0,
+            done_before_wait: None,
+            processor_wait: ProcessorWait {
+                ns: stop_ns / 8,
+                turns: 10,
+            },
+            ending,
+        }
+    }
+
+    #[test]
+    fn waiting_for_processors_is_a_share_of_the_measured_time() {
+        let both = starvation(
+            &[done(Ending::Time, 10 * CELL), done(Ending::Time, 10 * CELL)],
+            0,
+        );
+        assert_eq!((both.share, both.mean_wait_ns), (0.125, CELL as f64 / 8.0));
+        assert_eq!(starvation(&[], 0), Starvation::default());
+    }
+
+    #[test]
+    fn the_flow_ends_where_all_workers_still_worked() {
+        use Ending::{Allowance, Errors, Time, Told};
+        let of = |yields: &[(Ending, u64)]| {
+            flow(
+                &yields
+                    .iter()
+                    .map(|(ending, stop)| done(*ending, *stop))
+                    .collect::<Vec<_>>(),
+                0,
+            )
+        };
+        assert_eq!(
+            of(&[(Time, 90 * CELL), (Time, 90 * CELL)]),
+            (90 * CELL, Edge::Straight)
+        );
+        // Told to end, the one on a slow request notices late, maybe after its time.
+        assert_eq!(
+            of(&[(Told, 50 * CELL), (Told, 66 * CELL), (Time, 90 * CELL)]),
+            (50 * CELL, Edge::Ragged)
+        );
+        assert_eq!(
+            of(&[(Errors(5), 3 * CELL), (Time, 90 * CELL)]),
+            (90 * CELL, Edge::Straight)
+        );
+        assert_eq!(
+            of(&[(Errors(5), 3 * CELL), (Errors(5), 4 * CELL)]),
+            (4 * CELL, Edge::Straight)
+        );
+        // Bytes and operations are done when the last of them is.
+        assert_eq!(
+            of(&[(Allowance, 50 * CELL), (Allowance, 66 * CELL)]),
+            (67 * CELL, Edge::Straight)
+        );
+    }
+
+    #[test]
+    fn together_means_until_the_first_is_over() {
+        use Ending::{Allowance, Told};
+        let told = [done(Told, 50 * CELL)];
+        let flow = flow(&told, 0);
+        assert_eq!(within(None, flow, &told), (50 * CELL, Edge::Ragged));
+        assert_eq!(
+            within(Some(40 * CELL), flow, &told),
+            (40 * CELL, Edge::Ragged)
+        );
+        assert_eq!(
+            within(Some(60 * CELL), flow, &told).0,
+            50 * CELL,
+            "it was over first"
+        );
+        assert_eq!(
+            within(Some(CELL / 2), flow, &told).0,
+            50 * CELL,
+            "nothing would be left"
+        );
+        let counted = [done(Allowance, 50 * CELL)];
+        assert_eq!(
+            within(Some(40 * CELL), super::flow(&counted, 0), &counted).0,
+            51 * CELL,
+            "what was asked for was done"
+        );
+        let workload = Workload::named("w");
+        assert_eq!(
+            stop_reason(&workload, Control::Continue, &told),
+            StopReason::Companion
+        );
+        assert_eq!(
+            stop_reason(&workload, Control::Enough, &told),
+            StopReason::Precision
+        );
+    }
+
+    #[test]
+    fn what_some_did_after_the_flow_is_cut_off() {
+        let mut ops = done(Ending::Told, 66 * CELL).ops;
+        assert_eq!(cut(&mut ops, 50 * CELL + 7), 50 * CELL);
+        let read = &ops[&OpKind::Read];
+        assert_eq!(
+            (read.count, read.bytes, read.series.cells.len()),
+            (50, 50 * 512, 50)
+        );
+        assert_eq!(cut(&mut ops, CELL - 1), CELL - 1, "too short to cut");
+        assert_eq!(ops[&OpKind::Read].count, 50);
+    }
+}

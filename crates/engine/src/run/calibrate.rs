@@ -1,0 +1,100 @@
+//! Short runs of a worker on a backend, aside from any measurement: which interface is faster here,
+//! and what the program itself can do at most.
+
+use crate::io::Backend;
+use crate::io::Extent;
+use crate::io::buffers::Buffers;
+use crate::io::clock::{Clock, MonotonicClock, WorkerClock};
+use crate::io::null::NullBackend;
+use crate::load::budget::Allowance;
+use crate::load::generator::{AfterWrite, Feed};
+use crate::load::pattern::Pattern;
+use crate::measure::worker::{Schedule, State, Worker};
+use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_model::plan::{Access, Distribution, EngineKind, Stop, SyncPolicy, Workload};
+use diskproof_model::series::TimeSeries;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+/// How long a trial takes.
+const TRIAL_NS: u64 = 10_000_000;
+/// A worker that does fewer operations per second than this is far from its own limit, which is
+/// tens of millions.
+const CEILING_WORTH_KNOWING: f64 = 500_000.0;
+
+/// Random reads with a workload's block size and depth.
+pub fn random_reads(workload: &Workload) -> Workload {
+    Workload {
+        read_permille: 1000,
+        access: Access::Random {
+            distribution: Distribution::Uniform,
+        },
+        block_mix: Vec::new(),
+        sync: SyncPolicy::None,
+        stop: Stop::default(),
+        rate: None,
+        ..workload.clone()
+    }
+}
+
+/// Operations per second of `workload`, which only reads, on `backend`.
+pub fn rate(backend: impl Backend, workload: &Workload, extent: Extent) -> Option<f64> {
+    let feed = Feed::new(
+        Pattern::new(workload, extent, 0, 0),
+        workload.depth,
+        AfterWrite::Nothing,
+        Allowance::default(),
+    );
+    let start_ns = MonotonicClock.now();
+    let schedule = Schedule {
+        measure_ns: start_ns,
+        end_ns: start_ns + TRIAL_NS,
+    };
+    let published = Arc::new(Mutex::new(TimeSeries::new(TRIAL_NS)));
+    let mut worker = Worker::new(
+        backend,
+        WorkerClock::new(),
+        feed,
+        schedule,
+        Arc::new(AtomicBool::new(false)),
+        published,
+    );
+    while worker.advance().ok()? == State::Running {}
+    let done = worker.finish();
+    let count = done.ops.get(&OpKind::Read)?.latency.count();
+    Some(count as f64 * 1e9 / (done.last_ns - start_ns).max(1) as f64)
+}
+
+/// The ceiling is tried so often, and the best counts: what else the machine does takes from a
+/// trial and never adds to it, and a worker that lost its processor in the only one would seem to
+/// have reached its limit.
+const CEILING_ROUNDS: u32 = 5;
+
+/// What the workers of a measurement would reach if the target took no time, on as many CPUs as
+/// they can use at once. `None` where the measurement is so far below that it does not matter.
+pub fn ceiling(measurement: &Measurement) -> Option<f64> {
+    let workload = &measurement.workload;
+    let done: u64 = measurement.ops.values().map(|op| op.count).sum();
+    let workers = f64::from(workload.workers);
+    let each = done as f64 * 1e9 / measurement.wall_ns.max(1) as f64 / workers;
+    if each < CEILING_WORTH_KNOWING || measurement.engine.used == EngineKind::Null {
+        return None;
+    }
+    let extent = Extent {
+        start: measurement.span_start_bytes,
+        length: measurement.span_bytes,
+    };
+    let cpus = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
+    let round = |_| {
+        let buffers = Buffers::new(workload.depth as usize, workload.block_bytes as usize).ok()?;
+        rate(
+            NullBackend::new(buffers, workload.depth as usize),
+            &random_reads(workload),
+            extent,
+        )
+    };
+    (0..CEILING_ROUNDS)
+        .filter_map(round)
+        .reduce(f64::max)
+        .map(|alone| alone * workers.min(cpus))
+}

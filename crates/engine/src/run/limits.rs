@@ -1,0 +1,131 @@
+//! What a workload's words mean to one thread: when it ends, what it may use up, what follows its
+//! writes.
+
+use crate::io::Extent;
+use crate::load::budget::{Allowance, Pot};
+use crate::load::generator::AfterWrite;
+use crate::load::pattern::block_range;
+use crate::measure::worker::Schedule;
+use diskproof_model::group::Group;
+use diskproof_model::plan::{Access, CachePolicy, EngineKind, Stop, SyncPolicy, Workload};
+use std::sync::Arc;
+
+/// The longest operation of a workload, in bytes.
+pub fn largest_block(workload: &Workload) -> u32 {
+    workload
+        .block_mix
+        .iter()
+        .map(|share| share.block_bytes)
+        .fold(workload.block_bytes, u32::max)
+}
+
+/// Requests of a group in flight on so many targets together.
+pub fn in_flight_max(group: Group<'_>, targets: usize) -> u64 {
+    let of_each: u64 = group
+        .workloads
+        .iter()
+        .map(|workload| u64::from(workload.workers) * u64::from(workload.depth))
+        .sum();
+    of_each.saturating_mul(targets as u64)
+}
+
+/// Threads of each worker: an interface that does one request at a time gets its depth from them.
+pub fn threads_per_worker(workload: &Workload, kind: EngineKind) -> u32 {
+    if matches!(kind, EngineKind::Sync | EngineKind::Mmap) {
+        workload.depth
+    } else {
+        1
+    }
+}
+
+/// Into how many parts the span is shared out, each of which must hold a block.
+pub fn parts_of(workload: &Workload, kind: EngineKind) -> u64 {
+    let workers = u64::from(workload.workers);
+    match workload.access {
+        Access::Random { .. } | Access::Zoned { .. } => 1,
+        // The threads of a worker go through its part together.
+        Access::Sequential => workers,
+        Access::Backward | Access::Stride { .. } => {
+            workers * u64::from(threads_per_worker(workload, kind))
+        }
+    }
+}
+
+/// When workloads that start together at `start_ns` measure and end: all alike.
+pub fn schedule_of(group: Group<'_>, start_ns: u64) -> Schedule {
+    let measure_ns = start_ns + group.warmup_ns();
+    Schedule {
+        measure_ns,
+        end_ns: group
+            .time_ns()
+            .map_or(u64::MAX / 2, |time| measure_ns.saturating_add(time)),
+    }
+}
+
+/// What the `threads` of a workload may use up together. In whole blocks: less than one of the
+/// bytes asked for stays unused, of the longest where they differ.
+pub fn allowance_of(workload: &Workload, threads: u64) -> Allowance {
+    let Stop { ops, bytes, .. } = workload.stop;
+    let pot = |amount: u64| Pot::new(amount, threads);
+    let (shortest, longest) = block_range(workload);
+    if shortest != longest {
+        return Allowance {
+            steps: ops.map(pot),
+            bytes: bytes.map(|bytes| (pot(bytes), u64::from(longest))),
+            part: None,
+        };
+    }
+    let steps = ops
+        .into_iter()
+        .chain(bytes.map(|bytes| bytes / u64::from(longest)))
+        .min();
+    Allowance {
+        steps: steps.map(pot),
+        ..Allowance::default()
+    }
+}
+
+/// `allowance`, of which nothing is used up yet, limited to as many laps of `part` as `workload`
+/// may make of all of its span, `whole`; where its steps have an order.
+pub fn within_part(
+    allowance: &Allowance,
+    workload: &Workload,
+    part: Extent,
+    whole: Extent,
+) -> Allowance {
+    let (shortest, longest) = block_range(workload);
+    let is_ordered = matches!(
+        workload.access,
+        Access::Sequential | Access::Backward | Access::Stride { .. }
+    );
+    let steps = allowance
+        .steps
+        .as_ref()
+        .filter(|_| is_ordered && shortest == longest && part != whole);
+    let steps_in = |extent: Extent| extent.length / u64::from(longest);
+    let most = |steps: &Arc<Pot>| {
+        steps
+            .left()
+            .div_ceil(steps_in(whole).max(1))
+            .saturating_mul(steps_in(part))
+    };
+    Allowance {
+        part: steps.map(|steps| Pot::new(most(steps), 1)),
+        ..allowance.clone()
+    }
+}
+
+/// What follows each write, given the cache mode that holds.
+pub fn after_write_of(workload: &Workload, cache: CachePolicy) -> AfterWrite {
+    match workload.sync {
+        SyncPolicy::Every {
+            writes: 0 | 1,
+            call,
+        } => AfterWrite::Sync(call),
+        SyncPolicy::Every { writes, call } => AfterWrite::SyncEvery(writes, call),
+        SyncPolicy::None | SyncPolicy::AtEnd if cache == CachePolicy::Buffered => {
+            AfterWrite::WriteBack
+        }
+        SyncPolicy::None | SyncPolicy::AtEnd => AfterWrite::Nothing,
+    }
+}

@@ -1,0 +1,394 @@
+//! Which kernel interface carries a workload: the one asked for, or the best that works here, tried
+//! with a real request.
+#![allow(unsafe_code)]
+
+use crate::io::Extent;
+use crate::io::aio::AioBackend;
+use crate::io::buffers::Buffers;
+use crate::io::uring::{RingShape, UringBackend};
+use crate::io::{Backend, Op, Patience, Request, Submission};
+use crate::measure::counters::errno_name;
+use crate::run::calibrate::{random_reads, rate};
+use crate::run::error::RunError;
+use diskproof_device::OpenTarget;
+use diskproof_model::measurement::{Fallback, FallbackCause};
+use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+/// The interface chosen, and those refused before it.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// What will run.
+    pub kind: EngineKind,
+    /// What was tried first.
+    pub fallbacks: Vec<Fallback>,
+    /// Whether io_uring hands this target's I/O to kernel worker threads, or would where another
+    /// was taken for it; `None` where that was not asked or cannot be known.
+    pub punted: Option<bool>,
+}
+
+/// Chooses for one workload on one target, where up to `in_flight_max` requests are in flight on
+/// all targets, of all that runs at the same time.
+pub fn select(
+    workload: &Workload,
+    cache: CachePolicy,
+    target: &OpenTarget,
+    in_flight_max: u64,
+) -> Result<Selection, RunError> {
+    let candidates: &[EngineKind] = match workload.engine {
+        EngineChoice::Fixed(kind) => &[kind],
+        // pread at depth 1 costs a quarter of a round through a ring.
+        EngineChoice::Auto if workload.depth == 1 => &[EngineKind::Sync],
+        EngineChoice::Auto if cache == CachePolicy::Direct => {
+            &[EngineKind::Uring, EngineKind::Aio, EngineKind::Sync]
+        }
+        // Buffered Linux AIO blocks in the submission: no depth at all.
+        EngineChoice::Auto => &[EngineKind::Uring, EngineKind::Sync],
+    };
+    let aio_fits = in_flight_max <= aio_left(Path::new(AIO_LIMITS));
+    let mut fallbacks = Vec::new();
+    for &kind in candidates {
+        let tried = match kind {
+            EngineKind::Aio if !aio_fits => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
+            _ => try_out(kind, workload, cache, target),
+        };
+        match tried {
+            Ok(()) => {
+                let punted = if kind == EngineKind::Uring {
+                    punted(workload, target)
+                } else {
+                    None
+                };
+                if punted == Some(true)
+                    && candidates.contains(&EngineKind::Aio)
+                    && aio_fits
+                    && let Some(why) = aio_is_faster(workload, cache, target)
+                {
+                    fallbacks.push(Fallback {
+                        from: EngineKind::Uring,
+                        cause: FallbackCause::Slower,
+                        why,
+                    });
+                    return Ok(Selection {
+                        kind: EngineKind::Aio,
+                        fallbacks,
+                        punted,
+                    });
+                }
+                return Ok(Selection {
+                    kind,
+                    fallbacks,
+                    punted,
+                });
+            }
+            Err(error) if candidates.len() > 1 => fallbacks.push(refused(kind, &error)),
+            Err(error) => {
+                return Err(RunError::Engine {
+                    kind,
+                    path: target.identity().path.clone(),
+                    why: refused(kind, &error).why,
+                });
+            }
+        }
+    }
+    let tried: Vec<String> = fallbacks.into_iter().map(|f| f.why).collect();
+    Err(RunError::Engine {
+        kind: EngineKind::Sync,
+        path: target.identity().path.clone(),
+        why: tried.join("; "),
+    })
+}
+
+/// What kept an interface from being used.
+fn refused(from: EngineKind, error: &io::Error) -> Fallback {
+    let (name, setup) = match from {
+        EngineKind::Uring => ("io_uring", "io_uring_setup"),
+        EngineKind::Aio => ("Linux AIO", "io_setup"),
+        _ => (from.as_str(), "a read"),
+    };
+    let errno = error
+        .raw_os_error()
+        .map_or_else(|| error.to_string(), errno_name);
+    let (cause, why) = match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => (
+            FallbackCause::Refused,
+            format!(
+                "{name} is blocked here ({errno}): a container's seccomp profile or \
+                 kernel.io_uring_disabled"
+            ),
+        ),
+        // Of before Linux 5.11 it lacks what this program needs (crate::io::ring).
+        Some(libc::ENOSYS) if from == EngineKind::Uring => (
+            FallbackCause::Missing,
+            format!("this kernel has no {name}, or one from before Linux 5.11 ({errno})"),
+        ),
+        Some(libc::ENOSYS) => (
+            FallbackCause::Missing,
+            format!("this kernel has no {name} ({errno})"),
+        ),
+        Some(libc::EAGAIN) if from == EngineKind::Aio => (
+            FallbackCause::Exhausted,
+            format!(
+                "fewer AIO requests are left on this machine than that takes ({errno}): see \
+                 fs.aio-max-nr and fs.aio-nr"
+            ),
+        ),
+        // io_uring_setup(2): locked memory on kernels before 5.12, and descriptors.
+        Some(libc::ENOMEM | libc::EMFILE | libc::ENFILE) => (
+            FallbackCause::Exhausted,
+            format!("{name} found no memory or descriptors left ({setup}: {errno})"),
+        ),
+        _ => (
+            FallbackCause::Unusable,
+            format!("{name} does not work on this target ({setup}: {errno})"),
+        ),
+    };
+    Fallback { from, cause, why }
+}
+
+/// Where the kernel tells how many requests all AIO contexts may have, and have
+/// (Documentation/admin-guide/sysctl/fs.rst).
+const AIO_LIMITS: &str = "/proc/sys/fs";
+
+/// Requests that AIO contexts of this machine may still be made for: databases take theirs from the
+/// same stock. Without end where nothing tells.
+fn aio_left(limits: &Path) -> u64 {
+    let number = |name: &str| {
+        std::fs::read_to_string(limits.join(name))
+            .ok()?
+            .trim()
+            .parse::<u64>()
+            .ok()
+    };
+    match (number("aio-max-nr"), number("aio-nr")) {
+        (Some(most), Some(taken)) => most.saturating_sub(taken),
+        _ => u64::MAX,
+    }
+}
+
+/// Sets the interface up and, where there is data to read, reads one block through it.
+fn try_out(
+    kind: EngineKind,
+    workload: &Workload,
+    cache: CachePolicy,
+    target: &OpenTarget,
+) -> io::Result<()> {
+    let fd = || target.fd().try_clone_to_owned();
+    let block = workload.block_bytes;
+    let readable = workload.reads() && target.usable_bytes() >= u64::from(block);
+    match kind {
+        EngineKind::Uring => {
+            let shape = RingShape {
+                depth: 1,
+                cache,
+                submission: Submission::InGroups,
+            };
+            read_one(
+                UringBackend::new(fd()?, Buffers::new(1, block as usize)?, shape)?,
+                block,
+                readable,
+            )
+        }
+        EngineKind::Aio => read_one(
+            AioBackend::new(
+                fd()?,
+                Buffers::new(1, block as usize)?,
+                1,
+                Submission::InGroups,
+            )?,
+            block,
+            readable,
+        ),
+        EngineKind::Sync | EngineKind::Mmap | EngineKind::Null => Ok(()),
+    }
+}
+
+fn read_one(mut backend: impl Backend, len: u32, readable: bool) -> io::Result<()> {
+    if !readable {
+        return Ok(());
+    }
+    let mut request = Some(Request {
+        slot: 0,
+        buffer: 0,
+        op: Op::Read,
+        offset: 0,
+        len,
+        skip: 0,
+    });
+    backend.enqueue(&mut |_| request.take())?;
+    let mut outcome = None;
+    while outcome.is_none() {
+        backend.wait(Patience::Completion)?;
+        backend.reap(&mut |_, result| outcome = Some(result));
+    }
+    match outcome {
+        // An I/O error is the disk's, not the interface's: the run will count it.
+        Some(result) if result < 0 && -result != libc::EIO => {
+            Err(io::Error::from_raw_os_error(-result))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// io_uring first tries each request without blocking; a file that does not take RWF_NOWAIT has
+/// every request handed to a worker thread.
+fn punted(workload: &Workload, target: &OpenTarget) -> Option<bool> {
+    if target.usable_bytes() < u64::from(workload.block_bytes) {
+        return None;
+    }
+    let buffers = Buffers::new(1, workload.block_bytes as usize).ok()?;
+    let vector = libc::iovec {
+        iov_base: buffers.slot(0).cast(),
+        iov_len: workload.block_bytes as usize,
+    };
+    // SAFETY: one vector that covers the buffer, which lives until after the call.
+    let got = unsafe {
+        libc::preadv2(
+            target.fd().as_raw_fd(),
+            &raw const vector,
+            1,
+            0,
+            libc::RWF_NOWAIT,
+        )
+    };
+    if got >= 0 {
+        return Some(false);
+    }
+    match io::Error::last_os_error().raw_os_error() {
+        Some(libc::EOPNOTSUPP) => Some(true),
+        Some(libc::EAGAIN) => Some(false),
+        _ => None,
+    }
+}
+
+/// Linux AIO must be this much faster to be worth naming another interface than usual.
+const TRIAL_GAIN: f64 = 1.1;
+/// Each is tried so often, in turn, and its best counts: what else the machine does takes from a
+/// trial and never adds to it.
+const TRIAL_ROUNDS: u32 = 3;
+
+/// Handing a request over takes a few microseconds: on a disk that does fewer than this per second
+/// nothing is gained by saving them, and each trial has to wait for a whole queue of slow requests.
+const TRIAL_RATE_MIN: f64 = 20_000.0;
+
+/// The best rates of two interfaces tried in turn; `None` where one cannot be tried, or the first
+/// one says that the disk is too slow to tell them apart.
+fn best_of_each(
+    mut first: impl FnMut() -> Option<f64>,
+    mut second: impl FnMut() -> Option<f64>,
+) -> Option<(f64, f64)> {
+    let mut best = (0.0_f64, 0.0_f64);
+    for _ in 0..TRIAL_ROUNDS {
+        best.0 = best.0.max(first()?);
+        if best.0 < TRIAL_RATE_MIN {
+            return None;
+        }
+        best.1 = best.1.max(second()?);
+    }
+    Some(best)
+}
+
+/// Where io_uring hands every request to a worker thread, Linux AIO may be faster (a device that
+/// completes in the submission) or far slower (a filesystem that blocks in it): both are tried with
+/// a few milliseconds of random reads. `Some` reason when AIO wins.
+fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> Option<String> {
+    let (block, depth) = (workload.block_bytes, workload.depth);
+    let extent = Extent {
+        start: 0,
+        length: target.usable_bytes(),
+    };
+    let reads = random_reads(workload);
+    let buffers = || Buffers::new(depth as usize, block as usize);
+    let fd = || target.fd().try_clone_to_owned();
+    let shape = RingShape {
+        depth,
+        cache,
+        submission: Submission::InGroups,
+    };
+    let by_uring = || {
+        rate(
+            UringBackend::new(fd().ok()?, buffers().ok()?, shape).ok()?,
+            &reads,
+            extent,
+        )
+    };
+    let by_aio = || {
+        rate(
+            AioBackend::new(fd().ok()?, buffers().ok()?, depth, Submission::InGroups).ok()?,
+            &reads,
+            extent,
+        )
+    };
+    let (uring, aio) = best_of_each(by_uring, by_aio)?;
+    (aio > uring * TRIAL_GAIN).then(|| {
+        format!(
+            "io_uring hands every request to a worker thread here (no RWF_NOWAIT): {uring:.0} \
+             reads/s in a trial, {aio:.0} by Linux AIO"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_has_its_cause() {
+        let cause = |from, errno| refused(from, &io::Error::from_raw_os_error(errno)).cause;
+        assert_eq!(
+            cause(EngineKind::Uring, libc::EPERM),
+            FallbackCause::Refused
+        );
+        assert_eq!(
+            cause(EngineKind::Uring, libc::ENOSYS),
+            FallbackCause::Missing
+        );
+        assert_eq!(
+            cause(EngineKind::Uring, libc::ENOMEM),
+            FallbackCause::Exhausted
+        );
+        assert_eq!(
+            cause(EngineKind::Aio, libc::EAGAIN),
+            FallbackCause::Exhausted
+        );
+        assert_eq!(
+            cause(EngineKind::Uring, libc::EAGAIN),
+            FallbackCause::Unusable
+        );
+        assert_eq!(
+            cause(EngineKind::Aio, libc::EINVAL),
+            FallbackCause::Unusable
+        );
+    }
+
+    #[test]
+    fn aio_requests_of_others_are_taken_from_what_is_left() {
+        let limits = tempfile::tempdir().unwrap();
+        assert_eq!(aio_left(limits.path()), u64::MAX);
+        std::fs::write(limits.path().join("aio-max-nr"), "65536\n").unwrap();
+        std::fs::write(limits.path().join("aio-nr"), "10000\n").unwrap();
+        assert_eq!(aio_left(limits.path()), 55_536);
+        assert!(aio_left(Path::new(AIO_LIMITS)) < u64::MAX, "Linux tells");
+    }
+
+    #[test]
+    fn a_slow_disk_is_tried_once_and_a_fast_one_in_turn() {
+        let mut tried = Vec::new();
+        let slow = best_of_each(
+            || {
+                tried.push('u');
+                Some(150.0)
+            },
+            || unreachable!("the disk is slow"),
+        );
+        assert_eq!((slow, tried.len()), (None, 1));
+        let (mut uring, mut aio) = ([5e5, 7e5, 6e5].into_iter(), [9e5, 1e5, 8e5].into_iter());
+        assert_eq!(
+            best_of_each(|| uring.next(), || aio.next()),
+            Some((7e5, 9e5))
+        );
+        assert_eq!(best_of_each(|| Some(1e6), || None), None);
+    }
+}

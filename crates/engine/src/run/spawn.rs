@@ -1,0 +1,336 @@
+//! Threads: each makes its own backend (a ring belongs to the thread that made it), reports ready,
+//! waits for the common start, and works.
+#![allow(unsafe_code)]
+
+use crate::io::Extent;
+use crate::io::aio::AioBackend;
+use crate::io::buffers::Buffers;
+use crate::io::clock::{Clock, WorkerClock};
+use crate::io::mmap::{MmapBackend, Order, Protection};
+use crate::io::null::NullBackend;
+use crate::io::sync::SyncBackend;
+use crate::io::uring::{RingShape, UringBackend};
+use crate::io::{Backend, Submission};
+use crate::load::budget::Allowance;
+use crate::load::generator::{AfterWrite, Feed};
+use crate::load::pacer::Pacer;
+use crate::load::pattern::Pattern;
+use crate::load::write_journal::Ledger;
+use crate::measure::snapshot::{SharedInterim, look_into};
+use crate::measure::worker::{Caching, Schedule, State, Worker, Yield};
+use crate::random::Random;
+use crate::run::error::Panicked;
+use diskproof_model::measurement::CpuTime;
+use diskproof_model::plan::{Access, CachePolicy, EngineKind, Workload};
+use diskproof_model::series::TimeSeries;
+use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex};
+
+/// What one thread is told before it starts.
+pub struct Orders {
+    /// Index of the post, a workload on a target.
+    pub post: usize,
+    /// Number of the thread among all; comes back with the results.
+    pub number: usize,
+    /// The workload, shared by all.
+    pub workload: Arc<Workload>,
+    /// Which interface.
+    pub kind: EngineKind,
+    /// How the page cache is treated.
+    pub cache: CachePolicy,
+    /// The part of the target that its steps cover.
+    pub pattern: Pattern,
+    /// End of the span in the target: what a mapping must reach.
+    pub extent: Extent,
+    /// Requests in flight in this thread.
+    pub depth: u32,
+    /// What this thread may use up, together with the others.
+    pub allowance: Allowance,
+    /// What follows each write.
+    pub after_write: AfterWrite,
+    /// The schedule of an open loop; its start is set at the common start.
+    pub pacer: Option<Pacer>,
+    /// Where verified writes are booked.
+    pub ledger: Option<Arc<Ledger>>,
+    /// Seed of its data.
+    pub seed: u64,
+    /// Number of the thread among all.
+    pub stream: u64,
+    /// Told to end.
+    pub stop: Arc<AtomicBool>,
+    /// Where it publishes its counts.
+    pub published: Arc<Mutex<TimeSeries>>,
+    /// Where it shows what it has measured so far.
+    pub interim: SharedInterim,
+}
+
+/// What a thread says.
+pub enum Report {
+    /// It has its backend and waits for the start; its post, and the features that are on.
+    Ready(usize, Vec<String>),
+    /// It is done: its number, what it brings home, and the CPU time that it took from the start
+    /// on.
+    Done(usize, Box<Yield>, CpuTime),
+    /// It could not go on: its number, and why.
+    Failed(usize, io::Error),
+}
+
+/// When all start.
+#[derive(Debug, Clone, Copy)]
+pub struct Start {
+    /// On the monotonic clock.
+    pub at_ns: u64,
+    /// When they measure and end.
+    pub schedule: Schedule,
+}
+
+/// Starts one thread on `fd`, which must stay open until the thread has reported ready.
+pub fn spawn(
+    orders: Orders,
+    fd: BorrowedFd<'_>,
+    start: Receiver<Start>,
+    reports: Sender<Report>,
+) -> io::Result<()> {
+    let name = format!("diskproof-{}", orders.stream);
+    let fd = fd.as_raw_fd();
+    std::thread::Builder::new()
+        .name(name)
+        .stack_size(256 << 10)
+        .spawn(move || {
+            let number = orders.number;
+            let report =
+                match surviving(|| own(fd).and_then(|fd| work(orders, fd, &start, &reports))) {
+                    Ok((done, cpu)) => Report::Done(number, Box::new(done), cpu),
+                    Err(error) => Report::Failed(number, error),
+                };
+            // Nobody listens any more when the run was given up.
+            let _ = reports.send(report);
+        })?;
+    Ok(())
+}
+
+/// What `work` comes to, an error where it panics: whoever waits for the thread's report would wait
+/// for ever, or take what the others did for all of it.
+fn surviving<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    // What is shared is behind locks that are taken over (crate::measure::snapshot), or a number.
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(io::Error::other(Panicked(
+            text.unwrap_or("without a word").to_owned(),
+        )))
+    })
+}
+
+/// The thread's own descriptor of the file. It also gets a descriptor table of its own: in a shared
+/// table each system call counts a reference up and down by locked instructions, which costs a fast
+/// disk 2 % (fdget() in Linux's fs/file.c). So a thread that is stuck keeps the file open, too.
+pub fn own(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: unsharing the table changes nothing for other threads; this one makes no assumption
+    // on theirs.
+    if unsafe { libc::unshare(libc::CLONE_FILES) } == 0 {
+        close_others(fd);
+        // SAFETY: the table is this thread's alone now, and so is its entry for `fd`, which was
+        // open when the table was copied.
+        return Ok(unsafe { OwnedFd::from_raw_fd(fd) });
+    }
+    // SAFETY: the owner keeps `fd` open until this thread has reported ready.
+    unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()
+}
+
+/// Empties a table of the thread's own but for `fd` and standard error: a thread that is stuck in
+/// the kernel would keep everything else open, too, other targets and the pipe that somebody reads
+/// the result from.
+fn close_others(fd: RawFd) {
+    let fd = fd as libc::c_uint;
+    for (first, last) in [
+        (0, 1),
+        (3, fd.saturating_sub(1)),
+        (fd + 1, libc::c_uint::MAX),
+    ] {
+        if first <= last && !(first..=last).contains(&fd) {
+            // SAFETY: nothing in this thread uses another descriptor than `fd`. Before Linux 5.9
+            // there is no such call, and all stay open.
+            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+        }
+    }
+}
+
+/// Reads and writes of a mix go through different buffers: what was read, which may be zeros, is
+/// never written.
+fn write_buffer_shift(workload: &Workload, depth: u32) -> u32 {
+    if workload.reads() && workload.writes() {
+        depth
+    } else {
+        0
+    }
+}
+
+fn work(
+    orders: Orders,
+    fd: OwnedFd,
+    start: &Receiver<Start>,
+    reports: &Sender<Report>,
+) -> io::Result<(Yield, CpuTime)> {
+    let shift = write_buffer_shift(&orders.workload, orders.depth);
+    let largest = orders
+        .workload
+        .block_mix
+        .iter()
+        .map(|share| share.block_bytes)
+        .fold(orders.workload.block_bytes, u32::max);
+    let mut buffers = Buffers::new((orders.depth + shift) as usize, largest as usize)?;
+    buffers.fill_random(&mut Random::new(orders.seed, !orders.stream));
+    let submission = Submission::of(&orders.workload.access, orders.cache);
+    match orders.kind {
+        EngineKind::Uring => {
+            let shape = RingShape {
+                depth: orders.depth,
+                cache: orders.cache,
+                submission,
+            };
+            let backend = UringBackend::new(fd, buffers, shape)?;
+            let features = backend.features().to_vec();
+            drive(orders, backend, features, start, reports)
+        }
+        EngineKind::Aio => {
+            let backend = AioBackend::new(fd, buffers, orders.depth, submission)?;
+            drive(orders, backend, Vec::new(), start, reports)
+        }
+        EngineKind::Sync => drive(
+            orders,
+            SyncBackend::new(fd, buffers),
+            Vec::new(),
+            start,
+            reports,
+        ),
+        EngineKind::Mmap => {
+            let protection = if orders.workload.writes() {
+                Protection::ReadWrite
+            } else {
+                Protection::Read
+            };
+            let order = if orders.workload.access == Access::Sequential {
+                Order::Forwards
+            } else {
+                Order::Anywhere
+            };
+            let backend = MmapBackend::new(
+                fd,
+                buffers,
+                orders.extent.start + orders.extent.length,
+                protection,
+                order,
+            )?;
+            drive(orders, backend, Vec::new(), start, reports)
+        }
+        EngineKind::Null => {
+            let depth = orders.depth as usize;
+            drive(
+                orders,
+                NullBackend::new(buffers, depth),
+                Vec::new(),
+                start,
+                reports,
+            )
+        }
+    }
+}
+
+/// The kernel may let a sleeping thread of an ordinary program sleep 50 µs longer, to wake several
+/// at once (PR_SET_TIMERSLACK in prctl(2)); starts are due more exactly than that.
+fn wake_exactly() {
+    // SAFETY: concerns this thread's timers only.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
+fn drive<B: Backend>(
+    orders: Orders,
+    backend: B,
+    features: Vec<String>,
+    start: &Receiver<Start>,
+    reports: &Sender<Report>,
+) -> io::Result<(Yield, CpuTime)> {
+    let gone = |_| io::Error::other("the run was given up before it began");
+    reports
+        .send(Report::Ready(orders.post, features))
+        .map_err(|_| io::Error::other("the run was given up before it began"))?;
+    let start = start.recv().map_err(gone)?;
+    look_into(&orders.interim).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
+    let before = crate::measure::usage::thread();
+    let shift = write_buffer_shift(&orders.workload, orders.depth);
+    let caching = if orders.cache == CachePolicy::Buffered {
+        Caching::Dropped
+    } else {
+        Caching::LeftAlone
+    };
+    let is_paced = orders.pacer.is_some();
+    let feed = Feed::new(
+        orders.pattern,
+        orders.depth,
+        orders.after_write,
+        orders.allowance,
+    )
+    .verified(orders.ledger)
+    .paced(
+        orders.pacer.map(|pacer| pacer.starting_at(start.at_ns)),
+        start.schedule.measure_ns,
+    )
+    .with_buffers(shift, orders.seed ^ (orders.stream << 48));
+    if is_paced {
+        wake_exactly();
+    }
+    let clock = WorkerClock::new();
+    clock.wait_until(start.at_ns);
+    let worker = Worker::new(
+        backend,
+        clock,
+        feed,
+        start.schedule,
+        orders.stop,
+        orders.published,
+    );
+    let mut worker = worker.caching(caching).showing(orders.interim);
+    while worker.advance()? == State::Running {}
+    let (done, after) = (worker.finish(), crate::measure::usage::thread());
+    let since = |after: u64, before: u64| after.saturating_sub(before);
+    Ok((
+        done,
+        CpuTime {
+            user_ns: since(after.user_ns, before.user_ns),
+            system_ns: since(after.system_ns, before.system_ns),
+        },
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::error::RunError;
+
+    #[test]
+    fn a_panic_is_an_error_that_somebody_hears_of() {
+        let number = |text: &str| text.parse::<u32>().map_err(io::Error::other);
+        assert_eq!(surviving(|| number("7")).unwrap(), 7);
+        assert!(surviving(|| number("x")).is_err());
+        let source =
+            surviving(|| -> io::Result<()> { panic!("slot {} is not there", number("9")?) })
+                .unwrap_err();
+        let told = RunError::Worker {
+            path: "disk".to_owned(),
+            workload: "load".to_owned(),
+            source,
+        }
+        .to_string();
+        assert!(
+            told.contains("slot 9 is not there") && told.contains("fault of this program"),
+            "{told}"
+        );
+    }
+}

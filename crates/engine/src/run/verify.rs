@@ -1,0 +1,201 @@
+//! Reads back what a verified workload wrote, and names every block that is not what it should be.
+//! In a thread of its own, so that a disk that hangs meanwhile keeps nobody.
+
+use crate::io::buffers::Buffers;
+use crate::io::sync::sync;
+use crate::load::write_journal::Ledger;
+use crate::run::call_with_timeout::{Outcome, Sign, aside};
+use diskproof_device::OpenTarget;
+use diskproof_model::measurement::{BadBlock, VerifyResult};
+use diskproof_model::plan::{CachePolicy, SyncCall};
+use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
+use diskproof_model::series::{Cell, TimeSeries};
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Blocks that lie side by side are read together, up to this size.
+const READ_BYTES: usize = 1 << 20;
+/// How many bad blocks are named; all are counted.
+const NAMED_MAX: usize = 100;
+/// Cells of what the watcher sees.
+const CELL_NS: u64 = 50_000_000;
+const CELLS_MAX: usize = 1024;
+
+/// What is read back.
+#[derive(Debug, Clone, Copy)]
+pub struct Readback<'a> {
+    /// Name of the workload that wrote it.
+    pub name: &'a str,
+    /// Index of the target.
+    pub target: usize,
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// Whether the page cache may hold what was written: then it is emptied first.
+    pub cache: CachePolicy,
+}
+
+/// What the thread that reads and whoever waits for it share.
+#[derive(Debug, Default)]
+struct Checked {
+    result: Mutex<VerifyResult>,
+    stop: AtomicBool,
+}
+
+impl Checked {
+    fn result(&self) -> MutexGuard<'_, VerifyResult> {
+        self.result.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Checks every block that the ledger knows. Ends early, with what was checked so far, when the
+/// watcher interrupts, or when the target has not answered for `stall_ns`: then for how long, in
+/// nanoseconds.
+pub fn verify(
+    readback: Readback<'_>,
+    target: &OpenTarget,
+    ledger: &Arc<Ledger>,
+    stall_ns: u64,
+    watch: &mut dyn Watch,
+) -> io::Result<(VerifyResult, Control, Option<u64>)> {
+    let Readback {
+        name,
+        block_bytes,
+        cache,
+        ..
+    } = readback;
+    let written = ledger.written().count() as u64;
+    let checked = Arc::new(Checked::default());
+    checked.result().blocks_written = Some(written);
+    let (mine, ledger) = (Arc::clone(&checked), Arc::clone(ledger));
+    let work = move |fd: OwnedFd| {
+        if cache != CachePolicy::Direct {
+            sync(fd.as_raw_fd(), SyncCall::Fdatasync);
+            let _ = rustix::fs::fadvise(&fd, 0, None, rustix::fs::Advice::DontNeed);
+        }
+        check_all(&fd, &ledger, block_bytes as usize, &mine)
+    };
+    let (mut told, mut series, mut elapsed_ns, mut before, mut silent_ns) =
+        (Control::Continue, TimeSeries::new(CELL_NS), 0, (0, 0), 0);
+    let look = |silence_ns: u64| {
+        let blocks = checked.result().blocks;
+        elapsed_ns += silence_ns.saturating_sub(before.1);
+        let cell = Cell {
+            ops: blocks - before.0,
+            bytes: (blocks - before.0) * u64::from(block_bytes),
+            ..Cell::default()
+        };
+        series.add(elapsed_ns, &cell, CELLS_MAX);
+        let silence = Some(Silence {
+            target: readback.target,
+            length_ns: silence_ns,
+        });
+        let done = Some(blocks as f64 / written.max(1) as f64);
+        let progress = Progress {
+            name,
+            phase: Phase::Verify,
+            elapsed_ns,
+            done,
+            series: &series,
+            silence,
+            resume_bytes: None,
+        };
+        if watch.tick(&progress) == Control::Interrupt {
+            told = Control::Interrupt;
+            checked.stop.store(true, Ordering::Relaxed);
+        }
+        let sign = if blocks > before.0 {
+            Sign::Progress
+        } else {
+            Sign::Silence
+        };
+        before = (
+            blocks,
+            if sign == Sign::Progress {
+                0
+            } else {
+                silence_ns
+            },
+        );
+        silent_ns = before.1;
+        sign
+    };
+    let outcome = aside(target.fd(), stall_ns, look, work)?;
+    let hung = match outcome {
+        Outcome::Returned(done) => done.map(|()| None)?,
+        Outcome::Abandoned(_) => Some(silent_ns),
+    };
+    let result = checked.result().clone();
+    Ok((result, told, hung))
+}
+
+fn check_all(fd: &OwnedFd, ledger: &Ledger, block: usize, checked: &Checked) -> io::Result<()> {
+    let mut buffers = Buffers::new(1, READ_BYTES.max(block))?;
+    let mut written = ledger.written().peekable();
+    while let Some((offset, generation)) = written.next() {
+        let mut run = vec![generation];
+        while run.len() < (READ_BYTES / block).max(1)
+            && let Some((_, next)) =
+                written.next_if(|(at, _)| *at == offset + (run.len() * block) as u64)
+        {
+            run.push(next);
+        }
+        check_run(fd, ledger, &mut buffers, (offset, &run), block, checked);
+        if checked.stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn check_run(
+    fd: &OwnedFd,
+    ledger: &Ledger,
+    buffers: &mut Buffers,
+    (offset, run): (u64, &[u32]),
+    block: usize,
+    checked: &Checked,
+) {
+    let outcome = read_all(fd, buffers.bytes_mut(0, run.len() * block), offset);
+    for (index, generation) in run.iter().enumerate() {
+        let at = offset + (index * block) as u64;
+        let bad = match &outcome {
+            Ok(()) => ledger.complaint(
+                &buffers.bytes(0, run.len() * block)[index * block..][..block],
+                at,
+                *generation,
+            ),
+            // One bad sector fails the whole read: block by block tells which.
+            Err(_) => match read_all(fd, buffers.bytes_mut(0, block), at) {
+                Ok(()) => ledger.complaint(buffers.bytes(0, block), at, *generation),
+                Err(error) => Some(BadBlock {
+                    offset_bytes: at,
+                    why: format!("cannot be read: {error}"),
+                }),
+            },
+        };
+        // Not held while the disk is waited for.
+        let mut result = checked.result();
+        result.blocks += 1;
+        if let Some(bad) = bad {
+            result.bad_blocks += 1;
+            if result.bad.len() < NAMED_MAX {
+                result.bad.push(bad);
+            }
+        }
+    }
+}
+
+fn read_all(fd: &OwnedFd, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match rustix::io::pread(fd, &mut bytes[done..], offset + done as u64) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(moved) => done += moved,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! The backend that carries a survey, whichever it is. A survey asks for some hundreds of requests
+//! a second, so that choosing at each call costs nothing.
+
+use crate::io::Extent;
+use crate::io::aio::AioBackend;
+use crate::io::buffers::Buffers;
+use crate::io::null::NullBackend;
+use crate::io::sync::SyncBackend;
+use crate::io::uring::{RingShape, UringBackend};
+use crate::io::{Backend, Patience, Request, Submission};
+use crate::random::Random;
+use diskproof_model::plan::{CachePolicy, EngineKind};
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// A kernel interface.
+pub enum Route {
+    /// io_uring.
+    Uring(Box<UringBackend>),
+    /// Linux AIO.
+    Aio(AioBackend),
+    /// pread and pwrite.
+    Sync(SyncBackend),
+    /// No I/O at all.
+    Null(NullBackend),
+}
+
+/// What a route carries.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// Requests in flight.
+    pub depth: u32,
+    /// Bytes of the largest.
+    pub request_bytes: u32,
+    /// How the page cache is treated.
+    pub cache: CachePolicy,
+    /// Seed of what is written.
+    pub seed: u64,
+}
+
+impl Route {
+    /// Must be made by the thread that will use it.
+    pub fn new(kind: EngineKind, fd: OwnedFd, load: Load) -> io::Result<Self> {
+        let mut buffers = Buffers::new(load.depth as usize, load.request_bytes as usize)?;
+        buffers.fill_random(&mut Random::new(load.seed, WRITTEN_STREAM));
+        Ok(match kind {
+            EngineKind::Uring => {
+                let shape = RingShape {
+                    depth: load.depth,
+                    cache: load.cache,
+                    submission: Submission::InGroups,
+                };
+                Self::Uring(Box::new(UringBackend::new(fd, buffers, shape)?))
+            }
+            EngineKind::Aio => Self::Aio(AioBackend::new(
+                fd,
+                buffers,
+                load.depth,
+                Submission::InGroups,
+            )?),
+            EngineKind::Null => Self::Null(NullBackend::new(buffers, load.depth as usize)),
+            // A mapping is refused before.
+            EngineKind::Sync | EngineKind::Mmap => Self::Sync(SyncBackend::new(fd, buffers)),
+        })
+    }
+}
+
+/// The stream of random numbers that belongs to the content that is written.
+const WRITTEN_STREAM: u64 = 0x0057_8173;
+
+impl Backend for Route {
+    fn enqueue(
+        &mut self,
+        source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
+    ) -> io::Result<()> {
+        match self {
+            Self::Uring(backend) => backend.enqueue(source),
+            Self::Aio(backend) => backend.enqueue(source),
+            Self::Sync(backend) => backend.enqueue(source),
+            Self::Null(backend) => backend.enqueue(source),
+        }
+    }
+
+    fn wait(&mut self, patience: Patience) -> io::Result<()> {
+        match self {
+            Self::Uring(backend) => backend.wait(patience),
+            Self::Aio(backend) => backend.wait(patience),
+            Self::Sync(backend) => backend.wait(patience),
+            Self::Null(backend) => backend.wait(patience),
+        }
+    }
+
+    fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
+        match self {
+            Self::Uring(backend) => backend.reap(sink),
+            Self::Aio(backend) => backend.reap(sink),
+            Self::Sync(backend) => backend.reap(sink),
+            Self::Null(backend) => backend.reap(sink),
+        }
+    }
+
+    fn buffers(&self) -> &Buffers {
+        match self {
+            Self::Uring(backend) => backend.buffers(),
+            Self::Aio(backend) => backend.buffers(),
+            Self::Sync(backend) => backend.buffers(),
+            Self::Null(backend) => backend.buffers(),
+        }
+    }
+
+    fn drop_cache(&mut self, piece: Option<Extent>) {
+        match self {
+            Self::Uring(backend) => backend.drop_cache(piece),
+            Self::Aio(backend) => backend.drop_cache(piece),
+            Self::Sync(backend) => backend.drop_cache(piece),
+            Self::Null(backend) => backend.drop_cache(piece),
+        }
+    }
+}

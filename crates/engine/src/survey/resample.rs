@@ -1,0 +1,346 @@
+//! Places of a curve that stand out from their neighbours are read again, so that a moment's
+//! disturbance is not taken for the disk. Knows nothing of the other parts of a survey.
+//!
+//! A pause of this program, or of the host, makes a sample too slow where it falls into the timed
+//! part, and too fast where it falls before: the disk reads ahead meanwhile, and the sample begins
+//! with what lies in its cache. What is slow or fast by itself is so again. The median of three
+//! readings belongs to the place and flatters nobody.
+
+use super::curve::{Book, Place, STREAM_REQUEST_MAX, Sizing, sample};
+use super::queue::{Lane, Piece};
+use super::{Ground, UNIT_BYTES};
+use crate::io::Backend;
+use crate::io::Extent;
+use crate::io::clock::Clock;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::surface::CurvePoint;
+use std::collections::BTreeMap;
+use std::io;
+
+/// Neighbours on each side; three make a median that one outlier does not move.
+const NEIGHBOURS: usize = 3;
+/// Fewer points have no neighbourhood.
+const POINTS_MIN: usize = 5;
+/// A deviation of less does not matter, as a logarithm.
+const DISTANCE_MIN: f64 = 0.02;
+/// And neither does one of less than so many times what the points scatter anyway.
+const SCATTERS: f64 = 4.0;
+/// The upper quartile of normally distributed distances of standard deviation 1 (as in the rules on
+/// the surface).
+const NORMAL_QUARTILE: f64 = 0.934;
+/// At most this part of the points is read again, and at least so many: where more stand out, they
+/// are the surface.
+const SHARE_MAX: f64 = 0.2;
+const PLACES_MIN: usize = 4;
+/// Readings after the first one: three have a median.
+const ROUNDS: usize = 2;
+/// What is read in this time between two readings of a place drives it out of the disk's cache:
+/// caches grew with the rates.
+const AWAY_S: f64 = 1.0;
+const AWAY_BYTES: std::ops::RangeInclusive<u64> = 64 << 20..=512 << 20;
+/// A span that is not so many times as large may lie in the cache as a whole.
+const ROOM: u64 = 4;
+/// Longest part that is read again: in a longer one a pause is lost by itself.
+const BUSY_NS_MAX: u64 = 2_000_000_000;
+/// Reading again takes at most this part of the time of the curve, or this long.
+const TIME_PARTS: u64 = 3;
+const TIME_NS: u64 = 5_000_000_000;
+
+/// What was done, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Task<'a> {
+    /// How the curve was drawn.
+    pub sizing: Sizing,
+    /// About the rate of the target, in bytes per second.
+    pub rate: f64,
+    /// The time that the curve should take, in nanoseconds.
+    pub time_ns: Option<u64>,
+    /// The places of the points in the journal.
+    pub places: &'a [Place],
+}
+
+/// Reads again what stands out, and corrects the points in the journal.
+pub(super) fn measure<B: Backend, C: Clock>(
+    lane: &mut Lane<B, C>,
+    ground: &Ground,
+    task: Task<'_>,
+    book: &Book<'_>,
+) -> io::Result<()> {
+    let away_bytes = if ground.operation == OpKind::Write {
+        0
+    } else {
+        ((task.rate * AWAY_S) as u64).clamp(*AWAY_BYTES.start(), *AWAY_BYTES.end())
+    };
+    let (journal, now_ns) = (book.journal, lane.now());
+    if ground.extent.length < ROOM * away_bytes {
+        return Ok(());
+    }
+    let taken_ns = now_ns - book.start_ns;
+    let end_ns = book.start_ns
+        + task
+            .time_ns
+            .unwrap_or(taken_ns + (taken_ns / TIME_PARTS).max(TIME_NS));
+    let mut again = Again {
+        task,
+        book,
+        away_bytes,
+        end_ns,
+        places: task.places.to_vec(),
+        washed_bytes: 0,
+        readings: BTreeMap::new(),
+    };
+    let places_max = ((SHARE_MAX * task.places.len() as f64).ceil() as usize).max(PLACES_MIN);
+    loop {
+        // With some points corrected, others may stand out that they hid.
+        let mut suspects = standing_out(&journal.seen().curve);
+        suspects.retain(|index| !again.readings.contains_key(index));
+        suspects.truncate(places_max - again.readings.len());
+        suspects.sort_unstable();
+        for index in suspects.iter().cycle().take(suspects.len() * ROUNDS) {
+            if !again.read(lane, ground, *index)? {
+                return Ok(());
+            }
+        }
+        if suspects.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+/// Readings under way.
+struct Again<'a> {
+    task: Task<'a>,
+    book: &'a Book<'a>,
+    /// Bytes that must be read elsewhere between two readings of a place.
+    away_bytes: u64,
+    end_ns: u64,
+    places: Vec<Place>,
+    /// Bytes read for that alone.
+    washed_bytes: u64,
+    /// All readings of the points that were read again.
+    readings: BTreeMap<usize, Vec<CurvePoint>>,
+}
+
+impl Again<'_> {
+    /// Reads a point once more and corrects it in the journal; `false` when time is up.
+    fn read<B: Backend, C: Clock>(
+        &mut self,
+        lane: &mut Lane<B, C>,
+        ground: &Ground,
+        index: usize,
+    ) -> io::Result<bool> {
+        let (journal, Some(place)) = (self.book.journal, self.places.get(index).copied()) else {
+            return Ok(false);
+        };
+        let missing_bytes = self
+            .away_bytes
+            .saturating_sub(journal.bytes() - place.moved_bytes);
+        let cost_ns = (missing_bytes + place.extent.length) as f64 / self.task.rate * 1e9;
+        if lane.now() + cost_ns as u64 > self.end_ns {
+            return Ok(false);
+        }
+        self.washed_bytes = go_away(
+            lane,
+            ground,
+            place.extent.start,
+            (self.washed_bytes, missing_bytes),
+            self.book,
+        )?;
+        let Some(point) = sample(lane, ground, self.task.sizing, place.extent, journal)? else {
+            return Ok(false);
+        };
+        self.places[index].moved_bytes = journal.bytes();
+        if let Some(known) = journal.seen().curve.get_mut(index) {
+            let readings = self
+                .readings
+                .entry(index)
+                .or_insert_with(|| vec![known.clone()]);
+            readings.push(point);
+            *known = settled(readings).unwrap_or_else(|| known.clone());
+        }
+        self.book.tell(lane.now(), 1.0);
+        Ok(true)
+    }
+}
+
+/// Reads as much elsewhere, untimed, going on from what was read there before; how much that is in
+/// all.
+fn go_away<B: Backend, C: Clock>(
+    lane: &mut Lane<B, C>,
+    ground: &Ground,
+    from: u64,
+    (washed_bytes, missing_bytes): (u64, u64),
+    book: &Book<'_>,
+) -> io::Result<u64> {
+    let Extent { start, length } = ground.extent;
+    let request = u64::from(STREAM_REQUEST_MAX);
+    // Half the span further on, around its end.
+    let opposite = (from - start + length / 2) % length;
+    let mut left_bytes = missing_bytes;
+    let mut at = washed_bytes;
+    let next = || {
+        if left_bytes == 0 || book.journal.is_stopped() {
+            return None;
+        }
+        let offset = (opposite + at) % (length - request.min(length / 2)) / UNIT_BYTES * UNIT_BYTES;
+        (at, left_bytes) = (at + request, left_bytes.saturating_sub(request));
+        Some(Piece {
+            offset: start + offset,
+            len: request.min(length / 2) as u32,
+            tag: 0,
+        })
+    };
+    lane.carry(next, |landing| book.journal.count(landing))?;
+    Ok(at)
+}
+
+/// The point that all its readings make: the median one, of two the slower.
+fn settled(readings: &[CurvePoint]) -> Option<CurvePoint> {
+    let mut sorted: Vec<&CurvePoint> = readings.iter().collect();
+    sorted.sort_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second));
+    let median = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
+    Some(CurvePoint {
+        readings: readings
+            .iter()
+            .map(|point| point.bytes_per_second)
+            .collect(),
+        ..median.clone()
+    })
+}
+
+/// The points that lie outside of what their neighbours suggest by more than the points of this
+/// curve do anyway, and those whose own error is larger than it is elsewhere; the furthest first. A
+/// zone's step is not outside.
+fn standing_out(curve: &[CurvePoint]) -> Vec<usize> {
+    let good: Vec<&CurvePoint> = curve
+        .iter()
+        .filter(|p| p.errors == 0 && p.bytes_per_second > 0.0)
+        .collect();
+    if good.len() < POINTS_MIN {
+        return Vec::new();
+    }
+    let values: Vec<f64> = good.iter().map(|p| p.bytes_per_second.ln()).collect();
+    let distances: Vec<f64> = (0..values.len()).map(|i| distance(&values, i)).collect();
+    let errors: Vec<f64> = good
+        .iter()
+        .map(|p| p.standard_error.unwrap_or(0.0))
+        .collect();
+    let scatter = quartile(&distances, 3) / NORMAL_QUARTILE;
+    let (distance_max, error_max) = (
+        DISTANCE_MIN.max(SCATTERS * scatter),
+        DISTANCE_MIN.max(SCATTERS * quartile(&errors, 2)),
+    );
+    let indices =
+        (0..curve.len()).filter(|i| curve[*i].errors == 0 && curve[*i].bytes_per_second > 0.0);
+    let mut out: Vec<(usize, f64)> = indices
+        .zip(distances.into_iter().zip(errors))
+        .filter(|(_, (distance, error))| *distance > distance_max || *error > error_max)
+        .filter(|(index, _)| curve[*index].busy_ns <= BUSY_NS_MAX)
+        .map(|(index, (distance, error))| (index, distance.max(error)))
+        .collect();
+    out.sort_by(|a, b| b.1.total_cmp(&a.1));
+    out.into_iter().map(|(index, _)| index).collect()
+}
+
+/// A quartile of some values.
+fn quartile(values: &[f64], number: usize) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+        .get(sorted.len() * number / 4)
+        .copied()
+        .unwrap_or(0.0)
+}
+
+/// How far a value lies outside of the interval between the medians on its left and on its right;
+/// at an end, of what the others suggest by their fall.
+fn distance(values: &[f64], i: usize) -> f64 {
+    let (before, after) = (
+        &values[i.saturating_sub(NEIGHBOURS)..i],
+        &values[i + 1..(i + 1 + NEIGHBOURS).min(values.len())],
+    );
+    let bounds = match (median(before), median(after)) {
+        (Some(left), Some(right)) => vec![left, right],
+        (Some(only), None) => vec![only, 2.0 * before[before.len() - 1] - before[0]],
+        (None, Some(only)) => vec![only, 2.0 * after[0] - after[after.len() - 1]],
+        (None, None) => return 0.0,
+    };
+    let (low, high) = bounds
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
+            (low.min(*v), high.max(*v))
+        });
+    (values[i] - high).max(low - values[i]).max(0.0)
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(rates: &[f64]) -> Vec<CurvePoint> {
+        let point = |(i, rate): (usize, &f64)| {
+            CurvePoint::read_once(i as u64 * 1_000_000_000, 20_000_000, (20e15 / rate) as u64)
+        };
+        rates.iter().enumerate().map(point).collect()
+    }
+
+    #[test]
+    fn the_median_reading_counts_and_of_two_the_slower() {
+        let rate = |rates: &[f64]| settled(&curve(rates)).unwrap().bytes_per_second.round();
+        assert_eq!((rate(&[10e6, 20e6]), rate(&[20e6, 10e6])), (10e6, 10e6));
+        assert_eq!(
+            (
+                rate(&[10e6, 20e6, 21e6]),
+                rate(&[154e6, 92e6, 91e6]),
+                rate(&[60e6, 61e6, 92e6])
+            ),
+            (20e6, 92e6, 61e6)
+        );
+        let settled = settled(&curve(&[154e6, 92e6, 91e6])).unwrap();
+        assert!((settled.readings[0] / 154e6 - 1.0).abs() < 1e-6 && settled.readings.len() == 3);
+    }
+
+    fn suspects(rates: &[f64]) -> Vec<usize> {
+        let mut suspects = standing_out(&curve(rates));
+        suspects.sort_unstable();
+        suspects
+    }
+
+    #[test]
+    fn steps_are_not_outside_and_outliers_are() {
+        let steps = [
+            90e6, 90e6, 90e6, 90e6, 70e6, 70e6, 70e6, 70e6, 60e6, 60e6, 60e6, 60e6,
+        ];
+        assert_eq!(suspects(&steps), [0usize; 0]);
+        let mut spoilt = steps;
+        (spoilt[1], spoilt[6]) = (154e6, 76e6);
+        assert_eq!(suspects(&spoilt), [1, 6]);
+        spoilt = steps;
+        spoilt[0] = 80e6;
+        assert_eq!(suspects(&spoilt), [0], "a disk that wakes up");
+        let ragged: Vec<f64> = (0..100)
+            .map(|i| 90e6 - 10e6 * f64::from((i * 7) % 5))
+            .collect();
+        assert_eq!(suspects(&ragged), [0usize; 0], "they are the surface");
+        let falling: Vec<f64> = (0..8).map(|i| 90e6 - 5e6 * f64::from(i)).collect();
+        assert_eq!(
+            (suspects(&falling), suspects(&[1e6, 9e6, 3e6])),
+            (vec![], vec![])
+        );
+    }
+
+    #[test]
+    fn a_sample_that_is_uneven_in_itself_is_suspect_unless_all_are() {
+        let mut points = curve(&[90e6; 12]);
+        points[4].standard_error = Some(0.1);
+        assert_eq!(standing_out(&points), [4]);
+        points.iter_mut().for_each(|p| p.standard_error = Some(0.1));
+        assert_eq!(standing_out(&points), [0usize; 0]);
+    }
+}
