@@ -5,16 +5,17 @@ use diskproof_simdisk::{Medium, Model, gallery, spec};
 use std::path::PathBuf;
 
 /// What `--help` prints.
-pub const USAGE: &str = "\
-simdisk --model NAME|key=value,… [--size 4GiB] --mount FILE [--backing FILE]
-Serves a simulated disk over FUSE as the regular file FILE, until SIGTERM or SIGINT. Prints 'ready \
-                         FILE' when it is there.
-kill -9 is a power cut: with --backing and cache=honest or lying, the backing file then holds what \
-                         survived.
-A named disk has its own size unless --size says otherwise. 'simdisk --model help' lists names and \
-                         keys.";
+pub const USAGE: &str = concat!(
+    "simdisk --model NAME|key=value,… [--size 4GiB] --mount FILE [--backing FILE]\n",
+    "Serves a simulated disk over FUSE as the regular file FILE until SIGTERM or SIGINT.\n",
+    "Prints 'ready FILE' when it is mounted.\n",
+    "kill -9 is a power cut: with --backing and cache=honest or lying, the backing file\n",
+    "then holds what survived.\n",
+    "A named disk has its own size unless --size is given.\n",
+    "'simdisk --model help' lists names and keys."
+);
 
-/// What is to be served.
+/// The disk to serve.
 #[derive(Debug, PartialEq)]
 pub struct Arguments {
     pub model: Model,
@@ -24,7 +25,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Reads the arguments after the program's name; the error says what is wrong.
+    /// Parses the arguments after the program's name.
     pub fn parse(arguments: &[String]) -> Result<Self, String> {
         let (mut model, mut size, mut mount, mut backing) = (None, None, None, None);
         for pair in arguments.chunks(2) {
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_disk_brings_its_size() {
+    fn named_model_has_its_own_size() {
         let arguments = parse("--model momentus-7200.4 --mount m").unwrap();
         assert_eq!(
             (arguments.size_bytes, arguments.medium),
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_unknown_is_named() {
+    fn arguments_error_names_missing_or_unknown_argument() {
         for (line, word) in [
             ("--mount m", "--model is missing"),
             ("--model iops=5 --mount m", "--size is missing"),

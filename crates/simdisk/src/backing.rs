@@ -1,7 +1,7 @@
 //! The bytes of a simulated disk: a sparse file in memory or on disk, and before it the volatile
 //! write cache. Must not know when requests end, nor FUSE.
 
-use crate::models::write_cache::{SECTOR_BYTES, WriteCache};
+use crate::models::write_cache::{CacheModel, SECTOR_BYTES};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -27,7 +27,7 @@ pub enum Medium {
 pub struct Backing {
     file: File,
     size_bytes: u64,
-    write_cache: WriteCache,
+    write_cache: CacheModel,
     volatile: RwLock<Volatile>,
 }
 
@@ -59,7 +59,7 @@ impl Medium {
 
 impl Backing {
     /// Opens the medium and sets its size.
-    pub fn open(medium: &Medium, size_bytes: u64, write_cache: WriteCache) -> io::Result<Self> {
+    pub fn open(medium: &Medium, size_bytes: u64, write_cache: CacheModel) -> io::Result<Self> {
         Ok(Self {
             file: medium.open(size_bytes)?,
             size_bytes,
@@ -174,20 +174,20 @@ mod tests {
         (seen, durable)
     }
 
-    fn backing(write_cache: WriteCache) -> Backing {
+    fn backing(write_cache: CacheModel) -> Backing {
         Backing::open(&Medium::Memory, 10_000, write_cache).unwrap()
     }
 
     #[test]
-    fn a_durable_disk_keeps_every_write() {
-        let backing = backing(WriteCache::Durable);
+    fn durable_cache_keeps_every_write() {
+        let backing = backing(CacheModel::Durable);
         backing.write_at(b"abc", 511).unwrap();
         assert_eq!(both(&backing, 511, 3), (b"abc".to_vec(), b"abc".to_vec()));
     }
 
     #[test]
-    fn an_honest_cache_keeps_what_was_flushed() {
-        let backing = backing(WriteCache::Honest {
+    fn honest_cache_keeps_flushed_writes() {
+        let backing = backing(CacheModel::Honest {
             destaged_per_mille: 0,
         });
         backing.write_at(b"abc", 511).unwrap();
@@ -198,8 +198,8 @@ mod tests {
     }
 
     #[test]
-    fn a_lying_cache_keeps_nothing_but_shows_everything() {
-        let backing = backing(WriteCache::Lying {
+    fn lying_cache_returns_writes_it_never_stores() {
+        let backing = backing(CacheModel::Lying {
             destaged_per_mille: 0,
         });
         backing.write_at(&[7; 5000], 3000).unwrap();
@@ -208,8 +208,8 @@ mod tests {
     }
 
     #[test]
-    fn a_partly_destaging_cache_keeps_some_sectors_whole_and_never_an_older_one_over_a_newer() {
-        let backing = backing(WriteCache::Honest {
+    fn partial_destage_keeps_whole_sectors_in_write_order() {
+        let backing = backing(CacheModel::Honest {
             destaged_per_mille: 500,
         });
         backing.write_at(&[1; 10_000], 0).unwrap();
@@ -232,8 +232,8 @@ mod tests {
     }
 
     #[test]
-    fn the_cut_last_sector_works() {
-        let backing = backing(WriteCache::Honest {
+    fn partial_last_sector_is_written() {
+        let backing = backing(CacheModel::Honest {
             destaged_per_mille: 0,
         });
         backing.write_at(&[9; 4], 9_996).unwrap();

@@ -21,9 +21,9 @@ const ROOT: u64 = 1;
 /// Blocks of 4 KiB that statfs reports: 64 GiB, all free.
 const BLOCKS: u64 = 16 << 20;
 
-/// A directory at work: files can be made, written, read, truncated, listed and unlinked; there are
-/// no subdirectories, links or renames. Dropping it unmounts (lazily), ends the thread, and forgets
-/// the files.
+/// A directory that is served. Files can be created, written, read, truncated, listed and unlinked;
+/// subdirectories, links and renames are missing. Dropping it unmounts lazily, ends the thread, and
+/// forgets the files.
 #[derive(Debug)]
 pub struct SimDirectory {
     connection: Connection,
@@ -35,16 +35,15 @@ struct Tree {
     direct: DirectAccess,
     refusals: Arc<AtomicU64>,
     names: BTreeMap<Vec<u8>, u64>,
-    nodes: HashMap<u64, Node>,
+    nodes: HashMap<u64, FileNode>,
     next_node: u64,
 }
 
-struct Node {
+struct FileNode {
     content: File,
     mode: u32,
     links: u32,
-    /// How often the kernel was told of it; it may come back to the node until it has forgotten
-    /// all of them.
+    /// How often the kernel looked it up. It may use the node until it has forgotten all of them.
     lookups: u64,
 }
 
@@ -154,7 +153,7 @@ impl Tree {
         }
     }
 
-    fn node(&self, node: u64) -> io::Result<&Node> {
+    fn node(&self, node: u64) -> io::Result<&FileNode> {
         self.nodes.get(&node).ok_or_else(|| errno(libc::ENOENT))
     }
 
@@ -167,7 +166,7 @@ impl Tree {
                 links: 2,
             });
         }
-        let Node {
+        let FileNode {
             content,
             mode,
             links,
@@ -219,7 +218,7 @@ impl Tree {
         self.names.insert(name.to_owned(), number);
         self.nodes.insert(
             number,
-            Node {
+            FileNode {
                 content,
                 mode: wire::u32_at(body, 4),
                 links: 1,
@@ -290,7 +289,7 @@ impl Tree {
         Ok(Body::default())
     }
 
-    /// An unlinked file lives on while the kernel knows it: somebody has it open.
+    /// An unlinked file lives on while the kernel knows it: a program has it open.
     fn forget(&mut self, number: u64, lookups: u64) {
         let Some(node) = self.nodes.get_mut(&number) else {
             return;
@@ -302,7 +301,7 @@ impl Tree {
     }
 
     /// READDIR has the layout of READ; its offset counts entries. 24 bytes of `fuse_dirent` and up
-    /// to 7 of padding beside each name.
+    /// to 7 of padding with each name.
     fn list(&self, transfer: &Transfer) -> Body {
         let dots = [
             (ROOT, u32::from(libc::DT_DIR), &b"."[..]),

@@ -9,20 +9,19 @@ use crate::fuse::wire::{
 };
 use crate::models::direct::DirectAccess;
 use crate::models::faults::Faults;
-use crate::models::{Machine, Model, Operation, Request};
-use crate::schedule::Schedule;
+use crate::models::{DiskMachine, DiskRequest, Model, Operation};
+use crate::schedule::ReplySchedule;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Threads that read requests. Copying is all they do, so that more than a few only take turns.
+/// Threads that read requests. They only copy, so that more threads would not be faster.
 const READERS: usize = 3;
 /// Buffers kept for the next reads.
 const SPARE_BUFFERS: usize = 64;
 
-/// What the disk has seen since it was switched on. The kernel splits larger transfers into
-/// requests of at most 1 MiB.
+/// Counts since the start. The kernel splits larger transfers into requests of at most 1 MiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Read requests.
@@ -35,14 +34,14 @@ pub struct Stats {
     pub read_bytes: u64,
     /// Bytes taken.
     pub written_bytes: u64,
-    /// Requests answered with an error by the model (they count as reads or writes too).
+    /// Requests that failed by the model. They count as reads or writes too.
     pub errors: u64,
-    /// The most requests under way at once.
+    /// The most requests in flight at once.
     pub depth_max: u64,
 }
 
-/// A simulated disk at work. Dropping it unmounts (lazily), ends the threads, and fails whatever is
-/// still under way.
+/// A simulated disk that is served. Dropping it unmounts lazily, ends the threads, and fails the
+/// requests in flight.
 #[derive(Debug)]
 pub struct SimDisk {
     connection: Connection,
@@ -54,25 +53,25 @@ struct Server {
     backing: Backing,
     direct: DirectAccess,
     faults: Mutex<Faults>,
-    schedule: Schedule<Pending>,
+    schedule: ReplySchedule<PendingReply>,
     counters: Counters,
     spare: Mutex<Vec<Vec<u8>>>,
-    /// Answers that are kept back while the disk hangs; `None` while it does not.
-    kept: Mutex<Option<Kept>>,
+    /// Replies held back while the disk hangs.
+    kept: Mutex<Option<HeldReplies>>,
 }
 
-/// Answers that are kept back.
-struct Kept {
+/// Replies held back.
+struct HeldReplies {
     which: Hanging,
-    answers: Vec<Pending>,
+    answers: Vec<PendingReply>,
 }
 
-/// What a disk that hangs does not answer.
+/// Which requests a hanging disk does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hanging {
-    /// Nothing at all.
+    /// All requests.
     Everything,
-    /// Only flushes, as where a write cache cannot be emptied.
+    /// Only flushes, like a disk that cannot empty its write cache.
     Flushes,
 }
 
@@ -86,13 +85,13 @@ struct Counters {
     errors: AtomicU64,
 }
 
-struct Pending {
+struct PendingReply {
     channel: Arc<Channel>,
     unique: u64,
-    answer: Answer,
+    answer: Reply,
 }
 
-enum Answer {
+enum Reply {
     Data { buffer: Vec<u8>, length: usize },
     Written(u32),
     Flushed,
@@ -100,13 +99,13 @@ enum Answer {
 }
 
 impl SimDisk {
-    /// Serves `model` as the regular file `mount_point` (made when missing) of `size_bytes`, kept
-    /// in memory.
+    /// Serves `model` as the regular file `mount_point` of `size_bytes`, created if missing.
+    /// The content is kept in memory.
     pub fn serve(model: Model, size_bytes: u64, mount_point: &Path) -> Result<Self, ServeError> {
         Self::serve_on(model, size_bytes, mount_point, &Medium::Memory)
     }
 
-    /// As `serve`, kept on `medium`.
+    /// Like `serve`, with the content on `medium`.
     pub fn serve_on(
         model: Model,
         size_bytes: u64,
@@ -123,15 +122,14 @@ impl SimDisk {
             backing,
             direct: model.direct,
             faults: Mutex::new(Faults::new(model.faults.clone())),
-            schedule: Schedule::new(Box::new(Machine::start(&model, size_bytes))),
+            schedule: ReplySchedule::new(Box::new(DiskMachine::start(&model, size_bytes))),
             counters: Counters::default(),
             spare: Mutex::default(),
             kept: Mutex::default(),
         });
         let connection = Connection::mount(mount_point, Root::RegularFile)?;
         let channels = connection.channels(READERS)?;
-        // Made before the threads, so that a failure in between unmounts and ends those already
-        // started.
+        // Built before the threads: a failure in between unmounts and ends those already started.
         let mut disk = Self {
             connection,
             server,
@@ -153,7 +151,7 @@ impl SimDisk {
         self.connection.path()
     }
 
-    /// What the disk has seen so far.
+    /// The counts so far.
     pub fn stats(&self) -> Stats {
         let counters = &self.server.counters;
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -168,26 +166,26 @@ impl SimDisk {
         }
     }
 
-    /// From now on it answers no read, write or flush, until [`SimDisk::answer_again`].
+    /// Stops answering all requests until [`SimDisk::answer_again`].
     pub fn hang(&self) {
         self.hang_at(Hanging::Everything);
     }
 
-    /// From now on it does not answer these, until [`SimDisk::answer_again`].
+    /// Stops answering these requests until [`SimDisk::answer_again`].
     pub fn hang_at(&self, which: Hanging) {
         let mut kept = self
             .server
             .kept
             .lock()
             .expect("no holder of the lock panics");
-        kept.get_or_insert_with(|| Kept {
+        kept.get_or_insert_with(|| HeldReplies {
             which,
             answers: Vec::new(),
         })
         .which = which;
     }
 
-    /// Answers everything that was asked while it hung, and goes on.
+    /// Answers every request that it held back, and works on.
     pub fn answer_again(&self) {
         let kept = self
             .server
@@ -323,7 +321,7 @@ impl Server {
             .size_bytes()
             .saturating_sub(transfer.offset_bytes);
         let length_bytes = u64::from(transfer.length_bytes).min(left_bytes);
-        let request = Request {
+        let request = DiskRequest {
             ticket: header.unique,
             arrival_ns,
             operation,
@@ -335,9 +333,9 @@ impl Server {
             .perform(&request, body.get(TRANSFER_BYTES..).unwrap_or_default())
             .unwrap_or_else(|errno| {
                 self.counters.errors.fetch_add(1, Ordering::Relaxed);
-                Answer::Error(errno)
+                Reply::Error(errno)
             });
-        let pending = Pending {
+        let pending = PendingReply {
             channel: channel.clone(),
             unique: header.unique,
             answer,
@@ -346,8 +344,8 @@ impl Server {
             .submit(request, pending, |pending| self.send(pending));
     }
 
-    /// Does the work at once; only the answer waits.
-    fn perform(&self, request: &Request, data: &[u8]) -> Result<Answer, i32> {
+    /// Does the work at once; only the reply waits.
+    fn perform(&self, request: &DiskRequest, data: &[u8]) -> Result<Reply, i32> {
         let counters = &self.counters;
         let requests = match request.operation {
             Operation::Read => &counters.reads,
@@ -373,7 +371,7 @@ impl Server {
                 counters
                     .read_bytes
                     .fetch_add(length as u64, Ordering::Relaxed);
-                Ok(Answer::Data { buffer, length })
+                Ok(Reply::Data { buffer, length })
             }
             Operation::Write => {
                 self.backing
@@ -382,21 +380,17 @@ impl Server {
                 counters
                     .written_bytes
                     .fetch_add(length as u64, Ordering::Relaxed);
-                Ok(Answer::Written(length as u32))
+                Ok(Reply::Written(length as u32))
             }
-            Operation::Flush => self
-                .backing
-                .flush()
-                .map(|()| Answer::Flushed)
-                .map_err(errno),
+            Operation::Flush => self.backing.flush().map(|()| Reply::Flushed).map_err(errno),
         }
     }
 
-    fn send(&self, pending: Pending) {
+    fn send(&self, pending: PendingReply) {
         match &mut *self.kept.lock().expect("no holder of the lock panics") {
             Some(kept)
                 if kept.which == Hanging::Everything
-                    || matches!(pending.answer, Answer::Flushed) =>
+                    || matches!(pending.answer, Reply::Flushed) =>
             {
                 kept.answers.push(pending)
             }
@@ -404,26 +398,26 @@ impl Server {
         }
     }
 
-    fn deliver(&self, pending: Pending) {
-        let Pending {
+    fn deliver(&self, pending: PendingReply) {
+        let PendingReply {
             channel,
             unique,
             answer,
         } = pending;
         match answer {
-            Answer::Data { buffer, length } => {
+            Reply::Data { buffer, length } => {
                 channel.reply(unique, Ok(&buffer[..length]));
                 self.keep_buffer(buffer);
             }
-            Answer::Written(bytes) => {
+            Reply::Written(bytes) => {
                 channel.reply(unique, Ok(&Body::default().u32(bytes).u32(0).0))
             }
-            Answer::Flushed => channel.reply(unique, Ok(&[])),
-            Answer::Error(errno) => channel.reply(unique, Err(errno)),
+            Reply::Flushed => channel.reply(unique, Ok(&[])),
+            Reply::Error(errno) => channel.reply(unique, Err(errno)),
         }
     }
 
-    /// A buffer of at least `length`; used again, because fresh memory of 1 MiB costs more than the
+    /// A buffer of at least `length`. Buffers are reused: 1 MiB of fresh memory costs more than the
     /// copy.
     fn take_buffer(&self, length: usize) -> Vec<u8> {
         let mut buffer = self

@@ -11,7 +11,7 @@ use crate::models::Model;
 pub struct Named {
     /// What it is called.
     pub name: &'static str,
-    /// Its size, if nobody says otherwise.
+    /// Its size, unless one is given.
     pub size_bytes: u64,
     /// What it is, for people.
     pub about: &'static str,
@@ -108,29 +108,29 @@ impl Named {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::drive::{Load, closed_loop, random_offsets, read, total_ns, write};
-    use crate::models::{Machine, Mechanism};
+    use crate::models::drive::{TestRequest, closed_loop, random_offsets, read, total_ns, write};
+    use crate::models::{DiskMachine, Mechanism};
 
     const MIB: u64 = 1 << 20;
 
-    fn machine(name: &str) -> (Machine, u64) {
+    fn machine(name: &str) -> (DiskMachine, u64) {
         let named = named(name).unwrap();
         (
-            Machine::start(&named.model(), named.size_bytes),
+            DiskMachine::start(&named.model(), named.size_bytes),
             named.size_bytes,
         )
     }
 
     /// Bytes/s of 100 sequential reads of 1 MiB at `start`.
     fn rate(name: &str, start: u64) -> f64 {
-        let loads: Vec<Load> = (0..100).map(|k| read(start + k * MIB, MIB)).collect();
+        let loads: Vec<TestRequest> = (0..100).map(|k| read(start + k * MIB, MIB)).collect();
         let times = closed_loop(&mut machine(name).0, 1, &loads);
         99.0 * MIB as f64 / (times[99].1 - times[0].1) as f64 * 1e9
     }
 
     fn random_ns(name: &str, block_bytes: u64, depth: usize) -> f64 {
         let (mut machine, size_bytes) = machine(name);
-        let loads: Vec<Load> = random_offsets(10_000, block_bytes, size_bytes)
+        let loads: Vec<TestRequest> = random_offsets(10_000, block_bytes, size_bytes)
             .iter()
             .map(|o| read(*o, block_bytes))
             .collect();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn every_entry_is_read_and_named_once() {
+    fn gallery_entries_parse_and_have_unique_names() {
         for entry in &GALLERY {
             assert_eq!(entry.model().name, entry.name);
             assert_eq!(GALLERY.iter().filter(|n| n.name == entry.name).count(), 1);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_momentus_is_true_to_its_numbers() {
+    fn gallery_momentus_matches_data_sheet() {
         let name = "momentus-7200.4";
         near(rate(name, 0), 92e6, 0.001);
         near(rate(name, 319 * GB), 49e6, 0.001);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_capped_momentus_has_a_flat_top_and_the_same_end() {
+    fn gallery_capped_momentus_has_flat_top() {
         let name = "momentus-7200.4-capped";
         near(rate(name, 0), 78e6, 0.001);
         near(rate(name, 40 * GB), 78e6, 0.001);
@@ -173,20 +173,19 @@ mod tests {
     }
 
     #[test]
-    fn the_old_disks_are_true_to_their_numbers() {
+    fn gallery_old_disks_match_data_sheets() {
         near(rate("laptop-5400", 0), 110e6, 0.001);
         near(rate("laptop-5400", 499 * GB), 52e6, 0.001);
         near(random_ns("laptop-5400", 512, 1), 17.7e6, 0.01);
         near(rate("raid0-old-pair", 0), 84e6, 0.02);
         near(rate("raid0-old-pair", 159 * GB), 44e6, 0.02);
         near(random_ns("raid0-old-pair", 512, 1), 18.3e6, 0.02);
-        assert!(
-            matches!(named("raid0-old-pair").unwrap().model().mechanism, Mechanism::Striped { members, .. } if members.len() == 2)
-        );
+        let pair = named("raid0-old-pair").unwrap().model().mechanism;
+        assert!(matches!(&pair, Mechanism::Striped { members, .. } if members.len() == 2));
     }
 
     #[test]
-    fn the_flash_disks_are_true_to_their_numbers() {
+    fn gallery_flash_disks_match_data_sheets() {
         near(1e9 / random_ns("ssd-sata", 4096, 32), 95_000.0, 0.001);
         near(random_ns("ssd-sata", 4096, 1), 97_448.0, 0.001);
         near(
@@ -198,8 +197,8 @@ mod tests {
     }
 
     #[test]
-    fn the_cliff_comes_after_four_gib() {
-        let loads: Vec<Load> = (0..8192).map(|k| write(k * MIB, MIB)).collect();
+    fn gallery_cliff_starts_after_four_gib() {
+        let loads: Vec<TestRequest> = (0..8192).map(|k| write(k * MIB, MIB)).collect();
         let times = closed_loop(&mut machine("nvme-slc-cliff").0, 8, &loads);
         let rate = |from: usize, to: usize| {
             ((to - from) as u64 * MIB) as f64 / (times[to].1 - times[from].1) as f64 * 1e9
@@ -209,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_credits_last_for_eleven_seconds() {
+    fn gallery_credits_last_eleven_seconds() {
         let loads = vec![read(0, 4096); 40_000];
         let times = closed_loop(&mut machine("cloud-credits").0, 16, &loads);
         near(33_333.0 / times[33_333].1 as f64 * 1e9, 3000.0, 0.01);

@@ -48,12 +48,12 @@ pub enum LoopError {
     Configure {
         /// The file.
         path: PathBuf,
-        /// The sector size asked for.
+        /// The requested sector size.
         sector_bytes: u32,
         /// What the kernel said.
         source: io::Error,
     },
-    /// Direct I/O was asked for, and the driver silently goes through the page cache.
+    /// Direct I/O was requested, but the driver silently uses the page cache.
     #[error(
         "{path} does not take direct I/O from the loop driver; use another file system or \
          Direct::Off"

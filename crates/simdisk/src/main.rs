@@ -1,5 +1,5 @@
-//! The program `simdisk`: one simulated disk in a process of its own, until SIGTERM, SIGINT, SIGHUP
-//! or SIGQUIT. `kill -9` is the power cut. Must not know anything the library does not.
+//! The program `simdisk`: serves one simulated disk until SIGTERM, SIGINT, SIGHUP or SIGQUIT.
+//! `kill -9` is the power cut. Must not know anything the library does not.
 
 mod arguments;
 mod signals;
@@ -18,23 +18,23 @@ fn main() -> ExitCode {
     match Arguments::parse(&arguments) {
         Ok(arguments) => match run(arguments) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => complain(&error.to_string(), 4),
+            Err(error) => fail(&error.to_string(), 4),
         },
-        Err(error) => complain(&error, 2),
+        Err(error) => fail(&error, 2),
     }
 }
 
-/// A closed stderr (`| head`) leaves nobody to tell.
-fn complain(error: &str, code: u8) -> ExitCode {
+/// A closed stderr (`| head`) loses the message.
+fn fail(error: &str, code: u8) -> ExitCode {
     let _ = writeln!(std::io::stderr(), "simdisk: {error}");
     ExitCode::from(code)
 }
 
-/// Serves until told to end. `ready PATH` on stdout says that the disk is there; its statistics go
-/// to stderr at the end.
+/// Serves until a signal ends it. Prints `ready PATH` on stdout when the disk is mounted, and its
+/// statistics on stderr at the end.
 fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     // Before any thread starts: threads inherit the mask.
-    let ends = signals::Ends::block()?;
+    let ends = signals::EndSignals::block()?;
     let disk = SimDisk::serve_on(
         arguments.model,
         arguments.size_bytes,

@@ -1,5 +1,5 @@
-//! What a simulated disk is (`Model`, plain data) and how it behaves in virtual time (`Machine`, a
-//! pure state machine). Must not know real time, FUSE, threads or the disk's content.
+//! What a simulated disk is (`Model`, plain data) and how it behaves in virtual time
+//! (`DiskMachine`, a pure state machine). Must not know real time, FUSE, threads or the disk's content.
 
 pub mod cliff;
 pub mod credits;
@@ -18,18 +18,18 @@ pub mod striped;
 pub mod write_cache;
 
 use self::direct::DirectAccess;
-use self::faults::Fault;
+use self::faults::MediaFault;
 use self::flash::Flash;
 use self::link::Linked;
 use self::ragged::Ragged;
 use self::rotating::Rotating;
 use self::slow::SlowRange;
-use self::stall::{Stall, Stalled};
+use self::stall::{Stall, StallingDisk};
 use self::striped::Striped;
-use self::write_cache::WriteCache;
+use self::write_cache::CacheModel;
 use std::ops::Range;
 
-/// What is asked of the disk.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Data from the disk.
@@ -42,12 +42,12 @@ pub enum Operation {
 
 /// One request, in virtual time (ns since the disk was switched on).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
-    /// Names the request in its `Completion`.
+pub struct DiskRequest {
+    /// Names the request in its `DiskCompletion`.
     pub ticket: u64,
     /// When the disk received it.
     pub arrival_ns: u64,
-    /// What is asked.
+    /// Its kind.
     pub operation: Operation,
     /// First byte.
     pub offset_bytes: u64,
@@ -59,26 +59,25 @@ pub struct Request {
 
 /// The end of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Completion {
+pub struct DiskCompletion {
     /// When the answer leaves the disk.
     pub at_ns: u64,
     /// Which request.
     pub ticket: u64,
 }
 
-/// A state machine that says when requests end. It never waits: the caller tells it what time it
-/// is.
-pub trait Timing: Send {
+/// A state machine that says when requests end. It never waits: the caller passes the time.
+pub trait TimingModel: Send {
     /// A request arrives. Arrivals may be a little out of order, as those of a real queue.
-    fn submit(&mut self, request: Request);
+    fn submit(&mut self, request: DiskRequest);
     /// The next request that ends at or before `now_ns`, in order of ending; `None` when there is
     /// none (yet).
-    fn take_done(&mut self, now_ns: u64) -> Option<Completion>;
-    /// When `take_done` should be asked next; `None` when nothing is under way.
+    fn take_done(&mut self, now_ns: u64) -> Option<DiskCompletion>;
+    /// When to call `take_done` next; `None` when nothing is in flight.
     fn next_ns(&self) -> Option<u64>;
 }
 
-/// How the data gets in and out.
+/// How the disk moves data.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mechanism {
     /// Channels, rates and limits without moving parts.
@@ -99,20 +98,20 @@ pub enum Mechanism {
 pub struct Model {
     /// Its name in the gallery, or the text it was read from.
     pub name: String,
-    /// What moves the data.
+    /// How it moves data.
     pub mechanism: Mechanism,
-    /// Bytes/s of a link between mechanism and host; none is unlimited.
+    /// Bytes/s of the link between mechanism and host; `None` is unlimited.
     pub link_bytes_per_s: Option<u64>,
     /// Unevenness of the surface.
     pub ragged: Option<Ragged>,
-    /// Times at which nothing moves.
+    /// Times at which the disk stands still.
     pub stalls: Vec<Stall>,
     /// Places that take longer.
     pub slow: Vec<SlowRange>,
     /// Errors and short transfers.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<MediaFault>,
     /// What becomes of acknowledged writes when the power fails.
-    pub write_cache: WriteCache,
+    pub write_cache: CacheModel,
     /// Whether O_DIRECT is possible.
     pub direct: DirectAccess,
 }
@@ -127,22 +126,22 @@ impl Default for Model {
             stalls: Vec::new(),
             slow: Vec::new(),
             faults: Vec::new(),
-            write_cache: WriteCache::default(),
+            write_cache: CacheModel::default(),
             direct: DirectAccess::default(),
         }
     }
 }
 
 /// A running `Model` without its faults (see `faults::Faults`): the one that says when.
-pub struct Machine {
-    timing: Box<dyn Timing>,
+pub struct DiskMachine {
+    timing: Box<dyn TimingModel>,
     slow: Vec<SlowRange>,
     ragged: Option<Ragged>,
 }
 
 impl Mechanism {
     /// The state machine of a disk of `size_bytes`.
-    pub fn start(&self, size_bytes: u64) -> Box<dyn Timing> {
+    pub fn start(&self, size_bytes: u64) -> Box<dyn TimingModel> {
         match self {
             Self::Flash(flash) => Box::new(flash.start()),
             Self::Rotating(disk) => Box::new(disk.start(size_bytes)),
@@ -160,7 +159,7 @@ impl Mechanism {
     }
 }
 
-impl Machine {
+impl DiskMachine {
     /// Switches the disk on at virtual time 0.
     pub fn start(model: &Model, size_bytes: u64) -> Self {
         let mut timing = model.mechanism.start(size_bytes);
@@ -168,7 +167,7 @@ impl Machine {
             timing = Box::new(Linked::new(timing, rate));
         }
         if !model.stalls.is_empty() {
-            timing = Box::new(Stalled::new(timing, model.stalls.clone()));
+            timing = Box::new(StallingDisk::new(timing, model.stalls.clone()));
         }
         Self {
             timing,
@@ -178,8 +177,8 @@ impl Machine {
     }
 }
 
-impl Timing for Machine {
-    fn submit(&mut self, mut request: Request) {
+impl TimingModel for DiskMachine {
+    fn submit(&mut self, mut request: DiskRequest) {
         if request.operation != Operation::Flush {
             let span = request.span();
             request.extra_ns +=
@@ -188,7 +187,7 @@ impl Timing for Machine {
         self.timing.submit(request);
     }
 
-    fn take_done(&mut self, now_ns: u64) -> Option<Completion> {
+    fn take_done(&mut self, now_ns: u64) -> Option<DiskCompletion> {
         self.timing.take_done(now_ns)
     }
 
@@ -197,7 +196,7 @@ impl Timing for Machine {
     }
 }
 
-impl Request {
+impl DiskRequest {
     /// The bytes it touches.
     pub fn span(&self) -> Range<u64> {
         self.offset_bytes..self.offset_bytes + self.length_bytes
@@ -222,29 +221,29 @@ pub(crate) mod drive {
 
     /// A request without its times.
     #[derive(Debug, Clone, Copy)]
-    pub struct Load {
+    pub struct TestRequest {
         pub operation: Operation,
         pub offset_bytes: u64,
         pub length_bytes: u64,
     }
 
-    pub fn read(offset_bytes: u64, length_bytes: u64) -> Load {
-        Load {
+    pub fn read(offset_bytes: u64, length_bytes: u64) -> TestRequest {
+        TestRequest {
             operation: Operation::Read,
             offset_bytes,
             length_bytes,
         }
     }
 
-    pub fn write(offset_bytes: u64, length_bytes: u64) -> Load {
-        Load {
+    pub fn write(offset_bytes: u64, length_bytes: u64) -> TestRequest {
+        TestRequest {
             operation: Operation::Write,
             offset_bytes,
             length_bytes,
         }
     }
 
-    pub const FLUSH: Load = Load {
+    pub const FLUSH: TestRequest = TestRequest {
         operation: Operation::Flush,
         offset_bytes: 0,
         length_bytes: 0,
@@ -252,7 +251,11 @@ pub(crate) mod drive {
 
     /// Keeps `depth` requests in flight from time 0; each one's arrival and end, in order of
     /// arrival.
-    pub fn closed_loop(timing: &mut dyn Timing, depth: usize, loads: &[Load]) -> Vec<(u64, u64)> {
+    pub fn closed_loop(
+        timing: &mut dyn TimingModel,
+        depth: usize,
+        loads: &[TestRequest],
+    ) -> Vec<(u64, u64)> {
         let mut times = vec![(0, 0); loads.len()];
         let mut next = 0;
         let mut now_ns = 0;
@@ -260,13 +263,13 @@ pub(crate) mod drive {
         let mut done = 0;
         while done < loads.len() {
             while in_flight < depth && next < loads.len() {
-                let Load {
+                let TestRequest {
                     operation,
                     offset_bytes,
                     length_bytes,
                 } = loads[next];
                 times[next].0 = now_ns;
-                timing.submit(Request {
+                timing.submit(DiskRequest {
                     ticket: next as u64,
                     arrival_ns: now_ns,
                     operation,
@@ -293,7 +296,7 @@ pub(crate) mod drive {
     }
 
     /// When the last of `loads` ended.
-    pub fn total_ns(timing: &mut dyn Timing, depth: usize, loads: &[Load]) -> u64 {
+    pub fn total_ns(timing: &mut dyn TimingModel, depth: usize, loads: &[TestRequest]) -> u64 {
         closed_loop(timing, depth, loads)
             .iter()
             .map(|t| t.1)
@@ -322,8 +325,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_disk_answers_at_once() {
-        let mut machine = Machine::start(&Model::default(), 1 << 30);
+    fn default_model_completes_immediately() {
+        let mut machine = DiskMachine::start(&Model::default(), 1 << 30);
         assert_eq!(
             closed_loop(&mut machine, 4, &[read(0, 4096); 10]),
             vec![(0, 0); 10]
@@ -331,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn transfer_time_is_rounded_up_and_never_overflows() {
+    fn transfer_time_rounds_up_without_overflow() {
         assert_eq!(transfer_ns(1_000_000, 100_000_000), 10_000_000);
         assert_eq!(transfer_ns(1, 3_000_000_000), 1);
         assert_eq!(
@@ -341,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_that_only_touch_do_not_overlap() {
+    fn adjacent_ranges_do_not_overlap() {
         assert!(overlaps(&(0..10), &(9..20)));
         assert!(!overlaps(&(0..10), &(10..20)));
     }

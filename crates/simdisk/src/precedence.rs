@@ -1,9 +1,9 @@
-//! Lets the timer thread run before ordinary ones, so that a busy machine does not make the disk
-//! slower than it is. Must not know what the thread does.
+//! Runs the timer thread before ordinary threads, so that a busy machine does not slow the disk.
+//! Must not know what the thread does.
 #![allow(unsafe_code)]
 
 /// Puts the calling thread into SCHED_FIFO at the lowest real-time priority. On two cores with two
-/// busy loops beside it, a disk of 2000 IOPS gave 1886 to 1995 with it, and 698 to 1951 without.
+/// busy loops, a disk of 2000 IOPS gave 1886 to 1995 with it, and 698 to 1951 without.
 /// Not for threads that read requests: one by one they run ahead of the program that makes them,
 /// and 32 readers got 70k instead of 180k IOPS. Where it is forbidden the disk is only less
 /// precise.

@@ -1,40 +1,39 @@
-//! Drives a `Timing` in real time: answers leave when the model says so. Must not know FUSE, nor
-//! what an answer is.
+//! Drives a `TimingModel` in real time: replies leave when the model says so. Must not know FUSE,
+//! nor what a reply is.
 
-use crate::models::{Request, Timing};
+use crate::models::{DiskRequest, TimingModel};
 use crate::precedence::take_precedence;
 use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// The last stretch of a sleep is spent awake, because a thread on a virtual machine comes back
-/// late by about as much.
+/// The end of a sleep is spun, because a thread on a virtual machine wakes up late by about this
+/// much.
 const SPIN_MAX_NS: u64 = 50_000;
-/// And it is no more than this share of the sleep, because the program under test needs the
-/// processors too.
+/// Spinning takes at most this share of a sleep: the program under test needs the processors too.
 const SPIN_SHARE: u64 = 2;
 
-/// Answers of type `A` waiting for their time.
-pub struct Schedule<A> {
+/// Replies of type `A` that wait for their time.
+pub struct ReplySchedule<A> {
     switched_on: Instant,
-    state: Mutex<State<A>>,
+    state: Mutex<ScheduleState<A>>,
     changed: Condvar,
 }
 
-struct State<A> {
-    timing: Box<dyn Timing>,
+struct ScheduleState<A> {
+    timing: Box<dyn TimingModel>,
     waiting: HashMap<u64, A>,
     waiting_max: usize,
-    /// When the timer thread will look again by itself.
+    /// When the timer thread wakes up by itself.
     wakes_ns: u64,
     stopping: bool,
 }
 
-impl<A: Send> Schedule<A> {
-    /// Switches the machine on now.
-    pub fn new(timing: Box<dyn Timing>) -> Self {
-        let state = State {
+impl<A: Send> ReplySchedule<A> {
+    /// Starts at virtual time 0.
+    pub fn new(timing: Box<dyn TimingModel>) -> Self {
+        let state = ScheduleState {
             timing,
             waiting: HashMap::new(),
             waiting_max: 0,
@@ -53,14 +52,13 @@ impl<A: Send> Schedule<A> {
         self.switched_on.elapsed().as_nanos() as u64
     }
 
-    /// The most requests that were under way at once.
+    /// The most requests that were in flight at once.
     pub fn waiting_max(&self) -> usize {
         self.lock().waiting_max
     }
 
-    /// Hands a request over, and calls `send` for each answer that is due by now (perhaps this
-    /// one).
-    pub fn submit(&self, request: Request, answer: A, send: impl FnMut(A)) {
+    /// Submits a request, and calls `send` for each reply that is due, this one included.
+    pub fn submit(&self, request: DiskRequest, answer: A, send: impl FnMut(A)) {
         let mut state = self.lock();
         state.waiting.insert(request.ticket, answer);
         state.waiting_max = state.waiting_max.max(state.waiting.len());
@@ -73,7 +71,7 @@ impl<A: Send> Schedule<A> {
         due.into_iter().for_each(send);
     }
 
-    /// The timer thread: sends each answer in time, until `stop`.
+    /// The timer thread: sends each reply in time, until `stop`.
     pub fn run_timer(&self, mut send: impl FnMut(A)) {
         take_precedence();
         // Sleeps end up to 50 µs late by default (prctl(2), PR_SET_TIMERSLACK). A refusal only
@@ -109,18 +107,18 @@ impl<A: Send> Schedule<A> {
         }
     }
 
-    /// Ends `run_timer`. Answers still waiting are never sent.
+    /// Ends `run_timer`. Pending replies are never sent.
     pub fn stop(&self) {
         self.lock().stopping = true;
         self.changed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<A>> {
+    fn lock(&self) -> MutexGuard<'_, ScheduleState<A>> {
         self.state.lock().expect("no holder of the lock panics")
     }
 }
 
-impl<A> State<A> {
+impl<A> ScheduleState<A> {
     fn take_due(&mut self, now_ns: u64) -> Vec<A> {
         std::iter::from_fn(|| self.timing.take_done(now_ns))
             .filter_map(|c| self.waiting.remove(&c.ticket))
@@ -132,11 +130,11 @@ impl<A> State<A> {
 mod tests {
     use super::*;
     use crate::models::flash::Flash;
-    use crate::models::{Operation, Request};
+    use crate::models::{DiskRequest, Operation};
     use std::sync::mpsc;
 
-    fn request(ticket: u64, arrival_ns: u64) -> Request {
-        Request {
+    fn request(ticket: u64, arrival_ns: u64) -> DiskRequest {
+        DiskRequest {
             ticket,
             arrival_ns,
             operation: Operation::Read,
@@ -147,8 +145,8 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_no_time_is_answered_at_once() {
-        let schedule = Schedule::new(Box::new(Flash::default().start()));
+    fn schedule_sends_immediate_reply_at_submit() {
+        let schedule = ReplySchedule::new(Box::new(Flash::default().start()));
         let mut sent = Vec::new();
         schedule.submit(request(1, schedule.now_ns()), "a", |a| sent.push(a));
         assert_eq!(sent, ["a"]);
@@ -156,13 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn answers_leave_in_order_and_never_early() {
+    fn schedule_sends_replies_in_order_and_never_early() {
         let disk = Flash {
             read_latency_ns: 2_000_000,
             channels: Some(1),
             ..Flash::default()
         };
-        let schedule = Schedule::new(Box::new(disk.start()));
+        let schedule = ReplySchedule::new(Box::new(disk.start()));
         let (sender, receiver) = mpsc::channel();
         std::thread::scope(|scope| {
             let timer = scope

@@ -1,5 +1,5 @@
-//! System calls taken away from a child process, as containers do (seccomp(2),
-//! SECCOMP_MODE_FILTER). Must not know who the child is.
+//! Forbids system calls to a child process, as containers do (seccomp(2), SECCOMP_MODE_FILTER).
+//! Must not know who the child is.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -14,8 +14,8 @@ pub fn forbid(command: &mut Command, calls: &[libc::c_long]) {
     unsafe { command.pre_exec(move || install(&filter)) };
 }
 
-/// Loads the number of the call, compares it with each, and answers EPERM or lets it through. The
-/// architecture is not looked at: a child that uses another one's numbers is none that tests start.
+/// Loads the number of the call, compares it with each, and answers EPERM or allows the call. The
+/// architecture is not checked: tests start no child that uses the numbers of another one.
 fn filter(calls: &[libc::c_long]) -> Vec<libc::sock_filter> {
     let statement = |code: u32, k: u32| libc::sock_filter {
         code: code as u16,
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_forbidden_fails() {
+    fn seccomp_filter_fails_only_listed_calls() {
         let directory = tempfile::tempdir().unwrap();
         let mkdir = |calls: &[libc::c_long]| {
             let mut command = Command::new("mkdir");

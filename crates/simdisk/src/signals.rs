@@ -1,14 +1,14 @@
-//! The signals of Ctrl-C, `kill`, a closed terminal and Ctrl-\ as something to wait for: each would
-//! leave a dead mount behind if it ended the program at once. Must not know what ends then.
+//! Waits for the signals of Ctrl-C, `kill`, a closed terminal and Ctrl-\. Each would leave a dead
+//! mount behind if it ended the program at once. Must not know what ends then.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::mem::MaybeUninit;
 
-/// The signals that end the program, blocked for this thread and all it starts.
-pub struct Ends(libc::sigset_t);
+/// The signals that end the program, blocked in this thread and the threads it starts.
+pub struct EndSignals(libc::sigset_t);
 
-impl Ends {
+impl EndSignals {
     /// Blocks the signals, so that they wait for `wait`.
     pub fn block() -> io::Result<Self> {
         let mut set = MaybeUninit::uninit();

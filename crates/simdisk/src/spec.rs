@@ -5,14 +5,14 @@ use crate::gallery;
 use crate::models::cliff::Cliff;
 use crate::models::credits::Credits;
 use crate::models::direct::DirectAccess;
-use crate::models::faults::{Direction, Fault};
+use crate::models::faults::{FaultDirection, MediaFault};
 use crate::models::flash::Flash;
 use crate::models::geometry::Geometry;
 use crate::models::ragged::Ragged;
 use crate::models::rotating::Rotating;
 use crate::models::slow::SlowRange;
 use crate::models::stall::Stall;
-use crate::models::write_cache::WriteCache;
+use crate::models::write_cache::CacheModel;
 use crate::models::{Mechanism, Model};
 use diskproof_model::units::{parse_duration, parse_size};
 use std::ops::Range;
@@ -120,7 +120,7 @@ fn set(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
                 }
             }
         }
-        "rpm" if matches!(&model.mechanism, Mechanism::Flash(flash) if *flash == Flash::default()) => {
+        "rpm" if model.mechanism == Mechanism::Flash(Flash::default()) => {
             integer(value).map(|rpm| model.mechanism = Mechanism::Rotating(plain_rotating(rpm)))
         }
         "rpm" | "seek" | "rate" | "zones" | "queue" | "buffer" | "overhead" => {
@@ -283,35 +283,35 @@ fn set_any(model: &mut Model, key: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-fn fault(key: &str, value: &str) -> Option<Fault> {
+fn fault(key: &str, value: &str) -> Option<MediaFault> {
     let direction = match key {
-        "eio-read" | "short-read" => Direction::Read,
-        "eio-write" | "short-write" => Direction::Write,
-        _ => Direction::Both,
+        "eio-read" | "short-read" => FaultDirection::Read,
+        "eio-write" | "short-write" => FaultDirection::Write,
+        _ => FaultDirection::Both,
     };
     match key {
-        "eio-after" => Some(Fault::EioAfter {
+        "eio-after" => Some(MediaFault::EioAfter {
             bytes: size(value)?,
         }),
-        "enospc-after" => Some(Fault::EnospcAfter {
+        "enospc-after" => Some(MediaFault::EnospcAfter {
             bytes: size(value)?,
         }),
         "short" | "short-read" | "short-write" => {
             let (bytes, max) = value.split_once('/')?;
-            Some(Fault::Short {
+            Some(MediaFault::Short {
                 span: span(bytes)?,
                 direction,
                 max_bytes: size(max)?,
             })
         }
-        _ => Some(Fault::Broken {
+        _ => Some(MediaFault::Broken {
             span: span(value)?,
             direction,
         }),
     }
 }
 
-fn write_cache(value: &str) -> Option<WriteCache> {
+fn write_cache(value: &str) -> Option<CacheModel> {
     let (kind, share) = value.split_once('/').unwrap_or((value, "0%"));
     let percent: u32 = share
         .strip_suffix('%')?
@@ -320,9 +320,9 @@ fn write_cache(value: &str) -> Option<WriteCache> {
         .filter(|p| *p <= 100)?;
     let destaged_per_mille = percent * 10;
     match kind {
-        "durable" if value == kind => Some(WriteCache::Durable),
-        "honest" => Some(WriteCache::Honest { destaged_per_mille }),
-        "lying" => Some(WriteCache::Lying { destaged_per_mille }),
+        "durable" if value == kind => Some(CacheModel::Durable),
+        "honest" => Some(CacheModel::Honest { destaged_per_mille }),
+        "lying" => Some(CacheModel::Lying { destaged_per_mille }),
         _ => None,
     }
 }
@@ -358,7 +358,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_make_a_flash_disk() {
+    fn spec_keys_build_flash_model() {
         let model = parse(
             "latency=500us,channels=4,iops=2000,bandwidth=100MB,cliff=2GiB@50MB,credits=10@20/3",
         )
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_disk_can_be_changed() {
+    fn spec_keys_override_named_model() {
         let model = parse(
             "momentus-7200.4,stall=5s+1500ms,link=78MB,cache=lying/30%,direct=refused-at-open,\
              overhead=1ms",
@@ -401,18 +401,19 @@ mod tests {
         assert_eq!(model.link_bytes_per_s, Some(78_000_000));
         assert_eq!(
             model.write_cache,
-            WriteCache::Lying {
+            CacheModel::Lying {
                 destaged_per_mille: 300
             }
         );
         assert_eq!(model.direct, DirectAccess::RefusedAtOpen);
-        assert!(
-            matches!(model.mechanism, Mechanism::Rotating(disk) if disk.overhead_ns == 1_000_000 && disk.geometry.rpm == 7200)
-        );
+        let Mechanism::Rotating(disk) = model.mechanism else {
+            panic!("{:?} is not rotating", model.mechanism);
+        };
+        assert_eq!((disk.overhead_ns, disk.geometry.rpm), (1_000_000, 7200));
     }
 
     #[test]
-    fn faults_are_collected() {
+    fn spec_collects_faults() {
         let model = parse(
             "eio=1MiB-2MiB,eio-read=0-512,eio-after=1GB,enospc-after=2GB,short-write=0-1k/512,\
              slow=4k-8k+2ms",
@@ -421,23 +422,23 @@ mod tests {
         assert_eq!(
             model.faults,
             [
-                Fault::Broken {
+                MediaFault::Broken {
                     span: 1 << 20..2 << 20,
-                    direction: Direction::Both
+                    direction: FaultDirection::Both
                 },
-                Fault::Broken {
+                MediaFault::Broken {
                     span: 0..512,
-                    direction: Direction::Read
+                    direction: FaultDirection::Read
                 },
-                Fault::EioAfter {
+                MediaFault::EioAfter {
                     bytes: 1_000_000_000
                 },
-                Fault::EnospcAfter {
+                MediaFault::EnospcAfter {
                     bytes: 2_000_000_000
                 },
-                Fault::Short {
+                MediaFault::Short {
                     span: 0..1024,
-                    direction: Direction::Write,
+                    direction: FaultDirection::Write,
                     max_bytes: 512
                 },
             ]
@@ -452,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_texts_are_refused_with_their_reason() {
+    fn spec_refuses_invalid_text_with_reason() {
         assert!(matches!(
             parse("nosuch"),
             Err(SpecError::UnknownName { .. })
@@ -503,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_of_the_help_is_known() {
+    fn spec_accepts_every_key_in_help() {
         let keys = HELP
             .split_whitespace()
             .filter_map(|word| word.split_once('='))

@@ -9,8 +9,8 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 #[test]
-fn files_are_made_written_listed_and_unlinked() {
-    if root::missing("files_are_made_written_listed_and_unlinked") {
+fn directory_creates_writes_lists_and_unlinks_files() {
+    if root::missing("directory_creates_writes_lists_and_unlinks_files") {
         return;
     }
     let scratch = Scratch::new();
@@ -58,8 +58,8 @@ fn files_are_made_written_listed_and_unlinked() {
 }
 
 #[test]
-fn direct_io_is_refused_at_open() {
-    if root::missing("direct_io_is_refused_at_open") {
+fn directory_refuses_direct_io_at_open() {
+    if root::missing("directory_refuses_direct_io_at_open") {
         return;
     }
     let scratch = Scratch::new();
@@ -86,8 +86,8 @@ fn direct_io_is_refused_at_open() {
 }
 
 #[test]
-fn direct_io_is_refused_at_the_transfer_even_when_switched_on_later() {
-    if root::missing("direct_io_is_refused_at_the_transfer_even_when_switched_on_later") {
+fn directory_refuses_direct_io_at_transfer() {
+    if root::missing("directory_refuses_direct_io_at_transfer") {
         return;
     }
     let scratch = Scratch::new();

@@ -7,7 +7,7 @@
 mod root;
 
 use diskproof_simdisk::models::Mechanism;
-use diskproof_simdisk::models::faults::{Direction, Fault};
+use diskproof_simdisk::models::faults::{FaultDirection, MediaFault};
 use diskproof_simdisk::models::flash::Flash;
 use diskproof_simdisk::{DirectAccess, Medium, Model, SimDisk};
 use root::{AlignedBuffer, Scratch, open_direct};
@@ -44,8 +44,8 @@ fn read_in_threads(disk: &SimDisk, threads: usize, each: usize, block_bytes: usi
 }
 
 #[test]
-fn an_unthrottled_disk_mounts_keeps_data_and_unmounts() {
-    if root::missing("an_unthrottled_disk_mounts_keeps_data_and_unmounts") {
+fn unthrottled_disk_mounts_keeps_data_and_unmounts() {
+    if root::missing("unthrottled_disk_mounts_keeps_data_and_unmounts") {
         return;
     }
     let scratch = Scratch::new();
@@ -87,8 +87,8 @@ fn an_unthrottled_disk_mounts_keeps_data_and_unmounts() {
 }
 
 #[test]
-fn many_threads_are_really_concurrent_and_no_faster_than_the_truth() {
-    if root::missing("many_threads_are_really_concurrent_and_no_faster_than_the_truth") {
+fn concurrent_threads_never_exceed_iops_limit() {
+    if root::missing("concurrent_threads_never_exceed_iops_limit") {
         return;
     }
     let scratch = Scratch::new();
@@ -113,8 +113,8 @@ fn many_threads_are_really_concurrent_and_no_faster_than_the_truth() {
 }
 
 #[test]
-fn thirty_two_threads_reach_the_disk_at_once() {
-    if root::missing("thirty_two_threads_reach_the_disk_at_once") {
+fn disk_receives_32_requests_at_once() {
+    if root::missing("disk_receives_32_requests_at_once") {
         return;
     }
     let scratch = Scratch::new();
@@ -129,8 +129,8 @@ fn thirty_two_threads_reach_the_disk_at_once() {
 }
 
 #[test]
-fn one_channel_is_no_faster_than_its_latency() {
-    if root::missing("one_channel_is_no_faster_than_its_latency") {
+fn single_channel_never_beats_its_latency() {
+    if root::missing("single_channel_never_beats_its_latency") {
         return;
     }
     let scratch = Scratch::new();
@@ -146,8 +146,8 @@ fn one_channel_is_no_faster_than_its_latency() {
 }
 
 #[test]
-fn bandwidth_is_no_higher_than_the_truth() {
-    if root::missing("bandwidth_is_no_higher_than_the_truth") {
+fn bandwidth_never_exceeds_limit() {
+    if root::missing("bandwidth_never_exceeds_limit") {
         return;
     }
     let scratch = Scratch::new();
@@ -166,22 +166,22 @@ fn bandwidth_is_no_higher_than_the_truth() {
 }
 
 #[test]
-fn errors_and_short_transfers_reach_the_program() {
-    if root::missing("errors_and_short_transfers_reach_the_program") {
+fn faults_reach_the_program() {
+    if root::missing("faults_reach_the_program") {
         return;
     }
     let scratch = Scratch::new();
     let faults = vec![
-        Fault::Broken {
+        MediaFault::Broken {
             span: 8192..12_288,
-            direction: Direction::Read,
+            direction: FaultDirection::Read,
         },
-        Fault::Short {
+        MediaFault::Short {
             span: 1 << 20..2 << 20,
-            direction: Direction::Both,
+            direction: FaultDirection::Both,
             max_bytes: 4096,
         },
-        Fault::EnospcAfter { bytes: 64 << 10 },
+        MediaFault::EnospcAfter { bytes: 64 << 10 },
     ];
     let disk = SimDisk::serve(
         Model {
@@ -224,8 +224,8 @@ fn errors_and_short_transfers_reach_the_program() {
 }
 
 #[test]
-fn a_disk_ends_where_it_ends() {
-    if root::missing("a_disk_ends_where_it_ends") {
+fn transfers_stop_at_end_of_disk() {
+    if root::missing("transfers_stop_at_end_of_disk") {
         return;
     }
     let scratch = Scratch::new();
@@ -247,8 +247,8 @@ fn a_disk_ends_where_it_ends() {
 }
 
 #[test]
-fn without_direct_io_the_page_cache_stands_before_the_disk() {
-    if root::missing("without_direct_io_the_page_cache_stands_before_the_disk") {
+fn buffered_io_uses_page_cache() {
+    if root::missing("buffered_io_uses_page_cache") {
         return;
     }
     let scratch = Scratch::new();
@@ -275,8 +275,8 @@ fn without_direct_io_the_page_cache_stands_before_the_disk() {
 }
 
 #[test]
-fn a_disk_may_refuse_direct_io() {
-    if root::missing("a_disk_may_refuse_direct_io") {
+fn disk_refuses_direct_io_when_set() {
+    if root::missing("disk_refuses_direct_io_when_set") {
         return;
     }
     let scratch = Scratch::new();
@@ -319,8 +319,8 @@ fn a_disk_may_refuse_direct_io() {
 }
 
 #[test]
-fn a_disk_dropped_under_an_open_file_fails_its_io_and_does_not_hang() {
-    if root::missing("a_disk_dropped_under_an_open_file_fails_its_io_and_does_not_hang") {
+fn dropped_disk_fails_io_of_open_file() {
+    if root::missing("dropped_disk_fails_io_of_open_file") {
         return;
     }
     let scratch = Scratch::new();
@@ -347,8 +347,8 @@ fn a_disk_dropped_under_an_open_file_fails_its_io_and_does_not_hang() {
 }
 
 #[test]
-fn a_backing_file_keeps_the_content() {
-    if root::missing("a_backing_file_keeps_the_content") {
+fn backing_file_keeps_content() {
+    if root::missing("backing_file_keeps_content") {
         return;
     }
     let scratch = Scratch::new();

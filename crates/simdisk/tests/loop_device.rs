@@ -31,8 +31,8 @@ fn sysfs(device: &Path, attribute: &str) -> Option<String> {
 }
 
 #[test]
-fn attaches_with_the_sector_size_and_detaches_when_dropped() {
-    if root::missing("attaches_with_the_sector_size_and_detaches_when_dropped") {
+fn loop_device_attaches_with_sector_size_and_detaches_on_drop() {
+    if root::missing("loop_device_attaches_with_sector_size_and_detaches_on_drop") {
         return;
     }
     let scratch = Scratch::new();
@@ -59,8 +59,8 @@ fn attaches_with_the_sector_size_and_detaches_when_dropped() {
 }
 
 #[test]
-fn no_file_descriptor_of_ours_shows_on_the_device() {
-    if root::missing("no_file_descriptor_of_ours_shows_on_the_device") {
+fn loop_device_leaves_no_visible_descriptor() {
+    if root::missing("loop_device_leaves_no_visible_descriptor") {
         return;
     }
     let scratch = Scratch::new();
@@ -73,8 +73,8 @@ fn no_file_descriptor_of_ours_shows_on_the_device() {
 }
 
 #[test]
-fn the_simulated_disk_sees_transfers_and_flushes_of_the_block_device() {
-    if root::missing("the_simulated_disk_sees_transfers_and_flushes_of_the_block_device") {
+fn loop_device_passes_transfers_and_flushes() {
+    if root::missing("loop_device_passes_transfers_and_flushes") {
         return;
     }
     let scratch = Scratch::new();
@@ -100,8 +100,8 @@ fn the_simulated_disk_sees_transfers_and_flushes_of_the_block_device() {
 }
 
 #[test]
-fn ext4_lives_on_it() {
-    if root::missing("ext4_lives_on_it") {
+fn loop_device_carries_ext4() {
+    if root::missing("loop_device_carries_ext4") {
         return;
     }
     let scratch = Scratch::new();
@@ -112,7 +112,7 @@ fn ext4_lives_on_it() {
         .arg(device.path())
         .output();
     let Ok(mkfs) = mkfs else {
-        eprintln!("SKIPPED: ext4_lives_on_it: mkfs.ext4");
+        eprintln!("SKIPPED: loop_device_carries_ext4: mkfs.ext4");
         return;
     };
     assert!(
@@ -132,8 +132,8 @@ fn ext4_lives_on_it() {
 }
 
 #[test]
-fn a_disk_dropped_under_its_loop_device_does_not_hang() {
-    if root::missing("a_disk_dropped_under_its_loop_device_does_not_hang") {
+fn dropped_disk_under_loop_device_does_not_hang() {
+    if root::missing("dropped_disk_under_loop_device_does_not_hang") {
         return;
     }
     let scratch = Scratch::new();
@@ -155,8 +155,8 @@ fn a_disk_dropped_under_its_loop_device_does_not_hang() {
 }
 
 #[test]
-fn a_missing_file_is_named() {
-    if root::missing("a_missing_file_is_named") {
+fn loop_device_error_names_missing_file() {
+    if root::missing("loop_device_error_names_missing_file") {
         return;
     }
     let error = LoopDevice::attach(Path::new("/nonexistent/image"), Direct::On, 512).unwrap_err();

@@ -18,12 +18,12 @@ use std::process::{Child, Command, Stdio};
 const BLOCKS: u64 = 64;
 
 /// A running `simdisk`; killed and unmounted when dropped, also by a failed test.
-struct Running {
+struct ServerProcess {
     child: Child,
     mount_point: PathBuf,
 }
 
-impl Running {
+impl ServerProcess {
     fn start(scratch: &Scratch, model: &str) -> Self {
         let mount_point = scratch.path("disk");
         let child = Command::new(env!("CARGO_BIN_EXE_simdisk"))
@@ -50,7 +50,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // Already ended or unmounted is as good.
         let _ = self.child.kill();
@@ -63,7 +63,7 @@ impl Drop for Running {
 /// and twos survived.
 fn survivors(model: &str) -> (usize, usize) {
     let scratch = Scratch::new();
-    let disk = Running::start(&scratch, model);
+    let disk = ServerProcess::start(&scratch, model);
     let file = open_direct(&disk.mount_point).unwrap();
     let mut buffer = AlignedBuffer::new(4096);
     for n in 0..BLOCKS {
@@ -89,8 +89,8 @@ fn survivors(model: &str) -> (usize, usize) {
 }
 
 #[test]
-fn a_power_cut_takes_what_the_cache_held() {
-    if root::missing("a_power_cut_takes_what_the_cache_held") {
+fn power_cut_loses_cached_writes() {
+    if root::missing("power_cut_loses_cached_writes") {
         return;
     }
     let all = BLOCKS as usize * 8;
@@ -105,16 +105,16 @@ fn a_power_cut_takes_what_the_cache_held() {
 }
 
 #[test]
-fn it_ends_on_signals_and_comes_back_over_a_dead_mount() {
-    if root::missing("it_ends_on_signals_and_comes_back_over_a_dead_mount") {
+fn program_ends_on_signals_and_replaces_dead_mount() {
+    if root::missing("program_ends_on_signals_and_replaces_dead_mount") {
         return;
     }
     let scratch = Scratch::new();
-    let mut first = Running::start(&scratch, "unthrottled");
+    let mut first = ServerProcess::start(&scratch, "unthrottled");
     first.child.kill().unwrap();
     first.child.wait().unwrap();
     for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
-        let mut next = Running::start(&scratch, "unthrottled");
+        let mut next = ServerProcess::start(&scratch, "unthrottled");
         assert_eq!(next.mount_point.metadata().unwrap().len(), 8 << 20);
         kill_process(Pid::from_child(&next.child), signal).unwrap();
         assert!(next.child.wait().unwrap().success(), "{signal:?}");

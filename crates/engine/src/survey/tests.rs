@@ -14,7 +14,7 @@ use diskproof_model::surface::{
     AccessPlan, AccessPoint, BurstPlan, Coverage, CurvePlan, CurvePoint, ScanPlan, SeekPattern,
 };
 use diskproof_simdisk::models::faults::Faults;
-use diskproof_simdisk::models::{self, Machine, Mechanism, Timing as _};
+use diskproof_simdisk::models::{self, DiskMachine, Mechanism, TimingModel as _};
 use diskproof_simdisk::{Model, spec};
 use std::io;
 
@@ -25,7 +25,7 @@ const GIB: u64 = 1 << 30;
 /// between a completion and the next request, as real ones do.
 struct SimBackend {
     clock: FakeClock,
-    machine: Machine,
+    machine: DiskMachine,
     faults: Faults,
     buffers: Buffers,
     size_bytes: u64,
@@ -56,7 +56,7 @@ impl Backend for SimBackend {
                 .judge(operation, &(request.offset..request.offset + length_bytes))
                 .map_or_else(|errno| -errno, |n| n as i32);
             self.results[request.slot as usize] = result;
-            self.machine.submit(models::Request {
+            self.machine.submit(models::DiskRequest {
                 ticket: u64::from(request.slot),
                 arrival_ns: self.clock.now(),
                 operation,
@@ -147,7 +147,7 @@ impl Bench {
     fn lane(&self, depth: u32, request_bytes: u64) -> Lane<SimBackend, FakeClock> {
         let backend = SimBackend {
             clock: self.clock.clone(),
-            machine: Machine::start(&self.model, self.size_bytes),
+            machine: DiskMachine::start(&self.model, self.size_bytes),
             faults: Faults::new(self.model.faults.clone()),
             buffers: Buffers::new(depth as usize, request_bytes as usize).unwrap(),
             size_bytes: self.size_bytes,

@@ -97,8 +97,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Mounts on `path` (made when missing). `/dev/fuse` is opened here; the first channel must be
-    /// read before anyone uses the mount.
+    /// Mounts on `path`, which it creates if missing. A thread must read the first channel before
+    /// a program uses the mount.
     pub fn mount(path: &Path, root: Root) -> Result<Self, ServeError> {
         let path = prepare(path, root)?;
         let device = open_device().map_err(|e| ServeError::Device { source: e.into() })?;
@@ -152,9 +152,8 @@ impl Connection {
         Ok(channels)
     }
 
-    /// Unmounts (lazily, so that files still open elsewhere do not hinder it) and tells every
-    /// thread in `receive` to end. Dirty pages are written back through the running threads
-    /// before this returns, if nobody holds the file open.
+    /// Unmounts lazily, so that open files do not prevent it, and ends every thread in `receive`.
+    /// If no file is open, the running threads write dirty pages back before this returns.
     pub fn stop(&self) {
         // An error means that it was already unmounted by hand: nothing is left to do.
         let _ = unmount(&self.path, UnmountFlags::DETACH);
@@ -193,8 +192,7 @@ impl Channel {
         }
     }
 
-    /// Answers a request. A failure means that the caller or the mount is gone, which nobody needs
-    /// to hear.
+    /// Answers a request. A failure means that the caller or the mount is gone, and is ignored.
     pub fn reply(&self, unique: u64, answer: Result<&[u8], i32>) {
         let (errno, data) = match answer {
             Ok(data) => (0, data),
@@ -237,7 +235,7 @@ fn open_device() -> rustix::io::Result<OwnedFd> {
     )
 }
 
-/// Makes the mount point, after clearing away a dead mount that a killed server left on it.
+/// Creates the mount point; a dead mount that a killed server left there is unmounted first.
 fn prepare(path: &Path, root: Root) -> Result<PathBuf, ServeError> {
     let error = |source| ServeError::MountPoint {
         path: path.to_owned(),

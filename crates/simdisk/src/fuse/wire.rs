@@ -25,7 +25,7 @@ pub mod opcode {
     pub const FALLOCATE: u32 = 43;
 }
 
-/// Capabilities asked for in INIT (low word).
+/// Capabilities requested in INIT (low word).
 pub mod init_flag {
     pub const ASYNC_READ: u32 = 1 << 0;
     pub const BIG_WRITES: u32 = 1 << 5;
@@ -34,7 +34,7 @@ pub mod init_flag {
     pub const MAX_PAGES: u32 = 1 << 22;
 }
 
-/// What the server tells the kernel about one open file (`FOPEN_…`).
+/// Flags of an open file (`FOPEN_…`).
 pub mod open_flag {
     pub const DIRECT_IO: u32 = 1 << 0;
     pub const KEEP_CACHE: u32 = 1 << 1;
@@ -245,7 +245,7 @@ mod tests {
     };
 
     #[test]
-    fn replies_have_the_sizes_of_the_kernel_structs() {
+    fn reply_bodies_have_kernel_struct_sizes() {
         assert_eq!(Body::default().init(0).0.len(), 64);
         assert_eq!(Body::default().attr_out(&FILE).0.len(), 104);
         assert_eq!(Body::default().entry_out(&FILE).0.len(), 128);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn size_and_mode_stand_where_fuse_attr_has_them() {
+    fn attr_reply_places_size_and_mode() {
         let body = Body::default().attr_out(&FILE).0;
         assert_eq!(
             (u64_at(&body, 24), u64_at(&body, 32), u32_at(&body, 76)),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_beyond_a_short_request_are_zero() {
+    fn short_request_reads_missing_fields_as_zero() {
         assert_eq!(u32_at(&[1, 2], 0), 0);
         assert_eq!(u64_at(&[], 8), 0);
         assert_eq!(name_in(b"a\0b"), b"a");

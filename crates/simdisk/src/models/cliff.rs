@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn falls_at_the_set_volume_even_inside_one_write() {
+    fn cliff_starts_at_set_volume_within_a_write() {
         let mut edge = CliffEdge::new(Cliff {
             after_bytes: 1_500_000,
             bytes_per_s: 100_000_000,

@@ -74,19 +74,19 @@ mod tests {
     }
 
     #[test]
-    fn bursts_until_the_credits_are_gone() {
+    fn credits_allow_burst_until_spent() {
         // 5000 credits lose 3000 − 500 each second: 2 s at 3000.
         assert_eq!(passed(1_000_000_000), 3000);
         assert!(passed(2_000_000_000).abs_diff(6000) <= 1);
     }
 
     #[test]
-    fn then_keeps_the_baseline() {
+    fn credits_fall_to_baseline() {
         assert!((passed(12_000_000_000) - passed(2_000_000_000)).abs_diff(5000) <= 1);
     }
 
     #[test]
-    fn idle_time_fills_the_bucket_again_but_not_above_its_brim() {
+    fn credits_refill_up_to_capacity() {
         let mut bucket = CreditBucket::new(GP2);
         let empty_ns = (0..6100).map(|_| bucket.pass(0)).last().unwrap();
         let later = empty_ns + 3600 * 1_000_000_000;

@@ -1,21 +1,21 @@
 //! Requests whose end is already known, in order of ending. Must not know why they end then.
 
-use super::Completion;
+use super::DiskCompletion;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The completions still to come.
 #[derive(Debug, Clone, Default)]
-pub struct DoneQueue(BinaryHeap<Reverse<Completion>>);
+pub struct DoneQueue(BinaryHeap<Reverse<DiskCompletion>>);
 
 impl DoneQueue {
     /// A request will end.
-    pub fn push(&mut self, completion: Completion) {
+    pub fn push(&mut self, completion: DiskCompletion) {
         self.0.push(Reverse(completion));
     }
 
     /// The next one that ended at or before `now_ns`.
-    pub fn take(&mut self, now_ns: u64) -> Option<Completion> {
+    pub fn take(&mut self, now_ns: u64) -> Option<DiskCompletion> {
         if self.next_ns()? <= now_ns {
             self.0.pop().map(|c| c.0)
         } else {

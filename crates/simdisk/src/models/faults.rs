@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// Which operations a fault hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum FaultDirection {
     /// Reads.
     Read,
     /// Writes.
@@ -17,13 +17,13 @@ pub enum Direction {
 
 /// One fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum MediaFault {
     /// EIO for each request that touches the bytes.
     Broken {
         /// The bytes.
         span: Range<u64>,
         /// Which operations.
-        direction: Direction,
+        direction: FaultDirection,
     },
     /// EIO for everything once this many bytes were read and written; the request that would cross
     /// it fails too.
@@ -42,7 +42,7 @@ pub enum Fault {
         /// The bytes.
         span: Range<u64>,
         /// Which operations.
-        direction: Direction,
+        direction: FaultDirection,
         /// The most that one request transfers.
         max_bytes: u64,
     },
@@ -51,12 +51,12 @@ pub enum Fault {
 /// The faults of one disk, and what it has transferred so far.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
-    faults: Vec<Fault>,
+    faults: Vec<MediaFault>,
     read_bytes: u64,
     written_bytes: u64,
 }
 
-impl Direction {
+impl FaultDirection {
     fn hits(self, operation: Operation) -> bool {
         match self {
             Self::Read => operation == Operation::Read,
@@ -68,7 +68,7 @@ impl Direction {
 
 impl Faults {
     /// Nothing is transferred yet.
-    pub fn new(faults: Vec<Fault>) -> Self {
+    pub fn new(faults: Vec<MediaFault>) -> Self {
         Self {
             faults,
             ..Self::default()
@@ -90,25 +90,30 @@ impl Faults {
         Ok(length_bytes)
     }
 
-    fn allowed(&self, fault: &Fault, operation: Operation, span: &Range<u64>) -> Result<u64, i32> {
+    fn allowed(
+        &self,
+        fault: &MediaFault,
+        operation: Operation,
+        span: &Range<u64>,
+    ) -> Result<u64, i32> {
         let length_bytes = span.end - span.start;
         match fault {
-            Fault::Broken {
+            MediaFault::Broken {
                 span: broken,
                 direction,
             } if direction.hits(operation) && overlaps(broken, span) => Err(libc::EIO),
-            Fault::EioAfter { bytes }
+            MediaFault::EioAfter { bytes }
                 if self.read_bytes + self.written_bytes + length_bytes > *bytes =>
             {
                 Err(libc::EIO)
             }
-            Fault::EnospcAfter { bytes } if operation == Operation::Write => {
+            MediaFault::EnospcAfter { bytes } if operation == Operation::Write => {
                 match bytes.saturating_sub(self.written_bytes) {
                     0 => Err(libc::ENOSPC),
                     left_bytes => Ok(length_bytes.min(left_bytes)),
                 }
             }
-            Fault::Short {
+            MediaFault::Short {
                 span: short,
                 direction,
                 max_bytes,
@@ -126,18 +131,18 @@ mod tests {
     use Operation::{Read, Write};
 
     #[test]
-    fn a_broken_range_fails_only_what_touches_it() {
-        let mut faults = Faults::new(vec![Fault::Broken {
+    fn broken_range_fails_overlapping_requests() {
+        let mut faults = Faults::new(vec![MediaFault::Broken {
             span: 4096..8192,
-            direction: Direction::Read,
+            direction: FaultDirection::Read,
         }]);
         assert_eq!(faults.judge(Read, &(0..4096)), Ok(4096));
         assert_eq!(faults.judge(Read, &(4095..4097)), Err(libc::EIO));
         assert_eq!(faults.judge(Read, &(8192..8193)), Ok(1));
         assert_eq!(faults.judge(Write, &(4096..8192)), Ok(4096));
-        let mut both = Faults::new(vec![Fault::Broken {
+        let mut both = Faults::new(vec![MediaFault::Broken {
             span: 0..1,
-            direction: Direction::Both,
+            direction: FaultDirection::Both,
         }]);
         assert_eq!(
             (both.judge(Read, &(0..1)), both.judge(Write, &(0..1))),
@@ -147,8 +152,8 @@ mod tests {
     }
 
     #[test]
-    fn eio_after_a_volume_counts_both_directions_and_only_successes() {
-        let mut faults = Faults::new(vec![Fault::EioAfter { bytes: 100 }]);
+    fn eio_after_counts_successful_reads_and_writes() {
+        let mut faults = Faults::new(vec![MediaFault::EioAfter { bytes: 100 }]);
         assert_eq!(faults.judge(Read, &(0..60)), Ok(60));
         assert_eq!(faults.judge(Write, &(0..41)), Err(libc::EIO));
         assert_eq!(faults.judge(Write, &(0..40)), Ok(40));
@@ -156,8 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_takes_what_fits_and_still_reads() {
-        let mut faults = Faults::new(vec![Fault::EnospcAfter { bytes: 100 }]);
+    fn full_disk_accepts_remaining_bytes_and_reads() {
+        let mut faults = Faults::new(vec![MediaFault::EnospcAfter { bytes: 100 }]);
         assert_eq!(faults.judge(Write, &(0..60)), Ok(60));
         assert_eq!(faults.judge(Write, &(60..120)), Ok(40));
         assert_eq!(faults.judge(Write, &(100..101)), Err(libc::ENOSPC));
@@ -165,10 +170,10 @@ mod tests {
     }
 
     #[test]
-    fn short_transfers_are_cut() {
-        let mut faults = Faults::new(vec![Fault::Short {
+    fn short_fault_truncates_transfer() {
+        let mut faults = Faults::new(vec![MediaFault::Short {
             span: 0..1000,
-            direction: Direction::Write,
+            direction: FaultDirection::Write,
             max_bytes: 512,
         }]);
         assert_eq!(faults.judge(Write, &(0..4096)), Ok(512));

@@ -6,7 +6,7 @@ use super::cliff::{Cliff, CliffEdge};
 use super::credits::{CreditBucket, Credits};
 use super::done::DoneQueue;
 use super::pacing::Pacing;
-use super::{Completion, Operation, Request, Timing, transfer_ns};
+use super::{DiskCompletion, DiskRequest, Operation, TimingModel, transfer_ns};
 
 /// The numbers of a flash disk or volume. All zero or `None` means no limit. A request ends when a
 /// channel has spent the latency on it *and* the limit of operations has let it pass (both at once,
@@ -69,7 +69,7 @@ impl Flash {
 }
 
 impl FlashMachine {
-    fn end_ns(&mut self, request: &Request) -> u64 {
+    fn end_ns(&mut self, request: &DiskRequest) -> u64 {
         let mut end_ns = self.channel_end_ns(request);
         if request.operation == Operation::Flush {
             return end_ns;
@@ -88,7 +88,7 @@ impl FlashMachine {
         self.pipe_free_ns
     }
 
-    fn channel_end_ns(&mut self, request: &Request) -> u64 {
+    fn channel_end_ns(&mut self, request: &DiskRequest) -> u64 {
         let service_ns = self.flash.latency_ns(request.operation) + request.extra_ns;
         match self.channel_free_ns.iter_mut().min() {
             None => request.arrival_ns + service_ns,
@@ -99,7 +99,7 @@ impl FlashMachine {
         }
     }
 
-    fn pipe_ns(&mut self, request: &Request) -> u64 {
+    fn pipe_ns(&mut self, request: &DiskRequest) -> u64 {
         if request.operation == Operation::Read {
             return self
                 .flash
@@ -114,16 +114,16 @@ impl FlashMachine {
     }
 }
 
-impl Timing for FlashMachine {
-    fn submit(&mut self, request: Request) {
+impl TimingModel for FlashMachine {
+    fn submit(&mut self, request: DiskRequest) {
         let at_ns = self.end_ns(&request);
-        self.done.push(Completion {
+        self.done.push(DiskCompletion {
             at_ns,
             ticket: request.ticket,
         });
     }
 
-    fn take_done(&mut self, now_ns: u64) -> Option<Completion> {
+    fn take_done(&mut self, now_ns: u64) -> Option<DiskCompletion> {
         self.done.take(now_ns)
     }
 
@@ -140,7 +140,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn iops_are_exact_at_any_depth() {
+    fn flash_iops_are_exact_at_any_depth() {
         for depth in [1, 8, 32] {
             let mut disk = Flash {
                 iops: Some(2000),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_fills_the_channels_and_no_more() {
+    fn flash_latency_limits_channels() {
         let four = Flash {
             read_latency_ns: 500_000,
             channels: Some(4),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_is_that_of_the_operation() {
+    fn flash_latency_depends_on_operation() {
         let mut disk = Flash {
             read_latency_ns: 1,
             write_latency_ns: 20,
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn bandwidth_is_exact_and_shared() {
+    fn flash_bandwidth_is_exact_and_shared() {
         let disk = Flash {
             read_bytes_per_s: Some(100_000_000),
             write_bytes_per_s: Some(50_000_000),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_and_bandwidth_add_for_one_and_overlap_for_many() {
+    fn flash_latency_and_bandwidth_overlap_at_depth() {
         let disk = Flash {
             read_latency_ns: 1_000_000,
             channels: Some(8),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_throttle_hides_behind_a_longer_latency() {
+    fn flash_longer_latency_hides_iops_limit() {
         let mut disk = Flash {
             read_latency_ns: 500_000,
             iops: Some(3000),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn flushes_are_not_throttled_as_operations() {
+    fn flash_flushes_bypass_iops_limit() {
         let mut disk = Flash {
             flush_latency_ns: 10,
             iops: Some(1),
@@ -261,14 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn lost_time_keeps_the_channel_busy() {
+    fn flash_extra_time_occupies_channel() {
         let mut disk = Flash {
             channels: Some(1),
             ..Flash::default()
         }
         .start();
         for ticket in 0..2 {
-            disk.submit(Request {
+            disk.submit(DiskRequest {
                 ticket,
                 arrival_ns: 0,
                 operation: Operation::Read,
@@ -279,14 +279,14 @@ mod tests {
         }
         assert_eq!(
             disk.take_done(14),
-            Some(Completion {
+            Some(DiskCompletion {
                 at_ns: 7,
                 ticket: 0
             })
         );
         assert_eq!(
             disk.take_done(14),
-            Some(Completion {
+            Some(DiskCompletion {
                 at_ns: 14,
                 ticket: 1
             })

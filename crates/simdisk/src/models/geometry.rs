@@ -29,7 +29,7 @@ pub struct Geometry {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Zone {
+struct RecordingZone {
     start_bytes: f64,
     bytes: f64,
     bytes_per_s: u64,
@@ -37,7 +37,7 @@ struct Zone {
 
 /// Where a byte lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Place {
+pub struct HeadPosition {
     /// 0 at the outer edge, 1 at the inner.
     pub radius: f64,
     /// Share of a turn, 0 to 1, at which it passes the head.
@@ -48,7 +48,7 @@ pub struct Place {
 #[derive(Debug, Clone)]
 pub struct Surface {
     geometry: Geometry,
-    zones: Vec<Zone>,
+    zones: Vec<RecordingZone>,
     track_radius: f64,
     exponent: f64,
 }
@@ -65,11 +65,11 @@ impl Geometry {
         let rates: Vec<u64> = (0..count).map(|k| self.zone_rate(k, count)).collect();
         let total: f64 = rates.iter().map(|r| *r as f64).sum();
         let mut start_bytes = 0.0;
-        let zones: Vec<Zone> = rates
+        let zones: Vec<RecordingZone> = rates
             .iter()
             .map(|rate| {
                 let bytes = size_bytes as f64 * *rate as f64 / total;
-                let zone = Zone {
+                let zone = RecordingZone {
                     start_bytes,
                     bytes,
                     bytes_per_s: *rate,
@@ -99,11 +99,11 @@ impl Geometry {
 
 impl Surface {
     /// Where the byte at `offset_bytes` lies.
-    pub fn place(&self, offset_bytes: u64) -> Place {
+    pub fn place(&self, offset_bytes: u64) -> HeadPosition {
         let (index, zone) = self.zone(offset_bytes);
         let within = offset_bytes as f64 - zone.start_bytes;
         let track_bytes = zone.bytes_per_s as f64 * self.geometry.revolution_ns() as f64 / 1e9;
-        Place {
+        HeadPosition {
             radius: (index as f64 + within / zone.bytes) / self.zones.len() as f64,
             angle: (within / track_bytes).rem_euclid(1.0),
         }
@@ -152,7 +152,7 @@ impl Surface {
         ((angle - now).rem_euclid(1.0) * revolution_ns as f64).round() as u64
     }
 
-    fn zone(&self, offset_bytes: u64) -> (usize, Zone) {
+    fn zone(&self, offset_bytes: u64) -> (usize, RecordingZone) {
         let index = self
             .zones
             .partition_point(|z| z.start_bytes <= offset_bytes as f64)
@@ -214,7 +214,7 @@ pub(crate) mod tests {
     };
 
     #[test]
-    fn the_rate_falls_from_edge_to_edge() {
+    fn transfer_rate_falls_from_outer_to_inner_zone() {
         let surface = DISK.lay_out(SIZE);
         assert_eq!(
             (surface.rate_at(0), surface.rate_at(SIZE - 1)),
@@ -229,7 +229,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn passing_a_zone_border_takes_both_rates() {
+    fn transfer_across_zone_border_uses_both_rates() {
         let two = Geometry {
             zones: 2,
             outer_bytes_per_s: 100_000_000,
@@ -248,7 +248,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_mean_random_seek_is_the_data_sheets() {
+    fn mean_random_seek_matches_data_sheet() {
         let surface = DISK.lay_out(SIZE);
         let offsets = random_offsets(40_001, 512, SIZE);
         let radii: Vec<f64> = offsets.iter().map(|o| surface.place(*o).radius).collect();
@@ -261,7 +261,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn seeks_go_from_nothing_to_the_full_stroke() {
+    fn seek_curve_spans_zero_to_full_stroke() {
         let surface = DISK.lay_out(SIZE);
         assert_eq!(surface.seek_ns(0.0), 0);
         assert_eq!(surface.seek_ns(1.0), 22_000_000);
@@ -270,7 +270,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_place_comes_round_once_per_turn() {
+    fn sector_returns_once_per_rotation() {
         let surface = DISK.lay_out(SIZE);
         assert_eq!(DISK.revolution_ns(), 8_333_333);
         assert_eq!(surface.turn_ns(0, 0.5), 4_166_667);

@@ -2,7 +2,7 @@
 //! know the mechanism behind.
 
 use super::done::DoneQueue;
-use super::{Completion, Operation, Request, Timing, transfer_ns};
+use super::{DiskCompletion, DiskRequest, Operation, TimingModel, transfer_ns};
 use std::collections::HashMap;
 
 /// What the buffers at both ends keep under way: a host that pauses for less between two requests
@@ -12,16 +12,16 @@ const BUFFERED_NS: u64 = 1_000_000;
 /// A disk behind a link. The link passes bytes on while the disk still delivers (cut-through), one
 /// request at a time.
 pub struct Linked {
-    disk: Box<dyn Timing>,
+    disk: Box<dyn TimingModel>,
     bytes_per_s: u64,
-    under_way: HashMap<u64, Request>,
+    under_way: HashMap<u64, DiskRequest>,
     free_ns: u64,
     done: DoneQueue,
 }
 
 impl Linked {
     /// `disk` behind a link of `bytes_per_s`.
-    pub fn new(disk: Box<dyn Timing>, bytes_per_s: u64) -> Self {
+    pub fn new(disk: Box<dyn TimingModel>, bytes_per_s: u64) -> Self {
         Self {
             disk,
             bytes_per_s,
@@ -31,7 +31,7 @@ impl Linked {
         }
     }
 
-    fn pass(&mut self, completion: Completion) {
+    fn pass(&mut self, completion: DiskCompletion) {
         let request = self
             .under_way
             .remove(&completion.ticket)
@@ -45,20 +45,20 @@ impl Linked {
             at_ns = at_ns.max(link_ns);
             self.free_ns = at_ns;
         }
-        self.done.push(Completion {
+        self.done.push(DiskCompletion {
             at_ns,
             ticket: request.ticket,
         });
     }
 }
 
-impl Timing for Linked {
-    fn submit(&mut self, request: Request) {
+impl TimingModel for Linked {
+    fn submit(&mut self, request: DiskRequest) {
         self.under_way.insert(request.ticket, request);
         self.disk.submit(request);
     }
 
-    fn take_done(&mut self, now_ns: u64) -> Option<Completion> {
+    fn take_done(&mut self, now_ns: u64) -> Option<DiskCompletion> {
         while let Some(completion) = self.disk.take_done(now_ns) {
             self.pass(completion);
         }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slower_of_disk_and_link_decides() {
+    fn link_limits_to_slower_of_disk_and_link() {
         for depth in [1, 4] {
             let fast = total_ns(&mut linked(400_000_000), depth, &[read(0, 1_000_000); 100]);
             assert_eq!(fast, 1_000_000_000, "depth {depth}");
@@ -98,11 +98,11 @@ mod tests {
     }
 
     #[test]
-    fn short_pauses_of_the_host_cost_nothing_and_long_ones_are_not_caught_up() {
+    fn link_buffers_only_short_host_pauses() {
         let ends_ns = |pause_ns: u64| {
             let mut linked = linked(1_000_000_000);
             (0..100).fold(0, |now_ns, ticket| {
-                let request = Request {
+                let request = DiskRequest {
                     ticket,
                     arrival_ns: now_ns + pause_ns,
                     operation: Operation::Read,
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn small_requests_wait_for_the_disk_only() {
+    fn link_does_not_delay_small_requests() {
         let disk = Flash {
             read_latency_ns: 1_000_000,
             ..Flash::default()

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rate_is_exact_even_when_the_interval_is_not_whole() {
+    fn pacing_rate_is_exact_for_fractional_interval() {
         let mut pacing = Pacing::new(3000);
         let last = (0..30_000).map(|_| pacing.pass(0)).last();
         assert!(
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_time_is_not_saved_up() {
+    fn pacing_does_not_accumulate_idle_time() {
         let mut pacing = Pacing::new(1000);
         assert_eq!(pacing.pass(0), 1_000_000);
         assert_eq!(pacing.pass(10_000_000), 11_000_000);

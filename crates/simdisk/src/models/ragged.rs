@@ -45,7 +45,7 @@ mod tests {
     };
 
     #[test]
-    fn cells_differ_but_each_stays_the_same() {
+    fn ragged_cells_differ_and_stay_constant() {
         let cells: Vec<u64> = (0..200)
             .map(|c| RAGGED.extra_ns(&(c << 20..(c + 1) << 20)))
             .collect();

@@ -2,7 +2,7 @@
 //! request is chosen (NCQ). Must not know what the host is or how it waits.
 
 use super::geometry::{Geometry, Surface};
-use super::{Completion, Operation, Request, Timing};
+use super::{DiskCompletion, DiskRequest, Operation, TimingModel};
 
 /// The numbers of a rotating disk. Its write buffer is on: a sequential stream of writes is not
 /// broken by the host's pauses, and a flush after writes costs one revolution. Random writes cost
@@ -30,7 +30,7 @@ struct Stream {
 }
 
 /// A request waiting longer than this goes first, however far away: nearest first alone would let
-/// it wait for ever beside a stream.
+/// it wait for ever.
 const OVERDUE_NS: u64 = 1_000_000_000;
 
 /// The two ways to the same place on the same track differ by the rounding of the angle.
@@ -40,8 +40,8 @@ const ROUNDING_NS: u64 = 1_000;
 pub struct RotatingMachine {
     disk: Rotating,
     surface: Surface,
-    waiting: Vec<Request>,
-    in_service: Option<Completion>,
+    waiting: Vec<DiskRequest>,
+    in_service: Option<DiskCompletion>,
     free_ns: u64,
     head_radius: f64,
     stream: Option<Stream>,
@@ -73,7 +73,7 @@ impl Rotating {
 impl RotatingMachine {
     /// When the request would end if begun at `start_ns`, and where the head would then follow a
     /// stream.
-    fn end_ns(&self, request: &Request, start_ns: u64) -> (u64, Option<Stream>) {
+    fn end_ns(&self, request: &DiskRequest, start_ns: u64) -> (u64, Option<Stream>) {
         let ready_ns = start_ns + self.disk.overhead_ns;
         if request.operation == Operation::Flush {
             let turn_ns = if self.unflushed {
@@ -108,7 +108,7 @@ impl RotatingMachine {
     }
 
     /// Whether a read finds all its bytes among those the stream has just read.
-    fn is_buffered(&self, request: &Request) -> bool {
+    fn is_buffered(&self, request: &DiskRequest) -> bool {
         self.stream.is_some_and(|stream| {
             let oldest_bytes = stream
                 .start_bytes
@@ -122,7 +122,7 @@ impl RotatingMachine {
 
     /// The stream after the request, if the request lies on the stream's way, no further ahead than
     /// the buffer reaches.
-    fn follow(&self, request: &Request, start_ns: u64) -> Option<Stream> {
+    fn follow(&self, request: &DiskRequest, start_ns: u64) -> Option<Stream> {
         let stream = self
             .stream
             .filter(|stream| stream.operation == request.operation)?;
@@ -149,7 +149,7 @@ impl RotatingMachine {
     }
 
     /// When the head, let loose at `ready_ns`, first stands at the request's first byte.
-    fn reach_ns(&self, request: &Request, ready_ns: u64) -> u64 {
+    fn reach_ns(&self, request: &DiskRequest, ready_ns: u64) -> u64 {
         let place = self.surface.place(request.offset_bytes);
         let there_ns = ready_ns
             + self
@@ -213,19 +213,19 @@ impl RotatingMachine {
         }
         self.stream = stream;
         self.free_ns = end_ns;
-        self.in_service = Some(Completion {
+        self.in_service = Some(DiskCompletion {
             at_ns: end_ns,
             ticket: request.ticket,
         });
     }
 }
 
-impl Timing for RotatingMachine {
-    fn submit(&mut self, request: Request) {
+impl TimingModel for RotatingMachine {
+    fn submit(&mut self, request: DiskRequest) {
         self.waiting.push(request);
     }
 
-    fn take_done(&mut self, now_ns: u64) -> Option<Completion> {
+    fn take_done(&mut self, now_ns: u64) -> Option<DiskCompletion> {
         if self.in_service.is_none() {
             self.begin_next();
         }
@@ -249,7 +249,9 @@ impl Timing for RotatingMachine {
 
 #[cfg(test)]
 mod tests {
-    use super::super::drive::{FLUSH, Load, closed_loop, random_offsets, read, total_ns, write};
+    use super::super::drive::{
+        FLUSH, TestRequest, closed_loop, random_offsets, read, total_ns, write,
+    };
     use super::super::geometry::tests::{DISK, SIZE};
     use super::*;
 
@@ -261,12 +263,12 @@ mod tests {
         buffer_bytes: 8 * MIB,
     };
 
-    fn sequential(start: u64, count: u64) -> Vec<Load> {
+    fn sequential(start: u64, count: u64) -> Vec<TestRequest> {
         (0..count).map(|k| read(start + k * MIB, MIB)).collect()
     }
 
     #[test]
-    fn sequential_reads_run_at_the_zones_rate() {
+    fn sequential_reads_run_at_zone_rate() {
         for (start, rate) in [(0, 92e6), (SIZE - 200 * MIB, 49e6)] {
             for depth in [1, 4] {
                 let times = closed_loop(&mut MOMENTUS.start(SIZE), depth, &sequential(start, 200));
@@ -282,8 +284,8 @@ mod tests {
     }
 
     #[test]
-    fn random_access_time_is_seek_plus_half_a_turn() {
-        let loads: Vec<Load> = random_offsets(20_000, 512, SIZE)
+    fn random_access_takes_seek_plus_half_rotation() {
+        let loads: Vec<TestRequest> = random_offsets(20_000, 512, SIZE)
             .iter()
             .map(|o| read(*o, 512))
             .collect();
@@ -296,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_buffer_the_same_sector_comes_round_once_per_turn() {
+    fn unbuffered_rereads_take_one_rotation() {
         let bare = Rotating {
             buffer_bytes: 0,
             ..MOMENTUS
@@ -311,8 +313,8 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_request_comes_first_and_a_deep_queue_is_faster() {
-        let loads: Vec<Load> = random_offsets(4000, 512, SIZE)
+    fn deep_queue_serves_nearest_request_first() {
+        let loads: Vec<TestRequest> = random_offsets(4000, 512, SIZE)
             .iter()
             .map(|o| read(*o, 512))
             .collect();
@@ -344,14 +346,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_just_read_comes_from_the_buffer() {
+    fn reread_is_served_from_buffer() {
         let times = closed_loop(&mut MOMENTUS.start(SIZE), 1, &[read(1 << 30, MIB); 5]);
         assert_eq!(times[4].1 - times[0].1, 4 * MOMENTUS.overhead_ns);
     }
 
     #[test]
-    fn a_queue_in_disorder_does_not_break_a_stream() {
-        let mut loads: Vec<Load> = (0..401).map(|k| read(k * MIB / 8, MIB / 8)).collect();
+    fn out_of_order_queue_keeps_stream() {
+        let mut loads: Vec<TestRequest> = (0..401).map(|k| read(k * MIB / 8, MIB / 8)).collect();
         for pair in loads[1..].chunks_exact_mut(2) {
             pair.swap(0, 1);
         }
@@ -365,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_waits_for_ever_beside_a_stream() {
+    fn overdue_request_interrupts_stream() {
         let mut loads = sequential(0, 400);
         loads[1] = read(SIZE - MIB, MIB);
         let times = closed_loop(&mut MOMENTUS.start(SIZE), 2, &loads);
@@ -373,9 +375,9 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_the_host_does_not_break_a_stream_and_fills_the_buffer() {
+    fn host_pause_fills_buffer_and_keeps_stream() {
         let mut disk = MOMENTUS.start(SIZE);
-        let ask = |ticket, arrival_ns| Request {
+        let ask = |ticket, arrival_ns| DiskRequest {
             ticket,
             arrival_ns,
             operation: Operation::Read,
@@ -403,8 +405,8 @@ mod tests {
     }
 
     #[test]
-    fn commits_cost_a_turn() {
-        let loads: Vec<Load> = (0..50)
+    fn commit_takes_one_rotation() {
+        let loads: Vec<TestRequest> = (0..50)
             .flat_map(|k| [write(k * 8192, 8192), FLUSH])
             .collect();
         let times = closed_loop(&mut MOMENTUS.start(SIZE), 1, &loads);
@@ -421,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_and_reads_do_not_share_a_stream() {
+    fn writes_break_a_read_stream() {
         let times = closed_loop(
             &mut MOMENTUS.start(SIZE),
             1,

@@ -25,18 +25,18 @@ pub fn extra_ns(ranges: &[SlowRange], span: &Range<u64>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::super::drive::{read, total_ns};
-    use super::super::{Machine, Model};
+    use super::super::{DiskMachine, Model};
     use super::*;
 
     #[test]
-    fn only_requests_that_touch_the_place_are_slow() {
+    fn slow_range_delays_only_overlapping_requests() {
         let slow = vec![SlowRange {
             span: 8192..8704,
             extra_ns: 1_000_000,
         }];
         let total = |offset| {
             total_ns(
-                &mut Machine::start(
+                &mut DiskMachine::start(
                     &Model {
                         slow: slow.clone(),
                         ..Model::default()

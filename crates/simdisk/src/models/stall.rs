@@ -1,7 +1,7 @@
 //! A disk that stands still for a while: garbage collection, a reset of the link. Must not know the
 //! mechanism.
 
-use super::{Completion, Request, Timing};
+use super::{DiskCompletion, DiskRequest, TimingModel};
 
 /// One standstill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,15 +14,15 @@ pub struct Stall {
 
 /// A disk whose own clock stops during the stalls: whatever is under way then ends later by their
 /// length.
-pub struct Stalled {
-    disk: Box<dyn Timing>,
+pub struct StallingDisk {
+    disk: Box<dyn TimingModel>,
     stalls: Vec<Stall>,
     first_ns: Option<u64>,
 }
 
-impl Stalled {
+impl StallingDisk {
     /// `disk` with stalls.
-    pub fn new(disk: Box<dyn Timing>, mut stalls: Vec<Stall>) -> Self {
+    pub fn new(disk: Box<dyn TimingModel>, mut stalls: Vec<Stall>) -> Self {
         stalls.sort_by_key(|s| s.after_ns);
         Self {
             disk,
@@ -58,8 +58,8 @@ impl Stalled {
     }
 }
 
-impl Timing for Stalled {
-    fn submit(&mut self, mut request: Request) {
+impl TimingModel for StallingDisk {
+    fn submit(&mut self, mut request: DiskRequest) {
         self.first_ns.get_or_insert(request.arrival_ns);
         let own_ns = self.own_ns(request.arrival_ns);
         // During a stall the own clock stands at its start, where the stall has not yet begun for
@@ -70,9 +70,9 @@ impl Timing for Stalled {
         self.disk.submit(request);
     }
 
-    fn take_done(&mut self, now_ns: u64) -> Option<Completion> {
+    fn take_done(&mut self, now_ns: u64) -> Option<DiskCompletion> {
         let completion = self.disk.take_done(self.own_ns(now_ns))?;
-        Some(Completion {
+        Some(DiskCompletion {
             at_ns: self.real_ns(completion.at_ns),
             ..completion
         })
@@ -89,17 +89,17 @@ mod tests {
     use super::super::flash::Flash;
     use super::*;
 
-    fn stalled(stalls: Vec<Stall>) -> Stalled {
+    fn stalled(stalls: Vec<Stall>) -> StallingDisk {
         let disk = Flash {
             read_latency_ns: 10,
             channels: Some(1),
             ..Flash::default()
         };
-        Stalled::new(Box::new(disk.start()), stalls)
+        StallingDisk::new(Box::new(disk.start()), stalls)
     }
 
     #[test]
-    fn one_request_waits_for_the_whole_stall_and_the_others_none() {
+    fn stall_delays_only_the_request_in_flight() {
         let mut disk = stalled(vec![Stall {
             after_ns: 25,
             length_ns: 1000,
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_in_the_queue_waits() {
+    fn stall_delays_whole_queue() {
         let mut disk = stalled(vec![Stall {
             after_ns: 15,
             length_ns: 100,
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn stalls_are_counted_in_the_disks_own_time() {
+    fn stalls_start_in_disk_time() {
         let mut disk = stalled(vec![
             Stall {
                 after_ns: 35,
@@ -144,15 +144,15 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_takes_no_time_stalls_too() {
-        let mut disk = Stalled::new(
+    fn stall_delays_instant_disk() {
+        let mut disk = StallingDisk::new(
             Box::new(Flash::default().start()),
             vec![Stall {
                 after_ns: 40,
                 length_ns: 100,
             }],
         );
-        let at = |ticket, arrival_ns| Request {
+        let at = |ticket, arrival_ns| DiskRequest {
             ticket,
             arrival_ns,
             operation: super::super::Operation::Read,
@@ -173,12 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn an_arrival_during_the_stall_is_served_after_it() {
+    fn stall_delays_arrivals() {
         let mut disk = stalled(vec![Stall {
             after_ns: 0,
             length_ns: 100,
         }]);
-        let request = Request {
+        let request = DiskRequest {
             ticket: 0,
             arrival_ns: 50,
             operation: super::super::Operation::Read,
@@ -187,7 +187,7 @@ mod tests {
             extra_ns: 0,
         };
         disk.submit(request);
-        disk.submit(Request {
+        disk.submit(DiskRequest {
             ticket: 1,
             arrival_ns: 100,
             ..request

@@ -2,13 +2,13 @@
 //! know what the members are.
 
 use super::done::DoneQueue;
-use super::{Completion, Operation, Request, Timing};
+use super::{DiskCompletion, DiskRequest, Operation, TimingModel};
 use std::collections::HashMap;
 
 /// A striped set at work.
 pub struct Striped {
     chunk_bytes: u64,
-    members: Vec<Box<dyn Timing>>,
+    members: Vec<Box<dyn TimingModel>>,
     /// Ticket → parts still under way, latest end so far.
     under_way: HashMap<u64, (usize, u64)>,
     done: DoneQueue,
@@ -16,7 +16,7 @@ pub struct Striped {
 
 impl Striped {
     /// A set of `members` (at least one).
-    pub fn new(chunk_bytes: u64, members: Vec<Box<dyn Timing>>) -> Self {
+    pub fn new(chunk_bytes: u64, members: Vec<Box<dyn TimingModel>>) -> Self {
         Self {
             chunk_bytes: chunk_bytes.max(1),
             members,
@@ -26,7 +26,7 @@ impl Striped {
     }
 
     /// Per member the offset and length of its part, which is always contiguous; length 0 is none.
-    fn parts(&self, request: &Request) -> Vec<(u64, u64)> {
+    fn parts(&self, request: &DiskRequest) -> Vec<(u64, u64)> {
         let count = self.members.len() as u64;
         let mut parts = vec![(0, 0); self.members.len()];
         let span = request.span();
@@ -54,7 +54,7 @@ impl Striped {
                 *left -= 1;
                 *end_ns = part.at_ns.max(*end_ns);
                 if *left == 0 {
-                    self.done.push(Completion {
+                    self.done.push(DiskCompletion {
                         at_ns: *end_ns,
                         ticket: part.ticket,
                     });
@@ -65,14 +65,14 @@ impl Striped {
     }
 }
 
-impl Timing for Striped {
-    fn submit(&mut self, request: Request) {
+impl TimingModel for Striped {
+    fn submit(&mut self, request: DiskRequest) {
         let everywhere = request.operation == Operation::Flush || request.length_bytes == 0;
         let parts = self.parts(&request);
         let mut submitted = 0;
         for (member, (offset_bytes, length_bytes)) in self.members.iter_mut().zip(parts) {
             if everywhere || length_bytes > 0 {
-                member.submit(Request {
+                member.submit(DiskRequest {
                     offset_bytes,
                     length_bytes,
                     ..request
@@ -84,7 +84,7 @@ impl Timing for Striped {
             .insert(request.ticket, (submitted, request.arrival_ns));
     }
 
-    fn take_done(&mut self, now_ns: u64) -> Option<Completion> {
+    fn take_done(&mut self, now_ns: u64) -> Option<DiskCompletion> {
         self.collect(now_ns);
         self.done.take(now_ns)
     }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_request_is_shared_and_a_small_one_is_not() {
+    fn stripe_splits_only_large_requests() {
         let half_ns = 1_000_000 + super::super::transfer_ns(512 << 10, 100_000_000);
         assert_eq!(total_ns(&mut pair(), 1, &[read(0, 1 << 20)]), half_ns);
         let small_ns = 1_000_000 + super::super::transfer_ns(4096, 100_000_000);
@@ -137,8 +137,8 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_contiguous_on_their_member() {
-        let request = Request {
+    fn stripe_parts_are_contiguous_on_member() {
+        let request = DiskRequest {
             ticket: 0,
             arrival_ns: 0,
             operation: Operation::Read,
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_reaches_every_member() {
+    fn stripe_flush_reaches_every_member() {
         assert_eq!(total_ns(&mut pair(), 1, &[FLUSH]), 5);
     }
 }

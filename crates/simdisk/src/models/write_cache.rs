@@ -3,7 +3,7 @@
 
 /// The cache's honesty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum WriteCache {
+pub enum CacheModel {
     /// Every acknowledged write is durable.
     #[default]
     Durable,
@@ -22,7 +22,7 @@ pub enum WriteCache {
 /// Bytes that reach the medium whole or not at all.
 pub const SECTOR_BYTES: u64 = 512;
 
-impl WriteCache {
+impl CacheModel {
     /// Whether writes go to the medium at once.
     pub fn is_durable(self) -> bool {
         self == Self::Durable
@@ -54,9 +54,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_destaged_share_is_kept() {
+    fn destaged_share_matches_setting() {
         let share = |per_mille| {
-            let cache = WriteCache::Honest {
+            let cache = CacheModel::Honest {
                 destaged_per_mille: per_mille,
             };
             (0..10_000)
@@ -68,19 +68,19 @@ mod tests {
     }
 
     #[test]
-    fn only_the_liar_ignores_flushes() {
+    fn only_lying_cache_ignores_flush() {
         assert!(
-            WriteCache::Honest {
+            CacheModel::Honest {
                 destaged_per_mille: 0
             }
             .obeys_flush()
         );
         assert!(
-            !WriteCache::Lying {
+            !CacheModel::Lying {
                 destaged_per_mille: 1000
             }
             .obeys_flush()
         );
-        assert!(WriteCache::Durable.is_durable() && WriteCache::Durable.destages(1, 1));
+        assert!(CacheModel::Durable.is_durable() && CacheModel::Durable.destages(1, 1));
     }
 }
