@@ -1,15 +1,17 @@
-//! Exit codes, and which error has which.
+//! Errors, their messages and their exit codes.
 
+use crate::stderr::eprint_line;
 use diskproof_device::{OpenError, ProbeError};
 use diskproof_engine::RunError;
 use diskproof_history::HistoryError;
 use diskproof_model::target::Refusal;
+use std::io;
 use std::process::ExitCode;
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// As asked.
+    /// Without an error.
     Done,
     /// A threshold was missed.
     ThresholdMissed,
@@ -17,9 +19,9 @@ pub enum Exit {
     Usage,
     /// Refused for safety; nothing was touched.
     Refused,
-    /// The run failed, or the target gave errors.
+    /// The run failed, or the target returned errors.
     Failed,
-    /// A signal ended it; what was measured was printed and saved.
+    /// A signal ended the run; what was measured was printed and saved.
     Signal(u8),
 }
 
@@ -37,25 +39,25 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Errors that have an exit code of their own; every other one is [`Exit::Failed`].
+/// Errors with an exit code of their own; every other error is [`Exit::Failed`].
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The command line is at odds with itself or with the target.
+    /// The command line contradicts itself or the target.
     #[error("{0}")]
     Usage(String),
-    /// What the path names cannot be told, or is nothing to measure.
+    /// The path cannot be identified, or is nothing to measure.
     #[error(transparent)]
     Probe(#[from] ProbeError),
-    /// The gate said no.
+    /// The gate refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The target could not be opened.
+    /// The target cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The engine gave up.
+    /// The engine failed.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The history was asked for and cannot be used.
+    /// The history cannot be used.
     #[error(transparent)]
     History(#[from] HistoryError),
 }
@@ -68,5 +70,66 @@ impl Failure {
             Self::Refused(_) | Self::Open(OpenError::Refused(_)) => Exit::Refused,
             Self::Open(_) | Self::Run(_) | Self::History(_) => Exit::Failed,
         }
+    }
+}
+
+/// Prints an error, and returns the exit code.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    if is_broken_pipe(error) {
+        // The reader, such as `head`, has what it wanted.
+        return Exit::Done.into();
+    }
+    let failure = error.downcast_ref::<Failure>();
+    let exit = failure.map_or(Exit::Failed, Failure::exit);
+    let mut text = format!("error: {}", with_causes(error));
+    // The path in a message of one sentence may hold a newline.
+    let is_sentence = matches!(failure, Some(Failure::Probe(_) | Failure::Open(_)));
+    if is_sentence && exit != Exit::Refused {
+        text = text.replace('\n', "\\n");
+    }
+    eprint_line(&text);
+    exit.into()
+}
+
+/// Whether the reader of stdout has gone.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// An error and its causes; most of ours name the cause in their own message.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn error_message_names_each_cause_once() {
+        let source = io::Error::from_raw_os_error(12);
+        let worker = RunError::Worker {
+            path: "disk".to_owned(),
+            workload: "load".to_owned(),
+            source,
+        };
+        let text = with_causes(&Failure::Run(worker).into());
+        assert_eq!(text.matches("os error 12").count(), 1, "{text}");
+        let deep: anyhow::Error = Err::<(), _>(io::Error::other("no handler"))
+            .context("cannot catch signals")
+            .unwrap_err();
+        assert_eq!(with_causes(&deep), "cannot catch signals: no handler");
     }
 }

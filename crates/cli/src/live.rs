@@ -3,8 +3,8 @@
 //! known well enough.
 
 use crate::interrupt::Interrupt;
-use crate::output::{MovingLine, Voice, complain, stderr_columns};
 use crate::resume::scan_command;
+use crate::stderr::{ProgressLine, Verbosity, eprint_line, stderr_columns};
 use diskproof_analysis::estimate;
 use diskproof_analysis::surface::surface_record;
 use diskproof_model::group::Group;
@@ -16,6 +16,8 @@ use diskproof_model::units::{
     counted, format_bytes, format_duration, format_latency, format_rate, format_throughput,
 };
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Judging the precision takes a millisecond on a long series: often enough, and far from the
@@ -41,8 +43,8 @@ const ACCESS_STEP: &str = "access times";
 pub struct Live {
     plan: Plan,
     interrupt: Interrupt,
-    voice: Voice,
-    line: Option<MovingLine>,
+    verbosity: Verbosity,
+    line: Option<ProgressLine>,
     /// The workloads that are under way, by their place in the plan.
     current: Range<usize>,
     /// For each of them, when its precision was judged last.
@@ -55,16 +57,18 @@ pub struct Live {
     step: String,
     /// When it was last told where a scan could go on.
     resume_told: Instant,
+    /// Calls of [`Watch::tick`]: signs of life for the watchdog.
+    ticks: Arc<AtomicU64>,
 }
 
 impl Live {
     /// Nothing is shown before [`Live::begin`].
-    pub fn new(plan: &Plan, voice: Voice, interrupt: Interrupt) -> Self {
-        let line = (voice == Voice::Terminal).then(MovingLine::default);
+    pub fn new(plan: &Plan, verbosity: Verbosity, interrupt: Interrupt) -> Self {
+        let line = (verbosity == Verbosity::Terminal).then(ProgressLine::default);
         Self {
             plan: plan.clone(),
             interrupt,
-            voice,
+            verbosity,
             line,
             current: 0..0,
             judged: Vec::new(),
@@ -72,7 +76,13 @@ impl Live {
             silence_told_ns: SILENCE_TOLD_NS,
             step: String::new(),
             resume_told: Instant::now(),
+            ticks: Arc::default(),
         }
+    }
+
+    /// The count of calls so far.
+    pub fn ticks(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.ticks)
     }
 
     /// These workloads are next.
@@ -100,7 +110,7 @@ impl Live {
 
     /// The current workloads are over.
     pub fn end(&mut self, measured: &[Measurement]) {
-        if self.voice != Voice::Lines {
+        if self.verbosity != Verbosity::Lines {
             return;
         }
         for measurement in measured {
@@ -131,7 +141,7 @@ impl Live {
                 Some(path) if self.plan.targets.len() > 1 => format!(" on {path}"),
                 _ => String::new(),
             };
-            complain(&format!(
+            eprint_line(&format!(
                 "{step}/{all} {}{on}: {}{left}",
                 measurement.workload.name,
                 shown.join("; ")
@@ -162,7 +172,7 @@ impl Live {
 
     /// The survey is over: its headline figures.
     pub fn surveyed(&self, measurement: &SurfaceMeasurement) {
-        if self.voice != Voice::Lines {
+        if self.verbosity != Verbosity::Lines {
             return;
         }
         let record = surface_record(measurement, &[]);
@@ -190,7 +200,7 @@ impl Live {
         });
         let figures: Vec<String> = rate.into_iter().chain(access).chain(scan).collect();
         if !figures.is_empty() {
-            complain(&figures.join("; "));
+            eprint_line(&figures.join("; "));
         }
     }
 
@@ -200,7 +210,7 @@ impl Live {
             .clamp(*RESUME_EVERY.start(), *RESUME_EVERY.end());
         let Some(at) = progress
             .resume_bytes
-            .filter(|_| self.voice != Voice::Silent && self.resume_told.elapsed() >= every)
+            .filter(|_| self.verbosity != Verbosity::Quiet && self.resume_told.elapsed() >= every)
         else {
             return;
         };
@@ -212,7 +222,7 @@ impl Live {
             self.plan.targets.first(),
             self.plan.scratch_bytes,
         ) {
-            complain(&format!(
+            eprint_line(&format!(
                 "should this be killed, the scan goes on with: {}",
                 scan_command(path, survey.span, at)
             ));
@@ -236,12 +246,12 @@ impl Live {
 
     /// Tells a long silence where no line moves.
     fn tell_silence(&mut self, progress: &Progress<'_>) {
-        if self.voice != Voice::Lines {
+        if self.verbosity != Verbosity::Lines {
             return;
         }
         if let Some(text) = self.silence(progress, self.silence_told_ns) {
             self.silence_told_ns *= 2;
-            complain(&format!("{}: {text}", progress.name));
+            eprint_line(&format!("{}: {text}", progress.name));
         } else if progress
             .silence
             .is_some_and(|silence| silence.length_ns < SILENCE_TOLD_NS)
@@ -401,19 +411,20 @@ fn bar(done: f64) -> String {
 
 impl Watch for Live {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
+        self.ticks.fetch_add(1, Ordering::Relaxed);
         self.tell_silence(progress);
-        if self.voice == Voice::Lines
+        if self.verbosity == Verbosity::Lines
             && progress.phase == Phase::Survey
             && progress.name != self.step
         {
             progress.name.clone_into(&mut self.step);
-            complain(&format!("survey: {}", progress.name));
+            eprint_line(&format!("survey: {}", progress.name));
         }
         self.tell_where_to_resume(progress);
         if let Some(place) = self.place(progress.name).filter(|_| self.line.is_some()) {
             self.readings[place] = (last_second(progress).0, progress.done.unwrap_or(0.0));
         }
-        if self.line.as_ref().is_some_and(MovingLine::is_due) {
+        if self.line.as_ref().is_some_and(ProgressLine::is_due) {
             let reading = self.reading(progress);
             self.line.iter_mut().for_each(|line| line.show(&reading));
         }
@@ -429,11 +440,11 @@ impl Watch for Live {
 
     /// A scan that is killed hands nothing over: what it found was said by then.
     fn found(&mut self, place: &Found) {
-        if self.voice == Voice::Silent {
+        if self.verbosity == Verbosity::Quiet {
             return;
         }
         self.finish();
-        complain(&match place {
+        eprint_line(&match place {
             Found::Slow(SlowBlock {
                 offset_bytes,
                 lba,

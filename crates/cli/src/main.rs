@@ -1,4 +1,4 @@
-//! The program `diskproof`; all of it is in the library beside.
+//! The program `diskproof`. Everything is in the library.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

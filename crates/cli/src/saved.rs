@@ -2,6 +2,7 @@
 //! means. Knows the environment, not SQL.
 
 use crate::failure::Failure;
+use crate::stderr::{Verbosity, eprint_line};
 use diskproof_history::{Folders, History, NewRun, Outcome, Place, Stored, save};
 use diskproof_model::comparison::{COMPARISON_SCHEMA, Comparison};
 use diskproof_model::record::{RECORD_SCHEMA, Record};
@@ -26,7 +27,7 @@ const LATEST: &str = "latest";
 
 /// Flags of measuring verbs: whether and where a run is saved.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub struct Keeping {
+pub struct HistoryOptions {
     /// A name for this run in the history, for 'show' and 'compare'; several runs may share one
     #[arg(long, value_name = "LABEL", value_parser = parse_label, conflicts_with = "no_history")]
     pub label: Option<String>,
@@ -64,6 +65,16 @@ pub enum Remark {
     Warning(String),
 }
 
+/// Prints remarks on stderr; warnings also with `--quiet`.
+pub fn print_remarks(remarks: &[Remark], verbosity: Verbosity) {
+    for remark in remarks {
+        match remark {
+            Remark::Note(text) => verbosity.note(text),
+            Remark::Warning(text) => eprint_line(&format!("warning: {text}")),
+        }
+    }
+}
+
 /// A label must not look like anything else that names a run.
 pub fn parse_label(text: &str) -> Result<String, String> {
     let wrong = match () {
@@ -85,13 +96,13 @@ pub fn parse_label(text: &str) -> Result<String, String> {
 
 /// Saves a run that is complete or partial. Never an error: a measurement does not fail because of
 /// its history.
-pub fn keep(record: &Record, page: &str, keeping: &Keeping) -> Vec<Remark> {
-    if keeping.no_history {
+pub fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec<Remark> {
+    if options.no_history {
         return Vec::new();
     }
-    let place = match Surroundings::real().place(keeping.history.as_deref()) {
+    let place = match Surroundings::real().place(options.history.as_deref()) {
         Where::At(place) => place,
-        Where::Off if keeping.label.is_none() => return Vec::new(),
+        Where::Off if options.label.is_none() => return Vec::new(),
         Where::Off => {
             return vec![Remark::Warning(
                 "--label: DISKPROOF_NO_HISTORY is set, so the run was not saved".to_owned(),
@@ -99,7 +110,7 @@ pub fn keep(record: &Record, page: &str, keeping: &Keeping) -> Vec<Remark> {
         }
         Where::Nowhere => return vec![Remark::Note(format!("the run was not saved: {NOWHERE}"))],
     };
-    let label = keeping.label.as_deref();
+    let label = options.label.as_deref();
     match save(
         &place,
         &NewRun {

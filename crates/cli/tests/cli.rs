@@ -115,16 +115,16 @@ fn usage_errors_exit_with_2_on_stderr_and_touch_nothing() {
                 "--expect",
                 "commit-fdatasync.iops>=5",
             ],
-            "not measured here: --read-only",
+            "this run skips commit-fdatasync: --read-only",
         ),
         (
             &["check", "file", "--size", "16M"],
             "--size is the size of the scratch file",
         ),
-        (&["check", "-o", "record.txt"], "use .json"),
+        (&["check", "-o", "record.txt"], "use one of .json"),
         (
             &["check", "-o", "nosuch/record.json"],
-            "no file can be made in nosuch",
+            "cannot create a file in nosuch",
         ),
     ];
     for (words, sentence) in cases {
@@ -140,7 +140,7 @@ fn usage_errors_exit_with_2_on_stderr_and_touch_nothing() {
     here.command(&["check", "-o", "."])
         .assert()
         .code(2)
-        .stderr(contains("use .json"));
+        .stderr(contains("use one of .json"));
     assert_eq!(names(here.path()), ["file"]);
 }
 
@@ -320,11 +320,11 @@ fn a_command_line_of_fio_is_answered_in_one_go() {
     );
     told(
         &["run", "-rw=randread", "-direct=1"],
-        &["flags have two dashes here: --rw", "fio's 'direct'"],
+        &["flags take two dashes: --rw", "fio's 'direct'"],
     );
     told(
         &["run", "-direct=1"],
-        &["flags have two dashes here: --direct", "fio's 'direct'"],
+        &["flags take two dashes: --direct", "fio's 'direct'"],
     );
     told(
         &["run", "--nonsense", "--direct=1"],
@@ -528,7 +528,7 @@ fn a_record_that_cannot_be_saved_after_all_is_still_printed() {
     assert_eq!(ran.code, Some(4), "{}", ran.err);
     assert!(
         ran.err
-            .contains("-o folder/a.json: the record could not be saved: No such file or directory"),
+            .contains("-o folder/a.json: cannot save the record: No such file or directory"),
         "{}",
         ran.err
     );
@@ -688,7 +688,7 @@ fn a_full_stdout_is_an_error() {
     assert_eq!(ran.code, Some(4));
     assert!(
         ran.err
-            .contains("stdout: the result could not be written: No space left on device"),
+            .contains("cannot write the result to stdout: No space left on device"),
         "{}",
         ran.err
     );

@@ -659,7 +659,8 @@ fn a_directory_is_surveyed_through_a_scratch_file() {
         let ran = curve(place.path(), flags);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
         assert!(
-            ran.err.contains("positions are those in the file"),
+            ran.err
+                .contains("the positions are those in a scratch file"),
             "{}",
             ran.err
         );
@@ -693,7 +694,7 @@ fn what_makes_no_sense_is_a_usage_error() {
         (&["--size", "1G"], "use --span"),
         (
             &["--no-access", "--expect", "access.mean<=5ms"],
-            "no access is measured here",
+            "this run measures no access",
         ),
     ];
     for (flags, part) in cases {

@@ -80,7 +80,7 @@ fn alone(patient: &Patient, engine: &str, flags: &[&str], requests: u64) {
     assert_eq!(record.measurements.len(), 1);
     assert_hung(&record, &record.measurements[0], requests);
     assert!(
-        eventually(|| running.told().contains("may stay until it does")),
+        eventually(|| running.told().contains("cannot exit until")),
         "{}",
         running.told()
     );

@@ -37,9 +37,9 @@ fn count(m: &MeasurementRecord, kind: OpKind) -> u64 {
 #[test]
 fn it_runs_what_the_file_says_and_tells_what_differs() {
     let here = place();
-    let text = "[global]\ndirectory=HERE\nsize=4m\ngroup_reporting\n\n[fill]\nrw=write\nbs=1m\\
-                ndirect=1\n\n[reads]\nstonewall\nrw=randread\nbs=8k\nnumjobs=2\nio_size=1m\\
-                ndirect=1\n\n[commits]\nstonewall\nrw=write\nbs=4k\nfdatasync=1\nnumber_ios=20\n";
+    let text = "[global]\ndirectory=HERE\nsize=4m\ngroup_reporting\n\n[fill]\nrw=write\nbs=1m\n\
+                direct=1\n\n[reads]\nstonewall\nrw=randread\nbs=8k\nnumjobs=2\nio_size=1m\n\
+                direct=1\n\n[commits]\nstonewall\nrw=write\nbs=4k\nfdatasync=1\nnumber_ios=20\n";
     let ran = run_job(here.path(), text, &["--json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let record = ran.record();
@@ -93,8 +93,8 @@ fn it_runs_what_the_file_says_and_tells_what_differs() {
 #[test]
 fn jobs_without_a_stonewall_run_at_the_same_time() {
     let here = place();
-    let text = "[global]\nfilename=HERE/data\nsize=8m\ndirect=1\nruntime=1\ntime_based\n[scan]\\
-                nrw=read\nbs=64k\n[points]\nrw=randread\nbs=8k\nioengine=libaio\niodepth=4\n";
+    let text = "[global]\nfilename=HERE/data\nsize=8m\ndirect=1\nruntime=1\ntime_based\n[scan]\n\
+                rw=read\nbs=64k\n[points]\nrw=randread\nbs=8k\nioengine=libaio\niodepth=4\n";
     let dry = run_job(here.path(), text, &["--dry-run"]);
     assert_eq!(dry.code, Some(0), "{}", dry.err);
     assert!(
@@ -130,8 +130,8 @@ fn a_job_file_gives_nothing_up() {
     let file = here.path().join("table");
     random_file(&file, 4 * MIB);
     let before = content_hash(&file);
-    let writes = "[w]\nfilename=HERE/table\nrw=randwrite\nbs=8k\nio_size=1m\noverwrite=1\\
-                  nallow_mounted_write=1\n";
+    let writes = "[w]\nfilename=HERE/table\nrw=randwrite\nbs=8k\nio_size=1m\noverwrite=1\n\
+                  allow_mounted_write=1\n";
     let refused = run_job(here.path(), writes, &[]);
     assert!(
         refused.code == Some(3) && refused.out.is_empty() && refused.err.contains("--overwrite"),

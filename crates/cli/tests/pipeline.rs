@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 use clap::Parser as _;
-use diskproof::args::{Args, Verb};
 use diskproof::commands::check::plan;
+use diskproof::commands::{Args, Verb};
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::measurement::{DeviceUse, EngineUse, Measurement, OpKind};

@@ -1,13 +1,11 @@
 //! `diskproof check`: the eight workloads that matter to a database, in an order that lets one
 //! serve the next.
 
-use crate::args::{Check, Measuring};
 use crate::commands::curve::sector_bytes;
-use crate::execute::{Filling, LayoutLimits, command_line, random_seed};
 use crate::failure::{Exit, Failure};
-use crate::interrupt::Interrupt;
-use crate::measure::{Job, measure};
-use anyhow::Context as _;
+use crate::flags::MeasuringFlags;
+use crate::provenance::{command_line, random_seed};
+use crate::session::{Filling, LayoutLimits, MeasuringJob, measure};
 use diskproof_device::{probe, scratch_bytes_max};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{
@@ -16,7 +14,8 @@ use diskproof_model::plan::{
 };
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, format_duration};
+use diskproof_model::units::{format_bytes, format_duration, parse_duration};
+use std::path::PathBuf;
 
 /// PostgreSQL's page.
 const PAGE_BYTES: u32 = 8192;
@@ -39,7 +38,7 @@ const LINK_BYTES_PER_SECOND_MAX: u128 = 16_000_000_000;
 
 /// How long and how large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Pace {
+struct TimeBudget {
     time_ns: u64,
     scratch_bytes: u64,
 }
@@ -59,45 +58,81 @@ const POINTS: (u32, u32) = (24, 200);
 const BURST_BYTES: u64 = 512 << 10;
 /// What is promised is 20 s, about a minute and 5 min. A slow disk needs a ninth more than these to
 /// fill the scratch file, and at the end of each workload the time to answer what is in flight.
-const QUICK: Pace = Pace {
+const QUICK: TimeBudget = TimeBudget {
     time_ns: 16 * SECOND,
     scratch_bytes: 1 << 30,
 };
-const NORMAL: Pace = Pace {
+const NORMAL: TimeBudget = TimeBudget {
     time_ns: 58 * SECOND,
     scratch_bytes: 4 << 30,
 };
-const THOROUGH: Pace = Pace {
+const THOROUGH: TimeBudget = TimeBudget {
     time_ns: 260 * SECOND,
     scratch_bytes: 16 << 30,
 };
 
+const HELP: &str = "\
+In a directory, check measures a scratch file. The file has no name and vanishes
+even after kill -9. A regular file or a block device is only read unless you
+release it: a file with --overwrite, a device with --destroy and its serial,
+model or kernel name. Releasing destroys the content. A target in use, or with
+data that a signature explains, is refused all the same.
+Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
+
+Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
+4 the run failed or the disk returned errors, 130 Ctrl-C.
+
+Examples:
+  diskproof check                                   the disk of this directory
+  diskproof check /var/lib/postgresql --quick       the same in 20 s
+  sudo diskproof check /dev/sdb                     reads only
+  sudo diskproof check /dev/sdb --destroy S3Z9NB0K  writes; destroys all data
+  diskproof check . --expect 'commit-fdatasync.p99<=5ms' --json -o today.json";
+
+/// Measure everything that matters about a disk in about a minute
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct CheckFlags {
+    /// Directory, regular file or block device
+    #[arg(default_value = ".")]
+    pub target: PathBuf,
+    /// Take at most 20 seconds
+    #[arg(long, conflicts_with_all = ["thorough", "time"])]
+    pub quick: bool,
+    /// Take up to 5 minutes
+    #[arg(long, conflicts_with = "time")]
+    pub thorough: bool,
+    /// Time for the whole run, at least 1s
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub time: Option<u64>,
+    /// Skip the writing workloads; only a scratch file gets its content
+    #[arg(long)]
+    pub read_only: bool,
+    /// Flags of every measuring verb.
+    #[command(flatten)]
+    pub measuring: MeasuringFlags,
+}
+
 /// Measures.
-pub fn check(check: &Check) -> anyhow::Result<Exit> {
-    let measuring = &check.measuring;
-    let interrupt = Interrupt::listen().context("signals cannot be caught")?;
+pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     let identity = probe(&check.target).map_err(Failure::Probe)?;
     let plan = plan(check, &identity)?;
     let limits = LayoutLimits {
         bytes_min: SCRATCH_BYTES_MIN,
         time_ns: pace(check).time_ns / 9,
     };
-    let filling = Filling::Within(limits);
-    measure(
-        Job {
-            plan,
-            identities: vec![identity],
-            filling,
-            note: measuring.note.clone(),
-            measuring,
-        },
-        &interrupt,
-    )
+    measure(MeasuringJob {
+        plan,
+        identities: vec![identity],
+        filling: Filling::Within(limits),
+        note: check.measuring.note.clone(),
+        flags: &check.measuring,
+    })
 }
 
-fn pace(check: &Check) -> Pace {
+fn pace(check: &CheckFlags) -> TimeBudget {
     match check.time {
-        Some(time_ns) => Pace {
+        Some(time_ns) => TimeBudget {
             time_ns,
             scratch_bytes: if time_ns > 30 * SECOND { NORMAL } else { QUICK }.scratch_bytes,
         },
@@ -108,7 +143,7 @@ fn pace(check: &Check) -> Pace {
 }
 
 /// What `check` does on this target.
-pub fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
+pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let (pace, measuring) = (pace(check), &check.measuring);
     if pace.time_ns < SECOND {
         return Err(Failure::Usage(format!(
@@ -129,20 +164,20 @@ pub fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
     };
     let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
     let ground = match scratch_bytes {
-        Some(bytes) => Ground {
+        Some(bytes) => WriteBudget {
             write_bytes: bytes,
             first: Layout::Provides,
         },
         // The whole of what is given up is measured, and no more of it is worn than a scratch file
         // would be.
-        None => Ground {
+        None => WriteBudget {
             write_bytes: pace.scratch_bytes.min(identity.size_bytes),
             first: Layout::Needed,
         },
     };
     let surveyed = identity.kind == TargetKind::BlockDevice;
     // Where everything is measured, the surface takes its part from the others.
-    let is_all = surveyed && !measuring.giving_up.destroy.is_empty() && !check.read_only;
+    let is_all = surveyed && !measuring.destructive.destroy.is_empty() && !check.read_only;
     let shared_ns = if is_all {
         pace.time_ns * 58 / (58 + CURVE_SHARE + ACCESS_SHARE + 3)
     } else {
@@ -152,14 +187,14 @@ pub fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
         let why = match identity.kind {
             _ if workload.writes() && check.read_only => Some("--read-only"),
             TargetKind::BlockDevice
-                if workload.writes() && measuring.giving_up.destroy.is_empty() =>
+                if workload.writes() && measuring.destructive.destroy.is_empty() =>
             {
                 Some(
                     "a device is only read unless --destroy names it; a directory on it is \
                      written to without harm",
                 )
             }
-            TargetKind::File if workload.writes() && !measuring.giving_up.overwrite => Some(
+            TargetKind::File if workload.writes() && !measuring.destructive.overwrite => Some(
                 "an existing file is only read unless --overwrite gives it up; a directory is \
                  written to without harm",
             ),
@@ -191,7 +226,7 @@ pub fn plan(check: &Check, identity: &TargetIdentity) -> Result<Plan, Failure> {
 }
 
 /// A device that is only read leaves the time of the writing workloads to its surface.
-fn survey(measuring: &Measuring, time_ns: u64, identity: &TargetIdentity) -> Survey {
+fn survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIdentity) -> Survey {
     let points = (time_ns / POINT_NS).clamp(u64::from(POINTS.0), u64::from(POINTS.1)) as u32;
     let curve = CurvePlan {
         points,
@@ -226,8 +261,8 @@ fn survey(measuring: &Measuring, time_ns: u64, identity: &TargetIdentity) -> Sur
 /// hardly any room the gate judges the least that makes sense; with --size it judges the user's own
 /// number.
 fn scratch_size(
-    measuring: &Measuring,
-    pace: Pace,
+    measuring: &MeasuringFlags,
+    pace: TimeBudget,
     identity: &TargetIdentity,
 ) -> Result<u64, Failure> {
     let least = u64::from(LARGE_BYTES * LARGE_DEPTH);
@@ -249,7 +284,7 @@ fn scratch_size(
 
 /// What the workloads run on.
 #[derive(Debug, Clone, Copy)]
-struct Ground {
+struct WriteBudget {
     /// Measure of the bytes that each workload may write.
     write_bytes: u64,
     /// Whether the first workload lays a scratch file out, or finds content.
@@ -258,7 +293,7 @@ struct Ground {
 
 /// The workloads with their shares of the time. The first lays the file out; reads come before the
 /// writes that would disturb them.
-fn eight(measuring: &Measuring, time_ns: u64, ground: Ground) -> Vec<Workload> {
+fn eight(measuring: &MeasuringFlags, time_ns: u64, ground: WriteBudget) -> Vec<Workload> {
     let scratch = ground.write_bytes;
     let random = Access::Random {
         distribution: Distribution::Uniform,

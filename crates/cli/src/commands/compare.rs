@@ -1,12 +1,12 @@
 //! `diskproof compare`: saved runs held against each other. Measures nothing.
 
-use crate::args::ColorWhen;
 use crate::failure::{Exit, Failure};
+use crate::flags::ColorWhen;
 use crate::formats::Format;
-use crate::output::{
-    complain, save_document, style, to_stdout, try_out, unless_unread, write_page,
-};
+use crate::output_files::{save_document, try_out};
 use crate::saved::{Kept, load_all, short};
+use crate::stderr::eprint_line;
+use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_page};
 use anyhow::Context as _;
 use clap::ArgAction;
 use diskproof_analysis::compare::{
@@ -20,7 +20,7 @@ use diskproof_report::{json, terminal};
 use std::path::PathBuf;
 
 /// Shown below the flags.
-pub const HELP: &str = "\
+const HELP: &str = "\
 A RUN is a run's id or the beginning of one, latest, latest~1, a label (every run of it), or a \
                         file (.json, or .html of a report). Several runs that repeat one \
                         experiment count as one side: write them with commas, A1,A2,A3, or give \
@@ -43,9 +43,10 @@ Examples:
   diskproof compare a1.json,a2.json b1.json,b2.json
   diskproof compare --baseline main latest --fail-on 'random-read-d32.iops<-5%'";
 
-/// `diskproof compare`
+/// Compare runs metric by metric: better, worse, the same, undecided, or not comparable
 #[derive(Debug, clap::Args)]
-pub struct Compare {
+#[command(after_help = HELP)]
+pub struct CompareFlags {
     /// Runs; the first is what the others are held against, unless --baseline names that [default
     /// with --baseline: latest]
     #[arg(value_name = "RUN")]
@@ -146,7 +147,7 @@ impl Side {
 }
 
 /// Compares.
-pub fn compare(compare: &Compare) -> anyhow::Result<Exit> {
+pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     let words = words(compare)?;
     prepare(&compare.outputs)?;
     let sides = words
@@ -192,7 +193,7 @@ const TOO_FEW: &str = "name two runs at least, such as 'compare latest~1 latest'
                        history' lists what there is";
 
 /// The sides as the user wrote them, the baseline first.
-fn words(compare: &Compare) -> Result<Vec<String>, Failure> {
+fn words(compare: &CompareFlags) -> Result<Vec<String>, Failure> {
     let mut words: Vec<String> = compare
         .baseline
         .iter()
@@ -245,7 +246,7 @@ pub(super) enum Form {
 
 /// Prints a comparison on stdout.
 pub(super) fn print(comparison: &Comparison, form: Form, color: ColorWhen) -> anyhow::Result<()> {
-    unless_unread(to_stdout(|out| match form {
+    ignore_closed_pipe(to_stdout(|out| match form {
         Form::Json => json::write_comparison(comparison, out),
         Form::Page(detail) => {
             let mut page = Vec::new();
@@ -273,7 +274,7 @@ fn conclude(comparison: &Comparison) -> Exit {
             .filter(move |condition| condition.outcome == outcome)
     };
     for condition in is(ConditionOutcome::Unanswered).chain(is(ConditionOutcome::Undecided)) {
-        complain(&format!(
+        eprint_line(&format!(
             "warning: --fail-on '{}': {}",
             condition.expression, condition.why
         ));

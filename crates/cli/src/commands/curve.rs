@@ -1,16 +1,15 @@
 //! `diskproof curve`: transfer rate and access time by position, short strokes, and a scan of every
 //! block.
 
-use crate::args::Measuring;
 use crate::data_sheet::SheetWords;
-use crate::execute::{Filling, command_line, random_seed};
 use crate::failure::{Exit, Failure};
+use crate::flags::MeasuringFlags;
 use crate::formats::Format;
-use crate::interrupt::Interrupt;
-use crate::measure::{Job, measure};
+use crate::provenance::{command_line, random_seed};
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
+use crate::session::{Filling, MeasuringJob, measure};
+use crate::stderr::eprint_line;
 use crate::workload::{Part, place};
-use anyhow::Context as _;
 use diskproof_analysis::surface::short_stroke_name;
 use diskproof_device::{probe, scratch_bytes_max};
 use diskproof_model::measurement::OpKind;
@@ -52,87 +51,112 @@ const MIB: u64 = 1 << 20;
 /// Random reads of short strokes, as of all random workloads.
 const PAGE_BYTES: u64 = 8192;
 
-/// `diskproof curve`
+const HELP: &str = "\
+A block device is read raw, without its filesystem. Only --write together with
+--destroy NAME writes to it. A regular file is read. In a directory, curve makes
+a scratch file of --size (default 1GiB); positions are then those in the file.
+Each point is a sample of about 0.2 s inside a sequential stream, so the rate
+contains no seek. At most a fiftieth of a large disk is read, and the result
+states how much.
+Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB.
+
+Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
+4 the run failed or the disk returned errors, 130 Ctrl-C.
+
+Examples:
+  sudo diskproof curve /dev/sdb                     200 points, access times, burst
+  sudo diskproof curve /dev/sdb --full -o full.json read everything
+  sudo diskproof curve /dev/sdb --span 0-50% --short-stroke
+  sudo diskproof curve /dev/sdb --scan -o scan.json every block; Ctrl-C, then:
+  sudo diskproof curve /dev/sdb --scan --resume scan.json
+  sudo diskproof curve /dev/sdb --spec rpm=7200,seek=11ms,rate=92MB/s
+  sudo diskproof curve /dev/sdb --expect 'curve.min>=80MB/s'";
+
+/// Measure transfer rate and access time by position; find slow and unreadable blocks
 #[derive(Debug, clap::Args)]
-pub struct Curve {
+#[command(after_help = HELP)]
+pub struct CurveFlags {
     /// Block device, regular file or directory
     #[arg(default_value = ".")]
     pub target: PathBuf,
-    /// Points of the curve, evenly spaced over the span; 0 for none
-    #[arg(long, value_name = "N", default_value_t = POINTS, value_parser = clap::value_parser!(u32).range(0..=i64::from(POINTS_MAX)))]
+    /// Points of the curve, evenly spaced over the span; 0 skips the curve
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = POINTS,
+        value_parser = clap::value_parser!(u32).range(0..=i64::from(POINTS_MAX))
+    )]
     pub points: u32,
-    /// Bytes that are timed at each point [default: about 0.2 s worth]
+    /// Bytes to read at each point [default: about 0.2 s worth]
     #[arg(long, value_name = "BYTES", value_parser = parse_size, conflicts_with = "full")]
     pub sample_size: Option<u64>,
-    /// Read everything, in one stream
+    /// Read the whole span, in one stream
     #[arg(long)]
     pub full: bool,
-    /// The part that is surveyed, such as 0-50% or 100GB-200GB
+    /// Part of the target to survey, such as 0-50% or 100GB-200GB
     #[arg(long, value_name = "FROM-TO")]
     pub span: Option<Part>,
-    /// Write instead of reading; a device must be given up with --destroy NAME, a file with
-    /// --overwrite: what it holds is lost
+    /// Write instead of reading, which destroys the content; needs --destroy NAME for a device,
+    /// --overwrite for a file
     #[arg(long, conflicts_with = "scan")]
     pub write: bool,
-    /// Random reads in the first 100, 75, 50, 25 and 10 % of the span: what using less of the disk
-    /// gains
+    /// Measure random reads in the first 100, 75, 50, 25 and 10 % of the span, to show the gain of
+    /// a short stroke
     #[arg(long)]
     pub short_stroke: bool,
-    /// Read every block, for slow and unreadable ones
+    /// Read every block, to find slow and unreadable ones
     #[arg(long)]
     pub scan: bool,
-    /// Go on with a scan at this byte, or where the scan in this record ended; nothing but the
-    /// scan is then done
+    /// Resume a scan at this byte, or where the scan of this record ended; skips everything else
     #[arg(long, value_name = "OFFSET|FILE.json", requires = "scan")]
     pub resume: Option<String>,
-    /// What the data sheet promises, such as rpm=7200,seek=11ms,rate=92MB/s: the figures are held
-    /// against it
+    /// Figures of the data sheet to compare with, such as rpm=7200,seek=11ms,rate=92MB/s
     #[arg(long, value_name = "WORDS")]
     pub spec: Option<SheetWords>,
-    /// Leave the access times out
+    /// Skip the access times
     #[arg(long)]
     pub no_access: bool,
-    /// Random accesses
-    #[arg(long, value_name = "N", default_value_t = READS, value_parser = clap::value_parser!(u32).range(10..=i64::from(READS_MAX)))]
+    /// Number of random accesses
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = READS,
+        value_parser = clap::value_parser!(u32).range(10..=i64::from(READS_MAX))
+    )]
     pub reads: u32,
     /// Flags of every measuring verb.
     #[command(flatten)]
-    pub measuring: Measuring,
+    pub measuring: MeasuringFlags,
 }
 
 /// Measures.
-pub fn curve(curve: &Curve) -> anyhow::Result<Exit> {
-    let measuring = &curve.measuring;
-    let interrupt = Interrupt::listen().context("signals cannot be caught")?;
+pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
+    let flags = &curve.measuring;
     let identity = probe(&curve.target).map_err(Failure::Probe)?;
     let plan = plan(curve, &identity)?;
-    keep_from_fio(&plan, &measuring.outputs)?;
-    if identity.kind != TargetKind::BlockDevice && !measuring.quiet {
-        let what = if identity.kind == TargetKind::Directory {
-            "a scratch file"
-        } else {
-            "a file"
+    refuse_empty_fio_json(&plan, &flags.outputs)?;
+    if identity.kind != TargetKind::BlockDevice && !flags.quiet {
+        let what = match identity.kind {
+            TargetKind::Directory => "a scratch file in it",
+            _ => "this file",
         };
-        crate::output::complain(&format!(
-            "{} is surveyed through {what}: positions are those in the file, and the filesystem \
-             may have put them anywhere on the disk; name the block device for the disk's own",
+        eprint_line(&format!(
+            "{}: the positions are those in {what}, which the filesystem may have placed anywhere \
+             on the disk; name the block device to survey the disk itself",
             identity.path
         ));
     }
-    measure(
-        Job {
-            plan,
-            identities: vec![identity],
-            filling: Filling::Span,
-            note: measuring.note.clone(),
-            measuring,
-        },
-        &interrupt,
-    )
+    measure(MeasuringJob {
+        plan,
+        identities: vec![identity],
+        filling: Filling::Span,
+        note: flags.note.clone(),
+        flags,
+    })
 }
 
-/// A survey may take hours: that its only file would be empty must be known before.
-fn keep_from_fio(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
+/// A survey may take hours: an output file that would stay empty is refused before it.
+fn refuse_empty_fio_json(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
     let fio = outputs
         .iter()
         .find(|path| plan.workloads.is_empty() && Format::of(path) == Some(Format::FioJson));
@@ -144,7 +168,7 @@ fn keep_from_fio(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
 }
 
 /// What `curve` does on this target.
-pub fn plan(curve: &Curve, identity: &TargetIdentity) -> Result<Plan, Failure> {
+pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let measuring = &curve.measuring;
     let scratch_bytes = scratch_bytes(measuring, identity)?;
     let resumed = curve
@@ -191,7 +215,7 @@ pub fn plan(curve: &Curve, identity: &TargetIdentity) -> Result<Plan, Failure> {
 }
 
 fn survey(
-    curve: &Curve,
+    curve: &CurveFlags,
     identity: &TargetIdentity,
     span: Span,
     resumed: Option<Resumed>,
@@ -251,7 +275,7 @@ pub fn sector_bytes(identity: &TargetIdentity) -> u32 {
         .unwrap_or(512)
 }
 
-fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &Measuring) -> Workload {
+fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &MeasuringFlags) -> Workload {
     let whole = span
         .length_bytes
         .unwrap_or(target_bytes.saturating_sub(span.start_bytes));
@@ -293,7 +317,10 @@ fn span(part: Part, target_bytes: u64) -> Result<Span, Failure> {
 }
 
 /// Of the scratch file in a directory; `None` for what is measured as it is.
-fn scratch_bytes(measuring: &Measuring, identity: &TargetIdentity) -> Result<Option<u64>, Failure> {
+fn scratch_bytes(
+    measuring: &MeasuringFlags,
+    identity: &TargetIdentity,
+) -> Result<Option<u64>, Failure> {
     if identity.kind != TargetKind::Directory {
         return match measuring.size {
             Some(_) => Err(Failure::Usage(format!(

@@ -2,13 +2,14 @@
 
 use super::compare;
 use crate::failure::Exit;
-use crate::output::{Savings, Voice};
+use crate::output_files::OutputFiles;
 use crate::saved::{Kept, Saved, find};
+use crate::stderr::Verbosity;
 use std::path::PathBuf;
 
-/// `diskproof export`
+/// Write a saved run to files
 #[derive(Debug, clap::Args)]
-pub struct Export {
+pub struct ExportFlags {
     /// An id or the beginning of one, latest, latest~1, a label, or a file (.json, or .html of a
     /// report; also of a comparison)
     #[arg(value_name = "RUN|FILE")]
@@ -29,16 +30,16 @@ pub struct Export {
 }
 
 /// Writes the files.
-pub fn export(export: &Export) -> anyhow::Result<Exit> {
+pub fn run(export: &ExportFlags) -> anyhow::Result<Exit> {
     let outputs = [&export.outputs[..], &export.named[..]].concat();
     match find(&export.run, export.kept.file())? {
         Saved::Run(stored) => {
-            let voice = if export.quiet {
-                Voice::Silent
+            let verbosity = if export.quiet {
+                Verbosity::Quiet
             } else {
-                Voice::Lines
+                Verbosity::Lines
             };
-            Savings::prepare(&outputs)?.save(&stored.record, voice)?;
+            OutputFiles::prepare(&outputs)?.save(&stored.record, verbosity)?;
         }
         Saved::Comparison(comparison) => {
             compare::prepare(&outputs)?;

@@ -1,9 +1,12 @@
 //! `diskproof history`: the saved runs, listed, labelled, imported, removed. Measures nothing.
 
-use crate::args::ColorWhen;
 use crate::failure::{Exit, Failure};
-use crate::output::{Voice, complain, remark, style, to_stdout, unless_unread, write_in_locale};
-use crate::saved::{Kept, empty_text, import, load, open, parse_label, place, run_id, short};
+use crate::flags::ColorWhen;
+use crate::saved::{
+    Kept, empty_text, import, load, open, parse_label, place, print_remarks, run_id, short,
+};
+use crate::stderr::{Verbosity, eprint_line};
+use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_in_locale};
 use diskproof_history::{Filter, History as Opened, Listing, Outcome};
 use diskproof_model::saved::SavedRun;
 use diskproof_model::units::counted;
@@ -12,7 +15,7 @@ use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use std::path::{Path, PathBuf};
 
 /// Below the help of `history`.
-pub const HELP: &str = "\
+const HELP: &str = "\
 Without a command it lists the runs, the newest first. Ages: 90d, 12w, 36h, 1y. A label keeps a \
                         run from being pruned.
 
@@ -23,10 +26,11 @@ Examples:
   diskproof history import /mnt/usb/db2/*.json
   diskproof history prune --older-than 90d --dry-run";
 
-/// `diskproof history`
+/// List the saved runs; label, import, delete or prune them
 #[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct History {
+pub struct HistoryFlags {
     /// Something else than a list.
     #[command(subcommand)]
     pub action: Option<Action>,
@@ -141,7 +145,7 @@ pub struct Import {
 }
 
 /// Lists, or does what is asked.
-pub fn history(history: &History) -> anyhow::Result<Exit> {
+pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
     match &history.action {
         None => list(&history.list),
         Some(Action::Prune(prune)) => remove_old(prune),
@@ -159,15 +163,15 @@ fn list(list: &List) -> anyhow::Result<Exit> {
     };
     if let Some(first) = unreadable.first() {
         let (count, id) = (counted(unreadable.len() as u64, "run"), short(first));
-        complain(&format!(
+        eprint_line(&format!(
             "warning: {count} cannot be read and is left out, such as {id}; something wrote over \
              the history"
         ));
     }
     if runs.is_empty() && !list.json {
         match list.filter() == Filter::default() {
-            true => complain(&empty_text(&place.path)),
-            false => complain("no saved run is like this; 'diskproof history' lists all"),
+            true => eprint_line(&empty_text(&place.path)),
+            false => eprint_line("no saved run is like this; 'diskproof history' lists all"),
         }
         return Ok(Exit::Done);
     }
@@ -175,7 +179,7 @@ fn list(list: &List) -> anyhow::Result<Exit> {
 }
 
 fn write(runs: &[SavedRun], as_json: bool, color: Option<ColorWhen>) -> anyhow::Result<Exit> {
-    unless_unread(to_stdout(|out| match as_json {
+    ignore_closed_pipe(to_stdout(|out| match as_json {
         true => json::write_runs(runs, out),
         false => write_in_locale(out, |page| {
             terminal::write_runs(runs, &style(color.unwrap_or(ColorWhen::Auto)), page)
@@ -217,7 +221,7 @@ fn remove_old(prune: &Prune) -> anyhow::Result<Exit> {
         .prunable(before, prune.keep)
         .map_err(Failure::History)?;
     if prune.dry_run {
-        complain(&format!(
+        eprint_line(&format!(
             "{} would be removed; nothing was",
             counted(runs.len() as u64, "run")
         ));
@@ -229,7 +233,7 @@ fn remove_old(prune: &Prune) -> anyhow::Result<Exit> {
     }
     let ids: Vec<String> = runs.into_iter().map(|run| run.run_id).collect();
     let removed = history.delete(&ids).map_err(Failure::History)?;
-    complain(&format!("{} removed", counted(removed as u64, "run")));
+    eprint_line(&format!("{} removed", counted(removed as u64, "run")));
     Ok(Exit::Done)
 }
 
@@ -239,8 +243,8 @@ fn name(label: &Label) -> anyhow::Result<Exit> {
     let name = Some(label.label.as_str()).filter(|name| !name.is_empty());
     history.label(&id, name).map_err(Failure::History)?;
     match name {
-        Some(name) => complain(&format!("run {} has the label {name} now", short(&id))),
-        None => complain(&format!("run {} has no label now", short(&id))),
+        Some(name) => eprint_line(&format!("run {} has the label {name} now", short(&id))),
+        None => eprint_line(&format!("run {} has no label now", short(&id))),
     }
     Ok(Exit::Done)
 }
@@ -254,7 +258,7 @@ fn remove(delete: &Delete) -> anyhow::Result<Exit> {
         .map(|run| run_id(&history, run))
         .collect::<Result<Vec<_>, _>>()?;
     let removed = history.delete(&ids).map_err(Failure::History)?;
-    complain(&format!("{} removed", counted(removed as u64, "run")));
+    eprint_line(&format!("{} removed", counted(removed as u64, "run")));
     Ok(Exit::Done)
 }
 
@@ -265,7 +269,7 @@ fn add(files: &Import) -> anyhow::Result<Exit> {
             .and_then(|record| import(&record, files.label.as_deref(), files.kept.file()));
         match saved {
             Ok((outcome, moved)) => {
-                remark(moved.as_slice(), Voice::Lines);
+                print_remarks(moved.as_slice(), Verbosity::Lines);
                 match outcome {
                     Outcome::Added => added += 1,
                     Outcome::Known => known += 1,
@@ -273,7 +277,7 @@ fn add(files: &Import) -> anyhow::Result<Exit> {
             }
             // The others are still worth having.
             Err(error) => {
-                complain(&format!("error: {error}"));
+                eprint_line(&format!("error: {error}"));
                 failed = Some(error.exit());
             }
         }
@@ -283,7 +287,7 @@ fn add(files: &Import) -> anyhow::Result<Exit> {
     } else {
         String::new()
     };
-    complain(&format!("{} added{there}", counted(added as u64, "run")));
+    eprint_line(&format!("{} added{there}", counted(added as u64, "run")));
     Ok(failed.unwrap_or(Exit::Done))
 }
 

@@ -1,26 +1,46 @@
-//! `diskproof info`: who the disk is, and how it says it fares. Opens nothing; smartctl does the
-//! asking.
+//! `diskproof info`: identity and health of a disk. Opens nothing itself; smartctl reads the health.
 
-use crate::args::Info;
 use crate::failure::{Exit, Failure};
+use crate::flags::{ColorWhen, HealthFlags};
 use crate::formats::{Document, Format};
-use crate::health::ask_health;
-use crate::measure::keep_target;
-use crate::output::{save_document, style, to_stdout, try_out, write_in_locale};
+use crate::health::read_health;
+use crate::output_files::{save_document, try_out};
+use crate::session::refuse_target_as_output;
+use crate::stdout::{style, to_stdout, write_in_locale};
 use anyhow::Context as _;
 use diskproof_analysis::rules::health_findings;
 use diskproof_device::{host_facts, probe};
 use diskproof_report::{Examined, json, terminal};
 use std::path::PathBuf;
 
+/// Show identity, layers, queue settings, link, write cache and health; no measurement
+#[derive(Debug, clap::Args)]
+pub struct InfoFlags {
+    /// Directory, regular file or block device
+    #[arg(default_value = ".")]
+    pub target: PathBuf,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Also save the result; the format follows the extension: .json (repeatable)
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    pub outputs: Vec<PathBuf>,
+    /// Whether SMART health is read.
+    #[command(flatten)]
+    pub health: HealthFlags,
+    /// Colour the result
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorWhen,
+}
+
 /// Shows the identity and the health.
-pub fn info(info: &Info) -> anyhow::Result<Exit> {
+pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
     prepare(&info.outputs)?;
     let identity = probe(&info.target).map_err(Failure::Probe)?;
     info.outputs
         .iter()
-        .try_for_each(|output| keep_target(output, std::slice::from_ref(&identity)))?;
-    let health = ask_health(std::slice::from_ref(&identity), &info.health);
+        .try_for_each(|output| refuse_target_as_output(output, std::slice::from_ref(&identity)))?;
+    let health = read_health(std::slice::from_ref(&identity), &info.health);
     let findings = health_findings(&health);
     let examined = Examined {
         host: &host_facts(),
@@ -34,7 +54,7 @@ pub fn info(info: &Info) -> anyhow::Result<Exit> {
             write: Box::new(|out| json::write_identity(&examined, out)),
         };
         save_document(&document)
-            .with_context(|| format!("-o {}: it could not be saved", path.display()))?;
+            .with_context(|| format!("-o {}: cannot save it", path.display()))?;
     }
     to_stdout(|out| match info.json {
         true => json::write_identity(&examined, out),

@@ -1,10 +1,96 @@
-//! One file per verb: flags in, plan out, then the common way.
+//! The verbs: one file each, with its flags, its help and its plan, and one line in the list below.
 
-pub mod check;
-pub mod compare;
-pub mod curve;
-pub mod export;
-pub mod history;
-pub mod info;
-pub mod run;
-pub mod show;
+use crate::failure::Exit;
+use clap::{Parser, Subcommand};
+
+/// Declares the verbs: the file, which has a function `run`, the name, and the type of the flags,
+/// which holds the help. Help, dispatch and usage errors all read this list. rustfmt does not look into macros, so format
+/// a verb's file with `rustfmt FILE`; ./test checks it.
+macro_rules! verbs {
+    ($($file:ident: $Verb:ident($Flags:ident),)*) => {
+        $(pub mod $file;)*
+
+        /// What to do.
+        #[derive(Debug, Subcommand)]
+        pub enum Verb {
+            $(
+                // clap ignores this expression and takes the help from the flags' type.
+                #[doc = concat!("`diskproof ", stringify!($file), "`")]
+                $Verb(Box<$file::$Flags>),
+            )*
+        }
+
+        impl Verb {
+            /// Does it.
+            pub fn run(&self) -> anyhow::Result<Exit> {
+                match self {
+                    $(Self::$Verb(flags) => $file::run(flags),)*
+                }
+            }
+        }
+
+        #[cfg(test)]
+        const FILES: &[&str] = &[$(stringify!($file)),*];
+    };
+}
+
+verbs! {
+    check: Check(CheckFlags),
+    run: Run(RunFlags),
+    curve: Curve(CurveFlags),
+    info: Info(InfoFlags),
+    show: Show(ShowFlags),
+    compare: Compare(CompareFlags),
+    history: History(HistoryFlags),
+    export: Export(ExportFlags),
+}
+
+/// Measures what a disk really does for a database, proves the figures, explains them and says
+/// what to do about them.
+#[derive(Debug, Parser)]
+#[command(
+    name = "diskproof",
+    version,
+    max_term_width = 80,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn registry_holds_every_file_and_every_verb_has_help() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/commands");
+        let files: BTreeSet<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|end| end == "rs"))
+            .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+            .filter(|stem| stem != "mod")
+            .collect();
+        let listed: BTreeSet<String> = FILES.iter().map(|&file| file.to_owned()).collect();
+        assert_eq!(
+            listed, files,
+            "each file of src/commands has a line in verbs!"
+        );
+        for verb in Args::command().get_subcommands() {
+            let about = verb.get_about().map(ToString::to_string);
+            let is_sentence = about.as_ref().is_some_and(|about| about.contains(' '));
+            assert!(is_sentence, "{}: {about:?}", verb.get_name());
+        }
+    }
+}

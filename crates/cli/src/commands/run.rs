@@ -1,19 +1,16 @@
 //! `diskproof run`: any workload, from flags in fio's words, from a plan file or from a job file of
 //! fio, on one target or on several at the same time.
 
-use crate::args::Run;
-use crate::execute::{Filling, command_line, random_seed};
 use crate::failure::{Exit, Failure};
-use crate::interrupt::Interrupt;
-use crate::job_file::{Beside, JobFile, System, read_text};
-use crate::measure::{Job, measure};
-use crate::output::Voice;
+use crate::flags::MeasuringFlags;
+use crate::job_file::{Beside, JobFile, JobFileFlags, System, read_text};
 use crate::plan_file::{PlanFile, Planned};
+use crate::provenance::{command_line, random_seed};
+use crate::session::{Filling, MeasuringJob, measure};
 use crate::workload::{
     Bytes, Content, Contradiction, Ground, Memory, Team, Wording, WorkloadFlags, ended_by_time,
     misfit, out_of_reach, resolve, resolve_team,
 };
-use anyhow::Context as _;
 use diskproof_device::{Intent, admit, host_facts, memory_free_bytes, probe, scratch_bytes_max};
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
@@ -30,59 +27,99 @@ const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
 /// No device has smaller sectors.
 const SECTOR_BYTES: u32 = 512;
 
+const HELP: &str = "\
+In a directory, run measures a scratch file of --size (default 1GiB). The file
+has no name, and is filled before the first workload that needs content. A
+regular file or a block device is only read unless you release it with
+--overwrite or --destroy NAME. Several targets run concurrently.
+
+Without --precision, --time, --bytes and --ops, a workload ends when its rate is
+known to 2 %, or after 30 s. With --precision alone it also ends after 30 s. No
+rate counts as known before 7.5 s, or a quarter of a --time below 30 s, because
+occasional disturbances take that long to appear.
+
+A plan file (*.toml) holds workloads that run in order, or concurrently with
+together = true. Its keys are the names of the flags; see docs/plans. The flags
+--seed, --size, --note and --engine and the targets on the command line replace
+those of the file. A job file of fio (*.fio, *.job) becomes a plan: differences
+are reported, and options without an equivalent are refused with their line; see
+docs/job-files.md.
+Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
+
+Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
+4 the run failed or the disk returned errors, 130 Ctrl-C.
+
+Examples:
+  diskproof run                                     random 8 KiB reads
+  diskproof run /data --rw randrw --depth 32        half reads, half writes
+  diskproof run /data --rw write --bs 1M --depth 8  sequential writes
+  diskproof run /data --rw write --fdatasync 1      commits
+  diskproof run /data --depth 64 --rate 2000        latency at a fixed load
+  sudo diskproof run /dev/sdb --span 0-10%          short stroke
+  sudo diskproof run /dev/sdb /dev/sdc --rw read --bs 1M --depth 8
+  diskproof run docs/plans/postgresql-cookbook.toml /data
+  diskproof run job.fio --dry-run                   show the translated plan";
+
+/// Run any workload: from flags named as in fio, from a plan file or from a job file of fio
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct RunFlags {
+    /// A plan file (*.toml) or a job file of fio (*.fio, *.job), then directories, regular files
+    /// or block devices [default: those of the file, or .]
+    #[arg(value_name = "PLAN.toml|JOB.fio|TARGET")]
+    pub operands: Vec<PathBuf>,
+    /// What to run.
+    #[command(flatten)]
+    pub workload: WorkloadFlags,
+    /// Which part of a job file.
+    #[command(flatten)]
+    pub job_file: JobFileFlags,
+    /// Flags of every measuring verb.
+    #[command(flatten)]
+    pub measuring: MeasuringFlags,
+}
+
 /// Measures.
-pub fn run(run: &Run) -> anyhow::Result<Exit> {
-    let request = Request::of(run)?;
-    let identities = request
-        .targets
-        .iter()
-        .map(|target| probe(target))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(Failure::Probe)?;
-    // What is empty is refused for that, and not for a span that does not fit into it.
-    let empty = identities
-        .iter()
-        .find(|identity| identity.kind == TargetKind::BlockDevice && identity.size_bytes == 0);
-    empty
-        .map_or(Ok(()), |identity| {
-            admit(identity.clone(), Intent::Read).map(drop)
-        })
-        .map_err(Failure::Refused)?;
-    let installed_bytes = Some(host_facts().memory_bytes).filter(|bytes| *bytes > 0);
-    let plan = request.plan(
-        &identities,
-        Memory {
-            installed_bytes,
-            free_bytes: memory_free_bytes(),
-        },
-    )?;
-    let voice = Voice::of(&run.measuring);
-    request.remarks.iter().for_each(|remark| voice.say(remark));
-    ended_by_time(&plan).iter().for_each(|note| voice.say(note));
-    // Until here nothing was begun, and a signal may simply end it.
-    let interrupt = Interrupt::listen().context("signals cannot be caught")?;
-    measure(
-        Job {
-            plan,
-            identities,
-            filling: Filling::Span,
-            note: request.note,
-            measuring: &run.measuring,
-        },
-        &interrupt,
-    )
+pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
+    let request = RunRequest::of(run)?;
+    let mut identities = Vec::new();
+    for target in &request.targets {
+        identities.push(probe(target).map_err(Failure::Probe)?);
+    }
+    // The gate's reason for an empty device is better than that of a span that does not fit.
+    let is_empty =
+        |one: &&TargetIdentity| one.kind == TargetKind::BlockDevice && one.size_bytes == 0;
+    if let Some(empty) = identities.iter().find(is_empty) {
+        admit(empty.clone(), Intent::Read).map_err(Failure::Refused)?;
+    }
+    let memory = Memory {
+        installed_bytes: Some(host_facts().memory_bytes).filter(|bytes| *bytes > 0),
+        free_bytes: memory_free_bytes(),
+    };
+    let plan = request.plan(&identities, memory)?;
+    let verbosity = run.measuring.verbosity();
+    for note in request.remarks.iter().chain(&ended_by_time(&plan)) {
+        verbosity.note(note);
+    }
+    measure(MeasuringJob {
+        plan,
+        identities,
+        filling: Filling::Span,
+        note: request.note,
+        flags: &run.measuring,
+    })
 }
 
 /// What was asked for, by flags or by a plan or job file and the flags beside it.
 #[derive(Debug)]
-struct Request {
+struct RunRequest {
     /// What is to be known about how a job file was translated.
     remarks: Vec<String>,
     note: Option<String>,
     seed: Option<u64>,
     size: Size,
     targets: Vec<PathBuf>,
-    work: Work,
+    work: WorkSource,
     engine: Option<diskproof_model::plan::EngineChoice>,
 }
 
@@ -98,7 +135,7 @@ enum Size {
 
 /// The workloads.
 #[derive(Debug)]
-enum Work {
+enum WorkSource {
     Flags(Box<WorkloadFlags>),
     Plan {
         path: PathBuf,
@@ -106,8 +143,8 @@ enum Work {
     },
 }
 
-impl Request {
-    fn of(run: &Run) -> Result<Self, Failure> {
+impl RunRequest {
+    fn of(run: &RunFlags) -> Result<Self, Failure> {
         let measuring = &run.measuring;
         let planned = run
             .operands
@@ -144,7 +181,7 @@ impl Request {
             .transpose()?
             .unwrap_or_default();
         if named.is_empty()
-            && measuring.giving_up.overwrite
+            && measuring.destructive.overwrite
             && planned.is_some_and(|path| is_job_file(path))
         {
             let names: Vec<String> = file
@@ -177,11 +214,11 @@ impl Request {
                 .unwrap_or(Size::Default),
             targets,
             work: match planned {
-                Some(path) => Work::Plan {
+                Some(path) => WorkSource::Plan {
                     path: path.clone(),
                     workloads: file.workloads,
                 },
-                None => Work::Flags(Box::new(run.workload.clone())),
+                None => WorkSource::Flags(Box::new(run.workload.clone())),
             },
             engine: measuring.engine_choice(),
         })
@@ -232,7 +269,7 @@ impl Request {
         unit_bytes: u32,
     ) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
         let (path, planned) = match &self.work {
-            Work::Flags(flags) => {
+            WorkSource::Flags(flags) => {
                 let workload = resolve(flags, &ground, Wording::Flags)
                     .map_err(|error| Failure::Usage(error.to_string()))?;
                 let late = out_of_reach(std::slice::from_ref(&workload), Wording::Flags);
@@ -244,7 +281,7 @@ impl Request {
                     None => Ok((vec![workload], Vec::new())),
                 };
             }
-            Work::Plan { path, workloads } => (path.display(), workloads),
+            WorkSource::Plan { path, workloads } => (path.display(), workloads),
         };
         let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
         for members in teams(planned) {

@@ -2,21 +2,21 @@
 //! it is printed today. Measures nothing.
 
 use super::compare;
-use crate::args::ColorWhen;
 use crate::failure::{Exit, Failure};
-use crate::output::{
-    Savings, Voice, commands_page, record_page, to_stdout, unless_unread, write_page,
-};
+use crate::flags::ColorWhen;
+use crate::output_files::OutputFiles;
 use crate::saved::{Kept, Saved, find};
+use crate::stderr::Verbosity;
+use crate::stdout::{commands_page, ignore_closed_pipe, record_page, to_stdout, write_page};
 use diskproof_history::Stored;
 use diskproof_model::comparison::Comparison;
 use diskproof_report::json;
 use diskproof_report::terminal::MetricDetail;
 use std::path::PathBuf;
 
-/// `diskproof show`
+/// Print a saved run again, exactly as it was printed then, or a record from a file
 #[derive(Debug, clap::Args)]
-pub struct Show {
+pub struct ShowFlags {
     /// An id or the beginning of one, latest, latest~1, a label, a file (.json, or .html of a
     /// report; also of a comparison), or - for stdin
     #[arg(value_name = "RUN|FILE", default_value = "latest")]
@@ -43,22 +43,22 @@ pub struct Show {
 }
 
 /// Shows the run.
-pub fn show(show: &Show) -> anyhow::Result<Exit> {
+pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
     let Stored { record, page, .. } = match find(&show.run, show.kept.file())? {
         Saved::Run(stored) => *stored,
         Saved::Comparison(comparison) => return show_comparison(show, &comparison),
     };
-    let savings = Savings::prepare(&show.outputs)?;
-    savings.save(
+    let files = OutputFiles::prepare(&show.outputs)?;
+    files.save(
         &record,
         if show.quiet {
-            Voice::Silent
+            Verbosity::Quiet
         } else {
-            Voice::Lines
+            Verbosity::Lines
         },
     )?;
     if show.json {
-        unless_unread(to_stdout(|out| json::write_record(&record, out)))?;
+        ignore_closed_pipe(to_stdout(|out| json::write_record(&record, out)))?;
     } else if show.outputs.is_empty() || show.commands {
         let mut page = page.unwrap_or_else(|| record_page(&record));
         let commands = commands_page(&record);
@@ -66,12 +66,12 @@ pub fn show(show: &Show) -> anyhow::Result<Exit> {
         if show.commands && !page.ends_with(&commands) {
             page = format!("{page}\n{commands}");
         }
-        unless_unread(to_stdout(|out| write_page(&page, show.color, out)))?;
+        ignore_closed_pipe(to_stdout(|out| write_page(&page, show.color, out)))?;
     }
     Ok(Exit::Done)
 }
 
-fn show_comparison(show: &Show, comparison: &Comparison) -> anyhow::Result<Exit> {
+fn show_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
     if show.commands {
         return Err(Failure::Usage(format!(
             "{}: a comparison has no commands; show one of its runs with --commands",

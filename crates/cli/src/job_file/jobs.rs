@@ -3,7 +3,7 @@
 
 use super::numbers::Amount;
 use super::sections::Spot;
-use crate::args::EngineName;
+use crate::flags::EngineName;
 use crate::workload::Rw;
 
 /// One job.

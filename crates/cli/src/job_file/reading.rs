@@ -9,7 +9,7 @@ use super::numbers::{self, Amount, Base};
 use super::options::{self, Fate};
 use super::remarks::{Remark, Remarks};
 use super::sections::{Scope, Section, Setting, last_by_name};
-use crate::args::EngineName;
+use crate::flags::EngineName;
 use crate::workload::Direction;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Job files to plans, exactly; and nothing that could be another load.
 
 use super::*;
-use crate::args::EngineName;
+use crate::flags::EngineName;
 use crate::workload::{Direction, Position, WorkloadFlags};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

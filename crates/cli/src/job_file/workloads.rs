@@ -6,7 +6,7 @@ use super::jobs::{Blocks, Cache, Gait, Job, Law};
 use super::numbers::Amount;
 use super::places::{Piece, Places, UNLIKE};
 use super::remarks::{Remark, Remarks};
-use crate::args::EngineName;
+use crate::flags::EngineName;
 use crate::plan_file::{PlanFile, Planned};
 use crate::workload::{
     Bytes, Count, Direction, Order, Part, Position, ReadShare, Rw, Time, WorkloadFlags,

@@ -313,14 +313,15 @@ pub fn answer(option: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Args;
-    use clap::CommandFactory as _;
+    use crate::flags::MeasuringFlags;
+    use crate::workload::flags::WorkloadFlags;
+    use clap::Args as _;
     use std::collections::BTreeSet;
 
     #[test]
     fn each_option_is_answered_once_and_is_no_flag_of_ours() {
-        let args = Args::command();
-        let run = args.find_subcommand("run").unwrap();
+        let run = WorkloadFlags::augment_args(clap::Command::new("run"));
+        let run = MeasuringFlags::augment_args(run);
         let ours: BTreeSet<&str> = run
             .get_arguments()
             .flat_map(|arg| arg.get_long_and_visible_aliases().unwrap_or_default())

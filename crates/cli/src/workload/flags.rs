@@ -6,7 +6,7 @@ use super::words::{
     BlockSize, BlockSplit, Bytes, Count, Direction, Likelihood, Name, Part, Precision, Rate,
     ReadShare, Rw, Time, Zones, written,
 };
-use crate::args::EngineName;
+use crate::flags::EngineName;
 use serde::Deserialize;
 
 /// What was said about a workload; `None` where nothing was.

@@ -1,8 +1,8 @@
 //! Command line and plan file to plan, exactly.
 
 use super::*;
-use crate::args::{Args, Verb};
-use crate::execute::vet;
+use crate::commands::{Args, Verb};
+use crate::session::admit_all;
 use clap::Parser as _;
 use diskproof_device::Consent;
 use diskproof_model::plan::{EngineChoice, EngineKind, Layout};
@@ -13,7 +13,7 @@ const MEMORY: Memory = Memory {
     free_bytes: None,
 };
 
-fn asked(line: &[&str]) -> Run {
+fn asked(line: &[&str]) -> RunFlags {
     let args = Args::try_parse_from(["diskproof", "run"].iter().chain(line))
         .unwrap_or_else(|error| panic!("{line:?}: {error}"));
     match args.verb {
@@ -41,7 +41,7 @@ fn file(path: &str, size_bytes: u64) -> TargetIdentity {
 }
 
 fn planned(line: &[&str], identities: &[TargetIdentity]) -> Result<Plan, Failure> {
-    Request::of(&asked(line))?.plan(identities, MEMORY)
+    RunRequest::of(&asked(line))?.plan(identities, MEMORY)
 }
 
 fn refused(line: &[&str], identities: &[TargetIdentity]) -> (Exit, String) {
@@ -115,7 +115,7 @@ fn what_exists_is_only_read() {
     let identities = [file("/f", GIB)];
     for line in [["--rw", "write"], ["--rw", "randrw"]] {
         let plan = planned(&line, &identities).unwrap();
-        let refusal = vet(&plan, &identities, &[], &Consent::default()).expect_err("refused");
+        let refusal = admit_all(&plan, &identities, &[], &Consent::default()).expect_err("refused");
         let told = refusal.to_string();
         assert!(
             refusal.exit() == Exit::Refused
@@ -146,7 +146,7 @@ fn a_plan_file_gives_what_the_flags_leave_open() {
          \"randread\"\n",
     );
     let path = path.to_str().unwrap();
-    let request = Request::of(&asked(&[path])).unwrap();
+    let request = RunRequest::of(&asked(&[path])).unwrap();
     assert_eq!(
         (request.note.as_deref(), request.targets.as_slice()),
         (Some("from the plan"), &[PathBuf::from("/planned")][..])
@@ -170,7 +170,7 @@ fn a_plan_file_gives_what_the_flags_leave_open() {
         path, "/mine", "/other", "--seed", "6", "--size", "1GiB", "--note", "mine", "--engine",
         "sync",
     ];
-    let request = Request::of(&asked(&line)).unwrap();
+    let request = RunRequest::of(&asked(&line)).unwrap();
     assert_eq!(
         (request.note.as_deref(), request.targets.len()),
         (Some("mine"), 2)

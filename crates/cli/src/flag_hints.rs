@@ -1,0 +1,133 @@
+//! Usage errors about flags that belong to another verb or to fio: the message names the right
+//! flag. Knows the command line only.
+
+use crate::commands::Args;
+use crate::failure::Exit;
+use crate::workload::answer_to_fio;
+use clap::CommandFactory as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::process::ExitCode;
+
+/// Prints what clap has to say: help and version on stdout, which is no error, or a usage error
+/// with our hints on stderr.
+pub fn report(error: clap::Error) -> ExitCode {
+    let arguments: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    let error = with_hints(error, &arguments);
+    // A closed stdout or stderr changes nothing about the exit code.
+    let _ = error.print();
+    if error.use_stderr() {
+        Exit::Usage.into()
+    } else {
+        Exit::Done.into()
+    }
+}
+
+/// The error, with our hints in place of clap's advice to pass the flag as a value.
+fn with_hints(mut error: clap::Error, arguments: &[String]) -> clap::Error {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let hints = match error.kind() {
+        ErrorKind::UnknownArgument => hints_for_unknown(flag, arguments),
+        // clap shows a switch as `--buffered`, and a flag with a value as `--bs <BYTES>`.
+        ErrorKind::TooManyValues if !flag.contains(' ') => {
+            vec![format!(
+                "'{flag}' takes no value: write it alone to switch it on, omit it to switch it off"
+            )]
+        }
+        _ => Vec::new(),
+    };
+    if !hints.is_empty() {
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(hints.into_iter().map(Into::into).collect()),
+        );
+        // clap's own suggestion of a similar flag.
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Usage, ContextValue::None);
+    }
+    error
+}
+
+fn hints_for_unknown(flag: &str, arguments: &[String]) -> Vec<String> {
+    if arguments.first().is_some_and(|verb| verb == "run") {
+        let hints = hints_for_fio(flag, arguments);
+        if !hints.is_empty() {
+            return hints;
+        }
+    }
+    let verbs = verbs_with(flag);
+    let Some((last, others)) = verbs.split_last() else {
+        return Vec::new();
+    };
+    let verbs = if others.is_empty() {
+        last.clone()
+    } else {
+        format!("{} and {last}", others.join(", "))
+    };
+    vec![format!("'{flag}' belongs to {verbs}")]
+}
+
+/// A hint for every option of fio among the arguments, so that one error corrects a whole pasted
+/// command. Empty if `flag` is not an option of fio.
+fn hints_for_fio(flag: &str, arguments: &[String]) -> Vec<String> {
+    // fio accepts long options after a single dash; clap takes them for letters and reports the
+    // first one.
+    let rejected = arguments.iter().find(|argument| {
+        argument.split('=').next() == Some(flag)
+            || (has_single_dash(argument) && argument.starts_with(flag))
+    });
+    let Some(rejected) = rejected else {
+        return Vec::new();
+    };
+    let mut hints = Vec::new();
+    let name = option_name(rejected);
+    if has_single_dash(rejected)
+        && (answer_to_fio(name).is_some() || !verbs_with(&format!("--{name}")).is_empty())
+    {
+        hints.push(format!("flags take two dashes: --{name}"));
+    } else if answer_to_fio(name).is_none() {
+        return Vec::new();
+    }
+    for argument in arguments
+        .iter()
+        .filter(|argument| argument.starts_with('-'))
+    {
+        let name = option_name(argument);
+        if let Some(answer) = answer_to_fio(name) {
+            hints.push(format!("fio's '{name}' {answer}"));
+        }
+    }
+    hints
+}
+
+/// The name in `--name=value`.
+fn option_name(argument: &str) -> &str {
+    let name = argument.trim_start_matches('-');
+    name.split_once('=').map_or(name, |(name, _)| name)
+}
+
+fn has_single_dash(argument: &str) -> bool {
+    argument.starts_with('-') && !argument.starts_with("--") && option_name(argument).len() > 1
+}
+
+/// The verbs that take this flag, such as `--time` or `-o`.
+fn verbs_with(flag: &str) -> Vec<String> {
+    let is_it = |arg: &clap::Arg| match flag.strip_prefix("--") {
+        Some(long) => arg
+            .get_long_and_visible_aliases()
+            .is_some_and(|names| names.contains(&long)),
+        None => arg
+            .get_short()
+            .is_some_and(|short| flag.strip_prefix('-') == Some(short.encode_utf8(&mut [0; 4]))),
+    };
+    let command = Args::command();
+    command
+        .get_subcommands()
+        .filter(|verb| verb.get_arguments().any(is_it))
+        .map(|verb| verb.get_name().to_owned())
+        .collect()
+}

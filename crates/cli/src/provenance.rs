@@ -1,0 +1,39 @@
+//! Facts that identify a run: its id, its start, its seed and the command line.
+
+/// Now, in UTC, to the second.
+pub fn timestamp() -> String {
+    let now = jiff::Timestamp::now();
+    now.round(jiff::Unit::Second).unwrap_or(now).to_string()
+}
+
+/// 128 random bits in hex: unique among all runs on all machines.
+pub fn run_id() -> String {
+    let bytes = random_bytes::<16>();
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The command line. Records hold text only, so invalid UTF-8 becomes replacement characters.
+pub fn command_line() -> Vec<String> {
+    std::env::args_os()
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// A seed for a run without `--seed`.
+pub fn random_seed() -> u64 {
+    // Below 2⁵³: JSON readers in every language keep it exact.
+    u64::from_le_bytes(random_bytes::<8>()) >> 11
+}
+
+fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    if rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()).is_err() {
+        // Before Linux 3.17, or blocked by seccomp: time and process id still differ between runs.
+        let now = jiff::Timestamp::now().as_nanosecond() as u64;
+        let now = now ^ u64::from(std::process::id()) << 32;
+        for (byte, value) in bytes.iter_mut().zip(now.to_le_bytes().into_iter().cycle()) {
+            *byte = value;
+        }
+    }
+    bytes
+}

@@ -1,0 +1,220 @@
+//! Everything before the first request: thresholds, the gate, open targets, health and clock.
+
+use super::run::{Filling, TargetRun};
+use crate::failure::Failure;
+use crate::flags::MeasuringFlags;
+use crate::health::{read_health, warn_of_failing};
+use crate::provenance::{run_id, timestamp};
+use diskproof_analysis::expect::{Expected, SurfaceStep};
+use diskproof_analysis::judge::RunFacts;
+use diskproof_device::{Admission, Consent, Intent, OpenTarget, admit, host_facts};
+use diskproof_engine::{STALL_NS, Session, measure_clock};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::{Plan, SyncPolicy};
+use diskproof_model::record::Tool;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::parse_duration;
+use diskproof_report::terminal::budget_line;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const STALL_TIMEOUT_VARIABLE: &str = "DISKPROOF_GIVE_UP_AFTER";
+
+/// A plan and what it needs to run.
+pub struct MeasuringJob<'a> {
+    /// What to do.
+    pub plan: Plan,
+    /// The targets, probed.
+    pub identities: Vec<TargetIdentity>,
+    /// How scratch files get their content.
+    pub filling: Filling,
+    /// The user's remark.
+    pub note: Option<String>,
+    /// The shared flags.
+    pub flags: &'a MeasuringFlags,
+}
+
+/// A run that is ready to start.
+pub struct Prepared {
+    /// The open targets and what to do with them.
+    pub work: TargetRun,
+    /// The record's facts; how the run ends is added later.
+    pub facts: RunFacts,
+}
+
+/// Admits and opens the targets, reads their health, and measures the clock.
+pub fn prepare(
+    job: MeasuringJob<'_>,
+    consent: &Consent,
+    stall_timeout: Duration,
+) -> Result<Prepared, Failure> {
+    let (flags, verbosity) = (job.flags, job.flags.verbosity());
+    raise_descriptor_limit();
+    let admissions = admit_all(&job.plan, &job.identities, &flags.expected, consent)?;
+    for hint in admissions.iter().filter_map(Admission::hint) {
+        verbosity.note(&hint);
+    }
+    let mut targets = Vec::new();
+    for admission in admissions {
+        targets.push(OpenTarget::open(admission)?);
+    }
+    // Before the run: smartctl would disturb it.
+    let health = read_health(&job.identities, &flags.health);
+    warn_of_failing(&health, verbosity);
+    verbosity.note(&budget_line(&job.plan, &job.identities));
+    let stall_ns = u64::try_from(stall_timeout.as_nanos()).unwrap_or(u64::MAX);
+    let work = TargetRun {
+        session: Session::new(job.plan.seed).giving_up_after(stall_ns),
+        plan: Arc::new(job.plan.clone()),
+        filling: job.filling,
+        targets,
+        results: Arc::default(),
+    };
+    let tool = Tool {
+        name: "diskproof".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let facts = RunFacts {
+        tool,
+        run_id: run_id(),
+        started: timestamp(),
+        partial: false,
+        ended_early: None,
+        stalled: None,
+        note: job.note,
+        host: host_facts(),
+        clock: measure_clock(),
+        plan: job.plan,
+        targets: job.identities,
+        health,
+    };
+    Ok(Prepared { work, facts })
+}
+
+/// How long a target may leave requests unanswered before the run ends without it. A multipath
+/// device that queues while it has no path needs longer than the default.
+pub fn stall_timeout() -> Result<Duration, Failure> {
+    let text = std::env::var_os(STALL_TIMEOUT_VARIABLE).filter(|text| !text.is_empty());
+    let Some(text) = text else {
+        return Ok(Duration::from_nanos(STALL_NS));
+    };
+    let text = text.to_string_lossy();
+    parse_duration(&text)
+        .map(Duration::from_nanos)
+        .map_err(|error| Failure::Usage(format!("{STALL_TIMEOUT_VARIABLE}={text}: {error}")))
+}
+
+/// Raises the soft limit on descriptors to the hard limit: every job needs one, and the usual soft
+/// limit of 1024 exists only for programs that use select(2).
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // On an error the limit stays as it is, and opening a target reports the shortage.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            ..limit
+        },
+    );
+}
+
+/// Refuses an output file that is the target: saving the record would replace it.
+pub fn refuse_target_as_output(
+    output: &Path,
+    identities: &[TargetIdentity],
+) -> Result<(), Failure> {
+    let Ok(found) = std::fs::metadata(output) else {
+        return Ok(());
+    };
+    let device = format!(
+        "{}:{}",
+        rustix::fs::major(found.dev()),
+        rustix::fs::minor(found.dev())
+    );
+    let is_target = |identity: &TargetIdentity| {
+        identity.kind == TargetKind::File
+            && (identity.inode, &identity.device) == (found.ino(), &device)
+    };
+    if identities.iter().any(is_target) {
+        return Err(Failure::Usage(format!(
+            "-o {}: this is the target itself, and would be lost; name another file",
+            output.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Checks what can be checked before a run: thresholds that the plan cannot answer, targets that
+/// the gate refuses. Opens nothing for writing.
+pub fn admit_all(
+    plan: &Plan,
+    identities: &[TargetIdentity],
+    expected: &[Expected],
+    consent: &Consent,
+) -> Result<Vec<Admission>, Failure> {
+    for expected in expected {
+        check_answerable(plan, expected)
+            .map_err(|why| Failure::Usage(format!("--expect '{}': {why}", expected.expression)))?;
+    }
+    let mut admissions = Vec::new();
+    for identity in identities {
+        let intent = match plan.scratch_bytes {
+            Some(size_bytes) if identity.kind == TargetKind::Directory => {
+                Intent::Scratch { size_bytes }
+            }
+            _ if plan.writes() => Intent::Overwrite(consent),
+            _ => Intent::Read,
+        };
+        admissions.push(admit(identity.clone(), intent)?);
+    }
+    Ok(admissions)
+}
+
+/// A misspelt workload would otherwise be noticed only after the run.
+fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
+    if let Some(step) = expected.surface_step() {
+        let steps = plan.survey.as_ref();
+        let is_planned = match step {
+            SurfaceStep::Curve => steps.is_some_and(|survey| survey.curve.is_some()),
+            SurfaceStep::Access => steps.is_some_and(|survey| survey.access.is_some()),
+            SurfaceStep::Burst => steps.is_some_and(|survey| survey.burst.is_some()),
+        };
+        return match is_planned {
+            true => Ok(()),
+            false => Err(format!("this run measures no {}", step.as_str())),
+        };
+    }
+    let name = &expected.workload;
+    if let Some(skipped) = plan
+        .skipped
+        .iter()
+        .find(|skipped| skipped.workload == *name)
+    {
+        return Err(format!("this run skips {name}: {}", skipped.why));
+    }
+    let Some(workload) = plan
+        .workloads
+        .iter()
+        .find(|workload| workload.name == *name)
+    else {
+        let names: Vec<&str> = plan.workloads.iter().map(|w| w.name.as_str()).collect();
+        return Err(format!(
+            "there is no workload '{name}'; there are {}",
+            names.join(", ")
+        ));
+    };
+    let has_operation = match expected.op {
+        None => true,
+        Some(OpKind::Read) => workload.reads(),
+        Some(OpKind::Write) => workload.writes(),
+        Some(OpKind::Sync) => workload.sync != SyncPolicy::None,
+        Some(OpKind::Commit) => workload.commits(),
+    };
+    match has_operation {
+        true => Ok(()),
+        false => Err(format!("{name} has no such operations")),
+    }
+}

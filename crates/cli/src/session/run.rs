@@ -1,0 +1,211 @@
+//! The steps of a run on its open targets: survey, layout, workloads, close. Knows nothing of the
+//! watchdog that waits for it.
+
+use crate::live::Live;
+use crate::resume;
+use crate::stderr::Verbosity;
+use diskproof_device::OpenTarget;
+use diskproof_engine::{RunError, Session};
+use diskproof_model::errno::remedy;
+use diskproof_model::measurement::{Measurement, StopReason};
+use diskproof_model::plan::{Layout, Plan, Workload};
+use diskproof_model::progress::Control;
+use diskproof_model::surface::SurfaceMeasurement;
+use diskproof_model::units::format_duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const INTERRUPTED: &str = "interrupted by the user; the results so far are complete";
+
+/// How scratch files get their content, so that reads find data and writes do not extend the file.
+#[derive(Debug, Clone, Copy)]
+pub enum Filling {
+    /// The whole span of a workload is written before it starts, however long that takes.
+    Span,
+    /// Within limits; the file is then cut to what was written.
+    Within(LayoutLimits),
+}
+
+/// Limits of the layout of a scratch file.
+#[derive(Debug, Clone, Copy)]
+pub struct LayoutLimits {
+    /// A smaller file would fit into small caches.
+    pub bytes_min: u64,
+    /// The layout ends after this time.
+    pub time_ns: u64,
+}
+
+/// What was measured so far.
+#[derive(Default)]
+pub struct PartialResults {
+    /// Workloads that have ended.
+    pub measurements: Vec<Measurement>,
+    /// The survey.
+    pub surface: Option<SurfaceMeasurement>,
+    /// The current step, or the last one.
+    pub step: Option<String>,
+}
+
+/// Results that the watchdog can take while the run is stuck.
+pub type SharedResults = Arc<Mutex<PartialResults>>;
+
+/// Why a run ended before its plan did: a sentence; `None` where it did not.
+pub type EndedEarly = Option<String>;
+
+/// A run on open targets.
+pub struct TargetRun {
+    /// The engine.
+    pub session: Session,
+    /// What to do.
+    pub plan: Arc<Plan>,
+    /// How scratch files get their content.
+    pub filling: Filling,
+    /// The targets, in the order of the plan.
+    pub targets: Vec<OpenTarget>,
+    /// Where results go.
+    pub results: SharedResults,
+}
+
+impl TargetRun {
+    /// The survey, then all workloads.
+    pub fn run(&mut self, live: &mut Live) -> Result<EndedEarly, RunError> {
+        let ended = self.survey(live)?;
+        if ended.is_some() {
+            return Ok(ended);
+        }
+        let plan = Arc::clone(&self.plan);
+        for group in plan.groups() {
+            live.begin(group);
+            self.results().step = group.workloads.first().map(|first| first.name.clone());
+            for workload in group.workloads {
+                if workload.layout == Layout::Needed
+                    && self.lay_out(workload, live)? == Control::Interrupt
+                {
+                    return Ok(Some(INTERRUPTED.to_owned()));
+                }
+            }
+            let measured = match self.session.run_together(group, &mut self.targets, live) {
+                Err(RunError::Interrupted { .. }) => return Ok(Some(INTERRUPTED.to_owned())),
+                other => other?,
+            };
+            live.end(&measured);
+            let ended = self.ended_early(&measured);
+            self.results().measurements.extend(measured);
+            if ended.is_some() {
+                return Ok(ended);
+            }
+        }
+        Ok(None)
+    }
+
+    fn results(&self) -> MutexGuard<'_, PartialResults> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Surveys the first target.
+    fn survey(&mut self, live: &mut Live) -> Result<EndedEarly, RunError> {
+        if self.plan.survey.is_some() {
+            self.results().step = Some("the survey".to_owned());
+        }
+        let (Some(survey), Some(target)) = (&self.plan.survey, self.targets.first_mut()) else {
+            return Ok(None);
+        };
+        let surface = match self.session.survey(survey, (0, target), live) {
+            Err(RunError::Interrupted { .. }) => return Ok(Some(INTERRUPTED.to_owned())),
+            other => other?,
+        };
+        live.surveyed(&surface);
+        let ended = resume::ended_early(&surface, target.identity(), INTERRUPTED);
+        self.results().surface = Some(surface);
+        Ok(ended)
+    }
+
+    /// Fills scratch files before a workload that reads or overwrites them. With limits, this
+    /// writes what the layout workload had no time for, up to the smallest useful size, and then
+    /// cuts the file to what was written.
+    fn lay_out(&mut self, workload: &Workload, live: &mut Live) -> Result<Control, RunError> {
+        for target in &mut self.targets {
+            let (written, capacity) = (target.usable_bytes(), target.capacity_bytes());
+            if !target.is_scratch() || written >= capacity {
+                continue;
+            }
+            let (wanted, time_ns) = match self.filling {
+                Filling::Span => {
+                    let length = workload.span.length_bytes;
+                    let end = length.map(|length| workload.span.start_bytes + length);
+                    (end.unwrap_or(capacity), None)
+                }
+                Filling::Within(limits) if written == 0 => (capacity, Some(limits.time_ns)),
+                Filling::Within(limits) => (limits.bytes_min, Some(limits.time_ns)),
+            };
+            let wanted = wanted.min(capacity);
+            if self.session.lay_out(target, wanted, time_ns, live)? == Control::Interrupt {
+                return Ok(Control::Interrupt);
+            }
+            if matches!(self.filling, Filling::Within(_)) {
+                target.trim_to_written()?;
+            }
+        }
+        Ok(Control::Continue)
+    }
+
+    /// Closes the targets, and returns the paths of those that hang. Files and devices of the user
+    /// are flushed first: no write of ours may be in flight when another program opens them. A
+    /// target that hangs would hang the flush, too.
+    pub fn close(self, verbosity: Verbosity) -> Vec<String> {
+        let mut hung = Vec::new();
+        for target in &self.targets {
+            if target.is_left_open() {
+                hung.push(target.identity().path.clone());
+            } else if !target.is_scratch()
+                && let Err(error) = target.write_back()
+            {
+                verbosity.note(&error.to_string());
+            }
+        }
+        hung
+    }
+
+    fn path(&self, measurement: &Measurement) -> &str {
+        let target = self.targets.get(measurement.target);
+        target.map_or("", |target| target.identity().path.as_str())
+    }
+
+    /// Why the run cannot go on after these measurements; a hang explains the most.
+    fn ended_early(&self, measured: &[Measurement]) -> EndedEarly {
+        for measurement in measured {
+            if let Some(hang) = measurement.hang {
+                return Some(format!(
+                    "{} stopped answering during '{}'; diskproof stopped waiting after {}. See \
+                     the kernel log (dmesg)",
+                    self.path(measurement),
+                    measurement.workload.name,
+                    format_duration(hang.lasted_ns)
+                ));
+            }
+        }
+        for measurement in measured {
+            match measurement.stopped {
+                StopReason::Interrupted => return Some(INTERRUPTED.to_owned()),
+                StopReason::Errors => return Some(self.too_many_errors(measurement)),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn too_many_errors(&self, measurement: &Measurement) -> String {
+        let mut counts = Vec::new();
+        let mut names = Vec::new();
+        for (errno, count) in measurement.ops.values().flat_map(|op| &op.errors) {
+            counts.push(format!("{count} × {errno}"));
+            names.push(errno.as_str());
+        }
+        format!(
+            "{} returned too many errors during '{}' ({}); {}",
+            self.path(measurement),
+            measurement.workload.name,
+            counts.join(", "),
+            remedy(names)
+        )
+    }
+}

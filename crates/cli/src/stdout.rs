@@ -1,0 +1,157 @@
+//! The result on stdout: its width, its colours and the characters that the locale knows.
+
+use crate::failure::is_broken_pipe;
+use crate::flags::{ColorWhen, MeasuringFlags};
+use anyhow::Context as _;
+use diskproof_model::plan::Plan;
+use diskproof_model::record::Record;
+use diskproof_model::target::TargetIdentity;
+use diskproof_report::style::{Color, Style};
+use diskproof_report::{ascii, json, terminal};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+
+const COLUMNS_DEFAULT: usize = 80;
+
+/// Width and colours of stdout.
+pub fn style(color: ColorWhen) -> Style {
+    let stdout = io::stdout();
+    let width = if stdout.is_terminal() {
+        rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col))
+    } else {
+        0
+    };
+    let color = match color {
+        ColorWhen::Always => Color::Ansi,
+        // NO_COLOR, CLICOLOR, CLICOLOR_FORCE and TERM, as clap's own pages treat them.
+        ColorWhen::Auto
+            if anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never =>
+        {
+            Color::Ansi
+        }
+        ColorWhen::Auto | ColorWhen::Never => Color::Plain,
+    };
+    Style {
+        width: if width == 0 { COLUMNS_DEFAULT } else { width },
+        color,
+    }
+}
+
+/// Writes to stdout through one buffer, and returns what failed.
+pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    write(&mut out)
+        .and_then(|()| out.flush())
+        .context("cannot write the result to stdout")
+}
+
+/// Closes stdout: its reader sees the end now, although the process may last.
+pub fn close_stdout() {
+    if let Ok(null) = File::options().write(true).open("/dev/null") {
+        // On an error stdout stays open until the process ends.
+        let _ = rustix::stdio::dup2_stdout(null);
+    }
+}
+
+/// The page in the characters that the locale knows.
+fn in_locale(page: &str) -> String {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| std::env::var(name).ok());
+    if is_ascii_only(locale) {
+        ascii::transliterate(page)
+    } else {
+        page.to_owned()
+    }
+}
+
+/// Writes a page in the characters that the locale knows.
+pub fn write_in_locale(
+    out: &mut dyn Write,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    out.write_all(in_locale(&text(write)).as_bytes())
+}
+
+/// The first of these variables that is set decides (POSIX, Base Definitions 8.2). Most containers
+/// set none; UTF-8 is assumed there.
+fn is_ascii_only(locale: [Option<String>; 3]) -> bool {
+    let locale = locale
+        .into_iter()
+        .flatten()
+        .find(|locale| !locale.is_empty());
+    locale.is_some_and(|locale| !locale.to_lowercase().replace('-', "").contains("utf8"))
+}
+
+/// Prints a plan that is not run.
+pub fn print_plan(
+    plan: &Plan,
+    targets: &[TargetIdentity],
+    flags: &MeasuringFlags,
+) -> anyhow::Result<()> {
+    ignore_closed_pipe(to_stdout(|out| {
+        if flags.json {
+            return json::write_plan(plan, targets, out);
+        }
+        write_in_locale(out, |page| {
+            terminal::write_plan(plan, targets, &style(flags.color), page)
+        })
+    }))
+}
+
+/// The page of a record, with colours, as wide as stdout.
+pub fn record_page(record: &Record) -> String {
+    text(|out| terminal::write_record(record, &colored(), out))
+}
+
+/// The page of a record's commands, with colours.
+pub fn commands_page(record: &Record) -> String {
+    text(|out| terminal::write_commands(record, &colored(), out))
+}
+
+fn colored() -> Style {
+    Style {
+        color: Color::Ansi,
+        ..style(ColorWhen::Auto)
+    }
+}
+
+fn text(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
+    let mut bytes = Vec::new();
+    write(&mut bytes).expect("a Vec takes everything");
+    String::from_utf8(bytes).expect("pages are made of text")
+}
+
+/// Prints a finished page, without its colours where stdout has none, in the characters that the
+/// locale knows.
+pub fn write_page(page: &str, color: ColorWhen, out: &mut dyn Write) -> io::Result<()> {
+    let page = in_locale(page);
+    match style(color).color {
+        Color::Ansi => out.write_all(page.as_bytes()),
+        Color::Plain => write!(out, "{}", anstream::adapter::strip_str(&page)),
+    }
+}
+
+/// A reader that closes the pipe, such as `head`, has what it wanted: the exit code then tells how
+/// the run went.
+pub fn ignore_closed_pipe(printed: anyhow::Result<()>) -> anyhow::Result<()> {
+    match printed {
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locale_decides_between_utf8_and_ascii() {
+        let set =
+            |values: [Option<&str>; 3]| is_ascii_only(values.map(|value| value.map(str::to_owned)));
+        assert!(set([None, None, Some("C")]));
+        assert!(set([Some("POSIX"), None, Some("de_DE.UTF-8")]));
+        assert!(set([Some(""), Some("de_DE.ISO-8859-1"), None]));
+        assert!(!set([None, None, Some("C.UTF-8")]));
+        assert!(!set([None, Some("en_US.utf8"), Some("C")]));
+        assert!(!set([None, None, None]));
+    }
+}
