@@ -4,14 +4,14 @@
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, FakeClock};
-use crate::io::{Backend, LOOK_UP_NS, Patience, Request};
-use crate::load::generator::Feed;
+use crate::io::{Backend, Request, WAIT_MAX_NS, WaitMode};
+use crate::load::generator::RequestGenerator;
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
 use crate::measure::worker::{State, Worker};
 use crate::random::Random;
-use crate::run::assemble::{Closing, assemble};
-use crate::run::limits::{after_write_of, allowance_of, schedule_of};
+use crate::run::assemble::{RunContext, assemble};
+use crate::run::limits::{after_write_of, budget_of, schedule_of};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::SERIES_INTERVAL_NS;
 use diskproof_model::measurement::{CacheUse, DeviceUse, EngineUse, Measurement};
@@ -67,14 +67,14 @@ impl Backend for FakeBackend {
         Ok(())
     }
 
-    fn wait(&mut self, patience: Patience) -> io::Result<()> {
+    fn wait(&mut self, patience: WaitMode) -> io::Result<()> {
         let Some((soonest, ..)) = self.in_flight.last() else {
             return Ok(());
         };
         let latest = match patience {
-            Patience::Completion => self.clock.now() + LOOK_UP_NS,
-            Patience::AtMost(ns) => self.clock.now() + ns,
-            Patience::Poll => self.clock.now() + 1,
+            WaitMode::Completion => self.clock.now() + WAIT_MAX_NS,
+            WaitMode::AtMost(ns) => self.clock.now() + ns,
+            WaitMode::Poll => self.clock.now() + 1,
         };
         self.clock.move_to((*soonest).min(latest));
         Ok(())
@@ -125,11 +125,11 @@ pub fn simulate(
     };
     let schedule = schedule_of(Group::alone(workload), 0);
     let pacer = workload.rate.map(|rate| Pacer::new(0, rate));
-    let feed = Feed::new(
+    let generator = RequestGenerator::new(
         Pattern::new(workload, extent, seed, 0),
         workload.depth,
         after_write_of(workload, workload.cache),
-        allowance_of(workload, 1),
+        budget_of(workload, 1),
     )
     .paced(pacer.clone(), schedule.measure_ns)
     .with_buffers(slots - workload.depth, seed);
@@ -138,14 +138,14 @@ pub fn simulate(
     let mut worker = Worker::new(
         FakeBackend::new(disk, clock.clone(), buffers, seed),
         clock.clone(),
-        feed,
+        generator,
         schedule,
         Arc::clone(&stop),
         Arc::clone(&published),
     );
-    let (mut told, mut next_tick) = (Control::Continue, 0);
+    let (mut control, mut next_tick) = (Control::Continue, 0);
     while worker.advance()? == State::Running {
-        if clock.now() < next_tick || told != Control::Continue {
+        if clock.now() < next_tick || control != Control::Continue {
             continue;
         }
         next_tick = clock.now() + 50_000_000;
@@ -153,11 +153,11 @@ pub fn simulate(
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .clone();
-        told = watch.tick(&progress(workload, &clock, schedule.measure_ns, &series));
-        stop.store(told != Control::Continue, Ordering::Relaxed);
+        control = watch.tick(&progress(workload, &clock, schedule.measure_ns, &series));
+        stop.store(control != Control::Continue, Ordering::Relaxed);
     }
-    let closing = closing(workload, extent, schedule.measure_ns, pacer, told);
-    Ok(assemble(closing, vec![worker.finish()]))
+    let context = context(workload, extent, schedule.measure_ns, pacer, control);
+    Ok(assemble(context, vec![worker.finish()]))
 }
 
 fn progress<'a>(
@@ -181,14 +181,14 @@ fn progress<'a>(
     }
 }
 
-fn closing(
+fn context(
     workload: &Workload,
     extent: Extent,
     measure_ns: u64,
     pacer: Option<Pacer>,
-    told: Control,
-) -> Closing {
-    Closing {
+    control: Control,
+) -> RunContext {
+    RunContext {
         target: 0,
         workload: workload.clone(),
         extent,
@@ -214,7 +214,7 @@ fn closing(
         final_sync: None,
         punted: None,
         unwritten_bytes: Some(0),
-        told,
+        control,
         hang: None,
         all_until_ns: None,
     }

@@ -67,7 +67,7 @@ pub fn prepare(
     verbosity.note(&budget_line(&job.plan, &job.identities));
     let stall_ns = u64::try_from(stall_timeout.as_nanos()).unwrap_or(u64::MAX);
     let work = TargetRun {
-        session: Session::new(job.plan.seed).giving_up_after(stall_ns),
+        session: Session::new(job.plan.seed).with_stall_timeout(stall_ns),
         plan: Arc::new(job.plan.clone()),
         filling: job.filling,
         targets,

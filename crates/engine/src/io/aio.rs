@@ -2,10 +2,10 @@
 //! only with O_DIRECT.
 #![allow(unsafe_code)]
 
-use super::backend::{Backend, LOOK_UP_NS, Op, Patience, Request, advise_dontneed};
+use super::backend::{Backend, Op, Request, WAIT_MAX_NS, WaitMode, advise_dontneed};
+use super::batching::{BatchSize, SubmitPolicy};
 use super::buffers::Buffers;
 use super::extent::Extent;
-use super::grouping::{Grouping, Submission};
 use super::sync::{sync, write_back};
 use diskproof_model::plan::SyncCall;
 use std::io;
@@ -65,12 +65,12 @@ const RING_MAGIC: u32 = 0xa10a_10a1;
 
 /// How syncs are carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Syncs {
+enum SyncMethod {
     /// By the kernel's own threads, as other requests go on: since Linux 4.18.
     Queued,
     /// By a blocking call. All other slots stand still meanwhile, and no two syncs share a flush;
     /// with a single slot that is the shorter way.
-    Called,
+    Blocking,
 }
 
 /// Linux AIO.
@@ -88,15 +88,15 @@ pub struct AioBackend {
     /// Events in the kernel's ring that the next reaping takes.
     readable: u32,
     /// Done without the kernel's queue: sync_file_range has no AIO form.
-    at_once: Vec<(u32, i32)>,
-    syncs: Syncs,
+    completed_early: Vec<(u32, i32)>,
+    sync_method: SyncMethod,
     in_flight: usize,
     waits: u64,
     /// Waits that had to sleep.
     slept: u64,
     /// The completion ring, where its layout is the known one.
     ring: Option<NonNull<EventRing>>,
-    grouping: Grouping,
+    batch: BatchSize,
 }
 
 impl AioBackend {
@@ -105,7 +105,7 @@ impl AioBackend {
         fd: OwnedFd,
         buffers: Buffers,
         depth: u32,
-        submission: Submission,
+        submission: SubmitPolicy,
     ) -> io::Result<Self> {
         let mut context: u64 = 0;
         // SAFETY: io_setup writes the context id to the address given.
@@ -121,7 +121,7 @@ impl AioBackend {
                 ..Iocb::default()
             })
             .collect();
-        let (grouping, depth) = (Grouping::of(depth, submission), depth as usize);
+        let (batch, depth) = (BatchSize::of(depth, submission), depth as usize);
         Ok(Self {
             fd,
             context,
@@ -131,17 +131,17 @@ impl AioBackend {
             events: vec![Event::default(); depth],
             ready: 0,
             readable: 0,
-            at_once: Vec::with_capacity(depth),
-            syncs: if depth > 1 {
-                Syncs::Queued
+            completed_early: Vec::with_capacity(depth),
+            sync_method: if depth > 1 {
+                SyncMethod::Queued
             } else {
-                Syncs::Called
+                SyncMethod::Blocking
             },
             in_flight: 0,
             waits: 0,
             slept: 0,
             ring: event_ring(context),
-            grouping,
+            batch,
         })
     }
 
@@ -153,7 +153,7 @@ impl AioBackend {
             Op::Write => IOCB_CMD_PWRITE,
             Op::Sync(call) => return self.prepare_sync(request.slot, call),
             Op::WriteBack => {
-                return self.at_once.push((
+                return self.completed_early.push((
                     request.slot,
                     write_back(self.fd.as_raw_fd(), request.offset, request.len),
                 ));
@@ -170,8 +170,9 @@ impl AioBackend {
 
     #[inline(never)]
     fn prepare_sync(&mut self, slot: u32, call: SyncCall) {
-        if self.syncs == Syncs::Called {
-            self.at_once.push((slot, sync(self.fd.as_raw_fd(), call)));
+        if self.sync_method == SyncMethod::Blocking {
+            self.completed_early
+                .push((slot, sync(self.fd.as_raw_fd(), call)));
             return;
         }
         let iocb = &mut self.iocbs[slot as usize];
@@ -196,7 +197,7 @@ impl AioBackend {
         if errno != libc::EINVAL {
             return -errno;
         }
-        self.syncs = Syncs::Called;
+        self.sync_method = SyncMethod::Blocking;
         sync(self.fd.as_raw_fd(), call)
     }
 
@@ -204,7 +205,7 @@ impl AioBackend {
     fn send(&mut self) -> io::Result<()> {
         let sent = self.queued.len() as u32;
         self.submit()?;
-        self.grouping.learn(sent, self.unread());
+        self.batch.learn(sent, self.unread());
         Ok(())
     }
 
@@ -275,7 +276,7 @@ impl AioBackend {
                 // live control block, as above.
                 let slot = unsafe { (*rest[0]).data } as u32;
                 let result = self.refused(slot, errno);
-                self.at_once.push((slot, result));
+                self.completed_early.push((slot, result));
                 first += 1;
             }
         }
@@ -303,7 +304,7 @@ impl Backend for AioBackend {
     ) -> io::Result<()> {
         loop {
             // No call within: what the loop needs stays in registers.
-            while self.queued.len() < self.grouping.size() as usize {
+            while self.queued.len() < self.batch.size() as usize {
                 let Some(request) = source(&mut self.buffers) else {
                     return Ok(());
                 };
@@ -317,7 +318,7 @@ impl Backend for AioBackend {
         }
     }
 
-    fn wait(&mut self, patience: Patience) -> io::Result<()> {
+    fn wait(&mut self, patience: WaitMode) -> io::Result<()> {
         self.submit()?;
         self.readable = self.unread();
         self.waits += 1;
@@ -325,10 +326,10 @@ impl Backend for AioBackend {
             return Ok(());
         }
         let wait_ns = match patience {
-            _ if !self.at_once.is_empty() => 0,
-            Patience::Completion => LOOK_UP_NS,
-            Patience::AtMost(ns) => ns.min(LOOK_UP_NS),
-            Patience::Poll => 0,
+            _ if !self.completed_early.is_empty() => 0,
+            WaitMode::Completion => WAIT_MAX_NS,
+            WaitMode::AtMost(ns) => ns.min(WAIT_MAX_NS),
+            WaitMode::Poll => 0,
         };
         self.slept += 1;
         let timeout = libc::timespec {
@@ -371,8 +372,8 @@ impl Backend for AioBackend {
         for event in &self.events[..std::mem::take(&mut self.ready)] {
             sink(event.data as u32, event.res as i32);
         }
-        if !self.at_once.is_empty() {
-            self.at_once
+        if !self.completed_early.is_empty() {
+            self.completed_early
                 .drain(..)
                 .for_each(|(slot, result)| sink(slot, result));
         }
@@ -413,7 +414,7 @@ mod tests {
             fd,
             Buffers::new(depth as usize, 4096).unwrap(),
             depth,
-            Submission::InGroups,
+            SubmitPolicy::Batched,
         )
         .unwrap();
         let calls = [SyncCall::Fsync, SyncCall::Fdatasync];
@@ -433,7 +434,7 @@ mod tests {
         let taken = backend.in_flight + backend.queued.len();
         let mut results = Vec::new();
         while results.len() < depth as usize {
-            backend.wait(Patience::Completion).unwrap();
+            backend.wait(WaitMode::Completion).unwrap();
             backend.reap(&mut |slot, result| results.push((slot, result)));
         }
         results.sort_unstable();

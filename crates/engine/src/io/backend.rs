@@ -42,8 +42,8 @@ pub struct Request {
 
 /// How long to wait for a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
-    /// Until one is there; looks up at least every [`LOOK_UP_NS`].
+pub enum WaitMode {
+    /// Until one is there; looks up at least every [`WAIT_MAX_NS`].
     Completion,
     /// Until one is there or this many nanoseconds have passed.
     AtMost(u64),
@@ -52,7 +52,7 @@ pub enum Patience {
 }
 
 /// A blocked worker looks up this often, so that a stalled device cannot hold up the end of a run.
-pub const LOOK_UP_NS: u64 = 200_000_000;
+pub const WAIT_MAX_NS: u64 = 200_000_000;
 
 /// A way to the kernel.
 pub trait Backend {
@@ -64,7 +64,7 @@ pub trait Backend {
     ) -> io::Result<()>;
 
     /// Starts what was taken and waits for completions.
-    fn wait(&mut self, patience: Patience) -> io::Result<()>;
+    fn wait(&mut self, patience: WaitMode) -> io::Result<()>;
 
     /// Hands `sink` the completions that were there at the end of the last wait: slot, and bytes or
     /// a negative errno. Later ones belong to the next wait, because the worker reads the clock
@@ -98,7 +98,7 @@ pub(super) fn advise_dontneed(fd: &OwnedFd, piece: Option<Extent>) {
 }
 
 /// The outcome of a system call as a completion carries it.
-pub(super) fn outcome(returned: isize) -> i32 {
+pub(super) fn completion_result(returned: isize) -> i32 {
     if returned < 0 {
         -io::Error::last_os_error()
             .raw_os_error()

@@ -88,15 +88,15 @@ pub struct WorkerClock {
 /// away.
 #[derive(Debug, Clone, Copy)]
 struct Counter {
-    first: Reading,
-    base: Reading,
+    first: ClockReading,
+    base: ClockReading,
     /// Nanoseconds per tick, times 2³².
     ns_per_tick: u64,
 }
 
 /// Both clocks at one moment.
 #[derive(Debug, Clone, Copy)]
-struct Reading {
+struct ClockReading {
     ns: u64,
     ticks: u64,
 }
@@ -111,7 +111,7 @@ const JUMP_NS: u64 = 100_000;
 /// of adjtimex(2)).
 const DRIFT_PARTS: u128 = 8;
 
-impl Reading {
+impl ClockReading {
     /// The tightest of a few tries: an interrupt between the two readings would spoil one.
     fn take() -> Self {
         let tries = (0..5).map(|_| {
@@ -137,7 +137,7 @@ impl WorkerClock {
         let calibrated = COUNTER.get_or_init(|| runs_evenly().then(Counter::calibrate));
         // That may have been long ago.
         Self {
-            counter: calibrated.and_then(|counter| counter.anchored(Reading::take())),
+            counter: calibrated.and_then(|counter| counter.anchored(ClockReading::take())),
         }
     }
 
@@ -159,13 +159,13 @@ impl Default for WorkerClock {
 
 impl Counter {
     fn calibrate() -> Self {
-        let first = Reading::take();
+        let first = ClockReading::take();
         MonotonicClock.wait_until(first.ns + CALIBRATION_NS);
-        Self::between(first, Reading::take())
+        Self::between(first, ClockReading::take())
     }
 
     /// Goes on from `base`, with the pace since `first`.
-    fn between(first: Reading, base: Reading) -> Self {
+    fn between(first: ClockReading, base: ClockReading) -> Self {
         let (ns, ticks) = (base.ns - first.ns, base.ticks.wrapping_sub(first.ticks));
         Self {
             first,
@@ -177,7 +177,7 @@ impl Counter {
     /// Held against a reading of both clocks. `None` where it has jumped since the last one: a CPU
     /// whose counter is behind, a virtual machine that was moved, a machine that slept
     /// (CLOCK_MONOTONIC does not count that time). Its pace would be wrong for good.
-    fn anchored(&self, at: Reading) -> Option<Self> {
+    fn anchored(&self, at: ClockReading) -> Option<Self> {
         let gone_ns = i128::from(at.ns) - i128::from(self.base.ns);
         let counted_ns = (i128::from(at.ticks.wrapping_sub(self.base.ticks) as i64)
             * i128::from(self.ns_per_tick))
@@ -228,7 +228,7 @@ impl Clock for WorkerClock {
         let Some(counter) = self.counter else {
             return now;
         };
-        let at = Reading::take();
+        let at = ClockReading::take();
         // Counters of two CPUs may tell different times: that of this one may be right again.
         self.counter = counter.anchored(at).filter(|_| now <= at.ns + JUMP_NS);
         if self.counter.is_some() { now } else { at.ns }
@@ -331,7 +331,7 @@ mod tests {
     fn a_counter_that_jumps_is_not_believed_any_more() {
         const SECOND: u64 = 1_000_000_000;
         // Two ticks a nanosecond.
-        let reading = |ns: u64, ahead: i64| Reading {
+        let reading = |ns: u64, ahead: i64| ClockReading {
             ns,
             ticks: (2 * ns).wrapping_add_signed(ahead),
         };

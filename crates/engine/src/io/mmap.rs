@@ -2,13 +2,13 @@
 //! request at a time; depth comes from threads. Pages are faulted in by
 //! madvise(MADV_POPULATE_READ/WRITE, Linux 5.14), which turns an I/O error into an errno where a
 //! plain access would kill the process with SIGBUS; one that vanishes before it is copied is an
-//! error, too ([`super::fault`]).
+//! error, too ([`super::page_fault`]).
 #![allow(unsafe_code)]
 
-use super::backend::{Backend, Op, Patience, Request, advise_dontneed, outcome};
+use super::backend::{Backend, Op, Request, WaitMode, advise_dontneed, completion_result};
 use super::buffers::{ALIGNMENT_BYTES, Buffers};
 use super::extent::Extent;
-use super::fault::{Fault, catch_faults, copy};
+use super::page_fault::{PageFault, catch_faults, copy};
 use super::sync::sync;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -23,7 +23,7 @@ pub struct MmapBackend {
     /// Up to where requests may go: to its end.
     reach: usize,
     protection: Protection,
-    order: Order,
+    access_order: AccessOrder,
     buffers: Buffers,
     done: Option<(u32, i32)>,
 }
@@ -51,7 +51,7 @@ impl Protection {
 /// move a thousand times what was asked for (do_sync_mmap_readahead in mm/filemap.c). fio's mmap
 /// engine says the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum AccessOrder {
     /// Forwards.
     Forwards,
     /// Anywhere.
@@ -65,7 +65,7 @@ impl MmapBackend {
         buffers: Buffers,
         length: u64,
         protection: Protection,
-        order: Order,
+        access_order: AccessOrder,
     ) -> io::Result<Self> {
         catch_faults()?;
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
@@ -91,7 +91,7 @@ impl MmapBackend {
             length,
             reach: length,
             protection,
-            order,
+            access_order,
             buffers,
             done: None,
         };
@@ -100,9 +100,9 @@ impl MmapBackend {
     }
 
     fn advise(&self, start: usize, length: usize) -> io::Result<()> {
-        let advice = match self.order {
-            Order::Forwards => libc::MADV_SEQUENTIAL,
-            Order::Anywhere => libc::MADV_RANDOM,
+        let advice = match self.access_order {
+            AccessOrder::Forwards => libc::MADV_SEQUENTIAL,
+            AccessOrder::Anywhere => libc::MADV_RANDOM,
         };
         // SAFETY: the range lies in the mapping; the advice changes no content.
         match unsafe { libc::madvise(self.base.as_ptr().add(start).cast(), length, advice) } {
@@ -153,7 +153,7 @@ impl MmapBackend {
         };
         let populate = |advice| {
             // SAFETY: the range lies inside the mapping; populating changes no content.
-            outcome(unsafe { libc::madvise(start.cast(), span, advice) } as isize)
+            completion_result(unsafe { libc::madvise(start.cast(), span, advice) } as isize)
         };
         let here = start as usize..start as usize + span;
         let copied = match request.op {
@@ -173,12 +173,12 @@ impl MmapBackend {
             Op::WriteBack => {
                 // SAFETY: the range lies inside the mapping.
                 let result = unsafe { libc::msync(start.cast(), span, libc::MS_SYNC) };
-                return outcome(result as isize);
+                return completion_result(result as isize);
             }
         };
         match copied {
             Ok(()) => len as i32,
-            Err(Fault) => {
+            Err(PageFault) => {
                 self.map_again(page, span);
                 -libc::EIO
             }
@@ -209,7 +209,7 @@ impl Backend for MmapBackend {
         Ok(())
     }
 
-    fn wait(&mut self, _patience: Patience) -> io::Result<()> {
+    fn wait(&mut self, _patience: WaitMode) -> io::Result<()> {
         Ok(())
     }
 
@@ -260,7 +260,7 @@ mod tests {
             buffers,
             3 * PAGE,
             Protection::ReadWrite,
-            Order::Anywhere,
+            AccessOrder::Anywhere,
         )
         .unwrap();
         let request = |op, page: u64, pages: u64| Request {
@@ -291,7 +291,7 @@ mod tests {
                     base as usize..base as usize + 2 * PAGE as usize,
                 )
             };
-            assert_eq!(copied, Err(Fault), "{op:?}");
+            assert_eq!(copied, Err(PageFault), "{op:?}");
             backend.map_again(0, 2 * PAGE as usize);
             assert_eq!(
                 (

@@ -3,17 +3,17 @@
 
 pub mod aio;
 mod backend;
+mod batching;
 pub mod buffers;
 pub mod clock;
 mod extent;
-mod fault;
-mod grouping;
 pub mod mmap;
 pub mod null;
+mod page_fault;
 mod ring;
 pub mod sync;
 pub mod uring;
 
-pub use backend::{Backend, LOOK_UP_NS, Op, Patience, Request};
+pub use backend::{Backend, Op, Request, WAIT_MAX_NS, WaitMode};
+pub use batching::SubmitPolicy;
 pub use extent::Extent;
-pub use grouping::Submission;

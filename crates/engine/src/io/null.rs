@@ -1,6 +1,6 @@
 //! No I/O: every request completes at once, in full. Shows what the program itself can do.
 
-use super::backend::{Backend, Patience, Request};
+use super::backend::{Backend, Request, WaitMode};
 use super::buffers::Buffers;
 use std::io;
 
@@ -34,7 +34,7 @@ impl Backend for NullBackend {
     }
 
     #[inline(always)]
-    fn wait(&mut self, _patience: Patience) -> io::Result<()> {
+    fn wait(&mut self, _patience: WaitMode) -> io::Result<()> {
         Ok(())
     }
 

@@ -25,7 +25,7 @@ const NEEDED: IoringFeatureFlags = IoringFeatureFlags::SINGLE_MMAP
 /// words that its fields fall into.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Entry {
+pub struct SubmissionEntry {
     /// opcode, flags, ioprio, fd: from the lowest byte on 1, 1, 2 and 4 of them.
     pub head: u64,
     /// Offset in the file.
@@ -47,7 +47,7 @@ pub struct Entry {
 /// A completion (`struct io_uring_cqe`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-struct Completion {
+struct CompletionEntry {
     user_data: u64,
     result: i32,
     flags: u32,
@@ -55,12 +55,12 @@ struct Completion {
 
 /// A piece of memory shared with the kernel.
 #[derive(Debug)]
-struct Mapping {
+struct RingMemory {
     base: NonNull<u8>,
     length: usize,
 }
 
-impl Mapping {
+impl RingMemory {
     fn new(fd: &OwnedFd, length: usize, offset: u64) -> io::Result<Self> {
         let (prot, flags) = (
             ProtFlags::READ | ProtFlags::WRITE,
@@ -82,7 +82,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for RingMemory {
     fn drop(&mut self) {
         // SAFETY: exactly what was mapped; the ring that points into it is gone with it.
         let _ = unsafe { munmap(self.base.as_ptr().cast::<c_void>(), self.length) };
@@ -90,10 +90,10 @@ impl Drop for Mapping {
 }
 
 /// The submission side of a ring, for a loop that keeps it at hand: the ring itself takes no part
-/// until [`Submissions::end`].
+/// until [`SubmissionQueue::end`].
 #[derive(Debug)]
-pub struct Submissions<'a> {
-    entries: *mut Entry,
+pub struct SubmissionQueue<'a> {
+    entries: *mut SubmissionEntry,
     entries_len: u32,
     array: *mut u32,
     mask: u32,
@@ -101,11 +101,11 @@ pub struct Submissions<'a> {
     queued_to: &'a mut u32,
 }
 
-impl Submissions<'_> {
-    /// The entry with this number. Not to be touched between [`Submissions::push`] and the
+impl SubmissionQueue<'_> {
+    /// The entry with this number. Not to be touched between [`SubmissionQueue::push`] and the
     /// [`Ring::enter`] that sends it; afterwards the kernel has its copy.
     #[inline(always)]
-    pub fn entry(&mut self, index: u32) -> &mut Entry {
+    pub fn entry(&mut self, index: u32) -> &mut SubmissionEntry {
         debug_assert!(index < self.entries_len);
         // SAFETY: within the mapping, which the ring keeps; the kernel only reads entries, and only
         // inside io_uring_enter, which needs the ring for itself.
@@ -144,16 +144,16 @@ pub struct Ring {
     cq_head: *const AtomicU32,
     cq_tail: *const AtomicU32,
     cq_mask: u32,
-    completions: *const Completion,
+    completions: *const CompletionEntry,
     taken: u32,
     /// Completions below this one may be reaped.
     seen: u32,
-    entries: *mut Entry,
+    entries: *mut SubmissionEntry,
     entries_len: u32,
     // Order matters: the file is closed before the memory goes.
     fd: OwnedFd,
-    _rings: Mapping,
-    _entries: Mapping,
+    _rings: RingMemory,
+    _entries: RingMemory,
 }
 
 impl Ring {
@@ -169,11 +169,11 @@ impl Ring {
         }
         let (sq, cq) = (&params.sq_off, &params.cq_off);
         let sq_bytes = sq.array as usize + params.sq_entries as usize * size_of::<u32>();
-        let cq_bytes = cq.cqes as usize + params.cq_entries as usize * size_of::<Completion>();
-        let rings = Mapping::new(&fd, sq_bytes.max(cq_bytes), IORING_OFF_SQ_RING)?;
-        let memory = Mapping::new(
+        let cq_bytes = cq.cqes as usize + params.cq_entries as usize * size_of::<CompletionEntry>();
+        let rings = RingMemory::new(&fd, sq_bytes.max(cq_bytes), IORING_OFF_SQ_RING)?;
+        let memory = RingMemory::new(
             &fd,
-            params.sq_entries as usize * size_of::<Entry>(),
+            params.sq_entries as usize * size_of::<SubmissionEntry>(),
             IORING_OFF_SQES,
         )?;
         // SAFETY: the kernel wrote both masks before io_uring_setup returned, and never changes
@@ -193,10 +193,10 @@ impl Ring {
             cq_head: rings.at::<AtomicU32>(cq.head),
             cq_tail: rings.at::<AtomicU32>(cq.tail),
             cq_mask,
-            completions: rings.at::<Completion>(cq.cqes),
+            completions: rings.at::<CompletionEntry>(cq.cqes),
             taken: 0,
             seen: 0,
-            entries: memory.at::<Entry>(0),
+            entries: memory.at::<SubmissionEntry>(0),
             entries_len: params.sq_entries,
             fd,
             _rings: rings,
@@ -206,7 +206,7 @@ impl Ring {
 
     /// To put requests into. No more than there are entries may wait for the next [`Ring::enter`].
     #[inline(always)]
-    pub fn submissions(&mut self) -> Submissions<'_> {
+    pub fn submissions(&mut self) -> SubmissionQueue<'_> {
         let Self {
             entries,
             entries_len,
@@ -215,7 +215,7 @@ impl Ring {
             queued,
             ..
         } = *self;
-        Submissions {
+        SubmissionQueue {
             entries,
             entries_len,
             array,
@@ -296,7 +296,7 @@ impl Ring {
             let index = taken.wrapping_add(at) & mask;
             // SAFETY: between head and tail the kernel has written the completion, and leaves it
             // alone until the head passes it.
-            let Completion {
+            let CompletionEntry {
                 user_data, result, ..
             } = unsafe { completions.add(index as usize).read() };
             sink(user_data, result);

@@ -2,7 +2,7 @@
 //! threads.
 #![allow(unsafe_code)]
 
-use super::backend::{Backend, Op, Patience, Request, advise_dontneed, outcome};
+use super::backend::{Backend, Op, Request, WaitMode, advise_dontneed, completion_result};
 use super::buffers::Buffers;
 use super::extent::Extent;
 use diskproof_model::plan::SyncCall;
@@ -36,7 +36,7 @@ fn bytes_or_errno(result: rustix::io::Result<usize>) -> i32 {
 /// Makes writes durable; 0 or a negative errno.
 pub fn sync(fd: RawFd, call: SyncCall) -> i32 {
     // SAFETY: both calls only take a file descriptor.
-    outcome(unsafe {
+    completion_result(unsafe {
         match call {
             SyncCall::Fsync => libc::fsync(fd),
             SyncCall::Fdatasync => libc::fdatasync(fd),
@@ -50,7 +50,9 @@ pub fn write_back(fd: RawFd, offset: u64, len: u32) -> i32 {
         | libc::SYNC_FILE_RANGE_WRITE
         | libc::SYNC_FILE_RANGE_WAIT_AFTER;
     // SAFETY: takes a file descriptor and numbers.
-    outcome(unsafe { libc::sync_file_range(fd, offset as i64, i64::from(len), flags) } as isize)
+    completion_result(
+        unsafe { libc::sync_file_range(fd, offset as i64, i64::from(len), flags) } as isize,
+    )
 }
 
 impl Backend for SyncBackend {
@@ -88,7 +90,7 @@ impl Backend for SyncBackend {
     }
 
     #[inline(always)]
-    fn wait(&mut self, _patience: Patience) -> io::Result<()> {
+    fn wait(&mut self, _patience: WaitMode) -> io::Result<()> {
         Ok(())
     }
 

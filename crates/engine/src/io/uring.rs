@@ -2,11 +2,11 @@
 //! the ring's memory, of which only offset and length change as long as the slot does the same.
 #![allow(unsafe_code)]
 
-use super::backend::{Backend, LOOK_UP_NS, Op, Patience, Request, advise_dontneed};
+use super::backend::{Backend, Op, Request, WAIT_MAX_NS, WaitMode, advise_dontneed};
+use super::batching::{BatchSize, SubmitPolicy};
 use super::buffers::Buffers;
 use super::extent::Extent;
-use super::grouping::{Grouping, Submission};
-use super::ring::{Entry, Ring};
+use super::ring::{Ring, SubmissionEntry};
 use diskproof_model::plan::{CachePolicy, SyncCall};
 use rustix::io::Errno;
 use rustix::io_uring::{IoringEnterFlags, IoringOp, IoringSetupFlags};
@@ -14,7 +14,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// user_data of the timer that makes a waiting worker look up.
-const LOOK_UP: u64 = u64::MAX;
+const WAKE_UP: u64 = u64::MAX;
 /// Flags of sync_file_range(2): write the range and wait until the device has it.
 const WRITE_BACK: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE
     | libc::SYNC_FILE_RANGE_WRITE
@@ -30,17 +30,17 @@ pub struct UringBackend {
     // anything in flight (see `drop`).
     ring: Ring,
     buffers: Buffers,
-    speller: Speller,
+    writer: EntryWriter,
     fd: OwnedFd,
-    look_up: Box<LookUp>,
-    look_up_armed: bool,
-    grouping: Grouping,
+    timer: Box<WakeUpTimer>,
+    timer_armed: bool,
+    batch: BatchSize,
     features: Vec<String>,
 }
 
 /// What an entry says, offset and length apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
+enum EntryKind {
     Read,
     Write,
     /// Something that is made anew each time.
@@ -48,7 +48,7 @@ enum Said {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Registered {
+struct Registration {
     file: bool,
     buffers: bool,
 }
@@ -57,39 +57,39 @@ struct Registered {
 /// lie in memory, on all ways to there.
 #[cold]
 #[inline(never)]
-fn seldom() {}
+fn cold_path() {}
 
 /// Makes entries out of requests.
 #[derive(Debug)]
-struct Speller {
+struct EntryWriter {
     fd: RawFd,
-    registered: Registered,
+    registered: Registration,
     /// By slot.
-    said: Box<[Said]>,
+    kinds: Box<[EntryKind]>,
 }
 
-impl Speller {
+impl EntryWriter {
     /// Puts a request into its slot's entry.
     #[inline(always)]
-    fn put(&mut self, request: Request, buffers: &Buffers, entry: &mut Entry) {
-        let says = match request.op {
-            Op::Read if request.skip == 0 => Said::Read,
-            Op::Write if request.skip == 0 => Said::Write,
-            _ => Said::Other,
+    fn write(&mut self, request: Request, buffers: &Buffers, entry: &mut SubmissionEntry) {
+        let kind = match request.op {
+            Op::Read if request.skip == 0 => EntryKind::Read,
+            Op::Write if request.skip == 0 => EntryKind::Write,
+            _ => EntryKind::Other,
         };
-        if self.said[request.slot as usize] == says && says != Said::Other {
+        if self.kinds[request.slot as usize] == kind && kind != EntryKind::Other {
             // The reads of a slot have one buffer, and so have its writes (crate::load::generator).
             (entry.off, entry.len) = (request.offset, request.len);
         } else {
-            seldom();
-            self.said[request.slot as usize] = says;
-            *entry = self.spell(request, buffers);
+            cold_path();
+            self.kinds[request.slot as usize] = kind;
+            *entry = self.build(request, buffers);
         }
     }
 
     /// The whole entry of a request.
     #[inline(always)]
-    fn spell(&self, request: Request, buffers: &Buffers) -> Entry {
+    fn build(&self, request: Request, buffers: &Buffers) -> SubmissionEntry {
         // A registered file is named by its index, 0, and a flag.
         let (fd, flags) = if self.registered.file {
             (0, FIXED_FILE)
@@ -106,23 +106,23 @@ impl Speller {
         let transfer = |op: IoringOp| {
             (
                 op,
-                Entry {
+                SubmissionEntry {
                     off,
                     addr,
                     len,
-                    ..Entry::default()
+                    ..SubmissionEntry::default()
                 },
             )
         };
         let fixed = |op: IoringOp| {
             (
                 op,
-                Entry {
+                SubmissionEntry {
                     off,
                     addr,
                     len,
                     buf_index,
-                    ..Entry::default()
+                    ..SubmissionEntry::default()
                 },
             )
         };
@@ -131,26 +131,26 @@ impl Speller {
             Op::Read => transfer(IoringOp::Read),
             Op::Write if self.registered.buffers => fixed(IoringOp::WriteFixed),
             Op::Write => transfer(IoringOp::Write),
-            Op::Sync(SyncCall::Fsync) => (IoringOp::Fsync, Entry::default()),
+            Op::Sync(SyncCall::Fsync) => (IoringOp::Fsync, SubmissionEntry::default()),
             Op::Sync(SyncCall::Fdatasync) => (
                 IoringOp::Fsync,
-                Entry {
+                SubmissionEntry {
                     op_flags: DATASYNC,
-                    ..Entry::default()
+                    ..SubmissionEntry::default()
                 },
             ),
             Op::WriteBack => (
                 IoringOp::SyncFileRange,
-                Entry {
+                SubmissionEntry {
                     off,
                     len,
                     op_flags: WRITE_BACK,
-                    ..Entry::default()
+                    ..SubmissionEntry::default()
                 },
             ),
         };
         let head = u64::from(op as u8) | flags << 8 | u64::from(fd) << 32;
-        Entry {
+        SubmissionEntry {
             head,
             user_data: u64::from(request.slot),
             ..entry
@@ -161,7 +161,7 @@ impl Speller {
 /// `struct __kernel_timespec`.
 #[repr(C)]
 #[derive(Debug)]
-struct LookUp {
+struct WakeUpTimer {
     seconds: i64,
     nanoseconds: i64,
 }
@@ -181,14 +181,14 @@ const REGISTERED_BYTES_MAX: usize = 64 << 10;
 
 /// How big the ring is, and what goes through it.
 #[derive(Debug, Clone, Copy)]
-pub struct RingShape {
+pub struct UringConfig {
     /// Requests in flight.
     pub depth: u32,
     /// Whether the page cache takes part: registered buffers make buffered I/O slower (the kernel
     /// copies through a bio_vec iterator).
     pub cache: CachePolicy,
     /// How many go in one call.
-    pub submission: Submission,
+    pub submission: SubmitPolicy,
 }
 
 /// The ring with the best flags that this kernel takes, and their names. Must be made by the thread
@@ -226,7 +226,7 @@ fn build_ring(depth: u32) -> io::Result<(Ring, Vec<String>)> {
 
 impl UringBackend {
     /// For up to `shape.depth` requests in flight on `fd`.
-    pub fn new(fd: OwnedFd, buffers: Buffers, shape: RingShape) -> io::Result<Self> {
+    pub fn new(fd: OwnedFd, buffers: Buffers, shape: UringConfig) -> io::Result<Self> {
         let (ring, mut features) = build_ring(shape.depth)?;
         let file = ring.register_file(fd.as_raw_fd()).is_ok();
         let worth_it =
@@ -244,21 +244,21 @@ impl UringBackend {
         Ok(Self {
             ring,
             buffers,
-            speller: Speller {
+            writer: EntryWriter {
                 fd: fd.as_raw_fd(),
-                registered: Registered {
+                registered: Registration {
                     file,
                     buffers: fixed,
                 },
-                said: vec![Said::Other; shape.depth as usize].into_boxed_slice(),
+                kinds: vec![EntryKind::Other; shape.depth as usize].into_boxed_slice(),
             },
             fd,
-            look_up: Box::new(LookUp {
+            timer: Box::new(WakeUpTimer {
                 seconds: 0,
-                nanoseconds: LOOK_UP_NS as i64,
+                nanoseconds: WAIT_MAX_NS as i64,
             }),
-            look_up_armed: false,
-            grouping: Grouping::of(shape.depth, shape.submission),
+            timer_armed: false,
+            batch: BatchSize::of(shape.depth, shape.submission),
             features,
         })
     }
@@ -272,35 +272,35 @@ impl UringBackend {
     #[inline(always)]
     fn send(&mut self) -> io::Result<()> {
         let sent = self.ring.unsent();
-        passing(self.ring.enter(0, IoringEnterFlags::empty()))?;
-        self.grouping.learn(sent, self.ring.ready());
+        ignore_transient(self.ring.enter(0, IoringEnterFlags::empty()))?;
+        self.batch.learn(sent, self.ring.ready());
         Ok(())
     }
 
-    fn arm_look_up(&mut self) {
-        let addr = (&raw const *self.look_up) as u64;
+    fn arm_timer(&mut self) {
+        let addr = (&raw const *self.timer) as u64;
         let head = u64::from(IoringOp::Timeout as u8);
-        let index = self.speller.said.len() as u32;
+        let index = self.writer.kinds.len() as u32;
         let mut submissions = self.ring.submissions();
         // The time lies on the heap and lives as long as the ring; the kernel copies it at
         // submission.
-        *submissions.entry(index) = Entry {
+        *submissions.entry(index) = SubmissionEntry {
             head,
             addr,
             len: 1,
-            user_data: LOOK_UP,
-            ..Entry::default()
+            user_data: WAKE_UP,
+            ..SubmissionEntry::default()
         };
         submissions.push(index);
         submissions.end();
-        self.look_up_armed = true;
+        self.timer_armed = true;
     }
 }
 
 /// Interrupted, timed out, or the completion queue must be emptied first: the caller reaps and
 /// comes back.
 #[inline(always)]
-fn passing(result: rustix::io::Result<()>) -> io::Result<()> {
+fn ignore_transient(result: rustix::io::Result<()>) -> io::Result<()> {
     match result {
         Ok(()) | Err(Errno::INTR | Errno::TIME | Errno::BUSY | Errno::AGAIN) => Ok(()),
         Err(e) => Err(e.into()),
@@ -309,7 +309,7 @@ fn passing(result: rustix::io::Result<()>) -> io::Result<()> {
 
 impl Drop for UringBackend {
     fn drop(&mut self) {
-        if self.ring.in_flight() > u32::from(self.look_up_armed) {
+        if self.ring.in_flight() > u32::from(self.timer_armed) {
             // An error or a panic ended the worker. The kernel neither waits for what is in flight
             // when a ring is closed (io_ring_exit_work() in Linux's io_uring/io_uring.
             // c), nor for its threads that copy to where the buffers were: whatever came to lie
@@ -329,11 +329,11 @@ impl Backend for UringBackend {
         &mut self,
         source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
     ) -> io::Result<()> {
-        if !self.look_up_armed {
-            self.arm_look_up();
+        if !self.timer_armed {
+            self.arm_timer();
         }
         loop {
-            let room = self.grouping.size().saturating_sub(self.ring.unsent());
+            let room = self.batch.size().saturating_sub(self.ring.unsent());
             let mut submissions = self.ring.submissions();
             // No call within, and nothing but locals: what the loop needs stays in registers.
             for _ in 0..room {
@@ -341,15 +341,15 @@ impl Backend for UringBackend {
                     submissions.end();
                     return Ok(());
                 };
-                self.speller
-                    .put(request, &self.buffers, submissions.entry(request.slot));
+                self.writer
+                    .write(request, &self.buffers, submissions.entry(request.slot));
                 // The ring has more entries than there are slots, each of which is in flight at
                 // most once.
                 submissions.push(request.slot);
             }
             submissions.end();
             self.send()?;
-            if self.ring.unsent() >= self.grouping.size() {
+            if self.ring.unsent() >= self.batch.size() {
                 // The kernel takes no more before completions are reaped.
                 return Ok(());
             }
@@ -357,17 +357,17 @@ impl Backend for UringBackend {
     }
 
     #[inline(always)]
-    fn wait(&mut self, patience: Patience) -> io::Result<()> {
-        passing(match patience {
+    fn wait(&mut self, patience: WaitMode) -> io::Result<()> {
+        ignore_transient(match patience {
             // What is done already needs no call.
-            Patience::Completion | Patience::AtMost(_)
+            WaitMode::Completion | WaitMode::AtMost(_)
                 if self.ring.unsent() == 0 && self.ring.ready() > 0 =>
             {
                 Ok(())
             }
-            Patience::Completion => self.ring.enter(1, IoringEnterFlags::GETEVENTS),
-            Patience::Poll => self.ring.enter(0, IoringEnterFlags::GETEVENTS),
-            Patience::AtMost(ns) => self.ring.enter_within(1, ns),
+            WaitMode::Completion => self.ring.enter(1, IoringEnterFlags::GETEVENTS),
+            WaitMode::Poll => self.ring.enter(0, IoringEnterFlags::GETEVENTS),
+            WaitMode::AtMost(ns) => self.ring.enter_within(1, ns),
         })?;
         self.ring.look();
         Ok(())
@@ -375,9 +375,9 @@ impl Backend for UringBackend {
 
     #[inline(always)]
     fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        let armed = &mut self.look_up_armed;
+        let armed = &mut self.timer_armed;
         self.ring.reap(|user_data, result| {
-            if user_data == LOOK_UP {
+            if user_data == WAKE_UP {
                 *armed = false
             } else {
                 sink(user_data as u32, result)
@@ -404,10 +404,10 @@ mod tests {
     fn polling_alone_brings_completions() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(4096).unwrap();
-        let shape = RingShape {
+        let shape = UringConfig {
             depth: 1,
             cache: CachePolicy::Cached,
-            submission: Submission::InGroups,
+            submission: SubmitPolicy::Batched,
         };
         let fd = file.as_fd().try_clone_to_owned().unwrap();
         let Ok(mut backend) = UringBackend::new(fd, Buffers::new(1, 4096).unwrap(), shape) else {
@@ -427,7 +427,7 @@ mod tests {
         // With DEFER_TASKRUN a call without GETEVENTS never does: an open loop that polled saw its
         // requests done a millisecond late.
         while done.is_none() && began.elapsed() < Duration::from_secs(10) {
-            backend.wait(Patience::Poll).unwrap();
+            backend.wait(WaitMode::Poll).unwrap();
             backend.reap(&mut |slot, result| done = Some((slot, result)));
         }
         assert_eq!(done, Some((0, 4096)));
@@ -437,10 +437,10 @@ mod tests {
     fn only_small_buffers_are_registered() {
         let file = tempfile::tempfile().unwrap();
         let is_registered = |block: usize| {
-            let shape = RingShape {
+            let shape = UringConfig {
                 depth: 2,
                 cache: CachePolicy::Direct,
-                submission: Submission::InGroups,
+                submission: SubmitPolicy::Batched,
             };
             let backend = UringBackend::new(
                 file.as_fd().try_clone_to_owned().unwrap(),
@@ -469,10 +469,10 @@ mod tests {
     #[test]
     fn buffers_stay_where_they_are_while_the_kernel_may_write_into_them() {
         let (read, _write) = std::io::pipe().unwrap();
-        let shape = RingShape {
+        let shape = UringConfig {
             depth: 1,
             cache: CachePolicy::Cached,
-            submission: Submission::InGroups,
+            submission: SubmitPolicy::Batched,
         };
         let Ok(mut backend) = UringBackend::new(read.into(), Buffers::new(1, 4096).unwrap(), shape)
         else {
@@ -491,7 +491,7 @@ mod tests {
             skip: 0,
         });
         backend.enqueue(&mut |_| request.take()).unwrap();
-        backend.wait(Patience::AtMost(1000)).unwrap();
+        backend.wait(WaitMode::AtMost(1000)).unwrap();
         backend.reap(&mut |_, result| panic!("an empty pipe gave {result}"));
         let buffer = backend.buffers().slot(0);
         drop(backend);
@@ -503,13 +503,13 @@ mod tests {
 
     #[test]
     fn an_entry_that_is_used_again_says_what_a_new_one_would() {
-        assert_eq!(size_of::<Entry>(), 64);
+        assert_eq!(size_of::<SubmissionEntry>(), 64);
         let file = tempfile::tempfile().unwrap();
         let buffers = Buffers::new(4, 8192).unwrap();
-        let shape = RingShape {
+        let shape = UringConfig {
             depth: 2,
             cache: CachePolicy::Direct,
-            submission: Submission::InGroups,
+            submission: SubmitPolicy::Batched,
         };
         let Ok(mut backend) =
             UringBackend::new(file.as_fd().try_clone_to_owned().unwrap(), buffers, shape)
@@ -557,11 +557,11 @@ mod tests {
         ] {
             let mut submissions = backend.ring.submissions();
             backend
-                .speller
-                .put(request, &backend.buffers, submissions.entry(1));
+                .writer
+                .write(request, &backend.buffers, submissions.entry(1));
             assert_eq!(
                 *submissions.entry(1),
-                backend.speller.spell(request, &backend.buffers)
+                backend.writer.build(request, &backend.buffers)
             );
         }
     }

@@ -16,17 +16,17 @@ const PORTION_MAX: u64 = 1024;
 
 /// An amount that several take from.
 #[derive(Debug)]
-pub struct Pot {
+pub struct SharedBudget {
     left: AtomicU64,
-    takers: u64,
+    sharers: u64,
 }
 
-impl Pot {
-    /// `amount` for `takers` workers.
-    pub fn new(amount: u64, takers: u64) -> Arc<Self> {
+impl SharedBudget {
+    /// `amount` for `sharers` workers.
+    pub fn new(amount: u64, sharers: u64) -> Arc<Self> {
         Arc::new(Self {
             left: AtomicU64::new(amount),
-            takers: takers.max(1),
+            sharers: sharers.max(1),
         })
     }
 
@@ -39,10 +39,10 @@ impl Pot {
     /// towards the end.
     fn portion(&self) -> u64 {
         let left = self.left();
-        if self.takers == 1 {
+        if self.sharers == 1 {
             left
         } else {
-            (left / (PORTION_PARTS * self.takers)).clamp(1, PORTION_MAX)
+            (left / (PORTION_PARTS * self.sharers)).clamp(1, PORTION_MAX)
         }
     }
 
@@ -75,23 +75,23 @@ impl Pot {
 
 /// What a worker may use up; nothing is limited by default.
 #[derive(Debug, Clone, Default)]
-pub struct Allowance {
+pub struct Budget {
     /// Steps of all workers.
-    pub steps: Option<Arc<Pot>>,
+    pub steps: Option<Arc<SharedBudget>>,
     /// Steps within this worker's own part of an ordered walk: no more laps than all workers
     /// together would make of the whole. A fast one would else begin its part anew and leave a
     /// slow one's unread.
-    pub part: Option<Arc<Pot>>,
+    pub part: Option<Arc<SharedBudget>>,
     /// Bytes of all workers, where steps differ in length, and the longest step.
-    pub bytes: Option<(Arc<Pot>, u64)>,
+    pub bytes: Option<(Arc<SharedBudget>, u64)>,
 }
 
-impl Allowance {
+impl Budget {
     /// So many steps for a single worker.
     #[cfg(test)]
     pub fn of_steps(steps: u64) -> Self {
         Self {
-            steps: Some(Pot::new(steps, 1)),
+            steps: Some(SharedBudget::new(steps, 1)),
             ..Self::default()
         }
     }
@@ -117,18 +117,18 @@ impl Allowance {
 mod tests {
     use super::*;
 
-    fn shared(amount: u64, takers: u64) -> Allowance {
-        Allowance {
-            steps: Some(Pot::new(amount, takers)),
-            ..Allowance::default()
+    fn shared(amount: u64, sharers: u64) -> Budget {
+        Budget {
+            steps: Some(SharedBudget::new(amount, sharers)),
+            ..Budget::default()
         }
     }
 
     /// Steps that each of the workers makes, and when the last of each is done, where worker `i`
     /// takes `pace[i]` for a step.
-    fn race(allowances: &[Allowance], pace: &[u64]) -> Vec<(u64, u64)> {
+    fn race(allowances: &[Budget], pace: &[u64]) -> Vec<(u64, u64)> {
         let mut done = vec![(0, 0); pace.len()];
-        let mut hands: Vec<u64> = allowances.iter().map(Allowance::take_portion).collect();
+        let mut hands: Vec<u64> = allowances.iter().map(Budget::take_portion).collect();
         // Whoever is done first goes on first.
         while let Some(next) = (0..pace.len())
             .filter(|i| hands[*i] > 0)
@@ -152,8 +152,8 @@ mod tests {
                 &[10, 11, 470],
                 &[1, 1, 1, 1, 1, 1, 1, 40],
             ] {
-                let allowance = shared(total, pace.len() as u64);
-                let done = race(&vec![allowance; pace.len()], pace);
+                let budget = shared(total, pace.len() as u64);
+                let done = race(&vec![budget; pace.len()], pace);
                 assert_eq!(done.iter().map(|d| d.0).sum::<u64>(), total, "{pace:?}");
                 let last = done.iter().map(|d| d.1).max().unwrap();
                 // The slowest may be one step behind; its step before that was not its own choice
@@ -170,12 +170,12 @@ mod tests {
 
     #[test]
     fn one_worker_takes_all_at_once_and_no_limit_never_ends() {
-        let alone = Allowance::of_steps(99_991);
+        let alone = Budget::of_steps(99_991);
         assert_eq!((alone.take_portion(), alone.take_portion()), (99_991, 0));
         assert_eq!(
             (
-                Allowance::default().take_portion(),
-                Allowance::default().take_portion()
+                Budget::default().take_portion(),
+                Budget::default().take_portion()
             ),
             (u64::MAX, u64::MAX)
         );
@@ -185,16 +185,16 @@ mod tests {
     fn a_part_of_an_ordered_walk_is_done_once_by_its_own_worker() {
         // Two parts of 500; one worker is nine times faster, and all 1000 are wanted.
         let of_all = shared(1000, 2);
-        let with_part = |part| Allowance {
-            part: Some(Pot::new(part, 1)),
+        let with_part = |part| Budget {
+            part: Some(SharedBudget::new(part, 1)),
             ..of_all.clone()
         };
         let done = race(&[with_part(500), with_part(500)], &[1, 9]);
         assert_eq!([done[0].0, done[1].0], [500, 500]);
         // Half of a pass: nobody has to wait.
         let of_all = shared(500, 2);
-        let with_part = |part| Allowance {
-            part: Some(Pot::new(part, 1)),
+        let with_part = |part| Budget {
+            part: Some(SharedBudget::new(part, 1)),
             ..of_all.clone()
         };
         let done = race(&[with_part(500), with_part(500)], &[1, 9]);
@@ -204,16 +204,15 @@ mod tests {
 
     #[test]
     fn threads_take_exactly_what_is_there() {
-        let allowance = shared(100_003, 8);
-        let bytes = Pot::new(100_003, 8);
+        let budget = shared(100_003, 8);
+        let bytes = SharedBudget::new(100_003, 8);
         let taken: (u64, u64) = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)
                 .map(|_| {
                     scope.spawn(|| {
-                        let steps = std::iter::from_fn(|| {
-                            Some(allowance.take_portion()).filter(|n| *n > 0)
-                        })
-                        .sum::<u64>();
+                        let steps =
+                            std::iter::from_fn(|| Some(budget.take_portion()).filter(|n| *n > 0))
+                                .sum::<u64>();
                         let mut kept = 0;
                         while bytes.take(16) {
                             bytes.give_back(9);

@@ -3,12 +3,12 @@
 
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
-use crate::io::{Op, Patience, Request};
-use crate::load::budget::{Allowance, Pot};
+use crate::io::{Op, Request, WaitMode};
+use crate::load::budget::{Budget, SharedBudget};
 use crate::load::pacer::Pacer;
-use crate::load::pattern::{Direction, Pattern, Plain, Step};
-use crate::load::slots::{Slot, Slots, Stage, Timing};
-use crate::load::write_journal::Ledger;
+use crate::load::pattern::{Pattern, Step, TransferDirection, UniformReads};
+use crate::load::slots::{Slot, SlotTiming, Slots, Stage};
+use crate::load::write_journal::WriteJournal;
 use diskproof_model::plan::SyncCall;
 use std::sync::Arc;
 
@@ -33,53 +33,53 @@ pub enum AfterWrite {
 
 /// Makes requests out of steps.
 #[derive(Debug)]
-pub struct Feed {
+pub struct RequestGenerator {
     /// Steps that may still start before the next portion.
     left: u64,
     /// Where portions come from; `None` once the worker has ended.
-    allowance: Option<Allowance>,
+    budget: Option<Budget>,
     /// The requests in flight.
     pub slots: Slots,
     pattern: Pattern,
     /// Follow-ups of requests whose slots are still taken: the rest of a short transfer, the sync
     /// after a write.
-    pub again: Vec<Request>,
+    pub follow_ups: Vec<Request>,
     /// Added to a slot's number to get the buffer of its writes.
     pub write_buffer_shift: u32,
     unique: u64,
     /// What follows each write.
     pub after_write: AfterWrite,
-    extras: Option<Box<Extras>>,
+    options: Option<Box<GeneratorOptions>>,
 }
 
 /// What most workloads lack, out of the way of those.
 #[derive(Debug)]
-struct Extras {
+struct GeneratorOptions {
     pacer: Option<Pacer>,
     measure_ns: u64,
     late: u64,
     /// The start that this worker has taken from the schedule and not made yet: it waits for its
     /// time, or for a block that nobody is writing.
-    owed_ns: Option<u64>,
+    reserved_ns: Option<u64>,
     /// Sync after so many writes.
     sync_every: Option<(u32, SyncCall)>,
     writes_unsynced: u32,
     /// Bytes left to all workers, where blocks differ in length, and the longest block.
-    bytes_left: Option<(Arc<Pot>, u64)>,
+    bytes_left: Option<(Arc<SharedBudget>, u64)>,
     /// Who wrote what where, in verified workloads.
-    ledger: Option<Arc<Ledger>>,
+    journal: Option<Arc<WriteJournal>>,
 }
 
-impl Extras {
+impl GeneratorOptions {
     const NONE: Self = Self {
         pacer: None,
         measure_ns: 0,
         late: 0,
-        owed_ns: None,
+        reserved_ns: None,
         sync_every: None,
         writes_unsynced: 0,
         bytes_left: None,
-        ledger: None,
+        journal: None,
     };
 }
 
@@ -87,55 +87,52 @@ impl Extras {
 /// completion instead.
 const CLAIMS_MAX: u32 = 64;
 
-impl Feed {
+impl RequestGenerator {
     /// The steps of `pattern` through `depth` slots.
-    pub fn new(
-        pattern: Pattern,
-        depth: u32,
-        after_write: AfterWrite,
-        allowance: Allowance,
-    ) -> Self {
-        let bytes_left = allowance.bytes.clone();
+    pub fn new(pattern: Pattern, depth: u32, after_write: AfterWrite, budget: Budget) -> Self {
+        let bytes_left = budget.bytes.clone();
         let sync_every = if let AfterWrite::SyncEvery(writes, call) = after_write {
             Some((writes, call))
         } else {
             None
         };
-        let extras = (bytes_left.is_some() || sync_every.is_some()).then(|| {
-            Box::new(Extras {
+        let options = (bytes_left.is_some() || sync_every.is_some()).then(|| {
+            Box::new(GeneratorOptions {
                 sync_every,
                 bytes_left,
-                ..Extras::NONE
+                ..GeneratorOptions::NONE
             })
         });
         Self {
-            left: allowance.take_portion(),
-            allowance: Some(allowance),
+            left: budget.take_portion(),
+            budget: Some(budget),
             slots: Slots::new(depth),
             pattern,
-            again: Vec::with_capacity(depth as usize),
+            follow_ups: Vec::with_capacity(depth as usize),
             write_buffer_shift: 0,
             unique: 0,
             after_write,
-            extras,
+            options,
         }
     }
 
     /// Starts steps at the pacer's times; late ones are counted from `measure_ns` on.
     pub fn paced(mut self, pacer: Option<Pacer>, measure_ns: u64) -> Self {
         if pacer.is_some() {
-            let extras = self.extras.get_or_insert_with(|| Box::new(Extras::NONE));
-            (extras.pacer, extras.measure_ns) = (pacer, measure_ns);
+            let options = self
+                .options
+                .get_or_insert_with(|| Box::new(GeneratorOptions::NONE));
+            (options.pacer, options.measure_ns) = (pacer, measure_ns);
         }
         self
     }
 
     /// Signs every block written, and books it.
-    pub fn verified(mut self, ledger: Option<Arc<Ledger>>) -> Self {
-        if ledger.is_some() {
-            self.extras
-                .get_or_insert_with(|| Box::new(Extras::NONE))
-                .ledger = ledger;
+    pub fn verified(mut self, journal: Option<Arc<WriteJournal>>) -> Self {
+        if journal.is_some() {
+            self.options
+                .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
+                .journal = journal;
         }
         self
     }
@@ -151,29 +148,30 @@ impl Feed {
     /// Takes no steps together, so that a test can hold the loop of plain reads against the general
     /// one.
     #[cfg(test)]
-    pub fn one_by_one(mut self) -> Self {
-        self.extras.get_or_insert_with(|| Box::new(Extras::NONE));
+    pub fn without_batches(mut self) -> Self {
+        self.options
+            .get_or_insert_with(|| Box::new(GeneratorOptions::NONE));
         self
     }
 
     /// Whether the workload has anything beyond plain steps.
     #[inline(always)]
-    pub fn has_extras(&self) -> bool {
-        self.extras.is_some()
+    pub fn has_options(&self) -> bool {
+        self.options.is_some()
     }
 
-    /// The same requests as by [`Feed::next`], where they are plain reads: what these need is held
+    /// The same requests as by [`RequestGenerator::next`], where they are plain reads: what these need is held
     /// apart meanwhile, so that the compiler keeps it in registers, which saves a third of the
     /// loop's own time. `None` for anything else, and where something must be done again first.
     #[inline(always)]
-    pub fn burst(&mut self, now: u64) -> Option<Burst<'_>> {
+    pub fn read_batch(&mut self, now: u64) -> Option<ReadBatch<'_>> {
         let plain = self
             .pattern
             .plain()
-            .filter(|_| self.extras.is_none() && self.again.is_empty())?;
+            .filter(|_| self.options.is_none() && self.follow_ups.is_empty())?;
         let (slots, free, free_to) = self.slots.parts();
         let free_len = *free_to;
-        Some(Burst {
+        Some(ReadBatch {
             now,
             plain,
             left: self.left,
@@ -186,72 +184,72 @@ impl Feed {
         })
     }
 
-    /// [`Pattern::left_behind`].
-    pub fn left_behind(&mut self) -> Option<[Extent; 2]> {
-        self.pattern.left_behind()
+    /// [`Pattern::take_passed`].
+    pub fn take_passed(&mut self) -> Option<[Extent; 2]> {
+        self.pattern.take_passed()
     }
 
     /// Open-loop operations that started late.
     pub fn late(&self) -> u64 {
-        self.extras.as_ref().map_or(0, |extras| extras.late)
+        self.options.as_ref().map_or(0, |options| options.late)
     }
 
     /// Whether starts follow a schedule.
     pub fn is_paced(&self) -> bool {
-        self.extras
+        self.options
             .as_ref()
-            .is_some_and(|extras| extras.pacer.is_some())
+            .is_some_and(|options| options.pacer.is_some())
     }
 
     /// When a worker with nothing in flight starts next. It takes that start from the schedule now:
     /// idle workers that all waited for the same one would wake up together, and all but one
     /// for nothing.
     pub fn reserve(&mut self) -> Option<u64> {
-        let extras = self.extras.as_mut()?;
-        let pacer = extras.pacer.as_ref()?;
-        Some(*extras.owed_ns.get_or_insert_with(|| pacer.take_next()))
+        let options = self.options.as_mut()?;
+        let pacer = options.pacer.as_ref()?;
+        Some(*options.reserved_ns.get_or_insert_with(|| pacer.take_next()))
     }
 
-    /// Whether no more steps start. Only after [`Feed::next`] had none with a slot free: before
+    /// Whether no more steps start. Only after [`RequestGenerator::next`] had none with a slot free: before
     /// that there may be another portion.
-    pub fn ended(&self) -> bool {
+    pub fn is_exhausted(&self) -> bool {
         self.left == 0
     }
 
     /// Starts no more steps. What is left of a portion is not handed on: a worker ends before its
     /// allowance only where all do, or where the target fails.
     pub fn end(&mut self) {
-        (self.left, self.allowance) = (0, None);
+        (self.left, self.budget) = (0, None);
     }
 
     /// Takes the next portion; whether there was one.
     #[cold]
-    fn refill(&mut self) -> bool {
-        self.left = self.allowance.as_ref().map_or(0, Allowance::take_portion);
+    fn take_portion_next(&mut self) -> bool {
+        self.left = self.budget.as_ref().map_or(0, Budget::take_portion);
         self.left > 0
     }
 
     /// The next request, if one may start at `now` and a slot is free.
     #[inline(always)]
     pub fn next(&mut self, now: u64, buffers: &mut Buffers) -> Option<Request> {
-        if !self.again.is_empty() {
-            return self.again.pop();
+        if !self.follow_ups.is_empty() {
+            return self.follow_ups.pop();
         }
         let index = self.slots.peek()?;
-        if self.left == 0 && !self.refill() {
+        if self.left == 0 && !self.take_portion_next() {
             return None;
         }
-        if self.extras.is_some() {
-            match self.consult(now, index) {
-                Consent::Step => {}
-                Consent::Instead(request) => return Some(request),
-                Consent::NotNow => return None,
+        if self.options.is_some() {
+            match self.check_options(now, index) {
+                StepDecision::Step => {}
+                StepDecision::Instead(request) => return Some(request),
+                StepDecision::Wait => return None,
             }
         }
         let step = self.claim_step(index)?;
         self.left -= 1;
-        if self.extras.is_some() {
-            self.settle(now);
+        if self.options.is_some() {
+            self.note_start(now);
         }
         let stage = Stage::Transfer(step.direction);
         self.slots.take(Slot {
@@ -262,12 +260,12 @@ impl Feed {
             stage,
         });
         let (op, buffer) = match step.direction {
-            Direction::Read => (Op::Read, index),
-            Direction::Write => {
+            TransferDirection::Read => (Op::Read, index),
+            TransferDirection::Write => {
                 let buffer = index + self.write_buffer_shift;
                 self.unique = self.unique.wrapping_add(1);
                 buffers.stamp(buffer as usize, step.len as usize, self.unique);
-                if self.extras.is_some() {
+                if self.options.is_some() {
                     self.sign(
                         buffers.bytes_mut(buffer as usize, step.len as usize),
                         step.offset,
@@ -291,20 +289,20 @@ impl Feed {
     #[inline(always)]
     fn claim_step(&mut self, index: u32) -> Option<Step> {
         let step = self.pattern.step();
-        match &self.extras {
-            Some(extras) if extras.ledger.is_some() => self.claim(step, index),
+        match &self.options {
+            Some(options) if options.journal.is_some() => self.claim(step, index),
             _ => Some(step),
         }
     }
 
     fn claim(&mut self, mut step: Step, index: u32) -> Option<Step> {
-        let ledger = self.extras.as_ref()?.ledger.clone()?;
+        let journal = self.options.as_ref()?.journal.clone()?;
         for _ in 0..CLAIMS_MAX {
-            if step.direction == Direction::Read {
+            if step.direction == TransferDirection::Read {
                 self.slots.timing(index).generation = 0;
                 return Some(step);
             }
-            if let Some(generation) = ledger.claim(step.offset) {
+            if let Some(generation) = journal.claim(step.offset) {
                 self.slots.timing(index).generation = generation;
                 return Some(step);
             }
@@ -315,41 +313,41 @@ impl Feed {
 
     fn sign(&mut self, block: &mut [u8], offset: u64, index: u32) {
         let generation = self.slots.timing(index).generation;
-        if let Some(ledger) = self
-            .extras
+        if let Some(journal) = self
+            .options
             .as_ref()
-            .and_then(|extras| extras.ledger.as_ref())
+            .and_then(|options| options.journal.as_ref())
         {
-            ledger.sign(block, offset, generation);
+            journal.sign(block, offset, generation);
         }
     }
 
     /// A write to a verified block is done, or has failed.
-    pub fn book(&mut self, index: u32, offset: u64, fate: Fate) {
+    pub fn record_write(&mut self, index: u32, offset: u64, fate: WriteOutcome) {
         let generation = self.slots.timing(index).generation;
-        if let Some(ledger) = self
-            .extras
+        if let Some(journal) = self
+            .options
             .as_ref()
-            .and_then(|extras| extras.ledger.as_ref())
+            .and_then(|options| options.journal.as_ref())
             && generation > 0
         {
             match fate {
-                Fate::Done => ledger.confirm(offset, generation),
-                Fate::Failed => ledger.spoil(offset),
+                WriteOutcome::Done => journal.confirm(offset, generation),
+                WriteOutcome::Failed => journal.mark_unknown(offset),
             }
             self.slots.timing(index).generation = 0;
         }
     }
 
     /// What the extras say to a step in slot `index`.
-    fn consult(&mut self, now: u64, index: u32) -> Consent {
-        let Some(extras) = &mut self.extras else {
-            return Consent::Step;
+    fn check_options(&mut self, now: u64, index: u32) -> StepDecision {
+        let Some(options) = &mut self.options else {
+            return StepDecision::Step;
         };
-        if let Some((writes, call)) = extras.sync_every
-            && extras.writes_unsynced >= writes
+        if let Some((writes, call)) = options.sync_every
+            && options.writes_unsynced >= writes
         {
-            extras.writes_unsynced = 0;
+            options.writes_unsynced = 0;
             self.slots.take(Slot {
                 start_ns: now,
                 offset: 0,
@@ -357,12 +355,12 @@ impl Feed {
                 left: 0,
                 stage: Stage::Sync,
             });
-            *self.slots.timing(index) = Timing {
+            *self.slots.timing(index) = SlotTiming {
                 waited_ns: 0,
                 sync_start_ns: now,
                 generation: 0,
             };
-            return Consent::Instead(Request {
+            return StepDecision::Instead(Request {
                 slot: index,
                 buffer: index,
                 op: Op::Sync(call),
@@ -372,48 +370,48 @@ impl Feed {
             });
         }
         // The step may be shorter: what it leaves over is given back when it is done.
-        if let Some((bytes, longest)) = &extras.bytes_left
+        if let Some((bytes, longest)) = &options.bytes_left
             && !bytes.take(*longest)
         {
             if self.slots.in_flight() == 0 {
                 self.end();
             }
-            return Consent::NotNow;
+            return StepDecision::Wait;
         }
-        if let Some(pacer) = &extras.pacer {
-            let Some(due) = extras
-                .owed_ns
+        if let Some(pacer) = &options.pacer {
+            let Some(due) = options
+                .reserved_ns
                 .or_else(|| pacer.take_due(now))
                 .filter(|due| *due <= now)
             else {
-                extras
+                options
                     .bytes_left
                     .iter()
                     .for_each(|(bytes, longest)| bytes.give_back(*longest));
-                return Consent::NotNow;
+                return StepDecision::Wait;
             };
-            extras.owed_ns = Some(due);
+            options.reserved_ns = Some(due);
             self.slots.timing(index).waited_ns = now - due;
         }
-        Consent::Step
+        StepDecision::Step
     }
 
     /// The step that consent was given to has begun.
-    fn settle(&mut self, now: u64) {
-        if let Some(extras) = &mut self.extras
-            && let Some(due) = extras.owed_ns.take()
+    fn note_start(&mut self, now: u64) {
+        if let Some(options) = &mut self.options
+            && let Some(due) = options.reserved_ns.take()
         {
             // Late by the backlog of the warm-up is late all the same.
-            extras.late += u64::from(now - due > LATE_NS && now >= extras.measure_ns);
+            options.late += u64::from(now - due > LATE_NS && now >= options.measure_ns);
         }
     }
 
     /// A step of `len` bytes is done: the difference to the longest may be used again. Only of a
     /// step, which took the longest; a sync took nothing.
     #[inline(always)]
-    pub fn give_back(&mut self, len: u32) {
-        if let Some(extras) = &self.extras
-            && let Some((bytes, longest)) = &extras.bytes_left
+    pub fn return_bytes(&mut self, len: u32) {
+        if let Some(options) = &self.options
+            && let Some((bytes, longest)) = &options.bytes_left
         {
             bytes.give_back(*longest - u64::from(len));
         }
@@ -421,41 +419,43 @@ impl Feed {
 
     /// A write that no sync follows at once is done.
     pub fn count_unsynced(&mut self) {
-        if let Some(extras) = &mut self.extras {
-            extras.writes_unsynced += 1;
+        if let Some(options) = &mut self.options {
+            options.writes_unsynced += 1;
         }
     }
 
     /// How long a worker with nothing to start may wait.
-    pub fn patience(&self, now: u64) -> Patience {
-        let due = match self.extras.as_deref() {
-            Some(Extras {
-                owed_ns: Some(due), ..
-            }) if *due <= now => return Patience::Completion,
-            Some(Extras {
-                owed_ns: Some(due), ..
+    pub fn wait_mode(&self, now: u64) -> WaitMode {
+        let due = match self.options.as_deref() {
+            Some(GeneratorOptions {
+                reserved_ns: Some(due),
+                ..
+            }) if *due <= now => return WaitMode::Completion,
+            Some(GeneratorOptions {
+                reserved_ns: Some(due),
+                ..
             }) => Some(*due),
-            Some(extras) => extras.pacer.as_ref().map(Pacer::next_due_ns),
+            Some(options) => options.pacer.as_ref().map(Pacer::next_due_ns),
             None => None,
         };
         match due {
-            Some(due) if !self.ended() && self.slots.peek().is_some() => {
+            Some(due) if !self.is_exhausted() && self.slots.peek().is_some() => {
                 match due.saturating_sub(now) {
-                    0..POLL_NS => Patience::Poll,
-                    wait => Patience::AtMost(wait - POLL_NS / 2),
+                    0..POLL_NS => WaitMode::Poll,
+                    wait => WaitMode::AtMost(wait - POLL_NS / 2),
                 }
             }
-            _ => Patience::Completion,
+            _ => WaitMode::Completion,
         }
     }
 }
 
-/// Plain reads one after the other; see [`Feed::burst`].
+/// Plain reads one after the other; see [`RequestGenerator::read_batch`].
 #[derive(Debug)]
-pub struct Burst<'a> {
+pub struct ReadBatch<'a> {
     /// When the next ones start.
     pub now: u64,
-    plain: Plain,
+    plain: UniformReads,
     left: u64,
     slots: &'a mut [Slot],
     free: &'a mut [u32],
@@ -466,7 +466,7 @@ pub struct Burst<'a> {
     pattern: &'a mut Pattern,
 }
 
-impl Burst<'_> {
+impl ReadBatch<'_> {
     /// The next request, if a slot is free.
     #[inline(always)]
     pub fn next(&mut self) -> Option<Request> {
@@ -482,7 +482,7 @@ impl Burst<'_> {
             offset,
             len,
             left: len,
-            stage: Stage::Transfer(Direction::Read),
+            stage: Stage::Transfer(TransferDirection::Read),
         };
         Some(Request {
             slot: index,
@@ -519,13 +519,13 @@ impl Burst<'_> {
     pub fn end(self) {
         *self.left_to = self.left;
         *self.free_to = self.free_len;
-        self.pattern.go_on(&self.plain);
+        self.pattern.resume_from(&self.plain);
     }
 }
 
 /// What became of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum WriteOutcome {
     /// It is on the target.
     Done,
     /// Nobody knows.
@@ -533,13 +533,13 @@ pub enum Fate {
 }
 
 /// Whether a step may start.
-enum Consent {
+enum StepDecision {
     /// Now.
     Step,
     /// This first.
     Instead(Request),
     /// Later, or never.
-    NotNow,
+    Wait,
 }
 
 #[cfg(test)]
@@ -572,24 +572,28 @@ mod tests {
             0,
         );
         let pacer = Pacer::new(0, 1000.0);
-        let ledger = Arc::new(Ledger::new(1, 0, u64::from(BLOCK), BLOCK));
-        let mut feed = Feed::new(pattern, 4, AfterWrite::Nothing, Allowance::default())
-            .paced(Some(pacer.clone()), 0)
-            .verified(Some(ledger));
+        let journal = Arc::new(WriteJournal::new(1, 0, u64::from(BLOCK), BLOCK));
+        let mut generator =
+            RequestGenerator::new(pattern, 4, AfterWrite::Nothing, Budget::default())
+                .paced(Some(pacer.clone()), 0)
+                .verified(Some(journal));
         let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();
-        let first = feed.next(2_500_000, &mut buffers).unwrap();
+        let first = generator.next(2_500_000, &mut buffers).unwrap();
         // The only block is being written: the start at 1 ms is owed, and the one at 2 ms not even
         // taken.
-        assert!((0..3).all(|_| feed.next(2_500_000, &mut buffers).is_none()));
+        assert!((0..3).all(|_| generator.next(2_500_000, &mut buffers).is_none()));
         assert_eq!(
-            (pacer.next_due_ns(), feed.patience(2_500_000)),
-            (2_000_000, Patience::Completion)
+            (pacer.next_due_ns(), generator.wait_mode(2_500_000)),
+            (2_000_000, WaitMode::Completion)
         );
-        feed.book(first.slot, first.offset, Fate::Done);
-        feed.slots.free(first.slot);
-        let second = feed.next(3_000_000, &mut buffers).unwrap();
+        generator.record_write(first.slot, first.offset, WriteOutcome::Done);
+        generator.slots.free(first.slot);
+        let second = generator.next(3_000_000, &mut buffers).unwrap();
         assert_eq!(
-            (feed.slots.timing(second.slot).waited_ns, feed.late()),
+            (
+                generator.slots.timing(second.slot).waited_ns,
+                generator.late()
+            ),
             (2_000_000, 2)
         );
     }
@@ -616,14 +620,14 @@ mod tests {
                 7,
                 3,
             );
-            Feed::new(pattern, 4, AfterWrite::Nothing, Allowance::of_steps(10))
+            RequestGenerator::new(pattern, 4, AfterWrite::Nothing, Budget::of_steps(10))
         };
         let (mut one, mut other) = (feed_of(1000), feed_of(1000));
         let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();
         for (now, expected) in [(5, 4), (9, 4), (11, 2), (12, 0)] {
-            let mut burst = one.burst(now).unwrap();
-            let together: Vec<Request> = std::iter::from_fn(|| burst.next()).collect();
-            burst.end();
+            let mut read_batch = one.read_batch(now).unwrap();
+            let together: Vec<Request> = std::iter::from_fn(|| read_batch.next()).collect();
+            read_batch.end();
             let apart: Vec<Request> =
                 std::iter::from_fn(|| other.next(now, &mut buffers)).collect();
             assert_eq!(together, apart);
@@ -639,10 +643,13 @@ mod tests {
                 one.slots.free(request.slot);
                 other.slots.free(request.slot);
             }
-            assert_eq!((one.left, one.ended()), (other.left, other.ended()));
+            assert_eq!(
+                (one.left, one.is_exhausted()),
+                (other.left, other.is_exhausted())
+            );
         }
         // What is to be done again comes first, and writes are not plain.
-        one.again.push(Request {
+        one.follow_ups.push(Request {
             slot: 0,
             buffer: 0,
             op: Op::Read,
@@ -650,6 +657,6 @@ mod tests {
             len: 1,
             skip: 0,
         });
-        assert!(one.burst(13).is_none() && feed_of(999).burst(0).is_none());
+        assert!(one.read_batch(13).is_none() && feed_of(999).read_batch(0).is_none());
     }
 }

@@ -1,13 +1,13 @@
 //! The requests that a worker may have in flight, and which of them are free.
 
-use crate::load::pattern::Direction;
+use crate::load::pattern::TransferDirection;
 use diskproof_model::measurement::OpKind;
 
 /// What a slot is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// Moving data.
-    Transfer(Direction),
+    Transfer(TransferDirection),
     /// Making the write of the same slot reach the device; counts towards that write's latency.
     WriteBack,
     /// Making writes durable.
@@ -31,7 +31,7 @@ pub struct Slot {
 
 /// What only some workloads need of a slot: kept apart, so that the others do not move it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Timing {
+pub struct SlotTiming {
     /// How long after its intended start the operation started (open loop).
     pub waited_ns: u64,
     /// Before the submission of the sync that follows a write.
@@ -42,7 +42,7 @@ pub struct Timing {
 
 /// A request in flight, for whoever asks what a worker waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InFlight {
+pub struct PendingRequest {
     /// What it is counted as.
     pub kind: OpKind,
     /// Before its submission.
@@ -50,7 +50,7 @@ pub struct InFlight {
 }
 
 /// A sync that follows a write began after it.
-fn began_ns(slot: &Slot, timing: &Timing) -> u64 {
+fn began_ns(slot: &Slot, timing: &SlotTiming) -> u64 {
     if slot.stage == Stage::Sync {
         timing.sync_start_ns
     } else {
@@ -61,8 +61,8 @@ fn began_ns(slot: &Slot, timing: &Timing) -> u64 {
 /// What a request in this stage is counted as.
 pub fn kind_of(stage: Stage) -> OpKind {
     match stage {
-        Stage::Transfer(Direction::Read) => OpKind::Read,
-        Stage::Transfer(Direction::Write) | Stage::WriteBack => OpKind::Write,
+        Stage::Transfer(TransferDirection::Read) => OpKind::Read,
+        Stage::Transfer(TransferDirection::Write) | Stage::WriteBack => OpKind::Write,
         Stage::Sync => OpKind::Sync,
     }
 }
@@ -71,7 +71,7 @@ pub fn kind_of(stage: Stage) -> OpKind {
 #[derive(Debug)]
 pub struct Slots {
     slots: Vec<Slot>,
-    timings: Vec<Timing>,
+    timings: Vec<SlotTiming>,
     /// Numbers of free slots; those below `free_len` count.
     free: Box<[u32]>,
     free_len: usize,
@@ -87,7 +87,7 @@ impl Slots {
             left: 0,
             stage: Stage::Sync,
         };
-        let timings = vec![Timing::default(); depth as usize];
+        let timings = vec![SlotTiming::default(); depth as usize];
         Self {
             slots: vec![idle; depth as usize],
             timings,
@@ -126,7 +126,7 @@ impl Slots {
 
     /// The timing of the slot with this number.
     #[inline(always)]
-    pub fn timing(&mut self, index: u32) -> &mut Timing {
+    pub fn timing(&mut self, index: u32) -> &mut SlotTiming {
         &mut self.timings[index as usize]
     }
 
@@ -138,9 +138,9 @@ impl Slots {
     }
 
     /// The requests in flight.
-    pub fn all_in_flight(&self) -> Vec<InFlight> {
-        self.busy()
-            .map(|(slot, timing)| InFlight {
+    pub fn pending_requests(&self) -> Vec<PendingRequest> {
+        self.in_use()
+            .map(|(slot, timing)| PendingRequest {
                 kind: kind_of(slot.stage),
                 since_ns: began_ns(slot, timing),
             })
@@ -150,21 +150,21 @@ impl Slots {
     /// How long the operations in flight have taken up to `at_ns`, added up: a sync counts from its
     /// own start, as the write before it is done.
     pub fn in_flight_ns(&self, at_ns: u64) -> u64 {
-        self.busy()
+        self.in_use()
             .map(|(slot, timing)| at_ns.saturating_sub(began_ns(slot, timing)))
             .sum()
     }
 
     /// When the newest of the operations in flight began; 0 where there are none.
     pub fn last_began_ns(&self) -> u64 {
-        self.busy()
+        self.in_use()
             .map(|(slot, timing)| began_ns(slot, timing))
             .max()
             .unwrap_or(0)
     }
 
     /// The slots that are not free.
-    fn busy(&self) -> impl Iterator<Item = (&Slot, &Timing)> {
+    fn in_use(&self) -> impl Iterator<Item = (&Slot, &SlotTiming)> {
         let mut is_free = vec![false; self.slots.len()];
         self.free[..self.free_len]
             .iter()
@@ -174,7 +174,7 @@ impl Slots {
             .zip(&self.timings)
             .zip(is_free)
             .filter(|(_, is_free)| !is_free)
-            .map(|(busy, _)| busy)
+            .map(|(in_use, _)| in_use)
     }
 
     /// Slots in flight.

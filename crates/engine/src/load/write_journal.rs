@@ -18,14 +18,14 @@ pub const BLOCKS_MAX: u64 = 1 << 28;
 
 /// Generations of all blocks of a span, shared by all workers.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct WriteJournal {
     seed: u64,
     start: u64,
     block_bytes: u64,
     generations: Vec<AtomicU32>,
 }
 
-impl Ledger {
+impl WriteJournal {
     /// Nothing is written yet.
     pub fn new(seed: u64, start: u64, length: u64, block_bytes: u32) -> Self {
         let blocks = length / u64::from(block_bytes);
@@ -63,7 +63,7 @@ impl Ledger {
     }
 
     /// The write failed: nobody knows what is there.
-    pub fn spoil(&self, offset: u64) {
+    pub fn mark_unknown(&self, offset: u64) {
         self.confirm(offset, UNKNOWN);
     }
 
@@ -92,7 +92,7 @@ impl Ledger {
 
     /// What is wrong with a block that should be generation `generation` of `offset`; `None` when
     /// all is well.
-    pub fn complaint(&self, block: &[u8], offset: u64, generation: u32) -> Option<BadBlock> {
+    pub fn find_damage(&self, block: &[u8], offset: u64, generation: u32) -> Option<BadBlock> {
         let word = |index: usize| {
             block
                 .get(index * 8..index * 8 + 8)
@@ -156,19 +156,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn ledger() -> Ledger {
-        Ledger::new(7, 8192, 10 * 4096, 4096)
+    fn journal() -> WriteJournal {
+        WriteJournal::new(7, 8192, 10 * 4096, 4096)
     }
 
     #[test]
     fn every_kind_of_damage_is_named() {
-        let ledger = ledger();
+        let journal = journal();
         let mut block = vec![9u8; 4096];
-        ledger.sign(&mut block, 12288, 3);
-        assert_eq!(ledger.complaint(&block, 12288, 3), None);
+        journal.sign(&mut block, 12288, 3);
+        assert_eq!(journal.find_damage(&block, 12288, 3), None);
         let why = |block: &[u8], offset, generation| {
-            ledger
-                .complaint(block, offset, generation)
+            journal
+                .find_damage(block, offset, generation)
                 .map(|b| b.why)
                 .unwrap_or_default()
         };
@@ -186,25 +186,29 @@ mod tests {
             assert!(why(&flipped, 12288, 3).contains("checksum"), "byte {at}");
         }
         let mut foreign = block;
-        Ledger::new(8, 8192, 10 * 4096, 4096).sign(&mut foreign, 12288, 3);
+        WriteJournal::new(8, 8192, 10 * 4096, 4096).sign(&mut foreign, 12288, 3);
         assert!(why(&foreign, 12288, 3).contains("another run"));
     }
 
     #[test]
     fn a_block_in_flight_is_not_written_twice() {
-        let ledger = ledger();
-        assert_eq!(ledger.claim(8192), Some(1));
-        assert_eq!(ledger.claim(8192), None);
-        ledger.confirm(8192, 1);
-        assert_eq!(ledger.claim(8192), Some(2));
-        ledger.spoil(8192);
-        assert_eq!(ledger.written().count(), 0, "what failed may hold anything");
-        assert_eq!(ledger.claim(8192), Some(1));
-        ledger.confirm(8192, 1);
-        assert_eq!(ledger.written().collect::<Vec<_>>(), [(8192, 1)]);
-        ledger.confirm(8192, UNKNOWN - 1);
+        let journal = journal();
+        assert_eq!(journal.claim(8192), Some(1));
+        assert_eq!(journal.claim(8192), None);
+        journal.confirm(8192, 1);
+        assert_eq!(journal.claim(8192), Some(2));
+        journal.mark_unknown(8192);
         assert_eq!(
-            ledger.claim(8192),
+            journal.written().count(),
+            0,
+            "what failed may hold anything"
+        );
+        assert_eq!(journal.claim(8192), Some(1));
+        journal.confirm(8192, 1);
+        assert_eq!(journal.written().collect::<Vec<_>>(), [(8192, 1)]);
+        journal.confirm(8192, UNKNOWN - 1);
+        assert_eq!(
+            journal.claim(8192),
             Some(1),
             "after the last generation comes the first, not none"
         );
@@ -213,11 +217,11 @@ mod tests {
     proptest! {
         #[test]
         fn any_changed_byte_is_found(at in 0usize..4096, change in 1u8..) {
-            let ledger = ledger();
+            let journal = journal();
             let mut block: Vec<u8> = (0..4096u32).map(|i| (i * 31) as u8).collect();
-            ledger.sign(&mut block, 8192, 1);
+            journal.sign(&mut block, 8192, 1);
             block[at] ^= change;
-            prop_assert!(ledger.complaint(&block, 8192, 1).is_some());
+            prop_assert!(journal.find_damage(&block, 8192, 1).is_some());
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What a worker counts: per kind of operation a histogram, a series, errors. Knows nothing of
 //! requests.
 
-use crate::measure::snapshot::Interim;
-use crate::measure::worker::{Ending, publish};
+use crate::measure::snapshot::WorkerSnapshot;
+use crate::measure::worker::{EndReason, add_to_series};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement};
 use diskproof_model::series::{Cell, TimeSeries};
@@ -14,11 +14,11 @@ pub const END_OF_FILE: i32 = -1;
 
 /// Whether intended starts are counted apart from real ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Intended {
+pub enum IntendedLatency {
     /// Open loop.
-    Kept,
+    Separate,
     /// Closed loop.
-    SameAsStart,
+    None,
 }
 
 /// Operations one after another of the same kind, size and latency: all of a batch that started in
@@ -42,7 +42,7 @@ impl Streak {
 }
 
 #[derive(Debug)]
-struct Lane {
+struct OpCounters {
     cell: Cell,
     /// Totals of the latencies in the cell, which the histogram gets when the cell is over.
     latency_sum_ns: u64,
@@ -52,9 +52,9 @@ struct Lane {
 
 /// The counts of one worker.
 #[derive(Debug)]
-pub struct Tally {
+pub struct Counters {
     /// By [`OpKind`] in its order: read, write, sync, commit.
-    lanes: [Lane; 4],
+    by_kind: [OpCounters; 4],
     /// Counted, but not booked yet.
     streak: Streak,
     measure_ns: u64,
@@ -74,7 +74,7 @@ pub struct Tally {
 const KINDS: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Commit];
 
 /// Errors after which going on is pointless: full, quota, read-only, gone.
-const HOPELESS: [i32; 6] = [
+const FATAL_ERRNOS: [i32; 6] = [
     libc::ENOSPC,
     libc::EDQUOT,
     libc::EROFS,
@@ -83,12 +83,13 @@ const HOPELESS: [i32; 6] = [
     libc::EBADF,
 ];
 
-impl Tally {
+impl Counters {
     /// Nothing counted yet; what completes before `measure_ns` is warm-up.
-    pub fn new(measure_ns: u64, intended: Intended) -> Self {
-        let lane = || {
-            let latency_intended = (intended == Intended::Kept).then(LatencyHistogram::new);
-            Lane {
+    pub fn new(measure_ns: u64, intended: IntendedLatency) -> Self {
+        let of_kind = || {
+            let latency_intended =
+                (intended == IntendedLatency::Separate).then(LatencyHistogram::new);
+            OpCounters {
                 cell: Cell::default(),
                 latency_sum_ns: 0,
                 latency_min_ns: u64::MAX,
@@ -99,7 +100,7 @@ impl Tally {
             }
         };
         Self {
-            lanes: std::array::from_fn(|_| lane()),
+            by_kind: std::array::from_fn(|_| of_kind()),
             streak: Streak::NONE,
             measure_ns,
             measuring: false,
@@ -122,7 +123,7 @@ impl Tally {
             || kind != self.streak.kind
             || bytes != self.streak.bytes
         {
-            self.book_streak();
+            self.add_streak();
             (self.streak.kind, self.streak.latency_ns, self.streak.bytes) =
                 (kind, latency_ns, bytes);
         }
@@ -132,36 +133,36 @@ impl Tally {
 
     /// Books what was counted since the kind, the size or the latency last changed.
     #[inline(always)]
-    fn book_streak(&mut self) {
+    fn add_streak(&mut self) {
         let Streak {
             kind,
             latency_ns,
             bytes,
             ops,
         } = std::mem::replace(&mut self.streak, Streak::NONE);
-        self.book(kind, bytes, latency_ns, ops);
+        self.add_run(kind, bytes, latency_ns, ops);
     }
 
     /// Counts `reads` that all started at one time and were all done at `now`.
     #[inline(always)]
     pub fn record_reads(&mut self, bytes: u32, latency_ns: u64, reads: u64, now: u64) {
-        self.book(OpKind::Read, bytes, latency_ns, reads);
+        self.add_run(OpKind::Read, bytes, latency_ns, reads);
         self.last_ns = now;
     }
 
     /// Books `ops` operations of one kind, size and latency.
     #[inline(always)]
-    fn book(&mut self, kind: OpKind, bytes: u32, latency_ns: u64, ops: u64) {
+    fn add_run(&mut self, kind: OpKind, bytes: u32, latency_ns: u64, ops: u64) {
         if ops == 0 {
             return;
         }
-        let lane = &mut self.lanes[kind as usize];
-        lane.cell.ops += ops;
-        lane.cell.bytes += u64::from(bytes) * ops;
-        lane.cell.latency_max_ns = lane.cell.latency_max_ns.max(latency_ns);
-        lane.latency_min_ns = lane.latency_min_ns.min(latency_ns);
-        lane.latency_sum_ns += latency_ns * ops;
-        lane.op.latency.bump(latency_ns, ops);
+        let of_kind = &mut self.by_kind[kind as usize];
+        of_kind.cell.ops += ops;
+        of_kind.cell.bytes += u64::from(bytes) * ops;
+        of_kind.cell.latency_max_ns = of_kind.cell.latency_max_ns.max(latency_ns);
+        of_kind.latency_min_ns = of_kind.latency_min_ns.min(latency_ns);
+        of_kind.latency_sum_ns += latency_ns * ops;
+        of_kind.op.latency.bump(latency_ns, ops);
         self.failures_in_row = 0;
     }
 
@@ -169,7 +170,7 @@ impl Tally {
     /// in a closed loop.
     #[inline(always)]
     pub fn record_waited(&mut self, kind: OpKind, latency_ns: u64, waited_ns: u64) {
-        if let Some(intended) = &mut self.lanes[kind as usize].op.latency_intended {
+        if let Some(intended) = &mut self.by_kind[kind as usize].op.latency_intended {
             intended.record(latency_ns + waited_ns);
         }
     }
@@ -177,9 +178,9 @@ impl Tally {
     /// Counts a failure after `latency_ns` in flight, which is no latency of an operation.
     #[cold]
     pub fn fail(&mut self, kind: OpKind, errno: i32, latency_ns: u64, now: u64) {
-        self.book_streak();
+        self.add_streak();
         self.failed_ns += u128::from(latency_ns);
-        self.lanes[kind as usize].cell.errors += 1;
+        self.by_kind[kind as usize].cell.errors += 1;
         *self.errnos.entry((kind, errno)).or_default() += 1;
         self.failures_in_row += 1;
         self.last_errno = errno;
@@ -188,7 +189,7 @@ impl Tally {
 
     /// Counts a short transfer.
     pub fn count_short(&mut self, kind: OpKind) {
-        self.lanes[kind as usize].op.short += 1;
+        self.by_kind[kind as usize].op.short += 1;
     }
 
     /// Remembers where the newest data lies.
@@ -203,8 +204,8 @@ impl Tally {
     }
 
     /// The errno after which it makes no sense to go on.
-    pub fn hopeless(&self, failures_max: u32) -> Option<i32> {
-        let at_once = self.failures_in_row > 0 && HOPELESS.contains(&self.last_errno);
+    pub fn fatal_errno(&self, failures_max: u32) -> Option<i32> {
+        let at_once = self.failures_in_row > 0 && FATAL_ERRNOS.contains(&self.last_errno);
         (at_once || self.failures_in_row >= failures_max).then_some(self.last_errno)
     }
 
@@ -217,11 +218,14 @@ impl Tally {
     /// those of a commit once.
     pub fn busy_ns(&self) -> u128 {
         let once = self
-            .lanes
+            .by_kind
             .iter()
             .zip(KINDS)
             .filter(|(_, kind)| *kind != OpKind::Commit);
-        self.failed_ns + once.map(|(lane, _)| lane.op.latency.sum_ns()).sum::<u128>()
+        self.failed_ns
+            + once
+                .map(|(of_kind, _)| of_kind.op.latency.sum_ns())
+                .sum::<u128>()
     }
 
     /// When the last operation was done.
@@ -229,20 +233,25 @@ impl Tally {
         self.last_ns
     }
 
-    /// Ends the cell that began last, which goes to `interim`; `now` begins the next. The first
+    /// Ends the cell that began last, which goes to `snapshot`; `now` begins the next. The first
     /// roll after the warm-up forgets the warm-up.
-    pub fn roll(&mut self, now: u64, published: &Mutex<TimeSeries>, interim: &mut Interim) {
-        self.book_streak();
+    pub fn end_cell(
+        &mut self,
+        now: u64,
+        published: &Mutex<TimeSeries>,
+        snapshot: &mut WorkerSnapshot,
+    ) {
+        self.add_streak();
         let mut total = Cell::default();
-        for (lane, kind) in self.lanes.iter_mut().zip(KINDS) {
-            let cell = std::mem::take(&mut lane.cell);
-            lane.op.latency.add_totals(
+        for (of_kind, kind) in self.by_kind.iter_mut().zip(KINDS) {
+            let cell = std::mem::take(&mut of_kind.cell);
+            of_kind.op.latency.add_totals(
                 cell.ops,
-                std::mem::take(&mut lane.latency_sum_ns),
-                lane.latency_min_ns,
+                std::mem::take(&mut of_kind.latency_sum_ns),
+                of_kind.latency_min_ns,
                 cell.latency_max_ns,
             );
-            lane.latency_min_ns = u64::MAX;
+            of_kind.latency_min_ns = u64::MAX;
             match kind {
                 OpKind::Read => self.asked.read_bytes += cell.bytes,
                 OpKind::Write => self.asked.write_bytes += cell.bytes,
@@ -252,14 +261,14 @@ impl Tally {
                 continue;
             }
             if cell != Cell::default() {
-                interim.add(kind, self.cell_start_ns - self.measure_ns, &cell);
+                snapshot.add(kind, self.cell_start_ns - self.measure_ns, &cell);
             }
             if matches!(kind, OpKind::Read | OpKind::Write) {
                 total.merge(&cell);
             }
         }
         if self.measuring && !self.series_closed {
-            publish(published, self.cell_start_ns - self.measure_ns, &total);
+            add_to_series(published, self.cell_start_ns - self.measure_ns, &total);
         }
         if !self.measuring && now >= self.measure_ns {
             self.measuring = true;
@@ -271,49 +280,50 @@ impl Tally {
     fn forget_latencies(&mut self) {
         self.errnos.clear();
         self.failed_ns = 0;
-        for lane in &mut self.lanes {
-            if lane.op.latency.count() > 0 {
-                lane.op.latency.clear();
-                lane.op
+        for of_kind in &mut self.by_kind {
+            if of_kind.op.latency.count() > 0 {
+                of_kind.op.latency.clear();
+                of_kind
+                    .op
                     .latency_intended
                     .iter_mut()
                     .for_each(LatencyHistogram::clear);
             }
-            lane.op.short = 0;
+            of_kind.op.short = 0;
         }
     }
 
     /// The series ends at `now`: its last cells are filled up with nothing, and what completes
     /// later is not added.
-    pub fn close_series(&mut self, now: u64, interim: &mut Interim) {
+    pub fn close_series(&mut self, now: u64, snapshot: &mut WorkerSnapshot) {
         if self.measuring {
             self.series_closed = true;
-            interim.close_series(now.saturating_sub(self.measure_ns));
+            snapshot.close_series(now.saturating_sub(self.measure_ns));
         }
     }
 
-    /// Shows what only this tally knows: latencies and errors. Only after a [`Tally::roll`].
-    pub fn show(&self, interim: &mut Interim) {
+    /// Shows what only this tally knows: latencies and errors. Only after a [`Counters::end_cell`].
+    pub fn publish_to(&self, snapshot: &mut WorkerSnapshot) {
         if !self.measuring {
             return;
         }
-        for (lane, kind) in self
-            .lanes
+        for (of_kind, kind) in self
+            .by_kind
             .iter()
             .zip(KINDS)
-            .filter(|(lane, _)| lane.op.latency.count() > 0)
+            .filter(|(of_kind, _)| of_kind.op.latency.count() > 0)
         {
-            let op = interim.ops.entry(kind).or_default();
-            op.latency.catch_up_with(&lane.op.latency);
-            op.short = lane.op.short;
-            if let Some(intended) = &lane.op.latency_intended {
+            let op = snapshot.ops.entry(kind).or_default();
+            op.latency.catch_up_with(&of_kind.op.latency);
+            op.short = of_kind.op.short;
+            if let Some(intended) = &of_kind.op.latency_intended {
                 op.latency_intended
                     .get_or_insert_with(LatencyHistogram::new)
                     .catch_up_with(intended);
             }
         }
         for ((kind, errno), count) in &self.errnos {
-            interim
+            snapshot
                 .ops
                 .entry(*kind)
                 .or_default()
@@ -328,21 +338,21 @@ impl Tally {
     }
 
     /// Everything counted; kinds that never occurred are left out, those that only the warm-up had
-    /// or that were only waited for at the end are not. Only after a last [`Tally::roll`].
+    /// or that were only waited for at the end are not. Only after a last [`Counters::end_cell`].
     pub fn finish(
         self,
-        ending: Ending,
-        interim: &mut Interim,
+        ending: EndReason,
+        snapshot: &mut WorkerSnapshot,
     ) -> (BTreeMap<OpKind, OpMeasurement>, ByteCount) {
         let errnos = self.errnos;
-        let used_up_warming = !self.measuring && ending == Ending::Allowance;
+        let used_up_warming = !self.measuring && ending == EndReason::Budget;
         let ops = self
-            .lanes
+            .by_kind
             .into_iter()
             .zip(KINDS)
-            .filter_map(|(lane, kind)| {
-                let mut op = lane.op;
-                (op.count, op.bytes, op.series) = interim.take(kind);
+            .filter_map(|(of_kind, kind)| {
+                let mut op = of_kind.op;
+                (op.count, op.bytes, op.series) = snapshot.take(kind);
                 op.errors = errnos
                     .iter()
                     .filter(|((k, _), _)| *k == kind)
@@ -423,10 +433,12 @@ mod tests {
 
     #[test]
     fn what_is_booked_together_counts_as_if_one_by_one() {
-        let (published, mut interim) =
-            (Mutex::new(TimeSeries::new(10_000_000)), Interim::default());
-        let mut tally = Tally::new(0, Intended::SameAsStart);
-        tally.roll(0, &published, &mut interim);
+        let (published, mut snapshot) = (
+            Mutex::new(TimeSeries::new(10_000_000)),
+            WorkerSnapshot::default(),
+        );
+        let mut counters = Counters::new(0, IntendedLatency::None);
+        counters.end_cell(0, &published, &mut snapshot);
         let (read, write) = (OpKind::Read, OpKind::Write);
         let steps = [
             (read, 500),
@@ -443,9 +455,11 @@ mod tests {
         steps
             .iter()
             .zip(sizes)
-            .for_each(|((kind, latency_ns), bytes)| tally.record(*kind, bytes, *latency_ns, 1000));
-        tally.roll(2000, &published, &mut interim);
-        let (ops, asked) = tally.finish(Ending::Time, &mut interim);
+            .for_each(|((kind, latency_ns), bytes)| {
+                counters.record(*kind, bytes, *latency_ns, 1000)
+            });
+        counters.end_cell(2000, &published, &mut snapshot);
+        let (ops, asked) = counters.finish(EndReason::Time, &mut snapshot);
         assert_eq!(
             (asked.read_bytes, asked.write_bytes),
             (4096 + 4 * 512, 2 * 4096 + 2 * 512)
@@ -466,18 +480,20 @@ mod tests {
 
     #[test]
     fn what_failed_was_in_flight_and_what_came_late_is_not_forgotten() {
-        let (published, mut interim) =
-            (Mutex::new(TimeSeries::new(10_000_000)), Interim::default());
-        let mut tally = Tally::new(0, Intended::SameAsStart);
-        tally.roll(0, &published, &mut interim);
-        tally.record(OpKind::Read, 512, 300, 1000);
-        tally.fail(OpKind::Read, libc::EIO, 700, 1000);
-        tally.roll(2000, &published, &mut interim);
-        assert_eq!(tally.busy_ns(), 1000);
-        tally.close_series(2000, &mut interim);
-        tally.record(OpKind::Write, 512, 9_000, 11_000);
-        tally.roll(11_000, &published, &mut interim);
-        let (ops, _) = tally.finish(Ending::Time, &mut interim);
+        let (published, mut snapshot) = (
+            Mutex::new(TimeSeries::new(10_000_000)),
+            WorkerSnapshot::default(),
+        );
+        let mut counters = Counters::new(0, IntendedLatency::None);
+        counters.end_cell(0, &published, &mut snapshot);
+        counters.record(OpKind::Read, 512, 300, 1000);
+        counters.fail(OpKind::Read, libc::EIO, 700, 1000);
+        counters.end_cell(2000, &published, &mut snapshot);
+        assert_eq!(counters.busy_ns(), 1000);
+        counters.close_series(2000, &mut snapshot);
+        counters.record(OpKind::Write, 512, 9_000, 11_000);
+        counters.end_cell(11_000, &published, &mut snapshot);
+        let (ops, _) = counters.finish(EndReason::Time, &mut snapshot);
         assert_eq!(
             (
                 ops[&OpKind::Write].count,
@@ -489,14 +505,16 @@ mod tests {
 
     #[test]
     fn of_a_warm_up_that_used_everything_up_only_the_errors_stay() {
-        let (published, mut interim) =
-            (Mutex::new(TimeSeries::new(10_000_000)), Interim::default());
-        let mut tally = Tally::new(1_000_000, Intended::Kept);
-        tally.record(OpKind::Read, 512, 300, 1000);
-        tally.record_waited(OpKind::Read, 300, 40);
-        tally.fail(OpKind::Read, libc::EIO, 700, 1000);
-        tally.roll(2000, &published, &mut interim);
-        let (ops, asked) = tally.finish(Ending::Allowance, &mut interim);
+        let (published, mut snapshot) = (
+            Mutex::new(TimeSeries::new(10_000_000)),
+            WorkerSnapshot::default(),
+        );
+        let mut counters = Counters::new(1_000_000, IntendedLatency::Separate);
+        counters.record(OpKind::Read, 512, 300, 1000);
+        counters.record_waited(OpKind::Read, 300, 40);
+        counters.fail(OpKind::Read, libc::EIO, 700, 1000);
+        counters.end_cell(2000, &published, &mut snapshot);
+        let (ops, asked) = counters.finish(EndReason::Budget, &mut snapshot);
         let read = &ops[&OpKind::Read];
         assert_eq!(
             (
@@ -511,14 +529,14 @@ mod tests {
 
     #[test]
     fn a_success_between_ends_a_row_of_failures() {
-        let mut tally = Tally::new(0, Intended::SameAsStart);
-        let fail = |tally: &mut Tally| tally.fail(OpKind::Read, libc::EIO, 1, 1);
-        (0..3).for_each(|_| fail(&mut tally));
-        assert_eq!(tally.hopeless(3), Some(libc::EIO));
-        tally.record(OpKind::Read, 512, 9, 2);
-        (0..2).for_each(|_| fail(&mut tally));
-        assert_eq!(tally.hopeless(3), None);
-        fail(&mut tally);
-        assert_eq!(tally.hopeless(3), Some(libc::EIO));
+        let mut counters = Counters::new(0, IntendedLatency::None);
+        let fail = |counters: &mut Counters| counters.fail(OpKind::Read, libc::EIO, 1, 1);
+        (0..3).for_each(|_| fail(&mut counters));
+        assert_eq!(counters.fatal_errno(3), Some(libc::EIO));
+        counters.record(OpKind::Read, 512, 9, 2);
+        (0..2).for_each(|_| fail(&mut counters));
+        assert_eq!(counters.fatal_errno(3), None);
+        fail(&mut counters);
+        assert_eq!(counters.fatal_errno(3), Some(libc::EIO));
     }
 }

@@ -2,8 +2,8 @@
 //! is what comes home of the worker. Knows no clock, no backend and no thread.
 
 use crate::io::clock::ProcessorWait;
-use crate::load::slots::InFlight;
-use crate::measure::worker::{Ending, Yield};
+use crate::load::slots::PendingRequest;
+use crate::measure::worker::{EndReason, WorkerResult};
 use diskproof_model::measurement::{
     ByteCount, OpKind, OpMeasurement, SERIES_CELLS_MAX, ZeroSample,
 };
@@ -13,15 +13,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How often a worker shows its latencies; its counts it shows with every cell. A copy takes some
 /// microseconds, and leaves traces in the CPU's caches.
-pub const SHOW_NS: u64 = 250_000_000;
+pub const PUBLISH_NS: u64 = 250_000_000;
 
 /// An interim result that a worker and whoever waits for it share. The worker never holds it while
 /// it waits for the target.
-pub type SharedInterim = Arc<Mutex<Interim>>;
+pub type SharedSnapshot = Arc<Mutex<WorkerSnapshot>>;
 
 /// What a worker has measured so far.
 #[derive(Debug, Default)]
-pub struct Interim {
+pub struct WorkerSnapshot {
     /// Series, counts and bytes up to the end of the last cell; latencies and errors as they were
     /// shown last.
     pub ops: BTreeMap<OpKind, OpMeasurement>,
@@ -35,27 +35,27 @@ pub struct Interim {
     /// End of the last cell.
     pub rolled_ns: u64,
     /// When the rest was shown last.
-    pub shown_ns: Option<u64>,
+    pub published_ns: Option<u64>,
     /// Requests in flight then.
-    pub in_flight: Vec<InFlight>,
+    pub in_flight: Vec<PendingRequest>,
     /// A look at what was read.
     pub zero_blocks: ZeroSample,
     /// Open-loop operations that started late.
     pub late: u64,
     /// [`crate::io::Backend::done_before_wait`].
     pub done_before_wait: Option<f64>,
-    /// [`Yield::processor_wait`], up to then.
+    /// [`WorkerResult::processor_wait`], up to then.
     pub processor_wait: ProcessorWait,
     /// The thread's number in the kernel.
     pub thread: Option<i32>,
 }
 
 /// The interim result behind the lock; whole even where somebody panicked with it.
-pub fn look_into(interim: &Mutex<Interim>) -> MutexGuard<'_, Interim> {
-    interim.lock().unwrap_or_else(PoisonError::into_inner)
+pub fn lock_snapshot(snapshot: &Mutex<WorkerSnapshot>) -> MutexGuard<'_, WorkerSnapshot> {
+    snapshot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Interim {
+impl WorkerSnapshot {
     /// A cell is over.
     pub fn add(&mut self, kind: OpKind, at_ns: u64, cell: &Cell) {
         let op = self.ops.entry(kind).or_default();
@@ -85,12 +85,12 @@ impl Interim {
     /// What comes home of a worker that waits for its target for good. It measured from
     /// `measure_ns` on until it was told to end at `stop_ns`, or its time was over; what it has
     /// in flight fails.
-    pub fn give_up(
+    pub fn take_timed_out(
         &mut self,
-        in_flight: &[InFlight],
+        in_flight: &[PendingRequest],
         measure_ns: u64,
-        (ending, stop_ns): (Ending, u64),
-    ) -> Yield {
+        (ending, stop_ns): (EndReason, u64),
+    ) -> WorkerResult {
         let stop_ns = stop_ns.max(measure_ns);
         self.close_series(stop_ns - measure_ns);
         let mut ops = std::mem::take(&mut self.ops);
@@ -106,7 +106,7 @@ impl Interim {
             .iter()
             .map(|request| u128::from(stop_ns.saturating_sub(request.since_ns.max(measure_ns))))
             .sum::<u128>();
-        Yield {
+        WorkerResult {
             ops,
             asked: self.asked,
             stop_ns,

@@ -4,12 +4,12 @@
 //! only then looks at the stop flag and publishes its counts.
 
 use crate::io::clock::{Clock, ProcessorWait};
-use crate::io::{Backend, Op, Patience, Request};
-use crate::load::generator::{AfterWrite, Fate, Feed};
-use crate::load::pattern::Direction;
-use crate::load::slots::{Slot, Stage, Timing, kind_of};
-use crate::measure::counters::Tally;
-use crate::measure::snapshot::{SHOW_NS, SharedInterim, look_into};
+use crate::io::{Backend, Op, Request, WaitMode};
+use crate::load::generator::{AfterWrite, RequestGenerator, WriteOutcome};
+use crate::load::pattern::TransferDirection;
+use crate::load::slots::{Slot, SlotTiming, Stage, kind_of};
+use crate::measure::counters::Counters;
+use crate::measure::snapshot::{PUBLISH_NS, SharedSnapshot, lock_snapshot};
 use diskproof_model::measurement::{
     ByteCount, OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, ZeroSample,
 };
@@ -24,7 +24,7 @@ const FAILURES_MAX: u32 = 1000;
 
 /// When a worker starts, measures and ends; on its clock.
 #[derive(Debug, Clone, Copy)]
-pub struct Schedule {
+pub struct WorkerSchedule {
     /// End of the warm-up.
     pub measure_ns: u64,
     /// No request starts at or after this.
@@ -41,30 +41,30 @@ pub enum State {
 }
 
 /// How plain reads stopped, and when.
-enum Readings {
+enum ReadsStopped {
     /// After a wait; what that brought is not reaped yet, where the cell is over.
     Waited(u64),
     /// There is nothing for them to do, or their portion is used up.
     Idle(u64),
 }
-use Readings::{Idle, Waited};
+use ReadsStopped::{Idle, Waited};
 
 /// Why a worker ended by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum EndReason {
     /// Its time was over.
     Time,
     /// It was told to.
-    Told,
+    Stopped,
     /// Its operations or bytes were used up.
-    Allowance,
+    Budget,
     /// The target failed too often; the last errno.
     Errors(i32),
 }
 
 /// What a worker brings home.
 #[derive(Debug)]
-pub struct Yield {
+pub struct WorkerResult {
     /// Per kind of operation.
     pub ops: BTreeMap<OpKind, OpMeasurement>,
     /// Bytes moved, warm-up included.
@@ -81,30 +81,30 @@ pub struct Yield {
     pub late: u64,
     /// [`Backend::done_before_wait`].
     pub done_before_wait: Option<f64>,
-    /// From the end of the warm-up to [`Yield::stop_ns`].
+    /// From the end of the warm-up to [`WorkerResult::stop_ns`].
     pub processor_wait: ProcessorWait,
     /// Why it ended.
-    pub ending: Ending,
+    pub ending: EndReason,
 }
 
 /// A worker with its queue.
 pub struct Worker<B, C> {
     backend: B,
     clock: C,
-    feed: Feed,
-    tally: Tally,
-    schedule: Schedule,
+    generator: RequestGenerator,
+    counters: Counters,
+    schedule: WorkerSchedule,
     cell_end_ns: u64,
     last_now_ns: u64,
     stop: Arc<AtomicBool>,
     published: Arc<Mutex<TimeSeries>>,
-    interim: SharedInterim,
-    caching: Caching,
+    snapshot: SharedSnapshot,
+    cache_handling: CacheHandling,
     zero_blocks: ZeroSample,
     /// How long the requests in flight at the end of the warm-up had already taken.
-    warm_ns: u64,
-    ending: Option<(Ending, u64)>,
-    /// [`Yield::busy_ns`], once that is known.
+    warmup_in_flight_ns: u64,
+    ending: Option<(EndReason, u64)>,
+    /// [`WorkerResult::busy_ns`], once that is known.
     busy_ns: Option<u128>,
     /// [`Clock::processor_wait`]: until the warm-up was over, and from there to the end.
     processor_wait: (ProcessorWait, ProcessorWait),
@@ -112,11 +112,11 @@ pub struct Worker<B, C> {
 
 /// What a worker does about the page cache at the end of each cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Caching {
+pub enum CacheHandling {
     /// Nothing: direct I/O, or a cache that may serve.
-    LeftAlone,
+    Keep,
     /// Drops what was read and written.
-    Dropped,
+    Drop,
 }
 
 impl<B: Backend, C: Clock> Worker<B, C> {
@@ -124,30 +124,30 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     pub fn new(
         backend: B,
         clock: C,
-        feed: Feed,
-        schedule: Schedule,
+        generator: RequestGenerator,
+        schedule: WorkerSchedule,
         stop: Arc<AtomicBool>,
         published: Arc<Mutex<TimeSeries>>,
     ) -> Self {
-        let intended = if feed.is_paced() {
-            crate::measure::counters::Intended::Kept
+        let intended = if generator.is_paced() {
+            crate::measure::counters::IntendedLatency::Separate
         } else {
-            crate::measure::counters::Intended::SameAsStart
+            crate::measure::counters::IntendedLatency::None
         };
         Self {
             backend,
             clock,
-            tally: Tally::new(schedule.measure_ns, intended),
-            feed,
+            counters: Counters::new(schedule.measure_ns, intended),
+            generator,
             schedule,
             cell_end_ns: 0,
             last_now_ns: 0,
             stop,
             published,
-            interim: SharedInterim::default(),
-            caching: Caching::LeftAlone,
+            snapshot: SharedSnapshot::default(),
+            cache_handling: CacheHandling::Keep,
             zero_blocks: ZeroSample::default(),
-            warm_ns: 0,
+            warmup_in_flight_ns: 0,
             ending: None,
             busy_ns: None,
             processor_wait: Default::default(),
@@ -155,14 +155,14 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     }
 
     /// Treats the page cache so at the end of each cell.
-    pub fn caching(mut self, caching: Caching) -> Self {
-        self.caching = caching;
+    pub fn cache_handling(mut self, cache_handling: CacheHandling) -> Self {
+        self.cache_handling = cache_handling;
         self
     }
 
     /// Shows what it has measured so far there.
-    pub fn showing(mut self, interim: SharedInterim) -> Self {
-        self.interim = interim;
+    pub fn publishing_to(mut self, snapshot: SharedSnapshot) -> Self {
+        self.snapshot = snapshot;
         self
     }
 
@@ -170,26 +170,26 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     pub fn advance(&mut self) -> io::Result<State> {
         let mut now = self.clock.now().max(self.last_now_ns);
         if now >= self.cell_end_ns {
-            now = self.set_right(now);
+            now = self.resync_clock(now);
         }
         loop {
-            now = match self.read_on(now)? {
+            now = match self.run_plain_reads(now)? {
                 Waited(now) => now,
-                Idle(now) => match self.take_turn(now)? {
+                Idle(now) => match self.step(now)? {
                     Some(now) => now,
                     None => return Ok(State::Done),
                 },
             };
             let rolled = now >= self.cell_end_ns;
             if rolled {
-                now = self.set_right(now);
-                self.roll(now);
+                now = self.resync_clock(now);
+                self.end_cell(now);
             }
-            let (feed, tally) = (&mut self.feed, &mut self.tally);
+            let (generator, counters) = (&mut self.generator, &mut self.counters);
             self.backend
-                .reap(&mut |slot, result| tally.complete(feed, slot, result, now));
+                .reap(&mut |slot, result| counters.complete(generator, slot, result, now));
             if rolled {
-                self.look_around(now);
+                self.sample_cell(now);
                 self.last_now_ns = now;
                 return Ok(State::Running);
             }
@@ -201,71 +201,71 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// because after each system call its code comes from the CPU's slower caches: the shorter, the
     /// better.
     #[inline(never)]
-    fn read_on(&mut self, now: u64) -> io::Result<Readings> {
-        let Some(mut burst) = self.feed.burst(now) else {
+    fn run_plain_reads(&mut self, now: u64) -> io::Result<ReadsStopped> {
+        let Some(mut read_batch) = self.generator.read_batch(now) else {
             return Ok(Idle(now));
         };
-        let (tally, mut odd) = (&mut self.tally, Vec::new());
+        let (counters, mut odd) = (&mut self.counters, Vec::new());
         loop {
-            self.backend.enqueue(&mut |_| burst.next())?;
-            if burst.is_short() {
-                let now = burst.now;
-                burst.end();
+            self.backend.enqueue(&mut |_| read_batch.next())?;
+            if read_batch.is_short() {
+                let now = read_batch.now;
+                read_batch.end();
                 return Ok(Idle(now));
             }
-            self.backend.wait(Patience::Completion)?;
-            burst.now = self.clock.now().max(burst.now);
-            if burst.now >= self.cell_end_ns {
+            self.backend.wait(WaitMode::Completion)?;
+            read_batch.now = self.clock.now().max(read_batch.now);
+            if read_batch.now >= self.cell_end_ns {
                 break;
             }
-            let (len, now) = (burst.len(), burst.now);
+            let (len, now) = (read_batch.len(), read_batch.now);
             let (mut start_ns, mut reads) = (now, 0);
             self.backend.reap(&mut |slot, result| {
                 if result != len as i32 {
                     odd.push((slot, result));
                     return;
                 }
-                let began_ns = burst.free(slot);
+                let began_ns = read_batch.free(slot);
                 if began_ns != start_ns {
-                    tally.record_reads(len, now - start_ns, reads, now);
+                    counters.record_reads(len, now - start_ns, reads, now);
                     (start_ns, reads) = (began_ns, 0);
                 }
                 reads += 1;
             });
-            tally.record_reads(len, now - start_ns, reads, now);
+            counters.record_reads(len, now - start_ns, reads, now);
             if !odd.is_empty() {
                 break;
             }
         }
-        let now = burst.now;
-        burst.end();
+        let now = read_batch.now;
+        read_batch.end();
         odd.into_iter()
-            .for_each(|(slot, result)| tally.complete(&mut self.feed, slot, result, now));
+            .for_each(|(slot, result)| counters.complete(&mut self.generator, slot, result, now));
         Ok(Waited(now))
     }
 
     /// Starts what may start, and waits for completions or for the next start. The time then;
     /// `None` when everything is over.
     #[inline(always)]
-    fn take_turn(&mut self, now: u64) -> io::Result<Option<u64>> {
-        let feed = &mut self.feed;
+    fn step(&mut self, now: u64) -> io::Result<Option<u64>> {
+        let generator = &mut self.generator;
         self.backend
-            .enqueue(&mut |buffers| feed.next(now, buffers))?;
-        if self.feed.slots.in_flight() == 0 {
-            if self.feed.ended() {
-                self.end(Ending::Allowance, now);
+            .enqueue(&mut |buffers| generator.next(now, buffers))?;
+        if self.generator.slots.in_flight() == 0 {
+            if self.generator.is_exhausted() {
+                self.end(EndReason::Budget, now);
                 return Ok(None);
             }
             // An open loop with nothing due: idle, but not past the end of the cell.
-            let due = self.feed.reserve().unwrap_or(now);
+            let due = self.generator.reserve().unwrap_or(now);
             self.clock.wait_until(due.min(self.cell_end_ns.max(now)));
         } else {
-            let patience = if self.feed.has_extras() {
-                self.feed.patience(now)
+            let wait_mode = if self.generator.has_options() {
+                self.generator.wait_mode(now)
             } else {
-                Patience::Completion
+                WaitMode::Completion
             };
-            self.backend.wait(patience)?;
+            self.backend.wait(wait_mode)?;
         }
         // An anchored clock may step back by nanoseconds; time does not.
         Ok(Some(self.clock.now().max(now)))
@@ -274,23 +274,23 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// The time `now`, which lies beyond the cell, held against the clock's reference: another one
     /// where the clock has jumped, but none before the start of what is in flight.
     #[cold]
-    fn set_right(&mut self, now: u64) -> u64 {
+    fn resync_clock(&mut self, now: u64) -> u64 {
         match self.clock.anchor(now) {
             right if right == now => now,
             right => right
                 .max(self.last_now_ns)
-                .max(self.feed.slots.last_began_ns()),
+                .max(self.generator.slots.last_began_ns()),
         }
     }
 
     /// Ends a cell: what was counted belongs to the time before `now`.
     #[cold]
-    fn roll(&mut self, now: u64) {
-        let was_measuring = self.tally.is_measuring();
-        self.tally
-            .roll(now, &self.published, &mut look_into(&self.interim));
-        if !was_measuring && self.tally.is_measuring() {
-            self.warm_ns = self.feed.slots.in_flight_ns(self.schedule.measure_ns);
+    fn end_cell(&mut self, now: u64) {
+        let was_measuring = self.counters.is_measuring();
+        self.counters
+            .end_cell(now, &self.published, &mut lock_snapshot(&self.snapshot));
+        if !was_measuring && self.counters.is_measuring() {
+            self.warmup_in_flight_ns = self.generator.slots.in_flight_ns(self.schedule.measure_ns);
             self.processor_wait.0 = self.clock.processor_wait();
         }
         let next = if now < self.schedule.measure_ns {
@@ -307,59 +307,62 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         if now >= self.schedule.end_ns {
             // Not now: that is when the next completion woke the worker up, which does not count
             // any more.
-            self.end(Ending::Time, self.schedule.end_ns);
+            self.end(EndReason::Time, self.schedule.end_ns);
         } else if self.stop.load(Ordering::Relaxed) {
-            self.end(Ending::Told, now);
+            self.end(EndReason::Stopped, now);
         }
-        self.show(now);
+        self.publish_snapshot(now);
     }
 
     /// For whoever would have to do without this worker, should the next request never be answered.
     #[cold]
-    fn show(&self, now: u64) {
-        let mut interim = look_into(&self.interim);
-        interim.rolled_ns = now;
-        interim.last_ns = self.tally.last_ns();
-        interim.asked = self.tally.asked();
-        if self.tally.is_measuring() {
-            interim.busy_ns = self
-                .tally
+    fn publish_snapshot(&self, now: u64) {
+        let mut snapshot = lock_snapshot(&self.snapshot);
+        snapshot.rolled_ns = now;
+        snapshot.last_ns = self.counters.last_ns();
+        snapshot.asked = self.counters.asked();
+        if self.counters.is_measuring() {
+            snapshot.busy_ns = self
+                .counters
                 .busy_ns()
-                .saturating_sub(u128::from(self.warm_ns));
+                .saturating_sub(u128::from(self.warmup_in_flight_ns));
         }
-        if interim.shown_ns.is_some_and(|shown| now < shown + SHOW_NS) {
+        if snapshot
+            .published_ns
+            .is_some_and(|shown| now < shown + PUBLISH_NS)
+        {
             return;
         }
-        interim.shown_ns = self.tally.is_measuring().then_some(now);
-        interim.in_flight = self.feed.slots.all_in_flight();
-        interim.zero_blocks = self.zero_blocks;
-        interim.late = self.feed.late();
-        interim.done_before_wait = self.backend.done_before_wait();
-        interim.processor_wait = match self.ending {
-            None if self.tally.is_measuring() => {
+        snapshot.published_ns = self.counters.is_measuring().then_some(now);
+        snapshot.in_flight = self.generator.slots.pending_requests();
+        snapshot.zero_blocks = self.zero_blocks;
+        snapshot.late = self.generator.late();
+        snapshot.done_before_wait = self.backend.done_before_wait();
+        snapshot.processor_wait = match self.ending {
+            None if self.counters.is_measuring() => {
                 self.clock.processor_wait().since(self.processor_wait.0)
             }
             _ => self.processor_wait.1,
         };
-        self.tally.show(&mut interim);
+        self.counters.publish_to(&mut snapshot);
     }
 
     /// After the completions of the last batch: the slots that they freed are not yet in use again.
     #[cold]
-    fn look_around(&mut self, now: u64) {
-        if let Some(slot) = self.tally.take_last_read()
-            && self.feed.slots.peek() == Some(slot)
+    fn sample_cell(&mut self, now: u64) {
+        if let Some(slot) = self.counters.take_last_read()
+            && self.generator.slots.peek() == Some(slot)
         {
-            let len = self.feed.slots.get(slot).len;
+            let len = self.generator.slots.get(slot).len;
             self.zero_blocks.sampled += 1;
             self.zero_blocks.zero +=
                 u64::from(self.backend.buffers().is_zero(slot as usize, len as usize));
         }
-        if let Some(errno) = self.tally.hopeless(FAILURES_MAX) {
-            self.end(Ending::Errors(errno), now);
+        if let Some(errno) = self.counters.fatal_errno(FAILURES_MAX) {
+            self.end(EndReason::Errors(errno), now);
         }
-        if self.caching == Caching::Dropped {
-            match self.feed.left_behind() {
+        if self.cache_handling == CacheHandling::Drop {
+            match self.generator.take_passed() {
                 Some(pieces) => pieces
                     .iter()
                     .filter(|piece| piece.length > 0)
@@ -369,19 +372,19 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
     }
 
-    fn end(&mut self, ending: Ending, at_ns: u64) {
-        self.feed.end();
+    fn end(&mut self, ending: EndReason, at_ns: u64) {
+        self.generator.end();
         if self.ending.is_none() {
             self.ending = Some((ending, at_ns));
-            if self.tally.is_measuring() {
+            if self.counters.is_measuring() {
                 self.processor_wait.1 = self.clock.processor_wait().since(self.processor_wait.0);
             }
             // What is drained after an end that cuts the flow short still counts, but not towards
             // the rate.
-            if ending != Ending::Allowance {
+            if ending != EndReason::Budget {
                 self.busy_ns = Some(self.busy_until(at_ns));
-                self.tally
-                    .close_series(at_ns, &mut look_into(&self.interim));
+                self.counters
+                    .close_series(at_ns, &mut lock_snapshot(&self.snapshot));
             }
         }
     }
@@ -389,28 +392,28 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Requests in flight, summed from the end of the warm-up to `at_ns`: what the latencies say,
     /// less what of them lies before, and what of those in flight lies within.
     fn busy_until(&self, at_ns: u64) -> u128 {
-        if !self.tally.is_measuring() {
+        if !self.counters.is_measuring() {
             return 0;
         }
-        (self.tally.busy_ns() + u128::from(self.feed.slots.in_flight_ns(at_ns)))
-            .saturating_sub(u128::from(self.warm_ns))
+        (self.counters.busy_ns() + u128::from(self.generator.slots.in_flight_ns(at_ns)))
+            .saturating_sub(u128::from(self.warmup_in_flight_ns))
     }
 
     /// What was measured. Only after [`State::Done`].
-    pub fn finish(mut self) -> Yield {
+    pub fn finish(mut self) -> WorkerResult {
         let now = self.clock.now().max(self.last_now_ns);
-        let (ending, stop_ns) = self.ending.unwrap_or((Ending::Told, now));
-        let mut interim = look_into(&self.interim);
-        self.tally.roll(now, &self.published, &mut interim);
-        let last_ns = self.tally.last_ns().max(self.schedule.measure_ns);
+        let (ending, stop_ns) = self.ending.unwrap_or((EndReason::Stopped, now));
+        let mut snapshot = lock_snapshot(&self.snapshot);
+        self.counters.end_cell(now, &self.published, &mut snapshot);
+        let last_ns = self.counters.last_ns().max(self.schedule.measure_ns);
         let stop_ns = stop_ns.max(self.schedule.measure_ns);
-        let late = self.feed.late();
+        let late = self.generator.late();
         let busy_ns = self.busy_ns.unwrap_or_else(|| self.busy_until(last_ns));
-        let (ops, asked) = self.tally.finish(ending, &mut interim);
-        drop(interim);
+        let (ops, asked) = self.counters.finish(ending, &mut snapshot);
+        drop(snapshot);
         let done_before_wait = self.backend.done_before_wait();
         let (zero_blocks, processor_wait) = (self.zero_blocks, self.processor_wait.1);
-        Yield {
+        WorkerResult {
             ops,
             asked,
             stop_ns,
@@ -425,63 +428,65 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     }
 }
 
-impl Tally {
+impl Counters {
     /// Books one completion, and starts what follows it in the same slot.
     #[inline(always)]
-    fn complete(&mut self, feed: &mut Feed, index: u32, result: i32, now: u64) {
-        let slot = feed.slots.get(index);
+    fn complete(&mut self, generator: &mut RequestGenerator, index: u32, result: i32, now: u64) {
+        let slot = generator.slots.get(index);
         let (stage, len, latency_ns) = (slot.stage, slot.len, now - slot.start_ns);
         // What only follows a write has nothing left to move, and answers with 0.
         if result != slot.left as i32 {
-            self.fall_short(feed, index, result, now);
+            self.complete_short(generator, index, result, now);
             return;
         }
         match stage {
-            Stage::Transfer(Direction::Read) => {
+            Stage::Transfer(TransferDirection::Read) => {
                 self.record(OpKind::Read, len, latency_ns, now);
                 self.note_read(index);
             }
-            Stage::Transfer(Direction::Write) if feed.after_write == AfterWrite::Nothing => {
+            Stage::Transfer(TransferDirection::Write)
+                if generator.after_write == AfterWrite::Nothing =>
+            {
                 self.record(OpKind::Write, len, latency_ns, now)
             }
             _ => {
-                self.complete_durable(feed, index, now);
+                self.complete_durable(generator, index, now);
                 return;
             }
         }
-        if feed.has_extras() {
-            let offset = feed.slots.get(index).offset;
+        if generator.has_options() {
+            let offset = generator.slots.get(index).offset;
             self.record_waited(
                 kind_of(stage),
                 latency_ns,
-                feed.slots.timing(index).waited_ns,
+                generator.slots.timing(index).waited_ns,
             );
-            feed.book(index, offset, Fate::Done);
-            feed.give_back(len);
+            generator.record_write(index, offset, WriteOutcome::Done);
+            generator.return_bytes(len);
         }
-        feed.slots.free(index);
+        generator.slots.free(index);
     }
 
     /// A write that is followed by something, or what followed it.
-    fn complete_durable(&mut self, feed: &mut Feed, index: u32, now: u64) {
+    fn complete_durable(&mut self, generator: &mut RequestGenerator, index: u32, now: u64) {
         let Slot {
             start_ns,
             offset,
             len,
             stage,
             ..
-        } = *feed.slots.get(index);
-        let Timing {
+        } = *generator.slots.get(index);
+        let SlotTiming {
             waited_ns,
             sync_start_ns,
             ..
-        } = *feed.slots.timing(index);
-        let follow = match (stage, feed.after_write) {
+        } = *generator.slots.timing(index);
+        let follow = match (stage, generator.after_write) {
             (Stage::Transfer(_), AfterWrite::WriteBack) => Some((Stage::WriteBack, Op::WriteBack)),
             (Stage::Transfer(_), after) => {
                 self.record(OpKind::Write, len, now - start_ns, now);
                 self.record_waited(OpKind::Write, now - start_ns, waited_ns);
-                feed.count_unsynced();
+                generator.count_unsynced();
                 if let AfterWrite::Sync(call) = after {
                     Some((Stage::Sync, Op::Sync(call)))
                 } else {
@@ -504,16 +509,16 @@ impl Tally {
         };
         let Some((stage, op)) = follow else {
             if len > 0 {
-                feed.book(index, offset, Fate::Done);
-                feed.give_back(len);
+                generator.record_write(index, offset, WriteOutcome::Done);
+                generator.return_bytes(len);
             }
-            feed.slots.free(index);
+            generator.slots.free(index);
             return;
         };
-        let slot = feed.slots.get(index);
+        let slot = generator.slots.get(index);
         (slot.stage, slot.left) = (stage, 0);
-        feed.slots.timing(index).sync_start_ns = now;
-        feed.again.push(Request {
+        generator.slots.timing(index).sync_start_ns = now;
+        generator.follow_ups.push(Request {
             slot: index,
             buffer: index,
             op,
@@ -526,9 +531,15 @@ impl Tally {
     /// An error, the end of the file, or a transfer that moved less than asked: then the rest
     /// follows in the same slot, with the same start.
     #[cold]
-    fn fall_short(&mut self, feed: &mut Feed, index: u32, result: i32, now: u64) {
-        let shift = feed.write_buffer_shift;
-        let slot = feed.slots.get(index);
+    fn complete_short(
+        &mut self,
+        generator: &mut RequestGenerator,
+        index: u32,
+        result: i32,
+        now: u64,
+    ) {
+        let shift = generator.write_buffer_shift;
+        let slot = generator.slots.get(index);
         let kind = kind_of(slot.stage);
         if result <= 0 {
             let errno = if result == 0 {
@@ -544,15 +555,15 @@ impl Tally {
                 ..
             } = *slot;
             let began_ns = if stage == Stage::Sync {
-                feed.slots.timing(index).sync_start_ns
+                generator.slots.timing(index).sync_start_ns
             } else {
                 start_ns
             };
-            feed.book(index, offset, Fate::Failed);
+            generator.record_write(index, offset, WriteOutcome::Failed);
             if len > 0 {
-                feed.give_back(len);
+                generator.return_bytes(len);
             }
-            feed.slots.free(index);
+            generator.slots.free(index);
             self.fail(kind, errno, now - began_ns, now);
             return;
         }
@@ -572,12 +583,16 @@ impl Tally {
             skip: done,
         };
         self.count_short(kind);
-        feed.again.push(rest);
+        generator.follow_ups.push(rest);
     }
 }
 
 /// Adds a cell to the series that the controller looks at.
-pub fn publish(published: &Mutex<TimeSeries>, at_ns: u64, cell: &diskproof_model::series::Cell) {
+pub fn add_to_series(
+    published: &Mutex<TimeSeries>,
+    at_ns: u64,
+    cell: &diskproof_model::series::Cell,
+) {
     published
         .lock()
         .unwrap_or_else(PoisonError::into_inner)

@@ -5,7 +5,7 @@ use crate::io::Extent;
 use crate::load::generator::LATE_NS;
 use crate::load::pacer::Pacer;
 use crate::measure::counters::errno_name;
-use crate::measure::worker::{Ending, Yield};
+use crate::measure::worker::{EndReason, WorkerResult};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Measurement, OpKind, OpMeasurement,
@@ -17,7 +17,7 @@ use diskproof_model::series::Cell;
 use std::collections::BTreeMap;
 
 /// Everything about a workload that its workers do not know.
-pub struct Closing {
+pub struct RunContext {
     /// Index of the target.
     pub target: usize,
     /// What was asked.
@@ -43,7 +43,7 @@ pub struct Closing {
     /// Unwritten bytes in the span before.
     pub unwritten_bytes: Option<u64>,
     /// What the watcher said last.
-    pub told: Control,
+    pub control: Control,
     /// What was never answered.
     pub hang: Option<Hang>,
     /// How long, from the end of the warm-up, all workloads that ran together with this one
@@ -53,28 +53,28 @@ pub struct Closing {
 
 /// Sums up what the workers of one target brought home. CPU time and ceiling are for the caller to
 /// fill in.
-pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
-    let Closing {
+pub fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measurement {
+    let RunContext {
         workload,
         extent,
         measure_ns,
         ..
-    } = closing;
+    } = context;
     let mut ops: BTreeMap<OpKind, OpMeasurement> = BTreeMap::new();
     let (mut asked, mut zero_blocks, mut late) = (ByteCount::default(), ZeroSample::default(), 0);
-    let stopped = match closing.hang {
-        Some(_) if closing.told != Control::Interrupt => StopReason::Hung,
-        _ => stop_reason(&workload, closing.told, &yields),
+    let stopped = match context.hang {
+        Some(_) if context.control != Control::Interrupt => StopReason::Hung,
+        _ => stop_reason(&workload, context.control, &results),
     };
-    let (flow_ns, edge) = within(closing.all_until_ns, flow(&yields, measure_ns), &yields);
+    let (flow_ns, edge) = within(context.all_until_ns, flow(&results, measure_ns), &results);
     let (mut depth, mut dead_ns) = (0.0, 0.0);
-    let starved = starvation(&yields, measure_ns);
+    let starved = starvation(&results, measure_ns);
     // The one that waited most tells whether there was anything to wait for.
-    let done_before_wait = yields
+    let done_before_wait = results
         .iter()
         .filter_map(|part| part.done_before_wait)
         .reduce(f64::min);
-    for part in yields {
+    for part in results {
         // One that was done sooner held nothing for the rest of the time.
         let window_ns = (part.stop_ns - measure_ns).max(flow_ns).max(1) as f64;
         depth += part.busy_ns as f64 / window_ns;
@@ -95,12 +95,12 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
         .sum();
     let alone = workload.depth * workload.workers == 1 && workload.rate.is_none() && done > 0;
     let dead_time_ns = alone.then(|| dead_ns / done as f64);
-    let flow_ns = if edge == Edge::Ragged {
+    let flow_ns = if edge == FlowEnd::Ragged {
         cut(&mut ops, flow_ns)
     } else {
         flow_ns
     };
-    if let Some(pacer) = closing
+    if let Some(pacer) = context
         .pacer
         .filter(|_| !matches!(stopped, StopReason::Ops | StopReason::Bytes))
     {
@@ -111,12 +111,12 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
             waiting.filter(|(waited_ns, _)| *waited_ns > LATE_NS),
         );
     }
-    let wall_ns = flow_ns + closing.final_sync.map_or(0, |(ns, _)| ns);
-    if let Some((ns, errno)) = closing.final_sync {
+    let wall_ns = flow_ns + context.final_sync.map_or(0, |(ns, _)| ns);
+    if let Some((ns, errno)) = context.final_sync {
         add_final_sync(&mut ops, flow_ns, ns, errno);
     }
     Measurement {
-        target: closing.target,
+        target: context.target,
         span_start_bytes: extent.start,
         // A layout that ran out of time covered what it wrote, not what it was meant to.
         span_bytes: if workload.layout == Layout::Provides {
@@ -126,26 +126,26 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
         },
         engine: EngineUse {
             done_before_wait,
-            ..closing.engine
+            ..context.engine
         },
-        cache: closing.cache,
-        start_ns: measure_ns - closing.origin_ns,
+        cache: context.cache,
+        start_ns: measure_ns - context.origin_ns,
         wall_ns,
         cpu: CpuTime::default(),
         ops,
         asked,
-        device: closing.device,
+        device: context.device,
         achieved_depth: depth,
         dead_time_ns,
         starved,
         ceiling_iops: None,
         zero_blocks,
-        unwritten_bytes: closing.unwritten_bytes,
+        unwritten_bytes: context.unwritten_bytes,
         missed_starts: workload.rate.map(|_| late),
-        punted: closing.punted,
+        punted: context.punted,
         verify: None,
-        hang: closing.hang.map(|hang| Hang {
-            since_ns: hang.since_ns.saturating_sub(closing.origin_ns),
+        hang: context.hang.map(|hang| Hang {
+            since_ns: hang.since_ns.saturating_sub(context.origin_ns),
             ..hang
         }),
         stopped,
@@ -155,8 +155,8 @@ pub fn assemble(closing: Closing, yields: Vec<Yield>) -> Measurement {
 
 /// Whether all workers counted up to the same instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Edge {
-    Straight,
+enum FlowEnd {
+    Aligned,
     Ragged,
 }
 
@@ -164,33 +164,33 @@ enum Edge {
 /// waited for, but that wait is not part of the flow, unless bytes or operations were to be done.
 /// Told to end, each worker notices with its next completion: on a slow disk one later than the
 /// other, and only up to the first of them is it the flow of all.
-fn flow(yields: &[Yield], measure_ns: u64) -> (u64, Edge) {
-    let of = |wanted: fn(&Ending) -> bool| {
-        yields
+fn flow(results: &[WorkerResult], measure_ns: u64) -> (u64, FlowEnd) {
+    let of = |wanted: fn(&EndReason) -> bool| {
+        results
             .iter()
             .filter(move |y| wanted(&y.ending))
             .map(|y| y.stop_ns - measure_ns)
     };
-    if yields.iter().any(|y| y.ending == Ending::Allowance) {
-        let last = yields
+    if results.iter().any(|y| y.ending == EndReason::Budget) {
+        let last = results
             .iter()
             .map(|y| y.stop_ns.max(y.last_ns) - measure_ns)
             .max();
-        return (last.unwrap_or(0), Edge::Straight);
+        return (last.unwrap_or(0), FlowEnd::Aligned);
     }
-    if let Some(first) = of(|ending| *ending == Ending::Told).min() {
-        return (first, Edge::Ragged);
+    if let Some(first) = of(|ending| *ending == EndReason::Stopped).min() {
+        return (first, FlowEnd::Ragged);
     }
     // A worker that gave up leaves the flow to the others.
-    let last = of(|ending| *ending == Ending::Time)
+    let last = of(|ending| *ending == EndReason::Time)
         .max()
         .or_else(|| of(|_| true).max());
-    (last.unwrap_or(0), Edge::Straight)
+    (last.unwrap_or(0), FlowEnd::Aligned)
 }
 
 /// How long the workers of one workload on one target measured together, from `measure_ns` on.
-pub fn flow_ns(yields: &[Yield], measure_ns: u64) -> u64 {
-    flow(yields, measure_ns).0
+pub fn flow_ns(results: &[WorkerResult], measure_ns: u64) -> u64 {
+    flow(results, measure_ns).0
 }
 
 /// Until the first of the workloads that ran together was over. What was to be done to the last
@@ -198,26 +198,26 @@ pub fn flow_ns(yields: &[Yield], measure_ns: u64) -> u64 {
 /// cut.
 fn within(
     all_until_ns: Option<u64>,
-    (flow_ns, edge): (u64, Edge),
-    yields: &[Yield],
-) -> (u64, Edge) {
-    let counted = yields.iter().any(|y| y.ending == Ending::Allowance);
+    (flow_ns, edge): (u64, FlowEnd),
+    results: &[WorkerResult],
+) -> (u64, FlowEnd) {
+    let counted = results.iter().any(|y| y.ending == EndReason::Budget);
     match all_until_ns {
         Some(until) if !counted && (SERIES_INTERVAL_NS..flow_ns).contains(&until) => {
-            (until, Edge::Ragged)
+            (until, FlowEnd::Ragged)
         }
         _ => (flow_ns, edge),
     }
 }
 
 /// How the workers waited for processors in their measured time.
-fn starvation(yields: &[Yield], measure_ns: u64) -> Starvation {
-    let sum = |of: fn(&Yield) -> u64| yields.iter().map(of).sum::<u64>();
+fn starvation(results: &[WorkerResult], measure_ns: u64) -> Starvation {
+    let sum = |of: fn(&WorkerResult) -> u64| results.iter().map(of).sum::<u64>();
     let (waited_ns, turns) = (
         sum(|y| y.processor_wait.ns) as f64,
         sum(|y| y.processor_wait.turns),
     );
-    let measured_ns: u64 = yields.iter().map(|y| y.stop_ns - measure_ns).sum();
+    let measured_ns: u64 = results.iter().map(|y| y.stop_ns - measure_ns).sum();
     Starvation {
         share: (waited_ns / measured_ns.max(1) as f64).min(1.0),
         mean_wait_ns: waited_ns / turns.max(1) as f64,
@@ -325,15 +325,15 @@ fn add_final_sync(
     }
 }
 
-fn stop_reason(workload: &Workload, told: Control, yields: &[Yield]) -> StopReason {
-    let any = |wanted: fn(&Ending) -> bool| yields.iter().any(|y| wanted(&y.ending));
-    match told {
+fn stop_reason(workload: &Workload, control: Control, results: &[WorkerResult]) -> StopReason {
+    let any = |wanted: fn(&EndReason) -> bool| results.iter().any(|y| wanted(&y.ending));
+    match control {
         Control::Interrupt => StopReason::Interrupted,
-        _ if any(|e| matches!(e, Ending::Errors(_))) => StopReason::Errors,
-        _ if any(|e| matches!(e, Ending::Time)) => StopReason::Time,
-        Control::Enough if any(|e| matches!(e, Ending::Told)) => StopReason::Precision,
+        _ if any(|e| matches!(e, EndReason::Errors(_))) => StopReason::Errors,
+        _ if any(|e| matches!(e, EndReason::Time)) => StopReason::Time,
+        Control::Enough if any(|e| matches!(e, EndReason::Stopped)) => StopReason::Precision,
         // Nobody but the end of another workload told it to.
-        Control::Continue if any(|e| matches!(e, Ending::Told)) => StopReason::Companion,
+        Control::Continue if any(|e| matches!(e, EndReason::Stopped)) => StopReason::Companion,
         _ if workload.stop.ops.is_some() && workload.stop.bytes.is_none() => StopReason::Ops,
         _ => StopReason::Bytes,
     }
@@ -347,7 +347,7 @@ mod tests {
     const CELL: u64 = SERIES_INTERVAL_NS;
 
     /// A worker that did one operation in each of its cells.
-    fn done(ending: Ending, stop_ns: u64) -> Yield {
+    fn done(ending: EndReason, stop_ns: u64) -> WorkerResult {
         let mut op = OpMeasurement::default();
         (0..stop_ns / CELL).for_each(|index| {
             op.series.add(
@@ -362,7 +362,7 @@ mod tests {
         });
         (op.count, op.bytes) = (op.series.total().ops, op.series.total().bytes);
         let ops = BTreeMap::from([(OpKind::Read, op)]);
-        Yield {
+        WorkerResult {
             ops,
             asked: ByteCount::default(),
             stop_ns,
@@ -382,7 +382,10 @@ mod tests {
     #[test]
     fn waiting_for_processors_is_a_share_of_the_measured_time() {
         let both = starvation(
-            &[done(Ending::Time, 10 * CELL), done(Ending::Time, 10 * CELL)],
+            &[
+                done(EndReason::Time, 10 * CELL),
+                done(EndReason::Time, 10 * CELL),
+            ],
             0,
         );
         assert_eq!((both.share, both.mean_wait_ns), (0.125, CELL as f64 / 8.0));
@@ -391,10 +394,10 @@ mod tests {
 
     #[test]
     fn the_flow_ends_where_all_workers_still_worked() {
-        use Ending::{Allowance, Errors, Time, Told};
-        let of = |yields: &[(Ending, u64)]| {
+        use EndReason::{Budget, Errors, Stopped, Time};
+        let of = |results: &[(EndReason, u64)]| {
             flow(
-                &yields
+                &results
                     .iter()
                     .map(|(ending, stop)| done(*ending, *stop))
                     .collect::<Vec<_>>(),
@@ -403,49 +406,53 @@ mod tests {
         };
         assert_eq!(
             of(&[(Time, 90 * CELL), (Time, 90 * CELL)]),
-            (90 * CELL, Edge::Straight)
+            (90 * CELL, FlowEnd::Aligned)
         );
         // Told to end, the one on a slow request notices late, maybe after its time.
         assert_eq!(
-            of(&[(Told, 50 * CELL), (Told, 66 * CELL), (Time, 90 * CELL)]),
-            (50 * CELL, Edge::Ragged)
+            of(&[
+                (Stopped, 50 * CELL),
+                (Stopped, 66 * CELL),
+                (Time, 90 * CELL)
+            ]),
+            (50 * CELL, FlowEnd::Ragged)
         );
         assert_eq!(
             of(&[(Errors(5), 3 * CELL), (Time, 90 * CELL)]),
-            (90 * CELL, Edge::Straight)
+            (90 * CELL, FlowEnd::Aligned)
         );
         assert_eq!(
             of(&[(Errors(5), 3 * CELL), (Errors(5), 4 * CELL)]),
-            (4 * CELL, Edge::Straight)
+            (4 * CELL, FlowEnd::Aligned)
         );
         // Bytes and operations are done when the last of them is.
         assert_eq!(
-            of(&[(Allowance, 50 * CELL), (Allowance, 66 * CELL)]),
-            (67 * CELL, Edge::Straight)
+            of(&[(Budget, 50 * CELL), (Budget, 66 * CELL)]),
+            (67 * CELL, FlowEnd::Aligned)
         );
     }
 
     #[test]
     fn together_means_until_the_first_is_over() {
-        use Ending::{Allowance, Told};
-        let told = [done(Told, 50 * CELL)];
-        let flow = flow(&told, 0);
-        assert_eq!(within(None, flow, &told), (50 * CELL, Edge::Ragged));
+        use EndReason::{Budget, Stopped};
+        let control = [done(Stopped, 50 * CELL)];
+        let flow = flow(&control, 0);
+        assert_eq!(within(None, flow, &control), (50 * CELL, FlowEnd::Ragged));
         assert_eq!(
-            within(Some(40 * CELL), flow, &told),
-            (40 * CELL, Edge::Ragged)
+            within(Some(40 * CELL), flow, &control),
+            (40 * CELL, FlowEnd::Ragged)
         );
         assert_eq!(
-            within(Some(60 * CELL), flow, &told).0,
+            within(Some(60 * CELL), flow, &control).0,
             50 * CELL,
             "it was over first"
         );
         assert_eq!(
-            within(Some(CELL / 2), flow, &told).0,
+            within(Some(CELL / 2), flow, &control).0,
             50 * CELL,
             "nothing would be left"
         );
-        let counted = [done(Allowance, 50 * CELL)];
+        let counted = [done(Budget, 50 * CELL)];
         assert_eq!(
             within(Some(40 * CELL), super::flow(&counted, 0), &counted).0,
             51 * CELL,
@@ -453,18 +460,18 @@ mod tests {
         );
         let workload = Workload::named("w");
         assert_eq!(
-            stop_reason(&workload, Control::Continue, &told),
+            stop_reason(&workload, Control::Continue, &control),
             StopReason::Companion
         );
         assert_eq!(
-            stop_reason(&workload, Control::Enough, &told),
+            stop_reason(&workload, Control::Enough, &control),
             StopReason::Precision
         );
     }
 
     #[test]
     fn what_some_did_after_the_flow_is_cut_off() {
-        let mut ops = done(Ending::Told, 66 * CELL).ops;
+        let mut ops = done(EndReason::Stopped, 66 * CELL).ops;
         assert_eq!(cut(&mut ops, 50 * CELL + 7), 50 * CELL);
         let read = &ops[&OpKind::Read];
         assert_eq!(

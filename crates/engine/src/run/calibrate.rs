@@ -6,10 +6,10 @@ use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, MonotonicClock, WorkerClock};
 use crate::io::null::NullBackend;
-use crate::load::budget::Allowance;
-use crate::load::generator::{AfterWrite, Feed};
+use crate::load::budget::Budget;
+use crate::load::generator::{AfterWrite, RequestGenerator};
 use crate::load::pattern::Pattern;
-use crate::measure::worker::{Schedule, State, Worker};
+use crate::measure::worker::{State, Worker, WorkerSchedule};
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Access, Distribution, EngineKind, Stop, SyncPolicy, Workload};
 use diskproof_model::series::TimeSeries;
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 const TRIAL_NS: u64 = 10_000_000;
 /// A worker that does fewer operations per second than this is far from its own limit, which is
 /// tens of millions.
-const CEILING_WORTH_KNOWING: f64 = 500_000.0;
+const MAX_IOPS_WORTH_KNOWING: f64 = 500_000.0;
 
 /// Random reads with a workload's block size and depth.
 pub fn random_reads(workload: &Workload) -> Workload {
@@ -38,15 +38,15 @@ pub fn random_reads(workload: &Workload) -> Workload {
 }
 
 /// Operations per second of `workload`, which only reads, on `backend`.
-pub fn rate(backend: impl Backend, workload: &Workload, extent: Extent) -> Option<f64> {
-    let feed = Feed::new(
+pub fn measure_rate(backend: impl Backend, workload: &Workload, extent: Extent) -> Option<f64> {
+    let generator = RequestGenerator::new(
         Pattern::new(workload, extent, 0, 0),
         workload.depth,
         AfterWrite::Nothing,
-        Allowance::default(),
+        Budget::default(),
     );
     let start_ns = MonotonicClock.now();
-    let schedule = Schedule {
+    let schedule = WorkerSchedule {
         measure_ns: start_ns,
         end_ns: start_ns + TRIAL_NS,
     };
@@ -54,7 +54,7 @@ pub fn rate(backend: impl Backend, workload: &Workload, extent: Extent) -> Optio
     let mut worker = Worker::new(
         backend,
         WorkerClock::new(),
-        feed,
+        generator,
         schedule,
         Arc::new(AtomicBool::new(false)),
         published,
@@ -68,16 +68,16 @@ pub fn rate(backend: impl Backend, workload: &Workload, extent: Extent) -> Optio
 /// The ceiling is tried so often, and the best counts: what else the machine does takes from a
 /// trial and never adds to it, and a worker that lost its processor in the only one would seem to
 /// have reached its limit.
-const CEILING_ROUNDS: u32 = 5;
+const MAX_IOPS_ROUNDS: u32 = 5;
 
 /// What the workers of a measurement would reach if the target took no time, on as many CPUs as
 /// they can use at once. `None` where the measurement is so far below that it does not matter.
-pub fn ceiling(measurement: &Measurement) -> Option<f64> {
+pub fn max_iops(measurement: &Measurement) -> Option<f64> {
     let workload = &measurement.workload;
     let done: u64 = measurement.ops.values().map(|op| op.count).sum();
     let workers = f64::from(workload.workers);
     let each = done as f64 * 1e9 / measurement.wall_ns.max(1) as f64 / workers;
-    if each < CEILING_WORTH_KNOWING || measurement.engine.used == EngineKind::Null {
+    if each < MAX_IOPS_WORTH_KNOWING || measurement.engine.used == EngineKind::Null {
         return None;
     }
     let extent = Extent {
@@ -87,13 +87,13 @@ pub fn ceiling(measurement: &Measurement) -> Option<f64> {
     let cpus = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
     let round = |_| {
         let buffers = Buffers::new(workload.depth as usize, workload.block_bytes as usize).ok()?;
-        rate(
+        measure_rate(
             NullBackend::new(buffers, workload.depth as usize),
             &random_reads(workload),
             extent,
         )
     };
-    (0..CEILING_ROUNDS)
+    (0..MAX_IOPS_ROUNDS)
         .filter_map(round)
         .reduce(f64::max)
         .map(|alone| alone * workers.min(cpus))

@@ -2,7 +2,7 @@
 //! waiting. Knows nothing of what is called.
 
 use crate::io::clock::{Clock as _, MonotonicClock};
-use crate::run::spawn::own;
+use crate::run::spawn::own_descriptor;
 use crate::run::workers::TICK;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
@@ -37,7 +37,7 @@ pub fn aside<T: Send + 'static>(
 ) -> io::Result<Outcome<T>> {
     let (fd, (owned, is_owned), (sender, result)) = (fd.as_raw_fd(), channel(), channel());
     let call = move || {
-        let fd = own(fd);
+        let fd = own_descriptor(fd);
         // Nobody listens any more where the call was left alone.
         let _ = owned.send(());
         let _ = sender.send(fd.map(work));

@@ -154,11 +154,14 @@ pub enum RunError {
 /// A thread that panicked, and what it said.
 #[derive(Debug, thiserror::Error)]
 #[error("a thread panicked ({0})")]
-pub struct Panicked(pub String);
+pub struct WorkerPanic(pub String);
 
 /// Buffers and queues take memory; anything else is the kernel interface's.
 fn worker_remedy(source: &io::Error) -> &'static str {
-    if source.get_ref().is_some_and(|inner| inner.is::<Panicked>()) {
+    if source
+        .get_ref()
+        .is_some_and(|inner| inner.is::<WorkerPanic>())
+    {
         return "That is a fault of this program, not of the disk: please report it";
     }
     if source.kind() == io::ErrorKind::OutOfMemory {
@@ -174,7 +177,7 @@ mod tests {
 
     #[test]
     fn too_little_memory_is_no_matter_of_the_interface() {
-        let told = |errno| {
+        let control = |errno| {
             let source = io::Error::from_raw_os_error(errno);
             RunError::Worker {
                 path: "disk".to_owned(),
@@ -184,8 +187,8 @@ mod tests {
             .to_string()
         };
         assert!(
-            told(libc::ENOMEM).contains("a smaller --depth")
-                && told(libc::EINVAL).ends_with("Try another --engine")
+            control(libc::ENOMEM).contains("a smaller --depth")
+                && control(libc::EINVAL).ends_with("Try another --engine")
         );
     }
 }

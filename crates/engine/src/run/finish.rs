@@ -7,9 +7,9 @@ use crate::io::sync::sync;
 use crate::run::call_with_timeout::{Outcome, Sign, aside};
 use crate::run::error::RunError;
 use crate::run::hang::join;
-use crate::run::session::{Prepared, Session};
+use crate::run::session::{PreparedTarget, Session};
 use crate::run::verify::{Readback, verify};
-use crate::run::workers::{Post, worker_error};
+use crate::run::workers::{Assignment, worker_error};
 use diskproof_device::Pulse;
 use diskproof_model::measurement::{Hang, Measurement, StopReason, VerifyResult};
 use diskproof_model::plan::{CachePolicy, EngineKind, SyncCall};
@@ -33,12 +33,12 @@ pub struct FinalSync {
     pub hang: Option<Hang>,
 }
 
-/// Nothing more may be asked of the target of `post`, by any description.
-fn give_up(posts: &[Post<'_>], post: &Post<'_>) {
-    posts
+/// Nothing more may be asked of the target of `assignment`, by any description.
+fn give_up(assignments: &[Assignment<'_>], assignment: &Assignment<'_>) {
+    assignments
         .iter()
-        .filter(|fellow| fellow.target == post.target)
-        .for_each(|fellow| fellow.open.leave_open());
+        .filter(|other| other.target == assignment.target)
+        .for_each(|other| other.open.leave_open());
 }
 
 fn hang_of(lasted_ns: u64, now: u64) -> Hang {
@@ -53,13 +53,14 @@ impl Session {
     /// Makes durable what was written.
     pub(crate) fn final_sync(
         &self,
-        posts: &[Post<'_>],
-        post: &Post<'_>,
+        assignments: &[Assignment<'_>],
+        assignment: &Assignment<'_>,
         watch: &mut dyn Watch,
     ) -> Result<FinalSync, RunError> {
-        let (mut pulse, mut waited_ns, mut before_ns) = (Pulse::of(post.open.identity()), 0, 0);
+        let (mut pulse, mut waited_ns, mut before_ns) =
+            (Pulse::of(assignment.open.identity()), 0, 0);
         let (name, most_ns) = (
-            &post.workload.name,
+            &assignment.workload.name,
             self.stall_ns.saturating_mul(PATIENCE_WITH_PULSE),
         );
         let look = |silent_ns: u64| {
@@ -67,12 +68,12 @@ impl Session {
             let beats = pulse.beats() && waited_ns < most_ns;
             before_ns = if beats { 0 } else { silent_ns };
             // What the watcher says is heard when the next workload begins: this ends by itself.
-            tell(
+            report_silence(
                 watch,
                 (name, Phase::Measure),
                 waited_ns,
                 Silence {
-                    target: post.target,
+                    target: assignment.target,
                     length_ns: silent_ns,
                 },
             );
@@ -83,8 +84,8 @@ impl Session {
             let result = sync(fd.as_raw_fd(), SyncCall::Fdatasync);
             (start.elapsed().as_nanos() as u64, -result)
         };
-        let outcome = aside(post.open.fd(), self.stall_ns, look, work)
-            .map_err(|source| worker_error(post.workload, post.open, source))?;
+        let outcome = aside(assignment.open.fd(), self.stall_ns, look, work)
+            .map_err(|source| worker_error(assignment.workload, assignment.open, source))?;
         Ok(match outcome {
             Outcome::Returned((ns, errno)) => FinalSync {
                 ns,
@@ -92,7 +93,7 @@ impl Session {
                 hang: None,
             },
             Outcome::Abandoned(ns) => {
-                give_up(posts, post);
+                give_up(assignments, assignment);
                 FinalSync {
                     ns,
                     errno: libc::ETIMEDOUT,
@@ -106,29 +107,29 @@ impl Session {
     pub(crate) fn check(
         &self,
         measurement: &mut Measurement,
-        posts: &[Post<'_>],
-        post: &Post<'_>,
+        assignments: &[Assignment<'_>],
+        assignment: &Assignment<'_>,
         watch: &mut dyn Watch,
     ) -> Result<(), RunError> {
-        let Post {
+        let Assignment {
             prepared:
-                Prepared {
-                    ledger,
+                PreparedTarget {
+                    journal,
                     cache,
                     selection,
                     ..
                 },
             open,
             ..
-        } = *post;
-        let Some(ledger) = ledger
+        } = *assignment;
+        let Some(journal) = journal
             .as_ref()
             .filter(|_| selection.kind != EngineKind::Null)
         else {
             return Ok(());
         };
         if open.is_left_open() {
-            let blocks_written = Some(ledger.written().count() as u64);
+            let blocks_written = Some(journal.written().count() as u64);
             measurement.verify = Some(VerifyResult {
                 blocks_written,
                 ..VerifyResult::default()
@@ -141,23 +142,23 @@ impl Session {
         } else {
             CachePolicy::Buffered
         };
-        let failed = |source| worker_error(post.workload, open, source);
+        let failed = |source| worker_error(assignment.workload, open, source);
         let readback = Readback {
-            name: &post.workload.name,
-            target: post.target,
-            block_bytes: post.workload.block_bytes,
+            name: &assignment.workload.name,
+            target: assignment.target,
+            block_bytes: assignment.workload.block_bytes,
             cache,
         };
-        let (result, told, silent_ns) =
-            verify(readback, open, ledger, self.stall_ns, watch).map_err(failed)?;
+        let (result, control, silent_ns) =
+            verify(readback, open, journal, self.stall_ns, watch).map_err(failed)?;
         measurement.verify = Some(result);
         if let Some(silent_ns) = silent_ns {
-            give_up(posts, post);
+            give_up(assignments, assignment);
             let hang = hang_of(silent_ns, MonotonicClock.now() - self.origin_ns);
             measurement.hang = Some(join(measurement.hang, hang));
             measurement.stopped = StopReason::Hung;
         }
-        if told == Control::Interrupt {
+        if control == Control::Interrupt {
             measurement.stopped = StopReason::Interrupted;
         }
         Ok(())
@@ -165,7 +166,7 @@ impl Session {
 }
 
 /// Shows the watcher that something is waited for.
-pub fn tell(
+pub fn report_silence(
     watch: &mut dyn Watch,
     (name, phase): (&str, Phase),
     elapsed_ns: u64,

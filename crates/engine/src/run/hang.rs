@@ -1,9 +1,9 @@
 //! A target that does not answer: what the threads that wait for it have in flight, and what is
 //! kept of them. Knows nothing of plans.
 
-use crate::load::slots::InFlight;
-use crate::measure::snapshot::{Interim, look_into};
-use crate::measure::worker::{Ending, Yield};
+use crate::load::slots::PendingRequest;
+use crate::measure::snapshot::{WorkerSnapshot, lock_snapshot};
+use crate::measure::worker::{EndReason, WorkerResult};
 use diskproof_model::measurement::{Hang, OpKind};
 use diskproof_model::plan::{EngineKind, Workload};
 use std::ops::Deref;
@@ -21,7 +21,7 @@ pub const PATIENCE_WITHOUT_END: u64 = 5;
 
 /// What was asked of a worker that is given up.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct StuckWorker<'a> {
     /// Its workload.
     pub workload: &'a Workload,
     /// What carries it.
@@ -31,13 +31,17 @@ pub struct Asked<'a> {
     /// From when on it measured.
     pub measure_ns: u64,
     /// Why it should have ended, and when.
-    pub ending: (Ending, u64),
+    pub ending: (EndReason, u64),
 }
 
 /// What comes home of a worker that waits for its target for good, and what it waits for at `now`.
-pub fn give_up(interim: &Mutex<Interim>, asked: Asked<'_>, now: u64) -> (Yield, Hang) {
-    let mut interim = look_into(interim);
-    let in_flight = in_flight(&interim, asked);
+pub fn give_up(
+    snapshot: &Mutex<WorkerSnapshot>,
+    asked: StuckWorker<'_>,
+    now: u64,
+) -> (WorkerResult, Hang) {
+    let mut snapshot = lock_snapshot(snapshot);
+    let in_flight = in_flight(&snapshot, asked);
     let since_ns = in_flight
         .iter()
         .map(|request| request.since_ns)
@@ -49,7 +53,7 @@ pub fn give_up(interim: &Mutex<Interim>, asked: Asked<'_>, now: u64) -> (Yield, 
         requests: in_flight.len() as u64,
     };
     (
-        interim.give_up(&in_flight, asked.measure_ns, asked.ending),
+        snapshot.take_timed_out(&in_flight, asked.measure_ns, asked.ending),
         hang,
     )
 }
@@ -62,20 +66,20 @@ const WITHIN_CALL_NS: u64 = 1_000_000_000;
 /// any answer; `None` where none of them waits: an open loop with nothing due has asked for
 /// nothing.
 pub fn silence_ns(
-    workers: impl Iterator<Item = impl Deref<Target = Interim>>,
+    workers: impl Iterator<Item = impl Deref<Target = WorkerSnapshot>>,
     start_ns: u64,
     now: u64,
 ) -> Option<u64> {
     let (mut asked_ns, mut answered_ns): (Option<u64>, u64) = (None, start_ns);
-    for interim in workers {
-        let within_call = now.saturating_sub(interim.rolled_ns.max(start_ns)) > WITHIN_CALL_NS;
-        let waiting = interim
+    for snapshot in workers {
+        let within_call = now.saturating_sub(snapshot.rolled_ns.max(start_ns)) > WITHIN_CALL_NS;
+        let waiting = snapshot
             .in_flight
             .iter()
             .map(|request| request.since_ns)
-            .chain(within_call.then_some(interim.rolled_ns));
+            .chain(within_call.then_some(snapshot.rolled_ns));
         asked_ns = asked_ns.into_iter().chain(waiting).min();
-        answered_ns = answered_ns.max(interim.last_ns);
+        answered_ns = answered_ns.max(snapshot.last_ns);
     }
     asked_ns.map(|asked_ns| now.saturating_sub(asked_ns.max(answered_ns)))
 }
@@ -96,17 +100,17 @@ pub fn join(one: Option<Hang>, other: Hang) -> Hang {
 
 /// A worker with a queue wakes up now and then, and shows it. One that waits in a system call has
 /// begun that after its last cell: in it is whatever it did next.
-fn in_flight(interim: &Interim, asked: Asked<'_>) -> Vec<InFlight> {
+fn in_flight(snapshot: &WorkerSnapshot, asked: StuckWorker<'_>) -> Vec<PendingRequest> {
     let waits_within_call = matches!(asked.engine, EngineKind::Sync | EngineKind::Mmap);
-    let since_ns = interim.rolled_ns.max(asked.start_ns);
-    if !waits_within_call && !interim.in_flight.is_empty() {
-        let mut in_flight = interim.in_flight.clone();
+    let since_ns = snapshot.rolled_ns.max(asked.start_ns);
+    if !waits_within_call && !snapshot.in_flight.is_empty() {
+        let mut in_flight = snapshot.in_flight.clone();
         // Syncs have no place in the queue of Linux AIO: one of them came after what was shown
         // last.
-        let sync = interim
+        let sync = snapshot
             .thread
             .and_then(system_call)
-            .map(|kind| InFlight { kind, since_ns });
+            .map(|kind| PendingRequest { kind, since_ns });
         if let (Some(latest), Some(sync)) = (
             in_flight.iter_mut().max_by_key(|request| request.since_ns),
             sync,
@@ -120,13 +124,13 @@ fn in_flight(interim: &Interim, asked: Asked<'_>) -> Vec<InFlight> {
     } else {
         OpKind::Write
     };
-    let before = interim.in_flight.first().map(|request| request.kind);
-    let kind = interim
+    let before = snapshot.in_flight.first().map(|request| request.kind);
+    let kind = snapshot
         .thread
         .and_then(system_call)
         .or(before)
         .unwrap_or(only);
-    vec![InFlight { kind, since_ns }]
+    vec![PendingRequest { kind, since_ns }]
 }
 
 /// The operation in whose system call a thread is (/proc/PID/task/TID/syscall in proc(5), Linux
@@ -152,19 +156,19 @@ mod tests {
         let worker = |rolled_ns, last_ns, since: &[u64]| {
             let in_flight = since
                 .iter()
-                .map(|since_ns| InFlight {
+                .map(|since_ns| PendingRequest {
                     kind: OpKind::Read,
                     since_ns: *since_ns,
                 })
                 .collect();
-            Interim {
+            WorkerSnapshot {
                 rolled_ns,
                 last_ns,
                 in_flight,
-                ..Interim::default()
+                ..WorkerSnapshot::default()
             }
         };
-        let silence = |workers: &[Interim]| silence_ns(workers.iter(), SECOND, 10 * SECOND);
+        let silence = |workers: &[WorkerSnapshot]| silence_ns(workers.iter(), SECOND, 10 * SECOND);
         // An open loop between two starts.
         assert_eq!(silence(&[worker(10 * SECOND - 5, 4 * SECOND, &[])]), None);
         // Its next start, long after the last answer.

@@ -2,10 +2,10 @@
 //! writes.
 
 use crate::io::Extent;
-use crate::load::budget::{Allowance, Pot};
+use crate::load::budget::{Budget, SharedBudget};
 use crate::load::generator::AfterWrite;
 use crate::load::pattern::block_range;
-use crate::measure::worker::Schedule;
+use crate::measure::worker::WorkerSchedule;
 use diskproof_model::group::Group;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, Stop, SyncPolicy, Workload};
 use std::sync::Arc;
@@ -52,9 +52,9 @@ pub fn parts_of(workload: &Workload, kind: EngineKind) -> u64 {
 }
 
 /// When workloads that start together at `start_ns` measure and end: all alike.
-pub fn schedule_of(group: Group<'_>, start_ns: u64) -> Schedule {
+pub fn schedule_of(group: Group<'_>, start_ns: u64) -> WorkerSchedule {
     let measure_ns = start_ns + group.warmup_ns();
-    Schedule {
+    WorkerSchedule {
         measure_ns,
         end_ns: group
             .time_ns()
@@ -64,12 +64,12 @@ pub fn schedule_of(group: Group<'_>, start_ns: u64) -> Schedule {
 
 /// What the `threads` of a workload may use up together. In whole blocks: less than one of the
 /// bytes asked for stays unused, of the longest where they differ.
-pub fn allowance_of(workload: &Workload, threads: u64) -> Allowance {
+pub fn budget_of(workload: &Workload, threads: u64) -> Budget {
     let Stop { ops, bytes, .. } = workload.stop;
-    let pot = |amount: u64| Pot::new(amount, threads);
+    let pot = |amount: u64| SharedBudget::new(amount, threads);
     let (shortest, longest) = block_range(workload);
     if shortest != longest {
-        return Allowance {
+        return Budget {
             steps: ops.map(pot),
             bytes: bytes.map(|bytes| (pot(bytes), u64::from(longest))),
             part: None,
@@ -79,39 +79,34 @@ pub fn allowance_of(workload: &Workload, threads: u64) -> Allowance {
         .into_iter()
         .chain(bytes.map(|bytes| bytes / u64::from(longest)))
         .min();
-    Allowance {
+    Budget {
         steps: steps.map(pot),
-        ..Allowance::default()
+        ..Budget::default()
     }
 }
 
-/// `allowance`, of which nothing is used up yet, limited to as many laps of `part` as `workload`
+/// `budget`, of which nothing is used up yet, limited to as many laps of `part` as `workload`
 /// may make of all of its span, `whole`; where its steps have an order.
-pub fn within_part(
-    allowance: &Allowance,
-    workload: &Workload,
-    part: Extent,
-    whole: Extent,
-) -> Allowance {
+pub fn within_part(budget: &Budget, workload: &Workload, part: Extent, whole: Extent) -> Budget {
     let (shortest, longest) = block_range(workload);
     let is_ordered = matches!(
         workload.access,
         Access::Sequential | Access::Backward | Access::Stride { .. }
     );
-    let steps = allowance
+    let steps = budget
         .steps
         .as_ref()
         .filter(|_| is_ordered && shortest == longest && part != whole);
     let steps_in = |extent: Extent| extent.length / u64::from(longest);
-    let most = |steps: &Arc<Pot>| {
+    let most = |steps: &Arc<SharedBudget>| {
         steps
             .left()
             .div_ceil(steps_in(whole).max(1))
             .saturating_mul(steps_in(part))
     };
-    Allowance {
-        part: steps.map(|steps| Pot::new(most(steps), 1)),
-        ..allowance.clone()
+    Budget {
+        part: steps.map(|steps| SharedBudget::new(most(steps), 1)),
+        ..budget.clone()
     }
 }
 

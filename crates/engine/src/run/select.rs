@@ -5,10 +5,10 @@
 use crate::io::Extent;
 use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
-use crate::io::uring::{RingShape, UringBackend};
-use crate::io::{Backend, Op, Patience, Request, Submission};
+use crate::io::uring::{UringBackend, UringConfig};
+use crate::io::{Backend, Op, Request, SubmitPolicy, WaitMode};
 use crate::measure::counters::errno_name;
-use crate::run::calibrate::{random_reads, rate};
+use crate::run::calibrate::{measure_rate, random_reads};
 use crate::run::error::RunError;
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{Fallback, FallbackCause};
@@ -180,10 +180,10 @@ fn try_out(
     let readable = workload.reads() && target.usable_bytes() >= u64::from(block);
     match kind {
         EngineKind::Uring => {
-            let shape = RingShape {
+            let shape = UringConfig {
                 depth: 1,
                 cache,
-                submission: Submission::InGroups,
+                submission: SubmitPolicy::Batched,
             };
             read_one(
                 UringBackend::new(fd()?, Buffers::new(1, block as usize)?, shape)?,
@@ -196,7 +196,7 @@ fn try_out(
                 fd()?,
                 Buffers::new(1, block as usize)?,
                 1,
-                Submission::InGroups,
+                SubmitPolicy::Batched,
             )?,
             block,
             readable,
@@ -220,7 +220,7 @@ fn read_one(mut backend: impl Backend, len: u32, readable: bool) -> io::Result<(
     backend.enqueue(&mut |_| request.take())?;
     let mut outcome = None;
     while outcome.is_none() {
-        backend.wait(Patience::Completion)?;
+        backend.wait(WaitMode::Completion)?;
         backend.reap(&mut |_, result| outcome = Some(result));
     }
     match outcome {
@@ -302,21 +302,21 @@ fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -
     let reads = random_reads(workload);
     let buffers = || Buffers::new(depth as usize, block as usize);
     let fd = || target.fd().try_clone_to_owned();
-    let shape = RingShape {
+    let shape = UringConfig {
         depth,
         cache,
-        submission: Submission::InGroups,
+        submission: SubmitPolicy::Batched,
     };
     let by_uring = || {
-        rate(
+        measure_rate(
             UringBackend::new(fd().ok()?, buffers().ok()?, shape).ok()?,
             &reads,
             extent,
         )
     };
     let by_aio = || {
-        rate(
-            AioBackend::new(fd().ok()?, buffers().ok()?, depth, Submission::InGroups).ok()?,
+        measure_rate(
+            AioBackend::new(fd().ok()?, buffers().ok()?, depth, SubmitPolicy::Batched).ok()?,
             &reads,
             extent,
         )
@@ -324,7 +324,7 @@ fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -
     let (uring, aio) = best_of_each(by_uring, by_aio)?;
     (aio > uring * TRIAL_GAIN).then(|| {
         format!(
-            "io_uring hands every request to a worker thread here (no RWF_NOWAIT): {uring:.0} \
+            "io_uring handles every request to a worker thread here (no RWF_NOWAIT): {uring:.0} \
              reads/s in a trial, {aio:.0} by Linux AIO"
         )
     })

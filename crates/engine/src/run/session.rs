@@ -4,16 +4,16 @@
 
 use crate::io::Extent;
 use crate::io::clock::{Clock, MonotonicClock};
-use crate::load::write_journal::{BLOCKS_MAX, Ledger};
-use crate::run::assemble::{Closing, assemble, flow_ns};
-use crate::run::calibrate::ceiling;
+use crate::load::write_journal::{BLOCKS_MAX, WriteJournal};
+use crate::run::assemble::{RunContext, assemble, flow_ns};
+use crate::run::calibrate::max_iops;
 use crate::run::error::RunError;
 use crate::run::finish::FinalSync;
 use crate::run::hang::{STALL_NS, join};
 use crate::run::limits::{in_flight_max, largest_block, parts_of};
 use crate::run::select::{Selection, select};
-use crate::run::spawn::Start;
-use crate::run::workers::{Crew, Post};
+use crate::run::spawn::StartSignal;
+use crate::run::workers::{Assignment, WorkerGroup};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::errno::remedy;
 use diskproof_model::group::{Group, page_cache_clash};
@@ -43,17 +43,17 @@ pub struct Session {
 
 /// Whether a scratch file was written to, so that a workload finds its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
+enum ScratchContent {
     There,
     New,
 }
 
 /// A target made ready for one workload.
-pub struct Prepared {
+pub struct PreparedTarget {
     /// The span.
     pub extent: Extent,
     /// Where verified writes are booked.
-    pub ledger: Option<Arc<Ledger>>,
+    pub journal: Option<Arc<WriteJournal>>,
     /// How the page cache is treated.
     pub cache: CacheUse,
     /// What carries the operations.
@@ -74,7 +74,7 @@ impl Session {
 
     /// Gives a target up that does not answer for so long after it was time to end; without this,
     /// for 45 s.
-    pub fn giving_up_after(self, stall_ns: u64) -> Self {
+    pub fn with_stall_timeout(self, stall_ns: u64) -> Self {
         Self { stall_ns, ..self }
     }
 
@@ -212,7 +212,7 @@ impl Session {
         target: &mut OpenTarget,
         in_flight_max: u64,
         watch: &mut dyn Watch,
-    ) -> Result<Prepared, RunError> {
+    ) -> Result<PreparedTarget, RunError> {
         let path = || target.identity().path.clone();
         if workload.writes() && !target.is_writable() {
             return Err(RunError::ReadOnly {
@@ -227,7 +227,7 @@ impl Session {
             extent_of(workload, target.capacity_bytes().max(target.usable_bytes())),
             target,
         )?;
-        if self.give_content(workload, target, watch)? == Content::New {
+        if self.give_content(workload, target, watch)? == ScratchContent::New {
             // Laying out has its own way with the page cache.
             set_cache(workload, target)?;
         }
@@ -272,10 +272,10 @@ impl Session {
                 span_bytes: extent.length,
             });
         }
-        let ledger = self.ledger_for(workload, extent, target)?;
-        Ok(Prepared {
+        let journal = self.journal_for(workload, extent, target)?;
+        Ok(PreparedTarget {
             extent,
-            ledger,
+            journal,
             cache,
             selection,
             unwritten_bytes,
@@ -288,7 +288,7 @@ impl Session {
         workload: &Workload,
         target: &mut OpenTarget,
         watch: &mut dyn Watch,
-    ) -> Result<Content, RunError> {
+    ) -> Result<ScratchContent, RunError> {
         let end = workload
             .span
             .length_bytes
@@ -300,22 +300,22 @@ impl Session {
             || !target.is_scratch()
             || end <= target.usable_bytes()
         {
-            return Ok(Content::There);
+            return Ok(ScratchContent::There);
         }
         match self.lay_out(target, end, None, watch)? {
             Control::Interrupt => Err(RunError::Interrupted {
                 workload: workload.name.clone(),
             }),
-            Control::Continue | Control::Enough => Ok(Content::New),
+            Control::Continue | Control::Enough => Ok(ScratchContent::New),
         }
     }
 
-    fn ledger_for(
+    fn journal_for(
         &self,
         workload: &Workload,
         extent: Extent,
         target: &OpenTarget,
-    ) -> Result<Option<Arc<Ledger>>, RunError> {
+    ) -> Result<Option<Arc<WriteJournal>>, RunError> {
         if workload.verify == Verify::Off {
             return Ok(None);
         }
@@ -345,7 +345,7 @@ impl Session {
                  block"
             )));
         }
-        Ok(Some(Arc::new(Ledger::new(
+        Ok(Some(Arc::new(WriteJournal::new(
             self.seed,
             extent.start,
             extent.length,
@@ -358,16 +358,16 @@ impl Session {
         &self,
         group: Group<'_>,
         opens: &[&OpenTarget],
-        prepared: &[Prepared],
+        prepared: &[PreparedTarget],
         phase: Phase,
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
         let targets = &opens[..opens.len() / group.workloads.len()];
         let places = (0..group.workloads.len())
             .flat_map(|member| (0..targets.len()).map(move |target| (member, target)));
-        let posts: Vec<Post<'_>> = places
+        let assignments: Vec<Assignment<'_>> = places
             .zip(opens.iter().zip(prepared))
-            .map(|((member, target), (open, prepared))| Post {
+            .map(|((member, target), (open, prepared))| Assignment {
                 workload: &group.workloads[member],
                 member,
                 target,
@@ -379,90 +379,97 @@ impl Session {
             .iter()
             .map(|target| Snapshot::take(target.identity()))
             .collect();
-        let mut crew = Crew::start(*self, group, &posts)?;
+        let mut workers = WorkerGroup::start(*self, group, &assignments)?;
         let cpu_before = crate::measure::usage::process();
-        let start = crew.release();
-        let told = crew.follow(phase, start, watch)?;
-        let total = Total {
+        let start = workers.release();
+        let control = workers.follow(phase, start, watch)?;
+        let total = ProcessTotal {
             cpu: cpu_since(cpu_before),
             ns: MonotonicClock.now().saturating_sub(start.at_ns).max(1),
         };
-        let own = std::mem::take(&mut crew.cpu);
-        let mut measurements = self.sum_up(&posts, crew, (start, told), watch)?;
-        share_out(&mut measurements, &own, total);
+        let own_descriptor = std::mem::take(&mut workers.cpu);
+        let mut measurements = self.assemble_all(&assignments, workers, (start, control), watch)?;
+        share_out(&mut measurements, &own_descriptor, total);
         count_devices(&mut measurements, targets, snapshots);
-        for (measurement, post) in measurements.iter_mut().zip(&posts) {
-            self.check(measurement, &posts, post, watch)?;
-            measurement.ceiling_iops = ceiling(measurement);
+        for (measurement, assignment) in measurements.iter_mut().zip(&assignments) {
+            self.check(measurement, &assignments, assignment, watch)?;
+            measurement.ceiling_iops = max_iops(measurement);
         }
         Ok(measurements)
     }
 
     /// What the workers brought home, as a measurement for each post.
-    fn sum_up(
+    fn assemble_all(
         &self,
-        posts: &[Post<'_>],
-        mut crew: Crew<'_>,
-        (start, told): (Start, Control),
+        assignments: &[Assignment<'_>],
+        mut workers: WorkerGroup<'_>,
+        (start, control): (StartSignal, Control),
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
         let measure_ns = start.schedule.measure_ns;
-        let ends: Vec<u64> = crew
-            .yields
+        let ends: Vec<u64> = workers
+            .results
             .iter()
-            .map(|yields| flow_ns(yields, measure_ns))
+            .map(|results| flow_ns(results, measure_ns))
             .collect();
-        let mut syncs: Vec<Option<FinalSync>> = vec![None; posts.len()];
+        let mut syncs: Vec<Option<FinalSync>> = vec![None; assignments.len()];
         let mut measurements = Vec::new();
-        for (index, post) in posts.iter().enumerate() {
-            let fellows = || {
-                posts
+        for (index, assignment) in assignments.iter().enumerate() {
+            let others = || {
+                assignments
                     .iter()
                     .enumerate()
-                    .filter(|(other, fellow)| *other != index && fellow.target == post.target)
+                    .filter(|(number, other)| *number != index && other.target == assignment.target)
             };
-            let wanted = wants_final_sync(post.workload, post.prepared.cache.used)
-                && !post.open.is_left_open();
+            let wanted = wants_final_sync(assignment.workload, assignment.prepared.cache.used)
+                && !assignment.open.is_left_open();
             // One call makes durable what all of them wrote, and nothing of it is before. So its
             // time counts for each of them in full, as the time before it does, and
             // their rates add up to what the disk wrote in it.
-            syncs[index] = match fellows().find_map(|(other, _)| syncs[other]) {
+            syncs[index] = match others().find_map(|(other, _)| syncs[other]) {
                 Some(shared) => {
-                    wants_final_sync(post.workload, post.prepared.cache.used).then_some(shared)
+                    wants_final_sync(assignment.workload, assignment.prepared.cache.used)
+                        .then_some(shared)
                 }
-                None if wanted => Some(self.final_sync(posts, post, watch)?),
+                None if wanted => Some(self.final_sync(assignments, assignment, watch)?),
                 None => None,
             };
-            let hangs = [crew.hangs[index], syncs[index].and_then(|sync| sync.hang)];
-            let closing = Closing {
-                target: post.target,
-                workload: post.workload.clone(),
-                extent: post.prepared.extent,
+            let hangs = [
+                workers.hangs[index],
+                syncs[index].and_then(|sync| sync.hang),
+            ];
+            let context = RunContext {
+                target: assignment.target,
+                workload: assignment.workload.clone(),
+                extent: assignment.prepared.extent,
                 engine: EngineUse {
-                    asked: post.workload.engine,
-                    used: post.prepared.selection.kind,
-                    fallbacks: post.prepared.selection.fallbacks.clone(),
-                    features: std::mem::take(&mut crew.features[index]),
+                    asked: assignment.workload.engine,
+                    used: assignment.prepared.selection.kind,
+                    fallbacks: assignment.prepared.selection.fallbacks.clone(),
+                    features: std::mem::take(&mut workers.features[index]),
                     done_before_wait: None,
                 },
-                cache: post.prepared.cache.clone(),
+                cache: assignment.prepared.cache.clone(),
                 measure_ns,
-                pacer: crew.pacers[index]
+                pacer: workers.pacers[index]
                     .take()
                     .map(|pacer| pacer.starting_at(start.at_ns)),
                 origin_ns: self.origin_ns,
                 device: DeviceUse::default(),
                 final_sync: syncs[index].map(|sync| (sync.ns, sync.errno)),
-                punted: post.prepared.selection.punted,
-                unwritten_bytes: post.prepared.unwritten_bytes,
-                told,
+                punted: assignment.prepared.selection.punted,
+                unwritten_bytes: assignment.prepared.unwritten_bytes,
+                control,
                 hang: hangs
                     .into_iter()
                     .flatten()
                     .reduce(|one, other| join(Some(one), other)),
-                all_until_ns: fellows().map(|(other, _)| ends[other]).min(),
+                all_until_ns: others().map(|(other, _)| ends[other]).min(),
             };
-            measurements.push(assemble(closing, std::mem::take(&mut crew.yields[index])));
+            measurements.push(assemble(
+                context,
+                std::mem::take(&mut workers.results[index]),
+            ));
         }
         Ok(measurements)
     }
@@ -470,7 +477,7 @@ impl Session {
 
 /// What the whole process used, from the start of the workers to the end of the last.
 #[derive(Debug, Clone, Copy)]
-struct Total {
+struct ProcessTotal {
     cpu: CpuTime,
     ns: u64,
 }
@@ -581,27 +588,31 @@ fn cpu_since(before: CpuTime) -> CpuTime {
     }
 }
 
-/// CPU time from start to end: to each measurement that of its own threads (`own`), and of what
+/// CPU time from start to end: to each measurement that of its own threads (`own_descriptor`), and of what
 /// else the process used the part of its operations. The rest are the kernel's threads that work
 /// for io_uring, which count for the process alone (io_uring/io-wq.c), and this program's display.
 /// For the measured time of it.
-fn share_out(measurements: &mut [Measurement], own: &[CpuTime], total: Total) {
+fn share_out(measurements: &mut [Measurement], own_descriptor: &[CpuTime], total: ProcessTotal) {
     let ops = |m: &Measurement| m.ops.values().map(|op| op.count).sum::<u64>();
     let all: u64 = measurements.iter().map(ops).sum();
     let alone = measurements.len() == 1;
-    let rest = |of: fn(&CpuTime) -> u64| of(&total.cpu).saturating_sub(own.iter().map(of).sum());
+    let rest = |of: fn(&CpuTime) -> u64| {
+        of(&total.cpu).saturating_sub(own_descriptor.iter().map(of).sum())
+    };
     let (user_ns, system_ns) = (rest(|cpu| cpu.user_ns), rest(|cpu| cpu.system_ns));
-    for (measurement, own) in measurements.iter_mut().zip(own) {
+    for (measurement, own_descriptor) in measurements.iter_mut().zip(own_descriptor) {
         let part = if alone {
             1.0
         } else {
             ops(measurement) as f64 / all.max(1) as f64
         };
         let within = (measurement.wall_ns as f64 / total.ns as f64).min(1.0);
-        let scaled = |own: u64, rest: u64| ((own as f64 + rest as f64 * part) * within) as u64;
+        let scaled = |own_descriptor: u64, rest: u64| {
+            ((own_descriptor as f64 + rest as f64 * part) * within) as u64
+        };
         measurement.cpu = CpuTime {
-            user_ns: scaled(own.user_ns, user_ns),
-            system_ns: scaled(own.system_ns, system_ns),
+            user_ns: scaled(own_descriptor.user_ns, user_ns),
+            system_ns: scaled(own_descriptor.system_ns, system_ns),
         };
     }
 }

@@ -6,20 +6,20 @@ use crate::io::Extent;
 use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, WorkerClock};
-use crate::io::mmap::{MmapBackend, Order, Protection};
+use crate::io::mmap::{AccessOrder, MmapBackend, Protection};
 use crate::io::null::NullBackend;
 use crate::io::sync::SyncBackend;
-use crate::io::uring::{RingShape, UringBackend};
-use crate::io::{Backend, Submission};
-use crate::load::budget::Allowance;
-use crate::load::generator::{AfterWrite, Feed};
+use crate::io::uring::{UringBackend, UringConfig};
+use crate::io::{Backend, SubmitPolicy};
+use crate::load::budget::Budget;
+use crate::load::generator::{AfterWrite, RequestGenerator};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
-use crate::load::write_journal::Ledger;
-use crate::measure::snapshot::{SharedInterim, look_into};
-use crate::measure::worker::{Caching, Schedule, State, Worker, Yield};
+use crate::load::write_journal::WriteJournal;
+use crate::measure::snapshot::{SharedSnapshot, lock_snapshot};
+use crate::measure::worker::{CacheHandling, State, Worker, WorkerResult, WorkerSchedule};
 use crate::random::Random;
-use crate::run::error::Panicked;
+use crate::run::error::WorkerPanic;
 use diskproof_model::measurement::CpuTime;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, Workload};
 use diskproof_model::series::TimeSeries;
@@ -31,9 +31,9 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
 /// What one thread is told before it starts.
-pub struct Orders {
+pub struct WorkerConfig {
     /// Index of the post, a workload on a target.
-    pub post: usize,
+    pub assignment: usize,
     /// Number of the thread among all; comes back with the results.
     pub number: usize,
     /// The workload, shared by all.
@@ -49,13 +49,13 @@ pub struct Orders {
     /// Requests in flight in this thread.
     pub depth: u32,
     /// What this thread may use up, together with the others.
-    pub allowance: Allowance,
+    pub budget: Budget,
     /// What follows each write.
     pub after_write: AfterWrite,
     /// The schedule of an open loop; its start is set at the common start.
     pub pacer: Option<Pacer>,
     /// Where verified writes are booked.
-    pub ledger: Option<Arc<Ledger>>,
+    pub journal: Option<Arc<WriteJournal>>,
     /// Seed of its data.
     pub seed: u64,
     /// Number of the thread among all.
@@ -65,48 +65,49 @@ pub struct Orders {
     /// Where it publishes its counts.
     pub published: Arc<Mutex<TimeSeries>>,
     /// Where it shows what it has measured so far.
-    pub interim: SharedInterim,
+    pub snapshot: SharedSnapshot,
 }
 
 /// What a thread says.
-pub enum Report {
+pub enum WorkerReport {
     /// It has its backend and waits for the start; its post, and the features that are on.
     Ready(usize, Vec<String>),
     /// It is done: its number, what it brings home, and the CPU time that it took from the start
     /// on.
-    Done(usize, Box<Yield>, CpuTime),
+    Done(usize, Box<WorkerResult>, CpuTime),
     /// It could not go on: its number, and why.
     Failed(usize, io::Error),
 }
 
 /// When all start.
 #[derive(Debug, Clone, Copy)]
-pub struct Start {
+pub struct StartSignal {
     /// On the monotonic clock.
     pub at_ns: u64,
     /// When they measure and end.
-    pub schedule: Schedule,
+    pub schedule: WorkerSchedule,
 }
 
 /// Starts one thread on `fd`, which must stay open until the thread has reported ready.
 pub fn spawn(
-    orders: Orders,
+    config: WorkerConfig,
     fd: BorrowedFd<'_>,
-    start: Receiver<Start>,
-    reports: Sender<Report>,
+    start: Receiver<StartSignal>,
+    reports: Sender<WorkerReport>,
 ) -> io::Result<()> {
-    let name = format!("diskproof-{}", orders.stream);
+    let name = format!("diskproof-{}", config.stream);
     let fd = fd.as_raw_fd();
     std::thread::Builder::new()
         .name(name)
         .stack_size(256 << 10)
         .spawn(move || {
-            let number = orders.number;
-            let report =
-                match surviving(|| own(fd).and_then(|fd| work(orders, fd, &start, &reports))) {
-                    Ok((done, cpu)) => Report::Done(number, Box::new(done), cpu),
-                    Err(error) => Report::Failed(number, error),
-                };
+            let number = config.number;
+            let report = match catch_panics(|| {
+                own_descriptor(fd).and_then(|fd| work(config, fd, &start, &reports))
+            }) {
+                Ok((done, cpu)) => WorkerReport::Done(number, Box::new(done), cpu),
+                Err(error) => WorkerReport::Failed(number, error),
+            };
             // Nobody listens any more when the run was given up.
             let _ = reports.send(report);
         })?;
@@ -115,14 +116,14 @@ pub fn spawn(
 
 /// What `work` comes to, an error where it panics: whoever waits for the thread's report would wait
 /// for ever, or take what the others did for all of it.
-fn surviving<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+fn catch_panics<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     // What is shared is behind locks that are taken over (crate::measure::snapshot), or a number.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic
             .downcast_ref::<String>()
             .map(String::as_str)
             .or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(io::Error::other(Panicked(
+        Err(io::Error::other(WorkerPanic(
             text.unwrap_or("without a word").to_owned(),
         )))
     })
@@ -131,7 +132,7 @@ fn surviving<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
 /// The thread's own descriptor of the file. It also gets a descriptor table of its own: in a shared
 /// table each system call counts a reference up and down by locked instructions, which costs a fast
 /// disk 2 % (fdget() in Linux's fs/file.c). So a thread that is stuck keeps the file open, too.
-pub fn own(fd: RawFd) -> io::Result<OwnedFd> {
+pub fn own_descriptor(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: unsharing the table changes nothing for other threads; this one makes no assumption
     // on theirs.
     if unsafe { libc::unshare(libc::CLONE_FILES) } == 0 {
@@ -173,67 +174,67 @@ fn write_buffer_shift(workload: &Workload, depth: u32) -> u32 {
 }
 
 fn work(
-    orders: Orders,
+    config: WorkerConfig,
     fd: OwnedFd,
-    start: &Receiver<Start>,
-    reports: &Sender<Report>,
-) -> io::Result<(Yield, CpuTime)> {
-    let shift = write_buffer_shift(&orders.workload, orders.depth);
-    let largest = orders
+    start: &Receiver<StartSignal>,
+    reports: &Sender<WorkerReport>,
+) -> io::Result<(WorkerResult, CpuTime)> {
+    let shift = write_buffer_shift(&config.workload, config.depth);
+    let largest = config
         .workload
         .block_mix
         .iter()
         .map(|share| share.block_bytes)
-        .fold(orders.workload.block_bytes, u32::max);
-    let mut buffers = Buffers::new((orders.depth + shift) as usize, largest as usize)?;
-    buffers.fill_random(&mut Random::new(orders.seed, !orders.stream));
-    let submission = Submission::of(&orders.workload.access, orders.cache);
-    match orders.kind {
+        .fold(config.workload.block_bytes, u32::max);
+    let mut buffers = Buffers::new((config.depth + shift) as usize, largest as usize)?;
+    buffers.fill_random(&mut Random::new(config.seed, !config.stream));
+    let submission = SubmitPolicy::of(&config.workload.access, config.cache);
+    match config.kind {
         EngineKind::Uring => {
-            let shape = RingShape {
-                depth: orders.depth,
-                cache: orders.cache,
+            let shape = UringConfig {
+                depth: config.depth,
+                cache: config.cache,
                 submission,
             };
             let backend = UringBackend::new(fd, buffers, shape)?;
             let features = backend.features().to_vec();
-            drive(orders, backend, features, start, reports)
+            run_worker(config, backend, features, start, reports)
         }
         EngineKind::Aio => {
-            let backend = AioBackend::new(fd, buffers, orders.depth, submission)?;
-            drive(orders, backend, Vec::new(), start, reports)
+            let backend = AioBackend::new(fd, buffers, config.depth, submission)?;
+            run_worker(config, backend, Vec::new(), start, reports)
         }
-        EngineKind::Sync => drive(
-            orders,
+        EngineKind::Sync => run_worker(
+            config,
             SyncBackend::new(fd, buffers),
             Vec::new(),
             start,
             reports,
         ),
         EngineKind::Mmap => {
-            let protection = if orders.workload.writes() {
+            let protection = if config.workload.writes() {
                 Protection::ReadWrite
             } else {
                 Protection::Read
             };
-            let order = if orders.workload.access == Access::Sequential {
-                Order::Forwards
+            let order = if config.workload.access == Access::Sequential {
+                AccessOrder::Forwards
             } else {
-                Order::Anywhere
+                AccessOrder::Anywhere
             };
             let backend = MmapBackend::new(
                 fd,
                 buffers,
-                orders.extent.start + orders.extent.length,
+                config.extent.start + config.extent.length,
                 protection,
                 order,
             )?;
-            drive(orders, backend, Vec::new(), start, reports)
+            run_worker(config, backend, Vec::new(), start, reports)
         }
         EngineKind::Null => {
-            let depth = orders.depth as usize;
-            drive(
-                orders,
+            let depth = config.depth as usize;
+            run_worker(
+                config,
                 NullBackend::new(buffers, depth),
                 Vec::new(),
                 start,
@@ -245,58 +246,60 @@ fn work(
 
 /// The kernel may let a sleeping thread of an ordinary program sleep 50 µs longer, to wake several
 /// at once (PR_SET_TIMERSLACK in prctl(2)); starts are due more exactly than that.
-fn wake_exactly() {
+fn set_timer_slack() {
     // SAFETY: concerns this thread's timers only.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
 
-fn drive<B: Backend>(
-    orders: Orders,
+fn run_worker<B: Backend>(
+    config: WorkerConfig,
     backend: B,
     features: Vec<String>,
-    start: &Receiver<Start>,
-    reports: &Sender<Report>,
-) -> io::Result<(Yield, CpuTime)> {
+    start: &Receiver<StartSignal>,
+    reports: &Sender<WorkerReport>,
+) -> io::Result<(WorkerResult, CpuTime)> {
     let gone = |_| io::Error::other("the run was given up before it began");
     reports
-        .send(Report::Ready(orders.post, features))
+        .send(WorkerReport::Ready(config.assignment, features))
         .map_err(|_| io::Error::other("the run was given up before it began"))?;
     let start = start.recv().map_err(gone)?;
-    look_into(&orders.interim).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
+    lock_snapshot(&config.snapshot).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
     let before = crate::measure::usage::thread();
-    let shift = write_buffer_shift(&orders.workload, orders.depth);
-    let caching = if orders.cache == CachePolicy::Buffered {
-        Caching::Dropped
+    let shift = write_buffer_shift(&config.workload, config.depth);
+    let cache_handling = if config.cache == CachePolicy::Buffered {
+        CacheHandling::Drop
     } else {
-        Caching::LeftAlone
+        CacheHandling::Keep
     };
-    let is_paced = orders.pacer.is_some();
-    let feed = Feed::new(
-        orders.pattern,
-        orders.depth,
-        orders.after_write,
-        orders.allowance,
+    let is_paced = config.pacer.is_some();
+    let generator = RequestGenerator::new(
+        config.pattern,
+        config.depth,
+        config.after_write,
+        config.budget,
     )
-    .verified(orders.ledger)
+    .verified(config.journal)
     .paced(
-        orders.pacer.map(|pacer| pacer.starting_at(start.at_ns)),
+        config.pacer.map(|pacer| pacer.starting_at(start.at_ns)),
         start.schedule.measure_ns,
     )
-    .with_buffers(shift, orders.seed ^ (orders.stream << 48));
+    .with_buffers(shift, config.seed ^ (config.stream << 48));
     if is_paced {
-        wake_exactly();
+        set_timer_slack();
     }
     let clock = WorkerClock::new();
     clock.wait_until(start.at_ns);
     let worker = Worker::new(
         backend,
         clock,
-        feed,
+        generator,
         start.schedule,
-        orders.stop,
-        orders.published,
+        config.stop,
+        config.published,
     );
-    let mut worker = worker.caching(caching).showing(orders.interim);
+    let mut worker = worker
+        .cache_handling(cache_handling)
+        .publishing_to(config.snapshot);
     while worker.advance()? == State::Running {}
     let (done, after) = (worker.finish(), crate::measure::usage::thread());
     let since = |after: u64, before: u64| after.saturating_sub(before);
@@ -317,20 +320,20 @@ mod tests {
     #[test]
     fn a_panic_is_an_error_that_somebody_hears_of() {
         let number = |text: &str| text.parse::<u32>().map_err(io::Error::other);
-        assert_eq!(surviving(|| number("7")).unwrap(), 7);
-        assert!(surviving(|| number("x")).is_err());
+        assert_eq!(catch_panics(|| number("7")).unwrap(), 7);
+        assert!(catch_panics(|| number("x")).is_err());
         let source =
-            surviving(|| -> io::Result<()> { panic!("slot {} is not there", number("9")?) })
+            catch_panics(|| -> io::Result<()> { panic!("slot {} is not there", number("9")?) })
                 .unwrap_err();
-        let told = RunError::Worker {
+        let control = RunError::Worker {
             path: "disk".to_owned(),
             workload: "load".to_owned(),
             source,
         }
         .to_string();
         assert!(
-            told.contains("slot 9 is not there") && told.contains("fault of this program"),
-            "{told}"
+            control.contains("slot 9 is not there") && control.contains("fault of this program"),
+            "{control}"
         );
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::io::buffers::Buffers;
 use crate::io::sync::sync;
-use crate::load::write_journal::Ledger;
+use crate::load::write_journal::WriteJournal;
 use crate::run::call_with_timeout::{Outcome, Sign, aside};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{BadBlock, VerifyResult};
@@ -38,12 +38,12 @@ pub struct Readback<'a> {
 
 /// What the thread that reads and whoever waits for it share.
 #[derive(Debug, Default)]
-struct Checked {
+struct VerifyProgress {
     result: Mutex<VerifyResult>,
     stop: AtomicBool,
 }
 
-impl Checked {
+impl VerifyProgress {
     fn result(&self) -> MutexGuard<'_, VerifyResult> {
         self.result.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -55,7 +55,7 @@ impl Checked {
 pub fn verify(
     readback: Readback<'_>,
     target: &OpenTarget,
-    ledger: &Arc<Ledger>,
+    journal: &Arc<WriteJournal>,
     stall_ns: u64,
     watch: &mut dyn Watch,
 ) -> io::Result<(VerifyResult, Control, Option<u64>)> {
@@ -65,18 +65,18 @@ pub fn verify(
         cache,
         ..
     } = readback;
-    let written = ledger.written().count() as u64;
-    let checked = Arc::new(Checked::default());
+    let written = journal.written().count() as u64;
+    let checked = Arc::new(VerifyProgress::default());
     checked.result().blocks_written = Some(written);
-    let (mine, ledger) = (Arc::clone(&checked), Arc::clone(ledger));
+    let (mine, journal) = (Arc::clone(&checked), Arc::clone(journal));
     let work = move |fd: OwnedFd| {
         if cache != CachePolicy::Direct {
             sync(fd.as_raw_fd(), SyncCall::Fdatasync);
             let _ = rustix::fs::fadvise(&fd, 0, None, rustix::fs::Advice::DontNeed);
         }
-        check_all(&fd, &ledger, block_bytes as usize, &mine)
+        check_all(&fd, &journal, block_bytes as usize, &mine)
     };
-    let (mut told, mut series, mut elapsed_ns, mut before, mut silent_ns) =
+    let (mut control, mut series, mut elapsed_ns, mut before, mut silent_ns) =
         (Control::Continue, TimeSeries::new(CELL_NS), 0, (0, 0), 0);
     let look = |silence_ns: u64| {
         let blocks = checked.result().blocks;
@@ -102,7 +102,7 @@ pub fn verify(
             resume_bytes: None,
         };
         if watch.tick(&progress) == Control::Interrupt {
-            told = Control::Interrupt;
+            control = Control::Interrupt;
             checked.stop.store(true, Ordering::Relaxed);
         }
         let sign = if blocks > before.0 {
@@ -127,12 +127,17 @@ pub fn verify(
         Outcome::Abandoned(_) => Some(silent_ns),
     };
     let result = checked.result().clone();
-    Ok((result, told, hung))
+    Ok((result, control, hung))
 }
 
-fn check_all(fd: &OwnedFd, ledger: &Ledger, block: usize, checked: &Checked) -> io::Result<()> {
+fn check_all(
+    fd: &OwnedFd,
+    journal: &WriteJournal,
+    block: usize,
+    checked: &VerifyProgress,
+) -> io::Result<()> {
     let mut buffers = Buffers::new(1, READ_BYTES.max(block))?;
-    let mut written = ledger.written().peekable();
+    let mut written = journal.written().peekable();
     while let Some((offset, generation)) = written.next() {
         let mut run = vec![generation];
         while run.len() < (READ_BYTES / block).max(1)
@@ -141,7 +146,7 @@ fn check_all(fd: &OwnedFd, ledger: &Ledger, block: usize, checked: &Checked) -> 
         {
             run.push(next);
         }
-        check_run(fd, ledger, &mut buffers, (offset, &run), block, checked);
+        check_run(fd, journal, &mut buffers, (offset, &run), block, checked);
         if checked.stop.load(Ordering::Relaxed) {
             break;
         }
@@ -151,24 +156,24 @@ fn check_all(fd: &OwnedFd, ledger: &Ledger, block: usize, checked: &Checked) -> 
 
 fn check_run(
     fd: &OwnedFd,
-    ledger: &Ledger,
+    journal: &WriteJournal,
     buffers: &mut Buffers,
     (offset, run): (u64, &[u32]),
     block: usize,
-    checked: &Checked,
+    checked: &VerifyProgress,
 ) {
     let outcome = read_all(fd, buffers.bytes_mut(0, run.len() * block), offset);
     for (index, generation) in run.iter().enumerate() {
         let at = offset + (index * block) as u64;
         let bad = match &outcome {
-            Ok(()) => ledger.complaint(
+            Ok(()) => journal.find_damage(
                 &buffers.bytes(0, run.len() * block)[index * block..][..block],
                 at,
                 *generation,
             ),
             // One bad sector fails the whole read: block by block tells which.
             Err(_) => match read_all(fd, buffers.bytes_mut(0, block), at) {
-                Ok(()) => ledger.complaint(buffers.bytes(0, block), at, *generation),
+                Ok(()) => journal.find_damage(buffers.bytes(0, block), at, *generation),
                 Err(error) => Some(BadBlock {
                     offset_bytes: at,
                     why: format!("cannot be read: {error}"),

@@ -3,16 +3,16 @@
 
 use crate::io::clock::{Clock, MonotonicClock};
 use crate::load::pacer::Pacer;
-use crate::load::pattern::{Cursors, Pattern};
-use crate::measure::snapshot::{SharedInterim, look_into};
-use crate::measure::worker::{Ending, Yield};
+use crate::load::pattern::{Pattern, SharedCursors};
+use crate::measure::snapshot::{SharedSnapshot, lock_snapshot};
+use crate::measure::worker::{EndReason, WorkerResult};
 use crate::run::error::RunError;
-use crate::run::hang::{Asked, PATIENCE_WITHOUT_END, give_up, join, silence_ns};
+use crate::run::hang::{PATIENCE_WITHOUT_END, StuckWorker, give_up, join, silence_ns};
 use crate::run::limits::{
-    after_write_of, allowance_of, largest_block, schedule_of, threads_per_worker, within_part,
+    after_write_of, budget_of, largest_block, schedule_of, threads_per_worker, within_part,
 };
-use crate::run::session::{Prepared, Session};
-use crate::run::spawn::{Orders, Report, Start, spawn};
+use crate::run::session::{PreparedTarget, Session};
+use crate::run::spawn::{StartSignal, WorkerConfig, WorkerReport, spawn};
 use diskproof_device::OpenTarget;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CpuTime, Hang, SERIES_INTERVAL_NS};
@@ -33,7 +33,7 @@ const LEAD_NS: u64 = 300_000;
 
 /// A workload on a target.
 #[derive(Clone, Copy)]
-pub struct Post<'a> {
+pub struct Assignment<'a> {
     /// What to do.
     pub workload: &'a Workload,
     /// Its place in the group.
@@ -43,17 +43,17 @@ pub struct Post<'a> {
     /// The target, by the description that this workload uses.
     pub open: &'a OpenTarget,
     /// What was found and chosen before.
-    pub prepared: &'a Prepared,
+    pub prepared: &'a PreparedTarget,
 }
 
 /// The threads of all posts.
-pub struct Crew<'a> {
+pub struct WorkerGroup<'a> {
     group: Group<'a>,
     /// [`crate::run::hang::STALL_NS`], or what was asked for.
     stall_ns: u64,
-    posts: &'a [Post<'a>],
-    reports: Receiver<Report>,
-    starts: Vec<Sender<Start>>,
+    assignments: &'a [Assignment<'a>],
+    reports: Receiver<WorkerReport>,
+    starts: Vec<Sender<StartSignal>>,
     /// For each target, whether its threads are told to end.
     stops: Vec<Arc<AtomicBool>>,
     /// For each workload, what its threads have published, of all targets.
@@ -61,7 +61,7 @@ pub struct Crew<'a> {
     /// For each post, what the backends have on, for the record.
     pub features: Vec<Vec<String>>,
     /// For each post, what the threads brought home.
-    pub yields: Vec<Vec<Yield>>,
+    pub results: Vec<Vec<WorkerResult>>,
     /// For each post in an open loop, its schedule; from time zero on.
     pub pacers: Vec<Option<Pacer>>,
     /// For each post, the CPU time of its threads.
@@ -70,37 +70,37 @@ pub struct Crew<'a> {
     pub hangs: Vec<Option<Hang>>,
     /// For each post, the threads that are not home yet.
     working: Vec<usize>,
-    hands: Vec<Hand>,
+    handles: Vec<WorkerHandle>,
 }
 
 /// A thread, as seen from here.
-struct Hand {
-    post: usize,
-    interim: SharedInterim,
-    whereabouts: Whereabouts,
+struct WorkerHandle {
+    assignment: usize,
+    snapshot: SharedSnapshot,
+    state: WorkerState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whereabouts {
-    AtWork,
+enum WorkerState {
+    Running,
     /// Its result is here, or it was given up.
-    Home,
+    Finished,
 }
 
-impl<'a> Crew<'a> {
-    /// Starts all threads, and waits until each has its backend. `posts` holds, workload by
+impl<'a> WorkerGroup<'a> {
+    /// Starts all threads, and waits until each has its backend. `assignments` holds, workload by
     /// workload, one per target.
     pub fn start(
         Session { seed, stall_ns, .. }: Session,
         group: Group<'a>,
-        posts: &'a [Post<'a>],
+        assignments: &'a [Assignment<'a>],
     ) -> Result<Self, RunError> {
         let (sender, reports) = channel();
-        let targets = posts.len() / group.workloads.len();
-        let mut crew = Self {
+        let targets = assignments.len() / group.workloads.len();
+        let mut workers = Self {
             group,
             stall_ns,
-            posts,
+            assignments,
             reports,
             starts: Vec::new(),
             stops: (0..targets)
@@ -111,41 +111,41 @@ impl<'a> Crew<'a> {
                 .iter()
                 .map(|_| Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS))))
                 .collect(),
-            features: vec![Vec::new(); posts.len()],
-            yields: posts.iter().map(|_| Vec::new()).collect(),
-            pacers: posts
+            features: vec![Vec::new(); assignments.len()],
+            results: assignments.iter().map(|_| Vec::new()).collect(),
+            pacers: assignments
                 .iter()
-                .map(|post| post.workload.rate.map(|rate| Pacer::new(0, rate)))
+                .map(|assignment| assignment.workload.rate.map(|rate| Pacer::new(0, rate)))
                 .collect(),
-            cpu: vec![CpuTime::default(); posts.len()],
-            hangs: vec![None; posts.len()],
-            working: vec![0; posts.len()],
-            hands: Vec::new(),
+            cpu: vec![CpuTime::default(); assignments.len()],
+            hangs: vec![None; assignments.len()],
+            working: vec![0; assignments.len()],
+            handles: Vec::new(),
         };
         let workloads: Vec<Arc<Workload>> = group
             .workloads
             .iter()
             .map(|workload| Arc::new(workload.clone()))
             .collect();
-        for (index, post) in posts.iter().enumerate() {
-            let orders = crew.orders_for(seed, &workloads[post.member], index);
-            crew.man(index, orders, &sender)?;
+        for (index, assignment) in assignments.iter().enumerate() {
+            let config = workers.configs_for(seed, &workloads[assignment.member], index);
+            workers.spawn_workers(index, config, &sender)?;
         }
-        Ok(crew)
+        Ok(workers)
     }
 
     /// Starts the threads of a post, and waits until each has its backend. Each worker has a
     /// description of its own, the threads of one share it.
-    fn man(
+    fn spawn_workers(
         &mut self,
         index: usize,
-        orders: Vec<Vec<Orders>>,
-        sender: &Sender<Report>,
+        config: Vec<Vec<WorkerConfig>>,
+        sender: &Sender<WorkerReport>,
     ) -> Result<(), RunError> {
-        let open = self.posts[index].open;
-        let is_alone = orders.len() == 1;
+        let open = self.assignments[index].open;
+        let is_alone = config.len() == 1;
         let (mut descriptions, mut outcome) = (Vec::new(), Ok(()));
-        for worker in orders {
+        for worker in config {
             if !is_alone && outcome.is_ok() {
                 outcome = open
                     .for_worker()
@@ -153,20 +153,20 @@ impl<'a> Crew<'a> {
                     .map_err(RunError::from);
             }
             let fd = descriptions.last().map_or(open.fd(), AsFd::as_fd);
-            for mut orders in worker {
-                orders.number = self.hands.len();
-                let interim = Arc::clone(&orders.interim);
+            for mut config in worker {
+                config.number = self.handles.len();
+                let snapshot = Arc::clone(&config.snapshot);
                 let (start, started) = channel();
                 outcome = outcome.and_then(|()| {
-                    spawn(orders, fd, started, sender.clone()).map_err(RunError::Thread)
+                    spawn(config, fd, started, sender.clone()).map_err(RunError::Thread)
                 });
                 if outcome.is_ok() {
                     self.starts.push(start);
                     self.working[index] += 1;
-                    self.hands.push(Hand {
-                        post: index,
-                        interim,
-                        whereabouts: Whereabouts::AtWork,
+                    self.handles.push(WorkerHandle {
+                        assignment: index,
+                        snapshot,
+                        state: WorkerState::Running,
                     });
                 }
             }
@@ -176,30 +176,35 @@ impl<'a> Crew<'a> {
     }
 
     /// By worker, for each of its threads.
-    fn orders_for(&self, seed: u64, workload: &Arc<Workload>, post: usize) -> Vec<Vec<Orders>> {
-        let Post {
+    fn configs_for(
+        &self,
+        seed: u64,
+        workload: &Arc<Workload>,
+        assignment: usize,
+    ) -> Vec<Vec<WorkerConfig>> {
+        let Assignment {
             member,
             target,
             prepared,
             ..
-        } = self.posts[post];
+        } = self.assignments[assignment];
         let threads_per_worker = threads_per_worker(workload, prepared.selection.kind);
         let depth = workload.depth / threads_per_worker;
         let threads = u64::from(workload.workers) * u64::from(threads_per_worker);
         let block = u64::from(largest_block(workload));
-        let allowance = allowance_of(workload, threads);
+        let budget = budget_of(workload, threads);
         let mut all = Vec::new();
         for worker in 0..u64::from(workload.workers) {
-            let cursors = Cursors::default();
+            let cursors = SharedCursors::default();
             let of_worker =
                 prepared
                     .extent
                     .share(&workload.access, worker, u64::from(workload.workers), block);
-            let of_worker = within_part(&allowance, workload, of_worker, prepared.extent);
+            let of_worker = within_part(&budget, workload, of_worker, prepared.extent);
             let mut threads_of_worker = Vec::new();
             for slot in 0..u64::from(threads_per_worker) {
                 let index = worker * u64::from(threads_per_worker) + slot;
-                let stream = (post as u64) << 32 | index;
+                let stream = (assignment as u64) << 32 | index;
                 let ordered = matches!(workload.access, Access::Sequential);
                 let (part, parts) = if ordered {
                     (worker, u64::from(workload.workers))
@@ -209,31 +214,31 @@ impl<'a> Crew<'a> {
                 let extent = prepared.extent.share(&workload.access, part, parts, block);
                 let mut pattern = Pattern::new(workload, extent, seed, stream);
                 if threads_per_worker > 1 {
-                    pattern = pattern.together(&cursors, extent);
+                    pattern = pattern.with_cursors(&cursors, extent);
                 }
-                threads_of_worker.push(Orders {
-                    post,
+                threads_of_worker.push(WorkerConfig {
+                    assignment,
                     number: 0,
                     workload: Arc::clone(workload),
                     kind: prepared.selection.kind,
                     cache: prepared.cache.used,
                     pattern,
                     extent: prepared.extent,
-                    ledger: prepared.ledger.clone(),
+                    journal: prepared.journal.clone(),
                     depth,
                     // In order, the threads of a worker go through its part together.
-                    allowance: if ordered {
+                    budget: if ordered {
                         of_worker.clone()
                     } else {
-                        within_part(&allowance, workload, extent, prepared.extent)
+                        within_part(&budget, workload, extent, prepared.extent)
                     },
                     after_write: after_write_of(workload, prepared.cache.used),
-                    pacer: self.pacers[post].clone(),
+                    pacer: self.pacers[assignment].clone(),
                     seed,
                     stream,
                     stop: Arc::clone(&self.stops[target]),
                     published: Arc::clone(&self.published[member]),
-                    interim: SharedInterim::default(),
+                    snapshot: SharedSnapshot::default(),
                 });
             }
             all.push(threads_of_worker);
@@ -243,16 +248,16 @@ impl<'a> Crew<'a> {
 
     /// Hears of every thread of a post, also where one has failed: until then they use descriptors
     /// that are not theirs.
-    fn await_ready(&mut self, post: usize) -> Result<(), RunError> {
+    fn await_ready(&mut self, assignment: usize) -> Result<(), RunError> {
         let mut outcome = Ok(());
-        for _ in 0..self.working[post] {
+        for _ in 0..self.working[assignment] {
             let failure = match self.reports.recv() {
-                Ok(Report::Ready(post, features)) => {
-                    self.features[post] = features;
+                Ok(WorkerReport::Ready(assignment, features)) => {
+                    self.features[assignment] = features;
                     continue;
                 }
-                Ok(Report::Failed(number, source)) => self.error(number, source),
-                Ok(Report::Done(..)) | Err(_) => self.lost(),
+                Ok(WorkerReport::Failed(number, source)) => self.error(number, source),
+                Ok(WorkerReport::Done(..)) | Err(_) => self.lost_worker(),
             };
             outcome = outcome.and(Err(failure));
         }
@@ -260,26 +265,30 @@ impl<'a> Crew<'a> {
     }
 
     /// A thread is not home, and will never be.
-    fn lost(&self) -> RunError {
-        let post = self
+    fn lost_worker(&self) -> RunError {
+        let assignment = self
             .working
             .iter()
             .position(|working| *working > 0)
             .unwrap_or(0);
         RunError::Lost {
-            workload: self.posts[post].workload.name.clone(),
+            workload: self.assignments[assignment].workload.name.clone(),
         }
     }
 
     fn error(&self, number: usize, source: io::Error) -> RunError {
-        let post = self.hands[number].post;
-        worker_error(self.posts[post].workload, self.posts[post].open, source)
+        let assignment = self.handles[number].assignment;
+        worker_error(
+            self.assignments[assignment].workload,
+            self.assignments[assignment].open,
+            source,
+        )
     }
 
     /// Gives the common start.
-    pub fn release(&mut self) -> Start {
+    pub fn release(&mut self) -> StartSignal {
         let at_ns = MonotonicClock.now() + LEAD_NS;
-        let start = Start {
+        let start = StartSignal {
             at_ns,
             schedule: schedule_of(self.group, at_ns),
         };
@@ -294,39 +303,39 @@ impl<'a> Crew<'a> {
     pub fn follow(
         &mut self,
         phase: Phase,
-        start: Start,
+        start: StartSignal,
         watch: &mut dyn Watch,
     ) -> Result<Control, RunError> {
-        let (mut told, mut failure) = (Control::Continue, None);
+        let (mut control, mut failure) = (Control::Continue, None);
         let mut ending_since = vec![None; self.stops.len()];
         let mut known = vec![false; self.group.workloads.len()];
         while self.working.iter().any(|working| *working > 0) {
             match self.reports.recv_timeout(TICK) {
                 // Given up, and answered after all: too late.
-                Ok(Report::Done(number, ..) | Report::Failed(number, _))
-                    if self.hands[number].whereabouts == Whereabouts::Home => {}
-                Ok(Report::Done(number, done, cpu)) => self.come_home(number, *done, cpu),
-                Ok(Report::Failed(number, source)) => {
+                Ok(WorkerReport::Done(number, ..) | WorkerReport::Failed(number, _))
+                    if self.handles[number].state == WorkerState::Finished => {}
+                Ok(WorkerReport::Done(number, done, cpu)) => self.on_finished(number, *done, cpu),
+                Ok(WorkerReport::Failed(number, source)) => {
                     failure.get_or_insert(self.error(number, source));
-                    self.leave(number);
+                    self.mark_finished(number);
                     self.stop_all();
                 }
-                Ok(Report::Ready(..)) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(WorkerReport::Ready(..)) | Err(RecvTimeoutError::Timeout) => {}
                 // What the others did must not pass for all of it.
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(failure.unwrap_or_else(|| self.lost()));
+                    return Err(failure.unwrap_or_else(|| self.lost_worker()));
                 }
             }
             let now = MonotonicClock.now();
             // Told to end, too: it is worth knowing what the end waits for.
-            let control = self.tick(phase, start, now, &mut known, watch);
-            if told == Control::Continue && control != Control::Continue {
-                told = control;
+            let wanted = self.tick(phase, start, now, &mut known, watch);
+            if control == Control::Continue && wanted != Control::Continue {
+                control = wanted;
                 self.stop_all();
             }
             self.give_up_stalled(start, now, &mut ending_since);
         }
-        failure.map_or(Ok(told), Err)
+        failure.map_or(Ok(control), Err)
     }
 
     fn stop_all(&self) {
@@ -336,30 +345,32 @@ impl<'a> Crew<'a> {
     }
 
     /// Notes that a thread works no more; its post.
-    fn leave(&mut self, number: usize) -> usize {
-        let hand = &mut self.hands[number];
-        hand.whereabouts = Whereabouts::Home;
-        self.working[hand.post] -= 1;
-        hand.post
+    fn mark_finished(&mut self, number: usize) -> usize {
+        let handle = &mut self.handles[number];
+        handle.state = WorkerState::Finished;
+        self.working[handle.assignment] -= 1;
+        handle.assignment
     }
 
     /// With its last thread a post is over. Where it was done before its time, or given up, the
     /// others on its target end too: from here on their figures would be those of another load.
-    fn come_home(&mut self, number: usize, done: Yield, cpu: CpuTime) {
-        let post = self.leave(number);
-        self.yields[post].push(done);
-        self.cpu[post].user_ns += cpu.user_ns;
-        self.cpu[post].system_ns += cpu.system_ns;
-        let is_early = |y: &Yield| matches!(y.ending, Ending::Allowance | Ending::Errors(_));
-        let is_over = self.working[post] == 0 && self.yields[post].iter().all(is_early);
+    fn on_finished(&mut self, number: usize, done: WorkerResult, cpu: CpuTime) {
+        let assignment = self.mark_finished(number);
+        self.results[assignment].push(done);
+        self.cpu[assignment].user_ns += cpu.user_ns;
+        self.cpu[assignment].system_ns += cpu.system_ns;
+        let is_early =
+            |y: &WorkerResult| matches!(y.ending, EndReason::Budget | EndReason::Errors(_));
+        let is_over =
+            self.working[assignment] == 0 && self.results[assignment].iter().all(is_early);
         if is_over && !self.group.is_alone() {
-            self.stops[self.posts[post].target].store(true, Ordering::Relaxed);
+            self.stops[self.assignments[assignment].target].store(true, Ordering::Relaxed);
         }
     }
 
     /// Gives up each target that has not answered for too long after it was time to end: what its
     /// threads have shown comes home without them. Nothing more may be asked of it then.
-    fn give_up_stalled(&mut self, start: Start, now: u64, ending_since: &mut [Option<u64>]) {
+    fn give_up_stalled(&mut self, start: StartSignal, now: u64, ending_since: &mut [Option<u64>]) {
         for (target, since) in ending_since.iter_mut().enumerate() {
             if since.is_none()
                 && (now >= start.schedule.end_ns || self.stops[target].load(Ordering::Relaxed))
@@ -377,39 +388,40 @@ impl<'a> Crew<'a> {
             }
             let since = since.unwrap_or(now);
             let ending = if since >= start.schedule.end_ns {
-                (Ending::Time, start.schedule.end_ns)
+                (EndReason::Time, start.schedule.end_ns)
             } else {
-                (Ending::Told, since)
+                (EndReason::Stopped, since)
             };
-            let is_stuck = |hand: &Hand| {
-                hand.whereabouts == Whereabouts::AtWork && self.posts[hand.post].target == target
+            let is_stuck = |handle: &WorkerHandle| {
+                handle.state == WorkerState::Running
+                    && self.assignments[handle.assignment].target == target
             };
-            let stuck: Vec<usize> = (0..self.hands.len())
-                .filter(|number| is_stuck(&self.hands[*number]))
+            let stuck: Vec<usize> = (0..self.handles.len())
+                .filter(|number| is_stuck(&self.handles[*number]))
                 .collect();
             if !stuck.is_empty() {
                 self.stops[target].store(true, Ordering::Relaxed);
-                self.posts
+                self.assignments
                     .iter()
-                    .filter(|post| post.target == target)
-                    .for_each(|post| post.open.leave_open());
+                    .filter(|assignment| assignment.target == target)
+                    .for_each(|assignment| assignment.open.leave_open());
             }
             for number in stuck {
-                let post = self.leave(number);
-                let Post {
+                let assignment = self.mark_finished(number);
+                let Assignment {
                     workload, prepared, ..
-                } = self.posts[post];
+                } = self.assignments[assignment];
                 let (start_ns, measure_ns) = (start.at_ns, start.schedule.measure_ns);
-                let asked = Asked {
+                let asked = StuckWorker {
                     workload,
                     engine: prepared.selection.kind,
                     start_ns,
                     measure_ns,
                     ending,
                 };
-                let (done, hang) = give_up(&self.hands[number].interim, asked, now);
-                self.hangs[post] = Some(join(self.hangs[post], hang));
-                self.yields[post].push(done);
+                let (done, hang) = give_up(&self.handles[number].snapshot, asked, now);
+                self.hangs[assignment] = Some(join(self.hangs[assignment], hang));
+                self.results[assignment].push(done);
             }
         }
     }
@@ -418,7 +430,7 @@ impl<'a> Crew<'a> {
     fn tick(
         &self,
         phase: Phase,
-        start: Start,
+        start: StartSignal,
         now: u64,
         known: &mut [bool],
         watch: &mut dyn Watch,
@@ -446,16 +458,21 @@ impl<'a> Crew<'a> {
 
     /// For how long a target has been asked for something and has completed nothing; 0 where it has
     /// not been asked.
-    fn silence_of(&self, target: usize, start: Start, now: u64) -> u64 {
-        let hands = self
-            .hands
-            .iter()
-            .filter(|hand| self.working[hand.post] > 0 && self.posts[hand.post].target == target);
-        silence_ns(hands.map(|hand| look_into(&hand.interim)), start.at_ns, now).unwrap_or(0)
+    fn silence_of(&self, target: usize, start: StartSignal, now: u64) -> u64 {
+        let handles = self.handles.iter().filter(|handle| {
+            self.working[handle.assignment] > 0
+                && self.assignments[handle.assignment].target == target
+        });
+        silence_ns(
+            handles.map(|handle| lock_snapshot(&handle.snapshot)),
+            start.at_ns,
+            now,
+        )
+        .unwrap_or(0)
     }
 
     /// The target that has been asked for something and has completed nothing for longest.
-    fn silence(&self, start: Start, now: u64) -> Option<Silence> {
+    fn silence(&self, start: StartSignal, now: u64) -> Option<Silence> {
         let of_target = |target| Silence {
             target,
             length_ns: self.silence_of(target, start, now),
@@ -470,7 +487,7 @@ impl<'a> Crew<'a> {
         &self,
         member: usize,
         (phase, silence): (Phase, Option<Silence>),
-        start: Start,
+        start: StartSignal,
         now: u64,
         watch: &mut dyn Watch,
     ) -> Control {

@@ -1,9 +1,9 @@
 //! Access time by seek distance: one small request after the other, in patterns that send the heads
 //! far or near. Knows nothing of the other parts of a survey.
 
-use super::Ground;
-use super::journal::Journal;
-use super::queue::{Lane, Piece};
+use super::SurveyTarget;
+use super::log::SurveyLog;
+use super::queue::{BlockRequest, RequestQueue};
 use crate::io::Backend;
 use crate::io::Extent;
 use crate::io::clock::Clock;
@@ -35,15 +35,15 @@ const PATTERNS: [SeekPattern; 5] = [
 
 /// Measures all patterns and leaves the accesses in the journal.
 pub fn measure<B: Backend, C: Clock>(
-    lane: &mut Lane<B, C>,
-    ground: &Ground,
+    queue: &mut RequestQueue<B, C>,
+    target: &SurveyTarget,
     plan: &AccessPlan,
-    journal: &Journal,
+    log: &SurveyLog,
 ) -> io::Result<()> {
-    journal.begin("access times");
-    let block = ground.fitting(u64::from(plan.block_bytes));
-    let mut places = Places::new(ground, block);
-    let start_ns = lane.now();
+    log.begin("access times");
+    let block = target.fitting(u64::from(plan.block_bytes));
+    let mut places = Places::new(target, block);
+    let start_ns = queue.now();
     let total = f64::from(plan.random_reads)
         + f64::from(SeekPattern::OTHERS) * f64::from(plan.pattern_reads);
     let mut done = 0u32;
@@ -54,34 +54,33 @@ pub fn measure<B: Backend, C: Clock>(
         } else {
             (plan.pattern_reads, 1)
         };
-        let end_ns = lane.now() + plan.time_ns / 10 * tenths;
+        let end_ns = queue.now() + plan.time_ns / 10 * tenths;
         let mut before = None;
         // The first access is where the pattern begins: its distance belongs to none.
         for index in 0..=u64::from(count) {
-            if count == 0 || journal.is_stopped() || (lane.now() >= end_ns && index > 1) {
+            if count == 0 || log.is_stopped() || (queue.now() >= end_ns && index > 1) {
                 break;
             }
             let offset = places.next(seek, index, u64::from(count) + 1, before);
-            let landing = lane.single(Piece {
+            let completion = queue.read_one(BlockRequest {
                 offset,
                 len: block as u32,
                 tag: 0,
             })?;
-            journal.count(&landing);
-            match (landing.errno, before) {
+            log.count(&completion);
+            match (completion.errno, before) {
                 (0, Some(from)) => {
                     let point = AccessPoint {
                         seek,
                         offset_bytes: offset,
                         distance_bytes: offset.abs_diff(from),
-                        latency_ns: landing.latency_ns,
+                        latency_ns: completion.latency_ns,
                     };
-                    journal.seen().access.push(point);
+                    log.seen().access.push(point);
                 }
                 (0, None) => {}
                 (errno, _) => {
-                    *journal
-                        .seen()
+                    *log.seen()
                         .access_errors
                         .entry(errno_name(errno))
                         .or_default() += 1
@@ -89,8 +88,8 @@ pub fn measure<B: Backend, C: Clock>(
             }
             before = Some(offset);
             done += u32::from(index > 0);
-            let in_time = lane.now().saturating_sub(start_ns) as f64 / plan.time_ns.max(1) as f64;
-            journal.done((f64::from(done) / total).max(in_time));
+            let in_time = queue.now().saturating_sub(start_ns) as f64 / plan.time_ns.max(1) as f64;
+            log.done((f64::from(done) / total).max(in_time));
         }
     }
     Ok(())
@@ -101,26 +100,26 @@ struct Places {
     extent: Extent,
     block: u64,
     /// Blocks that count as one for the disk's cache.
-    neighbourhood: u64,
+    detector: u64,
     used: HashSet<u64>,
     random: Random,
 }
 
 impl Places {
-    fn new(ground: &Ground, block: u64) -> Self {
+    fn new(target: &SurveyTarget, block: u64) -> Self {
         // A span that is small for all the accesses has only its blocks to offer.
-        let roomy = ground.extent.length / NEIGHBOURHOOD_BYTES >= 16_384;
-        let neighbourhood = if roomy {
+        let roomy = target.extent.length / NEIGHBOURHOOD_BYTES >= 16_384;
+        let detector = if roomy {
             NEIGHBOURHOOD_BYTES.max(block)
         } else {
             block
         };
         Self {
-            extent: ground.extent,
+            extent: target.extent,
             block,
-            neighbourhood,
+            detector,
             used: HashSet::new(),
-            random: Random::new(ground.seed, ACCESS_STREAM),
+            random: Random::new(target.seed, ACCESS_STREAM),
         }
     }
 
@@ -129,7 +128,7 @@ impl Places {
         let mut place = 0;
         for _ in 0..TRIES {
             place = self.draw(seek, index, count, before);
-            if self.used.insert(place / self.neighbourhood) {
+            if self.used.insert(place / self.detector) {
                 break;
             }
         }

@@ -1,9 +1,9 @@
 //! Rate of reading the same bytes again and again: what the cache of a disk and its link can do
 //! without the medium. Knows nothing of the other parts of a survey.
 
-use super::Ground;
-use super::journal::Journal;
-use super::queue::{Lane, Piece};
+use super::SurveyTarget;
+use super::log::SurveyLog;
+use super::queue::{BlockRequest, RequestQueue};
 use crate::io::Backend;
 use crate::io::clock::Clock;
 use diskproof_model::record::Estimate;
@@ -15,25 +15,25 @@ const WINDOWS: u64 = 20;
 
 /// Measures the burst rate and leaves it in the journal; nothing where the place cannot be read.
 pub fn measure<B: Backend, C: Clock>(
-    lane: &mut Lane<B, C>,
-    ground: &Ground,
+    queue: &mut RequestQueue<B, C>,
+    target: &SurveyTarget,
     plan: &BurstPlan,
-    journal: &Journal,
+    log: &SurveyLog,
 ) -> io::Result<()> {
-    journal.begin("burst");
-    let bytes = ground.fitting(plan.bytes);
-    let middle = ground.extent.start + ground.extent.length / 2;
-    let piece = Piece {
-        offset: ground.aligned(middle),
+    log.begin("burst");
+    let bytes = target.fitting(plan.bytes);
+    let middle = target.extent.start + target.extent.length / 2;
+    let request = BlockRequest {
+        offset: target.aligned(middle),
         len: bytes as u32,
         tag: 0,
     };
-    let first = lane.single(piece)?;
-    journal.count(&first);
+    let first = queue.read_one(request)?;
+    log.count(&first);
     if first.errno != 0 {
         return Ok(());
     }
-    let start_ns = lane.now();
+    let start_ns = queue.now();
     let window_ns = (plan.time_ns / WINDOWS).max(1);
     let (mut rounds, mut windows, mut window, mut window_start) =
         (0u64, Vec::new(), 0u64, start_ns);
@@ -41,29 +41,28 @@ pub fn measure<B: Backend, C: Clock>(
     let mut last_ns = start_ns;
     let mut errors = 0;
     let elapsed = std::cell::Cell::new(start_ns);
-    lane.carry(
-        || (elapsed.get() < end_ns && !journal.is_stopped()).then_some(piece),
-        |landing| {
-            journal.count(landing);
-            elapsed.set(landing.at_ns);
-            last_ns = landing.at_ns;
-            if landing.errno != 0 {
+    queue.run(
+        || (elapsed.get() < end_ns && !log.is_stopped()).then_some(request),
+        |completion| {
+            log.count(completion);
+            elapsed.set(completion.at_ns);
+            last_ns = completion.at_ns;
+            if completion.errno != 0 {
                 errors += 1;
                 elapsed.set(end_ns);
                 return;
             }
             (rounds, window) = (rounds + 1, window + 1);
-            if landing.at_ns >= window_start + window_ns {
+            if completion.at_ns >= window_start + window_ns {
                 windows.push(
-                    window as f64 * bytes as f64 * 1e9 / (landing.at_ns - window_start) as f64,
+                    window as f64 * bytes as f64 * 1e9 / (completion.at_ns - window_start) as f64,
                 );
-                (window, window_start) = (0, landing.at_ns);
+                (window, window_start) = (0, completion.at_ns);
             }
-            journal
-                .done(landing.at_ns.saturating_sub(start_ns) as f64 / plan.time_ns.max(1) as f64);
+            log.done(completion.at_ns.saturating_sub(start_ns) as f64 / plan.time_ns.max(1) as f64);
         },
     )?;
-    if errors == 0 && rounds > 0 && !journal.is_stopped() {
+    if errors == 0 && rounds > 0 && !log.is_stopped() {
         let value = rounds as f64 * bytes as f64 * 1e9 / (last_ns - start_ns).max(1) as f64;
         let throughput = Estimate {
             n: windows.len() as u64,
@@ -72,7 +71,7 @@ pub fn measure<B: Backend, C: Clock>(
             unit: "B/s".to_owned(),
         };
         let first_bytes_per_second = bytes as f64 * 1e9 / first.latency_ns.max(1) as f64;
-        journal.seen().burst = Some(Burst {
+        log.seen().burst = Some(Burst {
             bytes,
             rounds,
             first_bytes_per_second,

@@ -5,10 +5,10 @@
 //! into motion, untimed. From then on the time between the end of one request and the end of the
 //! next is the later one's, so that neither seek nor the filling of the queue is in the rate.
 
-use super::journal::Journal;
-use super::queue::{Landing, Lane, Piece};
+use super::log::SurveyLog;
+use super::queue::{BlockRequest, Completion, RequestQueue};
 use super::resample;
-use super::{Ground, UNIT_BYTES};
+use super::{SurveyTarget, UNIT_BYTES};
 use crate::io::Backend;
 use crate::io::Extent;
 use crate::io::clock::Clock;
@@ -56,7 +56,7 @@ const LEAD: u32 = u32::MAX;
 
 /// How a curve is drawn on one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizing {
+pub struct CurveSizing {
     /// Bytes per request.
     pub request_bytes: u32,
     /// Untimed bytes before a sample.
@@ -69,27 +69,27 @@ pub struct Sizing {
 
 /// Measures the curve and leaves it in the journal.
 pub fn measure<B: Backend, C: Clock>(
-    lane: &mut Lane<B, C>,
-    ground: &Ground,
+    queue: &mut RequestQueue<B, C>,
+    target: &SurveyTarget,
     plan: &CurvePlan,
-    journal: &Journal,
+    log: &SurveyLog,
 ) -> io::Result<()> {
-    journal.begin("curve");
-    let rate = trial(lane, ground, journal)?.unwrap_or(RATE_UNKNOWN);
-    let sizing = size(plan, ground, rate);
-    let book = Book {
-        journal,
-        start_ns: lane.now(),
+    log.begin("curve");
+    let rate = trial(queue, target, log)?.unwrap_or(RATE_UNKNOWN);
+    let sizing = size(plan, target, rate);
+    let book = CurveLog {
+        log,
+        start_ns: queue.now(),
         cpu: crate::measure::usage::process(),
     };
     let places = match sizing.sample_bytes {
-        None => whole(lane, ground, sizing, &book)?,
-        Some(sample_bytes) => sampled(lane, ground, sizing, sample_bytes, &book)?,
+        None => whole(queue, target, sizing, &book)?,
+        Some(sample_bytes) => sampled(queue, target, sizing, sample_bytes, &book)?,
     };
     resample::measure(
-        lane,
-        ground,
-        resample::Task {
+        queue,
+        target,
+        resample::ResampleTask {
             sizing,
             rate,
             time_ns: plan.time_ns,
@@ -101,7 +101,7 @@ pub fn measure<B: Backend, C: Clock>(
 
 /// A place of the curve.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct SamplePlace {
     /// What is timed.
     pub extent: Extent,
     /// Bytes that the survey had moved when it was last read.
@@ -110,14 +110,14 @@ pub(super) struct Place {
 
 /// A sample at each point.
 fn sampled<B: Backend, C: Clock>(
-    lane: &mut Lane<B, C>,
-    ground: &Ground,
-    sizing: Sizing,
+    queue: &mut RequestQueue<B, C>,
+    target: &SurveyTarget,
+    sizing: CurveSizing,
     sample_bytes: u64,
-    book: &Book<'_>,
-) -> io::Result<Vec<Place>> {
+    book: &CurveLog<'_>,
+) -> io::Result<Vec<SamplePlace>> {
     let starts = places(
-        ground.extent,
+        target.extent,
         sizing.points,
         sizing.lead_bytes,
         sample_bytes,
@@ -128,39 +128,39 @@ fn sampled<B: Backend, C: Clock>(
             start: *start,
             length: sample_bytes,
         };
-        let Some(point) = sample(lane, ground, sizing, extent, book.journal)? else {
+        let Some(point) = sample(queue, target, sizing, extent, book.log)? else {
             break;
         };
-        read.push(Place {
+        read.push(SamplePlace {
             extent,
-            moved_bytes: book.journal.bytes(),
+            moved_bytes: book.log.bytes(),
         });
-        book.enter(lane.now(), point, read.len() as f64 / starts.len() as f64);
+        book.enter(queue.now(), point, read.len() as f64 / starts.len() as f64);
     }
     Ok(read)
 }
 
 /// Where finished points go.
-pub(super) struct Book<'a> {
-    pub journal: &'a Journal,
+pub(super) struct CurveLog<'a> {
+    pub log: &'a SurveyLog,
     /// When the curve began.
     pub start_ns: u64,
     cpu: CpuTime,
 }
 
-impl Book<'_> {
+impl CurveLog<'_> {
     fn enter(&self, now_ns: u64, point: CurvePoint, share: f64) {
-        self.journal.seen().curve.push(point);
-        self.tell(now_ns, share);
+        self.log.seen().curve.push(point);
+        self.report(now_ns, share);
     }
 
     /// The curve has come so far.
-    pub fn tell(&self, now_ns: u64, share: f64) {
-        let mut seen = self.journal.seen();
+    pub fn report(&self, now_ns: u64, share: f64) {
+        let mut seen = self.log.seen();
         seen.curve_ns = now_ns.saturating_sub(self.start_ns);
         seen.curve_cpu = cpu_since(self.cpu);
         drop(seen);
-        self.journal.done(share);
+        self.log.done(share);
     }
 }
 
@@ -182,8 +182,8 @@ fn power_of_two_below(bytes: u64) -> u64 {
 }
 
 /// How a curve is drawn on a target of about this rate.
-pub fn size(plan: &CurvePlan, ground: &Ground, rate: f64) -> Sizing {
-    let span = ground.extent.length;
+pub fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> CurveSizing {
+    let span = target.extent.length;
     let asked = if let Coverage::Sampled { sample_bytes } = plan.coverage {
         sample_bytes
     } else {
@@ -194,10 +194,10 @@ pub fn size(plan: &CurvePlan, ground: &Ground, rate: f64) -> Sizing {
         power_of_two_below((rate * IN_FLIGHT_S) as u64).clamp(IN_FLIGHT_MIN, IN_FLIGHT_MAX);
     // A small span, or small samples, must not be all lead.
     let room = power_of_two_below(asked.unwrap_or(span / 8).min(span / 8) / SAMPLE_BATCHES_MIN);
-    let least = UNIT_BYTES * u64::from(ground.depth);
+    let least = UNIT_BYTES * u64::from(target.depth);
     let in_flight = wanted.min(room).max(least);
-    let request_bytes = (in_flight / u64::from(ground.depth)) as u32;
-    let whole = |points: u64| Sizing {
+    let request_bytes = (in_flight / u64::from(target.depth)) as u32;
+    let whole = |points: u64| CurveSizing {
         request_bytes,
         lead_bytes: in_flight,
         points: points.min(span / in_flight).max(1),
@@ -216,7 +216,7 @@ pub fn size(plan: &CurvePlan, ground: &Ground, rate: f64) -> Sizing {
     let sample_bytes = asked.map_or_else(
         || {
             let nominal = rate
-                * if ground.operation == OpKind::Write {
+                * if target.operation == OpKind::Write {
                     WRITE_SAMPLE_S
                 } else {
                     SAMPLE_S
@@ -232,7 +232,7 @@ pub fn size(plan: &CurvePlan, ground: &Ground, rate: f64) -> Sizing {
     match () {
         // The samples would touch: one stream is the better reading of the same bytes.
         () if each.saturating_mul(points) >= span && seconds(span) <= time_s => whole(points),
-        () => Sizing {
+        () => CurveSizing {
             request_bytes,
             lead_bytes: in_flight,
             points: points.min(span / each).max(1),
@@ -259,13 +259,13 @@ pub fn places(extent: Extent, points: u64, lead_bytes: u64, sample_bytes: u64) -
 /// Bytes per second at two places in the inside, the higher of both; `None` where nothing could be
 /// read.
 fn trial<B: Backend, C: Clock>(
-    lane: &mut Lane<B, C>,
-    ground: &Ground,
-    journal: &Journal,
+    queue: &mut RequestQueue<B, C>,
+    target: &SurveyTarget,
+    log: &SurveyLog,
 ) -> io::Result<Option<f64>> {
-    let Extent { start, length } = ground.extent;
+    let Extent { start, length } = target.extent;
     let request = align(
-        (length / 64).min(u64::from(STREAM_REQUEST_MAX) * u64::from(STREAM_DEPTH / ground.depth)),
+        (length / 64).min(u64::from(STREAM_REQUEST_MAX) * u64::from(STREAM_DEPTH / target.depth)),
     );
     if request == 0 {
         return Ok(None);
@@ -281,22 +281,22 @@ fn trial<B: Backend, C: Clock>(
             Cell::new(0u32),
         );
         let next = || {
-            let enough = busy_ns.get() >= TRIAL_NS && landed.get() >= 2 * ground.depth;
-            (!enough && !journal.is_stopped() && at.get() + request <= end).then(|| {
+            let enough = busy_ns.get() >= TRIAL_NS && landed.get() >= 2 * target.depth;
+            (!enough && !log.is_stopped() && at.get() + request <= end).then(|| {
                 let offset = at.replace(at.get() + request);
-                Piece {
+                BlockRequest {
                     offset,
                     len: request as u32,
                     tag: 0,
                 }
             })
         };
-        lane.carry(next, |landing| {
-            journal.count(landing);
+        queue.run(next, |completion| {
+            log.count(completion);
             landed.set(landed.get() + 1);
-            if landed.get() > ground.depth && landing.errno == 0 {
-                busy_ns.set(busy_ns.get() + landing.share_ns);
-                bytes.set(bytes.get() + u64::from(landing.piece.len));
+            if landed.get() > target.depth && completion.errno == 0 {
+                busy_ns.set(busy_ns.get() + completion.share_ns);
+                bytes.set(bytes.get() + u64::from(completion.request.len));
             }
         })?;
         if bytes.get() > 0 {
@@ -309,7 +309,7 @@ fn trial<B: Backend, C: Clock>(
 
 /// What was timed at a point so far.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sum {
+struct SampleSum {
     bytes: u64,
     busy_ns: u64,
     latency_max_ns: u64,
@@ -325,9 +325,9 @@ struct Sum {
 /// Parts of a sample whose spread tells something.
 const PARTS_MIN: u32 = 4;
 
-impl Sum {
+impl SampleSum {
     /// Nothing yet; what is in flight at once makes a part.
-    fn new(sizing: Sizing) -> Self {
+    fn new(sizing: CurveSizing) -> Self {
         Self {
             part_bytes: sizing.lead_bytes,
             ..Self::default()
@@ -335,13 +335,13 @@ impl Sum {
     }
 
     /// A failed request is in neither bytes nor time: a disk may try for seconds.
-    fn add(&mut self, landing: &Landing) {
-        if landing.errno == 0 {
-            self.bytes += u64::from(landing.piece.len);
-            self.busy_ns += landing.share_ns;
+    fn add(&mut self, completion: &Completion) {
+        if completion.errno == 0 {
+            self.bytes += u64::from(completion.request.len);
+            self.busy_ns += completion.share_ns;
             self.part = (
-                self.part.0 + u64::from(landing.piece.len),
-                self.part.1 + landing.share_ns,
+                self.part.0 + u64::from(completion.request.len),
+                self.part.1 + completion.share_ns,
             );
             if self.part.0 >= self.part_bytes {
                 let ns_per_byte = self.part.1 as f64 / self.part.0 as f64;
@@ -355,7 +355,7 @@ impl Sum {
         } else {
             self.errors += 1;
         }
-        self.latency_max_ns = self.latency_max_ns.max(landing.latency_ns);
+        self.latency_max_ns = self.latency_max_ns.max(completion.latency_ns);
     }
 
     /// Of the mean time per byte, as a share; to first order that of the rate is the same.
@@ -390,7 +390,7 @@ impl Sum {
 
 /// A part of the target, all of it or its second part timed.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct StreamRange {
     from: u64,
     timed_from: u64,
     until: u64,
@@ -398,114 +398,114 @@ struct Stretch {
 
 /// One sample; `None` when it was ended before it was done.
 pub(super) fn sample<B: Backend, C: Clock>(
-    lane: &mut Lane<B, C>,
-    ground: &Ground,
-    sizing: Sizing,
+    queue: &mut RequestQueue<B, C>,
+    target: &SurveyTarget,
+    sizing: CurveSizing,
     place: Extent,
-    journal: &Journal,
+    log: &SurveyLog,
 ) -> io::Result<Option<CurvePoint>> {
-    if ground.cache == CachePolicy::Buffered {
-        lane.drop_cache();
+    if target.cache == CachePolicy::Buffered {
+        queue.drop_cache();
     }
-    let (mut sum, starved_ns) = (Sum::new(sizing), lane.starved_ns());
+    let (mut sum, starved_ns) = (SampleSum::new(sizing), queue.starved_ns());
     let (from, start, until) = (
         place
             .start
             .saturating_sub(sizing.lead_bytes)
-            .max(ground.extent.start),
+            .max(target.extent.start),
         place.start,
         place.start + place.length,
     );
-    if ground.operation == OpKind::Write {
+    if target.operation == OpKind::Write {
         // From one flushed state to the next: else the write cache of the disk would be measured.
         stream(
-            lane,
+            queue,
             sizing,
-            Stretch {
+            StreamRange {
                 from,
                 timed_from: start,
                 until: start,
             },
-            journal,
+            log,
             &mut sum,
         )?;
-        lane.flush()?;
+        queue.flush()?;
         stream(
-            lane,
+            queue,
             sizing,
-            Stretch {
+            StreamRange {
                 from: start,
                 timed_from: start,
                 until,
             },
-            journal,
+            log,
             &mut sum,
         )?;
-        sum.busy_ns += lane.flush()?;
+        sum.busy_ns += queue.flush()?;
     } else {
         stream(
-            lane,
+            queue,
             sizing,
-            Stretch {
+            StreamRange {
                 from,
                 timed_from: start,
                 until,
             },
-            journal,
+            log,
             &mut sum,
         )?;
     }
-    sum.late_ns = lane.starved_ns().saturating_sub(starved_ns);
-    Ok((!journal.is_stopped()).then(|| sum.point(start)))
+    sum.late_ns = queue.starved_ns().saturating_sub(starved_ns);
+    Ok((!log.is_stopped()).then(|| sum.point(start)))
 }
 
 fn stream<B: Backend, C: Clock>(
-    lane: &mut Lane<B, C>,
-    sizing: Sizing,
-    stretch: Stretch,
-    journal: &Journal,
-    sum: &mut Sum,
+    queue: &mut RequestQueue<B, C>,
+    sizing: CurveSizing,
+    range: StreamRange,
+    log: &SurveyLog,
+    sum: &mut SampleSum,
 ) -> io::Result<()> {
-    let Stretch {
+    let StreamRange {
         from,
         timed_from,
         until,
-    } = stretch;
+    } = range;
     let mut at = from;
     let next = || {
-        (at < until && !journal.is_stopped()).then(|| {
+        (at < until && !log.is_stopped()).then(|| {
             // The border between lead and sample is a border between requests.
             let (edge, tag) = if at < timed_from {
                 (timed_from, LEAD)
             } else {
                 (until, 0)
             };
-            let piece = Piece {
+            let request = BlockRequest {
                 offset: at,
                 len: u64::from(sizing.request_bytes).min(edge - at) as u32,
                 tag,
             };
-            at += u64::from(piece.len);
-            piece
+            at += u64::from(request.len);
+            request
         })
     };
-    lane.carry(next, |landing| {
-        journal.count(landing);
-        if landing.piece.tag != LEAD {
-            sum.add(landing);
+    queue.run(next, |completion| {
+        log.count(completion);
+        if completion.request.tag != LEAD {
+            sum.add(completion);
         }
     })
 }
 
 /// The whole span in one stream; its first requests are the lead.
 fn whole<B: Backend, C: Clock>(
-    lane: &mut Lane<B, C>,
-    ground: &Ground,
-    sizing: Sizing,
-    book: &Book<'_>,
-) -> io::Result<Vec<Place>> {
-    let Extent { start, length } = ground.extent;
-    let journal = book.journal;
+    queue: &mut RequestQueue<B, C>,
+    target: &SurveyTarget,
+    sizing: CurveSizing,
+    book: &CurveLog<'_>,
+) -> io::Result<Vec<SamplePlace>> {
+    let Extent { start, length } = target.extent;
+    let log = book.log;
     let edge = |index: u64| {
         align(start + (u128::from(length) * u128::from(index) / u128::from(sizing.points)) as u64)
     };
@@ -514,12 +514,12 @@ fn whole<B: Backend, C: Clock>(
         .map(|index| (edge(index).max(lead_end), edge(index + 1)))
         .filter(|(from, until)| from < until)
         .collect();
-    let mut sums = vec![(Sum::new(sizing), 0u64); cells.len()];
-    let (mut read, clock) = (Vec::with_capacity(cells.len()), lane.clock());
+    let mut sums = vec![(SampleSum::new(sizing), 0u64); cells.len()];
+    let (mut read, clock) = (Vec::with_capacity(cells.len()), queue.clock());
     let mut starved_ns = clock.starved_ns();
     let (mut at, mut cell, mut finished) = (align(start), 0, 0);
     let next = || {
-        if journal.is_stopped() {
+        if log.is_stopped() {
             return None;
         }
         if at >= lead_end {
@@ -530,21 +530,21 @@ fn whole<B: Backend, C: Clock>(
         } else {
             (cells.get(cell)?.1, cell as u32)
         };
-        let piece = Piece {
+        let request = BlockRequest {
             offset: at,
             len: u64::from(sizing.request_bytes).min(edge - at) as u32,
             tag,
         };
-        at += u64::from(piece.len);
-        Some(piece)
+        at += u64::from(request.len);
+        Some(request)
     };
-    lane.carry(next, |landing| {
-        journal.count(landing);
-        let Some((sum, landed)) = sums.get_mut(landing.piece.tag as usize) else {
+    queue.run(next, |completion| {
+        log.count(completion);
+        let Some((sum, landed)) = sums.get_mut(completion.request.tag as usize) else {
             return;
         };
-        sum.add(landing);
-        *landed += u64::from(landing.piece.len);
+        sum.add(completion);
+        *landed += u64::from(completion.request.len);
         while let (Some((from, until)), Some((sum, landed))) =
             (cells.get(finished), sums.get(finished))
             && *landed == until - from
@@ -552,15 +552,15 @@ fn whole<B: Backend, C: Clock>(
             finished += 1;
             let late_ns = clock.starved_ns().saturating_sub(starved_ns);
             starved_ns += late_ns;
-            read.push(Place {
+            read.push(SamplePlace {
                 extent: Extent {
                     start: *from,
                     length: until - from,
                 },
-                moved_bytes: journal.bytes(),
+                moved_bytes: log.bytes(),
             });
             book.enter(
-                landing.at_ns,
+                completion.at_ns,
                 CurvePoint {
                     late_ns,
                     ..sum.point(*from)
@@ -569,8 +569,8 @@ fn whole<B: Backend, C: Clock>(
             );
         }
     })?;
-    let flush_ns = lane.flush()?;
-    if let Some(last) = journal.seen().curve.last_mut().filter(|_| flush_ns > 0) {
+    let flush_ns = queue.flush()?;
+    if let Some(last) = log.seen().curve.last_mut().filter(|_| flush_ns > 0) {
         last.busy_ns += flush_ns;
         last.bytes_per_second = last.bytes as f64 * 1e9 / last.busy_ns as f64;
     }

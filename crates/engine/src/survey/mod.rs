@@ -2,10 +2,10 @@
 //! ready here, carried out by one thread of its own, watched by the caller's. Judges nothing.
 
 mod access;
-mod backend;
+mod any_backend;
 mod burst;
 mod curve;
-mod journal;
+mod log;
 mod queue;
 mod resample;
 mod scan;
@@ -21,7 +21,7 @@ use crate::run::limits::in_flight_max;
 use crate::run::select::select;
 use crate::run::session::{Session, extent_of, set_cache};
 use crate::run::workers::{TICK, worker_error};
-use backend::{Load, Route};
+use any_backend::{AnyBackend, QueueConfig};
 use curve::{STREAM_DEPTH, STREAM_REQUEST_MAX};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::group::Group;
@@ -31,8 +31,8 @@ use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::surface::{SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetKind;
-use journal::Journal;
-use queue::Lane;
+use log::SurveyLog;
+use queue::RequestQueue;
 use rustix::fs::{Advice, fadvise};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -46,7 +46,7 @@ const SECTOR_BYTES: u32 = 512;
 
 /// What a survey knows of its target.
 #[derive(Debug, Clone, Copy)]
-pub struct Ground {
+pub struct SurveyTarget {
     /// The span.
     pub extent: Extent,
     /// Requests in flight on the way of the curve.
@@ -65,7 +65,7 @@ pub struct Ground {
     pub seed: u64,
 }
 
-impl Ground {
+impl SurveyTarget {
     /// A length that the target takes: rounded up to its unit, and no longer than the span.
     fn fitting(&self, bytes: u64) -> u64 {
         bytes
@@ -82,13 +82,13 @@ impl Ground {
 }
 
 /// What the surveying thread is told.
-struct Orders {
+struct SurveyConfig {
     survey: Survey,
-    ground: Ground,
+    target: SurveyTarget,
     /// What carries the curve and the burst.
     stream: EngineKind,
     /// What carries one request at a time.
-    single: EngineKind,
+    read_one: EngineKind,
     fd: OwnedFd,
 }
 
@@ -101,13 +101,13 @@ impl Session {
         (index, target): (usize, &mut OpenTarget),
         watch: &mut dyn Watch,
     ) -> Result<SurfaceMeasurement, RunError> {
-        let (orders, cache) = self.prepare_survey(survey, target, watch)?;
-        let (ground, stream) = (orders.ground, orders.stream);
+        let (config, cache) = self.prepare_survey(survey, target, watch)?;
+        let (surveyed, stream) = (config.target, config.stream);
         let (snapshot, start_ns) = (Snapshot::take(target.identity()), MonotonicClock.now());
-        let journal = Arc::new(Journal::default());
-        let (told, hang) = follow(orders, &journal, (index, target, self.stall_ns), watch)?;
+        let log = Arc::new(SurveyLog::default());
+        let (control, hang) = follow(config, &log, (index, target, self.stall_ns), watch)?;
         let wall_ns = MonotonicClock.now() - start_ns;
-        let bytes = journal.bytes();
+        let bytes = log.bytes();
         let asked = match survey.operation {
             OpKind::Write => ByteCount {
                 read_bytes: 0,
@@ -119,12 +119,12 @@ impl Session {
             },
         };
         let device = snapshot.finish(asked);
-        let mut seen = journal.seen();
+        let mut seen = log.seen();
         Ok(SurfaceMeasurement {
             target: index,
             survey: survey.clone(),
-            span_start_bytes: ground.extent.start,
-            span_bytes: ground.extent.length,
+            span_start_bytes: surveyed.extent.start,
+            span_bytes: surveyed.extent.length,
             start_ns: start_ns.saturating_sub(self.origin_ns),
             wall_ns,
             curve_ns: seen.curve_ns,
@@ -139,7 +139,7 @@ impl Session {
             starved_ns: seen.starved_ns,
             asked,
             device,
-            interrupted: told == Control::Interrupt,
+            interrupted: control == Control::Interrupt,
             hang: hang.map(|hang| Hang {
                 since_ns: hang.since_ns.saturating_sub(self.origin_ns),
                 ..hang
@@ -152,7 +152,7 @@ impl Session {
         survey: &Survey,
         target: &mut OpenTarget,
         watch: &mut dyn Watch,
-    ) -> Result<(Orders, CacheUse), RunError> {
+    ) -> Result<(SurveyConfig, CacheUse), RunError> {
         let path = target.identity().path.clone();
         if survey.engine == EngineChoice::Fixed(EngineKind::Mmap) {
             let why = "a mapping goes through the page cache, one page at a time".to_owned();
@@ -193,14 +193,14 @@ impl Session {
             .map(|selection| selection.kind)
         };
         let stream = selected(&streaming)?;
-        let single = selected(&Workload {
+        let read_one = selected(&Workload {
             depth: 1,
             block_bytes: target.alignment_bytes(),
             ..streaming.clone()
         })?;
-        let ground = ground(survey, target, cache.used, self.seed, stream);
-        if ground.extent.length < SPAN_BYTES_MIN {
-            let (block_bytes, span_bytes) = (SPAN_BYTES_MIN as u32, ground.extent.length);
+        let surveyed = survey_target(survey, target, cache.used, self.seed, stream);
+        if surveyed.extent.length < SPAN_BYTES_MIN {
+            let (block_bytes, span_bytes) = (SPAN_BYTES_MIN as u32, surveyed.extent.length);
             return Err(RunError::Span {
                 path,
                 workload: SURVEY.to_owned(),
@@ -213,11 +213,11 @@ impl Session {
             .try_clone_to_owned()
             .map_err(|source| worker_error(&streaming, target, source))?;
         Ok((
-            Orders {
+            SurveyConfig {
                 survey: survey.clone(),
-                ground,
+                target: surveyed,
                 stream,
-                single,
+                read_one,
                 fd,
             },
             cache,
@@ -230,13 +230,13 @@ const SURVEY: &str = "curve";
 /// A span needs room for a few requests.
 const SPAN_BYTES_MIN: u64 = 1 << 20;
 
-fn ground(
+fn survey_target(
     survey: &Survey,
     target: &OpenTarget,
     cache: CachePolicy,
     seed: u64,
     stream: EngineKind,
-) -> Ground {
+) -> SurveyTarget {
     let whole = extent_of(
         &Workload {
             span: survey.span,
@@ -266,7 +266,7 @@ fn ground(
     let sector_bytes = alignment_bytes
         .max(u64::from(lba_bytes))
         .max(u64::from(physical_bytes).min(UNIT_BYTES));
-    Ground {
+    SurveyTarget {
         extent: Extent {
             start,
             length: end.saturating_sub(start),
@@ -290,25 +290,25 @@ fn ground(
 /// The thread that surveys, followed until it is home, or until the target has not answered for too
 /// long. Returns what the watcher said last, and the hang, on the clock.
 fn follow(
-    orders: Orders,
-    journal: &Arc<Journal>,
+    config: SurveyConfig,
+    log: &Arc<SurveyLog>,
     (index, target, stall_ns): (usize, &OpenTarget, u64),
     watch: &mut dyn Watch,
 ) -> Result<(Control, Option<Hang>), RunError> {
     let (sender, home) = channel();
-    let mine = Arc::clone(journal);
+    let mine = Arc::clone(log);
     let builder = std::thread::Builder::new().name("diskproof-survey".to_owned());
     let work = move || {
         // Nobody listens any more when the survey was given up.
-        let _ = sender.send(work(&orders, &mine));
+        let _ = sender.send(work(&config, &mine));
     };
     builder.spawn(work).map_err(RunError::Thread)?;
-    let (mut told, mut pace) = (Control::Continue, Pace::new(index));
+    let (mut control, mut progress) = (Control::Continue, SurveyProgress::new(index));
     loop {
         match home.recv_timeout(TICK) {
             Ok(done) => {
                 done.map_err(|source| worker_error(&Workload::named(SURVEY), target, source))?;
-                return Ok((told, None));
+                return Ok((control, None));
             }
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(RunError::Lost {
@@ -318,25 +318,25 @@ fn follow(
             Err(RecvTimeoutError::Timeout) => {}
         }
         // Told to end, too: it is worth knowing what the end waits for.
-        let control = pace.tick(journal, watch);
-        if told == Control::Continue && control != Control::Continue {
-            told = control;
-            journal.stop();
+        let wanted = progress.tick(log, watch);
+        if control == Control::Continue && wanted != Control::Continue {
+            control = wanted;
+            log.stop();
         }
-        let patience_ns = if told == Control::Continue {
+        let patience_ns = if control == Control::Continue {
             stall_ns.saturating_mul(PATIENCE_WITHOUT_END)
         } else {
             stall_ns
         };
-        let lasted_ns = pace.silence_ns();
+        let lasted_ns = progress.silence_ns();
         if lasted_ns > patience_ns {
             // What it said before is in the journal.
-            journal.stop();
+            log.stop();
             target.leave_open();
             return Ok((
-                told,
+                control,
                 Some(Hang {
-                    since_ns: pace.answered_ns,
+                    since_ns: progress.answered_ns,
                     lasted_ns,
                     requests: 1,
                 }),
@@ -346,7 +346,7 @@ fn follow(
 }
 
 /// Tells the watcher how it goes.
-struct Pace {
+struct SurveyProgress {
     step: &'static str,
     step_ns: u64,
     start_ns: u64,
@@ -361,10 +361,10 @@ struct Pace {
 }
 
 /// Cells of the series that the watcher sees.
-const PACE_NS: u64 = 250_000_000;
-const PACE_CELLS_MAX: usize = 240;
+const PROGRESS_NS: u64 = 250_000_000;
+const PROGRESS_CELLS_MAX: usize = 240;
 
-impl Pace {
+impl SurveyProgress {
     fn new(target: usize) -> Self {
         let now = MonotonicClock.now();
         Self {
@@ -375,7 +375,7 @@ impl Pace {
             ops: 0,
             target,
             answered_ns: now,
-            series: TimeSeries::new(PACE_NS),
+            series: TimeSeries::new(PROGRESS_NS),
         }
     }
 
@@ -384,12 +384,12 @@ impl Pace {
         MonotonicClock.now().saturating_sub(self.answered_ns)
     }
 
-    fn tick(&mut self, journal: &Journal, watch: &mut dyn Watch) -> Control {
-        let (now, step) = (MonotonicClock.now(), journal.seen().step);
+    fn tick(&mut self, log: &SurveyLog, watch: &mut dyn Watch) -> Control {
+        let (now, step) = (MonotonicClock.now(), log.seen().step);
         if step != self.step {
             (self.step, self.step_ns) = (step, now);
         }
-        let (bytes, ops) = (journal.bytes(), journal.ops());
+        let (bytes, ops) = (log.bytes(), log.ops());
         if ops != self.ops {
             self.answered_ns = now;
         }
@@ -399,12 +399,12 @@ impl Pace {
             ..Cell::default()
         };
         (self.bytes, self.ops) = (bytes, ops);
-        if self.series.cells.len() >= PACE_CELLS_MAX {
-            (self.series, self.start_ns) = (TimeSeries::new(PACE_NS), now);
+        if self.series.cells.len() >= PROGRESS_CELLS_MAX {
+            (self.series, self.start_ns) = (TimeSeries::new(PROGRESS_NS), now);
         }
         self.series
-            .add(now - self.start_ns, &cell, PACE_CELLS_MAX + 1);
-        let (found, judged_to) = journal
+            .add(now - self.start_ns, &cell, PROGRESS_CELLS_MAX + 1);
+        let (found, judged_to) = log
             .seen()
             .scan
             .as_mut()
@@ -415,7 +415,7 @@ impl Pace {
             name: step,
             phase: Phase::Survey,
             elapsed_ns: now - self.step_ns,
-            done: Some(journal.share_done()),
+            done: Some(log.share_done()),
             series: &self.series,
             silence: Some(Silence {
                 target: self.target,
@@ -427,79 +427,79 @@ impl Pace {
 }
 
 /// Everything that is asked, in order.
-fn work(orders: &Orders, journal: &Journal) -> io::Result<()> {
-    let Orders {
+fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
+    let SurveyConfig {
         survey,
-        ground,
+        target,
         stream,
-        single,
+        read_one,
         fd,
-    } = orders;
-    let lane = |kind: EngineKind, load: Load| {
-        let backend = Route::new(kind, fd.try_clone()?, load)?;
-        io::Result::Ok(Lane::new(
+    } = config;
+    let queue = |kind: EngineKind, config: QueueConfig| {
+        let backend = AnyBackend::new(kind, fd.try_clone()?, config)?;
+        io::Result::Ok(RequestQueue::new(
             backend,
             WorkerClock::new(),
             survey.operation,
-            load.depth,
-            ground.seed,
+            config.depth,
+            target.seed,
         ))
     };
-    let load = |depth: u32, request_bytes: u32| Load {
+    let config = |depth: u32, request_bytes: u32| QueueConfig {
         depth,
         request_bytes,
-        cache: ground.cache,
-        seed: ground.seed,
+        cache: target.cache,
+        seed: target.seed,
     };
     // Advice only, for buffered reads.
     let _ = fadvise(fd, 0, None, Advice::Sequential);
     if survey.curve.is_some() || survey.burst.is_some() {
-        let lane = &mut lane(
+        let queue = &mut queue(
             *stream,
-            load(
-                ground.depth,
-                STREAM_REQUEST_MAX * (STREAM_DEPTH / ground.depth),
+            config(
+                target.depth,
+                STREAM_REQUEST_MAX * (STREAM_DEPTH / target.depth),
             ),
         )?;
         if let Some(plan) = &survey.curve {
-            curve::measure(lane, ground, plan, journal)?;
-            journal.seen().starved_ns = lane.starved_ns();
+            curve::measure(queue, target, plan, log)?;
+            log.seen().starved_ns = queue.starved_ns();
         }
         // The page cache would answer, which tells nothing of the disk.
         if let Some(plan) = survey
             .burst
             .as_ref()
-            .filter(|_| ground.cache == CachePolicy::Direct && !journal.is_stopped())
+            .filter(|_| target.cache == CachePolicy::Direct && !log.is_stopped())
         {
-            burst::measure(lane, ground, plan, journal)?;
+            burst::measure(queue, target, plan, log)?;
         }
     }
-    if let Some(plan) = survey.access.as_ref().filter(|_| !journal.is_stopped()) {
+    if let Some(plan) = survey.access.as_ref().filter(|_| !log.is_stopped()) {
         let _ = fadvise(fd, 0, None, Advice::Random);
-        let lane = &mut lane(
-            *single,
-            load(1, ground.fitting(u64::from(plan.block_bytes)) as u32),
+        let queue = &mut queue(
+            *read_one,
+            config(1, target.fitting(u64::from(plan.block_bytes)) as u32),
         )?;
-        drop_if_buffered(lane, ground);
-        access::measure(lane, ground, plan, journal)?;
-        journal.seen().starved_ns = lane.starved_ns();
+        drop_if_buffered(queue, target);
+        access::measure(queue, target, plan, log)?;
+        log.seen().starved_ns = queue.starved_ns();
     }
-    if let Some(plan) = survey.scan.as_ref().filter(|_| !journal.is_stopped()) {
+    if let Some(plan) = survey.scan.as_ref().filter(|_| !log.is_stopped()) {
         let _ = fadvise(fd, 0, None, Advice::Sequential);
-        let lane = &mut lane(
-            *single,
-            load(1, ground.fitting(u64::from(plan.block_bytes)) as u32),
+        let queue = &mut queue(
+            *read_one,
+            config(1, target.fitting(u64::from(plan.block_bytes)) as u32),
         )?;
-        drop_if_buffered(lane, ground);
-        scan::measure(lane, ground, plan, journal)?;
-        journal.seen().starved_ns = lane.starved_ns();
+        drop_if_buffered(queue, target);
+        scan::measure(queue, target, plan, log)?;
+        log.seen().starved_ns = queue.starved_ns();
     }
     Ok(())
 }
 
 /// Pages that the curve left behind must not answer.
-fn drop_if_buffered(lane: &mut Lane<Route, WorkerClock>, ground: &Ground) {
-    if ground.cache == CachePolicy::Buffered {
-        lane.drop_cache();
+fn drop_if_buffered(queue: &mut RequestQueue<AnyBackend, WorkerClock>, target: &SurveyTarget) {
+    if target.cache == CachePolicy::Buffered {
+        queue.drop_cache();
     }
 }

@@ -3,7 +3,7 @@
 //! Knows no statistics and no disk.
 
 use crate::io::clock::Clock;
-use crate::io::{Backend, Op, Patience, Request};
+use crate::io::{Backend, Op, Request, WaitMode};
 use crate::measure::counters::END_OF_FILE;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::SyncCall;
@@ -11,7 +11,7 @@ use std::io;
 
 /// A part of the target, moved by one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct BlockRequest {
     /// First byte.
     pub offset: u64,
     /// Bytes.
@@ -22,9 +22,9 @@ pub struct Piece {
 
 /// A piece that is done.
 #[derive(Debug, Clone, Copy)]
-pub struct Landing {
+pub struct Completion {
     /// Which.
-    pub piece: Piece,
+    pub request: BlockRequest,
     /// 0, or an errno; [`END_OF_FILE`] where the target ended before it should.
     pub errno: i32,
     /// When it was reaped.
@@ -38,24 +38,24 @@ pub struct Landing {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Flight {
-    piece: Piece,
+struct InFlight {
+    request: BlockRequest,
     done: u32,
     start_ns: u64,
 }
 
 /// A backend with its free slots.
-pub struct Lane<B, C> {
+pub struct RequestQueue<B, C> {
     backend: B,
     clock: C,
     op: Op,
-    flights: Vec<Flight>,
+    in_flight: Vec<InFlight>,
     free: Vec<u32>,
     reaped: Vec<(u32, i32)>,
     unique: u64,
 }
 
-impl<B: Backend, C: Clock> Lane<B, C> {
+impl<B: Backend, C: Clock> RequestQueue<B, C> {
     /// Up to `depth` requests in flight. `unique` begins the stamps of what is written.
     pub fn new(backend: B, clock: C, operation: OpKind, depth: u32, unique: u64) -> Self {
         let op = if operation == OpKind::Write {
@@ -63,8 +63,8 @@ impl<B: Backend, C: Clock> Lane<B, C> {
         } else {
             Op::Read
         };
-        let idle = Flight {
-            piece: Piece {
+        let idle = InFlight {
+            request: BlockRequest {
                 offset: 0,
                 len: 0,
                 tag: 0,
@@ -77,7 +77,7 @@ impl<B: Backend, C: Clock> Lane<B, C> {
             backend,
             clock,
             op,
-            flights: vec![idle; slots],
+            in_flight: vec![idle; slots],
             free: (0..depth).rev().collect(),
             reaped: Vec::with_capacity(slots),
             unique,
@@ -106,31 +106,31 @@ impl<B: Backend, C: Clock> Lane<B, C> {
 
     /// Keeps as many pieces in flight as there are slots until `next` gives no more, and hands each
     /// over when it is done. Short transfers are continued.
-    pub fn carry(
+    pub fn run(
         &mut self,
-        mut next: impl FnMut() -> Option<Piece>,
-        mut land: impl FnMut(&Landing),
+        mut next: impl FnMut() -> Option<BlockRequest>,
+        mut on_completion: impl FnMut(&Completion),
     ) -> io::Result<()> {
         let mut again: Vec<u32> = Vec::new();
         let now = self.clock.now();
         let mut before_ns = self.clock.anchor(now);
         loop {
-            self.launch(&mut again, &mut next)?;
-            if self.free.len() == self.flights.len() {
+            self.submit(&mut again, &mut next)?;
+            if self.free.len() == self.in_flight.len() {
                 return Ok(());
             }
-            self.backend.wait(Patience::Completion)?;
+            self.backend.wait(WaitMode::Completion)?;
             let now = self.clock.now();
             self.backend
                 .reap(&mut |slot, result| self.reaped.push((slot, result)));
-            before_ns = self.settle(before_ns, now, &mut again, &mut land);
+            before_ns = self.complete(before_ns, now, &mut again, &mut on_completion);
         }
     }
 
     /// One piece alone.
-    pub fn single(&mut self, piece: Piece) -> io::Result<Landing> {
-        let (mut left, mut landed) = (Some(piece), None);
-        self.carry(|| left.take(), |landing| landed = Some(*landing))?;
+    pub fn read_one(&mut self, request: BlockRequest) -> io::Result<Completion> {
+        let (mut left, mut landed) = (Some(request), None);
+        self.run(|| left.take(), |completion| landed = Some(*completion))?;
         landed.ok_or_else(|| io::Error::other("a request was lost"))
     }
 
@@ -151,32 +151,32 @@ impl<B: Backend, C: Clock> Lane<B, C> {
         self.backend.enqueue(&mut |_| request.take())?;
         let mut result = None;
         while result.is_none() {
-            self.backend.wait(Patience::Completion)?;
+            self.backend.wait(WaitMode::Completion)?;
             self.backend.reap(&mut |_, outcome| result = Some(outcome));
         }
         Ok(self.clock.now() - start_ns)
     }
 
-    fn launch(
+    fn submit(
         &mut self,
         again: &mut Vec<u32>,
-        next: &mut impl FnMut() -> Option<Piece>,
+        next: &mut impl FnMut() -> Option<BlockRequest>,
     ) -> io::Result<()> {
         let Self {
             backend,
             clock,
             op,
-            flights,
+            in_flight,
             free,
             unique,
             ..
         } = self;
         backend.enqueue(&mut |buffers| {
             if let Some(slot) = again.pop() {
-                let flight = flights[slot as usize];
+                let in_flight = in_flight[slot as usize];
                 let (offset, len) = (
-                    flight.piece.offset + u64::from(flight.done),
-                    flight.piece.len - flight.done,
+                    in_flight.request.offset + u64::from(in_flight.done),
+                    in_flight.request.len - in_flight.done,
                 );
                 return Some(Request {
                     slot,
@@ -184,18 +184,18 @@ impl<B: Backend, C: Clock> Lane<B, C> {
                     op: *op,
                     offset,
                     len,
-                    skip: flight.done,
+                    skip: in_flight.done,
                 });
             }
             let slot = *free.last()?;
-            let piece = next()?;
+            let request = next()?;
             free.pop();
             if *op == Op::Write {
                 *unique = unique.wrapping_add(1);
-                buffers.stamp(slot as usize, piece.len as usize, *unique);
+                buffers.stamp(slot as usize, request.len as usize, *unique);
             }
-            flights[slot as usize] = Flight {
-                piece,
+            in_flight[slot as usize] = InFlight {
+                request,
                 done: 0,
                 start_ns: clock.now(),
             };
@@ -203,8 +203,8 @@ impl<B: Backend, C: Clock> Lane<B, C> {
                 slot,
                 buffer: slot,
                 op: *op,
-                offset: piece.offset,
-                len: piece.len,
+                offset: request.offset,
+                len: request.len,
                 skip: 0,
             })
         })
@@ -212,25 +212,25 @@ impl<B: Backend, C: Clock> Lane<B, C> {
 
     /// Hands over what was reaped at `now`, the first after `before_ns`; when the last of it
     /// landed.
-    fn settle(
+    fn complete(
         &mut self,
         before_ns: u64,
         now: u64,
         again: &mut Vec<u32>,
-        land: &mut impl FnMut(&Landing),
+        on_completion: &mut impl FnMut(&Completion),
     ) -> u64 {
         let Self {
-            flights,
+            in_flight,
             free,
             reaped,
             ..
         } = self;
         // A short transfer that goes on has not landed.
         reaped.retain(|(slot, result)| {
-            let flight = &mut flights[*slot as usize];
-            let goes_on = *result > 0 && flight.done + (*result as u32) < flight.piece.len;
+            let in_flight = &mut in_flight[*slot as usize];
+            let goes_on = *result > 0 && in_flight.done + (*result as u32) < in_flight.request.len;
             if goes_on {
-                flight.done += *result as u32;
+                in_flight.done += *result as u32;
                 again.push(*slot);
             }
             !goes_on
@@ -240,7 +240,7 @@ impl<B: Backend, C: Clock> Lane<B, C> {
             return before_ns;
         }
         for (index, (slot, result)) in reaped.drain(..).enumerate() {
-            let flight = flights[slot as usize];
+            let in_flight = in_flight[slot as usize];
             let index = index as u64;
             let errno = match result {
                 0 => END_OF_FILE,
@@ -248,11 +248,11 @@ impl<B: Backend, C: Clock> Lane<B, C> {
                 _ => 0,
             };
             free.push(slot);
-            land(&Landing {
-                piece: flight.piece,
+            on_completion(&Completion {
+                request: in_flight.request,
                 errno,
                 at_ns: now,
-                latency_ns: now.saturating_sub(flight.start_ns),
+                latency_ns: now.saturating_sub(in_flight.start_ns),
                 share_ns: span_ns * (index + 1) / count - span_ns * index / count,
             });
         }

@@ -6,9 +6,9 @@
 //! with what lies in its cache. What is slow or fast by itself is so again. The median of three
 //! readings belongs to the place and flatters nobody.
 
-use super::curve::{Book, Place, STREAM_REQUEST_MAX, Sizing, sample};
-use super::queue::{Lane, Piece};
-use super::{Ground, UNIT_BYTES};
+use super::curve::{CurveLog, CurveSizing, STREAM_REQUEST_MAX, SamplePlace, sample};
+use super::queue::{BlockRequest, RequestQueue};
+use super::{SurveyTarget, UNIT_BYTES};
 use crate::io::Backend;
 use crate::io::Extent;
 use crate::io::clock::Clock;
@@ -48,31 +48,31 @@ const TIME_NS: u64 = 5_000_000_000;
 
 /// What was done, and how.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Task<'a> {
+pub(super) struct ResampleTask<'a> {
     /// How the curve was drawn.
-    pub sizing: Sizing,
+    pub sizing: CurveSizing,
     /// About the rate of the target, in bytes per second.
     pub rate: f64,
     /// The time that the curve should take, in nanoseconds.
     pub time_ns: Option<u64>,
     /// The places of the points in the journal.
-    pub places: &'a [Place],
+    pub places: &'a [SamplePlace],
 }
 
 /// Reads again what stands out, and corrects the points in the journal.
 pub(super) fn measure<B: Backend, C: Clock>(
-    lane: &mut Lane<B, C>,
-    ground: &Ground,
-    task: Task<'_>,
-    book: &Book<'_>,
+    queue: &mut RequestQueue<B, C>,
+    target: &SurveyTarget,
+    task: ResampleTask<'_>,
+    book: &CurveLog<'_>,
 ) -> io::Result<()> {
-    let away_bytes = if ground.operation == OpKind::Write {
+    let away_bytes = if target.operation == OpKind::Write {
         0
     } else {
         ((task.rate * AWAY_S) as u64).clamp(*AWAY_BYTES.start(), *AWAY_BYTES.end())
     };
-    let (journal, now_ns) = (book.journal, lane.now());
-    if ground.extent.length < ROOM * away_bytes {
+    let (log, now_ns) = (book.log, queue.now());
+    if target.extent.length < ROOM * away_bytes {
         return Ok(());
     }
     let taken_ns = now_ns - book.start_ns;
@@ -80,7 +80,7 @@ pub(super) fn measure<B: Backend, C: Clock>(
         + task
             .time_ns
             .unwrap_or(taken_ns + (taken_ns / TIME_PARTS).max(TIME_NS));
-    let mut again = Again {
+    let mut again = Resampler {
         task,
         book,
         away_bytes,
@@ -92,110 +92,110 @@ pub(super) fn measure<B: Backend, C: Clock>(
     let places_max = ((SHARE_MAX * task.places.len() as f64).ceil() as usize).max(PLACES_MIN);
     loop {
         // With some points corrected, others may stand out that they hid.
-        let mut suspects = standing_out(&journal.seen().curve);
-        suspects.retain(|index| !again.readings.contains_key(index));
-        suspects.truncate(places_max - again.readings.len());
-        suspects.sort_unstable();
-        for index in suspects.iter().cycle().take(suspects.len() * ROUNDS) {
-            if !again.read(lane, ground, *index)? {
+        let mut candidates = outliers(&log.seen().curve);
+        candidates.retain(|index| !again.readings.contains_key(index));
+        candidates.truncate(places_max - again.readings.len());
+        candidates.sort_unstable();
+        for index in candidates.iter().cycle().take(candidates.len() * ROUNDS) {
+            if !again.read(queue, target, *index)? {
                 return Ok(());
             }
         }
-        if suspects.is_empty() {
+        if candidates.is_empty() {
             return Ok(());
         }
     }
 }
 
 /// Readings under way.
-struct Again<'a> {
-    task: Task<'a>,
-    book: &'a Book<'a>,
+struct Resampler<'a> {
+    task: ResampleTask<'a>,
+    book: &'a CurveLog<'a>,
     /// Bytes that must be read elsewhere between two readings of a place.
     away_bytes: u64,
     end_ns: u64,
-    places: Vec<Place>,
+    places: Vec<SamplePlace>,
     /// Bytes read for that alone.
     washed_bytes: u64,
     /// All readings of the points that were read again.
     readings: BTreeMap<usize, Vec<CurvePoint>>,
 }
 
-impl Again<'_> {
+impl Resampler<'_> {
     /// Reads a point once more and corrects it in the journal; `false` when time is up.
     fn read<B: Backend, C: Clock>(
         &mut self,
-        lane: &mut Lane<B, C>,
-        ground: &Ground,
+        queue: &mut RequestQueue<B, C>,
+        target: &SurveyTarget,
         index: usize,
     ) -> io::Result<bool> {
-        let (journal, Some(place)) = (self.book.journal, self.places.get(index).copied()) else {
+        let (log, Some(place)) = (self.book.log, self.places.get(index).copied()) else {
             return Ok(false);
         };
         let missing_bytes = self
             .away_bytes
-            .saturating_sub(journal.bytes() - place.moved_bytes);
+            .saturating_sub(log.bytes() - place.moved_bytes);
         let cost_ns = (missing_bytes + place.extent.length) as f64 / self.task.rate * 1e9;
-        if lane.now() + cost_ns as u64 > self.end_ns {
+        if queue.now() + cost_ns as u64 > self.end_ns {
             return Ok(false);
         }
-        self.washed_bytes = go_away(
-            lane,
-            ground,
+        self.washed_bytes = read_elsewhere(
+            queue,
+            target,
             place.extent.start,
             (self.washed_bytes, missing_bytes),
             self.book,
         )?;
-        let Some(point) = sample(lane, ground, self.task.sizing, place.extent, journal)? else {
+        let Some(point) = sample(queue, target, self.task.sizing, place.extent, log)? else {
             return Ok(false);
         };
-        self.places[index].moved_bytes = journal.bytes();
-        if let Some(known) = journal.seen().curve.get_mut(index) {
+        self.places[index].moved_bytes = log.bytes();
+        if let Some(known) = log.seen().curve.get_mut(index) {
             let readings = self
                 .readings
                 .entry(index)
                 .or_insert_with(|| vec![known.clone()]);
             readings.push(point);
-            *known = settled(readings).unwrap_or_else(|| known.clone());
+            *known = median_reading(readings).unwrap_or_else(|| known.clone());
         }
-        self.book.tell(lane.now(), 1.0);
+        self.book.report(queue.now(), 1.0);
         Ok(true)
     }
 }
 
 /// Reads as much elsewhere, untimed, going on from what was read there before; how much that is in
 /// all.
-fn go_away<B: Backend, C: Clock>(
-    lane: &mut Lane<B, C>,
-    ground: &Ground,
+fn read_elsewhere<B: Backend, C: Clock>(
+    queue: &mut RequestQueue<B, C>,
+    target: &SurveyTarget,
     from: u64,
     (washed_bytes, missing_bytes): (u64, u64),
-    book: &Book<'_>,
+    book: &CurveLog<'_>,
 ) -> io::Result<u64> {
-    let Extent { start, length } = ground.extent;
+    let Extent { start, length } = target.extent;
     let request = u64::from(STREAM_REQUEST_MAX);
     // Half the span further on, around its end.
     let opposite = (from - start + length / 2) % length;
     let mut left_bytes = missing_bytes;
     let mut at = washed_bytes;
     let next = || {
-        if left_bytes == 0 || book.journal.is_stopped() {
+        if left_bytes == 0 || book.log.is_stopped() {
             return None;
         }
         let offset = (opposite + at) % (length - request.min(length / 2)) / UNIT_BYTES * UNIT_BYTES;
         (at, left_bytes) = (at + request, left_bytes.saturating_sub(request));
-        Some(Piece {
+        Some(BlockRequest {
             offset: start + offset,
             len: request.min(length / 2) as u32,
             tag: 0,
         })
     };
-    lane.carry(next, |landing| book.journal.count(landing))?;
+    queue.run(next, |completion| book.log.count(completion))?;
     Ok(at)
 }
 
 /// The point that all its readings make: the median one, of two the slower.
-fn settled(readings: &[CurvePoint]) -> Option<CurvePoint> {
+fn median_reading(readings: &[CurvePoint]) -> Option<CurvePoint> {
     let mut sorted: Vec<&CurvePoint> = readings.iter().collect();
     sorted.sort_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second));
     let median = *sorted.get(sorted.len().checked_sub(1)? / 2)?;
@@ -211,7 +211,7 @@ fn settled(readings: &[CurvePoint]) -> Option<CurvePoint> {
 /// The points that lie outside of what their neighbours suggest by more than the points of this
 /// curve do anyway, and those whose own error is larger than it is elsewhere; the furthest first. A
 /// zone's step is not outside.
-fn standing_out(curve: &[CurvePoint]) -> Vec<usize> {
+fn outliers(curve: &[CurvePoint]) -> Vec<usize> {
     let good: Vec<&CurvePoint> = curve
         .iter()
         .filter(|p| p.errors == 0 && p.bytes_per_second > 0.0)
@@ -292,7 +292,12 @@ mod tests {
 
     #[test]
     fn the_median_reading_counts_and_of_two_the_slower() {
-        let rate = |rates: &[f64]| settled(&curve(rates)).unwrap().bytes_per_second.round();
+        let rate = |rates: &[f64]| {
+            median_reading(&curve(rates))
+                .unwrap()
+                .bytes_per_second
+                .round()
+        };
         assert_eq!((rate(&[10e6, 20e6]), rate(&[20e6, 10e6])), (10e6, 10e6));
         assert_eq!(
             (
@@ -302,14 +307,17 @@ mod tests {
             ),
             (20e6, 92e6, 61e6)
         );
-        let settled = settled(&curve(&[154e6, 92e6, 91e6])).unwrap();
-        assert!((settled.readings[0] / 154e6 - 1.0).abs() < 1e-6 && settled.readings.len() == 3);
+        let median_reading = median_reading(&curve(&[154e6, 92e6, 91e6])).unwrap();
+        assert!(
+            (median_reading.readings[0] / 154e6 - 1.0).abs() < 1e-6
+                && median_reading.readings.len() == 3
+        );
     }
 
-    fn suspects(rates: &[f64]) -> Vec<usize> {
-        let mut suspects = standing_out(&curve(rates));
-        suspects.sort_unstable();
-        suspects
+    fn candidates(rates: &[f64]) -> Vec<usize> {
+        let mut candidates = outliers(&curve(rates));
+        candidates.sort_unstable();
+        candidates
     }
 
     #[test]
@@ -317,20 +325,20 @@ mod tests {
         let steps = [
             90e6, 90e6, 90e6, 90e6, 70e6, 70e6, 70e6, 70e6, 60e6, 60e6, 60e6, 60e6,
         ];
-        assert_eq!(suspects(&steps), [0usize; 0]);
+        assert_eq!(candidates(&steps), [0usize; 0]);
         let mut spoilt = steps;
         (spoilt[1], spoilt[6]) = (154e6, 76e6);
-        assert_eq!(suspects(&spoilt), [1, 6]);
+        assert_eq!(candidates(&spoilt), [1, 6]);
         spoilt = steps;
         spoilt[0] = 80e6;
-        assert_eq!(suspects(&spoilt), [0], "a disk that wakes up");
+        assert_eq!(candidates(&spoilt), [0], "a disk that wakes up");
         let ragged: Vec<f64> = (0..100)
             .map(|i| 90e6 - 10e6 * f64::from((i * 7) % 5))
             .collect();
-        assert_eq!(suspects(&ragged), [0usize; 0], "they are the surface");
+        assert_eq!(candidates(&ragged), [0usize; 0], "they are the surface");
         let falling: Vec<f64> = (0..8).map(|i| 90e6 - 5e6 * f64::from(i)).collect();
         assert_eq!(
-            (suspects(&falling), suspects(&[1e6, 9e6, 3e6])),
+            (candidates(&falling), candidates(&[1e6, 9e6, 3e6])),
             (vec![], vec![])
         );
     }
@@ -339,8 +347,8 @@ mod tests {
     fn a_sample_that_is_uneven_in_itself_is_suspect_unless_all_are() {
         let mut points = curve(&[90e6; 12]);
         points[4].standard_error = Some(0.1);
-        assert_eq!(standing_out(&points), [4]);
+        assert_eq!(outliers(&points), [4]);
         points.iter_mut().for_each(|p| p.standard_error = Some(0.1));
-        assert_eq!(standing_out(&points), [0usize; 0]);
+        assert_eq!(outliers(&points), [0usize; 0]);
     }
 }

@@ -1,10 +1,10 @@
 //! Every block once, in order: slow ones against their neighbourhood, unreadable ones narrowed down
 //! to sectors. Knows nothing of the other parts of a survey.
 
-use super::Ground;
-use super::journal::Journal;
-use super::queue::{Lane, Piece};
-use super::slow_blocks::{Neighbourhood, Suspect, slow_from_ns};
+use super::SurveyTarget;
+use super::log::SurveyLog;
+use super::queue::{BlockRequest, RequestQueue};
+use super::slow_blocks::{SlowBlockDetector, SlowCandidate, slow_from_ns};
 use crate::io::Backend;
 use crate::io::Extent;
 use crate::io::clock::Clock;
@@ -30,7 +30,7 @@ const SECTOR_TRIES: u32 = 2;
 const NARROW_NS_MAX: u64 = 60_000_000_000;
 /// After so many blocks in a row of which nothing could be read it is not a matter of sectors any
 /// more: the scan ends and says where.
-const HOPELESS_BLOCKS: u32 = 256;
+const UNREADABLE_IN_ROW_MAX: u32 = 256;
 /// What a disk has just read may sit in its cache: suspects are read again once the scan is this
 /// far away.
 const AWAY_BYTES: u64 = 64 << 20;
@@ -55,7 +55,7 @@ pub struct ScanLog {
     /// The block that was read well last.
     read_at: u64,
     /// How many of each list the watcher was told.
-    told: (usize, usize),
+    control: (usize, usize),
     map: Vec<MapCell>,
     map_start: u64,
     cell_bytes: u64,
@@ -71,12 +71,12 @@ struct MapCell {
 }
 
 impl ScanLog {
-    fn new(ground: &Ground, block_bytes: u64, from: u64) -> Self {
-        let Extent { start, length } = ground.extent;
+    fn new(target: &SurveyTarget, block_bytes: u64, from: u64) -> Self {
+        let Extent { start, length } = target.extent;
         let cell_bytes = length.div_ceil(CELLS_MAX).next_multiple_of(block_bytes);
         Self {
             block_bytes: block_bytes as u32,
-            lba_bytes: ground.lba_bytes,
+            lba_bytes: target.lba_bytes,
             from,
             judged_to: from,
             finished: false,
@@ -87,7 +87,7 @@ impl ScanLog {
             unreadable_bytes: 0,
             unreadable: Vec::new(),
             read_at: from,
-            told: (0, 0),
+            control: (0, 0),
             map: vec![MapCell::default(); length.div_ceil(cell_bytes) as usize],
             map_start: start,
             cell_bytes,
@@ -115,7 +115,7 @@ impl ScanLog {
         }
     }
 
-    fn failed(&mut self, offset: u64, ranges: &[Bad]) {
+    fn failed(&mut self, offset: u64, ranges: &[FailedRange]) {
         self.blocks += 1;
         if let Some(cell) = self.cell(offset) {
             (cell.blocks, cell.errors) = (cell.blocks + 1, cell.errors + 1);
@@ -123,7 +123,7 @@ impl ScanLog {
         ranges.iter().for_each(|bad| self.add_bad(bad));
     }
 
-    fn add_bad(&mut self, bad: &Bad) {
+    fn add_bad(&mut self, bad: &FailedRange) {
         self.unreadable_bytes += bad.length;
         let (errno, has_room) = (errno_name(bad.errno), self.unreadable.len() < LIST_MAX);
         match self.unreadable.last_mut() {
@@ -170,21 +170,21 @@ impl ScanLog {
         let slow = if self.slow_blocks > LIST_MAX as u64 {
             &[]
         } else {
-            &self.slow[self.told.0..]
+            &self.slow[self.control.0..]
         };
         // The last range may go on in the next block.
         let whole =
             |range: &UnreadableRange| range.offset_bytes + range.length_bytes <= self.read_at;
         let whole = self.unreadable.len()
             - usize::from(self.unreadable.last().is_some_and(|last| !whole(last)));
-        let unreadable = &self.unreadable[self.told.1.min(whole)..whole];
+        let unreadable = &self.unreadable[self.control.1.min(whole)..whole];
         let found = slow
             .iter()
             .copied()
             .map(Found::Slow)
             .chain(unreadable.iter().cloned().map(Found::Unreadable))
             .collect();
-        self.told = (self.told.0 + slow.len(), whole);
+        self.control = (self.control.0 + slow.len(), whole);
         found
     }
 
@@ -241,7 +241,7 @@ impl ScanLog {
 
 /// Bytes that could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Bad {
+struct FailedRange {
     offset: u64,
     length: u64,
     errno: i32,
@@ -249,14 +249,14 @@ struct Bad {
 
 /// Reads everything and leaves what was found in the journal.
 pub fn measure<B: Backend, C: Clock>(
-    lane: &mut Lane<B, C>,
-    ground: &Ground,
+    queue: &mut RequestQueue<B, C>,
+    target: &SurveyTarget,
     plan: &ScanPlan,
-    journal: &Journal,
+    log: &SurveyLog,
 ) -> io::Result<()> {
-    journal.begin("scan");
-    let block = ground.fitting(u64::from(plan.block_bytes));
-    let Extent { start, length } = ground.extent;
+    log.begin("scan");
+    let block = target.fitting(u64::from(plan.block_bytes));
+    let Extent { start, length } = target.extent;
     // Blocks lie where they lay in the run that is continued.
     let from = start
         + plan
@@ -265,54 +265,54 @@ pub fn measure<B: Backend, C: Clock>(
             .saturating_sub(start)
             / block
             * block;
-    journal.seen().scan = Some(ScanLog::new(ground, block, from));
+    log.seen().scan = Some(ScanLog::new(target, block, from));
     Scanner {
-        lane,
-        ground,
-        journal,
-        neighbourhood: Neighbourhood::default(),
-        suspects: Vec::new(),
+        queue,
+        target,
+        log,
+        detector: SlowBlockDetector::default(),
+        candidates: Vec::new(),
         block,
-        hopeless: 0,
+        unreadable_in_row: 0,
     }
     .run(from)
 }
 
 struct Scanner<'a, B, C> {
-    lane: &'a mut Lane<B, C>,
-    ground: &'a Ground,
-    journal: &'a Journal,
-    neighbourhood: Neighbourhood,
+    queue: &'a mut RequestQueue<B, C>,
+    target: &'a SurveyTarget,
+    log: &'a SurveyLog,
+    detector: SlowBlockDetector,
     /// Slow at the first reading.
-    suspects: Vec<Suspect>,
+    candidates: Vec<SlowCandidate>,
     block: u64,
     /// Blocks in a row of which nothing could be read.
-    hopeless: u32,
+    unreadable_in_row: u32,
 }
 
 impl<B: Backend, C: Clock> Scanner<'_, B, C> {
     fn run(&mut self, from: u64) -> io::Result<()> {
-        let end = self.ground.extent.start + self.ground.extent.length;
+        let end = self.target.extent.start + self.target.extent.length;
         let mut at = from;
-        while at < end && self.hopeless < HOPELESS_BLOCKS && self.read(at, end)? {
+        while at < end && self.unreadable_in_row < UNREADABLE_IN_ROW_MAX && self.read(at, end)? {
             at = (at + self.block).min(end);
-            self.check_suspects(at, AWAY_BYTES, LATEST_BYTES)?;
+            self.check_candidates(at, AWAY_BYTES, LATEST_BYTES)?;
             self.border(at);
-            self.journal
+            self.log
                 .done((at - from) as f64 / (end - from).max(1) as f64);
         }
-        if self.journal.is_stopped() {
+        if self.log.is_stopped() {
             return Ok(());
         }
-        let rest = self.neighbourhood.take_rest();
-        self.suspects.extend(rest);
-        if !self.suspects.is_empty() {
-            self.go_away(at)?;
-            self.check_suspects(at, 0, 0)?;
+        let rest = self.detector.take_rest();
+        self.candidates.extend(rest);
+        if !self.candidates.is_empty() {
+            self.read_elsewhere(at)?;
+            self.check_candidates(at, 0, 0)?;
         }
         self.border(at);
-        if !self.journal.is_stopped()
-            && let Some(log) = &mut self.journal.seen().scan
+        if !self.log.is_stopped()
+            && let Some(log) = &mut self.log.seen().scan
         {
             log.finished = at >= end;
         }
@@ -322,56 +322,56 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
     /// Everything before the first block that is not judged yet is done.
     fn border(&self, at: u64) {
         let first = self
-            .suspects
+            .candidates
             .iter()
-            .map(|suspect| suspect.offset)
+            .map(|candidate| candidate.offset)
             .min()
             .unwrap_or(at);
-        let border = first.min(self.neighbourhood.first_waiting().unwrap_or(at));
+        let border = first.min(self.detector.first_waiting().unwrap_or(at));
         self.log(|log| log.judged_to = border);
     }
 
     fn log(&self, note: impl FnOnce(&mut ScanLog)) {
-        if let Some(log) = &mut self.journal.seen().scan {
+        if let Some(log) = &mut self.log.seen().scan {
             note(log);
         }
     }
 
     /// Reads the block at `at`. Whether it is done: not when the user ended it meanwhile.
     fn read(&mut self, at: u64, end: u64) -> io::Result<bool> {
-        if self.journal.is_stopped() {
+        if self.log.is_stopped() {
             return Ok(false);
         }
-        if self.ground.cache == CachePolicy::Buffered && at % AWAY_BYTES < self.block {
-            self.lane.drop_cache();
+        if self.target.cache == CachePolicy::Buffered && at % AWAY_BYTES < self.block {
+            self.queue.drop_cache();
         }
-        let piece = Piece {
+        let request = BlockRequest {
             offset: at,
             len: self.block.min(end - at) as u32,
             tag: 0,
         };
-        let landing = self.lane.single(piece)?;
-        self.journal.count(&landing);
-        if landing.errno == 0 {
-            self.hopeless = 0;
-            self.log(|log| log.read(at, landing.latency_ns));
+        let completion = self.queue.read_one(request)?;
+        self.log.count(&completion);
+        if completion.errno == 0 {
+            self.unreadable_in_row = 0;
+            self.log(|log| log.read(at, completion.latency_ns));
             // The last block may be shorter, and is then no neighbour of the others.
-            let latency_ns = landing.latency_ns;
-            let found = self.neighbourhood.add(Suspect {
+            let latency_ns = completion.latency_ns;
+            let found = self.detector.add(SlowCandidate {
                 offset: at,
-                len: piece.len,
+                len: request.len,
                 latency_ns,
                 limit_ns: u64::MAX,
             });
-            self.suspects.extend(found);
+            self.candidates.extend(found);
             return Ok(true);
         }
-        let Some(ranges) = self.narrow(piece, landing.errno)? else {
+        let Some(ranges) = self.narrow(request, completion.errno)? else {
             return Ok(false);
         };
         let lost: u64 = ranges.iter().map(|bad| bad.length).sum();
-        self.hopeless = if lost == u64::from(piece.len) {
-            self.hopeless + 1
+        self.unreadable_in_row = if lost == u64::from(request.len) {
+            self.unreadable_in_row + 1
         } else {
             0
         };
@@ -380,8 +380,8 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
     }
 
     /// Which parts of a failed block cannot be read; `None` when the user ended it meanwhile.
-    fn narrow(&mut self, block: Piece, errno: i32) -> io::Result<Option<Vec<Bad>>> {
-        let end_ns = self.lane.now() + NARROW_NS_MAX;
+    fn narrow(&mut self, block: BlockRequest, errno: i32) -> io::Result<Option<Vec<FailedRange>>> {
+        let end_ns = self.queue.now() + NARROW_NS_MAX;
         let mut bad = Vec::new();
         for part in parts(block.offset, u64::from(block.len), NARROW_BYTES) {
             let Some(failed) = self.fails(part, 1, end_ns, errno)? else {
@@ -390,12 +390,12 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
             if failed == 0 {
                 continue;
             }
-            for sector in parts(part.offset, u64::from(part.len), self.ground.sector_bytes) {
+            for sector in parts(part.offset, u64::from(part.len), self.target.sector_bytes) {
                 let Some(errno) = self.fails(sector, SECTOR_TRIES, end_ns, failed)? else {
                     return Ok(None);
                 };
                 if errno != 0 {
-                    bad.push(Bad {
+                    bad.push(FailedRange {
                         offset: sector.offset,
                         length: u64::from(sector.len),
                         errno,
@@ -410,22 +410,22 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
     /// time is over. `None` when the user ended it.
     fn fails(
         &mut self,
-        piece: Piece,
+        request: BlockRequest,
         tries: u32,
         end_ns: u64,
         errno: i32,
     ) -> io::Result<Option<i32>> {
         let mut last = errno;
         for _ in 0..tries {
-            if self.journal.is_stopped() {
+            if self.log.is_stopped() {
                 return Ok(None);
             }
-            if self.lane.now() >= end_ns {
+            if self.queue.now() >= end_ns {
                 return Ok(Some(errno));
             }
-            let landing = self.lane.single(piece)?;
-            self.journal.count(&landing);
-            last = landing.errno;
+            let completion = self.queue.read_one(request)?;
+            self.log.count(&completion);
+            last = completion.errno;
             if last == 0 {
                 break;
             }
@@ -434,21 +434,25 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
     }
 
     /// Once the first suspect lies `latest` behind: reads those that lie `away` behind again.
-    fn check_suspects(&mut self, at: u64, away: u64, latest: u64) -> io::Result<()> {
-        let due = |suspect: &Suspect, behind: u64| suspect.offset + behind <= at;
-        if !self.suspects.iter().any(|suspect| due(suspect, latest)) {
+    fn check_candidates(&mut self, at: u64, away: u64, latest: u64) -> io::Result<()> {
+        let due = |candidate: &SlowCandidate, behind: u64| candidate.offset + behind <= at;
+        if !self
+            .candidates
+            .iter()
+            .any(|candidate| due(candidate, latest))
+        {
             return Ok(());
         }
-        let (now, later): (Vec<Suspect>, Vec<Suspect>) = self
-            .suspects
+        let (now, later): (Vec<SlowCandidate>, Vec<SlowCandidate>) = self
+            .candidates
             .drain(..)
-            .partition(|suspect| due(suspect, away));
-        self.suspects = later;
-        for suspect in now {
-            match self.again(suspect)? {
-                None => self.suspects.push(suspect),
-                Some(latency_ns) if latency_ns >= suspect.limit_ns => {
-                    self.log(|log| log.add_slow(suspect.offset, latency_ns))
+            .partition(|candidate| due(candidate, away));
+        self.candidates = later;
+        for candidate in now {
+            match self.again(candidate)? {
+                None => self.candidates.push(candidate),
+                Some(latency_ns) if latency_ns >= candidate.limit_ns => {
+                    self.log(|log| log.add_slow(candidate.offset, latency_ns))
                 }
                 Some(_) => {}
             }
@@ -459,43 +463,43 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
     /// The shorter latency of a suspect; `None` when the user ended it. It is read in the stream of
     /// the block before, as the first time; and only once, because the disk's cache would
     /// answer the next time.
-    fn again(&mut self, suspect: Suspect) -> io::Result<Option<u64>> {
-        if self.journal.is_stopped() {
+    fn again(&mut self, candidate: SlowCandidate) -> io::Result<Option<u64>> {
+        if self.log.is_stopped() {
             return Ok(None);
         }
-        let before = suspect
+        let before = candidate
             .offset
             .saturating_sub(self.block)
-            .max(self.ground.extent.start);
-        if before < suspect.offset {
-            let lead = self.lane.single(Piece {
+            .max(self.target.extent.start);
+        if before < candidate.offset {
+            let lead = self.queue.read_one(BlockRequest {
                 offset: before,
-                len: (suspect.offset - before) as u32,
+                len: (candidate.offset - before) as u32,
                 tag: 0,
             })?;
-            self.journal.count(&lead);
+            self.log.count(&lead);
         }
-        let starved_ns = self.lane.starved_ns();
-        let landing = self.lane.single(Piece {
-            offset: suspect.offset,
-            len: suspect.len,
+        let starved_ns = self.queue.starved_ns();
+        let completion = self.queue.read_one(BlockRequest {
+            offset: candidate.offset,
+            len: candidate.len,
             tag: 0,
         })?;
-        self.journal.count(&landing);
+        self.log.count(&completion);
         // What we waited for a processor is not the block's.
-        let latency_ns = landing
+        let latency_ns = completion
             .latency_ns
-            .saturating_sub(self.lane.starved_ns() - starved_ns);
-        Ok(Some(if landing.errno == 0 {
-            latency_ns.min(suspect.latency_ns)
+            .saturating_sub(self.queue.starved_ns() - starved_ns);
+        Ok(Some(if completion.errno == 0 {
+            latency_ns.min(candidate.latency_ns)
         } else {
-            suspect.latency_ns
+            candidate.latency_ns
         }))
     }
 
     /// Reads elsewhere for a while, so that the last blocks leave the disk's cache.
-    fn go_away(&mut self, at: u64) -> io::Result<()> {
-        let Extent { start, length } = self.ground.extent;
+    fn read_elsewhere(&mut self, at: u64) -> io::Result<()> {
+        let Extent { start, length } = self.target.extent;
         if length < 4 * AWAY_BYTES {
             return Ok(());
         }
@@ -505,21 +509,21 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
             start + length - AWAY_BYTES
         };
         for part in parts(from, AWAY_BYTES, self.block) {
-            if self.journal.is_stopped() {
+            if self.log.is_stopped() {
                 break;
             }
-            let landing = self.lane.single(part)?;
-            self.journal.count(&landing);
+            let completion = self.queue.read_one(part)?;
+            self.log.count(&completion);
         }
         Ok(())
     }
 }
 
 /// A range in pieces of `step`, the last one shorter.
-fn parts(offset: u64, length: u64, step: u64) -> impl Iterator<Item = Piece> {
+fn parts(offset: u64, length: u64, step: u64) -> impl Iterator<Item = BlockRequest> {
     (0..length.div_ceil(step)).map(move |index| {
         let at = index * step;
-        Piece {
+        BlockRequest {
             offset: offset + at,
             len: step.min(length - at) as u32,
             tag: 0,

@@ -17,7 +17,7 @@ pub fn slow_from_ns(median_ns: u64) -> u64 {
 
 /// A block with its latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Suspect {
+pub struct SlowCandidate {
     /// First byte.
     pub offset: u64,
     /// Bytes.
@@ -30,15 +30,15 @@ pub struct Suspect {
 
 /// The last blocks that were read.
 #[derive(Debug, Default)]
-pub struct Neighbourhood {
-    recent: VecDeque<Suspect>,
+pub struct SlowBlockDetector {
+    recent: VecDeque<SlowCandidate>,
     /// How many of them, from the front, have been judged.
     judged: usize,
 }
 
-impl Neighbourhood {
+impl SlowBlockDetector {
     /// Adds the next block; gives those that turn out to be slow.
-    pub fn add(&mut self, block: Suspect) -> Vec<Suspect> {
+    pub fn add(&mut self, block: SlowCandidate) -> Vec<SlowCandidate> {
         self.recent.push_back(block);
         if self.recent.len() < WINDOW {
             return Vec::new();
@@ -50,7 +50,7 @@ impl Neighbourhood {
     }
 
     /// Judges what is left, once there are no more blocks.
-    pub fn take_rest(&mut self) -> Vec<Suspect> {
+    pub fn take_rest(&mut self) -> Vec<SlowCandidate> {
         let slow = self.judge(self.recent.len());
         *self = Self::default();
         slow
@@ -61,7 +61,7 @@ impl Neighbourhood {
         self.recent.get(self.judged).map(|block| block.offset)
     }
 
-    fn judge(&mut self, upto: usize) -> Vec<Suspect> {
+    fn judge(&mut self, upto: usize) -> Vec<SlowCandidate> {
         let mut latencies: Vec<u64> = self.recent.iter().map(|block| block.latency_ns).collect();
         if latencies.is_empty() {
             return Vec::new();
@@ -71,7 +71,7 @@ impl Neighbourhood {
         let new = self.recent.range(self.judged..upto.max(self.judged));
         let slow = new
             .filter(|block| block.latency_ns >= limit_ns)
-            .map(|block| Suspect { limit_ns, ..*block })
+            .map(|block| SlowCandidate { limit_ns, ..*block })
             .collect();
         self.judged = upto.max(self.judged);
         slow
@@ -82,8 +82,8 @@ impl Neighbourhood {
 mod tests {
     use super::*;
 
-    fn block(index: u64, latency_ns: u64) -> Suspect {
-        Suspect {
+    fn block(index: u64, latency_ns: u64) -> SlowCandidate {
+        SlowCandidate {
             offset: index << 20,
             len: 1 << 20,
             latency_ns,
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn each_slow_block_is_found_once_wherever_it_lies() {
         let slow = [0u64, 1, 31, 32, 33, 64, 65, 500, 998, 999];
-        let mut neighbourhood = Neighbourhood::default();
+        let mut detector = SlowBlockDetector::default();
         let mut found = Vec::new();
         for index in 0..1000 {
             let latency_ns = if slow.contains(&index) {
@@ -102,18 +102,18 @@ mod tests {
             } else {
                 11_000_000 + index * 5_000
             };
-            found.extend(neighbourhood.add(block(index, latency_ns)));
+            found.extend(detector.add(block(index, latency_ns)));
             assert!(
-                neighbourhood
+                detector
                     .first_waiting()
                     .is_none_or(|first| first >= (index.saturating_sub(64)) << 20)
             );
         }
-        found.extend(neighbourhood.take_rest());
+        found.extend(detector.take_rest());
         assert_eq!(
             found
                 .iter()
-                .map(|suspect| suspect.offset >> 20)
+                .map(|candidate| candidate.offset >> 20)
                 .collect::<Vec<_>>(),
             slow
         );
@@ -121,10 +121,10 @@ mod tests {
 
     #[test]
     fn a_slower_zone_is_not_slow() {
-        let mut neighbourhood = Neighbourhood::default();
+        let mut detector = SlowBlockDetector::default();
         let zones =
             (0..400).map(|index| block(index, if index < 200 { 11_000_000 } else { 20_500_000 }));
-        let found: Vec<Suspect> = zones.flat_map(|block| neighbourhood.add(block)).collect();
-        assert_eq!((found, neighbourhood.take_rest()), (Vec::new(), Vec::new()));
+        let found: Vec<SlowCandidate> = zones.flat_map(|block| detector.add(block)).collect();
+        assert_eq!((found, detector.take_rest()), (Vec::new(), Vec::new()));
     }
 }

@@ -1,12 +1,12 @@
 //! The survey in virtual time, on simulated disks whose truth is known.
 
-use super::journal::Journal;
-use super::queue::Lane;
-use super::{Ground, access, burst, curve, scan};
+use super::log::SurveyLog;
+use super::queue::RequestQueue;
+use super::{SurveyTarget, access, burst, curve, scan};
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, FakeClock};
-use crate::io::{Backend, LOOK_UP_NS, Op, Patience, Request};
+use crate::io::{Backend, Op, Request, WAIT_MAX_NS, WaitMode};
 use crate::random::Random;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
@@ -68,8 +68,8 @@ impl Backend for SimBackend {
         Ok(())
     }
 
-    fn wait(&mut self, _: Patience) -> io::Result<()> {
-        let latest = self.clock.now() + LOOK_UP_NS;
+    fn wait(&mut self, _: WaitMode) -> io::Result<()> {
+        let latest = self.clock.now() + WAIT_MAX_NS;
         while self.done.is_empty() && self.clock.now() < latest {
             match self.machine.take_done(self.clock.now()) {
                 Some(completion) => self.done.push((
@@ -115,14 +115,14 @@ impl Backend for SimBackend {
 struct Bench {
     model: Model,
     size_bytes: u64,
-    ground: Ground,
+    target: SurveyTarget,
     clock: FakeClock,
     pauses: Vec<(u64, u64)>,
 }
 
 impl Bench {
     fn new(text: &str, size_bytes: u64) -> Self {
-        let ground = Ground {
+        let target = SurveyTarget {
             extent: Extent {
                 start: 0,
                 length: size_bytes / 4096 * 4096,
@@ -138,13 +138,13 @@ impl Bench {
         Self {
             model: spec::parse(text).unwrap(),
             size_bytes,
-            ground,
+            target,
             clock: FakeClock::default(),
             pauses: Vec::new(),
         }
     }
 
-    fn lane(&self, depth: u32, request_bytes: u64) -> Lane<SimBackend, FakeClock> {
+    fn queue(&self, depth: u32, request_bytes: u64) -> RequestQueue<SimBackend, FakeClock> {
         let backend = SimBackend {
             clock: self.clock.clone(),
             machine: DiskMachine::start(&self.model, self.size_bytes),
@@ -156,20 +156,20 @@ impl Bench {
             host_ns: 30_000,
             pauses: self.pauses.clone(),
         };
-        Lane::new(backend, self.clock.clone(), self.ground.operation, depth, 1)
+        RequestQueue::new(backend, self.clock.clone(), self.target.operation, depth, 1)
     }
 
     fn curve(&self, points: u32, coverage: Coverage) -> Vec<CurvePoint> {
-        let (journal, plan) = (
-            Journal::default(),
+        let (log, plan) = (
+            SurveyLog::default(),
             CurvePlan {
                 points,
                 coverage,
                 time_ns: None,
             },
         );
-        curve::measure(&mut self.lane(8, MIB), &self.ground, &plan, &journal).unwrap();
-        std::mem::take(&mut journal.seen().curve)
+        curve::measure(&mut self.queue(8, MIB), &self.target, &plan, &log).unwrap();
+        std::mem::take(&mut log.seen().curve)
     }
 
     fn access(&self, random_reads: u32, pattern_reads: u32) -> Vec<AccessPoint> {
@@ -179,21 +179,21 @@ impl Bench {
             block_bytes: 512,
             time_ns: 60_000_000_000,
         };
-        let journal = Journal::default();
-        access::measure(&mut self.lane(1, 512), &self.ground, &plan, &journal).unwrap();
-        std::mem::take(&mut journal.seen().access)
+        let log = SurveyLog::default();
+        access::measure(&mut self.queue(1, 512), &self.target, &plan, &log).unwrap();
+        std::mem::take(&mut log.seen().access)
     }
 
     fn scan(&self, resume_bytes: u64) -> diskproof_model::surface::Scan {
-        let (journal, plan) = (
-            Journal::default(),
+        let (log, plan) = (
+            SurveyLog::default(),
             ScanPlan {
                 block_bytes: MIB as u32,
                 resume_bytes,
             },
         );
-        scan::measure(&mut self.lane(1, MIB), &self.ground, &plan, &journal).unwrap();
-        journal.seen().scan.take().unwrap().scan()
+        scan::measure(&mut self.queue(1, MIB), &self.target, &plan, &log).unwrap();
+        log.seen().scan.take().unwrap().scan()
     }
 
     /// The true rate of a rotating disk by place.
@@ -435,10 +435,10 @@ fn a_limit_of_time_makes_samples_smaller_and_then_fewer() {
             coverage: SAMPLED,
             time_ns: Some(seconds * 1_000_000_000),
         };
-        let journal = Journal::default();
-        curve::measure(&mut bench.lane(8, MIB), &bench.ground, &plan, &journal).unwrap();
+        let log = SurveyLog::default();
+        curve::measure(&mut bench.queue(8, MIB), &bench.target, &plan, &log).unwrap();
         let taken = (bench.clock.now() - start) / 1_000_000;
-        let found = journal.seen().curve.len();
+        let found = log.seen().curve.len();
         assert!(
             taken < seconds * 1000 + 1000 && found >= 8,
             "{taken} ms for {seconds} s, {found} points"
@@ -518,33 +518,33 @@ fn slow_disks_and_small_targets_end_in_time() {
     assert!(bench.clock.now() < 62_000_000_000 && access.len() > 200);
     assert_eq!(Bench::new("latency=100us", MIB).access(100, 20).len(), 180);
     let broken = Bench::new("latency=100us,eio=0-1GiB", GIB);
-    let journal = Journal::default();
+    let log = SurveyLog::default();
     let plan = AccessPlan {
         random_reads: 50,
         pattern_reads: 5,
         block_bytes: 512,
         time_ns: 1_000_000_000,
     };
-    access::measure(&mut broken.lane(1, 512), &broken.ground, &plan, &journal).unwrap();
-    let seen = journal.seen();
+    access::measure(&mut broken.queue(1, 512), &broken.target, &plan, &log).unwrap();
+    let seen = log.seen();
     assert_eq!((seen.access.len(), seen.access_errors["EIO"]), (0, 75));
 }
 
 #[test]
 fn a_burst_shows_the_link() {
     let bench = Bench::new("momentus-7200.4", 320_000_000_000);
-    let journal = Journal::default();
+    let log = SurveyLog::default();
     burst::measure(
-        &mut bench.lane(8, MIB),
-        &bench.ground,
+        &mut bench.queue(8, MIB),
+        &bench.target,
         &BurstPlan {
             bytes: 512 << 10,
             time_ns: 500_000_000,
         },
-        &journal,
+        &log,
     )
     .unwrap();
-    let burst = journal.seen().burst.take().unwrap();
+    let burst = log.seen().burst.take().unwrap();
     near(burst.throughput.value, 285e6, 0.03);
     assert!(burst.first_bytes_per_second < 100e6 && burst.throughput.half_width_95.is_some());
 }
@@ -612,7 +612,7 @@ fn a_disk_without_hope_is_given_up() {
 #[test]
 fn writes_are_timed_up_to_the_flush() {
     let mut bench = Bench::new("momentus-7200.4", 320_000_000_000);
-    bench.ground.operation = OpKind::Write;
+    bench.target.operation = OpKind::Write;
     let (curve, truth) = (bench.curve(20, SAMPLED), bench.truth());
     curve
         .iter()

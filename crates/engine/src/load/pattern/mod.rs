@@ -1,21 +1,21 @@
 //! Where the next operation goes, and whether it reads or writes: pure, reproducible, without
 //! allocation after its making. Knows nothing of files, time or results.
 
-mod blocks;
+mod block_sizes;
 mod walk;
 mod zipf;
 
 use crate::io::Extent;
 use crate::random::Random;
-use blocks::Blocks;
+use block_sizes::BlockSizes;
 use diskproof_model::plan::Workload;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use walk::{Front, Walk};
+use walk::{OffsetWalk, WalkPosition};
 
 /// Reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum TransferDirection {
     /// From the target.
     Read,
     /// To the target.
@@ -26,7 +26,7 @@ pub enum Direction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// Which way.
-    pub direction: Direction,
+    pub direction: TransferDirection,
     /// First byte in the target.
     pub offset: u64,
     /// Bytes.
@@ -35,7 +35,7 @@ pub struct Step {
 
 /// Positions that several threads share, reads and writes apart.
 #[derive(Debug, Clone, Default)]
-pub struct Cursors {
+pub struct SharedCursors {
     reads: Arc<AtomicU64>,
     writes: Arc<AtomicU64>,
 }
@@ -43,15 +43,15 @@ pub struct Cursors {
 /// An endless series of steps inside one extent.
 #[derive(Debug, Clone)]
 pub struct Pattern {
-    reads: Walk,
-    writes: Walk,
-    blocks: Blocks,
+    reads: OffsetWalk,
+    writes: OffsetWalk,
+    blocks: BlockSizes,
     /// A step reads when 64 random bits, taken as a fraction, lie below this one.
     read_below: u64,
     mix: Mix,
     random: Random,
-    /// Up to where [`Pattern::left_behind`] has told, reads and writes apart.
-    told: [Front; 2],
+    /// Up to where [`Pattern::take_passed`] has told, reads and writes apart.
+    reported: [WalkPosition; 2],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ enum Mix {
 
 /// Reads of one size, every aligned place alike.
 #[derive(Debug, Clone)]
-pub struct Plain {
+pub struct UniformReads {
     /// Bytes of each.
     pub len: u32,
     start: u64,
@@ -72,7 +72,7 @@ pub struct Plain {
     random: Random,
 }
 
-impl Plain {
+impl UniformReads {
     /// Where the next one begins.
     #[inline(always)]
     pub fn offset(&mut self) -> u64 {
@@ -82,7 +82,7 @@ impl Plain {
 
 /// Bytes of the shortest and of the longest step of `workload`.
 pub fn block_range(workload: &Workload) -> (u32, u32) {
-    let blocks = Blocks::new(workload);
+    let blocks = BlockSizes::new(workload);
     (blocks.smallest(), blocks.largest())
 }
 
@@ -90,9 +90,9 @@ impl Pattern {
     /// The steps of `workload` inside `extent`, which must hold at least one block. `stream` tells
     /// workers and targets apart.
     pub fn new(workload: &Workload, extent: Extent, seed: u64, stream: u64) -> Self {
-        let blocks = Blocks::new(workload);
+        let blocks = BlockSizes::new(workload);
         let walk = || {
-            Walk::new(
+            OffsetWalk::new(
                 &workload.access,
                 extent,
                 blocks.smallest(),
@@ -113,43 +113,44 @@ impl Pattern {
             read_below,
             mix,
             random: Random::new(seed, stream),
-            told: [Front::default(); 2],
+            reported: [WalkPosition::default(); 2],
         }
     }
 
     /// Where its accesses have left something in the page cache since this was asked last: pieces,
     /// some of them empty. `None` where that can be anywhere. What lies ahead of a sequential
     /// walk is not among them: the kernel has read it ahead, and would have to read it twice.
-    pub fn left_behind(&mut self) -> Option<[Extent; 2]> {
-        let mut told = self.told;
+    pub fn take_passed(&mut self) -> Option<[Extent; 2]> {
+        let mut reported = self.reported;
         let reads = if self.mix == Mix::Writes {
             Extent::default()
         } else {
-            self.reads.left_behind(&mut told[0])?
+            self.reads.take_passed(&mut reported[0])?
         };
         let writes = if self.mix == Mix::Reads {
             Extent::default()
         } else {
-            self.writes.left_behind(&mut told[1])?
+            self.writes.take_passed(&mut reported[1])?
         };
-        self.told = told;
+        self.reported = reported;
         Some([reads, writes])
     }
 
     /// Takes ordered steps from cursors that other threads take from as well: together they walk as
     /// one worker would.
-    pub fn together(mut self, cursors: &Cursors, extent: Extent) -> Self {
-        if let (Walk::Sequential { .. }, len) = (&self.reads, u64::from(self.blocks.largest()))
+    pub fn with_cursors(mut self, cursors: &SharedCursors, extent: Extent) -> Self {
+        if let (OffsetWalk::Sequential { .. }, len) =
+            (&self.reads, u64::from(self.blocks.largest()))
             && self.blocks.smallest() == self.blocks.largest()
         {
             let blocks = extent.length / len;
-            self.reads = Walk::Together {
+            self.reads = OffsetWalk::Shared {
                 start: extent.start,
                 blocks,
                 len,
                 next: Arc::clone(&cursors.reads),
             };
-            self.writes = Walk::Together {
+            self.writes = OffsetWalk::Shared {
                 start: extent.start,
                 blocks,
                 len,
@@ -161,13 +162,13 @@ impl Pattern {
 
     /// The steps from here on, where they are that.
     #[inline(always)]
-    pub fn plain(&self) -> Option<Plain> {
+    pub fn plain(&self) -> Option<UniformReads> {
         match self.reads {
-            Walk::Uniform {
+            OffsetWalk::Uniform {
                 start,
                 blocks,
                 align,
-            } if self.mix == Mix::Reads && self.blocks.only() != 0 => Some(Plain {
+            } if self.mix == Mix::Reads && self.blocks.only() != 0 => Some(UniformReads {
                 len: self.blocks.only(),
                 start,
                 blocks,
@@ -180,7 +181,7 @@ impl Pattern {
 
     /// Goes on where `plain` is.
     #[inline(always)]
-    pub fn go_on(&mut self, plain: &Plain) {
+    pub fn resume_from(&mut self, plain: &UniformReads) {
         self.random = plain.random.clone();
     }
 
@@ -195,13 +196,13 @@ impl Pattern {
         };
         if reads {
             Step {
-                direction: Direction::Read,
+                direction: TransferDirection::Read,
                 offset: self.reads.next(len, &mut self.random),
                 len,
             }
         } else {
             Step {
-                direction: Direction::Write,
+                direction: TransferDirection::Write,
                 offset: self.writes.next(len, &mut self.random),
                 len,
             }

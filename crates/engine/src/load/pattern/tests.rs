@@ -111,7 +111,7 @@ fn mixes_keep_their_shares() {
     let reads = share(
         steps
             .iter()
-            .filter(|s| s.direction == Direction::Read)
+            .filter(|s| s.direction == TransferDirection::Read)
             .count(),
     );
     let hot = share(steps.iter().filter(|s| s.offset < 200 * 4096).count());
@@ -149,20 +149,20 @@ fn a_walk_upwards_tells_what_it_has_left_behind_and_others_do_not() {
     let nothing = Extent::default();
 
     let mut reads = pattern(Access::Sequential, 1000);
-    assert_eq!(reads.left_behind(), Some([piece(8192, 0), nothing]));
+    assert_eq!(reads.take_passed(), Some([piece(8192, 0), nothing]));
     steps(&mut reads, 3);
-    assert_eq!(reads.left_behind(), Some([piece(8192, 12_288), nothing]));
+    assert_eq!(reads.take_passed(), Some([piece(8192, 12_288), nothing]));
     steps(&mut reads, 2);
-    assert_eq!(reads.left_behind(), Some([piece(20_480, 8192), nothing]));
+    assert_eq!(reads.take_passed(), Some([piece(20_480, 8192), nothing]));
     // A lap is over: what was in flight when its place was told may still be there, so all of it.
     steps(&mut reads, 10);
-    assert_eq!(reads.left_behind(), Some([piece(8192, 40_960), nothing]));
+    assert_eq!(reads.take_passed(), Some([piece(8192, 40_960), nothing]));
     steps(&mut reads, 1);
-    assert_eq!(reads.left_behind(), Some([piece(28_672, 4096), nothing]));
+    assert_eq!(reads.take_passed(), Some([piece(28_672, 4096), nothing]));
 
     let mut mix = pattern(Access::Sequential, 500);
     steps(&mut mix, 6);
-    let [read, written] = mix.left_behind().unwrap();
+    let [read, written] = mix.take_passed().unwrap();
     assert_eq!(
         (read.start, written.start, read.length + written.length),
         (8192, 8192, 6 * 4096)
@@ -172,18 +172,18 @@ fn a_walk_upwards_tells_what_it_has_left_behind_and_others_do_not() {
         start: 8192,
         length: 40_960,
     };
-    let cursors = Cursors::default();
+    let cursors = SharedCursors::default();
     let [mut one, mut other] =
-        [0, 1].map(|_| pattern(Access::Sequential, 0).together(&cursors, extent));
+        [0, 1].map(|_| pattern(Access::Sequential, 0).with_cursors(&cursors, extent));
     steps(&mut one, 2);
     steps(&mut other, 2);
     for pattern in [&mut one, &mut other] {
-        assert_eq!(pattern.left_behind(), Some([nothing, piece(8192, 16_384)]));
+        assert_eq!(pattern.take_passed(), Some([nothing, piece(8192, 16_384)]));
     }
     steps(&mut one, 8);
-    assert_eq!(other.left_behind(), Some([nothing, piece(8192, 40_960)]));
+    assert_eq!(other.take_passed(), Some([nothing, piece(8192, 40_960)]));
 
-    assert_eq!(pattern(Access::Backward, 1000).left_behind(), None);
+    assert_eq!(pattern(Access::Backward, 1000).take_passed(), None);
     assert_eq!(
         pattern(
             Access::Random {
@@ -191,7 +191,7 @@ fn a_walk_upwards_tells_what_it_has_left_behind_and_others_do_not() {
             },
             500
         )
-        .left_behind(),
+        .take_passed(),
         None
     );
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A way through an extent.
 #[derive(Debug, Clone)]
-pub enum Walk {
+pub enum OffsetWalk {
     /// Upwards; wraps.
     Sequential {
         start: u64,
@@ -18,7 +18,7 @@ pub enum Walk {
         lap: u64,
     },
     /// Upwards, block by block, with other threads; wraps.
-    Together {
+    Shared {
         start: u64,
         blocks: u64,
         len: u64,
@@ -52,7 +52,7 @@ pub struct ZoneBlocks {
     blocks: u64,
 }
 
-impl Walk {
+impl OffsetWalk {
     /// The way that `access` names. Offsets are aligned to the smallest block; the largest fits
     /// everywhere.
     pub fn new(access: &Access, extent: Extent, smallest: u32, largest: u32) -> Self {
@@ -175,7 +175,7 @@ impl Walk {
                 blocks,
                 align,
             } => *start + random.below(*blocks) * *align,
-            Self::Together {
+            Self::Shared {
                 start,
                 blocks,
                 len,
@@ -224,23 +224,23 @@ impl Walk {
 
 /// How far a walk upwards has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Front {
+pub struct WalkPosition {
     lap: u64,
     at: u64,
 }
 
-impl Walk {
+impl OffsetWalk {
     /// What it has left behind since `seen`, which moves on: all of its extent when a lap is over.
     /// `None` where it does not go upwards block by block.
-    pub fn left_behind(&self, seen: &mut Front) -> Option<Extent> {
+    pub fn take_passed(&self, seen: &mut WalkPosition) -> Option<Extent> {
         let (start, end, front) = match self {
             Self::Sequential {
                 start,
                 end,
                 at,
                 lap,
-            } => (*start, *end, Front { lap: *lap, at: *at }),
-            Self::Together {
+            } => (*start, *end, WalkPosition { lap: *lap, at: *at }),
+            Self::Shared {
                 start,
                 blocks,
                 len,
@@ -250,7 +250,7 @@ impl Walk {
                 (
                     *start,
                     *start + *blocks * *len,
-                    Front {
+                    WalkPosition {
                         lap: next / *blocks,
                         at: *start + next % *blocks * *len,
                     },

@@ -4,7 +4,7 @@ use super::*;
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::FakeClock;
-use crate::load::budget::{Allowance, Pot};
+use crate::load::budget::{Budget, SharedBudget};
 use crate::load::pattern::Pattern;
 use crate::random::Random;
 use diskproof_model::plan::{Access, Distribution, Workload};
@@ -23,7 +23,7 @@ struct Moody {
     full: u64,
     short: u64,
     failed: u64,
-    ended: u64,
+    is_exhausted: u64,
     /// Waits with a slot free.
     thin_waits: u64,
 }
@@ -39,7 +39,7 @@ impl Backend for &mut Moody {
         Ok(())
     }
 
-    fn wait(&mut self, _patience: Patience) -> io::Result<()> {
+    fn wait(&mut self, _patience: WaitMode) -> io::Result<()> {
         self.thin_waits += u64::from(self.waiting.len() < DEPTH as usize);
         self.clock.move_to(self.clock.now() + 1000);
         Ok(())
@@ -55,7 +55,7 @@ impl Backend for &mut Moody {
                 _ => request.len as i32,
             };
             *match result {
-                0 => &mut self.ended,
+                0 => &mut self.is_exhausted,
                 ..0 => &mut self.failed,
                 _ if result as u32 == request.len => &mut self.full,
                 _ => &mut self.short,
@@ -71,10 +71,10 @@ impl Backend for &mut Moody {
 
 /// Plain reads from a moody disk; the disk afterwards, and what the worker brought home.
 fn read_moodily<C: Clock>(
-    allowance: Allowance,
-    schedule: Schedule,
+    budget: Budget,
+    schedule: WorkerSchedule,
     clock_of: impl FnOnce(FakeClock) -> C,
-) -> (Moody, Yield) {
+) -> (Moody, WorkerResult) {
     let access = Access::Random {
         distribution: Distribution::Uniform,
     };
@@ -94,7 +94,7 @@ fn read_moodily<C: Clock>(
         1,
         0,
     );
-    let feed = Feed::new(pattern, DEPTH, AfterWrite::Nothing, allowance);
+    let generator = RequestGenerator::new(pattern, DEPTH, AfterWrite::Nothing, budget);
     let clock = FakeClock::default();
     let buffers = Buffers::new(DEPTH as usize, BLOCK as usize).unwrap();
     let waiting = Vec::new();
@@ -106,14 +106,14 @@ fn read_moodily<C: Clock>(
         full: 0,
         short: 0,
         failed: 0,
-        ended: 0,
+        is_exhausted: 0,
         thin_waits: 0,
     };
     let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
     let mut worker = Worker::new(
         &mut disk,
         clock_of(clock),
-        feed,
+        generator,
         schedule,
         Arc::default(),
         published,
@@ -146,11 +146,11 @@ impl Clock for Contended {
 
 #[test]
 fn waiting_for_processors_counts_from_the_end_of_the_warm_up() {
-    let schedule = Schedule {
+    let schedule = WorkerSchedule {
         measure_ns: 20_000_000,
         end_ns: 60_000_000,
     };
-    let (_, home) = read_moodily(Allowance::of_steps(1_000_000), schedule, Contended);
+    let (_, home) = read_moodily(Budget::of_steps(1_000_000), schedule, Contended);
     assert_eq!(
         home.processor_wait,
         ProcessorWait {
@@ -163,47 +163,49 @@ fn waiting_for_processors_counts_from_the_end_of_the_warm_up() {
 #[test]
 fn plain_reads_that_fall_short_or_fail_are_finished_and_counted_like_any_other() {
     let (disk, home) = read_moodily(
-        Allowance::of_steps(1_000_000),
-        Schedule {
+        Budget::of_steps(1_000_000),
+        WorkerSchedule {
             measure_ns: 0,
             end_ns: 35_000_000,
         },
         |clock| clock,
     );
     let read = &home.ops[&OpKind::Read];
-    assert!(disk.asked > 100_000 && disk.short > 1000 && disk.failed > 1000 && disk.ended > 1000);
+    assert!(
+        disk.asked > 100_000 && disk.short > 1000 && disk.failed > 1000 && disk.is_exhausted > 1000
+    );
     assert_eq!(read.latency.count(), disk.full);
     assert_eq!(read.short, disk.short);
     assert_eq!(
         read.errors,
         BTreeMap::from([
             ("EIO".to_owned(), disk.failed),
-            ("EOF".to_owned(), disk.ended)
+            ("EOF".to_owned(), disk.is_exhausted)
         ])
     );
     // A remainder is asked for a microsecond later, and the whole counts from the first asking.
     assert_eq!((read.latency.min_ns(), read.latency.max_ns()), (1000, 2000));
-    assert_eq!(home.ending, Ending::Time);
+    assert_eq!(home.ending, EndReason::Time);
 }
 
 #[test]
 fn plain_reads_go_on_with_the_next_portion_without_a_gap() {
     // Of what three may use up it does all, as the others do nothing.
-    let allowance = Allowance {
-        steps: Some(Pot::new(100_003, 3)),
-        ..Allowance::default()
+    let budget = Budget {
+        steps: Some(SharedBudget::new(100_003, 3)),
+        ..Budget::default()
     };
     let (disk, home) = read_moodily(
-        allowance,
-        Schedule {
+        budget,
+        WorkerSchedule {
             measure_ns: 0,
             end_ns: u64::MAX,
         },
         |clock| clock,
     );
     assert_eq!(
-        (disk.full + disk.failed + disk.ended, home.ending),
-        (100_003, Ending::Allowance)
+        (disk.full + disk.failed + disk.is_exhausted, home.ending),
+        (100_003, EndReason::Budget)
     );
     // The queue was full at each wait but the last, or the last two, where a remainder was asked
     // for.
@@ -246,13 +248,13 @@ struct Whimsical {
 
 impl Whimsical {
     fn answer(&mut self, request: &Request) -> i32 {
-        let [short, failed, ended] = self.whim.odd_permille;
+        let [short, failed, is_exhausted] = self.whim.odd_permille;
         match self.random.below(1000) {
             drawn if drawn < short && request.len > 512 => {
                 (1 + self.random.below(u64::from(request.len) / 512 - 1)) as i32 * 512
             }
             drawn if (short..short + failed).contains(&drawn) => -libc::EIO,
-            drawn if (short + failed..short + failed + ended).contains(&drawn) => 0,
+            drawn if (short + failed..short + failed + is_exhausted).contains(&drawn) => 0,
             _ => request.len as i32,
         }
     }
@@ -282,7 +284,7 @@ impl Backend for &mut Whimsical {
         Ok(())
     }
 
-    fn wait(&mut self, _patience: Patience) -> io::Result<()> {
+    fn wait(&mut self, _patience: WaitMode) -> io::Result<()> {
         let now = self.clock.now();
         let until = match self.in_flight.last() {
             Some((soonest, ..)) if self.random.below(1000) >= self.whim.interrupted_permille => {
@@ -311,19 +313,19 @@ impl Backend for &mut Whimsical {
 
 /// Whether plain reads have their own loop.
 #[derive(Debug, Clone, Copy)]
-enum Loop {
-    Plain,
+enum ReadLoop {
+    UniformReads,
     General,
 }
 
 /// Everything that can be seen of a worker's reads: what was asked, what it brought home but for
 /// the look at zeros, and what it published.
 fn seen(
-    by: Loop,
+    by: ReadLoop,
     whim: &Whim,
     depth: u32,
     steps: Option<u64>,
-    schedule: Schedule,
+    schedule: WorkerSchedule,
 ) -> (Vec<(u64, u32)>, String, TimeSeries) {
     let access = Access::Random {
         distribution: Distribution::Uniform,
@@ -344,20 +346,20 @@ fn seen(
         whim.seed,
         0,
     );
-    let steps = steps.map(|steps| Pot::new(steps, 3));
-    let feed = Feed::new(
+    let steps = steps.map(|steps| SharedBudget::new(steps, 3));
+    let generator = RequestGenerator::new(
         pattern,
         depth,
         AfterWrite::Nothing,
-        Allowance {
+        Budget {
             steps,
-            ..Allowance::default()
+            ..Budget::default()
         },
     );
-    let feed = if let Loop::General = by {
-        feed.one_by_one()
+    let generator = if let ReadLoop::General = by {
+        generator.without_batches()
     } else {
-        feed
+        generator
     };
     let clock = FakeClock::default();
     let mut disk = Whimsical {
@@ -374,13 +376,13 @@ fn seen(
     let mut worker = Worker::new(
         &mut disk,
         clock,
-        feed,
+        generator,
         schedule,
         stop,
         Arc::clone(&published),
     );
     while worker.advance().unwrap() == State::Running {}
-    let home = Yield {
+    let home = WorkerResult {
         zero_blocks: ZeroSample::default(),
         ..worker.finish()
     };
@@ -402,8 +404,8 @@ fn seen(
 }
 
 fn whim() -> impl Strategy<Value = Whim> {
-    let odd =
-        (0u64..60, 0u64..60, 0u64..20).prop_map(|(short, failed, ended)| [short, failed, ended]);
+    let odd = (0u64..60, 0u64..60, 0u64..20)
+        .prop_map(|(short, failed, is_exhausted)| [short, failed, is_exhausted]);
     // Sometimes all of a queue takes equally long, sometimes each request has its own time;
     // sometimes longer than a cell, or than two.
     let times = (
@@ -443,9 +445,9 @@ proptest! {
         measure_ns in prop_oneof![Just(0u64), 1u64..30_000_000],
         time_ns in 1u64..50_000_000,
     ) {
-        let schedule = Schedule { measure_ns, end_ns: measure_ns + time_ns };
-        let (plain, home, published) = seen(Loop::Plain, &whim, depth, steps, schedule);
-        let (general, expected, others) = seen(Loop::General, &whim, depth, steps, schedule);
+        let schedule = WorkerSchedule { measure_ns, end_ns: measure_ns + time_ns };
+        let (plain, home, published) = seen(ReadLoop::UniformReads, &whim, depth, steps, schedule);
+        let (general, expected, others) = seen(ReadLoop::General, &whim, depth, steps, schedule);
         // Only in which slot is not the same, where one of a batch fell short.
         prop_assert!(plain == general, "other requests");
         prop_assert_eq!((home, published), (expected, others));
@@ -487,7 +489,7 @@ impl Clock for Leaping {
 
 #[test]
 fn a_clock_that_leaps_ends_nothing_and_spoils_no_latency() {
-    let schedule = Schedule {
+    let schedule = WorkerSchedule {
         measure_ns: 0,
         end_ns: 60_000_000,
     };
@@ -499,11 +501,11 @@ fn a_clock_that_leaps_ends_nothing_and_spoils_no_latency() {
             ahead_ns,
             is_believed: true,
         };
-        let (disk, home) = read_moodily(Allowance::default(), schedule, leaping);
+        let (disk, home) = read_moodily(Budget::default(), schedule, leaping);
         let read = &home.ops[&OpKind::Read];
         assert_eq!(
             (home.ending, home.stop_ns, read.latency.count()),
-            (Ending::Time, 60_000_000, disk.full),
+            (EndReason::Time, 60_000_000, disk.full),
             "{ahead_ns}"
         );
         assert_eq!(

@@ -5,14 +5,14 @@ use diskproof_model::plan::Workload;
 
 /// One size, or sizes drawn by weight.
 #[derive(Debug, Clone)]
-pub struct Blocks {
+pub struct BlockSizes {
     /// (upper end of the weights so far, bytes); one entry means no draw.
     sizes: Vec<(u64, u32)>,
     total: u64,
     only: u32,
 }
 
-impl Blocks {
+impl BlockSizes {
     /// The sizes of a workload.
     pub fn new(workload: &Workload) -> Self {
         let mut total = 0;

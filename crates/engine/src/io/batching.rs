@@ -4,40 +4,40 @@ use diskproof_model::plan::{Access, CachePolicy};
 
 /// The most requests in a group: a call's own cost is by then spread so thin that more gain
 /// nothing.
-const GROUP_MAX: u32 = 32;
+const BATCH_MAX: u32 = 32;
 
 /// Requests that go to the kernel in one call at this queue depth: a quarter of the queue. One call
 /// for all that was reaped saves more CPU, but then the requests keep together as a convoy, and the
 /// device idles while they are reaped: on a virtio disk at depth 32, 92 k IOPS instead of 107 k,
 /// and more CPU time per request. A call for each request is as fast as groups, at 10 % more CPU
 /// time.
-fn group_of(depth: u32) -> u32 {
-    (depth / 4).clamp(1, GROUP_MAX)
+fn batch_of(depth: u32) -> u32 {
+    (depth / 4).clamp(1, BATCH_MAX)
 }
 
 /// How requests are handed to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Submission {
+pub enum SubmitPolicy {
     /// Several in a call.
-    InGroups,
+    Batched,
     /// Each in a call of its own: of neighbours that come in one call the kernel makes one request
     /// (blk_plug in Linux's block/blk-core.c), and the disk's IOPS would be told as many times
     /// what they are: 2000 on a disk that does 500.
     OneByOne,
 }
 
-impl Submission {
+impl SubmitPolicy {
     /// For operations that go to the disk in order, and each as a request of its own, or not.
     pub fn of(access: &Access, cache: CachePolicy) -> Self {
         match access {
-            Access::Random { .. } | Access::Zoned { .. } => Self::InGroups,
+            Access::Random { .. } | Access::Zoned { .. } => Self::Batched,
             Access::Sequential | Access::Backward | Access::Stride { .. }
                 if cache == CachePolicy::Direct =>
             {
                 Self::OneByOne
             }
             // What the page cache makes of them is its own matter.
-            Access::Sequential | Access::Backward | Access::Stride { .. } => Self::InGroups,
+            Access::Sequential | Access::Backward | Access::Stride { .. } => Self::Batched,
         }
     }
 }
@@ -46,22 +46,22 @@ impl Submission {
 /// (page cache, RAM disks by AIO) nothing is gained by several calls, and each costs CPU time;
 /// elsewhere the queue must not move in one convoy.
 #[derive(Debug, Clone, Copy)]
-pub struct Grouping {
+pub struct BatchSize {
     depth: u32,
     now: u32,
 }
 
-impl Grouping {
+impl BatchSize {
     /// For a queue of `depth` requests.
-    pub fn of(depth: u32, submission: Submission) -> Self {
-        let depth = if submission == Submission::OneByOne {
+    pub fn of(depth: u32, submission: SubmitPolicy) -> Self {
+        let depth = if submission == SubmitPolicy::OneByOne {
             1
         } else {
             depth
         };
         Self {
             depth,
-            now: group_of(depth),
+            now: batch_of(depth),
         }
     }
 
@@ -78,7 +78,7 @@ impl Grouping {
             self.now = if done >= sent {
                 self.depth
             } else {
-                group_of(self.depth)
+                batch_of(self.depth)
             };
         }
     }
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn groups_are_a_quarter_of_the_queue_within_limits() {
         assert_eq!(
-            [0, 1, 7, 8, 32, 128, 1024].map(group_of),
+            [0, 1, 7, 8, 32, 128, 1024].map(batch_of),
             [1, 1, 1, 2, 8, 32, 32]
         );
     }
@@ -100,14 +100,14 @@ mod tests {
     #[test]
     fn groups_grow_where_the_kernel_is_done_at_once_and_neighbours_never_go_together() {
         let sizes = |submission| {
-            let mut grouping = Grouping::of(32, submission);
+            let mut batch = BatchSize::of(32, submission);
             [(8, 8), (32, 32), (32, 5)].map(|(sent, done)| {
-                grouping.learn(sent, done);
-                grouping.size()
+                batch.learn(sent, done);
+                batch.size()
             })
         };
         assert_eq!(
-            (sizes(Submission::InGroups), sizes(Submission::OneByOne)),
+            (sizes(SubmitPolicy::Batched), sizes(SubmitPolicy::OneByOne)),
             ([32, 32, 8], [1, 1, 1])
         );
     }
@@ -118,15 +118,16 @@ mod tests {
             distribution: Distribution::Uniform,
         };
         let of = |access: &Access| {
-            [CachePolicy::Direct, CachePolicy::Buffered].map(|cache| Submission::of(access, cache))
+            [CachePolicy::Direct, CachePolicy::Buffered]
+                .map(|cache| SubmitPolicy::of(access, cache))
         };
-        assert_eq!(of(&random), [Submission::InGroups; 2]);
+        assert_eq!(of(&random), [SubmitPolicy::Batched; 2]);
         for walk in [
             Access::Sequential,
             Access::Backward,
             Access::Stride { stride_bytes: 8192 },
         ] {
-            assert_eq!(of(&walk), [Submission::OneByOne, Submission::InGroups]);
+            assert_eq!(of(&walk), [SubmitPolicy::OneByOne, SubmitPolicy::Batched]);
         }
     }
 }

@@ -6,15 +6,15 @@ use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
 use crate::io::null::NullBackend;
 use crate::io::sync::SyncBackend;
-use crate::io::uring::{RingShape, UringBackend};
-use crate::io::{Backend, Patience, Request, Submission};
+use crate::io::uring::{UringBackend, UringConfig};
+use crate::io::{Backend, Request, SubmitPolicy, WaitMode};
 use crate::random::Random;
 use diskproof_model::plan::{CachePolicy, EngineKind};
 use std::io;
 use std::os::fd::OwnedFd;
 
 /// A kernel interface.
-pub enum Route {
+pub enum AnyBackend {
     /// io_uring.
     Uring(Box<UringBackend>),
     /// Linux AIO.
@@ -27,7 +27,7 @@ pub enum Route {
 
 /// What a route carries.
 #[derive(Debug, Clone, Copy)]
-pub struct Load {
+pub struct QueueConfig {
     /// Requests in flight.
     pub depth: u32,
     /// Bytes of the largest.
@@ -38,27 +38,27 @@ pub struct Load {
     pub seed: u64,
 }
 
-impl Route {
+impl AnyBackend {
     /// Must be made by the thread that will use it.
-    pub fn new(kind: EngineKind, fd: OwnedFd, load: Load) -> io::Result<Self> {
-        let mut buffers = Buffers::new(load.depth as usize, load.request_bytes as usize)?;
-        buffers.fill_random(&mut Random::new(load.seed, WRITTEN_STREAM));
+    pub fn new(kind: EngineKind, fd: OwnedFd, config: QueueConfig) -> io::Result<Self> {
+        let mut buffers = Buffers::new(config.depth as usize, config.request_bytes as usize)?;
+        buffers.fill_random(&mut Random::new(config.seed, WRITTEN_STREAM));
         Ok(match kind {
             EngineKind::Uring => {
-                let shape = RingShape {
-                    depth: load.depth,
-                    cache: load.cache,
-                    submission: Submission::InGroups,
+                let shape = UringConfig {
+                    depth: config.depth,
+                    cache: config.cache,
+                    submission: SubmitPolicy::Batched,
                 };
                 Self::Uring(Box::new(UringBackend::new(fd, buffers, shape)?))
             }
             EngineKind::Aio => Self::Aio(AioBackend::new(
                 fd,
                 buffers,
-                load.depth,
-                Submission::InGroups,
+                config.depth,
+                SubmitPolicy::Batched,
             )?),
-            EngineKind::Null => Self::Null(NullBackend::new(buffers, load.depth as usize)),
+            EngineKind::Null => Self::Null(NullBackend::new(buffers, config.depth as usize)),
             // A mapping is refused before.
             EngineKind::Sync | EngineKind::Mmap => Self::Sync(SyncBackend::new(fd, buffers)),
         })
@@ -68,7 +68,7 @@ impl Route {
 /// The stream of random numbers that belongs to the content that is written.
 const WRITTEN_STREAM: u64 = 0x0057_8173;
 
-impl Backend for Route {
+impl Backend for AnyBackend {
     fn enqueue(
         &mut self,
         source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
@@ -81,7 +81,7 @@ impl Backend for Route {
         }
     }
 
-    fn wait(&mut self, patience: Patience) -> io::Result<()> {
+    fn wait(&mut self, patience: WaitMode) -> io::Result<()> {
         match self {
             Self::Uring(backend) => backend.wait(patience),
             Self::Aio(backend) => backend.wait(patience),
@@ -108,12 +108,12 @@ impl Backend for Route {
         }
     }
 
-    fn drop_cache(&mut self, piece: Option<Extent>) {
+    fn drop_cache(&mut self, request: Option<Extent>) {
         match self {
-            Self::Uring(backend) => backend.drop_cache(piece),
-            Self::Aio(backend) => backend.drop_cache(piece),
-            Self::Sync(backend) => backend.drop_cache(piece),
-            Self::Null(backend) => backend.drop_cache(piece),
+            Self::Uring(backend) => backend.drop_cache(request),
+            Self::Aio(backend) => backend.drop_cache(request),
+            Self::Sync(backend) => backend.drop_cache(request),
+            Self::Null(backend) => backend.drop_cache(request),
         }
     }
 }

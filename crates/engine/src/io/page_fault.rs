@@ -30,7 +30,7 @@ static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 /// A page of a mapped file is not there. Parts of the range hold private zeros now: the file has to
 /// be mapped there anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault;
+pub struct PageFault;
 
 /// Takes SIGBUS over, once for the process. Of other faults than those of [`copy`] it makes what
 /// was made of them before.
@@ -95,14 +95,14 @@ pub unsafe fn copy(
     to: *mut u8,
     len: usize,
     mapped: Range<usize>,
-) -> Result<(), Fault> {
+) -> Result<(), PageFault> {
     FAULTED.with(|faulted| faulted.store(false, Ordering::Relaxed));
     guard(mapped);
     // SAFETY: as promised by the caller.
     unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
     guard(0..0);
     if FAULTED.with(|faulted| faulted.load(Ordering::Relaxed)) {
-        Err(Fault)
+        Err(PageFault)
     } else {
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What a survey has seen so far, where the thread that surveys and the one that watches both see
 //! it: so that nothing is lost when the user or the disk ends it.
 
-use super::queue::Landing;
+use super::queue::Completion;
 use super::scan::ScanLog;
 use diskproof_model::measurement::CpuTime;
 use diskproof_model::surface::{AccessPoint, Burst, CurvePoint};
@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Results so far.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SurveyResults {
     /// Name of the step that is under way.
     pub step: &'static str,
     /// Transfer rate by position.
@@ -35,17 +35,17 @@ pub struct Seen {
 
 /// Shared by the thread that surveys and the one that watches.
 #[derive(Debug, Default)]
-pub struct Journal {
-    seen: Mutex<Seen>,
+pub struct SurveyLog {
+    seen: Mutex<SurveyResults>,
     stop: AtomicBool,
     bytes: AtomicU64,
     ops: AtomicU64,
     done_ppm: AtomicU64,
 }
 
-impl Journal {
+impl SurveyLog {
     /// The results; locked for a moment, between requests.
-    pub fn seen(&self) -> MutexGuard<'_, Seen> {
+    pub fn seen(&self) -> MutexGuard<'_, SurveyResults> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -67,9 +67,9 @@ impl Journal {
     }
 
     /// Counts a request that is done.
-    pub fn count(&self, landing: &Landing) {
-        let bytes = if landing.errno == 0 {
-            u64::from(landing.piece.len)
+    pub fn count(&self, completion: &Completion) {
+        let bytes = if completion.errno == 0 {
+            u64::from(completion.request.len)
         } else {
             0
         };
