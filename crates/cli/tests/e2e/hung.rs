@@ -1,15 +1,12 @@
 //! A disk that stops answering in the middle of a run: what was measured is printed and saved
 //! before anything waits for it.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
 
-mod program;
-
+use crate::program::eventually;
+use crate::program::patient::{Patient, Running};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_simdisk::testbed::can_run;
-use program::eventually;
-use program::patient::{Patient, Running};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::time::Duration;

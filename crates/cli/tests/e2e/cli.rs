@@ -1,13 +1,11 @@
 //! What every command line promises: exit codes, what goes to which stream, what is written and
 //! what is not.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
 
-mod program;
-
+use crate::program;
+use crate::program::{SHORT, names, program, run};
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{TempDir, place};
 use predicates::prelude::*;
-use program::{SHORT, names, program, run};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

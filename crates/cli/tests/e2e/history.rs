@@ -1,11 +1,9 @@
 //! Every run is saved, can be shown again exactly, and no trouble with that ever costs a
 //! measurement.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
 
-mod program;
-
+use crate::program;
+use crate::program::{Ran, SHORT, program};
 use diskproof_simdisk::testbed::{TempDir, place};
-use program::{Ran, SHORT, program};
 use std::path::PathBuf;
 use std::process::Stdio;
 

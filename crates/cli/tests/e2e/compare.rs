@@ -1,9 +1,7 @@
 //! `compare`: on two disks that differ by a known share, measured in virtual time by the real
 //! pipeline, does it find what is true and never the reverse; and the command as its users call it.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
 
-mod program;
-
+use crate::program::{Ran, run};
 use diskproof_analysis::compare::{Group, MARGIN, Question, Run, compare};
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::{FakeDisk, simulate};
@@ -15,7 +13,6 @@ use diskproof_model::target::HostFacts;
 use diskproof_report::style::{Color, Style};
 use diskproof_report::terminal::{MetricDetail, write_comparison};
 use diskproof_simdisk::testbed::place;
-use program::{Ran, run};
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,13 +1,11 @@
 //! The gate as a user meets it: what is refused, with which exit code and words, and that not one
 //! byte of it changes; and that what was given up in full is really written to. What the gate finds
 //! is tested in crates/device/tests.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
 
-mod program;
-
+use crate::program;
+use crate::program::{Ran, content_hash, random_file};
 use diskproof_model::measurement::OpKind;
 use diskproof_simdisk::testbed::{Loop, Mount, TempDir, can_run, place, run};
-use program::{Ran, content_hash, random_file};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,4 @@
-//! The program as its users start it, and what the tests of it share.
-// Each test binary uses a part of it.
-#![allow(dead_code, clippy::unwrap_used)]
+//! How the tests start the program, and what else they share.
 
 pub mod patient;
 

@@ -1,15 +1,13 @@
 //! Findings on real devices: each fires where its cause is made to be, and keeps silent where it is
 //! not.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
 
-mod program;
-
+use crate::program;
+use crate::program::{Ran, SHORT, check, names, program, random_file, undisturbed};
 use diskproof_model::measurement::FallbackCause;
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::Record;
 use diskproof_simdisk::seccomp::forbid;
 use diskproof_simdisk::testbed::{Disk, Loop, TempDir, Zram, can_run, place, run};
-use program::{Ran, SHORT, check, names, program, random_file, undisturbed};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 

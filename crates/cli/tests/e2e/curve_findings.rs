@@ -1,14 +1,11 @@
 //! What `curve` finds on simulated disks whose truth is known: the fault that each has, and no
 //! other. How often the rules are right is told by the thousands of computed disks in `analysis`;
 //! here the way from a device to the finding is whole.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
 
-mod program;
-
+use crate::program::{Ran, undisturbed};
 use diskproof_model::finding::Finding;
 use diskproof_simdisk::testbed::{TempDir, can_run, place};
 use diskproof_simdisk::{Direct, LoopDevice, SimDisk, spec};
-use program::{Ran, undisturbed};
 use std::ffi::OsStr;
 
 const GIB: u64 = 1 << 30;

@@ -1,15 +1,12 @@
 //! Job files of fio from the outside: what they ask for is what happens, the gate is the same, and
 //! every example of fio's makes a plan or one clear error.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
-
-mod program;
 
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::{Layout, Start};
 use diskproof_model::record::MeasurementRecord;
 
+use crate::program::{Ran, content_hash, names, program, random_file, run};
 use diskproof_simdisk::testbed::{Loop, can_run, place};
-use program::{Ran, content_hash, names, program, random_file, run};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,16 +1,13 @@
 //! What goes wrong while it runs: signals, kills, full and failing disks. What was measured is kept
 //! and marked, and nothing is left behind.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
 
-mod program;
-
+use crate::program::{Ran, check, eventually, free_bytes, names, program};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{Disk, Mount, TempDir, can_run, place, run};
 use diskproof_simdisk::{Direct, LoopDevice, SimDisk, spec};
-use program::{Ran, check, eventually, free_bytes, names, program};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;

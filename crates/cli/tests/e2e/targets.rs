@@ -1,16 +1,14 @@
 //! Everything that a path may turn out to be: what can be measured is measured and left as it was;
 //! what cannot is refused in a sentence that names the path, the reason and what to do.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
 
-mod program;
-
+use crate::program;
+use crate::program::{
+    Ran, SHORT, check, check_as_nobody, content_hash, eventually, free_bytes, names, random_file,
+};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
 use diskproof_simdisk::testbed::{Disk, Loop, Mount, can_run, place, run};
 use diskproof_simdisk::{Direct, DirectAccess, LoopDevice, SimDirectory, SimDisk, spec};
-use program::{
-    Ran, SHORT, check, check_as_nobody, content_hash, eventually, free_bytes, names, random_file,
-};
 use rustix::fs::Mode;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;

@@ -1,12 +1,9 @@
 //! What `-o` writes, as a user finds it.
-#![allow(clippy::unwrap_used)]
 
-mod program;
-
+use crate::program::{Ran, SHORT, names, program, run};
 use diskproof_model::measurement::OpKind;
 use diskproof_simdisk::testbed::{can_run, place};
 use diskproof_simdisk::{SimDisk, spec};
-use program::{Ran, SHORT, names, program, run};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;

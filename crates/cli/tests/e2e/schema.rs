@@ -1,15 +1,13 @@
 //! The published contracts of the record and of the comparison: made from the types, as committed,
 //! and kept by what the program really prints.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
 
-mod program;
-
+use crate::program;
+use crate::program::{SHORT, check, random_file};
 use boon::{Compiler, Schemas};
 use diskproof_model::comparison::{COMPARISON_SCHEMA, Comparison};
 use diskproof_model::plan::{METHOD_VERSION, PLAN_SCHEMA};
 use diskproof_model::record::{RECORD_SCHEMA, Record};
 use diskproof_simdisk::testbed::{Loop, can_run, place};
-use program::{SHORT, check, random_file};
 use rustix::process::{Pid, Signal, kill_process};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};

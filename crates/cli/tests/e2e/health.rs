@@ -1,13 +1,10 @@
 //! What the disks say of their own health, from a smartctl of our own making in PATH to the page,
 //! the record and the warning before the load. Wherever these tests run, the disk below the
 //! directory is asked for, and the answer is that of another, recorded one.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
 
-mod program;
-
+use crate::program::{Ran, SHORT, program};
 use diskproof_model::finding::Severity;
 use diskproof_model::health::DiskHealth;
-use program::{Ran, SHORT, program};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -1,14 +1,11 @@
 //! Workloads of a plan that run at the same time, from the outside.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
 
-mod program;
-
+use crate::program::{Ran, content_hash, names, program, random_file, run};
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_simdisk::testbed::{Loop, can_run, place};
 use diskproof_simdisk::{SimDisk, spec};
-use program::{Ran, content_hash, names, program, random_file, run};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _};

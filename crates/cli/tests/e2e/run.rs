@@ -1,13 +1,11 @@
 //! `run` from the outside: what is asked for is what happens, exactly where it can be counted.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
 
-mod program;
-
+use crate::program;
+use crate::program::{Ran, names, random_file, run};
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::{Layout, SyncCall, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_simdisk::testbed::place;
-use program::{Ran, names, random_file, run};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,17 +1,14 @@
 //! A disk that stops answering while it is written to, while scratch files are made and cleaned up,
 //! while it is surveyed, and while results are saved on it: what was measured is out all the same,
 //! and the program ends.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
 
-mod program;
-
+use crate::program::patient::{Patient, Running};
+use crate::program::{eventually, names};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::record::Record;
 use diskproof_simdisk::Hanging;
 use diskproof_simdisk::testbed::can_run;
-use program::patient::{Patient, Running};
-use program::{eventually, names};
 use rustix::process::{Pid, Signal, kill_process};
 use std::thread::scope;
 

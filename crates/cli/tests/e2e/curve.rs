@@ -1,14 +1,12 @@
 //! `curve` against simulated disks whose truth is known: rates by position, access times, slow and
 //! unreadable places, and what interrupts it.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
 
-mod program;
-
+use crate::program;
+use crate::program::{Ran, content_hash, program, random_file, undisturbed};
 use diskproof_model::record::Record;
 use diskproof_model::surface::{Scan, SeekPattern};
 use diskproof_simdisk::testbed::{Loop, TempDir, can_run, place};
 use diskproof_simdisk::{Direct, LoopDevice, SimDisk, spec};
-use program::{Ran, content_hash, program, random_file, undisturbed};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -1,6 +1,5 @@
 //! From the command line to the printed page, exact to the last digit: check's own plan, on a
 //! simulated disk, in virtual time.
-#![allow(clippy::unwrap_used)] // a failed step fails the test
 
 use clap::Parser as _;
 use diskproof::commands::check::plan;

@@ -1,0 +1,23 @@
+//! The program as its users start it, from the command line to the files that it leaves. One binary,
+//! so that `cargo test` links the program's crates once.
+#![allow(clippy::unwrap_used)] // a failed step fails the test
+
+mod cli;
+mod compare;
+mod curve;
+mod curve_findings;
+mod faults;
+mod formats;
+mod health;
+mod history;
+mod honesty;
+mod hung;
+mod hung_writing;
+mod job_files;
+mod pipeline;
+mod program;
+mod run;
+mod safety;
+mod schema;
+mod targets;
+mod together;
