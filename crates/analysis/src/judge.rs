@@ -4,7 +4,7 @@
 use crate::estimate::{self, Settling};
 use crate::expect::Expected;
 use crate::surface::surface_record;
-use crate::{postgres, reproduce, rules};
+use crate::{postgres, reproduce, rules, verdict};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
 use diskproof_model::plan::{METHOD_VERSION, Plan};
@@ -99,12 +99,14 @@ pub fn judge(
         surface: surface_of,
         measurements,
         health: facts.health,
+        verdict: None,
         findings: Vec::new(),
         advice: Vec::new(),
         expectations: Vec::new(),
     };
     record.findings = rules::findings(&record);
     record.advice = postgres::advice(&record);
+    record.verdict = Some(verdict::verdict(&record));
     record.expectations = expected.iter().map(|e| e.evaluate(&record)).collect();
     record
 }

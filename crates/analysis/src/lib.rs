@@ -11,6 +11,7 @@ pub mod postgres;
 pub mod reproduce;
 pub mod rules;
 pub mod surface;
+pub mod verdict;
 
 mod mechanics;
 mod shape;

@@ -3,6 +3,7 @@
 
 use crate::failure::Failure;
 use crate::stderr::{Verbosity, eprint_line};
+use diskproof_analysis::verdict::verdict;
 use diskproof_history::{Folders, History, NewRun, Outcome, Place, Stored, save};
 use diskproof_model::comparison::{COMPARISON_SCHEMA, Comparison};
 use diskproof_model::record::{RECORD_SCHEMA, Record};
@@ -211,12 +212,25 @@ pub enum Saved {
 
 /// The run or the comparison that a word means.
 pub fn find(reference: &str, history: Option<&Path>) -> Result<Saved, Failure> {
-    if let Some(saved) = from_file(reference)? {
-        return Ok(saved);
+    let found = match from_file(reference)? {
+        Some(saved) => saved,
+        None => {
+            let history = open(history)?;
+            let id = run_id(&history, reference)?;
+            Saved::Run(Box::new(get(&history, &id)?))
+        }
+    };
+    Ok(with_verdict(found))
+}
+
+/// Adds the verdict to a record of an earlier version, which has none.
+fn with_verdict(mut saved: Saved) -> Saved {
+    if let Saved::Run(stored) = &mut saved
+        && stored.record.verdict.is_none()
+    {
+        stored.record.verdict = Some(verdict(&stored.record));
     }
-    let history = open(history)?;
-    let id = run_id(&history, reference)?;
-    get(&history, &id).map(Box::new).map(Saved::Run)
+    saved
 }
 
 /// The record in a file; `None` for a word that names no file.

@@ -22,6 +22,9 @@ pub enum Severity {
 pub struct Finding {
     /// Stable name, such as `served-from-cache`.
     pub code: String,
+    /// What was found, in at most eight words; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// Its weight.
     pub severity: Severity,
     /// One or two sentences a database administrator understands, with the figures.
@@ -46,4 +49,27 @@ pub struct Evidence {
     pub threshold: f64,
     /// Unit of both; `1` for a ratio.
     pub unit: String,
+}
+
+impl Finding {
+    /// The title, or the code where an earlier version gave none.
+    pub fn heading(&self) -> &str {
+        self.title.as_deref().unwrap_or(&self.code)
+    }
+
+    /// Whether it rests on figures that were measured, and not on the disk's health alone.
+    pub fn concerns_figures(&self) -> bool {
+        self.evidence
+            .iter()
+            .any(|evidence| !evidence.path.starts_with("/health/"))
+    }
+
+    /// Whether its evidence points into a measurement.
+    pub fn concerns(&self, measurement: usize) -> bool {
+        let root = format!("/measurements/{measurement}");
+        self.evidence
+            .iter()
+            .filter_map(|evidence| evidence.path.strip_prefix(&root))
+            .any(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
 }

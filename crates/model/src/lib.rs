@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod comparison;
+pub mod digits;
 pub mod errno;
 pub mod finding;
 pub mod group;
@@ -20,3 +21,4 @@ pub mod summary;
 pub mod surface;
 pub mod target;
 pub mod units;
+pub mod verdict;

@@ -12,6 +12,7 @@ use crate::plan::{Access, BlockShare, CachePolicy, EngineKind, Plan, SyncPolicy}
 use crate::series::TimeSeries;
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
 use crate::target::{HostFacts, TargetIdentity};
+use crate::verdict::RunVerdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -66,7 +67,10 @@ pub struct Record {
     /// What the disks say of their own health.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health: Vec<DiskHealth>,
-    /// What it means, heaviest first.
+    /// What the figures mean, in short; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<RunVerdict>,
+    /// What was found, the most severe first.
     pub findings: Vec<Finding>,
     /// Settings that follow from the figures.
     pub advice: Vec<Advice>,

@@ -151,6 +151,17 @@ pub fn format_duration(ns: u64) -> String {
     }
 }
 
+/// Prints a share in percent, one decimal below 10 %: `0.4 %`, `2 %`, `12 %`; `<0.1 %` for less
+/// than that, and never `100 %` for less than all.
+pub fn format_percent(share: f64) -> String {
+    match share * 100.0 {
+        p if p > 0.0 && p < 0.05 => "<0.1 %".to_owned(),
+        p if p >= 99.0 && p < 100.0 => "99 %".to_owned(),
+        p if p < 9.95 && (p * 10.0).round() % 10.0 != 0.0 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
+    }
+}
+
 /// Three significant digits below 1000, whole numbers above.
 fn significant(value: f64) -> String {
     let digits = match value.abs() {
@@ -217,6 +228,22 @@ mod tests {
         }
         for text in ["", "s", "5 days", "-3s"] {
             assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn shares_print_in_percent() {
+        let cases = [
+            (0.0, "0 %"),
+            (0.0001, "<0.1 %"),
+            (0.012, "1.2 %"),
+            (0.02, "2 %"),
+            (0.124, "12 %"),
+            (0.9999, "99 %"),
+            (1.0, "100 %"),
+        ];
+        for (share, text) in cases {
+            assert_eq!(format_percent(share), text);
         }
     }
 

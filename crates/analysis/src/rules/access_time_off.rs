@@ -2,16 +2,17 @@
 //! average seek per random access, and the top rate. Without the revolutions per minute and the
 //! rate it is silent.
 
-use super::{Rule, flat_top, point_evidence, starved};
+use super::{Diagnosis, Rule, flat_top, point_evidence, starved};
 use crate::mechanics::{reach, reported_rpm};
 use crate::shape::{Reach, Shape};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::surface::{SeekPattern, SeekSummary, SurfaceRecord};
 use diskproof_model::units::{format_latency, format_rate, format_throughput};
 
 pub(super) const RULE: Rule = Rule {
     code: "access-time-off",
+    title: "The disk contradicts its data sheet",
     meaning: "Random accesses or the top rate are clearly beside what the data sheet and the \
               revolutions per minute allow.",
     check,
@@ -41,7 +42,7 @@ struct Off {
     evidence: Evidence,
 }
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface.as_ref()?;
     let off: Vec<Off> = [access_time(record, surface), top_rate(record, surface)]
         .into_iter()
@@ -51,8 +52,7 @@ fn check(record: &Record) -> Option<Finding> {
         return None;
     }
     let words: Vec<String> = off.iter().map(|o| o.words.clone()).collect();
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!("{}.", words.join(". ")),
         remedy: if off.iter().any(|o| o.faster) {

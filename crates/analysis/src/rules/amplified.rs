@@ -2,8 +2,8 @@
 //! What others moved is `disturbed`'s to tell.
 
 use super::disturbed::{Counted, Excess, excess_of};
-use super::{Rule, evidence, heaviest, real, scope};
-use diskproof_model::finding::{Finding, Severity};
+use super::{Diagnosis, Rule, evidence, heaviest, real, scope};
+use diskproof_model::finding::Severity;
 use diskproof_model::plan::{Access, CachePolicy, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::target::{LayerKind, TargetIdentity};
@@ -11,6 +11,7 @@ use diskproof_model::units::format_bytes;
 
 pub(super) const RULE: Rule = Rule {
     code: "amplified",
+    title: "The disk moved more bytes than requested",
     meaning: "The disk read or wrote much more than was asked for, so the figure is what is left \
               of its work, and an application that asks like this pays the same.",
     check,
@@ -46,7 +47,7 @@ enum Direction {
     Wrote,
 }
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<Hit> = real(record)
         .filter_map(|(index, m)| hit(record, index, m))
         .collect();
@@ -71,8 +72,7 @@ fn check(record: &Record) -> Option<Finding> {
             format_bytes(asked)
         ),
     };
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: heaviest(hits.iter().map(severity)),
         claim: format!(
             "The disk did much more than was asked for in {}: in {} it {did} {}, {asked}. {}",

@@ -1,12 +1,13 @@
 //! `bad-blocks`: what was written did not come back. Knows the outcome of the verification only.
 
-use super::{Rule, evidence, scope};
-use diskproof_model::finding::{Finding, Severity};
+use super::{Diagnosis, Rule, evidence, scope};
+use diskproof_model::finding::Severity;
 use diskproof_model::record::Record;
 use diskproof_model::units::counted;
 
 pub(super) const RULE: Rule = Rule {
     code: "bad-blocks",
+    title: "Blocks read back wrong",
     meaning: "Blocks that the disk had acknowledged held something else when they were read back.",
     check,
 };
@@ -14,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
 /// Bad blocks named in the claim; the record names up to a hundred.
 const NAMED: usize = 3;
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let verified = record
         .measurements
         .iter()
@@ -38,8 +39,7 @@ fn check(record: &Record) -> Option<Finding> {
         .take(NAMED)
         .map(|b| format!("offset {}: {}", b.offset_bytes, b.why))
         .collect();
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Failure,
         claim: format!(
             "{bad} of {} read back wrong in {}: {}{rest}.",

@@ -2,15 +2,16 @@
 //! below carries, or random accesses in less time than a turning platter takes to come round. What
 //! the disks' own counters show is told by `served-from-cache`, and then not again here.
 
-use super::{Rule, percent, served_from_cache};
+use super::{Diagnosis, Rule, percent, served_from_cache};
 use crate::mechanics::{link_bytes_per_second, links, reported_rpm};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::units::{format_latency, format_throughput};
 
 pub(super) const RULE: Rule = Rule {
     code: "cache-answered",
+    title: "The survey measured a cache",
     meaning: "Rates above what the link carries, or random accesses faster than the platter \
               turns: a cache above the disk answered.",
     check,
@@ -32,7 +33,7 @@ struct Impossible {
     evidence: Evidence,
 }
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface.as_ref()?;
     if served_from_cache::is_told(record) {
         return None;
@@ -43,8 +44,7 @@ fn check(record: &Record) -> Option<Finding> {
         return None;
     }
     let words: Vec<String> = seen.iter().map(|s| s.words.clone()).collect();
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!("A cache answered, not the disk: {}.", words.join("; ")),
         evidence: seen.into_iter().map(|s| s.evidence).collect(),

@@ -1,15 +1,17 @@
 //! `cpu-limited`: the program had no CPU time left to ask for more.
 
 use super::{
-    Measured, Rule, evidence, missed_schedule, percent, real, scope, together, wanted_depth,
+    Diagnosis, Measured, Rule, evidence, missed_schedule, percent, real, scope, together,
+    wanted_depth,
 };
-use diskproof_model::finding::{Finding, Severity};
+use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::{MeasurementRecord, Record};
 
 pub(super) const RULE: Rule = Rule {
     code: "cpu-limited",
+    title: "The CPU limited the rate",
     meaning: "The CPU was the limit, not the disk: it could do more than the figures say.",
     check,
 };
@@ -19,7 +21,7 @@ const BUSY_SHARE: f64 = 0.9;
 /// CPU time is accounted in ticks of up to 10 ms; in less than this it says little.
 const WALL_NS_MIN: u64 = 100_000_000;
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<Measured> = real(record)
         .filter(|(_, m)| is_cpu_limited(record, m))
         .collect();
@@ -39,8 +41,7 @@ fn check(record: &Record) -> Option<Finding> {
         "Ask from more threads (diskproof run --jobs), and read these figures as what one thread \
          can do."
     };
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
             "The CPU was the limit in {}: {}{beside} used {} of one CPU, {}. The disk may be \

@@ -1,13 +1,14 @@
 //! `depth-not-held`: fewer requests were in flight than asked for.
 
 use super::cpu_limited::is_cpu_limited;
-use super::{Measured, Rule, evidence, real, scope, starved, wanted_depth};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use super::{Diagnosis, Measured, Rule, evidence, real, scope, starved, wanted_depth};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record};
 
 pub(super) const RULE: Rule = Rule {
     code: "depth-not-held",
+    title: "The queue depth was not reached",
     meaning: "Fewer requests were in flight than the queue depth asked for, so the figure belongs \
               to a smaller depth.",
     check,
@@ -38,15 +39,14 @@ struct Depth {
     evidence: Evidence,
 }
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<(Measured, Depth)> = real(record)
         .filter(|(_, m)| is_meant(m) && !is_cpu_limited(record, m))
         .filter_map(|(index, m)| Some(((index, m), shallow(index, m)?)))
         .collect();
     let share = |(measured, depth): &(Measured, Depth)| depth.seen / wanted_depth(measured.1);
     let ((_, worst), depth) = hits.iter().min_by(|a, b| share(a).total_cmp(&share(b)))?;
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
             "Fewer requests were in flight than asked for in {}: {:.1} instead of {:.0} in {}. \

@@ -2,8 +2,8 @@
 //! than was asked without anybody's help, so bytes written count only where a process is seen that
 //! wrote them; bytes read count by themselves.
 
-use super::{Measured, Rule, SURVEY, heaviest, percent, places, real, together};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use super::{Diagnosis, Measured, Rule, SURVEY, heaviest, percent, places, real, together};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::{ByteCount, DeviceUse, OtherProcess};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::Record;
@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 pub(super) const RULE: Rule = Rule {
     code: "disturbed",
+    title: "Other programs used the disk",
     meaning: "Other processes used the disk while it was measured, so it had less to give than it \
               can.",
     check,
@@ -105,7 +106,7 @@ struct Hit<'a> {
     evidence: Evidence,
 }
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let measured = real(record).filter_map(|measured| Counted::of_workload(record, measured));
     let hits: Vec<Hit> = measured
         .chain(Counted::of_survey(record))
@@ -119,8 +120,7 @@ fn check(record: &Record) -> Option<Finding> {
             Severity::Note
         }
     };
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: heaviest(hits.iter().map(severity)),
         claim: format!(
             "Others used the disk during {}: in {} the disk {} {} more than was asked for ({}). {}",

@@ -1,21 +1,22 @@
 //! `engine-fallback`: the interface that would have been chosen was not to be had or slower here,
 //! and another carried the I/O.
 
-use super::{Measured, Rule, evidence, real, scope};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use super::{Diagnosis, Measured, Rule, evidence, real, scope};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::{Fallback, FallbackCause};
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::Record;
 
 pub(super) const RULE: Rule = Rule {
     code: "engine-fallback",
+    title: "A slower I/O engine was used",
     meaning: "The best kernel interface was refused, is missing or used up, or does not work \
               here, so another one carried the I/O, at a higher CPU cost per operation; or it was \
               tried and is slower on this target.",
     check,
 };
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<Measured> = real(record)
         .filter(|(_, m)| !m.engine.fallbacks.is_empty())
         .collect();
@@ -39,8 +40,7 @@ fn check(record: &Record) -> Option<Finding> {
         .collect();
     // What is merely slower here needs no remedy.
     let remedied = all.iter().find(|f| f.cause != FallbackCause::Slower);
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
             "{}, so {} carried {}. The figures stand, at more CPU time per operation; a very fast \
@@ -68,9 +68,8 @@ fn what_it_did(cause: FallbackCause) -> &'static str {
 
 /// Where io_uring works, but hands its requests to worker threads, `auto` tries both and takes the
 /// faster one: nothing was refused.
-fn chosen(record: &Record, hits: &[Measured], from: EngineKind, why: &str) -> Finding {
-    Finding {
-        code: RULE.code.to_owned(),
+fn chosen(record: &Record, hits: &[Measured], from: EngineKind, why: &str) -> Diagnosis {
+    Diagnosis {
         severity: Severity::Note,
         claim: format!(
             "{} is slower than {} on this target, so the latter carried {}: {why}.",

@@ -1,13 +1,14 @@
 //! `engine-limited`: this program, not the disk, sets the pace. The evidence is what its workers
 //! reach with no I/O at all.
 
-use super::{Rule, evidence, percent, scope};
-use diskproof_model::finding::{Finding, Severity};
+use super::{Diagnosis, Rule, evidence, percent, scope};
+use diskproof_model::finding::Severity;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::units::format_rate;
 
 pub(super) const RULE: Rule = Rule {
     code: "engine-limited",
+    title: "The load generator limited the rate",
     meaning: "The measuring program came close to its own limit, measured without any I/O: the \
               disk may be faster than the figure.",
     check,
@@ -17,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
 /// disk together.
 const SHARE_MAX: f64 = 0.5;
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<(usize, f64, f64)> = record
         .measurements
         .iter()
@@ -31,8 +32,7 @@ fn check(record: &Record) -> Option<Finding> {
     let (_, seen, ceiling) = *hits
         .iter()
         .max_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2)))?;
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
             "The program itself limits {}: {} operations/s are {} of the {} that its workers \

@@ -6,18 +6,19 @@
 //! 96, 97, 95 and 76 %; the others have a flat part no longer than a zone, or a fall behind it that
 //! noise hides.
 
-use super::{Rule, gigabytes, percent, point_evidence, ragged};
+use super::{Diagnosis, Rule, gigabytes, percent, point_evidence, ragged};
 use crate::mechanics::{
     self, Mechanics, is_surface, link_bytes_per_second, links, measured_mechanics, reach,
 };
 use crate::shape::{Level, Reach, Shape};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::units::format_throughput;
 
 pub(super) const RULE: Rule = Rule {
     code: "flat-top",
+    title: "Something other than the disk limits throughput",
     meaning: "The outer zones of a rotating disk all have the same rate: something other than the \
               disk (link, cable, port, controller, CPU) limits them.",
     check,
@@ -66,7 +67,7 @@ struct Plateau {
     expected: Option<f64>,
 }
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface.as_ref()?;
     if !is_surface(mechanics::surveyed_target(record)?) {
         return None;
@@ -103,8 +104,7 @@ fn check(record: &Record) -> Option<Finding> {
         )
     });
     let (cause, remedy) = limit(record, surface, plateau.rate);
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
             "{extent}: up to there something other than the disk is the limit.{would} {cause}"

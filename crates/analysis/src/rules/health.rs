@@ -1,7 +1,8 @@
 //! What the rules on health share: how a disk is named, and where in the record its figures stand.
 //! Holds no threshold.
 
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use super::Diagnosis;
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::health::DiskHealth;
 
 /// A disk and its place in the record.
@@ -34,11 +35,10 @@ pub(super) fn evidence(
 
 /// One finding on all disks that a rule has something against; `None` when there is none.
 pub(super) fn finding(
-    code: &str,
     remedy: &str,
     health: &[DiskHealth],
     complain: impl Fn(Disk<'_>) -> Option<Complaint>,
-) -> Option<Finding> {
+) -> Option<Diagnosis> {
     let found: Vec<(&DiskHealth, Complaint)> = health
         .iter()
         .enumerate()
@@ -52,8 +52,7 @@ pub(super) fn finding(
         .iter()
         .map(|(disk, complaint)| format!("{} {}", name(disk), complaint.says))
         .collect();
-    Some(Finding {
-        code: code.to_owned(),
+    Some(Diagnosis {
         severity,
         claim: format!("{}.", claims.join("; ")),
         evidence: found

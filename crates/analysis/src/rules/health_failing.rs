@@ -1,22 +1,23 @@
 //! `health-failing`: the disk says that it fails. Knows the disk's own verdict and alarms, not what
 //! they rest on.
 
-use super::Rule;
 use super::health::{Complaint, Disk, evidence, finding};
-use diskproof_model::finding::{Finding, Severity};
+use super::{Diagnosis, Rule};
+use diskproof_model::finding::Severity;
 use diskproof_model::health::DiskHealth;
 
 pub(super) const RULE: Rule = Rule {
     code: "health-failing",
+    title: "The disk reports that it is failing",
     meaning: "The disk itself reports that it is failing, or that something that protects its \
               data has failed.",
     check: |record| find(&record.health),
 };
 
-pub(super) fn find(health: &[DiskHealth]) -> Option<Finding> {
+pub(super) fn find(health: &[DiskHealth]) -> Option<Diagnosis> {
     let remedy = "Save the data now, before anything else puts load on the disk, and replace it. \
                   Trust no figure of it.";
-    finding(RULE.code, remedy, health, complain)
+    finding(remedy, health, complain)
 }
 
 fn complain(disk: Disk<'_>) -> Option<Complaint> {

@@ -1,7 +1,7 @@
 //! `hung`: a target did not answer any more and was given up.
 
-use super::{Rule, SURVEY, evidence};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use super::{Diagnosis, Rule, SURVEY, evidence};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::Hang;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::surface::SurfaceRecord;
@@ -9,12 +9,13 @@ use diskproof_model::units::{counted, format_duration};
 
 pub(super) const RULE: Rule = Rule {
     code: "hung",
+    title: "The disk stopped answering",
     meaning: "The disk, or the path to it, did not answer any more; what was measured before \
               stands, and the time without an answer is part of the rates.",
     check,
 };
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let hung = || {
         record
             .measurements
@@ -65,8 +66,7 @@ fn check(record: &Record) -> Option<Finding> {
             evidence(index, "hang/requests", hang.requests as f64, 0.0, "1"),
         ]
     });
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Failure,
         claim: format!("{}.", told.join("; ")),
         evidence: of_survey.chain(seen).chain(of_stall).collect(),

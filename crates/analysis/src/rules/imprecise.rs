@@ -1,8 +1,10 @@
 //! `imprecise`: a figure is known less well than it should be, or its rate never settled.
 
-use super::{Measured, Rule, cpu_limited, evidence, heaviest, percent, real, scope, starved};
+use super::{
+    Diagnosis, Measured, Rule, cpu_limited, evidence, heaviest, percent, real, scope, starved,
+};
 use crate::estimate::BATCHES_MIN;
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, StopReason};
 use diskproof_model::plan::Origin;
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
@@ -10,6 +12,7 @@ use diskproof_model::units::format_duration;
 
 pub(super) const RULE: Rule = Rule {
     code: "imprecise",
+    title: "Some rates are known only roughly",
     meaning: "The rate varied or drifted so much, or was measured so briefly, that the figure is \
               known only roughly.",
     check,
@@ -33,7 +36,7 @@ struct Hit {
     evidence: Evidence,
 }
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<Hit> = real(record).filter_map(hit).collect();
     let worst = hits.iter().max_by(|a, b| a.width.total_cmp(&b.width))?;
     let those = |are: fn(&MeasurementRecord) -> bool| {
@@ -85,8 +88,7 @@ fn check(record: &Record) -> Option<Finding> {
             scope(record, unsettled.iter().copied())
         ));
     }
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: heaviest(hits.iter().map(|h| h.severity)),
         claim: claims.join(" "),
         evidence: hits.iter().map(|h| h.evidence.clone()).collect(),

@@ -1,14 +1,15 @@
 //! `io-errors`: operations failed. What each errno means stands in the model.
 
-use super::{Rule, evidence, gigabytes, scope};
+use super::{Diagnosis, Rule, evidence, gigabytes, scope};
 use diskproof_model::errno::{meaning, remedy};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::units::counted;
 use std::collections::BTreeMap;
 
 pub(super) const RULE: Rule = Rule {
     code: "io-errors",
+    title: "The disk failed operations",
     meaning: "The disk, or something on the way to it, failed operations while it was measured.",
     check,
 };
@@ -18,7 +19,7 @@ const CURVE: &str = "error";
 /// Points of the curve named as evidence.
 const POINTS_NAMED: usize = 10;
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let mut totals: BTreeMap<&str, u64> = BTreeMap::new();
     let mut seen = Vec::new();
     let mut hits = Vec::new();
@@ -58,8 +59,7 @@ fn check(record: &Record) -> Option<Finding> {
     } else {
         "Operations"
     };
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Failure,
         claim: format!(
             "{failed} failed in {}: {}.",

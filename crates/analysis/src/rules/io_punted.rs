@@ -1,26 +1,26 @@
 //! `io-punted`: io_uring handed the I/O of this target to kernel worker threads.
 
-use super::{Measured, Rule, evidence, real, scope};
-use diskproof_model::finding::{Finding, Severity};
+use super::{Diagnosis, Measured, Rule, evidence, real, scope};
+use diskproof_model::finding::Severity;
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::Record;
 
 pub(super) const RULE: Rule = Rule {
     code: "io-punted",
+    title: "io_uring needed kernel worker threads",
     meaning: "io_uring could not submit without blocking on this target, so kernel threads did, \
               at a higher cost per operation.",
     check,
 };
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<Measured> = real(record)
         .filter(|(_, m)| m.workload.engine == EngineKind::Uring && m.punted == Some(true))
         .collect();
     if hits.is_empty() {
         return None;
     }
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
             "io_uring hands this target's I/O to kernel threads, in {}. That costs CPU time and \

@@ -1,8 +1,8 @@
 //! `link-degraded`: a disk talks more slowly over its link than it could. Concerns the disks below
 //! every target, whatever was done with them.
 
-use super::Rule;
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use super::{Diagnosis, Rule};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::target::{Layer, Link};
 use diskproof_model::units::format_throughput;
@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 pub(super) const RULE: Rule = Rule {
     code: "link-degraded",
+    title: "The link runs below its full speed",
     meaning: "A disk's link was negotiated at a lower speed, or with fewer lanes, than the disk \
               can: cable, port, slot or controller hold it back.",
     check,
@@ -21,7 +22,7 @@ const SHARE: f64 = 0.95;
 /// it.
 const ROOM: f64 = 0.7;
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let mut names = BTreeSet::new();
     let layers = record.targets.iter().enumerate().flat_map(|(t, target)| {
         target
@@ -61,8 +62,7 @@ fn check(record: &Record) -> Option<Finding> {
         ),
         None => String::new(),
     };
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: if matters {
             Severity::Warning
         } else {

@@ -1,12 +1,13 @@
 //! `link-errors`: transfers that arrived damaged over the cable. Knows counts only.
 
-use super::Rule;
 use super::health::{Complaint, Disk, evidence, finding};
-use diskproof_model::finding::{Finding, Severity};
+use super::{Diagnosis, Rule};
+use diskproof_model::finding::Severity;
 use diskproof_model::health::DiskHealth;
 
 pub(super) const RULE: Rule = Rule {
     code: "link-errors",
+    title: "Transfers over the link arrive damaged",
     meaning: "Many transfers between disk and host arrived damaged and were repeated, which costs \
               time; mostly the cable or the backplane.",
     check: |record| find(&record.health),
@@ -17,10 +18,10 @@ pub(super) const RULE: Rule = Rule {
 /// wrong had hundreds to millions.
 const ERRORS: u64 = 100;
 
-pub(super) fn find(health: &[DiskHealth]) -> Option<Finding> {
+pub(super) fn find(health: &[DiskHealth]) -> Option<Diagnosis> {
     let remedy = "Look at the count again after some load (info): if it grows, reseat or replace \
                   the cable, or change the slot. No data is lost by it.";
-    finding(RULE.code, remedy, health, complain)
+    finding(remedy, health, complain)
 }
 
 fn complain(disk: Disk<'_>) -> Option<Complaint> {

@@ -1,12 +1,13 @@
 //! `media-errors`: data that the disk had to report as lost. Knows counts only.
 
-use super::Rule;
 use super::health::{Complaint, Disk, counted, evidence, finding};
-use diskproof_model::finding::{Finding, Severity};
+use super::{Diagnosis, Rule};
+use diskproof_model::finding::Severity;
 use diskproof_model::health::DiskHealth;
 
 pub(super) const RULE: Rule = Rule {
     code: "media-errors",
+    title: "The disk has returned uncorrectable errors",
     meaning: "In its life the disk has returned errors for data that its own correction could not \
               recover.",
     check: |record| find(&record.health),
@@ -17,10 +18,10 @@ pub(super) const RULE: Rule = Rule {
 /// 1.4, 5.14.1.2, "Media and Data Integrity Errors").
 const ERRORS: u64 = 0;
 
-pub(super) fn find(health: &[DiskHealth]) -> Option<Finding> {
+pub(super) fn find(health: &[DiskHealth]) -> Option<Diagnosis> {
     let remedy = "See that the backup is good and run pg_checksums or a read of everything; \
                   replace the disk if the count grows.";
-    finding(RULE.code, remedy, health, complain)
+    finding(remedy, health, complain)
 }
 
 fn complain(disk: Disk<'_>) -> Option<Complaint> {

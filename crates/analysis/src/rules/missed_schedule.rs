@@ -1,12 +1,13 @@
 //! `missed-schedule`: in an open loop, operations could not start when they should have.
 
-use super::{Rule, evidence, percent, real, scope};
-use diskproof_model::finding::{Finding, Severity};
+use super::{Diagnosis, Rule, evidence, percent, real, scope};
+use diskproof_model::finding::Severity;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::units::format_rate;
 
 pub(super) const RULE: Rule = Rule {
     code: "missed-schedule",
+    title: "The offered load was not reached",
     meaning: "The offered load could not be started on time, so the figures show less load than \
               was asked for.",
     check,
@@ -29,7 +30,7 @@ pub(super) fn is_missed(m: &MeasurementRecord) -> bool {
     m.workload.rate.is_some() && missed(m) > MISSED_MAX * wanted(m)
 }
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<_> = real(record).filter(|(_, m)| is_missed(m)).collect();
     // Those of the warm-up that were made late, within the measured time, are not among the wanted
     // ones.
@@ -37,8 +38,7 @@ fn check(record: &Record) -> Option<Finding> {
     let (_, worst) = hits
         .iter()
         .max_by(|a, b| share(a.1).total_cmp(&share(b.1)))?;
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
             "The schedule was missed in {}: at {} operations per second, {} of the starts of {} \

@@ -49,10 +49,41 @@ mod worn_out;
 pub struct Rule {
     /// Stable code of its finding.
     pub code: &'static str,
+    /// What it found, in at most eight words.
+    pub title: &'static str,
     /// What the finding means, for the reference: one sentence.
     pub meaning: &'static str,
-    /// Looks at a record.
-    pub check: fn(&Record) -> Option<Finding>,
+    /// Examines a record.
+    pub check: fn(&Record) -> Option<Diagnosis>,
+}
+
+/// What a rule found; the registry adds the code and the title.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diagnosis {
+    /// Its weight.
+    pub severity: Severity,
+    /// One sentence with the figures that decide, one with the consequence for a database.
+    pub claim: String,
+    /// What was observed; never empty.
+    pub evidence: Vec<Evidence>,
+    /// What to do, in the imperative.
+    pub remedy: String,
+    /// A command that shows the same thing, where there is one.
+    pub reproduce: Option<String>,
+}
+
+impl Rule {
+    fn finding(&self, diagnosis: Diagnosis) -> Finding {
+        Finding {
+            code: self.code.to_owned(),
+            title: Some(self.title.to_owned()),
+            severity: diagnosis.severity,
+            claim: diagnosis.claim,
+            evidence: diagnosis.evidence,
+            remedy: diagnosis.remedy,
+            reproduce: diagnosis.reproduce,
+        }
+    }
 }
 
 /// Every rule; among findings of equal weight this is the order in which they are told.
@@ -98,26 +129,26 @@ pub const RULES: &[Rule] = &[
 pub fn findings(record: &Record) -> Vec<Finding> {
     let mut findings: Vec<Finding> = RULES
         .iter()
-        .filter_map(|rule| (rule.check)(record))
+        .filter_map(|rule| Some(rule.finding((rule.check)(record)?)))
         .collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }
 
 /// Looks at the health of disks.
-type HealthRule = fn(&[DiskHealth]) -> Option<Finding>;
+type HealthRule = fn(&[DiskHealth]) -> Option<Diagnosis>;
 
 /// The rules that need nothing but health, for `info`, which measures nothing.
-const HEALTH_RULES: &[HealthRule] = &[
-    health_failing::find,
-    self_test_failed::find,
-    sectors_pending::find,
-    worn_out::find,
-    media_errors::find,
-    sectors_reallocated::find,
-    link_errors::find,
-    too_hot::find,
-    self_test_running::find,
+const HEALTH_RULES: &[(&Rule, HealthRule)] = &[
+    (&health_failing::RULE, health_failing::find),
+    (&self_test_failed::RULE, self_test_failed::find),
+    (&sectors_pending::RULE, sectors_pending::find),
+    (&worn_out::RULE, worn_out::find),
+    (&media_errors::RULE, media_errors::find),
+    (&sectors_reallocated::RULE, sectors_reallocated::find),
+    (&link_errors::RULE, link_errors::find),
+    (&too_hot::RULE, too_hot::find),
+    (&self_test_running::RULE, self_test_running::find),
 ];
 
 /// All findings on the health of disks, heaviest first. Their evidence points into a document with
@@ -125,7 +156,7 @@ const HEALTH_RULES: &[HealthRule] = &[
 pub fn health_findings(health: &[DiskHealth]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = HEALTH_RULES
         .iter()
-        .filter_map(|find| find(health))
+        .filter_map(|(rule, find)| Some(rule.finding(find(health)?)))
         .collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
@@ -320,7 +351,6 @@ mod tests {
             let record = spoilt();
             let finding = (rule.check)(&record)
                 .unwrap_or_else(|| panic!("{} does not fire on its own case", rule.code));
-            assert_eq!(finding.code, rule.code);
             assert!(
                 !finding.evidence.is_empty()
                     && !finding.claim.is_empty()
@@ -371,8 +401,8 @@ mod tests {
         for (rule, spoilt) in rules {
             let found = health_findings(&spoilt().health);
             assert_eq!(
-                (found.len(), (rule.check)(&spoilt())),
-                (1, Some(found[0].clone())),
+                (found.len(), Some(&found[0])),
+                (1, (rule.check)(&spoilt()).map(|d| rule.finding(d)).as_ref()),
                 "{}",
                 rule.code
             );

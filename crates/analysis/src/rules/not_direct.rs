@@ -1,12 +1,13 @@
 //! `not-direct`: direct I/O was asked for, and refused.
 
-use super::{Rule, places, real};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use super::{Diagnosis, Rule, places, real};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::plan::{CachePolicy, EngineKind};
 use diskproof_model::record::Record;
 
 pub(super) const RULE: Rule = Rule {
     code: "not-direct",
+    title: "The page cache was not bypassed",
     meaning: "The filesystem refused direct I/O, so the kernel's page cache lay between the \
               program and the disk.",
     check,
@@ -19,7 +20,7 @@ struct Refused<'a> {
     why: Option<&'a String>,
 }
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let workloads = real(record).filter(|(_, m)| {
         m.cache.asked == CachePolicy::Direct && m.cache.used != CachePolicy::Direct
     });
@@ -54,8 +55,7 @@ fn check(record: &Record) -> Option<Finding> {
         threshold: 1.0,
         unit: "direct I/O".to_owned(),
     };
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
             "{filesystem} refused direct I/O{why}, so {} went through the page cache, emptied \

@@ -3,16 +3,17 @@
 //! Of random disks (`odds`, 1000 of each kind): found on every SSD with noise up to 5 %, on none of
 //! 3000 healthy rotating ones.
 
-use super::Rule;
+use super::{Diagnosis, Rule};
 use crate::mechanics::{Mechanics, mechanics, reach};
 use crate::shape::{Reach, Shape, median};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::units::{format_latency, format_throughput};
 
 pub(super) const RULE: Rule = Rule {
     code: "not-zoned",
+    title: "Speed does not depend on position",
     meaning: "Neither transfer rate nor access time depends on the position: an SSD, an array or \
               a virtual disk, on which a short stroke gains nothing.",
     check,
@@ -22,7 +23,7 @@ pub(super) const RULE: Rule = Rule {
 /// makes less.
 const FALL_MAX: f64 = 1.1;
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface.as_ref()?;
     if mechanics(record) != Mechanics::Solid
         || (surface.seeks.is_empty() && reach(record, surface) == Reach::Part)
@@ -63,8 +64,7 @@ fn check(record: &Record) -> Option<Finding> {
             "ns",
         ));
     }
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
             "The disk is the same everywhere: {} in the first half, {} in the second. {access} It \

@@ -7,15 +7,16 @@
 //! loss of up to 10 % scatters by 3 %: it counts because the samples are more even than that in
 //! themselves. Records that do not tell need 4 %.
 
-use super::{Rule, gigabytes, percent, point_evidence};
+use super::{Diagnosis, Rule, gigabytes, percent, point_evidence};
 use crate::mechanics::{Mechanics, mechanics, reach};
 use crate::shape::Shape;
-use diskproof_model::finding::{Finding, Severity};
+use diskproof_model::finding::Severity;
 use diskproof_model::record::Record;
 use diskproof_model::units::{counted, format_throughput};
 
 pub(super) const RULE: Rule = Rule {
     code: "ragged",
+    title: "Throughput varies between neighbouring places",
     meaning: "Neighbouring places of the disk differ in rate by far more than a healthy surface, \
               or a quiet machine, lets them.",
     check,
@@ -54,7 +55,7 @@ const UPS_MIN: usize = 5;
 /// Points named as evidence.
 const NAMED: usize = 3;
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface.as_ref()?;
     let shape = Shape::of(&record.curve, reach(record, surface))?;
     let solid = mechanics(record) == Mechanics::Solid;
@@ -65,8 +66,7 @@ fn check(record: &Record) -> Option<Finding> {
     let far = strays.iter().filter(|s| s.distance() >= STRAY).count();
     let worst = strays.first()?;
     let at = |index: usize| &record.curve[shape.points[index].index];
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: if shape.scatter >= SCATTER_ROTATING || is_uneven(&shape) {
             Severity::Warning
         } else {

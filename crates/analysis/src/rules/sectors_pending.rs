@@ -1,12 +1,13 @@
 //! `sectors-pending`: sectors that the disk cannot read now. Knows counts only.
 
-use super::Rule;
 use super::health::{Complaint, Disk, counted, evidence, finding, is_flash};
-use diskproof_model::finding::{Finding, Severity};
+use super::{Diagnosis, Rule};
+use diskproof_model::finding::Severity;
 use diskproof_model::health::DiskHealth;
 
 pub(super) const RULE: Rule = Rule {
     code: "sectors-pending",
+    title: "The disk holds unreadable sectors",
     meaning: "The disk holds sectors that it could not read: what stood there is lost unless a \
               later try succeeds, and each try stalls for seconds.",
     check: |record| find(&record.health),
@@ -17,10 +18,10 @@ pub(super) const RULE: Rule = Rule {
 /// Failure Trends in a Large Disk Drive Population, FAST '07).
 const SECTORS: u64 = 0;
 
-pub(super) fn find(health: &[DiskHealth]) -> Option<Finding> {
+pub(super) fn find(health: &[DiskHealth]) -> Option<Diagnosis> {
     let remedy = "Save the data, then let the disk test itself (smartctl -t long); replace it if \
                   the count grows or stays. Figures with long maxima may come from these sectors.";
-    finding(RULE.code, remedy, health, complain)
+    finding(remedy, health, complain)
 }
 
 fn complain(disk: Disk<'_>) -> Option<Complaint> {

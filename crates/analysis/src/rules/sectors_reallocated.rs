@@ -1,12 +1,13 @@
 //! `sectors-reallocated`: a rotating disk has replaced sectors by spare ones. Knows counts only.
 
-use super::Rule;
 use super::health::{Complaint, Disk, counted, evidence, finding, is_flash};
-use diskproof_model::finding::{Finding, Severity};
+use super::{Diagnosis, Rule};
+use diskproof_model::finding::Severity;
 use diskproof_model::health::DiskHealth;
 
 pub(super) const RULE: Rule = Rule {
     code: "sectors-reallocated",
+    title: "The disk has reallocated sectors",
     meaning: "A rotating disk has replaced sectors by spare ones elsewhere: its surface wears, \
               and sequential reads seek where they did not.",
     check: |record| find(&record.health),
@@ -17,10 +18,10 @@ pub(super) const RULE: Rule = Rule {
 /// zero is what Backblaze looks into (What SMART Stats Tell Us About Hard Drives, 2016).
 const SECTORS: u64 = 0;
 
-pub(super) fn find(health: &[DiskHealth]) -> Option<Finding> {
+pub(super) fn find(health: &[DiskHealth]) -> Option<Diagnosis> {
     let remedy = "Note the count and look again in some days (info): one that grows means to \
                   replace the disk. See that the backup is good.";
-    finding(RULE.code, remedy, health, complain)
+    finding(remedy, health, complain)
 }
 
 /// Flash retires blocks all its life (30 to 80 % of disks within four years; Schroeder, Lagisetty,

@@ -1,21 +1,22 @@
 //! `self-test-failed`: the disk found a fault when it tested itself. Knows the outcome only.
 
-use super::Rule;
 use super::health::{Complaint, Disk, evidence, finding};
-use diskproof_model::finding::{Finding, Severity};
+use super::{Diagnosis, Rule};
+use diskproof_model::finding::Severity;
 use diskproof_model::health::DiskHealth;
 
 pub(super) const RULE: Rule = Rule {
     code: "self-test-failed",
+    title: "The disk failed its self-test",
     meaning: "The disk's own self-test failed: it met a sector that it cannot read, or a part \
               that does not work.",
     check: |record| find(&record.health),
 };
 
-pub(super) fn find(health: &[DiskHealth]) -> Option<Finding> {
+pub(super) fn find(health: &[DiskHealth]) -> Option<Diagnosis> {
     let remedy = "Save the data and replace the disk. If it was one unreadable sector, \
                   overwriting it may mend that: then smartctl -t long must pass.";
-    finding(RULE.code, remedy, health, complain)
+    finding(remedy, health, complain)
 }
 
 fn complain(disk: Disk<'_>) -> Option<Complaint> {

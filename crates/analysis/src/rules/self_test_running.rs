@@ -1,21 +1,21 @@
 //! `self-test-running`: the disk was busy with itself while it was measured. Knows nothing of how
 //! that test comes out.
 
-use super::Rule;
 use super::health::{Complaint, Disk, evidence, finding};
-use diskproof_model::finding::{Finding, Severity};
+use super::{Diagnosis, Rule};
+use diskproof_model::finding::Severity;
 use diskproof_model::health::DiskHealth;
 
 pub(super) const RULE: Rule = Rule {
     code: "self-test-running",
+    title: "A self-test ran during the measurement",
     meaning: "The disk ran a self-test when the measuring began, which takes turns with the \
               measured operations and makes them slower.",
     check: |record| find(&record.health),
 };
 
-pub(super) fn find(health: &[DiskHealth]) -> Option<Finding> {
+pub(super) fn find(health: &[DiskHealth]) -> Option<Diagnosis> {
     finding(
-        RULE.code,
         "Measure again when the self-test has ended; smartctl -a shows how far it is.",
         health,
         complain,

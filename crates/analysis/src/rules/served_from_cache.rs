@@ -1,8 +1,8 @@
 //! `served-from-cache`: the disks did clearly less than was asked of them, so something in between
 //! answered.
 
-use super::{Rule, SURVEY, heaviest, percent, places, real, together};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use super::{Diagnosis, Rule, SURVEY, heaviest, percent, places, real, together};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::{ByteCount, DeviceUse};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::{MeasurementRecord, Record};
@@ -12,6 +12,7 @@ use diskproof_model::units::format_bytes;
 
 pub(super) const RULE: Rule = Rule {
     code: "served-from-cache",
+    title: "A cache answered instead of the disk",
     meaning: "The disks moved clearly fewer bytes than were asked for, so a cache above them \
               answered: the figure is not the disk's.",
     check,
@@ -53,7 +54,7 @@ pub(super) fn is_told(record: &Record) -> bool {
     check(record).is_some()
 }
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let measured = real(record).map(|(index, m)| (Some(index), of_workload(record, index, m)));
     let surveyed = record.surface.as_ref().map(|s| (None, of_survey(s)));
     let hits: Vec<Hit> = measured
@@ -69,8 +70,7 @@ fn check(record: &Record) -> Option<Finding> {
             Severity::Warning
         }
     };
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: heaviest(hits.iter().map(severity)),
         claim: format!(
             "A cache answered in {}: the disks {} ({} in {}). {cause}",

@@ -1,12 +1,13 @@
 //! `slow-blocks`: a scan met blocks that were slow twice.
 
-use super::{Rule, gigabytes};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use super::{Diagnosis, Rule, gigabytes};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::units::{counted, format_latency};
 
 pub(super) const RULE: Rule = Rule {
     code: "slow-blocks",
+    title: "Some blocks read slowly every time",
     meaning: "The scan met blocks that took far longer than the others, and again so when read a \
               second time: the disk reads them several times.",
     check,
@@ -15,7 +16,7 @@ pub(super) const RULE: Rule = Rule {
 /// Blocks named in the claim, the slowest; the record names up to a thousand.
 const NAMED: usize = 4;
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let scan = record
         .surface
         .as_ref()?
@@ -61,8 +62,7 @@ fn check(record: &Record) -> Option<Finding> {
     } else {
         format!(" The slowest: {}.", places.join("; "))
     };
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
             "{} of {} took more than {} both times they were read, where half of all take {} or \

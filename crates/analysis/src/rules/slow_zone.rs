@@ -7,15 +7,16 @@
 //! 100 and 99.6 %, with 60 to 300 points.
 
 use super::ragged::is_uneven;
-use super::{Rule, gigabytes, percent, point_evidence};
+use super::{Diagnosis, Rule, gigabytes, percent, point_evidence};
 use crate::mechanics::{Mechanics, mechanics, reach};
 use crate::shape::{Dip, Shape};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::units::format_throughput;
 
 pub(super) const RULE: Rule = Rule {
     code: "slow-zone",
+    title: "One zone of the disk is slow",
     meaning: "A stretch of the disk transfers clearly more slowly than the places on both sides \
               of it.",
     check,
@@ -32,7 +33,7 @@ const SCATTER_MAX: f64 = 0.25;
 /// Stretches told in the claim.
 const NAMED: usize = 3;
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface.as_ref()?;
     let shape = Shape::of(&record.curve, reach(record, surface))?;
     let solid = mechanics(record) == Mechanics::Solid;
@@ -70,8 +71,7 @@ fn check(record: &Record) -> Option<Finding> {
         .targets
         .get(surface.target)
         .map_or("", |t| t.path.as_str());
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
             "{}: {}{more}. The fall of the rate towards the inner zones does not explain it.",

@@ -2,14 +2,15 @@
 //! answered. Its own waiting is in the figures then: in latencies, most of all in the high
 //! percentiles, and on a survey as slow and, where the disk read ahead meanwhile, as fast places.
 
-use super::{Measured, Rule, cpu_limited, evidence, percent, real, scope};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use super::{Diagnosis, Measured, Rule, cpu_limited, evidence, percent, real, scope};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::units::counted;
 
 pub(super) const RULE: Rule = Rule {
     code: "starved",
+    title: "diskproof waited for a processor",
     meaning: "The machine had no processor for this program when the disk answered: what \
               latencies and surveys show is partly the machine's waiting, not the disk's.",
     check,
@@ -46,7 +47,7 @@ fn is_late(record: &Record, m: &MeasurementRecord) -> bool {
     is_kept_waiting(m) && m.wall_ns >= WALL_NS_MIN && !cpu_limited::is_cpu_limited(record, m)
 }
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record
         .surface
         .as_ref()
@@ -96,8 +97,7 @@ fn check(record: &Record) -> Option<Finding> {
             unit: "of the time".to_owned(),
         });
     }
-    (!proofs.is_empty()).then(|| Finding {
-        code: RULE.code.to_owned(),
+    (!proofs.is_empty()).then(|| Diagnosis {
         severity: Severity::Warning,
         claim: format!(
             "The machine was too busy to time the disk well{load}. {}",

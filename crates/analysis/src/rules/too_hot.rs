@@ -1,13 +1,14 @@
 //! `too-hot`: a disk near or over the temperature at which it slows down to save itself. Knows
 //! temperatures only.
 
-use super::Rule;
 use super::health::{Complaint, Disk, evidence, finding, is_flash};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use super::{Diagnosis, Rule};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::health::DiskHealth;
 
 pub(super) const RULE: Rule = Rule {
     code: "too-hot",
+    title: "The disk is near its temperature limit",
     meaning: "The disk was near or over its temperature limit when the measuring began, where \
               disks slow down to cool off.",
     check: |record| find(&record.health),
@@ -21,10 +22,10 @@ const MARGIN_CELSIUS: i32 = 5;
 const ROTATING_LIMIT_CELSIUS: i32 = 60;
 const FLASH_LIMIT_CELSIUS: i32 = 70;
 
-pub(super) fn find(health: &[DiskHealth]) -> Option<Finding> {
+pub(super) fn find(health: &[DiskHealth]) -> Option<Diagnosis> {
     let remedy = "See to the airflow (fans, dust, a heat sink) and measure again: what a hot disk \
                   does is not what it can.";
-    finding(RULE.code, remedy, health, complain)
+    finding(remedy, health, complain)
 }
 
 fn complain(disk: Disk<'_>) -> Option<Complaint> {

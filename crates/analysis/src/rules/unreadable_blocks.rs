@@ -1,13 +1,14 @@
 //! `unreadable-blocks`: a scan met sectors that could not be read.
 
-use super::{Rule, gigabytes};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use super::{Diagnosis, Rule, gigabytes};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::surface::UnreadableRange;
 use diskproof_model::units::format_bytes;
 
 pub(super) const RULE: Rule = Rule {
     code: "unreadable-blocks",
+    title: "The scan found unreadable sectors",
     meaning: "The scan met sectors that the disk could not read: what they held is lost, unless \
               elsewhere.",
     check,
@@ -16,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
 /// Ranges named in the claim; the record names up to a thousand.
 const NAMED: usize = 4;
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let scan = record
         .surface
         .as_ref()?
@@ -47,8 +48,7 @@ fn check(record: &Record) -> Option<Finding> {
     } else {
         String::new()
     };
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Failure,
         claim: format!(
             "{} could not be read: {}{more}.",

@@ -1,13 +1,14 @@
 //! `unwritten-blocks`: blocks were read that nobody ever wrote; they cost no access to the medium.
 
-use super::{Measured, Rule, evidence, heaviest, percent, real, scope};
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use super::{Diagnosis, Measured, Rule, evidence, heaviest, percent, real, scope};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetKind;
 use diskproof_model::units::format_bytes;
 
 pub(super) const RULE: Rule = Rule {
     code: "unwritten-blocks",
+    title: "Unwritten blocks were read",
     meaning: "Blocks were read that hold nothing (holes, discarded or never written); such reads \
               are answered without the medium and look too fast.",
     check,
@@ -31,7 +32,7 @@ struct Hit {
     evidence: Evidence,
 }
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<Hit> = real(record)
         .filter(|(_, m)| m.workload.read_permille > 0)
         .filter_map(hit)
@@ -50,8 +51,7 @@ fn check(record: &Record) -> Option<Finding> {
         "Measure a directory, where diskproof writes its own file first, or a file that was copied \
          rather than truncated to its size."
     };
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: heaviest(hits.iter().map(|h| h.severity)),
         claim: format!(
             "Empty blocks were read in {}: {} Such reads may be answered without the medium.",

@@ -1,13 +1,14 @@
 //! `virtual-disk`: the disk is one that a hypervisor makes up, so what lies below it is out of
 //! sight.
 
-use super::Rule;
-use diskproof_model::finding::{Evidence, Finding, Severity};
+use super::{Diagnosis, Rule};
+use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::target::Layer;
 
 pub(super) const RULE: Rule = Rule {
     code: "virtual-disk",
+    title: "The disk is virtual",
     meaning: "The disk is virtual: a cache of the host may answer for it, and the host decides \
               whether a flush reaches a medium.",
     check,
@@ -35,7 +36,7 @@ const CLOUD: [&str; 4] = [
     "msft",
 ];
 
-fn check(record: &Record) -> Option<Finding> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let hypervisor = record.host.hypervisor.as_ref()?;
     let layers = record.targets.iter().enumerate().flat_map(|(t, target)| {
         target
@@ -69,8 +70,7 @@ fn check(record: &Record) -> Option<Finding> {
     } else {
         ("are virtual disks", "them")
     };
-    Some(Finding {
-        code: RULE.code.to_owned(),
+    Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
             "{} {is} (hypervisor: {hypervisor}): a cache of the host may answer for {it}, and \

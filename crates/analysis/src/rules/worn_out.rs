@@ -1,13 +1,14 @@
 //! `worn-out`: flash that nears or has passed the end of its endurance. Knows what the disk tells
 //! of its wear and spare blocks.
 
-use super::Rule;
 use super::health::{Complaint, Disk, evidence, finding};
-use diskproof_model::finding::{Finding, Severity};
+use super::{Diagnosis, Rule};
+use diskproof_model::finding::Severity;
 use diskproof_model::health::DiskHealth;
 
 pub(super) const RULE: Rule = Rule {
     code: "worn-out",
+    title: "The flash nears its rated endurance",
     meaning: "The flash has used up most or all of the writes that it was made for, or its spare \
               blocks.",
     check: |record| find(&record.health),
@@ -20,10 +21,10 @@ const WEAR_PERCENT: u32 = 80;
 /// months that JESD218 demands.
 const WORN_OUT_PERCENT: u32 = 100;
 
-pub(super) fn find(health: &[DiskHealth]) -> Option<Finding> {
+pub(super) fn find(health: &[DiskHealth]) -> Option<Diagnosis> {
     let remedy = "Plan its replacement, at once where it is at its end, and see what writes so \
                   much: WAL, temporary files, checkpoints.";
-    finding(RULE.code, remedy, health, complain)
+    finding(remedy, health, complain)
 }
 
 fn complain(disk: Disk<'_>) -> Option<Complaint> {

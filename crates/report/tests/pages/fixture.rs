@@ -454,6 +454,7 @@ pub fn finding(severity: Severity, code: &str, claim: &str, remedy: &str) -> Fin
     let path = "/measurements/3/device/accounted".to_owned();
     Finding {
         code: code.to_owned(),
+        title: None,
         severity,
         claim: claim.to_owned(),
         evidence: vec![Evidence {
@@ -499,6 +500,7 @@ pub fn healthy() -> Record {
         access: Vec::new(),
         surface: None,
         health: Vec::new(),
+        verdict: None,
         findings: Vec::new(),
         advice: vec![
             Advice {

@@ -119,6 +119,7 @@ fn findings_on_the_survey_spoil_the_survey() {
     let (a, mut b) = (surveyed_record(1.0, 1), surveyed_record(1.0, 2));
     b.findings.push(Finding {
         code: "disturbed".to_owned(),
+        title: None,
         severity: Severity::Warning,
         claim: "x".to_owned(),
         evidence: vec![Evidence {

@@ -1,0 +1,466 @@
+//! The verdict: grades for what a database does with a disk, the most severe finding, and whether
+//! the figures can be relied on. docs/verdict.md explains the thresholds. Knows the record only;
+//! how a verdict is printed is the printers' affair.
+
+use diskproof_model::digits::figure_text;
+use diskproof_model::finding::{Finding, Severity};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
+use diskproof_model::surface::SeekPattern;
+use diskproof_model::units::{counted, format_bytes};
+use diskproof_model::verdict::{
+    Grade, GradeThresholds, LeadingFinding, RunVerdict, Trust, TrustLevel, UseGrade,
+};
+
+/// Relative half-width of a figure beyond which it is not graded: two measurements of the same disk
+/// may then differ by more than half.
+const HALF_WIDTH_MAX: f64 = 0.25;
+/// Findings after which a figure is not one of the disk, and is not graded.
+const NOT_THE_DISK: [(&str, &str); 4] = [
+    ("io-errors", "operations failed"),
+    ("served-from-cache", "a cache answered"),
+    ("unwritten-blocks", "the blocks were never written"),
+    ("not-direct", "the page cache answered"),
+];
+/// Figures in the headline of a run without grades: the table follows.
+const CLAUSES_MAX: usize = 3;
+/// Codes named in the sentence on trust: the findings follow.
+const CODES_MAX: usize = 3;
+
+/// What a database does with a disk, and the figures that decide how well it goes.
+struct Use {
+    name: &'static str,
+    workload: &'static str,
+    operation: OpKind,
+    /// Which rate of the operation decides.
+    figure: fn(&OpRecord) -> &Estimate,
+    limited_from: f64,
+    good_from: f64,
+    source: &'static str,
+}
+
+/// In the order in which a database meets them: filled, scanned, searched, written to.
+const USES: [Use; 4] = [
+    Use {
+        name: "bulk load",
+        workload: "sequential-write",
+        operation: OpKind::Write,
+        figure: |op| &op.throughput,
+        limited_from: 110e6,
+        good_from: 500e6,
+        source: STREAM_SOURCE,
+    },
+    Use {
+        name: "scans",
+        workload: "sequential-read",
+        operation: OpKind::Read,
+        figure: |op| &op.throughput,
+        limited_from: 110e6,
+        good_from: 500e6,
+        source: STREAM_SOURCE,
+    },
+    Use {
+        name: "look-ups",
+        workload: "random-read-d1",
+        operation: OpKind::Read,
+        figure: |op| &op.iops,
+        limited_from: 500.0,
+        good_from: 2000.0,
+        source: "2 ms a page: no head moves and settles faster; 0.5 ms: flash on a local bus or a \
+                 fast network answers within it",
+    },
+    Use {
+        name: "commits",
+        workload: "commit-fdatasync",
+        operation: OpKind::Commit,
+        figure: |op| &op.iops,
+        limited_from: 250.0,
+        good_from: 1000.0,
+        source: "250/s: one revolution of a 15,000 rpm disk for each commit; 1000/s: 1 ms, no more \
+                 than a session's network and planner take",
+    },
+];
+
+const STREAM_SOURCE: &str =
+    "110 MB/s: the inner tracks of one rotating disk; 500 MB/s: a terabyte in about half an hour";
+
+/// The verdict on a record and its findings.
+pub fn verdict(record: &Record) -> RunVerdict {
+    let grades: Vec<UseGrade> = USES.iter().flat_map(|use_| grades(record, use_)).collect();
+    // Of several targets each has grades of its own, which no sentence holds.
+    let headline = if grades.is_empty() || record.targets.len() > 1 {
+        plain_headline(record)
+    } else {
+        graded_headline(&grades)
+    };
+    RunVerdict {
+        headline,
+        grades,
+        worst: worst(record),
+        trust: trust(record),
+    }
+}
+
+/// One grade for each target.
+fn grades(record: &Record, use_: &Use) -> Vec<UseGrade> {
+    let mut grades = Vec::new();
+    for (index, m) in record.measurements.iter().enumerate() {
+        if m.workload.name == use_.workload
+            && let Some(op) = m.ops.get(&use_.operation)
+        {
+            grades.push(grade(record, use_, index, op));
+        }
+    }
+    grades
+}
+
+fn grade(record: &Record, use_: &Use, index: usize, op: &OpRecord) -> UseGrade {
+    let figure = (use_.figure)(op);
+    let doubts: Vec<&Finding> = record
+        .findings
+        .iter()
+        .filter(|finding| finding.severity >= Severity::Warning && finding.concerns(index))
+        .collect();
+    let not_graded = not_graded(op, figure, &doubts);
+    let reached = |value: f64| match value {
+        v if v >= use_.good_from => Grade::Good,
+        v if v >= use_.limited_from => Grade::Limited,
+        _ => Grade::Poor,
+    };
+    let grade = not_graded.is_none().then(|| reached(figure.value));
+    // Up to ±25 % an interval reaches one threshold at most: they lie a factor of four apart.
+    let half_width = figure.half_width_95.unwrap_or(0.0);
+    let or = grade.and_then(|grade| {
+        [figure.value - half_width, figure.value + half_width]
+            .map(reached)
+            .into_iter()
+            .find(|other| *other != grade)
+    });
+    UseGrade {
+        name: use_.name.to_owned(),
+        measurement: index,
+        grade,
+        or,
+        not_graded,
+        figure: figure.clone(),
+        thresholds: GradeThresholds {
+            limited_from: use_.limited_from,
+            good_from: use_.good_from,
+            source: use_.source.to_owned(),
+        },
+        doubts: doubts.iter().map(|finding| finding.code.clone()).collect(),
+    }
+}
+
+/// Why a figure supports no grade.
+fn not_graded(op: &OpRecord, figure: &Estimate, doubts: &[&Finding]) -> Option<String> {
+    if op.count == 0 {
+        return Some("nothing was measured".to_owned());
+    }
+    for (code, why) in NOT_THE_DISK {
+        if doubts.iter().any(|finding| finding.code == code) {
+            return Some(why.to_owned());
+        }
+    }
+    match figure.relative_half_width() {
+        None => Some("measured too briefly".to_owned()),
+        Some(width) if width > HALF_WIDTH_MAX => Some(format!("unstable, {}", figure.range_text())),
+        Some(_) => None,
+    }
+}
+
+/// `Good for scans and commits; limited for look-ups; poor for bulk load.`
+fn graded_headline(grades: &[UseGrade]) -> String {
+    let mut clauses = Vec::new();
+    for grade in [Grade::Good, Grade::Limited, Grade::Poor] {
+        let names: Vec<&str> = grades
+            .iter()
+            .filter(|of| of.grade == Some(grade))
+            .map(|of| of.name.as_str())
+            .collect();
+        if !names.is_empty() {
+            clauses.push(format!("{} for {}", grade.as_str(), enumerated(&names)));
+        }
+    }
+    let ungraded: Vec<&str> = grades
+        .iter()
+        .filter(|of| of.grade.is_none())
+        .map(|of| of.name.as_str())
+        .collect();
+    if !ungraded.is_empty() {
+        clauses.push(format!("not graded: {}", enumerated(&ungraded)));
+    }
+    sentence(&clauses.join("; "))
+}
+
+/// The first figures themselves, where nothing is graded.
+fn plain_headline(record: &Record) -> String {
+    let mut clauses = survey_clauses(record);
+    if clauses.is_empty() {
+        let measured = record.measurements.iter().flat_map(measurement_clauses);
+        clauses.extend(measured.take(CLAUSES_MAX));
+    }
+    if clauses.is_empty() {
+        "Nothing was measured.".to_owned()
+    } else {
+        sentence(&clauses.join("; "))
+    }
+}
+
+fn survey_clauses(record: &Record) -> Vec<String> {
+    let Some(surface) = &record.surface else {
+        return Vec::new();
+    };
+    let mut clauses = Vec::new();
+    if let Some(rate) = &surface.rate {
+        let verb = if surface.operation == OpKind::Write {
+            "writes"
+        } else {
+            "reads"
+        };
+        let half_width = rate.average.half_width_95;
+        clauses.push(format!(
+            "{verb} {} on average, between {} and {} by position",
+            rate.average.value_text(),
+            figure_text(rate.min, half_width, "B/s"),
+            figure_text(rate.max, half_width, "B/s"),
+        ));
+    }
+    if let Some(seek) = surface.seeks.get(&SeekPattern::Random) {
+        let mean = seek.mean.value_text();
+        clauses.push(format!("a random access takes {mean} on average"));
+    }
+    if let Some(scan) = &surface.scan {
+        let blocks = counted(scan.blocks, "block");
+        clauses.push(match (scan.unreadable_bytes, scan.slow_blocks) {
+            (0, 0) => format!("the scan read {blocks} without an error"),
+            (0, slow) => format!("{slow} of {blocks} read slowly"),
+            (bytes, slow) => format!(
+                "{} could not be read, and {slow} of {blocks} read slowly",
+                format_bytes(bytes)
+            ),
+        });
+    }
+    clauses
+}
+
+fn measurement_clauses(m: &MeasurementRecord) -> Vec<String> {
+    let clause = |(kind, op): (OpKind, &OpRecord)| {
+        let operations = match kind {
+            OpKind::Read => "reads",
+            OpKind::Write => "writes",
+            OpKind::Sync => "syncs",
+            OpKind::Commit => "commits",
+        };
+        format!(
+            "{}: {operations} at {} ({})",
+            m.workload.name,
+            op.iops.value_text(),
+            op.throughput.value_text()
+        )
+    };
+    m.headline_ops().into_iter().map(clause).collect()
+}
+
+/// The first of the most severe findings; notes are none.
+fn worst(record: &Record) -> Option<LeadingFinding> {
+    let mut worst: Option<&Finding> = None;
+    for finding in &record.findings {
+        let is_worse = worst.is_none_or(|worst| finding.severity > worst.severity);
+        if finding.severity >= Severity::Warning && is_worse {
+            worst = Some(finding);
+        }
+    }
+    worst.map(|finding| LeadingFinding {
+        severity: finding.severity,
+        code: finding.code.clone(),
+        title: finding.heading().to_owned(),
+    })
+}
+
+/// Findings on the health of a disk do not make its figures wrong.
+fn trust(record: &Record) -> Trust {
+    let codes = |severity: Severity| -> Vec<&str> {
+        record
+            .findings
+            .iter()
+            .filter(|finding| finding.severity == severity && finding.concerns_figures())
+            .map(|finding| finding.code.as_str())
+            .collect()
+    };
+    let (failures, warnings) = (codes(Severity::Failure), codes(Severity::Warning));
+    let (level, why) = if !failures.is_empty() {
+        let why = format!("Do not rely on these figures: see {}.", named(&failures));
+        (TrustLevel::Unreliable, why)
+    } else if !warnings.is_empty() {
+        let why = format!("Use these figures with care: see {}.", named(&warnings));
+        (TrustLevel::Doubtful, why)
+    } else if record.partial {
+        let why = "The run ended early; the figures measured until then are reliable.".to_owned();
+        (TrustLevel::Doubtful, why)
+    } else {
+        let why = "The figures are reliable: no warning concerns them.".to_owned();
+        (TrustLevel::Reliable, why)
+    };
+    Trust { level, why }
+}
+
+/// `disturbed, starved, imprecise and 2 more`.
+fn named(codes: &[&str]) -> String {
+    match codes.len().checked_sub(CODES_MAX) {
+        None | Some(0) => enumerated(codes),
+        Some(more) => format!("{} and {more} more", codes[..CODES_MAX].join(", ")),
+    }
+}
+
+fn enumerated(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::healthy;
+    use diskproof_model::record::WorkloadRecord;
+
+    fn of<'a>(verdict: &'a RunVerdict, name: &str) -> &'a UseGrade {
+        verdict
+            .grades
+            .iter()
+            .find(|grade| grade.name == name)
+            .unwrap()
+    }
+
+    #[test]
+    fn verdict_of_a_quiet_disk_has_grades_and_no_warning() {
+        let verdict = verdict(&healthy::record());
+        assert_eq!(
+            verdict.headline,
+            "Good for look-ups; limited for bulk load, scans and commits."
+        );
+        assert_eq!(
+            (&verdict.worst, verdict.trust.level),
+            (&None, TrustLevel::Reliable)
+        );
+        assert_eq!(verdict.grades.len(), 4);
+        assert!(verdict.grades.iter().all(|grade| grade.doubts.is_empty()));
+        assert_eq!(of(&verdict, "commits").figure.value_text(), "500/s");
+    }
+
+    #[test]
+    fn verdict_does_not_grade_an_unstable_figure() {
+        let mut record = healthy::record();
+        let op = record.measurements[7].ops.get_mut(&OpKind::Commit).unwrap();
+        (op.iops.value, op.iops.half_width_95) = (300.0, Some(180.0));
+        let verdict = verdict(&record);
+        let commits = of(&verdict, "commits");
+        assert_eq!(commits.words(), "not graded: unstable, 120 to 480/s");
+        assert!(
+            verdict.headline.ends_with("; not graded: commits."),
+            "{}",
+            verdict.headline
+        );
+    }
+
+    #[test]
+    fn verdict_names_both_grades_that_an_interval_reaches() {
+        let graded = |value: f64, half_width: f64| {
+            let mut record = healthy::record();
+            let op = record.measurements[7].ops.get_mut(&OpKind::Commit).unwrap();
+            (op.iops.value, op.iops.half_width_95) = (value, Some(half_width));
+            of(&verdict(&record), "commits").words()
+        };
+        assert_eq!(graded(249.0, 0.5), "poor");
+        assert_eq!(graded(249.0, 20.0), "poor or limited");
+        assert_eq!(graded(250.0, 0.0), "limited");
+        assert_eq!(graded(999.0, 0.5), "limited");
+        assert_eq!(graded(1000.0, 100.0), "limited or good");
+        assert_eq!(graded(1200.0, 100.0), "good");
+    }
+
+    #[test]
+    fn verdict_does_not_grade_what_a_cache_answered() {
+        let record = healthy::spoilt("sequential-read", |m| m.device.read_bytes = 0);
+        let verdict = verdict(&record);
+        assert_eq!(
+            of(&verdict, "scans").words(),
+            "not graded: a cache answered"
+        );
+        assert_eq!(of(&verdict, "scans").doubts, ["served-from-cache"]);
+        let worst = verdict.worst.unwrap();
+        assert_eq!(worst.title, "A cache answered instead of the disk");
+        assert_eq!(
+            (verdict.trust.level, verdict.trust.why.as_str()),
+            (
+                TrustLevel::Unreliable,
+                "Do not rely on these figures: see served-from-cache."
+            )
+        );
+    }
+
+    #[test]
+    fn failing_health_leaves_the_figures_reliable() {
+        let mut record = healthy::record();
+        record.findings = vec![Finding {
+            code: "health-failing".to_owned(),
+            title: None,
+            severity: Severity::Failure,
+            claim: String::new(),
+            evidence: vec![diskproof_model::finding::Evidence {
+                path: "/health/0/passed".to_owned(),
+                observed: 0.0,
+                threshold: 1.0,
+                unit: "1".to_owned(),
+            }],
+            remedy: String::new(),
+            reproduce: None,
+        }];
+        let verdict = verdict(&record);
+        assert_eq!(verdict.worst.unwrap().title, "health-failing");
+        assert_eq!(verdict.trust.level, TrustLevel::Reliable);
+        record.partial = true;
+        assert_eq!(super::verdict(&record).trust.level, TrustLevel::Doubtful);
+    }
+
+    #[test]
+    fn headline_of_an_ungraded_run_shows_its_figures() {
+        let mut record = healthy::record();
+        record.measurements.truncate(5);
+        record.measurements.drain(..3);
+        let rename = |w: &mut WorkloadRecord| w.name = format!("my-{}", w.name);
+        record
+            .measurements
+            .iter_mut()
+            .for_each(|m| rename(&mut m.workload));
+        let verdict = verdict(&record);
+        assert_eq!(verdict.grades, []);
+        assert!(
+            verdict
+                .headline
+                .starts_with("My-random-read-d32: reads at 10,000/s (81.9"),
+            "{}",
+            verdict.headline
+        );
+        record.measurements.clear();
+        assert_eq!(super::verdict(&record).headline, "Nothing was measured.");
+    }
+
+    #[test]
+    fn trust_names_three_codes_at_most() {
+        assert_eq!(named(&["a"]), "a");
+        assert_eq!(named(&["a", "b", "c"]), "a, b and c");
+        assert_eq!(named(&["a", "b", "c", "d", "e"]), "a, b, c and 2 more");
+    }
+}

@@ -1,0 +1,200 @@
+//! How many digits of a figure to print: those that its interval supports, and no more. Every
+//! printer and every sentence rounds here; JSON keeps full precision.
+
+use crate::record::Estimate;
+use crate::units::format_percent;
+
+/// More digits than this say nothing about a disk: ten equal runs of 5 s differed by 5 to 15 %.
+const DIGITS_MAX: i32 = 3;
+/// Digits of a figure without an interval.
+const DIGITS_UNKNOWN: i32 = 2;
+
+/// A value rounded to the digits that its half-width supports: the last digit printed is that of
+/// the half-width's first digit, and there are at most three. Without a half-width two digits remain.
+/// Zeros that are not known are kept as zeros: 13,688 ± 821 is `13,700`.
+pub fn rounded(value: f64, half_width: Option<f64>) -> String {
+    if !value.is_finite() || value == 0.0 {
+        return if value.is_finite() {
+            "0".to_owned()
+        } else {
+            value.to_string()
+        };
+    }
+    let first = exponent(value);
+    let last = match half_width.filter(|half_width| half_width.is_finite()) {
+        Some(half_width) if half_width > 0.0 => {
+            exponent(half_width).clamp(first - DIGITS_MAX + 1, first)
+        }
+        Some(_) => first - DIGITS_MAX + 1,
+        None => first - DIGITS_UNKNOWN + 1,
+    };
+    let step = 10f64.powi(last.abs());
+    let rounded = if last >= 0 {
+        (value / step).round() * step
+    } else {
+        value
+    };
+    grouped(&format!(
+        "{rounded:.*}",
+        usize::try_from(-last).unwrap_or(0)
+    ))
+}
+
+/// Place of the first digit: 0 for 1 to 9.99, 3 for 1000.
+fn exponent(value: f64) -> i32 {
+    value.abs().log10().floor() as i32
+}
+
+/// Commas between groups of three digits, from five digits on.
+fn grouped(number: &str) -> String {
+    let (whole, fraction) = match number.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (number, None),
+    };
+    let digits = whole.trim_start_matches('-').len();
+    if digits < 5 {
+        return number.to_owned();
+    }
+    let mut text = String::new();
+    for (index, digit) in whole.chars().enumerate() {
+        let left = whole.len() - index;
+        if digit.is_ascii_digit() && left < digits && left.is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if let Some(fraction) = fraction {
+        text.push('.');
+        text.push_str(fraction);
+    }
+    text
+}
+
+/// A figure in its unit (`1/s`, `B/s`, `ns`, or any other as it stands), with the digits that its
+/// half-width supports: `13,700/s`, `812 MB/s`, `0.48 ms`.
+pub fn figure_text(value: f64, half_width: Option<f64>, unit: &str) -> String {
+    let scaled = |by: f64| rounded(value / by, half_width.map(|half_width| half_width / by));
+    match unit {
+        "1/s" if value.abs() >= 999_500.0 => format!("{} M/s", scaled(1e6)),
+        "1/s" => format!("{}/s", scaled(1.0)),
+        "B/s" => format!("{} MB/s", scaled(1e6)),
+        "ns" => match value.abs() {
+            ns if ns < 1e3 => format!("{} ns", scaled(1.0)),
+            ns if ns < 999_500.0 => format!("{} µs", scaled(1e3)),
+            ns if ns < 999_500_000.0 => format!("{} ms", scaled(1e6)),
+            _ => format!("{} s", scaled(1e9)),
+        },
+        "1" => scaled(1.0),
+        unit => format!("{} {unit}", scaled(1.0)),
+    }
+}
+
+/// `/s` of `13,700/s`.
+fn unit_of(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii_digit() || " ,.-".contains(c))
+}
+
+impl Estimate {
+    /// The value in its unit, with the digits that the interval supports: `13,700/s`.
+    pub fn value_text(&self) -> String {
+        figure_text(self.value, self.half_width_95, &self.unit)
+    }
+
+    /// The half of the interval relative to the value: `±6 %`; `None` when it is unknown.
+    pub fn width_text(&self) -> Option<String> {
+        let width = self.relative_half_width()?;
+        // Whole percents from one percent on: an interval is not known better than that.
+        let whole = if width < 0.0095 {
+            width
+        } else {
+            (width * 100.0).round() / 100.0
+        };
+        Some(format!("±{}", format_percent(whole)))
+    }
+
+    /// The value and its interval: `13,700/s ±6 %`.
+    pub fn text(&self) -> String {
+        match self.width_text() {
+            Some(width) => format!("{} {width}", self.value_text()),
+            None => self.value_text(),
+        }
+    }
+
+    /// The ends of the interval: `120 to 480/s`; the value alone when it is unknown.
+    pub fn range_text(&self) -> String {
+        let Some(half_width) = self.half_width_95 else {
+            return self.value_text();
+        };
+        // Two digits each: an interval that is worth printing as a range is a wide one.
+        let low = figure_text((self.value - half_width).max(0.0), None, &self.unit);
+        let high = figure_text(self.value + half_width, None, &self.unit);
+        let low_number = low
+            .strip_suffix(unit_of(&high))
+            .map_or(low.as_str(), str::trim_end);
+        format!("{low_number} to {high}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn rounded_keeps_the_digits_that_the_half_width_supports() {
+        let cases = [
+            (13_688.0, Some(821.0), "13,700"),
+            (13_688.0, Some(9_000.0), "14,000"),
+            (13_688.0, Some(20_000.0), "10,000"),
+            (13_688.0, Some(1.0), "13,700"),
+            (13_688.0, Some(0.0), "13,700"),
+            (13_688.0, None, "14,000"),
+            (999.96, Some(3.0), "1000"),
+            (8.214, Some(0.2), "8.2"),
+            (8.214, Some(0.02), "8.21"),
+            (0.5231, Some(0.03), "0.52"),
+            (-13_688.0, Some(821.0), "-13,700"),
+            (0.0, None, "0"),
+            (1_234_567.0, Some(2_000.0), "1,230,000"),
+        ];
+        for (value, half_width, text) in cases {
+            assert_eq!(rounded(value, half_width), text, "{value} ± {half_width:?}");
+        }
+        assert_eq!(rounded(f64::NAN, None), "NaN");
+    }
+
+    #[test]
+    fn estimates_print_in_their_unit() {
+        let of = |value, half_width_95, unit: &str| Estimate {
+            n: 30,
+            value,
+            half_width_95,
+            unit: unit.to_owned(),
+        };
+        let rate = of(13_688.0, Some(821.0), "1/s");
+        assert_eq!(
+            (rate.text().as_str(), rate.range_text().as_str()),
+            ("13,700/s ±6 %", "13,000 to 15,000/s")
+        );
+        assert_eq!(of(812.4e6, Some(16e6), "B/s").text(), "810 MB/s ±2 %");
+        assert_eq!(of(480_000.0, Some(10_000.0), "ns").text(), "480 µs ±2 %");
+        assert_eq!(
+            of(1_283_000.0, Some(15_000.0), "1/s").text(),
+            "1.28 M/s ±1 %"
+        );
+        assert_eq!(of(480_000.0, None, "ns").text(), "480 µs");
+    }
+
+    proptest! {
+        #[test]
+        fn rounding_stays_within_half_a_unit_of_the_half_width(
+            value in 1e-3f64..1e12,
+            share in 0.01f64..1.0,
+        ) {
+            let half_width = value * share;
+            let text = rounded(value, Some(half_width)).replace(',', "");
+            let printed: f64 = text.parse().expect("a number");
+            prop_assert!((printed - value).abs() <= half_width * 0.51, "{value} {text}");
+        }
+    }
+}
