@@ -156,7 +156,7 @@ pub fn format_duration(ns: u64) -> String {
 pub fn format_percent(share: f64) -> String {
     match share * 100.0 {
         p if p > 0.0 && p < 0.05 => "<0.1 %".to_owned(),
-        p if p >= 99.0 && p < 100.0 => "99 %".to_owned(),
+        p if (99.0..100.0).contains(&p) => "99 %".to_owned(),
         p if p < 9.95 && (p * 10.0).round() % 10.0 != 0.0 => format!("{p:.1} %"),
         p => format!("{p:.0} %"),
     }
