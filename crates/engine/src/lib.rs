@@ -16,6 +16,6 @@ pub use io::clock::measure as measure_clock;
 pub use io::{Extent, clock};
 pub use load::pattern;
 pub use run::error::RunError;
-pub use run::hang::STALL_NS;
 pub use run::session::Session;
+pub use run::watchdog::{self, STALL_NS};
 pub use simulate::{FakeDisk, simulate};

@@ -8,14 +8,14 @@ use crate::io::{Backend, Request, WAIT_MAX_NS, WaitMode};
 use crate::load::generator::RequestGenerator;
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
-use crate::measure::worker::{State, Worker};
+use crate::measure::worker::{AdvanceOutcome, Worker};
 use crate::random::Random;
 use crate::run::assemble::{RunContext, assemble};
 use crate::run::limits::{after_write_of, budget_of, schedule_of};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::SERIES_INTERVAL_NS;
-use diskproof_model::measurement::{CacheUse, DeviceUse, EngineUse, Measurement};
-use diskproof_model::plan::{EngineChoice, EngineKind, Workload};
+use diskproof_model::measurement::{CacheUse, DeviceUse, Measurement};
+use diskproof_model::plan::{EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::series::TimeSeries;
 use std::io;
@@ -144,7 +144,7 @@ pub fn simulate(
         Arc::clone(&published),
     );
     let (mut control, mut next_tick) = (Control::Continue, 0);
-    while worker.advance()? == State::Running {
+    while worker.advance()? == AdvanceOutcome::Running {
         if clock.now() < next_tick || control != Control::Continue {
             continue;
         }
@@ -192,13 +192,9 @@ fn context(
         target: 0,
         workload: workload.clone(),
         extent,
-        engine: EngineUse {
-            asked: EngineChoice::Fixed(EngineKind::Null),
-            used: EngineKind::Null,
-            fallbacks: Vec::new(),
-            features: Vec::new(),
-            done_before_wait: None,
-        },
+        engine: EngineKind::Null,
+        fallbacks: Vec::new(),
+        features: Vec::new(),
         cache: CacheUse {
             asked: workload.cache,
             used: workload.cache,

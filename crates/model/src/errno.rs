@@ -120,6 +120,14 @@ pub fn number(errno: &str) -> Option<u32> {
     known.or_else(|| errno.strip_prefix("errno ")?.parse().ok())
 }
 
+/// The name of an error number; `None` for a number without an entry in the table.
+pub fn name(number: u32) -> Option<&'static str> {
+    NUMBERS
+        .iter()
+        .find(|(_, known)| *known == number)
+        .map(|(name, _)| *name)
+}
+
 fn entry(errno: &str) -> &'static Entry {
     TABLE
         .iter()

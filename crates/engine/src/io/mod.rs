@@ -6,6 +6,7 @@ mod backend;
 mod batching;
 pub mod buffers;
 pub mod clock;
+pub mod errno;
 mod extent;
 pub mod mmap;
 pub mod null;

@@ -1,16 +1,15 @@
 //! What a worker counts: per kind of operation a histogram, a series, errors. Knows nothing of
 //! requests.
 
+use crate::io::errno::errno_name;
+use crate::measure::result::EndReason;
 use crate::measure::snapshot::WorkerSnapshot;
-use crate::measure::worker::{EndReason, add_to_series};
+
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement};
+use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, SERIES_CELLS_MAX};
 use diskproof_model::series::{Cell, TimeSeries};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-
-/// Stands in the place of an errno where a read found the end of the file inside the span.
-pub const END_OF_FILE: i32 = -1;
+use std::sync::{Mutex, PoisonError};
 
 /// Whether intended starts are counted apart from real ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -371,65 +370,17 @@ impl Counters {
     }
 }
 
-/// `EIO` for 5, and so on; a number for the unknown.
-pub fn errno_name(errno: i32) -> String {
-    let name = match errno {
-        END_OF_FILE => "EOF",
-        libc::EPERM => "EPERM",
-        libc::EINTR => "EINTR",
-        libc::EIO => "EIO",
-        libc::ENXIO => "ENXIO",
-        libc::EBADF => "EBADF",
-        libc::EAGAIN => "EAGAIN",
-        libc::ENOMEM => "ENOMEM",
-        libc::EACCES => "EACCES",
-        libc::EFAULT => "EFAULT",
-        libc::EBUSY => "EBUSY",
-        libc::ENODEV => "ENODEV",
-        libc::EINVAL => "EINVAL",
-        libc::EFBIG => "EFBIG",
-        libc::ENOSPC => "ENOSPC",
-        libc::EROFS => "EROFS",
-        libc::ENOTCONN => "ENOTCONN",
-        libc::ECONNABORTED => "ECONNABORTED",
-        libc::ENOLINK => "ENOLINK",
-        libc::EBADE => "EBADE",
-        libc::ETIME => "ETIME",
-        libc::ETIMEDOUT => "ETIMEDOUT",
-        libc::EOPNOTSUPP => "EOPNOTSUPP",
-        libc::EDQUOT => "EDQUOT",
-        libc::EREMOTEIO => "EREMOTEIO",
-        libc::EILSEQ => "EILSEQ",
-        libc::ENODATA => "ENODATA",
-        libc::EBADMSG => "EBADMSG",
-        libc::EUCLEAN => "EUCLEAN",
-        libc::ESTALE => "ESTALE",
-        libc::ECANCELED => "ECANCELED",
-        other => return format!("errno {other}"),
-    };
-    name.to_owned()
+/// Adds a cell to the series that the supervisor reads.
+fn add_to_series(published: &Mutex<TimeSeries>, at_ns: u64, cell: &Cell) {
+    published
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .add(at_ns, cell, SERIES_CELLS_MAX);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_of_errors_read_back_as_their_numbers() {
-        // 133, EHWPOISON, is the last one of Linux.
-        for errno in 1..=133 {
-            assert_eq!(
-                diskproof_model::errno::number(&errno_name(errno)),
-                Some(errno as u32),
-                "{}",
-                errno_name(errno)
-            );
-        }
-        assert_eq!(
-            diskproof_model::errno::number(&errno_name(END_OF_FILE)),
-            Some(libc::EIO as u32)
-        );
-    }
 
     #[test]
     fn what_is_booked_together_counts_as_if_one_by_one() {

@@ -2,6 +2,7 @@
 //! Knows no thread, no target file and no other worker.
 
 pub mod counters;
+pub mod result;
 pub mod snapshot;
 pub mod usage;
 pub mod worker;

@@ -2,8 +2,9 @@
 //! is what comes home of the worker. Knows no clock, no backend and no thread.
 
 use crate::io::clock::ProcessorWait;
+use crate::io::errno::errno_name;
 use crate::load::slots::PendingRequest;
-use crate::measure::worker::{EndReason, WorkerResult};
+use crate::measure::result::{EndReason, WorkerResult};
 use diskproof_model::measurement::{
     ByteCount, OpKind, OpMeasurement, SERIES_CELLS_MAX, ZeroSample,
 };
@@ -94,7 +95,7 @@ impl WorkerSnapshot {
         let stop_ns = stop_ns.max(measure_ns);
         self.close_series(stop_ns - measure_ns);
         let mut ops = std::mem::take(&mut self.ops);
-        let timed_out = crate::measure::counters::errno_name(libc::ETIMEDOUT);
+        let timed_out = errno_name(libc::ETIMEDOUT);
         for request in in_flight {
             *ops.entry(request.kind)
                 .or_default()

@@ -9,6 +9,23 @@ pub fn process() -> CpuTime {
     of(libc::RUSAGE_SELF)
 }
 
+/// User and system time of the process since `before`.
+pub fn process_since(before: CpuTime) -> CpuTime {
+    since(process(), before)
+}
+
+/// User and system time of the calling thread since `before`.
+pub fn thread_since(before: CpuTime) -> CpuTime {
+    since(thread(), before)
+}
+
+fn since(now: CpuTime, before: CpuTime) -> CpuTime {
+    CpuTime {
+        user_ns: now.user_ns.saturating_sub(before.user_ns),
+        system_ns: now.system_ns.saturating_sub(before.system_ns),
+    }
+}
+
 /// User and system time of the calling thread so far.
 pub fn thread() -> CpuTime {
     of(libc::RUSAGE_THREAD)

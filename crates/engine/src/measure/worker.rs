@@ -4,20 +4,19 @@
 //! only then looks at the stop flag and publishes its counts.
 
 use crate::io::clock::{Clock, ProcessorWait};
+use crate::io::errno::END_OF_FILE;
 use crate::io::{Backend, Op, Request, WaitMode};
 use crate::load::generator::{AfterWrite, RequestGenerator, WriteOutcome};
 use crate::load::pattern::TransferDirection;
 use crate::load::slots::{Slot, SlotTiming, Stage, kind_of};
-use crate::measure::counters::Counters;
+use crate::measure::counters::{Counters, IntendedLatency};
+use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::snapshot::{PUBLISH_NS, SharedSnapshot, lock_snapshot};
-use diskproof_model::measurement::{
-    ByteCount, OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, ZeroSample,
-};
+use diskproof_model::measurement::{OpKind, SERIES_INTERVAL_NS, ZeroSample};
 use diskproof_model::series::TimeSeries;
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A target that fails this often without a success between is given up.
 const FAILURES_MAX: u32 = 1000;
@@ -33,7 +32,7 @@ pub struct WorkerSchedule {
 
 /// Whether a worker has more to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum AdvanceOutcome {
     /// A cell is over.
     Running,
     /// Everything is over, and nothing is in flight.
@@ -48,44 +47,6 @@ enum ReadsStopped {
     Idle(u64),
 }
 use ReadsStopped::{Idle, Waited};
-
-/// Why a worker ended by itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndReason {
-    /// Its time was over.
-    Time,
-    /// It was told to.
-    Stopped,
-    /// Its operations or bytes were used up.
-    Budget,
-    /// The target failed too often; the last errno.
-    Errors(i32),
-}
-
-/// What a worker brings home.
-#[derive(Debug)]
-pub struct WorkerResult {
-    /// Per kind of operation.
-    pub ops: BTreeMap<OpKind, OpMeasurement>,
-    /// Bytes moved, warm-up included.
-    pub asked: ByteCount,
-    /// Up to when it measured: until it started no more requests.
-    pub stop_ns: u64,
-    /// Requests in flight, summed over the measured time: their number times nanoseconds.
-    pub busy_ns: u128,
-    /// When its last request was done.
-    pub last_ns: u64,
-    /// A look at what was read.
-    pub zero_blocks: ZeroSample,
-    /// Open-loop operations that started late.
-    pub late: u64,
-    /// [`Backend::done_before_wait`].
-    pub done_before_wait: Option<f64>,
-    /// From the end of the warm-up to [`WorkerResult::stop_ns`].
-    pub processor_wait: ProcessorWait,
-    /// Why it ended.
-    pub ending: EndReason,
-}
 
 /// A worker with its queue.
 pub struct Worker<B, C> {
@@ -130,9 +91,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         published: Arc<Mutex<TimeSeries>>,
     ) -> Self {
         let intended = if generator.is_paced() {
-            crate::measure::counters::IntendedLatency::Separate
+            IntendedLatency::Separate
         } else {
-            crate::measure::counters::IntendedLatency::None
+            IntendedLatency::None
         };
         Self {
             backend,
@@ -167,7 +128,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     }
 
     /// Works until a cell is over, or everything is.
-    pub fn advance(&mut self) -> io::Result<State> {
+    pub fn advance(&mut self) -> io::Result<AdvanceOutcome> {
         let mut now = self.clock.now().max(self.last_now_ns);
         if now >= self.cell_end_ns {
             now = self.resync_clock(now);
@@ -177,7 +138,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 Waited(now) => now,
                 Idle(now) => match self.step(now)? {
                     Some(now) => now,
-                    None => return Ok(State::Done),
+                    None => return Ok(AdvanceOutcome::Done),
                 },
             };
             let rolled = now >= self.cell_end_ns;
@@ -191,7 +152,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             if rolled {
                 self.sample_cell(now);
                 self.last_now_ns = now;
-                return Ok(State::Running);
+                return Ok(AdvanceOutcome::Running);
             }
         }
     }
@@ -399,7 +360,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             .saturating_sub(u128::from(self.warmup_in_flight_ns))
     }
 
-    /// What was measured. Only after [`State::Done`].
+    /// What was measured. Only after [`AdvanceOutcome::Done`].
     pub fn finish(mut self) -> WorkerResult {
         let now = self.clock.now().max(self.last_now_ns);
         let (ending, stop_ns) = self.ending.unwrap_or((EndReason::Stopped, now));
@@ -542,11 +503,7 @@ impl Counters {
         let slot = generator.slots.get(index);
         let kind = kind_of(slot.stage);
         if result <= 0 {
-            let errno = if result == 0 {
-                crate::measure::counters::END_OF_FILE
-            } else {
-                -result
-            };
+            let errno = if result == 0 { END_OF_FILE } else { -result };
             let Slot {
                 len,
                 offset,
@@ -585,18 +542,6 @@ impl Counters {
         self.count_short(kind);
         generator.follow_ups.push(rest);
     }
-}
-
-/// Adds a cell to the series that the controller looks at.
-pub fn add_to_series(
-    published: &Mutex<TimeSeries>,
-    at_ns: u64,
-    cell: &diskproof_model::series::Cell,
-) {
-    published
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .add(at_ns, cell, SERIES_CELLS_MAX);
 }
 
 #[cfg(test)]

@@ -2,16 +2,16 @@
 //! time.
 
 use crate::io::Extent;
+use crate::io::errno::errno_name;
 use crate::load::generator::LATE_NS;
 use crate::load::pacer::Pacer;
-use crate::measure::counters::errno_name;
-use crate::measure::worker::{EndReason, WorkerResult};
+use crate::measure::result::{EndReason, WorkerResult};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
-    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Measurement, OpKind, OpMeasurement,
-    SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation, StopReason, ZeroSample,
+    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Fallback, Hang, Measurement, OpKind,
+    OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation, StopReason, ZeroSample,
 };
-use diskproof_model::plan::{Layout, Workload};
+use diskproof_model::plan::{EngineKind, Layout, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::series::Cell;
 use std::collections::BTreeMap;
@@ -24,8 +24,12 @@ pub struct RunContext {
     pub workload: Workload,
     /// The span that was used.
     pub extent: Extent,
-    /// What carried it.
-    pub engine: EngineUse,
+    /// The I/O engine.
+    pub engine: EngineKind,
+    /// The I/O engines that were tried before it.
+    pub fallbacks: Vec<Fallback>,
+    /// Features of the I/O engine that are on.
+    pub features: Vec<String>,
     /// How the cache was treated.
     pub cache: CacheUse,
     /// End of the warm-up, on the clock.
@@ -125,8 +129,11 @@ pub fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measurement 
             extent.length
         },
         engine: EngineUse {
+            asked: workload.engine,
+            used: context.engine,
+            fallbacks: context.fallbacks,
+            features: context.features,
             done_before_wait,
-            ..context.engine
         },
         cache: context.cache,
         start_ns: measure_ns - context.origin_ns,

@@ -9,7 +9,7 @@ use crate::io::null::NullBackend;
 use crate::load::budget::Budget;
 use crate::load::generator::{AfterWrite, RequestGenerator};
 use crate::load::pattern::Pattern;
-use crate::measure::worker::{State, Worker, WorkerSchedule};
+use crate::measure::worker::{AdvanceOutcome, Worker, WorkerSchedule};
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Access, Distribution, EngineKind, Stop, SyncPolicy, Workload};
 use diskproof_model::series::TimeSeries;
@@ -59,7 +59,7 @@ pub fn measure_rate(backend: impl Backend, workload: &Workload, extent: Extent) 
         Arc::new(AtomicBool::new(false)),
         published,
     );
-    while worker.advance().ok()? == State::Running {}
+    while worker.advance().ok()? == AdvanceOutcome::Running {}
     let done = worker.finish();
     let count = done.ops.get(&OpKind::Read)?.latency.count();
     Some(count as f64 * 1e9 / (done.last_ns - start_ns).max(1) as f64)

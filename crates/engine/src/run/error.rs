@@ -1,8 +1,8 @@
 //! Why a workload could not be run. An I/O error of the target is none of these: it is counted.
 
-use diskproof_device::OpenError;
+use diskproof_device::{OpenError, OpenTarget};
 use diskproof_model::group::Clash;
-use diskproof_model::plan::EngineKind;
+use diskproof_model::plan::{EngineKind, Workload};
 use std::io;
 
 /// Why a workload could not be run. An I/O error of the target is none of these: it is counted.
@@ -149,6 +149,15 @@ pub enum RunError {
          limit of processes (ulimit -u)"
     )]
     Thread(io::Error),
+}
+
+/// A worker of `workload` on `target` stopped with `source`.
+pub fn worker_error(workload: &Workload, target: &OpenTarget, source: io::Error) -> RunError {
+    RunError::Worker {
+        path: target.identity().path.clone(),
+        workload: workload.name.clone(),
+        source,
+    }
 }
 
 /// A thread that panicked, and what it said.

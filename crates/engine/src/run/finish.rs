@@ -4,23 +4,20 @@
 
 use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::io::sync::sync;
-use crate::run::call_with_timeout::{Outcome, Sign, aside};
-use crate::run::error::RunError;
+use crate::run::error::{RunError, worker_error};
 use crate::run::hang::join;
-use crate::run::session::{PreparedTarget, Session};
+use crate::run::prepare::PreparedTarget;
 use crate::run::verify::{Readback, verify};
-use crate::run::workers::{Assignment, worker_error};
+use crate::run::watchdog::{Sign, StallTimeout, Waited, call_with_timeout};
+use crate::run::workers::Assignment;
 use diskproof_device::Pulse;
-use diskproof_model::measurement::{Hang, Measurement, StopReason, VerifyResult};
+use diskproof_model::measurement::{
+    Hang, Measurement, SERIES_INTERVAL_NS, StopReason, VerifyResult,
+};
 use diskproof_model::plan::{CachePolicy, EngineKind, SyncCall};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::TimeSeries;
 use std::os::fd::AsRawFd as _;
-
-/// A sync may take many minutes where much is to be written back, others' data among it. As long as
-/// the disk completes anything it is not given up before so many times the usual patience: that may
-/// be others' work, too, beside a sync that was lost.
-const PATIENCE_WITH_PULSE: u64 = 20;
 
 /// The sync after the last write.
 #[derive(Debug, Clone, Copy)]
@@ -33,14 +30,6 @@ pub struct FinalSync {
     pub hang: Option<Hang>,
 }
 
-/// Nothing more may be asked of the target of `assignment`, by any description.
-fn give_up(assignments: &[Assignment<'_>], assignment: &Assignment<'_>) {
-    assignments
-        .iter()
-        .filter(|other| other.target == assignment.target)
-        .for_each(|other| other.open.leave_open());
-}
-
 fn hang_of(lasted_ns: u64, now: u64) -> Hang {
     Hang {
         since_ns: now.saturating_sub(lasted_ns),
@@ -49,34 +38,30 @@ fn hang_of(lasted_ns: u64, now: u64) -> Hang {
     }
 }
 
-impl Session {
+/// Finishes what workers of these assignments did.
+pub struct Finisher<'a> {
+    /// All workloads on all targets.
+    pub assignments: &'a [Assignment<'a>],
+    /// How long a target may be silent.
+    pub stall_timeout: StallTimeout,
+}
+
+impl Finisher<'_> {
     /// Makes durable what was written.
-    pub(crate) fn final_sync(
+    pub fn sync(
         &self,
-        assignments: &[Assignment<'_>],
         assignment: &Assignment<'_>,
         watch: &mut dyn Watch,
     ) -> Result<FinalSync, RunError> {
-        let (mut pulse, mut waited_ns, mut before_ns) =
-            (Pulse::of(assignment.open.identity()), 0, 0);
-        let (name, most_ns) = (
-            &assignment.workload.name,
-            self.stall_ns.saturating_mul(PATIENCE_WITH_PULSE),
-        );
+        let mut pulse = Pulse::of(assignment.open.identity());
+        let (mut waited_ns, mut before_ns) = (0, 0);
+        let limit_ns = self.stall_timeout.with_active_disk_ns();
         let look = |silent_ns: u64| {
             waited_ns += silent_ns.saturating_sub(before_ns);
-            let beats = pulse.beats() && waited_ns < most_ns;
+            let beats = pulse.beats() && waited_ns < limit_ns;
             before_ns = if beats { 0 } else { silent_ns };
-            // What the watcher says is heard when the next workload begins: this ends by itself.
-            report_silence(
-                watch,
-                (name, Phase::Measure),
-                waited_ns,
-                Silence {
-                    target: assignment.target,
-                    length_ns: silent_ns,
-                },
-            );
+            // The next workload obeys what the watcher answers here: a sync ends by itself.
+            report_silence(watch, assignment, waited_ns, silent_ns);
             if beats { Sign::Progress } else { Sign::Silence }
         };
         let work = |fd: std::os::fd::OwnedFd| {
@@ -84,31 +69,47 @@ impl Session {
             let result = sync(fd.as_raw_fd(), SyncCall::Fdatasync);
             (start.elapsed().as_nanos() as u64, -result)
         };
-        let outcome = aside(assignment.open.fd(), self.stall_ns, look, work)
-            .map_err(|source| worker_error(assignment.workload, assignment.open, source))?;
-        Ok(match outcome {
-            Outcome::Returned((ns, errno)) => FinalSync {
+        let failed = |source| worker_error(assignment.workload, assignment.open, source);
+        let waited = call_with_timeout(assignment.open.fd(), self.stall_timeout.ns(), look, work)
+            .map_err(failed)?;
+        Ok(match waited {
+            Waited::Done((ns, errno)) => FinalSync {
                 ns,
                 errno,
                 hang: None,
             },
-            Outcome::Abandoned(ns) => {
-                give_up(assignments, assignment);
+            Waited::TimedOut(lasted) => {
+                self.leave_open(assignment.target);
+                let ns = lasted.as_nanos() as u64;
                 FinalSync {
                     ns,
                     errno: libc::ETIMEDOUT,
                     hang: Some(hang_of(ns, MonotonicClock.now())),
                 }
             }
+            Waited::Lost => {
+                return Err(RunError::Lost {
+                    workload: assignment.workload.name.clone(),
+                });
+            }
         })
     }
 
+    /// No further request goes to this target, through any of its descriptors.
+    fn leave_open(&self, target: usize) {
+        for assignment in self.assignments {
+            if assignment.target == target {
+                assignment.open.leave_open();
+            }
+        }
+    }
+
     /// Reads back what a verified workload wrote.
-    pub(crate) fn check(
+    pub fn verify(
         &self,
         measurement: &mut Measurement,
-        assignments: &[Assignment<'_>],
         assignment: &Assignment<'_>,
+        origin_ns: u64,
         watch: &mut dyn Watch,
     ) -> Result<(), RunError> {
         let Assignment {
@@ -150,11 +151,11 @@ impl Session {
             cache,
         };
         let (result, control, silent_ns) =
-            verify(readback, open, journal, self.stall_ns, watch).map_err(failed)?;
+            verify(readback, open, journal, self.stall_timeout.ns(), watch).map_err(failed)?;
         measurement.verify = Some(result);
         if let Some(silent_ns) = silent_ns {
-            give_up(assignments, assignment);
-            let hang = hang_of(silent_ns, MonotonicClock.now() - self.origin_ns);
+            self.leave_open(assignment.target);
+            let hang = hang_of(silent_ns, MonotonicClock.now() - origin_ns);
             measurement.hang = Some(join(measurement.hang, hang));
             measurement.stopped = StopReason::Hung;
         }
@@ -165,21 +166,24 @@ impl Session {
     }
 }
 
-/// Shows the watcher that something is waited for.
-pub fn report_silence(
+/// Shows the watcher how long a target has been silent.
+fn report_silence(
     watch: &mut dyn Watch,
-    (name, phase): (&str, Phase),
+    assignment: &Assignment<'_>,
     elapsed_ns: u64,
-    silence: Silence,
-) -> Control {
-    let series = TimeSeries::new(diskproof_model::measurement::SERIES_INTERVAL_NS);
+    length_ns: u64,
+) {
+    let series = TimeSeries::new(SERIES_INTERVAL_NS);
     watch.tick(&Progress {
-        name,
-        phase,
+        name: &assignment.workload.name,
+        phase: Phase::Measure,
         elapsed_ns,
         done: Some(1.0),
         series: &series,
-        silence: Some(silence),
+        silence: Some(Silence {
+            target: assignment.target,
+            length_ns,
+        }),
         resume_bytes: None,
-    })
+    });
 }

@@ -2,22 +2,12 @@
 //! kept of them. Knows nothing of plans.
 
 use crate::load::slots::PendingRequest;
+use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::snapshot::{WorkerSnapshot, lock_snapshot};
-use crate::measure::worker::{EndReason, WorkerResult};
 use diskproof_model::measurement::{Hang, OpKind};
 use diskproof_model::plan::{EngineKind, Workload};
 use std::ops::Deref;
 use std::sync::Mutex;
-
-/// A target that does not answer for this long after everything was told to end is given up. Longer
-/// than the kernel's own timeout for SCSI commands (30 s), so that its error arrives first.
-pub const STALL_NS: u64 = 45_000_000_000;
-
-/// What nothing tells to end (operations and bytes to be done, a survey) is given up after so many
-/// times the usual patience without any answer. A disk that tries a bad sector again and again is
-/// not: Linux asks a SCSI disk six times for it and waits 30 s each time (SD_TIMEOUT and
-/// SD_MAX_RETRIES in drivers/scsi/sd.h).
-pub const PATIENCE_WITHOUT_END: u64 = 5;
 
 /// What was asked of a worker that is given up.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +25,7 @@ pub struct StuckWorker<'a> {
 }
 
 /// What comes home of a worker that waits for its target for good, and what it waits for at `now`.
-pub fn give_up(
+pub fn time_out(
     snapshot: &Mutex<WorkerSnapshot>,
     asked: StuckWorker<'_>,
     now: u64,

@@ -3,13 +3,16 @@
 
 pub mod assemble;
 pub mod calibrate;
-pub mod call_with_timeout;
+pub mod descriptor;
 pub mod error;
 pub mod finish;
 pub mod hang;
 pub mod limits;
+pub mod prepare;
 pub mod select;
 pub mod session;
 pub mod spawn;
+pub mod totals;
 pub mod verify;
+pub mod watchdog;
 pub mod workers;

@@ -5,9 +5,9 @@
 use crate::io::Extent;
 use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
+use crate::io::errno::errno_name;
 use crate::io::uring::{UringBackend, UringConfig};
 use crate::io::{Backend, Op, Request, SubmitPolicy, WaitMode};
-use crate::measure::counters::errno_name;
 use crate::run::calibrate::{measure_rate, random_reads};
 use crate::run::error::RunError;
 use diskproof_device::OpenTarget;

@@ -2,30 +2,28 @@
 //! interface, counters, verification. One at a time, or several together: then every figure is one
 //! of the time in which all of them ran.
 
-use crate::io::Extent;
 use crate::io::clock::{Clock, MonotonicClock};
-use crate::load::write_journal::{BLOCKS_MAX, WriteJournal};
+use crate::measure::usage;
 use crate::run::assemble::{RunContext, assemble, flow_ns};
 use crate::run::calibrate::max_iops;
 use crate::run::error::RunError;
-use crate::run::finish::FinalSync;
-use crate::run::hang::{STALL_NS, join};
-use crate::run::limits::{in_flight_max, largest_block, parts_of};
-use crate::run::select::{Selection, select};
+use crate::run::finish::{FinalSync, Finisher};
+use crate::run::hang::join;
+use crate::run::limits::in_flight_max;
+use crate::run::prepare::{
+    PrepareOptions, PreparedTarget, check_alignment, check_writable, extent_of, prepare_target,
+    set_cache,
+};
 use crate::run::spawn::StartSignal;
+use crate::run::totals::{ProcessTotal, count_devices, share_out};
+use crate::run::watchdog::{STALL_NS, StallTimeout};
 use crate::run::workers::{Assignment, WorkerGroup};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::errno::remedy;
 use diskproof_model::group::{Group, page_cache_clash};
-use diskproof_model::measurement::{
-    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, StopReason,
-};
-use diskproof_model::plan::{
-    Access, CachePolicy, EngineChoice, EngineKind, Layout, Span, Stop, SyncPolicy, Verify, Workload,
-};
+use diskproof_model::measurement::{DeviceUse, Measurement, StopReason};
+use diskproof_model::plan::{Access, CachePolicy, Layout, Span, Stop, SyncPolicy, Workload};
 use diskproof_model::progress::{Control, Phase, Watch};
-use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// Block size and depth with which the scratch file gets its content.
 const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
@@ -38,7 +36,7 @@ const LAYOUT_DEPTH: u32 = 8;
 pub struct Session {
     pub(crate) origin_ns: u64,
     pub(crate) seed: u64,
-    pub(crate) stall_ns: u64,
+    pub(crate) stall_timeout: StallTimeout,
 }
 
 /// Whether a scratch file was written to, so that a workload finds its content.
@@ -48,34 +46,23 @@ enum ScratchContent {
     New,
 }
 
-/// A target made ready for one workload.
-pub struct PreparedTarget {
-    /// The span.
-    pub extent: Extent,
-    /// Where verified writes are booked.
-    pub journal: Option<Arc<WriteJournal>>,
-    /// How the page cache is treated.
-    pub cache: CacheUse,
-    /// What carries the operations.
-    pub selection: Selection,
-    /// Unwritten bytes in the span.
-    pub unwritten_bytes: Option<u64>,
-}
-
 impl Session {
     /// Time zero is now.
     pub fn new(seed: u64) -> Self {
         Self {
             origin_ns: MonotonicClock.now(),
             seed,
-            stall_ns: STALL_NS,
+            stall_timeout: StallTimeout::from_ns(STALL_NS),
         }
     }
 
     /// Gives a target up that does not answer for so long after it was time to end; without this,
     /// for 45 s.
     pub fn with_stall_timeout(self, stall_ns: u64) -> Self {
-        Self { stall_ns, ..self }
+        Self {
+            stall_timeout: StallTimeout::from_ns(stall_ns),
+            ..self
+        }
     }
 
     /// Runs one workload on all targets at the same time. One measurement per target, in order.
@@ -213,73 +200,19 @@ impl Session {
         in_flight_max: u64,
         watch: &mut dyn Watch,
     ) -> Result<PreparedTarget, RunError> {
-        let path = || target.identity().path.clone();
-        if workload.writes() && !target.is_writable() {
-            return Err(RunError::ReadOnly {
-                path: path(),
-                workload: workload.name.clone(),
-            });
-        }
+        check_writable(workload, target)?;
         let cache = set_cache(workload, target)?;
-        check_alignment(
-            workload,
-            cache.used,
-            extent_of(workload, target.capacity_bytes().max(target.usable_bytes())),
-            target,
-        )?;
+        let limit = target.capacity_bytes().max(target.usable_bytes());
+        check_alignment(workload, cache.used, extent_of(workload, limit), target)?;
         if self.give_content(workload, target, watch)? == ScratchContent::New {
-            // Laying out has its own way with the page cache.
+            // The layout has set the page cache in its own way.
             set_cache(workload, target)?;
         }
-        let limit = if workload.layout == Layout::Provides {
-            target.capacity_bytes()
-        } else {
-            target.usable_bytes()
+        let options = PrepareOptions {
+            in_flight_max,
+            seed: self.seed,
         };
-        let extent = extent_of(workload, limit);
-        let block_bytes = largest_block(workload);
-        if extent.length < u64::from(block_bytes) {
-            let path = target.identity().path.clone();
-            return Err(RunError::Span {
-                path,
-                workload: workload.name.clone(),
-                block_bytes,
-                span_bytes: extent.length,
-            });
-        }
-        if workload.writes() && cache.used == CachePolicy::Direct {
-            target.lengthen(extent.start + extent.length);
-        }
-        if matches!(workload.access, Access::Sequential) {
-            target.advise_sequential()
-        } else {
-            target.advise_random()
-        }
-        let unwritten_bytes = if workload.reads() {
-            target.unwritten_bytes(extent.start, extent.length)
-        } else {
-            None
-        };
-        let selection = select(workload, cache.used, target, in_flight_max)?;
-        let parts = parts_of(workload, selection.kind);
-        if extent.length / u64::from(block_bytes) < parts {
-            let path = target.identity().path.clone();
-            return Err(RunError::Parts {
-                path,
-                workload: workload.name.clone(),
-                parts,
-                block_bytes,
-                span_bytes: extent.length,
-            });
-        }
-        let journal = self.journal_for(workload, extent, target)?;
-        Ok(PreparedTarget {
-            extent,
-            journal,
-            cache,
-            selection,
-            unwritten_bytes,
-        })
+        prepare_target(workload, target, cache, options)
     }
 
     /// Writes what a workload needs to find in a scratch file, as far as that is not written yet.
@@ -310,49 +243,6 @@ impl Session {
         }
     }
 
-    fn journal_for(
-        &self,
-        workload: &Workload,
-        extent: Extent,
-        target: &OpenTarget,
-    ) -> Result<Option<Arc<WriteJournal>>, RunError> {
-        if workload.verify == Verify::Off {
-            return Ok(None);
-        }
-        let unverifiable = |why: String| RunError::Unverifiable {
-            path: target.identity().path.clone(),
-            workload: workload.name.clone(),
-            why,
-        };
-        let block = workload.block_bytes;
-        if !workload.writes() {
-            return Err(unverifiable("it writes nothing".to_owned()));
-        }
-        if !workload.block_mix.is_empty() || !block.is_multiple_of(8) || block < 64 {
-            return Err(unverifiable(
-                "blocks must have one size, at least 64 bytes and a multiple of 8".to_owned(),
-            ));
-        }
-        if matches!(workload.access, Access::Stride { stride_bytes } if stride_bytes % u64::from(block) != 0)
-        {
-            return Err(unverifiable(
-                "a stride that is no multiple of the block makes blocks overlap".to_owned(),
-            ));
-        }
-        if extent.length / u64::from(block) > BLOCKS_MAX {
-            return Err(unverifiable(format!(
-                "the span has more than {BLOCKS_MAX} blocks; use a smaller --span or a larger \
-                 block"
-            )));
-        }
-        Ok(Some(Arc::new(WriteJournal::new(
-            self.seed,
-            extent.start,
-            extent.length,
-            block,
-        ))))
-    }
-
     /// `opens` and `prepared` hold, workload by workload, one per target.
     fn measure(
         &self,
@@ -379,34 +269,40 @@ impl Session {
             .iter()
             .map(|target| Snapshot::take(target.identity()))
             .collect();
-        let mut workers = WorkerGroup::start(*self, group, &assignments)?;
-        let cpu_before = crate::measure::usage::process();
+        let mut workers = WorkerGroup::start(self.seed, self.stall_timeout, group, &assignments)?;
+        let cpu_before = usage::process();
         let start = workers.release();
         let control = workers.follow(phase, start, watch)?;
         let total = ProcessTotal {
-            cpu: cpu_since(cpu_before),
+            cpu: usage::process_since(cpu_before),
             ns: MonotonicClock.now().saturating_sub(start.at_ns).max(1),
         };
-        let own_descriptor = std::mem::take(&mut workers.cpu);
-        let mut measurements = self.assemble_all(&assignments, workers, (start, control), watch)?;
-        share_out(&mut measurements, &own_descriptor, total);
+        let of_threads = std::mem::take(&mut workers.cpu);
+        let finisher = Finisher {
+            assignments: &assignments,
+            stall_timeout: self.stall_timeout,
+        };
+        let mut measurements =
+            self.assemble_all(&finisher, workers, RunEnd { start, control }, watch)?;
+        share_out(&mut measurements, &of_threads, total);
         count_devices(&mut measurements, targets, snapshots);
         for (measurement, assignment) in measurements.iter_mut().zip(&assignments) {
-            self.check(measurement, &assignments, assignment, watch)?;
+            finisher.verify(measurement, assignment, self.origin_ns, watch)?;
             measurement.ceiling_iops = max_iops(measurement);
         }
         Ok(measurements)
     }
 
-    /// What the workers brought home, as a measurement for each post.
+    /// The results of the workers, as a measurement for each assignment.
     fn assemble_all(
         &self,
-        assignments: &[Assignment<'_>],
+        finisher: &Finisher<'_>,
         mut workers: WorkerGroup<'_>,
-        (start, control): (StartSignal, Control),
+        end: RunEnd,
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
-        let measure_ns = start.schedule.measure_ns;
+        let measure_ns = end.start.schedule.measure_ns;
+        let assignments = finisher.assignments;
         let ends: Vec<u64> = workers
             .results
             .iter()
@@ -416,70 +312,72 @@ impl Session {
         let mut measurements = Vec::new();
         for (index, assignment) in assignments.iter().enumerate() {
             let others = || {
-                assignments
-                    .iter()
-                    .enumerate()
-                    .filter(|(number, other)| *number != index && other.target == assignment.target)
+                let same_target = |number: &usize| {
+                    *number != index && assignments[*number].target == assignment.target
+                };
+                (0..assignments.len()).filter(same_target)
             };
-            let wanted = wants_final_sync(assignment.workload, assignment.prepared.cache.used)
-                && !assignment.open.is_left_open();
-            // One call makes durable what all of them wrote, and nothing of it is before. So its
-            // time counts for each of them in full, as the time before it does, and
-            // their rates add up to what the disk wrote in it.
-            syncs[index] = match others().find_map(|(other, _)| syncs[other]) {
-                Some(shared) => {
-                    wants_final_sync(assignment.workload, assignment.prepared.cache.used)
-                        .then_some(shared)
+            let is_wanted = wants_final_sync(assignment.workload, assignment.prepared.cache.used);
+            // One call makes the writes of all workloads durable, and none is durable before it.
+            // So its time counts in full for each of them, and their rates add up to what the disk
+            // wrote.
+            syncs[index] = match others().find_map(|other| syncs[other]) {
+                Some(shared) => is_wanted.then_some(shared),
+                None if is_wanted && !assignment.open.is_left_open() => {
+                    Some(finisher.sync(assignment, watch)?)
                 }
-                None if wanted => Some(self.final_sync(assignments, assignment, watch)?),
                 None => None,
             };
-            let hangs = [
-                workers.hangs[index],
-                syncs[index].and_then(|sync| sync.hang),
-            ];
+            let mut hang = workers.hangs[index];
+            if let Some(of_sync) = syncs[index].and_then(|sync| sync.hang) {
+                hang = Some(join(hang, of_sync));
+            }
             let context = RunContext {
-                target: assignment.target,
-                workload: assignment.workload.clone(),
-                extent: assignment.prepared.extent,
-                engine: EngineUse {
-                    asked: assignment.workload.engine,
-                    used: assignment.prepared.selection.kind,
-                    fallbacks: assignment.prepared.selection.fallbacks.clone(),
-                    features: std::mem::take(&mut workers.features[index]),
-                    done_before_wait: None,
-                },
-                cache: assignment.prepared.cache.clone(),
-                measure_ns,
+                features: std::mem::take(&mut workers.features[index]),
                 pacer: workers.pacers[index]
                     .take()
-                    .map(|pacer| pacer.starting_at(start.at_ns)),
-                origin_ns: self.origin_ns,
-                device: DeviceUse::default(),
+                    .map(|pacer| pacer.starting_at(end.start.at_ns)),
                 final_sync: syncs[index].map(|sync| (sync.ns, sync.errno)),
-                punted: assignment.prepared.selection.punted,
-                unwritten_bytes: assignment.prepared.unwritten_bytes,
-                control,
-                hang: hangs
-                    .into_iter()
-                    .flatten()
-                    .reduce(|one, other| join(Some(one), other)),
-                all_until_ns: others().map(|(other, _)| ends[other]).min(),
+                hang,
+                all_until_ns: others().map(|other| ends[other]).min(),
+                ..self.context(assignment, end)
             };
-            measurements.push(assemble(
-                context,
-                std::mem::take(&mut workers.results[index]),
-            ));
+            let results = std::mem::take(&mut workers.results[index]);
+            measurements.push(assemble(context, results));
         }
         Ok(measurements)
     }
+
+    /// What is known of an assignment before its workers have ended.
+    fn context(&self, assignment: &Assignment<'_>, end: RunEnd) -> RunContext {
+        let prepared = assignment.prepared;
+        RunContext {
+            target: assignment.target,
+            workload: assignment.workload.clone(),
+            extent: prepared.extent,
+            engine: prepared.selection.kind,
+            fallbacks: prepared.selection.fallbacks.clone(),
+            features: Vec::new(),
+            cache: prepared.cache.clone(),
+            measure_ns: end.start.schedule.measure_ns,
+            pacer: None,
+            origin_ns: self.origin_ns,
+            device: DeviceUse::default(),
+            final_sync: None,
+            punted: prepared.selection.punted,
+            unwritten_bytes: prepared.unwritten_bytes,
+            control: end.control,
+            hang: None,
+            all_until_ns: None,
+        }
+    }
 }
 
-/// What the whole process used, from the start of the workers to the end of the last.
+/// When the workers started, and what the watcher wanted last.
 #[derive(Debug, Clone, Copy)]
-struct ProcessTotal {
-    cpu: CpuTime,
-    ns: u64,
+struct RunEnd {
+    start: StartSignal,
+    control: Control,
 }
 
 fn layout_workload(start_bytes: u64, length_bytes: u64, time_ns: Option<u64>) -> Workload {
@@ -514,140 +412,6 @@ fn mark_laid_out(target: &mut OpenTarget, measurement: &Measurement) {
     }
 }
 
-pub fn set_cache(workload: &Workload, target: &mut OpenTarget) -> Result<CacheUse, RunError> {
-    let mmap = workload.engine == EngineChoice::Fixed(EngineKind::Mmap);
-    if mmap && workload.cache == CachePolicy::Direct {
-        let used = target.set_cache(CachePolicy::Buffered)?.used;
-        let why = Some("a memory mapping always goes through the page cache".to_owned());
-        return Ok(CacheUse {
-            asked: CachePolicy::Direct,
-            used,
-            why,
-        });
-    }
-    Ok(target.set_cache(workload.cache)?)
-}
-
-pub fn extent_of(workload: &Workload, limit: u64) -> Extent {
-    let start = workload.span.start_bytes.min(limit);
-    let length = workload
-        .span
-        .length_bytes
-        .map_or(limit - start, |length| length.min(limit - start));
-    Extent { start, length }
-}
-
-fn check_alignment(
-    workload: &Workload,
-    cache: CachePolicy,
-    extent: Extent,
-    target: &OpenTarget,
-) -> Result<(), RunError> {
-    if cache != CachePolicy::Direct {
-        return Ok(());
-    }
-    let unit = target.alignment_bytes();
-    let stride = if let Access::Stride { stride_bytes } = workload.access {
-        stride_bytes
-    } else {
-        0
-    };
-    let blocks = workload
-        .block_mix
-        .iter()
-        .map(|share| ("block size", u64::from(share.block_bytes)));
-    let all = blocks.chain([
-        ("block size", u64::from(workload.block_bytes)),
-        ("start of the span", extent.start),
-        ("stride", stride),
-    ]);
-    for (what, bytes) in all {
-        if bytes % u64::from(unit) != 0 {
-            let path = target.identity().path.clone();
-            return Err(RunError::Alignment {
-                path,
-                workload: workload.name.clone(),
-                what,
-                bytes,
-                unit,
-            });
-        }
-    }
-    Ok(())
-}
-
 fn wants_final_sync(workload: &Workload, cache: CachePolicy) -> bool {
     workload.sync == SyncPolicy::AtEnd || (cache == CachePolicy::Buffered && workload.writes())
-}
-
-fn cpu_since(before: CpuTime) -> CpuTime {
-    let now = crate::measure::usage::process();
-    CpuTime {
-        user_ns: now.user_ns.saturating_sub(before.user_ns),
-        system_ns: now.system_ns.saturating_sub(before.system_ns),
-    }
-}
-
-/// CPU time from start to end: to each measurement that of its own threads (`own_descriptor`), and of what
-/// else the process used the part of its operations. The rest are the kernel's threads that work
-/// for io_uring, which count for the process alone (io_uring/io-wq.c), and this program's display.
-/// For the measured time of it.
-fn share_out(measurements: &mut [Measurement], own_descriptor: &[CpuTime], total: ProcessTotal) {
-    let ops = |m: &Measurement| m.ops.values().map(|op| op.count).sum::<u64>();
-    let all: u64 = measurements.iter().map(ops).sum();
-    let alone = measurements.len() == 1;
-    let rest = |of: fn(&CpuTime) -> u64| {
-        of(&total.cpu).saturating_sub(own_descriptor.iter().map(of).sum())
-    };
-    let (user_ns, system_ns) = (rest(|cpu| cpu.user_ns), rest(|cpu| cpu.system_ns));
-    for (measurement, own_descriptor) in measurements.iter_mut().zip(own_descriptor) {
-        let part = if alone {
-            1.0
-        } else {
-            ops(measurement) as f64 / all.max(1) as f64
-        };
-        let within = (measurement.wall_ns as f64 / total.ns as f64).min(1.0);
-        let scaled = |own_descriptor: u64, rest: u64| {
-            ((own_descriptor as f64 + rest as f64 * part) * within) as u64
-        };
-        measurement.cpu = CpuTime {
-            user_ns: scaled(own_descriptor.user_ns, user_ns),
-            system_ns: scaled(own_descriptor.system_ns, system_ns),
-        };
-    }
-}
-
-/// Holds the devices' counters against what was asked of them: by all workloads on all targets that
-/// lie on the same disks.
-fn count_devices(
-    measurements: &mut [Measurement],
-    targets: &[&OpenTarget],
-    snapshots: Vec<Snapshot>,
-) {
-    let disks: Vec<BTreeSet<&str>> = targets
-        .iter()
-        .map(|t| {
-            t.identity()
-                .disks()
-                .map(|disk| disk.name.as_str())
-                .collect()
-        })
-        .collect();
-    let asked: Vec<(usize, ByteCount)> = measurements.iter().map(|m| (m.target, m.asked)).collect();
-    for (target, snapshot) in snapshots.into_iter().enumerate() {
-        let sharing = asked
-            .iter()
-            .filter(|(other, _)| *other == target || !disks[target].is_disjoint(&disks[*other]));
-        let all = sharing.fold(ByteCount::default(), |sum, (_, more)| ByteCount {
-            read_bytes: sum.read_bytes + more.read_bytes,
-            write_bytes: sum.write_bytes + more.write_bytes,
-        });
-        let device = snapshot.finish(all);
-        for measurement in measurements
-            .iter_mut()
-            .filter(|measurement| measurement.target == target)
-        {
-            (measurement.asked, measurement.device) = (all, device.clone());
-        }
-    }
 }

@@ -16,15 +16,18 @@ use crate::load::generator::{AfterWrite, RequestGenerator};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
 use crate::load::write_journal::WriteJournal;
+use crate::measure::result::WorkerResult;
 use crate::measure::snapshot::{SharedSnapshot, lock_snapshot};
-use crate::measure::worker::{CacheHandling, State, Worker, WorkerResult, WorkerSchedule};
+use crate::measure::usage;
+use crate::measure::worker::{AdvanceOutcome, CacheHandling, Worker, WorkerSchedule};
 use crate::random::Random;
+use crate::run::descriptor::own_descriptor;
 use crate::run::error::WorkerPanic;
 use diskproof_model::measurement::CpuTime;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, Workload};
 use diskproof_model::series::TimeSeries;
 use std::io;
-use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
@@ -129,40 +132,6 @@ fn catch_panics<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     })
 }
 
-/// The thread's own descriptor of the file. It also gets a descriptor table of its own: in a shared
-/// table each system call counts a reference up and down by locked instructions, which costs a fast
-/// disk 2 % (fdget() in Linux's fs/file.c). So a thread that is stuck keeps the file open, too.
-pub fn own_descriptor(fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: unsharing the table changes nothing for other threads; this one makes no assumption
-    // on theirs.
-    if unsafe { libc::unshare(libc::CLONE_FILES) } == 0 {
-        close_others(fd);
-        // SAFETY: the table is this thread's alone now, and so is its entry for `fd`, which was
-        // open when the table was copied.
-        return Ok(unsafe { OwnedFd::from_raw_fd(fd) });
-    }
-    // SAFETY: the owner keeps `fd` open until this thread has reported ready.
-    unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()
-}
-
-/// Empties a table of the thread's own but for `fd` and standard error: a thread that is stuck in
-/// the kernel would keep everything else open, too, other targets and the pipe that somebody reads
-/// the result from.
-fn close_others(fd: RawFd) {
-    let fd = fd as libc::c_uint;
-    for (first, last) in [
-        (0, 1),
-        (3, fd.saturating_sub(1)),
-        (fd + 1, libc::c_uint::MAX),
-    ] {
-        if first <= last && !(first..=last).contains(&fd) {
-            // SAFETY: nothing in this thread uses another descriptor than `fd`. Before Linux 5.9
-            // there is no such call, and all stay open.
-            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
-        }
-    }
-}
-
 /// Reads and writes of a mix go through different buffers: what was read, which may be zeros, is
 /// never written.
 fn write_buffer_shift(workload: &Workload, depth: u32) -> u32 {
@@ -264,7 +233,7 @@ fn run_worker<B: Backend>(
         .map_err(|_| io::Error::other("the run was given up before it began"))?;
     let start = start.recv().map_err(gone)?;
     lock_snapshot(&config.snapshot).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
-    let before = crate::measure::usage::thread();
+    let before = usage::thread();
     let shift = write_buffer_shift(&config.workload, config.depth);
     let cache_handling = if config.cache == CachePolicy::Buffered {
         CacheHandling::Drop
@@ -300,16 +269,9 @@ fn run_worker<B: Backend>(
     let mut worker = worker
         .cache_handling(cache_handling)
         .publishing_to(config.snapshot);
-    while worker.advance()? == State::Running {}
-    let (done, after) = (worker.finish(), crate::measure::usage::thread());
-    let since = |after: u64, before: u64| after.saturating_sub(before);
-    Ok((
-        done,
-        CpuTime {
-            user_ns: since(after.user_ns, before.user_ns),
-            system_ns: since(after.system_ns, before.system_ns),
-        },
-    ))
+    while worker.advance()? == AdvanceOutcome::Running {}
+    let done = worker.finish();
+    Ok((done, usage::thread_since(before)))
 }
 
 #[cfg(test)]

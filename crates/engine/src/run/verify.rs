@@ -4,7 +4,7 @@
 use crate::io::buffers::Buffers;
 use crate::io::sync::sync;
 use crate::load::write_journal::WriteJournal;
-use crate::run::call_with_timeout::{Outcome, Sign, aside};
+use crate::run::watchdog::{Sign, Waited, call_with_timeout};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{BadBlock, VerifyResult};
 use diskproof_model::plan::{CachePolicy, SyncCall};
@@ -121,10 +121,11 @@ pub fn verify(
         silent_ns = before.1;
         sign
     };
-    let outcome = aside(target.fd(), stall_ns, look, work)?;
-    let hung = match outcome {
-        Outcome::Returned(done) => done.map(|()| None)?,
-        Outcome::Abandoned(_) => Some(silent_ns),
+    let waited = call_with_timeout(target.fd(), stall_ns, look, work)?;
+    let hung = match waited {
+        Waited::Done(done) => done.map(|()| None)?,
+        Waited::TimedOut(_) => Some(silent_ns),
+        Waited::Lost => return Err(io::Error::other("the reading thread ended unexpectedly")),
     };
     let result = checked.result().clone();
     Ok((result, control, hung))

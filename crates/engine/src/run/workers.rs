@@ -4,15 +4,16 @@
 use crate::io::clock::{Clock, MonotonicClock};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::{Pattern, SharedCursors};
+use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::snapshot::{SharedSnapshot, lock_snapshot};
-use crate::measure::worker::{EndReason, WorkerResult};
-use crate::run::error::RunError;
-use crate::run::hang::{PATIENCE_WITHOUT_END, StuckWorker, give_up, join, silence_ns};
+use crate::run::error::{RunError, worker_error};
+use crate::run::hang::{StuckWorker, join, silence_ns, time_out};
 use crate::run::limits::{
     after_write_of, budget_of, largest_block, schedule_of, threads_per_worker, within_part,
 };
-use crate::run::session::{PreparedTarget, Session};
+use crate::run::prepare::PreparedTarget;
 use crate::run::spawn::{StartSignal, WorkerConfig, WorkerReport, spawn};
+use crate::run::watchdog::{CHECK_EVERY, Orders, StallDeadline, StallTimeout};
 use diskproof_device::OpenTarget;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CpuTime, Hang, SERIES_INTERVAL_NS};
@@ -24,10 +25,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-/// How often the watcher is asked.
-pub const TICK: Duration = Duration::from_millis(50);
 /// From the decision to start to the common start: long enough for every thread to wake up.
 const LEAD_NS: u64 = 300_000;
 
@@ -49,8 +47,7 @@ pub struct Assignment<'a> {
 /// The threads of all posts.
 pub struct WorkerGroup<'a> {
     group: Group<'a>,
-    /// [`crate::run::hang::STALL_NS`], or what was asked for.
-    stall_ns: u64,
+    stall_timeout: StallTimeout,
     assignments: &'a [Assignment<'a>],
     reports: Receiver<WorkerReport>,
     starts: Vec<Sender<StartSignal>>,
@@ -91,7 +88,8 @@ impl<'a> WorkerGroup<'a> {
     /// Starts all threads, and waits until each has its backend. `assignments` holds, workload by
     /// workload, one per target.
     pub fn start(
-        Session { seed, stall_ns, .. }: Session,
+        seed: u64,
+        stall_timeout: StallTimeout,
         group: Group<'a>,
         assignments: &'a [Assignment<'a>],
     ) -> Result<Self, RunError> {
@@ -99,7 +97,7 @@ impl<'a> WorkerGroup<'a> {
         let targets = assignments.len() / group.workloads.len();
         let mut workers = Self {
             group,
-            stall_ns,
+            stall_timeout,
             assignments,
             reports,
             starts: Vec::new(),
@@ -307,10 +305,10 @@ impl<'a> WorkerGroup<'a> {
         watch: &mut dyn Watch,
     ) -> Result<Control, RunError> {
         let (mut control, mut failure) = (Control::Continue, None);
-        let mut ending_since = vec![None; self.stops.len()];
+        let mut deadlines = vec![StallDeadline::default(); self.stops.len()];
         let mut known = vec![false; self.group.workloads.len()];
         while self.working.iter().any(|working| *working > 0) {
-            match self.reports.recv_timeout(TICK) {
+            match self.reports.recv_timeout(CHECK_EVERY) {
                 // Given up, and answered after all: too late.
                 Ok(WorkerReport::Done(number, ..) | WorkerReport::Failed(number, _))
                     if self.handles[number].state == WorkerState::Finished => {}
@@ -333,7 +331,7 @@ impl<'a> WorkerGroup<'a> {
                 control = wanted;
                 self.stop_all();
             }
-            self.give_up_stalled(start, now, &mut ending_since);
+            self.end_stalled(start, now, &mut deadlines);
         }
         failure.map_or(Ok(control), Err)
     }
@@ -368,61 +366,70 @@ impl<'a> WorkerGroup<'a> {
         }
     }
 
-    /// Gives up each target that has not answered for too long after it was time to end: what its
-    /// threads have shown comes home without them. Nothing more may be asked of it then.
-    fn give_up_stalled(&mut self, start: StartSignal, now: u64, ending_since: &mut [Option<u64>]) {
-        for (target, since) in ending_since.iter_mut().enumerate() {
-            if since.is_none()
-                && (now >= start.schedule.end_ns || self.stops[target].load(Ordering::Relaxed))
-            {
-                *since = Some(now);
-            }
-            if since.is_none()
-                && self.is_endless()
-                && self.silence_of(target, start, now)
-                    > self.stall_ns.saturating_mul(PATIENCE_WITHOUT_END)
-            {
-                *since = Some(now);
-            } else if since.is_none_or(|since| now - since <= self.stall_ns) {
-                continue;
-            }
-            let since = since.unwrap_or(now);
-            let ending = if since >= start.schedule.end_ns {
-                (EndReason::Time, start.schedule.end_ns)
+    /// Ends the workers of each target that hangs, and takes their last snapshots as their results.
+    /// No further request goes to such a target.
+    fn end_stalled(&mut self, start: StartSignal, now: u64, deadlines: &mut [StallDeadline]) {
+        for (target, deadline) in deadlines.iter_mut().enumerate() {
+            let is_stopping =
+                now >= start.schedule.end_ns || self.stops[target].load(Ordering::Relaxed);
+            let orders = if is_stopping {
+                Orders::End
+            } else if self.is_endless() {
+                let silence_ns = self.silence_of(target, start, now);
+                Orders::ContinueWithoutDeadline { silence_ns }
             } else {
-                (EndReason::Stopped, since)
+                Orders::Continue
             };
-            let is_stuck = |handle: &WorkerHandle| {
-                handle.state == WorkerState::Running
-                    && self.assignments[handle.assignment].target == target
-            };
-            let stuck: Vec<usize> = (0..self.handles.len())
-                .filter(|number| is_stuck(&self.handles[*number]))
-                .collect();
-            if !stuck.is_empty() {
-                self.stops[target].store(true, Ordering::Relaxed);
-                self.assignments
-                    .iter()
-                    .filter(|assignment| assignment.target == target)
-                    .for_each(|assignment| assignment.open.leave_open());
-            }
-            for number in stuck {
-                let assignment = self.mark_finished(number);
-                let Assignment {
-                    workload, prepared, ..
-                } = self.assignments[assignment];
-                let (start_ns, measure_ns) = (start.at_ns, start.schedule.measure_ns);
-                let asked = StuckWorker {
-                    workload,
-                    engine: prepared.selection.kind,
-                    start_ns,
-                    measure_ns,
-                    ending,
+            if let Some(since_ns) = deadline.check(now, orders, self.stall_timeout) {
+                let ending = if since_ns >= start.schedule.end_ns {
+                    (EndReason::Time, start.schedule.end_ns)
+                } else {
+                    (EndReason::Stopped, since_ns)
                 };
-                let (done, hang) = give_up(&self.handles[number].snapshot, asked, now);
-                self.hangs[assignment] = Some(join(self.hangs[assignment], hang));
-                self.results[assignment].push(done);
+                self.end_target(target, start, now, ending);
             }
+        }
+    }
+
+    /// Takes the snapshots of the workers that still run on this target as their results.
+    fn end_target(
+        &mut self,
+        target: usize,
+        start: StartSignal,
+        now: u64,
+        ending: (EndReason, u64),
+    ) {
+        let is_stuck = |handle: &WorkerHandle| {
+            handle.state == WorkerState::Running
+                && self.assignments[handle.assignment].target == target
+        };
+        let stuck: Vec<usize> = (0..self.handles.len())
+            .filter(|number| is_stuck(&self.handles[*number]))
+            .collect();
+        if stuck.is_empty() {
+            return;
+        }
+        self.stops[target].store(true, Ordering::Relaxed);
+        for assignment in self.assignments {
+            if assignment.target == target {
+                assignment.open.leave_open();
+            }
+        }
+        for number in stuck {
+            let assignment = self.mark_finished(number);
+            let Assignment {
+                workload, prepared, ..
+            } = self.assignments[assignment];
+            let worker = StuckWorker {
+                workload,
+                engine: prepared.selection.kind,
+                start_ns: start.at_ns,
+                measure_ns: start.schedule.measure_ns,
+                ending,
+            };
+            let (done, hang) = time_out(&self.handles[number].snapshot, worker, now);
+            self.hangs[assignment] = Some(join(self.hangs[assignment], hang));
+            self.results[assignment].push(done);
         }
     }
 
@@ -525,14 +532,5 @@ impl<'a> WorkerGroup<'a> {
             silence,
             resume_bytes: None,
         })
-    }
-}
-
-/// A worker could not go on.
-pub fn worker_error(workload: &Workload, target: &OpenTarget, source: io::Error) -> RunError {
-    RunError::Worker {
-        path: target.identity().path.clone(),
-        workload: workload.name.clone(),
-        source,
     }
 }

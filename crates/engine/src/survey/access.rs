@@ -1,13 +1,13 @@
 //! Access time by seek distance: one small request after the other, in patterns that send the heads
 //! far or near. Knows nothing of the other parts of a survey.
 
-use super::SurveyTarget;
 use super::log::SurveyLog;
 use super::queue::{BlockRequest, RequestQueue};
+use super::target::SurveyTarget;
 use crate::io::Backend;
 use crate::io::Extent;
 use crate::io::clock::Clock;
-use crate::measure::counters::errno_name;
+use crate::io::errno::errno_name;
 use crate::random::Random;
 use diskproof_model::surface::{AccessPlan, AccessPoint, SeekPattern};
 use std::collections::HashSet;

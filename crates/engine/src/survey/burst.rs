@@ -1,9 +1,9 @@
 //! Rate of reading the same bytes again and again: what the cache of a disk and its link can do
 //! without the medium. Knows nothing of the other parts of a survey.
 
-use super::SurveyTarget;
 use super::log::SurveyLog;
 use super::queue::{BlockRequest, RequestQueue};
+use super::target::SurveyTarget;
 use crate::io::Backend;
 use crate::io::clock::Clock;
 use diskproof_model::record::Estimate;

@@ -8,21 +8,19 @@
 use super::log::SurveyLog;
 use super::queue::{BlockRequest, Completion, RequestQueue};
 use super::resample;
-use super::{SurveyTarget, UNIT_BYTES};
+use super::sample::{
+    CurveLog, CurveSizing, LEAD, STREAM_DEPTH, STREAM_REQUEST_MAX, SamplePlace, SampleSum, sample,
+};
+use super::target::{SurveyTarget, UNIT_BYTES};
 use crate::io::Backend;
 use crate::io::Extent;
 use crate::io::clock::Clock;
-use diskproof_model::measurement::{CpuTime, OpKind};
-use diskproof_model::plan::CachePolicy;
+use crate::measure::usage;
+use diskproof_model::measurement::OpKind;
 use diskproof_model::surface::{Coverage, CurvePlan, CurvePoint};
 use std::cell::Cell;
 use std::io;
 
-/// Requests in flight: enough for the channels of an SSD and the members of an array, and for a
-/// disk never to wait for us.
-pub const STREAM_DEPTH: u32 = 8;
-/// The largest request: what the kernel sends in one piece to most disks is no larger.
-pub const STREAM_REQUEST_MAX: u32 = 1 << 20;
 /// What is in flight is worth this much time at the disk: 4 ms for each of eight requests. Longer
 /// requests would make the untimed part long, shorter ones could meet a limit of operations (the
 /// smallest cloud volumes allow 300 a second).
@@ -52,21 +50,6 @@ const POINTS_MIN: u64 = 8;
 const TRIAL_NS: u64 = 50_000_000;
 const TRIAL_BYTES_MAX: u64 = 64 << 20;
 
-const LEAD: u32 = u32::MAX;
-
-/// How a curve is drawn on one target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CurveSizing {
-    /// Bytes per request.
-    pub request_bytes: u32,
-    /// Untimed bytes before a sample.
-    pub lead_bytes: u64,
-    /// Points.
-    pub points: u64,
-    /// Timed bytes at each point; `None`: everything up to the next point.
-    pub sample_bytes: Option<u64>,
-}
-
 /// Measures the curve and leaves it in the journal.
 pub fn measure<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
@@ -80,7 +63,7 @@ pub fn measure<B: Backend, C: Clock>(
     let book = CurveLog {
         log,
         start_ns: queue.now(),
-        cpu: crate::measure::usage::process(),
+        cpu: usage::process(),
     };
     let places = match sizing.sample_bytes {
         None => whole(queue, target, sizing, &book)?,
@@ -97,15 +80,6 @@ pub fn measure<B: Backend, C: Clock>(
         },
         &book,
     )
-}
-
-/// A place of the curve.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct SamplePlace {
-    /// What is timed.
-    pub extent: Extent,
-    /// Bytes that the survey had moved when it was last read.
-    pub moved_bytes: u64,
 }
 
 /// A sample at each point.
@@ -138,38 +112,6 @@ fn sampled<B: Backend, C: Clock>(
         book.enter(queue.now(), point, read.len() as f64 / starts.len() as f64);
     }
     Ok(read)
-}
-
-/// Where finished points go.
-pub(super) struct CurveLog<'a> {
-    pub log: &'a SurveyLog,
-    /// When the curve began.
-    pub start_ns: u64,
-    cpu: CpuTime,
-}
-
-impl CurveLog<'_> {
-    fn enter(&self, now_ns: u64, point: CurvePoint, share: f64) {
-        self.log.seen().curve.push(point);
-        self.report(now_ns, share);
-    }
-
-    /// The curve has come so far.
-    pub fn report(&self, now_ns: u64, share: f64) {
-        let mut seen = self.log.seen();
-        seen.curve_ns = now_ns.saturating_sub(self.start_ns);
-        seen.curve_cpu = cpu_since(self.cpu);
-        drop(seen);
-        self.log.done(share);
-    }
-}
-
-fn cpu_since(before: CpuTime) -> CpuTime {
-    let now = crate::measure::usage::process();
-    CpuTime {
-        user_ns: now.user_ns.saturating_sub(before.user_ns),
-        system_ns: now.system_ns.saturating_sub(before.system_ns),
-    }
 }
 
 fn align(bytes: u64) -> u64 {
@@ -307,196 +249,6 @@ fn trial<B: Backend, C: Clock>(
     Ok(best)
 }
 
-/// What was timed at a point so far.
-#[derive(Debug, Clone, Copy, Default)]
-struct SampleSum {
-    bytes: u64,
-    busy_ns: u64,
-    latency_max_ns: u64,
-    errors: u64,
-    late_ns: u64,
-    /// Bytes of a part, and what is timed of the part under way.
-    part_bytes: u64,
-    part: (u64, u64),
-    /// Number of parts, and the sums of their times per byte and of the squares.
-    parts: (u32, f64, f64),
-}
-
-/// Parts of a sample whose spread tells something.
-const PARTS_MIN: u32 = 4;
-
-impl SampleSum {
-    /// Nothing yet; what is in flight at once makes a part.
-    fn new(sizing: CurveSizing) -> Self {
-        Self {
-            part_bytes: sizing.lead_bytes,
-            ..Self::default()
-        }
-    }
-
-    /// A failed request is in neither bytes nor time: a disk may try for seconds.
-    fn add(&mut self, completion: &Completion) {
-        if completion.errno == 0 {
-            self.bytes += u64::from(completion.request.len);
-            self.busy_ns += completion.share_ns;
-            self.part = (
-                self.part.0 + u64::from(completion.request.len),
-                self.part.1 + completion.share_ns,
-            );
-            if self.part.0 >= self.part_bytes {
-                let ns_per_byte = self.part.1 as f64 / self.part.0 as f64;
-                self.parts = (
-                    self.parts.0 + 1,
-                    self.parts.1 + ns_per_byte,
-                    self.parts.2 + ns_per_byte * ns_per_byte,
-                );
-                self.part = (0, 0);
-            }
-        } else {
-            self.errors += 1;
-        }
-        self.latency_max_ns = self.latency_max_ns.max(completion.latency_ns);
-    }
-
-    /// Of the mean time per byte, as a share; to first order that of the rate is the same.
-    fn standard_error(&self) -> Option<f64> {
-        let (parts, sum, squares) = self.parts;
-        let n = f64::from(parts);
-        let variance = ((squares - sum * sum / n) / (n - 1.0)).max(0.0);
-        // Six digits are plenty, and a record holds many points.
-        (parts >= PARTS_MIN && sum > 0.0)
-            .then(|| ((variance / n).sqrt() / (sum / n) * 1e6).round() / 1e6)
-    }
-
-    fn point(self, offset_bytes: u64) -> CurvePoint {
-        let Self {
-            bytes,
-            busy_ns,
-            latency_max_ns,
-            errors,
-            late_ns,
-            ..
-        } = self;
-        let standard_error = self.standard_error();
-        CurvePoint {
-            latency_max_ns,
-            errors,
-            standard_error,
-            late_ns,
-            ..CurvePoint::read_once(offset_bytes, bytes, busy_ns)
-        }
-    }
-}
-
-/// A part of the target, all of it or its second part timed.
-#[derive(Debug, Clone, Copy)]
-struct StreamRange {
-    from: u64,
-    timed_from: u64,
-    until: u64,
-}
-
-/// One sample; `None` when it was ended before it was done.
-pub(super) fn sample<B: Backend, C: Clock>(
-    queue: &mut RequestQueue<B, C>,
-    target: &SurveyTarget,
-    sizing: CurveSizing,
-    place: Extent,
-    log: &SurveyLog,
-) -> io::Result<Option<CurvePoint>> {
-    if target.cache == CachePolicy::Buffered {
-        queue.drop_cache();
-    }
-    let (mut sum, starved_ns) = (SampleSum::new(sizing), queue.starved_ns());
-    let (from, start, until) = (
-        place
-            .start
-            .saturating_sub(sizing.lead_bytes)
-            .max(target.extent.start),
-        place.start,
-        place.start + place.length,
-    );
-    if target.operation == OpKind::Write {
-        // From one flushed state to the next: else the write cache of the disk would be measured.
-        stream(
-            queue,
-            sizing,
-            StreamRange {
-                from,
-                timed_from: start,
-                until: start,
-            },
-            log,
-            &mut sum,
-        )?;
-        queue.flush()?;
-        stream(
-            queue,
-            sizing,
-            StreamRange {
-                from: start,
-                timed_from: start,
-                until,
-            },
-            log,
-            &mut sum,
-        )?;
-        sum.busy_ns += queue.flush()?;
-    } else {
-        stream(
-            queue,
-            sizing,
-            StreamRange {
-                from,
-                timed_from: start,
-                until,
-            },
-            log,
-            &mut sum,
-        )?;
-    }
-    sum.late_ns = queue.starved_ns().saturating_sub(starved_ns);
-    Ok((!log.is_stopped()).then(|| sum.point(start)))
-}
-
-fn stream<B: Backend, C: Clock>(
-    queue: &mut RequestQueue<B, C>,
-    sizing: CurveSizing,
-    range: StreamRange,
-    log: &SurveyLog,
-    sum: &mut SampleSum,
-) -> io::Result<()> {
-    let StreamRange {
-        from,
-        timed_from,
-        until,
-    } = range;
-    let mut at = from;
-    let next = || {
-        (at < until && !log.is_stopped()).then(|| {
-            // The border between lead and sample is a border between requests.
-            let (edge, tag) = if at < timed_from {
-                (timed_from, LEAD)
-            } else {
-                (until, 0)
-            };
-            let request = BlockRequest {
-                offset: at,
-                len: u64::from(sizing.request_bytes).min(edge - at) as u32,
-                tag,
-            };
-            at += u64::from(request.len);
-            request
-        })
-    };
-    queue.run(next, |completion| {
-        log.count(completion);
-        if completion.request.tag != LEAD {
-            sum.add(completion);
-        }
-    })
-}
-
 /// The whole span in one stream; its first requests are the lead.
 fn whole<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
@@ -505,30 +257,20 @@ fn whole<B: Backend, C: Clock>(
     book: &CurveLog<'_>,
 ) -> io::Result<Vec<SamplePlace>> {
     let Extent { start, length } = target.extent;
-    let log = book.log;
-    let edge = |index: u64| {
-        align(start + (u128::from(length) * u128::from(index) / u128::from(sizing.points)) as u64)
-    };
     let lead_end = align(start + sizing.lead_bytes.min(length / 2));
-    let cells: Vec<(u64, u64)> = (0..sizing.points)
-        .map(|index| (edge(index).max(lead_end), edge(index + 1)))
-        .filter(|(from, until)| from < until)
-        .collect();
-    let mut sums = vec![(SampleSum::new(sizing), 0u64); cells.len()];
-    let (mut read, clock) = (Vec::with_capacity(cells.len()), queue.clock());
-    let mut starved_ns = clock.starved_ns();
-    let (mut at, mut cell, mut finished) = (align(start), 0, 0);
+    let cells = cells(target.extent, sizing.points, lead_end);
+    let (mut at, mut cell) = (align(start), 0);
     let next = || {
-        if log.is_stopped() {
+        if book.log.is_stopped() {
             return None;
         }
         if at >= lead_end {
-            cell += usize::from(cells.get(cell).is_some_and(|(_, until)| at >= *until));
+            cell += usize::from(cells.get(cell).is_some_and(|extent| at >= end_of(extent)));
         }
         let (edge, tag) = if at < lead_end {
             (lead_end, LEAD)
         } else {
-            (cells.get(cell)?.1, cell as u32)
+            (end_of(cells.get(cell)?), cell as u32)
         };
         let request = BlockRequest {
             offset: at,
@@ -538,41 +280,84 @@ fn whole<B: Backend, C: Clock>(
         at += u64::from(request.len);
         Some(request)
     };
-    queue.run(next, |completion| {
+    let clock = queue.clock();
+    let mut pass = WholePass {
+        book,
+        cells: &cells,
+        sums: vec![(SampleSum::new(sizing), 0); cells.len()],
+        starved_ns: clock.starved_ns(),
+        places: Vec::with_capacity(cells.len()),
+    };
+    queue.run(next, |completion| pass.add(completion, &clock))?;
+    let places = pass.places;
+    let flush_ns = queue.flush()?;
+    if let Some(last) = book.log.seen().curve.last_mut().filter(|_| flush_ns > 0) {
+        last.busy_ns += flush_ns;
+        last.bytes_per_second = last.bytes as f64 * 1e9 / last.busy_ns as f64;
+    }
+    Ok(places)
+}
+
+/// The parts of the span behind the lead, one for each point.
+fn cells(span: Extent, points: u64, lead_end: u64) -> Vec<Extent> {
+    let edge = |index: u64| {
+        let share = u128::from(span.length) * u128::from(index) / u128::from(points);
+        align(span.start + share as u64)
+    };
+    let mut cells = Vec::new();
+    for index in 0..points {
+        let (from, until) = (edge(index).max(lead_end), edge(index + 1));
+        if from < until {
+            cells.push(Extent {
+                start: from,
+                length: until - from,
+            });
+        }
+    }
+    cells
+}
+
+fn end_of(extent: &Extent) -> u64 {
+    extent.start + extent.length
+}
+
+/// A pass over the whole span.
+struct WholePass<'a> {
+    book: &'a CurveLog<'a>,
+    cells: &'a [Extent],
+    /// Of each cell, what was timed, and the bytes whose requests have completed.
+    sums: Vec<(SampleSum, u64)>,
+    starved_ns: u64,
+    /// The finished cells.
+    places: Vec<SamplePlace>,
+}
+
+impl WholePass<'_> {
+    fn add(&mut self, completion: &Completion, clock: &impl Clock) {
+        let log = self.book.log;
         log.count(completion);
-        let Some((sum, landed)) = sums.get_mut(completion.request.tag as usize) else {
+        let Some((sum, landed)) = self.sums.get_mut(completion.request.tag as usize) else {
             return;
         };
         sum.add(completion);
         *landed += u64::from(completion.request.len);
-        while let (Some((from, until)), Some((sum, landed))) =
-            (cells.get(finished), sums.get(finished))
-            && *landed == until - from
-        {
-            finished += 1;
-            let late_ns = clock.starved_ns().saturating_sub(starved_ns);
-            starved_ns += late_ns;
-            read.push(SamplePlace {
-                extent: Extent {
-                    start: *from,
-                    length: until - from,
-                },
+        while let Some(extent) = self.cells.get(self.places.len()).copied() {
+            let (sum, landed) = self.sums[self.places.len()];
+            if landed != extent.length {
+                return;
+            }
+            let late_ns = clock.starved_ns().saturating_sub(self.starved_ns);
+            self.starved_ns += late_ns;
+            self.places.push(SamplePlace {
+                extent,
                 moved_bytes: log.bytes(),
             });
-            book.enter(
-                completion.at_ns,
-                CurvePoint {
-                    late_ns,
-                    ..sum.point(*from)
-                },
-                finished as f64 / cells.len() as f64,
-            );
+            let point = CurvePoint {
+                late_ns,
+                ..sum.point(extent.start)
+            };
+            let share = self.places.len() as f64 / self.cells.len() as f64;
+            self.book.enter(completion.at_ns, point, share);
         }
-    })?;
-    let flush_ns = queue.flush()?;
-    if let Some(last) = log.seen().curve.last_mut().filter(|_| flush_ns > 0) {
-        last.busy_ns += flush_ns;
-        last.bytes_per_second = last.bytes as f64 * 1e9 / last.busy_ns as f64;
     }
-    Ok(read)
 }

@@ -2,7 +2,7 @@
 //! it: so that nothing is lost when the user or the disk ends it.
 
 use super::queue::Completion;
-use super::scan::ScanLog;
+use super::scan_log::ScanLog;
 use diskproof_model::measurement::CpuTime;
 use diskproof_model::surface::{AccessPoint, Burst, CurvePoint};
 use std::collections::BTreeMap;

@@ -8,21 +8,23 @@ mod curve;
 mod log;
 mod queue;
 mod resample;
+mod sample;
 mod scan;
+mod scan_log;
 mod slow_blocks;
+mod target;
 #[cfg(test)]
 mod tests;
 
 use crate::io::Extent;
 use crate::io::clock::{Clock as _, MonotonicClock, WorkerClock};
-use crate::run::error::RunError;
-use crate::run::hang::PATIENCE_WITHOUT_END;
+use crate::run::error::{RunError, worker_error};
 use crate::run::limits::in_flight_max;
+use crate::run::prepare::{extent_of, set_cache};
 use crate::run::select::select;
-use crate::run::session::{Session, extent_of, set_cache};
-use crate::run::workers::{TICK, worker_error};
+use crate::run::session::Session;
+use crate::run::watchdog::{CHECK_EVERY, StallTimeout};
 use any_backend::{AnyBackend, QueueConfig};
-use curve::{STREAM_DEPTH, STREAM_REQUEST_MAX};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{ByteCount, CacheUse, Hang, OpKind};
@@ -34,52 +36,12 @@ use diskproof_model::target::TargetKind;
 use log::SurveyLog;
 use queue::RequestQueue;
 use rustix::fs::{Advice, fadvise};
+use sample::{STREAM_DEPTH, STREAM_REQUEST_MAX};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-
-/// Samples and blocks lie on these borders: the unit of most media, and a multiple of every sector.
-const UNIT_BYTES: u64 = 4096;
-/// Of a target that does not say, and of files.
-const SECTOR_BYTES: u32 = 512;
-
-/// What a survey knows of its target.
-#[derive(Debug, Clone, Copy)]
-pub struct SurveyTarget {
-    /// The span.
-    pub extent: Extent,
-    /// Requests in flight on the way of the curve.
-    pub depth: u32,
-    /// What lengths must be multiples of.
-    pub alignment_bytes: u64,
-    /// The smallest part that can be unreadable alone.
-    pub sector_bytes: u64,
-    /// Unit of logical block addresses.
-    pub lba_bytes: u64,
-    /// How the page cache is treated.
-    pub cache: CachePolicy,
-    /// Read or write.
-    pub operation: OpKind,
-    /// Seed of every random choice.
-    pub seed: u64,
-}
-
-impl SurveyTarget {
-    /// A length that the target takes: rounded up to its unit, and no longer than the span.
-    fn fitting(&self, bytes: u64) -> u64 {
-        bytes
-            .max(1)
-            .next_multiple_of(self.alignment_bytes)
-            .min(self.extent.length / self.alignment_bytes * self.alignment_bytes)
-    }
-
-    /// The border before `offset`.
-    fn aligned(&self, offset: u64) -> u64 {
-        let unit = UNIT_BYTES.max(self.alignment_bytes);
-        offset / unit * unit
-    }
-}
+use target::{SECTOR_BYTES, SurveyTarget, UNIT_BYTES};
 
 /// What the surveying thread is told.
 struct SurveyConfig {
@@ -105,7 +67,7 @@ impl Session {
         let (surveyed, stream) = (config.target, config.stream);
         let (snapshot, start_ns) = (Snapshot::take(target.identity()), MonotonicClock.now());
         let log = Arc::new(SurveyLog::default());
-        let (control, hang) = follow(config, &log, (index, target, self.stall_ns), watch)?;
+        let (control, hang) = follow(config, &log, (index, target, self.stall_timeout), watch)?;
         let wall_ns = MonotonicClock.now() - start_ns;
         let bytes = log.bytes();
         let asked = match survey.operation {
@@ -292,7 +254,7 @@ fn survey_target(
 fn follow(
     config: SurveyConfig,
     log: &Arc<SurveyLog>,
-    (index, target, stall_ns): (usize, &OpenTarget, u64),
+    (index, target, stall_timeout): (usize, &OpenTarget, StallTimeout),
     watch: &mut dyn Watch,
 ) -> Result<(Control, Option<Hang>), RunError> {
     let (sender, home) = channel();
@@ -305,7 +267,7 @@ fn follow(
     builder.spawn(work).map_err(RunError::Thread)?;
     let (mut control, mut progress) = (Control::Continue, SurveyProgress::new(index));
     loop {
-        match home.recv_timeout(TICK) {
+        match home.recv_timeout(CHECK_EVERY) {
             Ok(done) => {
                 done.map_err(|source| worker_error(&Workload::named(SURVEY), target, source))?;
                 return Ok((control, None));
@@ -323,13 +285,13 @@ fn follow(
             control = wanted;
             log.stop();
         }
-        let patience_ns = if control == Control::Continue {
-            stall_ns.saturating_mul(PATIENCE_WITHOUT_END)
+        let silence_max_ns = if control == Control::Continue {
+            stall_timeout.without_deadline_ns()
         } else {
-            stall_ns
+            stall_timeout.ns()
         };
         let lasted_ns = progress.silence_ns();
-        if lasted_ns > patience_ns {
+        if lasted_ns > silence_max_ns {
             // What it said before is in the journal.
             log.stop();
             target.leave_open();

@@ -3,8 +3,8 @@
 //! Knows no statistics and no disk.
 
 use crate::io::clock::Clock;
+use crate::io::errno::END_OF_FILE;
 use crate::io::{Backend, Op, Request, WaitMode};
-use crate::measure::counters::END_OF_FILE;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::SyncCall;
 use std::io;

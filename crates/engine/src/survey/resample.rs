@@ -6,9 +6,9 @@
 //! with what lies in its cache. What is slow or fast by itself is so again. The median of three
 //! readings belongs to the place and flatters nobody.
 
-use super::curve::{CurveLog, CurveSizing, STREAM_REQUEST_MAX, SamplePlace, sample};
 use super::queue::{BlockRequest, RequestQueue};
-use super::{SurveyTarget, UNIT_BYTES};
+use super::sample::{CurveLog, CurveSizing, STREAM_REQUEST_MAX, SamplePlace, sample};
+use super::target::{SurveyTarget, UNIT_BYTES};
 use crate::io::Backend;
 use crate::io::Extent;
 use crate::io::clock::Clock;

@@ -1,24 +1,18 @@
 //! Every block once, in order: slow ones against their neighbourhood, unreadable ones narrowed down
 //! to sectors. Knows nothing of the other parts of a survey.
 
-use super::SurveyTarget;
 use super::log::SurveyLog;
 use super::queue::{BlockRequest, RequestQueue};
-use super::slow_blocks::{SlowBlockDetector, SlowCandidate, slow_from_ns};
+use super::scan_log::{FailedRange, ScanLog};
+use super::slow_blocks::{SlowBlockDetector, SlowCandidate};
+use super::target::SurveyTarget;
 use crate::io::Backend;
 use crate::io::Extent;
 use crate::io::clock::Clock;
-use crate::measure::counters::errno_name;
-use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::plan::CachePolicy;
-use diskproof_model::progress::Found;
-use diskproof_model::surface::{Scan, ScanCell, ScanPlan, SlowBlock, UnreadableRange};
+use diskproof_model::surface::ScanPlan;
 use std::io;
 
-/// Entries of each list in a record.
-const LIST_MAX: usize = 1000;
-/// Cells of the map.
-const CELLS_MAX: u64 = 1000;
 /// A failed block is first read in pieces of this size, then the failed ones of these by sectors: a
 /// lone bad sector then costs three failed reads, each of which may take a disk many seconds;
 /// halving would cost eleven.
@@ -36,216 +30,6 @@ const UNREADABLE_IN_ROW_MAX: u32 = 256;
 const AWAY_BYTES: u64 = 64 << 20;
 /// And no later than this, so that an interrupted scan has little to repeat.
 const LATEST_BYTES: u64 = 512 << 20;
-
-/// Results so far.
-#[derive(Debug)]
-pub struct ScanLog {
-    block_bytes: u32,
-    lba_bytes: u64,
-    from: u64,
-    /// Everything before is judged.
-    judged_to: u64,
-    finished: bool,
-    blocks: u64,
-    latencies: LatencyHistogram,
-    slow_blocks: u64,
-    slow: Vec<SlowBlock>,
-    unreadable_bytes: u64,
-    unreadable: Vec<UnreadableRange>,
-    /// The block that was read well last.
-    read_at: u64,
-    /// How many of each list the watcher was told.
-    control: (usize, usize),
-    map: Vec<MapCell>,
-    map_start: u64,
-    cell_bytes: u64,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct MapCell {
-    blocks: u64,
-    read: u64,
-    sum_ns: u64,
-    max_ns: u64,
-    errors: u64,
-}
-
-impl ScanLog {
-    fn new(target: &SurveyTarget, block_bytes: u64, from: u64) -> Self {
-        let Extent { start, length } = target.extent;
-        let cell_bytes = length.div_ceil(CELLS_MAX).next_multiple_of(block_bytes);
-        Self {
-            block_bytes: block_bytes as u32,
-            lba_bytes: target.lba_bytes,
-            from,
-            judged_to: from,
-            finished: false,
-            blocks: 0,
-            latencies: LatencyHistogram::new(),
-            slow_blocks: 0,
-            slow: Vec::new(),
-            unreadable_bytes: 0,
-            unreadable: Vec::new(),
-            read_at: from,
-            control: (0, 0),
-            map: vec![MapCell::default(); length.div_ceil(cell_bytes) as usize],
-            map_start: start,
-            cell_bytes,
-        }
-    }
-
-    /// Everything before is judged.
-    pub fn judged_to(&self) -> u64 {
-        self.judged_to
-    }
-
-    fn cell(&mut self, offset: u64) -> Option<&mut MapCell> {
-        self.map
-            .get_mut(((offset - self.map_start) / self.cell_bytes) as usize)
-    }
-
-    fn read(&mut self, offset: u64, latency_ns: u64) {
-        self.blocks += 1;
-        self.read_at = offset;
-        self.latencies.record(latency_ns);
-        if let Some(cell) = self.cell(offset) {
-            (cell.blocks, cell.read, cell.sum_ns) =
-                (cell.blocks + 1, cell.read + 1, cell.sum_ns + latency_ns);
-            cell.max_ns = cell.max_ns.max(latency_ns);
-        }
-    }
-
-    fn failed(&mut self, offset: u64, ranges: &[FailedRange]) {
-        self.blocks += 1;
-        if let Some(cell) = self.cell(offset) {
-            (cell.blocks, cell.errors) = (cell.blocks + 1, cell.errors + 1);
-        }
-        ranges.iter().for_each(|bad| self.add_bad(bad));
-    }
-
-    fn add_bad(&mut self, bad: &FailedRange) {
-        self.unreadable_bytes += bad.length;
-        let (errno, has_room) = (errno_name(bad.errno), self.unreadable.len() < LIST_MAX);
-        match self.unreadable.last_mut() {
-            Some(last)
-                if last.offset_bytes + last.length_bytes == bad.offset && last.errno == errno =>
-            {
-                last.length_bytes += bad.length
-            }
-            _ if has_room => {
-                let lba = bad.offset / self.lba_bytes;
-                self.unreadable.push(UnreadableRange {
-                    offset_bytes: bad.offset,
-                    length_bytes: bad.length,
-                    lba,
-                    errno,
-                });
-            }
-            _ => {}
-        }
-    }
-
-    fn add_slow(&mut self, offset: u64, latency_ns: u64) {
-        self.slow_blocks += 1;
-        self.slow.push(SlowBlock {
-            offset_bytes: offset,
-            lba: offset / self.lba_bytes,
-            latency_ns,
-        });
-        if self.slow.len() > LIST_MAX
-            && let Some(fastest) = self
-                .slow
-                .iter()
-                .enumerate()
-                .min_by_key(|(_, slow)| slow.latency_ns)
-                .map(|(index, _)| index)
-        {
-            self.slow.swap_remove(fastest);
-        }
-    }
-
-    /// Places that were found since the last call, as far as a record would list them.
-    pub fn take_found(&mut self) -> Vec<Found> {
-        // Once the list of slow blocks is full its entries change places.
-        let slow = if self.slow_blocks > LIST_MAX as u64 {
-            &[]
-        } else {
-            &self.slow[self.control.0..]
-        };
-        // The last range may go on in the next block.
-        let whole =
-            |range: &UnreadableRange| range.offset_bytes + range.length_bytes <= self.read_at;
-        let whole = self.unreadable.len()
-            - usize::from(self.unreadable.last().is_some_and(|last| !whole(last)));
-        let unreadable = &self.unreadable[self.control.1.min(whole)..whole];
-        let found = slow
-            .iter()
-            .copied()
-            .map(Found::Slow)
-            .chain(unreadable.iter().cloned().map(Found::Unreadable))
-            .collect();
-        self.control = (self.control.0 + slow.len(), whole);
-        found
-    }
-
-    /// What a record says of it.
-    pub fn scan(&self) -> Scan {
-        let mut slow = self.slow.clone();
-        slow.sort_by_key(|block| block.offset_bytes);
-        // What lies behind the border will be found again by whoever goes on there.
-        let unreadable: Vec<UnreadableRange> = self
-            .unreadable
-            .iter()
-            .filter(|bad| bad.offset_bytes < self.judged_to)
-            .cloned()
-            .collect();
-        let again: u64 = self
-            .unreadable
-            .iter()
-            .filter(|bad| bad.offset_bytes >= self.judged_to)
-            .map(|bad| bad.length_bytes)
-            .sum();
-        let latency_p50_ns = if self.latencies.count() == 0 {
-            0
-        } else {
-            self.latencies.value_at(0.5)
-        };
-        let cells = self
-            .map
-            .iter()
-            .enumerate()
-            .filter(|(_, cell)| cell.blocks > 0);
-        let map = cells.map(|(index, cell)| ScanCell {
-            offset_bytes: self.map_start + index as u64 * self.cell_bytes,
-            blocks: cell.blocks,
-            latency_mean_ns: cell.sum_ns / cell.read.max(1),
-            latency_max_ns: cell.max_ns,
-            errors: cell.errors,
-        });
-        Scan {
-            block_bytes: self.block_bytes,
-            from_bytes: self.from,
-            to_bytes: self.judged_to,
-            finished: self.finished,
-            blocks: self.blocks,
-            latency_p50_ns,
-            slow_from_ns: slow_from_ns(latency_p50_ns),
-            slow_blocks: self.slow_blocks,
-            slow,
-            unreadable_bytes: self.unreadable_bytes - again,
-            unreadable,
-            map: map.collect(),
-        }
-    }
-}
-
-/// Bytes that could not be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FailedRange {
-    offset: u64,
-    length: u64,
-    errno: i32,
-}
 
 /// Reads everything and leaves what was found in the journal.
 pub fn measure<B: Backend, C: Clock>(
@@ -328,7 +112,7 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
             .min()
             .unwrap_or(at);
         let border = first.min(self.detector.first_waiting().unwrap_or(at));
-        self.log(|log| log.judged_to = border);
+        self.log(|log| log.set_judged_to(border));
     }
 
     fn log(&self, note: impl FnOnce(&mut ScanLog)) {

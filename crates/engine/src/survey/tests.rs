@@ -2,7 +2,9 @@
 
 use super::log::SurveyLog;
 use super::queue::RequestQueue;
-use super::{SurveyTarget, access, burst, curve, scan};
+use super::sample::STREAM_DEPTH;
+use super::target::SurveyTarget;
+use super::{access, burst, curve, scan};
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, FakeClock};
@@ -127,7 +129,7 @@ impl Bench {
                 start: 0,
                 length: size_bytes / 4096 * 4096,
             },
-            depth: curve::STREAM_DEPTH,
+            depth: STREAM_DEPTH,
             alignment_bytes: 512,
             sector_bytes: 512,
             lba_bytes: 512,

@@ -1,7 +1,7 @@
 //! How offsets follow each other inside an extent.
 
-use super::Extent;
 use super::zipf::Zipf;
+use crate::io::Extent;
 use crate::random::Random;
 use diskproof_model::plan::{Access, Distribution, Zone};
 use std::sync::Arc;

@@ -9,6 +9,7 @@ use crate::load::pattern::Pattern;
 use crate::random::Random;
 use diskproof_model::plan::{Access, Distribution, Workload};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 const BLOCK: u32 = 4096;
 const DEPTH: u32 = 4;
@@ -118,7 +119,7 @@ fn read_moodily<C: Clock>(
         Arc::default(),
         published,
     );
-    while worker.advance().unwrap() == State::Running {}
+    while worker.advance().unwrap() == AdvanceOutcome::Running {}
     let home = worker.finish();
     (disk, home)
 }
@@ -381,7 +382,7 @@ fn seen(
         stop,
         Arc::clone(&published),
     );
-    while worker.advance().unwrap() == State::Running {}
+    while worker.advance().unwrap() == AdvanceOutcome::Running {}
     let home = WorkerResult {
         zero_blocks: ZeroSample::default(),
         ..worker.finish()

@@ -1,0 +1,43 @@
+//! What a worker returns, and why it ended.
+
+use crate::io::clock::ProcessorWait;
+use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, ZeroSample};
+use std::collections::BTreeMap;
+
+/// Why a worker ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndReason {
+    /// Its time was over.
+    Time,
+    /// The supervisor told it to stop.
+    Stopped,
+    /// Its operations or bytes were used up.
+    Budget,
+    /// The target failed too often; the last errno.
+    Errors(i32),
+}
+
+/// What a worker measured.
+#[derive(Debug)]
+pub struct WorkerResult {
+    /// Per kind of operation.
+    pub ops: BTreeMap<OpKind, OpMeasurement>,
+    /// Bytes moved, warm-up included.
+    pub asked: ByteCount,
+    /// End of its measured time: it started no request after it.
+    pub stop_ns: u64,
+    /// Requests in flight, integrated over the measured time: their number times nanoseconds.
+    pub busy_ns: u128,
+    /// When its last request completed.
+    pub last_ns: u64,
+    /// Sampled blocks, and how many of them were all zero.
+    pub zero_blocks: ZeroSample,
+    /// Open-loop operations that started late.
+    pub late: u64,
+    /// [`crate::io::Backend::done_before_wait`].
+    pub done_before_wait: Option<f64>,
+    /// From the end of the warm-up to [`WorkerResult::stop_ns`].
+    pub processor_wait: ProcessorWait,
+    /// Why it ended.
+    pub ending: EndReason,
+}

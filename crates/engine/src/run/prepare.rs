@@ -1,0 +1,220 @@
+//! A target made ready for one workload: page cache, alignment, span, I/O engine, write journal.
+//! Writes nothing; a scratch file must have its content before.
+
+use crate::io::Extent;
+use crate::load::write_journal::{BLOCKS_MAX, WriteJournal};
+use crate::run::error::RunError;
+use crate::run::limits::{largest_block, parts_of};
+use crate::run::select::{Selection, select};
+use diskproof_device::OpenTarget;
+use diskproof_model::measurement::CacheUse;
+use diskproof_model::plan::{
+    Access, CachePolicy, EngineChoice, EngineKind, Layout, Verify, Workload,
+};
+use std::sync::Arc;
+
+/// A target made ready for one workload.
+pub struct PreparedTarget {
+    /// The span.
+    pub extent: Extent,
+    /// Where verified writes are booked.
+    pub journal: Option<Arc<WriteJournal>>,
+    /// How the page cache is treated.
+    pub cache: CacheUse,
+    /// What carries the operations.
+    pub selection: Selection,
+    /// Unwritten bytes in the span.
+    pub unwritten_bytes: Option<u64>,
+}
+
+/// What all targets of a run have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct PrepareOptions {
+    /// Requests in flight on all targets, of all workloads that run together.
+    pub in_flight_max: u64,
+    /// Seed of the write journal.
+    pub seed: u64,
+}
+
+/// Refuses a workload that writes on a target opened for reading.
+pub fn check_writable(workload: &Workload, target: &OpenTarget) -> Result<(), RunError> {
+    if workload.writes() && !target.is_writable() {
+        return Err(RunError::ReadOnly {
+            path: target.identity().path.clone(),
+            workload: workload.name.clone(),
+        });
+    }
+    Ok(())
+}
+
+/// Chooses span and I/O engine on a target whose content and page cache are ready.
+pub fn prepare_target(
+    workload: &Workload,
+    target: &mut OpenTarget,
+    cache: CacheUse,
+    options: PrepareOptions,
+) -> Result<PreparedTarget, RunError> {
+    let extent = checked_extent(workload, target)?;
+    if workload.writes() && cache.used == CachePolicy::Direct {
+        target.lengthen(extent.start + extent.length);
+    }
+    if matches!(workload.access, Access::Sequential) {
+        target.advise_sequential()
+    } else {
+        target.advise_random()
+    }
+    let unwritten_bytes = if workload.reads() {
+        target.unwritten_bytes(extent.start, extent.length)
+    } else {
+        None
+    };
+    let selection = select(workload, cache.used, target, options.in_flight_max)?;
+    let block_bytes = largest_block(workload);
+    let parts = parts_of(workload, selection.kind);
+    if extent.length / u64::from(block_bytes) < parts {
+        return Err(RunError::Parts {
+            path: target.identity().path.clone(),
+            workload: workload.name.clone(),
+            parts,
+            block_bytes,
+            span_bytes: extent.length,
+        });
+    }
+    let journal = journal_for(workload, extent, target, options.seed)?;
+    Ok(PreparedTarget {
+        extent,
+        journal,
+        cache,
+        selection,
+        unwritten_bytes,
+    })
+}
+
+/// The span of a workload, which holds at least one block.
+fn checked_extent(workload: &Workload, target: &OpenTarget) -> Result<Extent, RunError> {
+    let limit = if workload.layout == Layout::Provides {
+        target.capacity_bytes()
+    } else {
+        target.usable_bytes()
+    };
+    let extent = extent_of(workload, limit);
+    let block_bytes = largest_block(workload);
+    if extent.length < u64::from(block_bytes) {
+        return Err(RunError::Span {
+            path: target.identity().path.clone(),
+            workload: workload.name.clone(),
+            block_bytes,
+            span_bytes: extent.length,
+        });
+    }
+    Ok(extent)
+}
+
+/// The journal of a verified workload; `None` where nothing is verified.
+fn journal_for(
+    workload: &Workload,
+    extent: Extent,
+    target: &OpenTarget,
+    seed: u64,
+) -> Result<Option<Arc<WriteJournal>>, RunError> {
+    if workload.verify == Verify::Off {
+        return Ok(None);
+    }
+    let unverifiable = |why: String| RunError::Unverifiable {
+        path: target.identity().path.clone(),
+        workload: workload.name.clone(),
+        why,
+    };
+    let block = workload.block_bytes;
+    if !workload.writes() {
+        return Err(unverifiable("it writes nothing".to_owned()));
+    }
+    if !workload.block_mix.is_empty() || !block.is_multiple_of(8) || block < 64 {
+        return Err(unverifiable(
+            "blocks must have one size, at least 64 bytes and a multiple of 8".to_owned(),
+        ));
+    }
+    if matches!(workload.access, Access::Stride { stride_bytes } if stride_bytes % u64::from(block) != 0)
+    {
+        return Err(unverifiable(
+            "a stride that is no multiple of the block makes blocks overlap".to_owned(),
+        ));
+    }
+    if extent.length / u64::from(block) > BLOCKS_MAX {
+        return Err(unverifiable(format!(
+            "the span has more than {BLOCKS_MAX} blocks; use a smaller --span or a larger \
+             block"
+        )));
+    }
+    Ok(Some(Arc::new(WriteJournal::new(
+        seed,
+        extent.start,
+        extent.length,
+        block,
+    ))))
+}
+
+/// Treats the page cache as the workload asks, as far as the target allows.
+pub fn set_cache(workload: &Workload, target: &mut OpenTarget) -> Result<CacheUse, RunError> {
+    let mmap = workload.engine == EngineChoice::Fixed(EngineKind::Mmap);
+    if mmap && workload.cache == CachePolicy::Direct {
+        let used = target.set_cache(CachePolicy::Buffered)?.used;
+        let why = Some("a memory mapping always goes through the page cache".to_owned());
+        return Ok(CacheUse {
+            asked: CachePolicy::Direct,
+            used,
+            why,
+        });
+    }
+    Ok(target.set_cache(workload.cache)?)
+}
+
+/// The span of a workload, within `limit` bytes.
+pub fn extent_of(workload: &Workload, limit: u64) -> Extent {
+    let start = workload.span.start_bytes.min(limit);
+    let length = workload
+        .span
+        .length_bytes
+        .map_or(limit - start, |length| length.min(limit - start));
+    Extent { start, length }
+}
+
+/// Refuses block sizes, starts and strides that direct I/O does not take.
+pub fn check_alignment(
+    workload: &Workload,
+    cache: CachePolicy,
+    extent: Extent,
+    target: &OpenTarget,
+) -> Result<(), RunError> {
+    if cache != CachePolicy::Direct {
+        return Ok(());
+    }
+    let unit = target.alignment_bytes();
+    let stride = if let Access::Stride { stride_bytes } = workload.access {
+        stride_bytes
+    } else {
+        0
+    };
+    let blocks = workload
+        .block_mix
+        .iter()
+        .map(|share| ("block size", u64::from(share.block_bytes)));
+    let all = blocks.chain([
+        ("block size", u64::from(workload.block_bytes)),
+        ("start of the span", extent.start),
+        ("stride", stride),
+    ]);
+    for (what, bytes) in all {
+        if bytes % u64::from(unit) != 0 {
+            let path = target.identity().path.clone();
+            return Err(RunError::Alignment {
+                path,
+                workload: workload.name.clone(),
+                what,
+                bytes,
+                unit,
+            });
+        }
+    }
+    Ok(())
+}

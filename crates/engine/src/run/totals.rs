@@ -1,0 +1,82 @@
+//! Figures that all workloads of a run share: CPU time of the process, counters of the devices.
+
+use diskproof_device::{OpenTarget, Snapshot};
+use diskproof_model::measurement::{ByteCount, CpuTime, Measurement};
+use std::collections::BTreeSet;
+
+/// What the whole process used, from the start of the workers to the end of the last.
+#[derive(Debug, Clone, Copy)]
+pub struct ProcessTotal {
+    /// CPU time.
+    pub cpu: CpuTime,
+    /// Wall-clock time.
+    pub ns: u64,
+}
+
+/// CPU time from start to end: to each measurement that of its own threads (`own_descriptor`), and of what
+/// else the process used the part of its operations. The rest are the kernel's threads that work
+/// for io_uring, which count for the process alone (io_uring/io-wq.c), and this program's display.
+/// For the measured time of it.
+pub fn share_out(
+    measurements: &mut [Measurement],
+    own_descriptor: &[CpuTime],
+    total: ProcessTotal,
+) {
+    let ops = |m: &Measurement| m.ops.values().map(|op| op.count).sum::<u64>();
+    let all: u64 = measurements.iter().map(ops).sum();
+    let alone = measurements.len() == 1;
+    let rest = |of: fn(&CpuTime) -> u64| {
+        of(&total.cpu).saturating_sub(own_descriptor.iter().map(of).sum())
+    };
+    let (user_ns, system_ns) = (rest(|cpu| cpu.user_ns), rest(|cpu| cpu.system_ns));
+    for (measurement, own_descriptor) in measurements.iter_mut().zip(own_descriptor) {
+        let part = if alone {
+            1.0
+        } else {
+            ops(measurement) as f64 / all.max(1) as f64
+        };
+        let within = (measurement.wall_ns as f64 / total.ns as f64).min(1.0);
+        let scaled = |own_descriptor: u64, rest: u64| {
+            ((own_descriptor as f64 + rest as f64 * part) * within) as u64
+        };
+        measurement.cpu = CpuTime {
+            user_ns: scaled(own_descriptor.user_ns, user_ns),
+            system_ns: scaled(own_descriptor.system_ns, system_ns),
+        };
+    }
+}
+
+/// Holds the devices' counters against what was asked of them: by all workloads on all targets that
+/// lie on the same disks.
+pub fn count_devices(
+    measurements: &mut [Measurement],
+    targets: &[&OpenTarget],
+    snapshots: Vec<Snapshot>,
+) {
+    let disks: Vec<BTreeSet<&str>> = targets
+        .iter()
+        .map(|t| {
+            t.identity()
+                .disks()
+                .map(|disk| disk.name.as_str())
+                .collect()
+        })
+        .collect();
+    let asked: Vec<(usize, ByteCount)> = measurements.iter().map(|m| (m.target, m.asked)).collect();
+    for (target, snapshot) in snapshots.into_iter().enumerate() {
+        let sharing = asked
+            .iter()
+            .filter(|(other, _)| *other == target || !disks[target].is_disjoint(&disks[*other]));
+        let all = sharing.fold(ByteCount::default(), |sum, (_, more)| ByteCount {
+            read_bytes: sum.read_bytes + more.read_bytes,
+            write_bytes: sum.write_bytes + more.write_bytes,
+        });
+        let device = snapshot.finish(all);
+        for measurement in measurements
+            .iter_mut()
+            .filter(|measurement| measurement.target == target)
+        {
+            (measurement.asked, measurement.device) = (all, device.clone());
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! Calls that may never return, and how long a target may show no progress. A disk that hangs holds
+//! a thread in the kernel for good: the call runs in a thread of its own, and the caller stops
+//! waiting at a deadline. Knows nothing of what is called.
+
+use crate::run::descriptor::own_descriptor;
+use diskproof_device::Pulse;
+use diskproof_model::target::TargetIdentity;
+use rustix::time::{ClockId, clock_gettime};
+use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A target that does not answer for this long after everything was told to end counts as hung.
+/// Longer than the kernel's own timeout for SCSI commands (30 s), so that its error arrives first.
+pub const STALL_NS: u64 = 45_000_000_000;
+
+/// How often a supervisor checks for progress, and calls the watcher.
+pub(crate) const CHECK_EVERY: Duration = Duration::from_millis(50);
+
+/// Work without a deadline of its own may be silent this many times longer. A disk that retries a
+/// bad sector is not hung: Linux sends the command to a SCSI disk six times and waits 30 s each time
+/// (SD_TIMEOUT and SD_MAX_RETRIES in drivers/scsi/sd.h).
+const WITHOUT_DEADLINE_FACTOR: u64 = 5;
+
+/// A sync may take many minutes where other programs have much to write back. While the disk
+/// completes requests, the sync may take this many times longer; those requests may belong to
+/// others, and the sync may be lost.
+const ACTIVE_DISK_FACTOR: u64 = 20;
+
+/// How long a target may show no progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StallTimeout {
+    ns: u64,
+}
+
+impl StallTimeout {
+    /// Counts from the time at which the work was told to end.
+    pub(crate) fn from_ns(ns: u64) -> Self {
+        Self { ns }
+    }
+
+    /// After the work was told to end, in nanoseconds.
+    pub(crate) fn ns(self) -> u64 {
+        self.ns
+    }
+
+    /// For work that only its last byte or operation ends, in nanoseconds.
+    pub(crate) fn without_deadline_ns(self) -> u64 {
+        self.ns.saturating_mul(WITHOUT_DEADLINE_FACTOR)
+    }
+
+    /// For a sync while the disk completes requests, in nanoseconds.
+    pub(crate) fn with_active_disk_ns(self) -> u64 {
+        self.ns.saturating_mul(ACTIVE_DISK_FACTOR)
+    }
+}
+
+/// Whether a call that has not returned yet has made progress since the last check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// It has.
+    Progress,
+    /// It has not, as far as anyone can tell.
+    Silence,
+}
+
+/// How waiting for a call ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waited<T> {
+    /// The call returned.
+    Done(T),
+    /// The caller stopped waiting, this long after the start. The call may still return some day.
+    TimedOut(Duration),
+    /// The thread ended without a result: it panicked.
+    Lost,
+}
+
+/// A call in a thread of its own, so that the caller can stop waiting for it.
+#[derive(Debug)]
+pub struct Deferred<T> {
+    result: Receiver<T>,
+    started: Instant,
+}
+
+impl<T: Send + 'static> Deferred<T> {
+    /// Starts `work` in a new thread of this name.
+    pub fn start(thread_name: &str, work: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
+        let (sender, result) = channel();
+        std::thread::Builder::new()
+            .name(thread_name.to_owned())
+            // The receiver is gone when the caller has stopped waiting.
+            .spawn(move || drop(sender.send(work())))?;
+        Ok(Self::new(result))
+    }
+
+    /// Starts `work` in a new thread; runs it at once, in this thread, where no thread can be
+    /// started.
+    pub fn start_or_run<F>(thread_name: &str, work: F) -> Self
+    where
+        F: FnOnce() -> T + Send + 'static,
+    {
+        let (sender, result) = channel();
+        let slot = Arc::new(Mutex::new(Some(work)));
+        let take =
+            |slot: &Mutex<Option<F>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (theirs, their_sender) = (Arc::clone(&slot), sender.clone());
+        let run = move || {
+            if let Some(work) = take(&theirs) {
+                drop(their_sender.send(work()));
+            }
+        };
+        let started = std::thread::Builder::new()
+            .name(thread_name.to_owned())
+            .spawn(run);
+        if started.is_err()
+            && let Some(work) = take(&slot)
+        {
+            drop(sender.send(work()));
+        }
+        Self::new(result)
+    }
+
+    fn new(result: Receiver<T>) -> Self {
+        Self {
+            result,
+            started: Instant::now(),
+        }
+    }
+
+    /// Waits for at most this long. [`Waited::TimedOut`] leaves the call running; the caller may
+    /// poll again.
+    pub fn poll(&self, at_most: Duration) -> Waited<T> {
+        match self.result.recv_timeout(at_most) {
+            Ok(done) => Waited::Done(done),
+            Err(RecvTimeoutError::Timeout) => Waited::TimedOut(self.started.elapsed()),
+            Err(RecvTimeoutError::Disconnected) => Waited::Lost,
+        }
+    }
+
+    /// Waits until `limit` after the start.
+    pub fn wait(&self, limit: Duration) -> Waited<T> {
+        self.poll(limit.saturating_sub(self.started.elapsed()))
+    }
+
+    /// Waits until the call returns, or until it has shown no progress for `stall`. Calls `look`
+    /// every `every`, with the length of the present silence.
+    pub fn supervise(
+        &self,
+        every: Duration,
+        stall: Duration,
+        mut look: impl FnMut(Duration) -> Sign,
+    ) -> Waited<T> {
+        let mut seen = Instant::now();
+        loop {
+            match self.poll(every) {
+                Waited::TimedOut(_) => {}
+                ended => return ended,
+            }
+            let now = Instant::now();
+            if look(now - seen) == Sign::Progress {
+                seen = now;
+            }
+            if now - seen > stall {
+                return Waited::TimedOut(self.started.elapsed());
+            }
+        }
+    }
+}
+
+/// Calls `work` in a thread of its own, with a descriptor of its own for the file behind `fd`, which
+/// stays open as long as the thread. Calls `look` every 50 ms with the length of the present
+/// silence, in nanoseconds; stops waiting after `stall_ns` without progress.
+pub(crate) fn call_with_timeout<T: Send + 'static>(
+    fd: BorrowedFd<'_>,
+    stall_ns: u64,
+    mut look: impl FnMut(u64) -> Sign,
+    work: impl FnOnce(OwnedFd) -> T + Send + 'static,
+) -> io::Result<Waited<T>> {
+    let (fd, (owned, is_owned)) = (fd.as_raw_fd(), channel());
+    let call = move || {
+        let fd = own_descriptor(fd);
+        // The receiver is gone when the caller has failed.
+        let _ = owned.send(());
+        fd.map(work)
+    };
+    let deferred = Deferred::start("diskproof-call", call)?;
+    let lost = || io::Error::other("a helper thread ended unexpectedly");
+    // Until then the thread needs the caller's descriptor.
+    is_owned.recv().map_err(|_| lost())?;
+    let stall = Duration::from_nanos(stall_ns);
+    match deferred.supervise(
+        CHECK_EVERY,
+        stall,
+        |silence| look(silence.as_nanos() as u64),
+    ) {
+        Waited::Done(done) => done.map(Waited::Done),
+        Waited::TimedOut(lasted) => Ok(Waited::TimedOut(lasted)),
+        Waited::Lost => Err(lost()),
+    }
+}
+
+/// When a target whose workers were told to end counts as hung.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct StallDeadline {
+    stopping_since_ns: Option<u64>,
+}
+
+/// What a target's workers have been told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Orders {
+    /// To work on until their time is over.
+    Continue,
+    /// To work on until the last byte or operation; silent for this long.
+    ContinueWithoutDeadline {
+        /// How long the target has completed nothing, in nanoseconds.
+        silence_ns: u64,
+    },
+    /// To end.
+    End,
+}
+
+impl StallDeadline {
+    /// When the workers should have ended, once that is longer ago than `timeout` allows.
+    pub(crate) fn check(&mut self, now: u64, orders: Orders, timeout: StallTimeout) -> Option<u64> {
+        if orders == Orders::End {
+            self.stopping_since_ns.get_or_insert(now);
+        }
+        match (self.stopping_since_ns, orders) {
+            (Some(since_ns), _) => (now - since_ns > timeout.ns()).then_some(since_ns),
+            (None, Orders::ContinueWithoutDeadline { silence_ns })
+                if silence_ns > timeout.without_deadline_ns() =>
+            {
+                self.stopping_since_ns = Some(now);
+                Some(now)
+            }
+            (None, _) => None,
+        }
+    }
+}
+
+/// Counts signs of life of a thread; clones share the count.
+#[derive(Debug, Clone, Default)]
+pub struct Heartbeat {
+    beats: Arc<AtomicU64>,
+}
+
+impl Heartbeat {
+    /// Shows that the thread is alive.
+    pub fn beat(&self) {
+        self.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn count(&self) -> u64 {
+        self.beats.load(Ordering::Relaxed)
+    }
+}
+
+/// The engine beats twenty times a second. Only after this long without a beat other signs count.
+const QUIET: Duration = Duration::from_secs(1);
+/// A process that uses this share of a processor is working, such as filling buffers, and does not
+/// wait for a disk.
+const BUSY_SHARE: f64 = 0.2;
+
+/// Signs of life of a whole run: its heartbeat, what the disks complete, and the processor time that
+/// this process uses.
+#[derive(Debug)]
+pub struct SignsOfLife {
+    heartbeat: Heartbeat,
+    beats: u64,
+    pulses: Vec<Pulse>,
+    seen: Instant,
+    checked: Instant,
+    processor_time: Duration,
+}
+
+impl SignsOfLife {
+    /// Counts from now on.
+    pub fn new(heartbeat: Heartbeat, identities: &[TargetIdentity]) -> Self {
+        let now = Instant::now();
+        Self {
+            beats: heartbeat.count(),
+            heartbeat,
+            pulses: identities.iter().map(Pulse::of).collect(),
+            seen: now,
+            checked: now,
+            processor_time: processor_time(),
+        }
+    }
+
+    /// For how long there has been no sign.
+    pub fn silence(&mut self) -> Duration {
+        let now = Instant::now();
+        let beats = self.heartbeat.count();
+        if std::mem::replace(&mut self.beats, beats) != beats {
+            self.seen = now;
+        }
+        if now - self.seen > QUIET && now - self.checked > QUIET && self.is_working(now) {
+            self.seen = now;
+        }
+        now - self.seen
+    }
+
+    /// Whether there was a sign since the last look; for [`Deferred::supervise`].
+    pub fn look(&mut self) -> Sign {
+        if self.silence().is_zero() {
+            Sign::Progress
+        } else {
+            Sign::Silence
+        }
+    }
+
+    fn is_working(&mut self, now: Instant) -> bool {
+        let used = processor_time();
+        let busy_from = (now - self.checked).mul_f64(BUSY_SHARE);
+        let is_busy = used - self.processor_time >= busy_from;
+        let mut completed = false;
+        for pulse in &mut self.pulses {
+            // Every pulse notes its present count.
+            completed |= pulse.beats();
+        }
+        (self.checked, self.processor_time) = (now, used);
+        is_busy || completed
+    }
+}
+
+/// Of all threads of this process so far.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or(0),
+        u32::try_from(time.tv_nsec).unwrap_or(0),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd as _;
+
+    fn null() -> std::fs::File {
+        std::fs::File::open("/dev/null").unwrap()
+    }
+
+    #[test]
+    fn deferred_returns_the_result_and_times_out_on_a_hang() {
+        let minutes = Duration::from_secs(600);
+        assert_eq!(
+            Deferred::start("test", || 7).unwrap().wait(minutes),
+            Waited::Done(7)
+        );
+        assert_eq!(
+            Deferred::start_or_run("test", || 7).wait(minutes),
+            Waited::Done(7)
+        );
+        let (release, held) = channel::<()>();
+        let hung = Deferred::start("test", move || held.recv().is_err()).unwrap();
+        let slice = Duration::from_millis(10);
+        assert!(matches!(hung.poll(slice), Waited::TimedOut(_)));
+        assert!(matches!(hung.wait(slice), Waited::TimedOut(_)));
+        drop(release);
+        assert_eq!(hung.poll(minutes), Waited::Done(true));
+        let panics = Deferred::start("test", || -> u32 { panic!("on purpose") }).unwrap();
+        assert_eq!(panics.wait(minutes), Waited::Lost);
+    }
+
+    #[test]
+    fn call_that_shows_progress_may_take_longer_than_the_timeout() {
+        let slow = |_| {
+            std::thread::sleep(Duration::from_millis(400));
+            7
+        };
+        let waited = call_with_timeout(null().as_fd(), 1, |_| Sign::Progress, slow).unwrap();
+        assert_eq!(waited, Waited::Done(7));
+    }
+
+    #[test]
+    fn call_without_progress_times_out() {
+        const TIMEOUT_NS: u64 = 200_000_000;
+        let (release, held) = channel::<()>();
+        let mut silences = Vec::new();
+        let look = |silent_ns| {
+            silences.push(silent_ns);
+            Sign::Silence
+        };
+        let work = move |_| held.recv().is_err();
+        let waited = call_with_timeout(null().as_fd(), TIMEOUT_NS, look, work).unwrap();
+        let timeout = Duration::from_nanos(TIMEOUT_NS);
+        assert!(
+            matches!(waited, Waited::TimedOut(lasted) if lasted >= timeout),
+            "{waited:?}"
+        );
+        assert!(!silences.is_empty() && silences.is_sorted(), "{silences:?}");
+        drop(release);
+    }
+
+    #[test]
+    fn deadline_counts_from_the_order_to_end_or_from_a_long_silence() {
+        let timeout = StallTimeout::from_ns(10);
+        let mut stopping = StallDeadline::default();
+        assert_eq!(stopping.check(90, Orders::Continue, timeout), None);
+        assert_eq!(stopping.check(100, Orders::End, timeout), None);
+        assert_eq!(stopping.check(110, Orders::End, timeout), None);
+        assert_eq!(stopping.check(111, Orders::End, timeout), Some(100));
+        let mut endless = StallDeadline::default();
+        let silent = |silence_ns| Orders::ContinueWithoutDeadline { silence_ns };
+        assert_eq!(endless.check(100, silent(50), timeout), None);
+        assert_eq!(endless.check(101, silent(51), timeout), Some(101));
+    }
+
+    #[test]
+    fn heartbeat_is_a_sign_of_life() {
+        let heartbeat = Heartbeat::default();
+        let mut signs = SignsOfLife::new(heartbeat.clone(), &[]);
+        std::thread::sleep(Duration::from_millis(2));
+        assert_eq!(signs.look(), Sign::Silence);
+        heartbeat.beat();
+        assert_eq!(signs.look(), Sign::Progress);
+    }
+}

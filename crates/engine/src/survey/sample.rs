@@ -1,0 +1,263 @@
+//! One sample of the curve, and where finished points go. Each sample is the end of a stream: some
+//! requests before it bring the heads there and fill the queue, untimed. From then on the time
+//! between two completions belongs to the later one, so that the rate contains neither the seek nor
+//! the filling of the queue.
+
+use super::log::SurveyLog;
+use super::queue::{BlockRequest, Completion, RequestQueue};
+use super::target::SurveyTarget;
+use crate::io::clock::Clock;
+use crate::io::{Backend, Extent};
+use crate::measure::usage;
+use diskproof_model::measurement::{CpuTime, OpKind};
+use diskproof_model::plan::CachePolicy;
+use diskproof_model::surface::CurvePoint;
+use std::io;
+
+/// Requests in flight: enough for the channels of an SSD and the members of an array, and for a
+/// disk never to wait for us.
+pub const STREAM_DEPTH: u32 = 8;
+/// The largest request: what the kernel sends in one piece to most disks is no larger.
+pub const STREAM_REQUEST_MAX: u32 = 1 << 20;
+/// Marks requests whose time does not count.
+pub const LEAD: u32 = u32::MAX;
+
+/// How a curve is drawn on one target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CurveSizing {
+    /// Bytes per request.
+    pub request_bytes: u32,
+    /// Untimed bytes before a sample.
+    pub lead_bytes: u64,
+    /// Points.
+    pub points: u64,
+    /// Timed bytes at each point; `None`: everything up to the next point.
+    pub sample_bytes: Option<u64>,
+}
+
+/// A place of the curve.
+#[derive(Debug, Clone, Copy)]
+pub struct SamplePlace {
+    /// What is timed.
+    pub extent: Extent,
+    /// Bytes that the survey had moved when it was last read.
+    pub moved_bytes: u64,
+}
+
+/// Where finished points go.
+pub struct CurveLog<'a> {
+    /// Where it goes.
+    pub log: &'a SurveyLog,
+    /// When the curve began.
+    pub start_ns: u64,
+    /// CPU time of the process at the start of the curve.
+    pub cpu: CpuTime,
+}
+
+impl CurveLog<'_> {
+    /// A point is finished.
+    pub fn enter(&self, now_ns: u64, point: CurvePoint, share: f64) {
+        self.log.seen().curve.push(point);
+        self.report(now_ns, share);
+    }
+
+    /// The curve has come so far.
+    pub fn report(&self, now_ns: u64, share: f64) {
+        let mut seen = self.log.seen();
+        seen.curve_ns = now_ns.saturating_sub(self.start_ns);
+        seen.curve_cpu = usage::process_since(self.cpu);
+        drop(seen);
+        self.log.done(share);
+    }
+}
+
+/// What was timed at a point so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SampleSum {
+    bytes: u64,
+    busy_ns: u64,
+    latency_max_ns: u64,
+    errors: u64,
+    late_ns: u64,
+    /// Bytes of a part, and what is timed of the part under way.
+    part_bytes: u64,
+    part: (u64, u64),
+    /// Number of parts, and the sums of their times per byte and of the squares.
+    parts: (u32, f64, f64),
+}
+
+/// Parts of a sample whose spread tells something.
+const PARTS_MIN: u32 = 4;
+
+impl SampleSum {
+    /// Nothing yet; what is in flight at once makes a part.
+    pub fn new(sizing: CurveSizing) -> Self {
+        Self {
+            part_bytes: sizing.lead_bytes,
+            ..Self::default()
+        }
+    }
+
+    /// A failed request is in neither bytes nor time: a disk may try for seconds.
+    pub fn add(&mut self, completion: &Completion) {
+        if completion.errno == 0 {
+            self.bytes += u64::from(completion.request.len);
+            self.busy_ns += completion.share_ns;
+            self.part = (
+                self.part.0 + u64::from(completion.request.len),
+                self.part.1 + completion.share_ns,
+            );
+            if self.part.0 >= self.part_bytes {
+                let ns_per_byte = self.part.1 as f64 / self.part.0 as f64;
+                self.parts = (
+                    self.parts.0 + 1,
+                    self.parts.1 + ns_per_byte,
+                    self.parts.2 + ns_per_byte * ns_per_byte,
+                );
+                self.part = (0, 0);
+            }
+        } else {
+            self.errors += 1;
+        }
+        self.latency_max_ns = self.latency_max_ns.max(completion.latency_ns);
+    }
+
+    /// Of the mean time per byte, as a share; to first order that of the rate is the same.
+    fn standard_error(&self) -> Option<f64> {
+        let (parts, sum, squares) = self.parts;
+        let n = f64::from(parts);
+        let variance = ((squares - sum * sum / n) / (n - 1.0)).max(0.0);
+        // Six digits are plenty, and a record holds many points.
+        (parts >= PARTS_MIN && sum > 0.0)
+            .then(|| ((variance / n).sqrt() / (sum / n) * 1e6).round() / 1e6)
+    }
+
+    /// The finished point.
+    pub fn point(self, offset_bytes: u64) -> CurvePoint {
+        let Self {
+            bytes,
+            busy_ns,
+            latency_max_ns,
+            errors,
+            late_ns,
+            ..
+        } = self;
+        let standard_error = self.standard_error();
+        CurvePoint {
+            latency_max_ns,
+            errors,
+            standard_error,
+            late_ns,
+            ..CurvePoint::read_once(offset_bytes, bytes, busy_ns)
+        }
+    }
+}
+
+/// A part of the target, all of it or its second part timed.
+#[derive(Debug, Clone, Copy)]
+struct StreamRange {
+    from: u64,
+    timed_from: u64,
+    until: u64,
+}
+
+/// One sample; `None` when it was ended before it was done.
+pub fn sample<B: Backend, C: Clock>(
+    queue: &mut RequestQueue<B, C>,
+    target: &SurveyTarget,
+    sizing: CurveSizing,
+    place: Extent,
+    log: &SurveyLog,
+) -> io::Result<Option<CurvePoint>> {
+    if target.cache == CachePolicy::Buffered {
+        queue.drop_cache();
+    }
+    let (mut sum, starved_ns) = (SampleSum::new(sizing), queue.starved_ns());
+    let (from, start, until) = (
+        place
+            .start
+            .saturating_sub(sizing.lead_bytes)
+            .max(target.extent.start),
+        place.start,
+        place.start + place.length,
+    );
+    if target.operation == OpKind::Write {
+        // From one flushed state to the next: else the write cache of the disk would be measured.
+        stream(
+            queue,
+            sizing,
+            StreamRange {
+                from,
+                timed_from: start,
+                until: start,
+            },
+            log,
+            &mut sum,
+        )?;
+        queue.flush()?;
+        stream(
+            queue,
+            sizing,
+            StreamRange {
+                from: start,
+                timed_from: start,
+                until,
+            },
+            log,
+            &mut sum,
+        )?;
+        sum.busy_ns += queue.flush()?;
+    } else {
+        stream(
+            queue,
+            sizing,
+            StreamRange {
+                from,
+                timed_from: start,
+                until,
+            },
+            log,
+            &mut sum,
+        )?;
+    }
+    sum.late_ns = queue.starved_ns().saturating_sub(starved_ns);
+    Ok((!log.is_stopped()).then(|| sum.point(start)))
+}
+
+fn stream<B: Backend, C: Clock>(
+    queue: &mut RequestQueue<B, C>,
+    sizing: CurveSizing,
+    range: StreamRange,
+    log: &SurveyLog,
+    sum: &mut SampleSum,
+) -> io::Result<()> {
+    let StreamRange {
+        from,
+        timed_from,
+        until,
+    } = range;
+    let mut at = from;
+    let next = || {
+        (at < until && !log.is_stopped()).then(|| {
+            // The border between lead and sample is a border between requests.
+            let (edge, tag) = if at < timed_from {
+                (timed_from, LEAD)
+            } else {
+                (until, 0)
+            };
+            let request = BlockRequest {
+                offset: at,
+                len: u64::from(sizing.request_bytes).min(edge - at) as u32,
+                tag,
+            };
+            at += u64::from(request.len);
+            request
+        })
+    };
+    queue.run(next, |completion| {
+        log.count(completion);
+        if completion.request.tag != LEAD {
+            sum.add(completion);
+        }
+    })
+}

@@ -1,0 +1,246 @@
+//! What a scan has found so far: slow blocks, unreadable ranges, a map of latencies.
+
+use super::slow_blocks::slow_from_ns;
+use super::target::SurveyTarget;
+use crate::io::Extent;
+use crate::io::errno::errno_name;
+use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::progress::Found;
+use diskproof_model::surface::{Scan, ScanCell, SlowBlock, UnreadableRange};
+
+/// Entries of each list in a record.
+const LIST_MAX: usize = 1000;
+/// Cells of the map.
+const CELLS_MAX: u64 = 1000;
+/// Results so far.
+#[derive(Debug)]
+pub struct ScanLog {
+    block_bytes: u32,
+    lba_bytes: u64,
+    from: u64,
+    /// Everything before is judged.
+    judged_to: u64,
+    /// Whether it reached the end of the span.
+    pub finished: bool,
+    blocks: u64,
+    latencies: LatencyHistogram,
+    slow_blocks: u64,
+    slow: Vec<SlowBlock>,
+    unreadable_bytes: u64,
+    unreadable: Vec<UnreadableRange>,
+    /// The block that was read well last.
+    read_at: u64,
+    /// What the watcher has been told.
+    reported: Reported,
+    map: Vec<MapCell>,
+    map_start: u64,
+    cell_bytes: u64,
+}
+
+/// How many entries of each list the watcher has been told.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reported {
+    slow: usize,
+    unreadable: usize,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct MapCell {
+    blocks: u64,
+    read: u64,
+    sum_ns: u64,
+    max_ns: u64,
+    errors: u64,
+}
+
+impl ScanLog {
+    /// An empty log of a scan that starts at `from`.
+    pub fn new(target: &SurveyTarget, block_bytes: u64, from: u64) -> Self {
+        let Extent { start, length } = target.extent;
+        let cell_bytes = length.div_ceil(CELLS_MAX).next_multiple_of(block_bytes);
+        Self {
+            block_bytes: block_bytes as u32,
+            lba_bytes: target.lba_bytes,
+            from,
+            judged_to: from,
+            finished: false,
+            blocks: 0,
+            latencies: LatencyHistogram::new(),
+            slow_blocks: 0,
+            slow: Vec::new(),
+            unreadable_bytes: 0,
+            unreadable: Vec::new(),
+            read_at: from,
+            reported: Reported::default(),
+            map: vec![MapCell::default(); length.div_ceil(cell_bytes) as usize],
+            map_start: start,
+            cell_bytes,
+        }
+    }
+
+    /// Everything before is judged.
+    pub fn set_judged_to(&mut self, offset: u64) {
+        self.judged_to = offset;
+    }
+
+    /// Everything before is judged.
+    pub fn judged_to(&self) -> u64 {
+        self.judged_to
+    }
+
+    fn cell(&mut self, offset: u64) -> Option<&mut MapCell> {
+        self.map
+            .get_mut(((offset - self.map_start) / self.cell_bytes) as usize)
+    }
+
+    /// A block was read.
+    pub fn read(&mut self, offset: u64, latency_ns: u64) {
+        self.blocks += 1;
+        self.read_at = offset;
+        self.latencies.record(latency_ns);
+        if let Some(cell) = self.cell(offset) {
+            (cell.blocks, cell.read, cell.sum_ns) =
+                (cell.blocks + 1, cell.read + 1, cell.sum_ns + latency_ns);
+            cell.max_ns = cell.max_ns.max(latency_ns);
+        }
+    }
+
+    /// Parts of a block cannot be read.
+    pub fn failed(&mut self, offset: u64, ranges: &[FailedRange]) {
+        self.blocks += 1;
+        if let Some(cell) = self.cell(offset) {
+            (cell.blocks, cell.errors) = (cell.blocks + 1, cell.errors + 1);
+        }
+        ranges.iter().for_each(|bad| self.add_bad(bad));
+    }
+
+    fn add_bad(&mut self, bad: &FailedRange) {
+        self.unreadable_bytes += bad.length;
+        let (errno, has_room) = (errno_name(bad.errno), self.unreadable.len() < LIST_MAX);
+        match self.unreadable.last_mut() {
+            Some(last)
+                if last.offset_bytes + last.length_bytes == bad.offset && last.errno == errno =>
+            {
+                last.length_bytes += bad.length
+            }
+            _ if has_room => {
+                let lba = bad.offset / self.lba_bytes;
+                self.unreadable.push(UnreadableRange {
+                    offset_bytes: bad.offset,
+                    length_bytes: bad.length,
+                    lba,
+                    errno,
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// A block is slow, also when it is read again.
+    pub fn add_slow(&mut self, offset: u64, latency_ns: u64) {
+        self.slow_blocks += 1;
+        self.slow.push(SlowBlock {
+            offset_bytes: offset,
+            lba: offset / self.lba_bytes,
+            latency_ns,
+        });
+        if self.slow.len() > LIST_MAX
+            && let Some(fastest) = self
+                .slow
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, slow)| slow.latency_ns)
+                .map(|(index, _)| index)
+        {
+            self.slow.swap_remove(fastest);
+        }
+    }
+
+    /// Places that were found since the last call, as far as a record would list them.
+    pub fn take_found(&mut self) -> Vec<Found> {
+        // Once the list of slow blocks is full its entries change places.
+        let slow = if self.slow_blocks > LIST_MAX as u64 {
+            &[]
+        } else {
+            &self.slow[self.reported.slow..]
+        };
+        // The last range may go on in the next block.
+        let whole =
+            |range: &UnreadableRange| range.offset_bytes + range.length_bytes <= self.read_at;
+        let whole = self.unreadable.len()
+            - usize::from(self.unreadable.last().is_some_and(|last| !whole(last)));
+        let unreadable = &self.unreadable[self.reported.unreadable.min(whole)..whole];
+        let found = slow
+            .iter()
+            .copied()
+            .map(Found::Slow)
+            .chain(unreadable.iter().cloned().map(Found::Unreadable))
+            .collect();
+        self.reported = Reported {
+            slow: self.reported.slow + slow.len(),
+            unreadable: whole,
+        };
+        found
+    }
+
+    /// What a record says of it.
+    pub fn scan(&self) -> Scan {
+        let mut slow = self.slow.clone();
+        slow.sort_by_key(|block| block.offset_bytes);
+        // What lies behind the border will be found again by whoever goes on there.
+        let unreadable: Vec<UnreadableRange> = self
+            .unreadable
+            .iter()
+            .filter(|bad| bad.offset_bytes < self.judged_to)
+            .cloned()
+            .collect();
+        let again: u64 = self
+            .unreadable
+            .iter()
+            .filter(|bad| bad.offset_bytes >= self.judged_to)
+            .map(|bad| bad.length_bytes)
+            .sum();
+        let latency_p50_ns = if self.latencies.count() == 0 {
+            0
+        } else {
+            self.latencies.value_at(0.5)
+        };
+        let cells = self
+            .map
+            .iter()
+            .enumerate()
+            .filter(|(_, cell)| cell.blocks > 0);
+        let map = cells.map(|(index, cell)| ScanCell {
+            offset_bytes: self.map_start + index as u64 * self.cell_bytes,
+            blocks: cell.blocks,
+            latency_mean_ns: cell.sum_ns / cell.read.max(1),
+            latency_max_ns: cell.max_ns,
+            errors: cell.errors,
+        });
+        Scan {
+            block_bytes: self.block_bytes,
+            from_bytes: self.from,
+            to_bytes: self.judged_to,
+            finished: self.finished,
+            blocks: self.blocks,
+            latency_p50_ns,
+            slow_from_ns: slow_from_ns(latency_p50_ns),
+            slow_blocks: self.slow_blocks,
+            slow,
+            unreadable_bytes: self.unreadable_bytes - again,
+            unreadable,
+            map: map.collect(),
+        }
+    }
+}
+
+/// Bytes that could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailedRange {
+    /// First byte.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Why.
+    pub errno: i32,
+}

@@ -1,0 +1,47 @@
+//! What a survey knows of its target.
+
+use crate::io::Extent;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::CachePolicy;
+
+/// Samples and blocks lie on these borders: the unit of most media, and a multiple of every sector.
+pub const UNIT_BYTES: u64 = 4096;
+/// Of a target that does not say, and of files.
+pub const SECTOR_BYTES: u32 = 512;
+
+/// What a survey knows of its target.
+#[derive(Debug, Clone, Copy)]
+pub struct SurveyTarget {
+    /// The span.
+    pub extent: Extent,
+    /// Requests in flight on the way of the curve.
+    pub depth: u32,
+    /// What lengths must be multiples of.
+    pub alignment_bytes: u64,
+    /// The smallest part that can be unreadable alone.
+    pub sector_bytes: u64,
+    /// Unit of logical block addresses.
+    pub lba_bytes: u64,
+    /// How the page cache is treated.
+    pub cache: CachePolicy,
+    /// Read or write.
+    pub operation: OpKind,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
+
+impl SurveyTarget {
+    /// A length that the target takes: rounded up to its unit, and no longer than the span.
+    pub fn fitting(&self, bytes: u64) -> u64 {
+        bytes
+            .max(1)
+            .next_multiple_of(self.alignment_bytes)
+            .min(self.extent.length / self.alignment_bytes * self.alignment_bytes)
+    }
+
+    /// The border before `offset`.
+    pub fn aligned(&self, offset: u64) -> u64 {
+        let unit = UNIT_BYTES.max(self.alignment_bytes);
+        offset / unit * unit
+    }
+}
