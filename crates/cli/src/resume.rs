@@ -2,6 +2,7 @@
 //! nothing of how a scan is made or watched.
 
 use crate::failure::Failure;
+use crate::saved::read_document;
 use diskproof_model::errno::remedy;
 use diskproof_model::plan::Span;
 use diskproof_model::record::Record;
@@ -49,13 +50,12 @@ impl Resumed {
         }
         let path = Path::new(text);
         let wrong = |why: String| Failure::Usage(format!("--resume {text}: {why}"));
-        let json = std::fs::read(path).map_err(|error| {
+        let json = read_document(path).map_err(|error| {
             wrong(format!(
                 "neither a position, such as 120GiB, nor a record that can be read ({error})"
             ))
         })?;
-        let record: Record = serde_json::from_slice(&json)
-            .map_err(|error| wrong(format!("this is no record of diskproof ({error})")))?;
+        let record = Record::from_json(&json).map_err(|error| wrong(error.to_string()))?;
         Self::of(&record, identity).map_err(wrong)
     }
 

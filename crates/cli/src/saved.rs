@@ -1,50 +1,62 @@
-//! Saved runs: where the history lies, what is said when a run is saved, and which record a word
-//! means. Knows the environment, not SQL.
+//! Saved runs: the path of the history, the messages of a save, and the record that an argument
+//! names. Reads the environment; knows no SQL.
 
+use crate::deferred::{Deferred, TimedOut};
 use crate::failure::Failure;
 use crate::stderr::{Verbosity, eprint_line};
 use diskproof_analysis::verdict::verdict;
-use diskproof_history::{Folders, History, NewRun, Outcome, Place, Stored, save};
-use diskproof_model::comparison::{COMPARISON_SCHEMA, Comparison};
-use diskproof_model::record::{RECORD_SCHEMA, Record};
+use diskproof_history::{
+    Folders, History, HistoryError, HistoryPlace, NewRun, SaveOutcome, SaveReport, StoredRun, save,
+};
+use diskproof_model::comparison::Comparison;
+use diskproof_model::document::{AnyDocument, DocumentError};
+use diskproof_model::limits::DOCUMENT_BYTES_MAX;
+use diskproof_model::record::Record;
 use rustix::process::geteuid;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
-/// Digits of a run's id that tell it from all others of a lifetime, and fit into a list.
+/// Digits of a shortened run id: unique among millions of runs, and narrow enough for a list.
 pub const SHORT_ID: usize = 8;
-/// Fewer digits are too likely to be a mistake.
+/// Fewer digits are more likely a mistyped label.
 const PREFIX_MIN: usize = 4;
 /// Longer labels would not fit into a list.
 const LABEL_MAX: usize = 40;
-/// Longer files are no records: those of hours, with every series and histogram, have a few
-/// megabytes.
-const RECORD_BYTES_MAX: u64 = 256 << 20;
+/// Opening takes milliseconds, except for a pipe without a writer and a dead network filesystem.
+const OPEN_LIMIT: Duration = Duration::from_secs(5);
+/// 64 MiB over a slow network.
+const READ_LIMIT: Duration = Duration::from_secs(60);
+/// A pipe, as in `show <(diskproof check --json)`, answers when the run before it is over.
+const PIPE_LIMIT: Duration = Duration::from_secs(15 * 60);
+/// Waiting for the lock of a history takes up to 20 s, checking a large one a few more.
+const HISTORY_LIMIT: Duration = Duration::from_secs(60);
 /// Names the newest run.
 const LATEST: &str = "latest";
 
-/// Flags of measuring verbs: whether and where a run is saved.
+/// Flags of measuring verbs: whether and where to save a run.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct HistoryOptions {
-    /// A name for this run in the history, for 'show' and 'compare'; several runs may share one
+    /// Label of this run, for 'show' and 'compare'; several runs may share one
     #[arg(long, value_name = "LABEL", value_parser = parse_label, conflicts_with = "no_history")]
     pub label: Option<String>,
-    /// Save the run there [default: $DISKPROOF_HISTORY, or diskproof/history.db in $XDG_STATE_HOME
-    /// or ~/.local/state]
+    /// History file [default: $DISKPROOF_HISTORY, or diskproof/history.db in $XDG_STATE_HOME or
+    /// ~/.local/state]
     #[arg(long, value_name = "FILE", conflicts_with = "no_history")]
     pub history: Option<PathBuf>,
-    /// Do not save the run; so does DISKPROOF_NO_HISTORY=1
+    /// Do not save the run; DISKPROOF_NO_HISTORY=1 does the same
     #[arg(long)]
     pub no_history: bool,
 }
 
-/// Flag of the verbs that read what is saved.
+/// The flag of verbs that read the history.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Kept {
-    /// The history [default: $DISKPROOF_HISTORY, or diskproof/history.db in $XDG_STATE_HOME or
+    /// History file [default: $DISKPROOF_HISTORY, or diskproof/history.db in $XDG_STATE_HOME or
     /// ~/.local/state]
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
@@ -57,26 +69,26 @@ impl Kept {
     }
 }
 
-/// What there is to say once a run has been saved, or not.
+/// A message of a save.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Remark {
-    /// Good to know.
+pub enum SaveNote {
+    /// Printed unless --quiet.
     Note(String),
-    /// Something did not work.
+    /// Something failed.
     Warning(String),
 }
 
-/// Prints remarks on stderr; warnings also with `--quiet`.
-pub fn print_remarks(remarks: &[Remark], verbosity: Verbosity) {
-    for remark in remarks {
-        match remark {
-            Remark::Note(text) => verbosity.note(text),
-            Remark::Warning(text) => eprint_line(&format!("warning: {text}")),
+/// Prints the notes of a save on stderr; warnings also with `--quiet`.
+pub fn print_notes(notes: &[SaveNote], verbosity: Verbosity) {
+    for note in notes {
+        match note {
+            SaveNote::Note(text) => verbosity.note(text),
+            SaveNote::Warning(text) => eprint_line(&format!("warning: {text}")),
         }
     }
 }
 
-/// A label must not look like anything else that names a run.
+/// Checks a label: it must not look like anything else that names a run.
 pub fn parse_label(text: &str) -> Result<String, String> {
     let wrong = match () {
         () if text.is_empty() => "is empty",
@@ -85,31 +97,33 @@ pub fn parse_label(text: &str) -> Result<String, String> {
             "holds a slash or a control character"
         }
         () if text.trim() != text => "begins or ends with a space",
-        () if text == LATEST || text.starts_with("latest~") => "names the newest run already",
+        () if text == LATEST || text.starts_with("latest~") => "already names the newest run",
         () if text == "-" || is_file(text) => "looks like a file",
         () if text.len() == 32 && is_hex(text) => "looks like the id of a run",
         () => return Ok(text.to_owned()),
     };
     Err(format!(
-        "the label {wrong}; take a word or two, such as before-upgrade"
+        "the label {wrong}. Use a word or two, such as before-upgrade"
     ))
 }
 
-/// Saves a run that is complete or partial. Never an error: a measurement does not fail because of
-/// its history.
-pub fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec<Remark> {
+/// Saves a complete or partial run. Never an error: a measurement does not fail because of its
+/// history.
+pub fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec<SaveNote> {
     if options.no_history {
         return Vec::new();
     }
-    let place = match Surroundings::real().place(options.history.as_deref()) {
-        Where::At(place) => place,
-        Where::Off if options.label.is_none() => return Vec::new(),
-        Where::Off => {
-            return vec![Remark::Warning(
+    let place = match HistoryEnvironment::real().place(options.history.as_deref()) {
+        Destination::At(place) => place,
+        Destination::Off if options.label.is_none() => return Vec::new(),
+        Destination::Off => {
+            return vec![SaveNote::Warning(
                 "--label: DISKPROOF_NO_HISTORY is set, so the run was not saved".to_owned(),
             )];
         }
-        Where::Nowhere => return vec![Remark::Note(format!("the run was not saved: {NOWHERE}"))],
+        Destination::Nowhere => {
+            return vec![SaveNote::Note(format!("the run was not saved: {NOWHERE}"))];
+        }
     };
     let label = options.label.as_deref();
     match save(
@@ -124,55 +138,73 @@ pub fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec<Remark
             let id = short(&record.run_id);
             let moved = moved(&place.path, &saved);
             let name = label.map_or(String::new(), |label| format!(", label {label}"));
-            let note = Remark::Note(format!(
+            let note = SaveNote::Note(format!(
                 "saved as {id}{name}; 'diskproof show {id}' prints it again"
             ));
             moved.into_iter().chain([note]).collect()
         }
-        Err(error) => vec![Remark::Warning(format!("the run was not saved: {error}"))],
+        Err(error) => vec![SaveNote::Warning(format!("the run was not saved: {error}"))],
     }
 }
 
-/// Saves a record from elsewhere.
+/// Saves a record from another machine.
 pub fn import(
-    record: &Record,
+    record: Record,
     label: Option<&str>,
     history: Option<&Path>,
-) -> Result<(Outcome, Option<Remark>), Failure> {
+) -> Result<(SaveOutcome, Option<SaveNote>), Failure> {
     let place = place(history)?;
-    let saved = save(
-        &place,
-        &NewRun {
-            record,
-            page: None,
-            label,
-        },
-    )?;
+    let (label, there) = (label.map(str::to_owned), place.clone());
+    let record = Arc::new(record);
+    let saved = history_answer(&place, move || {
+        save(
+            &there,
+            &NewRun {
+                record: &record,
+                page: None,
+                label: label.as_deref(),
+            },
+        )
+    })?;
     Ok((saved.outcome, moved(&place.path, &saved)))
 }
 
-/// What there is to say where a damaged history had to make room.
-fn moved(path: &Path, saved: &diskproof_history::Saved) -> Option<Remark> {
+/// The result of work on a history, in bounded time.
+fn history_answer<T: Send + 'static>(
+    place: &HistoryPlace,
+    work: impl FnOnce() -> Result<T, HistoryError> + Send + Clone + 'static,
+) -> Result<T, Failure> {
+    match Deferred::start(work).wait(HISTORY_LIMIT) {
+        Ok(result) => Ok(result?),
+        Err(TimedOut) => Err(Failure::History(HistoryError::NoAnswer {
+            path: place.path.clone(),
+            seconds: HISTORY_LIMIT.as_secs(),
+        })),
+    }
+}
+
+/// The warning after a damaged history was renamed.
+fn moved(path: &Path, saved: &SaveReport) -> Option<SaveNote> {
     let aside = saved.set_aside.as_ref()?;
     let begun = match saved.rescued {
-        0 => "a new one was begun, and none of the old runs could be taken over".to_owned(),
-        1 => "a new one was begun with the one run that could still be read".to_owned(),
-        n => format!("a new one was begun with the {n} runs that could still be read"),
+        0 => "The new history holds none of the old runs: no run could be read".to_owned(),
+        1 => "The new history holds the one run that could still be read".to_owned(),
+        n => format!("The new history holds the {n} runs that could still be read"),
     };
     let (path, moved) = (path.display(), aside.path.display());
-    Some(Remark::Warning(format!(
-        "the history {path} was damaged ({}) and is now {moved}; {begun}",
+    Some(SaveNote::Warning(format!(
+        "the history {path} was damaged ({}) and is now {moved}. {begun}",
         aside.what
     )))
 }
 
-/// The beginning of a run's id.
+/// A run's id, shortened.
 pub fn short(run_id: &str) -> &str {
     run_id.get(..SHORT_ID).unwrap_or(run_id)
 }
 
-/// The record that a word means: a file, `latest`, `latest~N`, a label (the newest run of it) or
-/// the beginning of a run's id.
+/// The record that `reference` names: a file, `latest`, `latest~N`, a label (its newest run) or the
+/// beginning of a run's id.
 pub fn load(reference: &str, history: Option<&Path>) -> Result<Record, Failure> {
     if let Some(record) = record_of_file(reference)? {
         return Ok(record);
@@ -182,8 +214,8 @@ pub fn load(reference: &str, history: Option<&Path>) -> Result<Record, Failure> 
     Ok(get(&history, &id)?.record)
 }
 
-/// All records that a word means: every run of a label, the newest first; the one that [`load`]
-/// finds for any other word.
+/// Every record that `reference` names: all runs of a label, the newest first; otherwise the one
+/// that [`load`] finds.
 pub fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Record>, Failure> {
     if let Some(record) = record_of_file(reference)? {
         return Ok(vec![record]);
@@ -201,31 +233,31 @@ pub fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Record>, 
     ids.iter().map(|id| Ok(get(&history, id)?.record)).collect()
 }
 
-/// Something that was saved.
+/// A saved document.
 #[derive(Debug)]
-pub enum Saved {
-    /// A run, with what was printed then where it comes from the history.
-    Run(Box<Stored>),
-    /// A comparison, which only files hold.
+pub enum SavedDocument {
+    /// A run; from the history, with its printed result.
+    Run(Box<StoredRun>),
+    /// A comparison; only files hold these.
     Comparison(Box<Comparison>),
 }
 
-/// The run or the comparison that a word means.
-pub fn find(reference: &str, history: Option<&Path>) -> Result<Saved, Failure> {
+/// The run or the comparison that `reference` names.
+pub fn find(reference: &str, history: Option<&Path>) -> Result<SavedDocument, Failure> {
     let found = match from_file(reference)? {
         Some(saved) => saved,
         None => {
             let history = open(history)?;
             let id = run_id(&history, reference)?;
-            Saved::Run(Box::new(get(&history, &id)?))
+            SavedDocument::Run(Box::new(get(&history, &id)?))
         }
     };
     Ok(with_verdict(found))
 }
 
 /// Adds the verdict to a record of an earlier version, which has none.
-fn with_verdict(mut saved: Saved) -> Saved {
-    if let Saved::Run(stored) = &mut saved
+fn with_verdict(mut saved: SavedDocument) -> SavedDocument {
+    if let SavedDocument::Run(stored) = &mut saved
         && stored.record.verdict.is_none()
     {
         stored.record.verdict = Some(verdict(&stored.record));
@@ -233,39 +265,40 @@ fn with_verdict(mut saved: Saved) -> Saved {
     saved
 }
 
-/// The record in a file; `None` for a word that names no file.
+/// The record in a file; `None` when `reference` does not look like a file.
 fn record_of_file(reference: &str) -> Result<Option<Record>, Failure> {
     match from_file(reference)? {
         None => Ok(None),
-        Some(Saved::Run(stored)) => Ok(Some(stored.record)),
-        Some(Saved::Comparison(_)) => {
-            let why = "is a comparison, and a run is needed; 'diskproof show' prints it, and \
-                       names the runs that it compared";
-            Err(Failure::Usage(format!("{reference}: {why}")))
-        }
+        Some(SavedDocument::Run(stored)) => Ok(Some(stored.record)),
+        Some(SavedDocument::Comparison(_)) => Err(Failure::Usage(format!(
+            "{reference} is a comparison, and a run is needed. 'diskproof show' prints the \
+                 comparison and names its runs"
+        ))),
     }
 }
 
-fn get(history: &History, id: &str) -> Result<Stored, Failure> {
-    history
-        .get(id)?
-        .ok_or_else(|| Failure::Usage(format!("run {id} has just been removed from the history")))
+fn get(history: &History, id: &str) -> Result<StoredRun, Failure> {
+    history.get(id)?.ok_or_else(|| {
+        Failure::Usage(format!(
+            "another process has just removed run {id} from the history"
+        ))
+    })
 }
 
-/// The whole id of the run that a word means.
+/// The complete id of the run that `reference` names.
 pub fn run_id(history: &History, reference: &str) -> Result<String, Failure> {
     let unknown = |why: &str| {
         Err(Failure::Usage(format!(
-            "'{reference}': {why}; 'diskproof history' lists what there is"
+            "'{reference}': {why}. 'diskproof history' lists the runs"
         )))
     };
     if let Some(back) = is_latest(reference) {
         let Some(back) = back else {
-            return unknown("write latest~1 for the run before the newest");
+            return unknown("not a number after latest~; latest~1 is the run before the newest");
         };
         return match history.nth_newest(back)? {
             Some(id) => Ok(id),
-            None => unknown("there are not so many runs"),
+            None => unknown("the history has fewer runs"),
         };
     }
     if let Some(id) = history.labelled(reference)?.into_iter().next() {
@@ -279,13 +312,13 @@ pub fn run_id(history: &History, reference: &str) -> Result<String, Failure> {
         [] => unknown("no run has this id or label"),
         [id] => Ok(id.clone()),
         _ => unknown(&format!(
-            "{} runs begin like this; write more of the id",
+            "{} run ids begin with this; write more of the id",
             ids.len()
         )),
     }
 }
 
-/// `Some(None)` for a number that cannot be read.
+/// How many runs before the newest; `Some(None)` when that is not a number.
 fn is_latest(reference: &str) -> Option<Option<u64>> {
     let back = reference.strip_prefix(LATEST)?;
     match back.strip_prefix('~') {
@@ -302,40 +335,45 @@ fn is_hex(text: &str) -> bool {
 /// Opens the history to read it.
 pub fn open(history: Option<&Path>) -> Result<History, Failure> {
     let place = place(history)?;
-    History::open(&place)?.ok_or_else(|| Failure::Usage(empty_text(&place.path)))
+    open_if_there(&place)?.ok_or_else(|| Failure::Usage(empty_text(&place.path)))
 }
 
-/// What to do about a history that does not exist or holds nothing.
+/// Opens the history to read it; `None` when there is no file.
+pub fn open_if_there(place: &HistoryPlace) -> Result<Option<History>, Failure> {
+    let there = place.clone();
+    history_answer(place, move || History::open(&there))
+}
+
+/// The message for a history that does not exist or is empty.
 pub fn empty_text(path: &Path) -> String {
     format!(
-        "the history {} is empty; every run is saved there: begin with 'diskproof check'",
+        "the history {} is empty. Each run is saved there; start with 'diskproof check'",
         path.display()
     )
 }
 
 const NOWHERE: &str =
-    "neither HOME nor XDG_STATE_HOME is set; name a file with --history FILE or DISKPROOF_HISTORY";
+    "neither HOME nor XDG_STATE_HOME is set. Name a file with --history FILE or DISKPROOF_HISTORY";
 
-/// Where the history lies, for verbs that need one.
-pub fn place(history: Option<&Path>) -> Result<Place, Failure> {
-    // DISKPROOF_NO_HISTORY keeps runs from being saved, and nobody from looking at what was saved
-    // before.
-    match (Surroundings {
+/// The place of the history, for verbs that need one.
+pub fn place(history: Option<&Path>) -> Result<HistoryPlace, Failure> {
+    // DISKPROOF_NO_HISTORY prevents saving, not reading.
+    match (HistoryEnvironment {
         off: false,
-        ..Surroundings::real()
+        ..HistoryEnvironment::real()
     })
     .place(history)
     {
-        Where::At(place) => Ok(place),
-        Where::Off | Where::Nowhere => {
+        Destination::At(place) => Ok(place),
+        Destination::Off | Destination::Nowhere => {
             Err(Failure::Usage(format!("there is no history: {NOWHERE}")))
         }
     }
 }
 
-/// What decides where the history lies.
+/// The environment variables that decide where the history lies.
 #[derive(Debug, Clone)]
-struct Surroundings {
+struct HistoryEnvironment {
     /// DISKPROOF_HISTORY.
     named: Option<OsString>,
     /// DISKPROOF_NO_HISTORY.
@@ -349,13 +387,13 @@ struct Surroundings {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Where {
-    At(Place),
+enum Destination {
+    At(HistoryPlace),
     Off,
     Nowhere,
 }
 
-impl Surroundings {
+impl HistoryEnvironment {
     fn real() -> Self {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         Self {
@@ -367,9 +405,9 @@ impl Surroundings {
         }
     }
 
-    fn place(&self, flag: Option<&Path>) -> Where {
+    fn place(&self, flag: Option<&Path>) -> Destination {
         let named = |path: &Path| {
-            Where::At(Place {
+            Destination::At(HistoryPlace {
                 path: path.to_owned(),
                 folders: Folders::Expected,
             })
@@ -378,21 +416,21 @@ impl Surroundings {
             return named(path);
         }
         if self.off {
-            return Where::Off;
+            return Destination::Off;
         }
         if let Some(path) = &self.named {
             return named(Path::new(path));
         }
         match self.state_folder() {
-            Some(folder) => Where::At(Place {
+            Some(folder) => Destination::At(HistoryPlace {
                 path: folder.join("diskproof/history.db"),
                 folders: Folders::Made,
             }),
-            None => Where::Nowhere,
+            None => Destination::Nowhere,
         }
     }
 
-    /// The XDG base directory specification: a relative path there is to be ignored.
+    /// The state folder of the XDG base directory specification, which ignores relative paths.
     fn state_folder(&self) -> Option<PathBuf> {
         let absolute = |value: &Option<OsString>| {
             value
@@ -403,9 +441,9 @@ impl Surroundings {
         let state =
             absolute(&self.state_home).or_else(|| Some(absolute(&self.home)?.join(".local/state")));
         match &self.root_home {
-            // Under sudo these may still be the user's; files of root there would lock the user out
-            // of the own history.
-            Some(own) if state.as_ref().is_some_and(|folder| is_anothers(folder)) => {
+            // Under sudo these variables may still name the user's folder. Files of root there would
+            // lock the user out of their own history.
+            Some(own) if state.as_ref().is_some_and(|folder| belongs_to_user(folder)) => {
                 Some(own.join(".local/state"))
             }
             _ => state,
@@ -413,15 +451,15 @@ impl Surroundings {
     }
 }
 
-/// Whether the folder, or what is there of it, belongs to somebody else than root.
-fn is_anothers(folder: &Path) -> bool {
+/// Whether the folder, or its nearest existing ancestor, belongs to a user other than root.
+fn belongs_to_user(folder: &Path) -> bool {
     folder
         .ancestors()
         .find_map(|path| path.metadata().ok())
         .is_some_and(|facts| facts.uid() != 0)
 }
 
-/// From passwd(5); `/root` where that does not tell.
+/// Root's home by passwd(5), otherwise `/root`.
 fn root_home() -> PathBuf {
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let home = users.lines().find_map(|line| {
@@ -440,14 +478,14 @@ fn is_file(reference: &str) -> bool {
             .any(|extension| reference.ends_with(extension))
 }
 
-/// What is in a file, or comes through stdin (`-`); `None` for a word that names no file.
-fn from_file(reference: &str) -> Result<Option<Saved>, Failure> {
-    let unreadable =
-        |error: io::Error| Failure::Usage(format!("{reference} cannot be read: {error}"));
+/// The document in a file or on stdin (`-`); `None` when `reference` does not look like a file.
+fn from_file(reference: &str) -> Result<Option<SavedDocument>, Failure> {
+    let unreadable = |error: io::Error| Failure::Usage(format!("cannot read {reference}: {error}"));
     let text = if reference == "-" {
+        // The program before the pipe decides how long this takes.
         read_up_to_max(std::io::stdin().lock())
     } else if is_file(reference) {
-        File::open(reference).and_then(read_up_to_max)
+        read_document(Path::new(reference))
     } else {
         return Ok(None);
     };
@@ -456,19 +494,47 @@ fn from_file(reference: &str) -> Result<Option<Saved>, Failure> {
         .map_err(|why| Failure::Usage(format!("{reference}: {why}")))
 }
 
-/// Something without an end, such as a device, must not fill the memory.
+/// Reads a file or a named pipe, in bounded time: a pipe without a writer and a network filesystem
+/// without a server never answer.
+pub(crate) fn read_document(path: &Path) -> io::Result<String> {
+    let name = path.to_owned();
+    let file = answer(OPEN_LIMIT, move || File::open(name))?;
+    let limit = match file.metadata()?.is_file() {
+        true => READ_LIMIT,
+        false => PIPE_LIMIT,
+    };
+    let file = Arc::new(file);
+    answer(limit, move || read_up_to_max(&*file))
+}
+
+/// The result of work that a filesystem may hold up for ever.
+fn answer<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> io::Result<T> + Send + Clone + 'static,
+) -> io::Result<T> {
+    Deferred::start(work)
+        .wait(limit)
+        .unwrap_or_else(|TimedOut| {
+            Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("no answer within {} s", limit.as_secs()),
+            ))
+        })
+}
+
+/// Reads text up to the limit of a document: a device such as /dev/zero never ends.
 fn read_up_to_max(from: impl Read) -> io::Result<String> {
     let mut text = String::new();
-    let read = from.take(RECORD_BYTES_MAX + 1).read_to_string(&mut text)? as u64;
-    if read > RECORD_BYTES_MAX {
-        Err(io::Error::other("it is larger than any record"))
+    let most = DOCUMENT_BYTES_MAX as u64;
+    if from.take(most + 1).read_to_string(&mut text)? as u64 > most {
+        Err(io::Error::other(DocumentError::TooLarge))
     } else {
         Ok(text)
     }
 }
 
-/// The record or comparison in JSON, or in the raw-data block of a report page.
-fn parse(text: &str) -> Result<Saved, String> {
+/// Reads a record or comparison from JSON or from a report page.
+fn parse(text: &str) -> Result<SavedDocument, String> {
     let is_page = text
         .trim_start_matches('\u{feff}')
         .trim_start()
@@ -479,54 +545,22 @@ fn parse(text: &str) -> Result<Saved, String> {
         None
     };
     let json = page.as_deref().unwrap_or(text);
-    let schema: Schema = serde_json::from_str(json)
-        .map_err(|error| format!("this is no record of diskproof: {error}"))?;
-    match schema.schema.as_deref() {
-        Some(RECORD_SCHEMA) => {
-            let record = serde_json::from_str(json)
-                .map_err(|error| format!("the record is damaged: {error}"))?;
-            Ok(Saved::Run(Box::new(Stored {
-                record,
-                page: None,
-                label: None,
-            })))
-        }
-        Some(COMPARISON_SCHEMA) => serde_json::from_str(json)
-            .map(|comparison| Saved::Comparison(Box::new(comparison)))
-            .map_err(|error| format!("the comparison is damaged: {error}")),
-        Some(other)
-            if other.starts_with("diskproof.record/")
-                || other.starts_with("diskproof.comparison/") =>
-        {
-            Err(format!(
-                "of the format {other}; this diskproof reads {RECORD_SCHEMA} and \
-                 {COMPARISON_SCHEMA}, so use a newer one"
-            ))
-        }
-        None if schema.fio.is_some() => Err("this is JSON as fio prints it, which holds a part \
-                                             of a record only; take the record, which -o \
-                                             FILE.json makes"
-            .to_owned()),
-        _ => {
-            Err("this is no record of diskproof; one is made by -o FILE.json or --json".to_owned())
-        }
+    match AnyDocument::from_json(json).map_err(|error| error.to_string())? {
+        AnyDocument::Record(record) => Ok(SavedDocument::Run(Box::new(StoredRun {
+            record: *record,
+            page: None,
+            label: None,
+        }))),
+        AnyDocument::Comparison(comparison) => Ok(SavedDocument::Comparison(comparison)),
     }
-}
-
-#[derive(serde::Deserialize)]
-struct Schema {
-    schema: Option<String>,
-    /// What the JSON of fio begins with.
-    #[serde(rename = "fio version")]
-    fio: Option<String>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn surroundings() -> Surroundings {
-        Surroundings {
+    fn environment() -> HistoryEnvironment {
+        HistoryEnvironment {
             named: None,
             off: false,
             state_home: None,
@@ -539,8 +573,8 @@ mod tests {
         Some(text.into())
     }
 
-    fn at(path: &str, folders: Folders) -> Where {
-        Where::At(Place {
+    fn at(path: &str, folders: Folders) -> Destination {
+        Destination::At(HistoryPlace {
             path: path.into(),
             folders,
         })
@@ -548,13 +582,13 @@ mod tests {
 
     #[test]
     fn the_flag_beats_the_variables_and_they_beat_the_home() {
-        let home = Surroundings {
+        let home = HistoryEnvironment {
             home: value("/home/ann"),
-            ..surroundings()
+            ..environment()
         };
         let made = at("/home/ann/.local/state/diskproof/history.db", Folders::Made);
         assert_eq!(home.place(None), made);
-        let state = Surroundings {
+        let state = HistoryEnvironment {
             state_home: value("/state"),
             ..home.clone()
         };
@@ -563,7 +597,7 @@ mod tests {
             at("/state/diskproof/history.db", Folders::Made)
         );
         assert_eq!(
-            Surroundings {
+            HistoryEnvironment {
                 state_home: value("state"),
                 ..home.clone()
             }
@@ -571,31 +605,31 @@ mod tests {
             made,
             "a relative one is to be ignored"
         );
-        let named = Surroundings {
+        let named = HistoryEnvironment {
             named: value("h.db"),
             ..state
         };
         assert_eq!(named.place(None), at("h.db", Folders::Expected));
         assert_eq!(
-            Surroundings {
+            HistoryEnvironment {
                 off: true,
                 ..named.clone()
             }
             .place(None),
-            Where::Off
+            Destination::Off
         );
         assert_eq!(
-            Surroundings { off: true, ..named }.place(Some(Path::new("other.db"))),
+            HistoryEnvironment { off: true, ..named }.place(Some(Path::new("other.db"))),
             at("other.db", Folders::Expected)
         );
-        assert_eq!(surroundings().place(None), Where::Nowhere);
+        assert_eq!(environment().place(None), Destination::Nowhere);
         assert_eq!(
-            Surroundings {
+            HistoryEnvironment {
                 home: value(""),
-                ..surroundings()
+                ..environment()
             }
             .place(None),
-            Where::Nowhere
+            Destination::Nowhere
         );
     }
 
@@ -607,10 +641,10 @@ mod tests {
         }
         let home = std::env::temp_dir().join(format!("diskproof-home-{}", std::process::id()));
         std::fs::create_dir(&home).unwrap();
-        let sudo = Surroundings {
+        let sudo = HistoryEnvironment {
             home: Some(home.clone().into()),
             root_home: Some("/root".into()),
-            ..surroundings()
+            ..environment()
         };
         let own = sudo.place(None);
         std::os::unix::fs::chown(&home, Some(65534), None).unwrap();
@@ -618,7 +652,7 @@ mod tests {
         std::fs::remove_dir(&home).unwrap();
         assert_eq!(
             own,
-            Where::At(Place {
+            Destination::At(HistoryPlace {
                 path: home.join(".local/state/diskproof/history.db"),
                 folders: Folders::Made
             })
@@ -661,7 +695,7 @@ mod tests {
         );
         for text in ["", "[]", "{}", "{\"schema\": 1}", "{\"plan\": {}}"] {
             assert!(
-                parse(text).unwrap_err().contains("no record of diskproof"),
+                parse(text).unwrap_err().contains("not a diskproof record"),
                 "{text}"
             );
         }
@@ -673,7 +707,7 @@ mod tests {
         assert!(
             parse("{\"fio version\" : \"diskproof-0.1.0\"}")
                 .unwrap_err()
-                .contains("as fio prints it")
+                .contains("this is fio's JSON")
         );
     }
 

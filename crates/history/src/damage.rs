@@ -1,10 +1,10 @@
-//! What becomes of a damaged history: it is moved aside with everything that belongs to it, and
-//! never deleted. Must be sure before it moves anything.
+//! Moves a damaged history and its log out of the way; never deletes it. Moves only a file that
+//! diskproof made.
 
 use crate::error::HistoryError;
 use crate::lock::PlaceLock;
 use crate::migrations::APPLICATION_ID;
-use crate::place::exists;
+use crate::place::{exists, with_suffix};
 use rusqlite::{Connection, OpenFlags};
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -15,51 +15,35 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const HEADER_BYTES: usize = 100;
 /// Where the header holds the application id, big-endian.
 const APPLICATION_ID_AT: std::ops::Range<usize> = 68..72;
-/// A file that is no database is moved only if its name is one of a database: `--history notes.txt`
-/// is a mistake, not a damaged history.
-const EXTENSIONS: [&str; 3] = ["db", "sqlite", "sqlite3"];
-
-/// A damaged history that was moved aside.
+/// A damaged history that was moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
-    /// Where it is now; its log and its shared memory lie beside it.
+    /// Where it is now; its log and its shared memory lie next to it.
     pub path: PathBuf,
     /// What is wrong with it, in SQLite's words.
     pub what: String,
 }
 
-/// Moves the file aside if it is damaged indeed. `None` when it is not, because somebody else was
+/// Moves the file if it really is damaged. `None` when it is not, because another process was
 /// faster.
 pub(crate) fn set_aside(path: &Path) -> Result<Option<SetAside>, HistoryError> {
-    let _alone = PlaceLock::exclusive(path)?;
+    let lock = PlaceLock::exclusive(path)?;
     if !exists(path)? {
         return Ok(None);
     }
     let Some(what) = damage(path)? else {
         return Ok(None);
     };
-    may_be_moved(path)?;
-    let stamp = jiff::Timestamp::now()
-        .strftime("%Y%m%dT%H%M%SZ")
-        .to_string();
-    let aside = (0..).map(|n| {
-        beside(
-            path,
-            &if n == 0 {
-                format!(".corrupt-{stamp}")
-            } else {
-                format!(".corrupt-{stamp}.{n}")
-            },
-        )
-    });
-    let aside = aside
-        .into_iter()
-        .find(|aside| aside.symlink_metadata().is_err())
-        .expect("the numbers do not end");
-    // The file goes last: as long as it is there its log still belongs to it, should this be the
-    // end of the program.
+    if !is_ours(path, &lock).map_err(|error| HistoryError::kernel(path, error))? {
+        lock.discard();
+        return Err(HistoryError::Foreign {
+            path: path.to_owned(),
+        });
+    }
+    let aside = free_name(path);
+    // The file goes last: until then its log still belongs to it, should the program end here.
     for suffix in ["-journal", "-shm", "-wal", ""] {
-        match std::fs::rename(beside(path, suffix), beside(&aside, suffix)) {
+        match std::fs::rename(with_suffix(path, suffix), with_suffix(&aside, suffix)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(HistoryError::kernel(path, error));
             }
@@ -69,12 +53,26 @@ pub(crate) fn set_aside(path: &Path) -> Result<Option<SetAside>, HistoryError> {
     Ok(Some(SetAside { path: aside, what }))
 }
 
-/// What is wrong with the file, looked at with fresh eyes and without changing it; an error when
-/// that cannot be told now.
+/// `X.corrupt-TIME`, with a number where that exists.
+fn free_name(path: &Path) -> PathBuf {
+    let stamp = jiff::Timestamp::now()
+        .strftime("%Y%m%dT%H%M%SZ")
+        .to_string();
+    let mut name = with_suffix(path, &format!(".corrupt-{stamp}"));
+    let mut number = 0;
+    while name.symlink_metadata().is_ok() {
+        number += 1;
+        name = with_suffix(path, &format!(".corrupt-{stamp}.{number}"));
+    }
+    name
+}
+
+/// What is wrong with the file, by a read-only connection of its own; an error when the file cannot
+/// be checked now.
 fn damage(path: &Path) -> Result<Option<String>, HistoryError> {
     let look = || {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        // The longer one also holds tables against their indexes.
+        // Unlike quick_check, this one also compares tables with their indexes.
         first_fault(&connection, "integrity_check")
     };
     match look().map_err(|error| HistoryError::sqlite(path, &error)) {
@@ -83,14 +81,14 @@ fn damage(path: &Path) -> Result<Option<String>, HistoryError> {
     }
 }
 
-/// The first thing that one of SQLite's own checks finds, as one line; `None` where there is none.
+/// The first fault that a check of SQLite finds, as one line; `None` where there is none.
 pub(crate) fn first_fault(
     connection: &Connection,
     check: &str,
 ) -> rusqlite::Result<Option<String>> {
     let verdict: String =
         connection.query_row(&format!("PRAGMA {check}(1)"), [], |row| row.get(0))?;
-    // A line in front of the fault says in which database.
+    // A line before the fault names the database.
     let fault = verdict
         .lines()
         .find(|line| !line.starts_with("***"))
@@ -99,31 +97,16 @@ pub(crate) fn first_fault(
     Ok((fault != "ok").then(|| fault.to_owned()))
 }
 
-/// Another program's database is not moved, however damaged, nor is a file that has nothing to do
-/// with databases.
-fn may_be_moved(path: &Path) -> Result<(), HistoryError> {
+/// Whether diskproof made the file: by the application id of a database, and for a file whose
+/// header is destroyed by the mark in its lock file. The name of a file proves nothing.
+fn is_ours(path: &Path, lock: &PlaceLock) -> io::Result<bool> {
     let mut header = Vec::with_capacity(HEADER_BYTES);
-    let read =
-        File::open(path).and_then(|file| file.take(HEADER_BYTES as u64).read_to_end(&mut header));
-    read.map_err(|error| HistoryError::kernel(path, error))?;
-    let is_database = header.starts_with(MAGIC);
-    let is_ours = header
-        .get(APPLICATION_ID_AT)
-        .is_some_and(|id| id == (APPLICATION_ID as u32).to_be_bytes());
-    let is_named_so = path
-        .extension()
-        .is_some_and(|extension| EXTENSIONS.iter().any(|known| extension == *known));
-    if if is_database { is_ours } else { is_named_so } {
-        Ok(())
-    } else {
-        Err(HistoryError::Foreign {
-            path: path.to_owned(),
-        })
+    File::open(path)?
+        .take(HEADER_BYTES as u64)
+        .read_to_end(&mut header)?;
+    if header.starts_with(MAGIC) {
+        let id = header.get(APPLICATION_ID_AT);
+        return Ok(id.is_some_and(|id| id == (APPLICATION_ID as u32).to_be_bytes()));
     }
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
+    lock.is_marked()
 }

@@ -1,54 +1,102 @@
-//! Everything that can go wrong with a history, each with the file and what to do. Which of
-//! SQLite's result codes means what is known here and nowhere else; above all what is damage and
-//! what only looks like it.
+//! Every error of a history, with the file and the remedy. The only place that interprets SQLite's
+//! result codes, above all which of them mean damage.
 
 use rusqlite::ErrorCode;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Less room than this, in bytes, is a full disk. SQLite calls it an I/O error where it cannot
-/// extend the shared memory of a log; and where blocks are smaller than pages, as on a small ext4,
-/// it allocates one block of each page only, so that a full disk ends the program by SIGBUS
+/// Less free space than this, in bytes, counts as a full disk. SQLite reports an I/O error when it
+/// cannot extend the shared memory of a log. Where blocks are smaller than pages, as on a small
+/// ext4, it allocates only one block of each page, and a full disk ends the program by SIGBUS
 /// (`unixShmMap` of SQLite 3.53).
-const ROOM_BYTES_LEAST: u64 = 256 << 10;
+const FREE_BYTES_MIN: u64 = 256 << 10;
 
 /// Why a history could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// Its folder or the file cannot be made or reached.
-    #[error("the history {} cannot be opened: {source}; name a file that you may write to with --history FILE, or use --no-history", path.display())]
+    #[error(
+        "cannot open the history {}: {source}. Name a writable file with --history FILE, or use \
+         --no-history",
+        path.display()
+    )]
     Unreachable {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The path names something that is no regular file.
-    #[error("the history {} is no regular file, and nothing else is touched; name another file with --history FILE", path.display())]
+    #[error(
+        "the history {} is not a regular file and was not touched. Name another file with \
+         --history FILE",
+        path.display()
+    )]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
-    /// Others held it for too long.
-    #[error("the history {} was in use by another process all the time; see who with 'fuser -v' on it, and try again", path.display())]
+    /// The path is a symlink to nothing.
+    #[error(
+        "the history {} is a symbolic link to {}, which does not exist. Remove the link, or name \
+         another file with --history FILE",
+        path.display(),
+        target.display()
+    )]
+    DanglingLink {
+        /// The symlink.
+        path: PathBuf,
+        /// What it points to.
+        target: PathBuf,
+    },
+    /// Other processes held the lock for too long.
+    #[error(
+        "another process held the history {} for 20 s. Find it with 'fuser -v {}', and try again",
+        path.display(),
+        path.display()
+    )]
     Busy {
         /// The file.
         path: PathBuf,
     },
+    /// Its filesystem does not answer.
+    #[error(
+        "the filesystem of the history {} did not answer for {seconds} s. Check its server or \
+         mount, or name another file with --history FILE",
+        path.display()
+    )]
+    NoAnswer {
+        /// The file.
+        path: PathBuf,
+        /// How long the caller waited.
+        seconds: u64,
+    },
     /// No room for one more run.
-    #[error("the disk of the history {} is full; free some space, remove old runs with 'diskproof history prune', or name another file with --history FILE", path.display())]
+    #[error(
+        "the disk of the history {} is full. Free some space, remove old runs with 'diskproof \
+         history prune', or name another file with --history FILE",
+        path.display()
+    )]
     Full {
         /// The file.
         path: PathBuf,
     },
-    /// It may be read, not written.
-    #[error("the history {} may not be written to; name another file with --history FILE, or use --no-history", path.display())]
+    /// The file can be read but not written.
+    #[error(
+        "the history {} is not writable. Name another file with --history FILE, or use \
+         --no-history",
+        path.display()
+    )]
     ReadOnly {
         /// The file.
         path: PathBuf,
     },
     /// The disk below failed.
-    #[error("the disk of the history {} gave an error ({what}); see the kernel log (dmesg), and name another file with --history FILE", path.display())]
+    #[error(
+        "the disk of the history {} failed ({what}). See the kernel log (dmesg), and name another \
+         file with --history FILE",
+        path.display()
+    )]
     Io {
         /// The file.
         path: PathBuf,
@@ -56,49 +104,79 @@ pub enum HistoryError {
         what: String,
     },
     /// Its content makes no sense.
-    #[error("the history {} is damaged ({what}); the next run that is saved moves it aside and begins a new one with all runs that can still be read", path.display())]
+    #[error(
+        "the history {} is damaged ({what}). The next run that is saved renames it and starts a \
+         new history with every run that can still be read",
+        path.display()
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
         /// SQLite's words.
         what: String,
     },
-    /// A file that is no database and does not even look like one of ours by its name.
-    #[error("{} is no history of diskproof, and was not touched; name another file with --history FILE", path.display())]
+    /// A file that diskproof did not make.
+    #[error(
+        "{} is not a diskproof history and was not touched. Name another file with --history FILE",
+        path.display()
+    )]
     Foreign {
         /// The file.
         path: PathBuf,
     },
+    /// A history whose version was overwritten.
+    #[error(
+        "the history {} holds tables, but its format version is {found}, so it was not touched. \
+         Restore it from a backup, or name another file with --history FILE",
+        path.display()
+    )]
+    NoVersion {
+        /// The file.
+        path: PathBuf,
+        /// Version in its header: zero or less.
+        found: i64,
+    },
     /// A later version of this program made it.
-    #[error("the history {} was made by a newer diskproof (version {found} of its format, this one knows {SCHEMA_VERSION}) and was not touched; use that diskproof, or name another file with --history FILE", path.display(), SCHEMA_VERSION = crate::SCHEMA_VERSION)]
+    #[error(
+        "a newer diskproof made the history {} (format {found}; this one reads up to \
+         {SCHEMA_VERSION}), so it was not touched. Use that diskproof, or name another file with \
+         --history FILE",
+        path.display(),
+        SCHEMA_VERSION = crate::SCHEMA_VERSION
+    )]
     Newer {
         /// The file.
         path: PathBuf,
         /// Version of its format.
         found: i64,
     },
-    /// A record that cannot be kept or read back.
-    #[error("the record of run {run_id} cannot be used: {what}")]
+    /// A record that cannot be saved or read back.
+    #[error("cannot use the record of run {run_id}: {what}")]
     Record {
         /// The run.
         run_id: String,
         /// What is wrong with it.
         what: String,
     },
-    /// Anything else that SQLite may say.
-    #[error("the history {} cannot be used: {what}", path.display())]
+    /// Any other error of SQLite.
+    #[error("cannot use the history {}: {what}", path.display())]
     Other {
         /// The file.
         path: PathBuf,
-        /// SQLite's words.
+        /// SQLite's words, without the statement.
         what: String,
     },
 }
 
 impl HistoryError {
-    /// What an error of SQLite means for this file.
+    /// The error of SQLite, classified.
     pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
-        let (path, what) = (path.to_owned(), error.to_string());
+        let what = match error {
+            // Its text quotes the statement, which means nothing to a user.
+            rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+            other => other.to_string(),
+        };
+        let path = path.to_owned();
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 Self::Damaged { path, what }
@@ -116,7 +194,7 @@ impl HistoryError {
         }
     }
 
-    /// What an error of the kernel means for this file.
+    /// The error of the kernel, classified.
     pub(crate) fn kernel(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
@@ -127,14 +205,14 @@ impl HistoryError {
     }
 }
 
-/// Whether the filesystem of this file has no room; unknown is no.
+/// Whether the filesystem of this file is full; false when unknown.
 pub(crate) fn is_full(path: &Path) -> bool {
     let folder = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
     rustix::fs::statvfs(folder)
-        .is_ok_and(|space| space.f_bavail.saturating_mul(space.f_frsize) < ROOM_BYTES_LEAST)
+        .is_ok_and(|space| space.f_bavail.saturating_mul(space.f_frsize) < FREE_BYTES_MIN)
 }
 
 #[cfg(test)]
@@ -142,20 +220,20 @@ mod tests {
     use super::*;
     use rusqlite::ffi;
 
-    fn meaning(code: i32) -> HistoryError {
+    fn classified(code: i32) -> HistoryError {
         let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
         HistoryError::sqlite(Path::new("/history.db"), &error)
     }
 
     #[test]
-    fn only_damage_is_taken_for_damage() {
+    fn only_corruption_codes_count_as_damage() {
         for code in [
             ffi::SQLITE_CORRUPT,
             ffi::SQLITE_NOTADB,
             ffi::SQLITE_CORRUPT_INDEX,
         ] {
             assert!(
-                matches!(meaning(code), HistoryError::Damaged { .. }),
+                matches!(classified(code), HistoryError::Damaged { .. }),
                 "{code}"
             );
         }
@@ -177,7 +255,7 @@ mod tests {
         ];
         for code in others {
             assert!(
-                !matches!(meaning(code), HistoryError::Damaged { .. }),
+                !matches!(classified(code), HistoryError::Damaged { .. }),
                 "{code}"
             );
         }

@@ -1,21 +1,21 @@
-//! What the filesystem below a history allows. Knows nothing of databases but the names of two
-//! journal modes.
+//! Which SQLite journal mode is safe on the filesystem of a history.
 
 use std::path::Path;
 
-/// How SQLite keeps a transaction whole.
+/// How SQLite makes a transaction atomic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Journal {
+pub(crate) enum JournalMode {
     /// A write-ahead log: readers and a writer do not wait for each other. Its index is shared
-    /// memory, so that all of them must be on one machine (<https://www.sqlite.org/wal.html>, "disadvantages").
+    /// memory, so all processes must be on one machine (<https://www.sqlite.org/wal.html>,
+    /// "disadvantages").
     Wal,
-    /// A rollback journal that is deleted at the end: needs nothing but locks.
+    /// A rollback journal that each transaction deletes: needs only locks.
     Delete,
 }
 
 /// `f_type` of statfs(2) where shared memory and locks are those of one machine; values from
 /// linux/magic.h, ZFS from OpenZFS, bcachefs and exFAT from their sources. Everything else (NFS,
-/// SMB, 9p, FUSE, Ceph, what is yet to come) is taken for a filesystem of several machines.
+/// SMB, 9p, FUSE, Ceph, future ones) counts as shared between machines.
 const LOCAL: [u64; 14] = [
     0xef53,      // ext2, ext3, ext4
     0x5846_5342, // XFS
@@ -34,13 +34,12 @@ const LOCAL: [u64; 14] = [
 ];
 
 /// The journal mode that is safe in this folder.
-pub(crate) fn journal_for(folder: &Path) -> Journal {
-    // The type is a signed or an unsigned word, as the architecture has it; magic numbers have 32
-    // bits.
+pub(crate) fn journal_for(folder: &Path) -> JournalMode {
+    // The type is a signed or an unsigned word, by architecture; magic numbers have 32 bits.
     let kind = rustix::fs::statfs(folder).map(|facts| facts.f_type as u64 & 0xffff_ffff);
     if kind.is_ok_and(|kind| LOCAL.contains(&kind)) {
-        Journal::Wal
+        JournalMode::Wal
     } else {
-        Journal::Delete
+        JournalMode::Delete
     }
 }

@@ -1,12 +1,12 @@
-//! Saved records: one SQLite file that every run is added to. The only crate that knows SQL. Must
-//! not know arguments, environment or terminal: where the file lies is told by the caller.
+//! Saved runs in one SQLite file. The only crate that knows SQL. Knows neither arguments nor the
+//! environment nor the terminal: the caller names the file.
 //!
-//! What is promised: a run that was reported as saved is in the file after `kill -9` and after a
-//! power cut; several programs may use the file at the same time; a file that is damaged is moved
-//! aside, whole, and never one that is merely busy, full or out of reach; what can still be read of
-//! it is taken over.
+//! Promises: a saved run survives `kill -9` and a power cut. Several processes may use the file at
+//! the same time. A damaged file is renamed, never deleted, and its readable runs are copied to the
+//! new one. A file that is merely busy, full or unreachable is never treated as damaged.
 #![forbid(unsafe_code)]
 
+mod add;
 mod damage;
 mod error;
 mod filesystem;
@@ -18,10 +18,11 @@ mod rescue;
 mod save;
 mod store;
 
+pub use add::{NewRun, SaveOutcome};
 pub use damage::SetAside;
 pub use error::HistoryError;
 pub use migrations::SCHEMA_VERSION;
-pub use place::{Folders, Place};
-pub use query::{Filter, Listing, Stored};
-pub use save::{NewRun, Outcome, Saved, save};
+pub use place::{Folders, HistoryPlace};
+pub use query::{Filter, Listing, StoredRun};
+pub use save::{SaveReport, save};
 pub use store::History;

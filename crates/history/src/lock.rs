@@ -1,70 +1,126 @@
-//! The lock beside a history, which keeps it in its place: whoever has the database open holds it
-//! shared, whoever makes the file or moves a damaged one aside holds it alone. SQLite's own locks
-//! are on the file that is moved, so that they cannot do this.
+//! The file `X.lock` next to the history `X`. Every open history holds it shared; making the file
+//! and moving a damaged one need it alone. SQLite's own locks belong to the file that is moved, so
+//! they cannot do this. The lock file also carries the mark that X was made by diskproof.
 
 use crate::error::HistoryError;
+use crate::place::with_suffix;
 use std::fs::{File, TryLockError};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long others are waited for, here and for SQLite's own locks. A save takes milliseconds; slow
-/// disks and a queue of savers take seconds.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-const PAUSE: Duration = Duration::from_millis(5);
+/// How long to wait for other processes, here and for SQLite's own locks. A save takes
+/// milliseconds; slow disks and a queue of savers take seconds.
+pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Content of the lock file of a history that diskproof made.
+const MARK: &[u8] = b"diskproof history\n";
+
+/// Whether other processes may hold the lock at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LockMode {
+    Shared,
+    Exclusive,
+}
 
 /// Held until dropped.
 #[derive(Debug)]
 pub(crate) struct PlaceLock {
-    _file: File,
+    file: File,
+    path: PathBuf,
+    is_new: bool,
 }
 
 impl PlaceLock {
-    /// Together with others.
+    /// Waits until no other process holds the lock alone.
     pub(crate) fn shared(history: &Path) -> Result<Self, HistoryError> {
-        Self::take(history, File::try_lock_shared)
+        Self::take(history, LockMode::Shared)
     }
 
-    /// Alone.
+    /// Waits until no other process holds the lock.
     pub(crate) fn exclusive(history: &Path) -> Result<Self, HistoryError> {
-        Self::take(history, File::try_lock)
+        Self::take(history, LockMode::Exclusive)
     }
 
-    fn take(
-        history: &Path,
-        attempt: impl Fn(&File) -> Result<(), TryLockError>,
-    ) -> Result<Self, HistoryError> {
+    fn take(history: &Path, mode: LockMode) -> Result<Self, HistoryError> {
         let failed = |error: io::Error| HistoryError::kernel(history, error);
-        let path = lock_path(history);
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)
-            .map_err(failed)?;
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
-            match attempt(&file) {
-                Ok(()) => return Ok(Self { _file: file }),
-                Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => {
-                    std::thread::sleep(PAUSE)
-                }
-                Err(TryLockError::WouldBlock) => {
-                    return Err(HistoryError::Busy {
-                        path: history.to_owned(),
-                    });
-                }
+            let lock = Self::open(history).map_err(failed)?;
+            let attempt = match mode {
+                LockMode::Shared => lock.file.try_lock_shared(),
+                LockMode::Exclusive => lock.file.try_lock(),
+            };
+            match attempt {
+                // Another process may have removed the lock file before this lock was taken.
+                Ok(()) if lock.is_current().map_err(failed)? => return Ok(lock),
+                Ok(()) | Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
+            if started.elapsed() >= LOCK_WAIT {
+                return Err(HistoryError::Busy {
+                    path: history.to_owned(),
+                });
+            }
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
-}
 
-fn lock_path(history: &Path) -> PathBuf {
-    let mut name = history.as_os_str().to_owned();
-    name.push(".lock");
-    name.into()
+    /// Opens the lock file, or makes it.
+    fn open(history: &Path) -> io::Result<Self> {
+        let path = with_suffix(history, ".lock");
+        let mut options = File::options();
+        options.read(true).write(true).mode(0o600);
+        match options.clone().create_new(true).open(&path) {
+            Ok(file) => Ok(Self {
+                file,
+                path,
+                is_new: true,
+            }),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Self {
+                file: options.open(&path)?,
+                path,
+                is_new: false,
+            }),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn is_current(&self) -> io::Result<bool> {
+        let held = self.file.metadata()?;
+        match std::fs::metadata(&self.path) {
+            Ok(named) => Ok((named.dev(), named.ino()) == (held.dev(), held.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes in the lock file that diskproof made the history.
+    pub(crate) fn mark(&self) -> io::Result<()> {
+        if !self.is_marked()? {
+            self.file.set_len(0)?;
+            (&self.file).rewind()?;
+            (&self.file).write_all(MARK)?;
+        }
+        Ok(())
+    }
+
+    /// Whether diskproof made the history.
+    pub(crate) fn is_marked(&self) -> io::Result<bool> {
+        let mut content = Vec::new();
+        (&self.file).rewind()?;
+        (&self.file)
+            .take(MARK.len() as u64 + 1)
+            .read_to_end(&mut content)?;
+        Ok(content == MARK)
+    }
+
+    /// Removes a lock file that this process made for a file that turned out not to be a history.
+    pub(crate) fn discard(self) {
+        if self.is_new && self.file.try_lock().is_ok() {
+            // A lock file that stays behind does no harm.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
 }

@@ -5,18 +5,18 @@ use crate::error::HistoryError;
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
 
-/// Each leads from the version that is its index to the next one.
+/// Each migrates from the version that is its index to the next one.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/v1.sql")];
 
 /// The version of the format that this program writes.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// `DPrf`: marks a database as one of ours (`PRAGMA application_id`), so that no other one is ever
-/// changed.
+/// `DPrf` (`PRAGMA application_id`): marks a database as a diskproof history. No other database is
+/// ever changed.
 pub(crate) const APPLICATION_ID: i64 = 0x4450_7266;
 
-/// Brings the database to this program's version, in one transaction. One of a later version or of
-/// another program is left as it is.
+/// Migrates the database to this program's version, in one transaction. Refuses a database of a
+/// later version or of another program.
 pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), HistoryError> {
     migrate_by(MIGRATIONS, connection, path)
 }
@@ -28,7 +28,7 @@ fn migrate_by(
 ) -> Result<(), HistoryError> {
     let known = migrations.len() as i64;
     let failed = |error| HistoryError::sqlite(path, &error);
-    // In one look: what another process is just making must not seem to be half of something else.
+    // One transaction: a database that another process is just making must not look half made.
     let look = connection.transaction().map_err(failed)?;
     if version(&look, path, known)? == known {
         return Ok(());
@@ -63,13 +63,18 @@ fn version(connection: &Connection, path: &Path, known: i64) -> Result<i64, Hist
         number("PRAGMA application_id")?,
         number("PRAGMA user_version")?,
     );
+    let tables = || number("SELECT count(*) FROM sqlite_schema");
     match mark {
         APPLICATION_ID if version > known => Err(HistoryError::Newer {
             path: path.to_owned(),
             found: version,
         }),
-        APPLICATION_ID => Ok(version),
-        0 if version == 0 && number("SELECT count(*) FROM sqlite_schema")? == 0 => Ok(0),
+        APPLICATION_ID if version > 0 => Ok(version),
+        0 | APPLICATION_ID if version == 0 && tables()? == 0 => Ok(0),
+        APPLICATION_ID => Err(HistoryError::NoVersion {
+            path: path.to_owned(),
+            found: version,
+        }),
         _ => Err(HistoryError::Foreign {
             path: path.to_owned(),
         }),
@@ -98,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_version_is_a_line_more_and_keeps_what_was_saved() {
+    fn later_migration_keeps_saved_runs() {
         let mut connection = old();
         migrate_by(
             &[MIGRATIONS, &[NEXT]].concat(),
@@ -114,14 +119,13 @@ mod tests {
             version(&connection, Path::new("h"), SCHEMA_VERSION + 1).unwrap(),
             SCHEMA_VERSION + 1
         );
-        // The older program then knows that it is too old.
         assert!(
             matches!(migrate(&mut connection, Path::new("h")), Err(HistoryError::Newer { found, .. }) if found == SCHEMA_VERSION + 1)
         );
     }
 
     #[test]
-    fn a_migration_that_fails_changes_nothing() {
+    fn failed_migration_changes_nothing() {
         let mut connection = old();
         let failed = migrate_by(
             &[MIGRATIONS, &[NEXT, BROKEN]].concat(),
@@ -140,7 +144,21 @@ mod tests {
     }
 
     #[test]
-    fn another_programs_database_is_left_alone() {
+    fn history_with_tables_and_no_version_is_refused_without_sql() {
+        for version in [0, -1] {
+            let mut connection = old();
+            connection
+                .pragma_update(None, "user_version", version)
+                .unwrap();
+            let error = migrate(&mut connection, Path::new("h")).unwrap_err();
+            assert!(matches!(error, HistoryError::NoVersion { found, .. } if found == version));
+            assert!(!error.to_string().contains("TABLE"), "{error}");
+            assert_eq!(text(&connection, "SELECT host FROM runs"), "db1");
+        }
+    }
+
+    #[test]
+    fn other_programs_database_is_refused() {
         for made in [
             "CREATE TABLE bookmarks (url TEXT)",
             "PRAGMA application_id = 7",

@@ -1,5 +1,5 @@
-//! Where a history lies, and how its file comes into being: readable by its owner only, since
-//! records hold names of machines and disks.
+//! Where a history lies, and how its file is made: readable by its owner only, because records name
+//! machines and disks.
 
 use crate::error::HistoryError;
 use crate::lock::PlaceLock;
@@ -10,30 +10,30 @@ use std::path::{Path, PathBuf};
 
 /// Where a history lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct HistoryPlace {
     /// The file.
     pub path: PathBuf,
-    /// What is done about missing folders.
+    /// Whether missing folders are made.
     pub folders: Folders,
 }
 
-/// What is done about missing folders.
+/// Whether missing folders are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Folders {
-    /// They are made, for their owner only, as the XDG base directory specification wants it.
+    /// Make them, for their owner only, as the XDG base directory specification requires.
     Made,
-    /// They must be there: a name that the user typed may be mistyped, or its disk not mounted.
+    /// They must exist: the user may have mistyped the path, or not mounted its disk.
     Expected,
 }
 
-impl Place {
-    /// The file with its folder resolved, so that the path stays true wherever the program goes,
-    /// and a symlink's target is what gets replaced.
+impl HistoryPlace {
+    /// The absolute path with all symlinks resolved: of a symlink, its target is used and replaced.
     pub(crate) fn resolved(&self) -> Result<PathBuf, HistoryError> {
         let failed = |error| HistoryError::kernel(&self.path, error);
         if let Ok(path) = self.path.canonicalize() {
             return Ok(path);
         }
+        refuse_dangling_link(&self.path)?;
         let name = self
             .path
             .file_name()
@@ -59,32 +59,54 @@ pub(crate) fn exists(path: &Path) -> Result<bool, HistoryError> {
         Ok(false) => Err(HistoryError::NotAFile {
             path: path.to_owned(),
         }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            refuse_dangling_link(path)?;
+            Ok(false)
+        }
         Err(error) => Err(HistoryError::kernel(path, io::Error::from(error.kind()))),
     }
 }
 
-/// Makes the file, empty, if it is missing. Alone, because closing a file drops all POSIX locks
-/// that this process has on it, those of another thread's SQLite included (<https://www.sqlite.org/howtocorrupt.html>, 2.2).
-pub(crate) fn make_file(path: &Path) -> Result<(), HistoryError> {
-    if exists(path)? {
-        return Ok(());
-    }
-    let _alone = PlaceLock::exclusive(path)?;
-    match File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-    {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(HistoryError::kernel(path, error))
-        }
+/// Following a dangling symlink would make a file at a place that nobody named.
+fn refuse_dangling_link(path: &Path) -> Result<(), HistoryError> {
+    match std::fs::read_link(path) {
+        Ok(target) if !path.exists() => Err(HistoryError::DanglingLink {
+            path: path.to_owned(),
+            target,
+        }),
         _ => Ok(()),
     }
 }
 
-/// With everything above them, each made durable in its parent.
+/// Makes the file, empty, if it is missing. Needs the lock alone: closing any descriptor of a file
+/// drops all POSIX locks that this process has on it, those of another thread's SQLite included
+/// (<https://www.sqlite.org/howtocorrupt.html>, 2.2).
+pub(crate) fn make_file(path: &Path) -> Result<(), HistoryError> {
+    if exists(path)? {
+        return Ok(());
+    }
+    let failed = |error| HistoryError::kernel(path, error);
+    let lock = PlaceLock::exclusive(path)?;
+    let mut options = File::options();
+    options.write(true).create_new(true).mode(0o600);
+    match options.open(path) {
+        Ok(_) => lock.mark().map_err(failed),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => {
+            lock.discard();
+            Err(failed(error))
+        }
+    }
+}
+
+/// The path with something added to its name.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Makes a folder and every missing one above it, and syncs each into its parent.
 fn make_folders(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());

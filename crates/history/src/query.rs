@@ -1,7 +1,9 @@
-//! Questions to a history: lists, and single runs.
+//! Reads from a history: lists of runs, and single runs.
 
 use crate::error::HistoryError;
 use crate::store::History;
+use diskproof_model::document::DocumentError;
+use diskproof_model::limits::DOCUMENT_BYTES_MAX;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
 use flate2::read::ZlibDecoder;
@@ -9,14 +11,14 @@ use rusqlite::types::{Value, ValueRef};
 use rusqlite::{OptionalExtension as _, Row, params_from_iter};
 use std::io::{self, Read as _};
 
-/// Which runs are meant; everything that is named must hold.
+/// Which runs to list; all given conditions must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
     /// Path of a target; `*`, `?` and `[…]` as in a shell.
     pub target: Option<String>,
     /// Serial of a disk below a target, on any machine and path.
     pub serial: Option<String>,
-    /// What was asked.
+    /// The verb that made the run.
     pub verb: Option<String>,
     /// Name of the machine.
     pub host: Option<String>,
@@ -28,31 +30,42 @@ pub struct Filter {
     pub limit: Option<u64>,
 }
 
-/// A saved run with all of it.
+/// A saved run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stored {
+pub struct StoredRun {
     /// The record.
     pub record: Record,
-    /// What was printed then, ANSI text.
+    /// The result as it was printed, ANSI text.
     pub page: Option<String>,
     /// The user's name for it.
     pub label: Option<String>,
 }
 
-/// Runs in short.
+impl StoredRun {
+    /// Unpacks the columns of a row; an error where any byte of them was overwritten.
+    pub fn unpack(record: &[u8], page: Option<&[u8]>, label: Option<String>) -> io::Result<Self> {
+        Ok(Self {
+            record: unpack(record)?,
+            page: page.map(inflate).transpose()?,
+            label,
+        })
+    }
+}
+
+/// The short forms of runs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Listing {
     /// Newest first.
     pub runs: Vec<SavedRun>,
-    /// Ids of runs that cannot be read: something wrote over them. All others still can.
+    /// Ids of runs that cannot be read because their rows were overwritten.
     pub unreadable: Vec<String>,
 }
 
-/// Newest first. A later save breaks a tie of seconds.
+/// Newest first; within one second, the later save first.
 const NEWEST_FIRST: &str = "ORDER BY started DESC, seq DESC";
 
 impl History {
-    /// Runs in short, newest first.
+    /// The short forms of matching runs, newest first.
     pub fn list(&self, filter: &Filter) -> Result<Listing, HistoryError> {
         let (conditions, mut values) = filter.conditions();
         values.push(Value::Integer(
@@ -80,9 +93,9 @@ impl History {
         Ok(listing)
     }
 
-    /// Ids of runs that begin like this, newest first.
+    /// Ids of runs that begin with `prefix`, newest first.
     pub fn ids(&self, prefix: &str) -> Result<Vec<String>, HistoryError> {
-        // As text between two bounds, so that no character of it is taken for a wildcard.
+        // Not LIKE: the prefix may hold wildcards.
         let query = format!(
             "SELECT run_id FROM runs WHERE substr(run_id, 1, length(?1)) = ?1 {NEWEST_FIRST}"
         );
@@ -97,7 +110,7 @@ impl History {
         )
     }
 
-    /// The run that is so many older than the newest.
+    /// The id of the run `back` places before the newest.
     pub fn nth_newest(&self, back: u64) -> Result<Option<String>, HistoryError> {
         let back = i64::try_from(back).unwrap_or(i64::MAX);
         let ids = self.ids_by(
@@ -107,8 +120,8 @@ impl History {
         Ok(ids.into_iter().next())
     }
 
-    /// Runs that may go: without a label, and older than this, in seconds since 1970, or beyond the
-    /// newest `keep` of those.
+    /// Runs that may be deleted: without a label, started before `before` (seconds since 1970), and
+    /// not among the newest `keep` without a label.
     pub fn prunable(
         &self,
         before: Option<i64>,
@@ -125,8 +138,8 @@ impl History {
         Ok(runs.filter(is_older).collect())
     }
 
-    /// A run by its whole id.
-    pub fn get(&self, run_id: &str) -> Result<Option<Stored>, HistoryError> {
+    /// The run with this complete id.
+    pub fn get(&self, run_id: &str) -> Result<Option<StoredRun>, HistoryError> {
         let unusable = |what: String| HistoryError::Record {
             run_id: run_id.to_owned(),
             what,
@@ -147,16 +160,9 @@ impl History {
         let Some((record, page, label)) = found else {
             return Ok(None);
         };
-        let record = unpack(&record).map_err(|error| unusable(error.to_string()))?;
-        let page = page
-            .map(|page| inflate(&page))
-            .transpose()
-            .map_err(|error| unusable(error.to_string()))?;
-        Ok(Some(Stored {
-            record,
-            page,
-            label,
-        }))
+        StoredRun::unpack(&record, page.as_deref(), label)
+            .map(Some)
+            .map_err(|error| unusable(error.to_string()))
     }
 
     fn ids_by<const N: usize>(
@@ -175,7 +181,7 @@ impl History {
 }
 
 impl Filter {
-    /// As SQL, with the values of its question marks.
+    /// The conditions in SQL, and the values of their question marks.
     fn conditions(&self) -> (String, Vec<Value>) {
         let text = |value: &Option<String>| value.clone().map(Value::Text);
         let parts = [
@@ -208,8 +214,8 @@ impl Filter {
     }
 }
 
-/// A row of a list, or the id of a run that cannot be read. The label may have changed since the
-/// run was saved.
+/// A row of a list, or the id of a run that cannot be read. The label comes from its own column: it
+/// may have changed since the run was saved.
 fn short(row: &Row<'_>) -> rusqlite::Result<Result<SavedRun, String>> {
     let (run_id, summary) = (text(row, 0)?, text(row, 2)?);
     let label = if row.get_ref(1)? == ValueRef::Null {
@@ -217,24 +223,29 @@ fn short(row: &Row<'_>) -> rusqlite::Result<Result<SavedRun, String>> {
     } else {
         Some(text(row, 1)?)
     };
-    Ok(serde_json::from_str::<SavedRun>(&summary)
+    Ok(SavedRun::from_json(&summary)
         .map(|run| SavedRun { label, ..run })
         .map_err(|_| run_id))
 }
 
-/// A record as it is kept; an error where any of it was written over.
+/// Unpacks a record; an error where any byte of it was overwritten.
 pub(crate) fn unpack(record: &[u8]) -> io::Result<Record> {
-    Ok(serde_json::from_str(&inflate(record)?)?)
+    Record::from_json(&inflate(record)?).map_err(io::Error::other)
 }
 
+/// Some kB of zlib can become many GB.
 pub(crate) fn inflate(bytes: &[u8]) -> io::Result<String> {
     let mut text = String::new();
-    ZlibDecoder::new(bytes).read_to_string(&mut text)?;
+    ZlibDecoder::new(bytes)
+        .take(DOCUMENT_BYTES_MAX as u64 + 1)
+        .read_to_string(&mut text)?;
+    if text.len() > DOCUMENT_BYTES_MAX {
+        return Err(io::Error::other(DocumentError::TooLarge));
+    }
     Ok(text)
 }
 
-/// Text of a column. What something wrote over may be no UTF-8 any more, and must not keep the
-/// other rows from being read.
+/// Text of a column. Overwritten text may be invalid UTF-8, which must not hide the other rows.
 fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
     Ok(String::from_utf8_lossy(
         row.get_ref(column)?

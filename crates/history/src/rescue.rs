@@ -1,23 +1,20 @@
-//! What can still be read of a damaged history is taken over into the new one, run by run. Only
-//! reads the damaged file.
+//! Copies the readable runs of a damaged history to the new one. Only reads the damaged file.
 
-use crate::query::{Stored, inflate, unpack};
-use crate::save::NewRun;
+use crate::add::NewRun;
+use crate::query::{StoredRun, inflate, unpack};
 use crate::store::History;
 use rusqlite::config::DbConfig;
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 
-/// Runs that are looked for at the most, the newest where there are more. Looking for one that is
-/// not there takes microseconds.
+/// Most rows to look for, the newest first. Looking for a missing row takes microseconds.
 const RUNS_MAX: i64 = 100_000;
 
-/// Runs in one transaction, so that not each of them waits for the disk, and others need not wait
-/// for all.
+/// Runs in one transaction: fewer syncs than one each, and other processes still get their turn.
 const SAVED_AT_ONCE: usize = 16;
 
-/// Copies every run whose record is whole: unpacking checks a sum over it. How many there were.
+/// Copies every intact run and returns how many. zlib's checksum tells which are intact.
 pub(crate) fn rescue(damaged: &Path, history: &Path) -> usize {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
     let (Ok(from), Ok(mut to)) = (
@@ -26,8 +23,8 @@ pub(crate) fn rescue(damaged: &Path, history: &Path) -> usize {
     ) else {
         return 0;
     };
-    // Without it SQLite reads nothing at all of a file that was cut off (lockBtree of SQLite 3.53);
-    // nothing is written either way.
+    // Without this SQLite reads nothing of a truncated file (lockBtree of SQLite 3.53). The
+    // connection is read-only either way.
     if from
         .set_db_config(DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, true)
         .is_err()
@@ -38,31 +35,30 @@ pub(crate) fn rescue(damaged: &Path, history: &Path) -> usize {
         row.get::<_, Option<i64>>(0)
     });
     let last = last.map_or(RUNS_MAX, |last| last.unwrap_or(0));
-    // One by one: a scan would end at the first page that is damaged.
-    let places: Vec<i64> = (1.max(last.saturating_sub(RUNS_MAX))..=last).collect();
-    let groups = places.chunks(SAVED_AT_ONCE).map(|seqs| {
-        seqs.iter()
-            .filter_map(|seq| read(&from, *seq))
-            .collect::<Vec<Stored>>()
-    });
-    groups
-        .filter(|group| !group.is_empty())
-        .map(|group| add(&mut to, &group))
-        .sum()
+    // Row by row: a scan would end at the first damaged page.
+    let rows: Vec<i64> = (1.max(last.saturating_sub(RUNS_MAX))..=last).collect();
+    let mut rescued = 0;
+    for group in rows.chunks(SAVED_AT_ONCE) {
+        let runs: Vec<StoredRun> = group.iter().filter_map(|row| read(&from, *row)).collect();
+        if !runs.is_empty() {
+            rescued += add(&mut to, &runs);
+        }
+    }
+    rescued
 }
 
-fn read(from: &Connection, seq: i64) -> Option<Stored> {
+fn read(from: &Connection, seq: i64) -> Option<StoredRun> {
     let record = unpack(&column::<Vec<u8>>(from, "record", seq)?).ok()?;
-    // Its page and its label may lie elsewhere, and a record without them is still worth having.
+    // The page and the label may be damaged where the record is not.
     let page = column::<Vec<u8>>(from, "page", seq).and_then(|page| inflate(&page).ok());
-    Some(Stored {
+    Some(StoredRun {
         record,
         page,
         label: column(from, "label", seq),
     })
 }
 
-fn add(to: &mut History, group: &[Stored]) -> usize {
+fn add(to: &mut History, group: &[StoredRun]) -> usize {
     let runs = group.iter().map(|run| NewRun {
         record: &run.record,
         page: run.page.as_deref(),
@@ -71,7 +67,7 @@ fn add(to: &mut History, group: &[Stored]) -> usize {
     to.add_all(&runs.collect::<Vec<_>>()).unwrap_or(0)
 }
 
-/// `None` where it cannot be read or is empty.
+/// `None` where the value cannot be read or is NULL.
 fn column<T: FromSql>(from: &Connection, name: &str, seq: i64) -> Option<T> {
     from.query_row(
         &format!("SELECT {name} FROM runs WHERE seq = ?1"),

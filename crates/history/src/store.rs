@@ -1,58 +1,52 @@
-//! An open history: the connection, the lock that keeps the file in its place, and what may be
-//! changed about runs that are saved.
+//! An open history: the connection, the lock that keeps the file in place, and changes to saved
+//! runs.
 
 use crate::damage::first_fault;
 use crate::error::{HistoryError, is_full};
-use crate::filesystem::{Journal, journal_for};
-use crate::lock::{PATIENCE, PlaceLock};
+use crate::filesystem::{JournalMode, journal_for};
+use crate::lock::{LOCK_WAIT, PlaceLock};
 use crate::migrations::migrate;
-use crate::place::{Place, exists, make_file};
+use crate::place::{HistoryPlace, exists, make_file, with_suffix};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-/// Runs that are removed in one transaction.
+/// Runs deleted in one transaction.
 const DELETED_AT_ONCE: usize = 16;
 
 /// An open history.
 #[derive(Debug)]
 pub struct History {
-    // Closed before the lock is let go: fields are dropped in this order.
+    // Fields drop in this order: the connection closes before the lock is released.
     pub(crate) connection: Connection,
     pub(crate) path: PathBuf,
     _lock: Option<PlaceLock>,
 }
 
 impl History {
-    /// Opens what is there; `None` when there is no file. One that may only be read can be opened
-    /// too.
-    pub fn open(place: &Place) -> Result<Option<Self>, HistoryError> {
+    /// Opens an existing history, which may be read-only; `None` when there is no file.
+    pub fn open(place: &HistoryPlace) -> Result<Option<Self>, HistoryError> {
         if !exists(&place.path)? {
             return Ok(None);
         }
         let path = place.resolved()?;
-        // Where no lock can be made, nobody can move the file either.
+        // Where no lock can be made, no process can move the file either.
         let lock = match PlaceLock::shared(&path) {
             Err(HistoryError::Unreachable { .. }) => None,
             other => Some(other?),
         };
-        let connection = match connect(
-            &path,
-            if is_full(&path) {
-                Sharing::Alone
-            } else {
-                Sharing::Shared
-            },
-        ) {
-            Err(HistoryError::Unreachable { .. }) if !has_log(&path) => connect_frozen(&path)?,
-            other => other?,
+        let sharing = if is_full(&path) {
+            Sharing::Alone
+        } else {
+            Sharing::Shared
         };
-        Ok(Some(Self {
-            connection,
-            path,
-            _lock: lock,
-        }))
+        let connection = match connect(&path, sharing) {
+            Err(HistoryError::Unreachable { .. }) if !has_log(&path) => connect_frozen(&path),
+            other => other,
+        };
+        Self::with(connection, path, lock).map(Some)
     }
 
     /// Opens the file, or makes a new one.
@@ -62,22 +56,50 @@ impl History {
                 path: path.to_owned(),
             });
         }
+        let started = Instant::now();
         let lock = loop {
             make_file(path)?;
             let lock = PlaceLock::shared(path)?;
-            // While this one waited for the lock, a damaged file may have been moved aside.
+            // Another process may have moved a damaged file while this one waited for the lock.
             if exists(path)? {
                 break lock;
             }
+            if started.elapsed() > LOCK_WAIT {
+                return Err(HistoryError::Busy {
+                    path: path.to_owned(),
+                });
+            }
         };
-        Ok(Self {
-            connection: connect(path, Sharing::Shared)?,
-            path: path.to_owned(),
-            _lock: Some(lock),
-        })
+        Self::with(connect(path, Sharing::Shared), path.to_owned(), Some(lock))
     }
 
-    /// Gives a run a label, or takes it away.
+    /// Notes in the lock file whether this is a history, or removes the lock file again.
+    fn with(
+        connection: Result<Connection, HistoryError>,
+        path: PathBuf,
+        lock: Option<PlaceLock>,
+    ) -> Result<Self, HistoryError> {
+        match (connection, lock) {
+            (Ok(connection), lock) => {
+                if let Some(lock) = &lock {
+                    // Without the mark a destroyed header costs the automatic rescue, nothing else.
+                    let _ = lock.mark();
+                }
+                Ok(Self {
+                    connection,
+                    path,
+                    _lock: lock,
+                })
+            }
+            (Err(error), Some(lock)) => {
+                lock.discard();
+                Err(error)
+            }
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    /// Sets or removes the label of a run.
     pub fn label(&mut self, run_id: &str, label: Option<&str>) -> Result<(), HistoryError> {
         self.change(|transaction| {
             transaction.execute(
@@ -88,9 +110,8 @@ impl History {
         Ok(())
     }
 
-    /// Removes runs for good; how many there were. A few at a time, with the log emptied in
-    /// between: that is how room is made on a full disk, where a log of all of it would not
-    /// fit.
+    /// Deletes runs and returns how many there were. Deletes a few at a time and empties the log in
+    /// between: on a full disk, one log for all of them would not fit.
     pub fn delete(&mut self, run_ids: &[String]) -> Result<usize, HistoryError> {
         let mut removed = 0;
         for few in run_ids.chunks(DELETED_AT_ONCE) {
@@ -99,7 +120,7 @@ impl History {
                 few.iter()
                     .try_fold(0, |sum, run_id| Ok(sum + statement.execute([run_id])?))
             })?;
-            // Where a reader is in the way the log stays for now, and nothing is lost.
+            // While a reader is active the log stays; nothing is lost.
             let _ = self
                 .connection
                 .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
@@ -107,7 +128,7 @@ impl History {
         Ok(removed)
     }
 
-    /// An error where the file is damaged anywhere, not only where the next step leads.
+    /// Checks the whole file for damage.
     pub(crate) fn vet(&self) -> Result<(), HistoryError> {
         match first_fault(&self.connection, "quick_check").map_err(|error| self.failed(&error))? {
             Some(what) => Err(HistoryError::Damaged {
@@ -118,8 +139,8 @@ impl History {
         }
     }
 
-    /// In a transaction that has the lock from its beginning, so that it waits its turn instead of
-    /// failing halfway.
+    /// Runs `change` in a transaction that takes the write lock first, so that it waits its turn
+    /// instead of failing halfway.
     pub(crate) fn change<T>(
         &mut self,
         change: impl FnOnce(&Connection) -> rusqlite::Result<T>,
@@ -140,17 +161,16 @@ impl History {
     }
 }
 
-/// With whom a connection shares the file.
+/// Whether other processes may use the file while this connection is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sharing {
-    /// With everybody.
+    /// They may.
     Shared,
-    /// With nobody as long as it is open: SQLite then needs no shared memory for a log, for which a
-    /// full disk has no room.
+    /// They may not: SQLite then needs no shared memory for a log, for which a full disk has no room.
     Alone,
 }
 
-/// The connection, ready for use.
+/// Opens and migrates the database.
 fn connect(path: &Path, sharing: Sharing) -> Result<Connection, HistoryError> {
     let failed = |error| HistoryError::sqlite(path, &error);
     let journal = journal_for(path.parent().unwrap_or(Path::new("/")));
@@ -166,25 +186,26 @@ fn connect(path: &Path, sharing: Sharing) -> Result<Connection, HistoryError> {
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)
         .map_err(failed)?;
-    if journal == Journal::Wal && !connection.is_readonly("main").map_err(failed)? {
-        // Needs to be alone for a moment. Where others are in the way the rollback journal does as
-        // well, and the next one tries again.
+    if journal == JournalMode::Wal && !connection.is_readonly("main").map_err(failed)? {
+        // Needs the file alone for a moment. If that fails, the rollback journal is as safe, and the
+        // next connection tries again.
         let _ = connection.pragma_update(None, "journal_mode", "WAL");
     }
     Ok(connection)
 }
 
-/// Before the first look at the file.
-fn set_up(connection: &Connection, journal: Journal) -> rusqlite::Result<()> {
-    connection.busy_timeout(PATIENCE)?;
-    // A file that turns out to be of a newer version is closed as it was.
+/// Sets what must be set before the first read.
+fn set_up(connection: &Connection, journal: JournalMode) -> rusqlite::Result<()> {
+    connection.busy_timeout(LOCK_WAIT)?;
+    // Closing must not change a file that turns out to be of a newer version.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    // FULL syncs the log at every commit; EXTRA, with a rollback journal, also the folder in which
-    // it was deleted (<https://www.sqlite.org/pragma.html#pragma_synchronous>): without that a power cut may bring the journal back and take the run away.
+    // FULL syncs the log at every commit; EXTRA also syncs the folder after deleting a rollback
+    // journal (<https://www.sqlite.org/pragma.html#pragma_synchronous>). Without that, a power cut
+    // may bring the journal back and roll the saved run back.
     connection.pragma_update(None, "synchronous", "EXTRA")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    if journal == Journal::Delete {
-        // A file with a log may have been copied here. With exclusive locks SQLite reads a log
+    if journal == JournalMode::Delete {
+        // A file with a log may have been copied here. With an exclusive lock SQLite reads a log
         // without shared memory.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
@@ -192,19 +213,19 @@ fn set_up(connection: &Connection, journal: Journal) -> rusqlite::Result<()> {
             connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
         }
         connection.pragma_update(None, "locking_mode", "NORMAL")?;
-        // Locks are let go at the end of the next transaction.
+        // The next transaction releases the exclusive lock.
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     }
     if connection.query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0))? == 0 {
-        // What is deleted makes the file smaller. Only while it is new: in an old file this would
-        // write, and change nothing.
+        // Deleted runs then shrink the file. In an existing file this would write and change
+        // nothing.
         connection.pragma_update(None, "auto_vacuum", "FULL")?;
     }
     Ok(())
 }
 
-/// On a filesystem that may only be read, SQLite cannot make the shared memory of a log, and needs
-/// none.
+/// Opens a history on a read-only filesystem, where SQLite cannot make shared memory for a log and
+/// needs none.
 fn connect_frozen(path: &Path) -> Result<Connection, HistoryError> {
     let failed = |error| HistoryError::sqlite(path, &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
@@ -213,7 +234,7 @@ fn connect_frozen(path: &Path) -> Result<Connection, HistoryError> {
     Ok(connection)
 }
 
-/// `file:` with everything escaped that is no plain letter: <https://www.sqlite.org/uri.html>.
+/// A `file:` URI with every special character escaped (<https://www.sqlite.org/uri.html>).
 fn frozen_uri(path: &Path) -> String {
     let mut uri = "file://".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {
@@ -228,9 +249,7 @@ fn frozen_uri(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
-/// Whether runs may be in the log that are not yet in the file.
+/// Whether the log may hold runs that are not yet in the file.
 fn has_log(path: &Path) -> bool {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    std::fs::metadata(log).is_ok_and(|log| log.len() > 0)
+    std::fs::metadata(with_suffix(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }

@@ -4,7 +4,7 @@
 mod runs;
 
 use diskproof_history::{
-    Filter, Folders, History, HistoryError, NewRun, Outcome, Place, SCHEMA_VERSION, save,
+    Filter, Folders, History, HistoryError, HistoryPlace, NewRun, SCHEMA_VERSION, SaveOutcome, save,
 };
 use diskproof_simdisk::testbed::can_run;
 use diskproof_simdisk::{DirectAccess, SimDirectory};
@@ -36,7 +36,7 @@ fn a_run_comes_back_as_it_was() {
         },
     )
     .unwrap();
-    assert_eq!((saved.outcome, saved.set_aside), (Outcome::Added, None));
+    assert_eq!((saved.outcome, saved.set_aside), (SaveOutcome::Added, None));
     let stored = open(&place).get("abcd").unwrap().unwrap();
     assert_eq!(
         (
@@ -49,7 +49,10 @@ fn a_run_comes_back_as_it_was() {
     assert_eq!(open(&place).get("abc").unwrap(), None);
     assert_eq!(mode(&place.path), 0o600);
     // Again: no error, and nothing changes.
-    assert_eq!(save_run(&place, "abcd").unwrap().outcome, Outcome::Known);
+    assert_eq!(
+        save_run(&place, "abcd").unwrap().outcome,
+        SaveOutcome::Known
+    );
     assert_eq!(
         open(&place).get("abcd").unwrap().unwrap().page.as_deref(),
         Some(PAGE)
@@ -61,7 +64,7 @@ fn a_run_comes_back_as_it_was() {
 fn missing_folders_are_made_for_the_owner_only_where_that_is_wanted() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join(".local/state/diskproof/history.db");
-    let expected = Place {
+    let expected = HistoryPlace {
         path: path.clone(),
         folders: Folders::Expected,
     };
@@ -70,7 +73,7 @@ fn missing_folders_are_made_for_the_owner_only_where_that_is_wanted() {
         Err(HistoryError::Unreachable { .. })
     ));
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
-    let made = Place {
+    let made = HistoryPlace {
         path: path.clone(),
         folders: Folders::Made,
     };
@@ -302,7 +305,7 @@ fn a_record_without_a_time_is_refused_and_nothing_else() {
     save_run(&place, "b").unwrap();
 }
 
-fn journal(place: &Place) -> String {
+fn journal(place: &HistoryPlace) -> String {
     rusqlite::Connection::open(&place.path)
         .unwrap()
         .query_row("PRAGMA journal_mode", [], |row| row.get(0))
@@ -333,7 +336,7 @@ fn the_journal_suits_the_filesystem() {
                 (0..5).for_each(|n| {
                     assert_eq!(
                         save_run(remote, &format!("{name}{n}")).unwrap().outcome,
-                        Outcome::Added
+                        SaveOutcome::Added
                     )
                 })
             });
@@ -372,7 +375,7 @@ fn histories_of_all_versions_can_be_read_and_added_to() {
         std::fs::copy(&place.path, fixture(SCHEMA_VERSION)).unwrap();
     }
     for version in 1..=SCHEMA_VERSION {
-        let place = Place {
+        let place = HistoryPlace {
             path: folder.path().join(format!("v{version}.db")),
             folders: Folders::Expected,
         };

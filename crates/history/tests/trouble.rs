@@ -4,7 +4,7 @@
 
 mod runs;
 
-use diskproof_history::{Filter, History, HistoryError, Outcome, Place};
+use diskproof_history::{Filter, History, HistoryError, HistoryPlace, SaveOutcome};
 use diskproof_simdisk::testbed::{Disk, Mount, can_run};
 use runs::{ids, integrity, open, place, save_run, set_aside};
 use std::io::Read as _;
@@ -25,18 +25,18 @@ fn saver() {
     ) else {
         return;
     };
-    let place = Place {
+    let place = HistoryPlace {
         path: path.into(),
         folders: diskproof_history::Folders::Expected,
     };
     for n in 0..SAVES_MAX {
         let id = format!("{name}-{n}");
-        assert_eq!(save_run(&place, &id).unwrap().outcome, Outcome::Added);
+        assert_eq!(save_run(&place, &id).unwrap().outcome, SaveOutcome::Added);
         println!("saved {id}.");
     }
 }
 
-fn saver_process(place: &Place, name: &str) -> std::process::Child {
+fn saver_process(place: &HistoryPlace, name: &str) -> std::process::Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "saver", "--nocapture"])
@@ -129,7 +129,7 @@ fn many_save_into_a_new_history_at_once() {
                 (0..4).for_each(|n| {
                     assert_eq!(
                         save_run(place, &format!("{name}-{n}")).unwrap().outcome,
-                        Outcome::Added
+                        SaveOutcome::Added
                     )
                 })
             });
@@ -210,7 +210,7 @@ fn a_damaged_history_is_moved_aside_whole_and_a_new_one_begun() {
             .unwrap_or_else(|| panic!("{what}: not moved"));
         assert_eq!(
             (saved.outcome, ids(&place).len()),
-            (Outcome::Added, 1 + saved.rescued),
+            (SaveOutcome::Added, 1 + saved.rescued),
             "{what}"
         );
         assert!(open(&place).get("new").unwrap().is_some(), "{what}");
@@ -359,6 +359,7 @@ fn only_one_of_many_moves_a_damaged_history() {
     for _ in 0..5 {
         let folder = tempfile::tempdir().unwrap();
         let place = place(folder.path());
+        save_run(&place, "old").unwrap();
         std::fs::write(&place.path, "rubbish ".repeat(1000)).unwrap();
         let moved: usize = std::thread::scope(|scope| {
             let savers: Vec<_> = (0..8)
@@ -399,35 +400,41 @@ fn a_file_that_is_moved_aside_while_a_save_waits_is_made_anew() {
 }
 
 #[test]
-fn what_is_not_ours_is_neither_changed_nor_moved() {
+fn history_refuses_foreign_files_and_leaves_no_lock() {
     let folder = tempfile::tempdir().unwrap();
-    let foreign = folder.path().join("places.db");
-    rusqlite::Connection::open(&foreign)
+    let database = folder.path().join("places.db");
+    rusqlite::Connection::open(&database)
         .unwrap()
         .execute_batch("CREATE TABLE bookmarks (url TEXT); INSERT INTO bookmarks VALUES ('x');")
         .unwrap();
-    let broken = folder.path().join("broken.db");
-    let mut bytes = std::fs::read(&foreign).unwrap();
-    bytes[100..].fill(0xa5);
-    std::fs::write(&broken, bytes).unwrap();
-    let notes = folder.path().join("notes.txt");
-    std::fs::write(&notes, "remember the milk ".repeat(100)).unwrap();
-    for path in [foreign, broken, notes] {
-        let before = std::fs::read(&path).unwrap();
-        let place = Place {
+    let mut broken = std::fs::read(&database).unwrap();
+    broken[100..].fill(0xa5);
+    std::fs::write(folder.path().join("broken.db"), broken).unwrap();
+    let text = "remember the milk ".repeat(100);
+    for name in ["notes.txt", "thumbs.db", "mail.sqlite", "data.sqlite3"] {
+        std::fs::write(folder.path().join(name), &text).unwrap();
+    }
+    let content = || {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths
+            .map(|path| (path.clone(), std::fs::read(path).unwrap()))
+            .collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let before = content();
+    assert_eq!(before.len(), 6);
+    for path in before.keys() {
+        let place = HistoryPlace {
             path: path.clone(),
             folders: diskproof_history::Folders::Expected,
         };
         let error = save_run(&place, "a").unwrap_err();
         assert!(matches!(error, HistoryError::Foreign { .. }), "{error}");
-        assert!(
-            std::fs::read(&path).unwrap() == before,
-            "{}",
-            path.display()
-        );
+        assert!(History::open(&place).is_err());
+        assert!(content() == before, "{}", path.display());
     }
     for path in ["/dev/null", "/"] {
-        let place = Place {
+        let place = HistoryPlace {
             path: path.into(),
             folders: diskproof_history::Folders::Expected,
         };
@@ -437,6 +444,48 @@ fn what_is_not_ours_is_neither_changed_nor_moved() {
         );
     }
     assert_eq!(set_aside(folder.path()).len(), 0);
+}
+
+#[test]
+fn history_refuses_dangling_symlink_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = place(folder.path());
+    std::os::unix::fs::symlink(folder.path().join("nowhere.db"), &place.path).unwrap();
+    for error in [
+        save_run(&place, "a").unwrap_err(),
+        History::open(&place).unwrap_err(),
+    ] {
+        assert!(
+            matches!(error, HistoryError::DanglingLink { .. }),
+            "{error}"
+        );
+        assert!(error.to_string().contains("nowhere.db"), "{error}");
+    }
+    let names = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(names, 1, "neither a lock nor the link's target is made");
+    std::fs::write(folder.path().join("nowhere.db"), "").unwrap();
+    save_run(&place, "a").unwrap();
+    assert_eq!(ids(&place), ["a"]);
+}
+
+#[test]
+fn history_without_its_lock_file_is_still_recognized() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = place(folder.path());
+    save_run(&place, "old").unwrap();
+    let lock = format!("{}.lock", place.path.display());
+    std::fs::remove_file(&lock).unwrap();
+    // A reader puts the mark back, and the destroyed file counts as ours again.
+    assert_eq!(ids(&place), ["old"]);
+    std::fs::write(&place.path, "rubbish ".repeat(1000)).unwrap();
+    assert!(save_run(&place, "new").unwrap().set_aside.is_some());
+    // Without both the mark and the header nothing proves that the file is ours.
+    std::fs::write(&place.path, "rubbish ".repeat(1000)).unwrap();
+    std::fs::remove_file(&lock).unwrap();
+    assert!(matches!(
+        save_run(&place, "newer"),
+        Err(HistoryError::Foreign { .. })
+    ));
 }
 
 #[test]
@@ -475,13 +524,13 @@ fn a_lock_is_waited_for_and_never_taken_for_damage() {
         let waiting = scope.spawn(|| save_run(&place, "b").unwrap());
         std::thread::sleep(Duration::from_millis(300));
         held.rollback().unwrap();
-        assert_eq!(waiting.join().unwrap().outcome, Outcome::Added);
+        assert_eq!(waiting.join().unwrap().outcome, SaveOutcome::Added);
     });
     assert_eq!((ids(&place).len(), set_aside(folder.path()).len()), (2, 0));
 }
 
 /// Saves until there is no more room; the ids that were reported.
-fn fill(place: &Place) -> Vec<String> {
+fn fill(place: &HistoryPlace) -> Vec<String> {
     let mut saved = Vec::new();
     loop {
         let id = format!("run{}", saved.len());

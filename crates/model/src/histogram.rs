@@ -5,7 +5,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+
+mod wire;
 
 /// Sub-buckets of the first, linear bucket: 2 × 10³ rounded up to a power of two gives 3
 /// significant digits.
@@ -241,25 +243,16 @@ impl LatencyHistogram {
         let bytes = BASE64
             .decode(text)
             .map_err(|e| HistogramError(e.to_string()))?;
-        let hdr: Histogram<u64> = Deserializer::new()
-            .deserialize(&mut bytes.as_slice())
-            .map_err(|e| HistogramError(e.to_string()))?;
         let mut histogram = Self::new();
-        for value in hdr.iter_recorded() {
-            let (ns, n) = (value.value_iterated_to(), value.count_at_value());
-            histogram.counts[index_of(ns.min(VALUE_MAX))] += n;
-            histogram.count += n;
-            histogram.sum_ns += u128::from(ns) * u128::from(n);
-            histogram.max_ns = histogram.max_ns.max(ns);
-            histogram.min_ns = histogram.min_ns.min(ns);
-        }
+        wire::read(&bytes, |ns, n| histogram.record_many(ns, n))
+            .map_err(|why| HistogramError(why.to_owned()))?;
         Ok(histogram)
     }
 }
 
 /// A histogram that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not an HdrHistogram V2 in base64: {0}; take the `hdr` string of a record unchanged")]
+#[error("this histogram cannot be decoded: {0}. Copy the hdr string of the record unchanged")]
 pub struct HistogramError(String);
 
 #[cfg(test)]
@@ -355,6 +348,81 @@ mod tests {
             batch.iter().for_each(|ns| now.record(*ns));
             copy.catch_up_with(&now);
             assert!(copy == now && copy.min_ns() == now.min_ns());
+        }
+    }
+
+    /// Header of a plain histogram, and its payload.
+    fn plain(claimed_bytes: u32, digits: u32, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for number in [0x1c84_9313, claimed_bytes, 0, digits] {
+            bytes.extend(u32::to_be_bytes(number));
+        }
+        for number in [1, u64::MAX >> 1, 1.0f64.to_bits()] {
+            bytes.extend(u64::to_be_bytes(number));
+        }
+        bytes.extend(payload);
+        bytes
+    }
+
+    #[test]
+    fn hostile_histograms_are_refused_at_once() {
+        let zeros = {
+            use flate2::{Compression, write::ZlibEncoder};
+            use std::io::Write as _;
+            let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+            encoder
+                .write_all(&plain(1 << 22, 3, &vec![0; 1 << 22]))
+                .unwrap();
+            let deflated = encoder.finish().unwrap();
+            [&0x1c84_9314u32.to_be_bytes()[..], &[0; 4], &deflated].concat()
+        };
+        let cases = [
+            (Vec::new(), "cut off"),
+            (vec![7; 40], "does not begin"),
+            (plain(u32::MAX, 3, &[]), "cut off, or longer"),
+            (plain(0, 9, &[]), "precision"),
+            (plain(3, 3, &[2, 0x80, 0x80]), "cut off"),
+            // A count of 2^62, and then one behind 2^62 empty buckets.
+            (
+                plain(
+                    9,
+                    3,
+                    &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80],
+                ),
+                "more operations",
+            ),
+            (
+                plain(
+                    10,
+                    3,
+                    &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 2],
+                ),
+                "beyond 2^63",
+            ),
+            (zeros, "more than 1 MiB"),
+        ];
+        for (bytes, part) in cases {
+            let told = LatencyHistogram::from_hdr_base64(&BASE64.encode(bytes)).unwrap_err();
+            assert!(told.to_string().contains(part), "{told}");
+        }
+    }
+
+    #[test]
+    fn histograms_of_other_writers_are_read_as_their_own_crate_reads_them() {
+        use hdrhistogram::serialization::V2Serializer;
+        for (lowest, digits) in [(1, 1), (1, 3), (1000, 2), (64, 5)] {
+            let mut theirs = Histogram::<u64>::new_with_bounds(lowest, 1 << 45, digits).unwrap();
+            let values = (0..45).map(|power| (1u64 << power) + 12_345);
+            values.for_each(|value| theirs.record(value).unwrap());
+            let mut bytes = Vec::new();
+            V2Serializer::new().serialize(&theirs, &mut bytes).unwrap();
+            let mut seen = Vec::new();
+            wire::read(&bytes, |ns, n| seen.push((ns, n))).unwrap();
+            let expected: Vec<(u64, u64)> = theirs
+                .iter_recorded()
+                .map(|value| (value.value_iterated_to(), value.count_at_value()))
+                .collect();
+            assert_eq!(seen, expected, "{lowest} {digits}");
         }
     }
 }

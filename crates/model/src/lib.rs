@@ -5,11 +5,13 @@
 
 pub mod comparison;
 pub mod digits;
+pub mod document;
 pub mod errno;
 pub mod finding;
 pub mod group;
 pub mod health;
 pub mod histogram;
+pub mod limits;
 pub mod measurement;
 pub mod plan;
 pub mod progress;

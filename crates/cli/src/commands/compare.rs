@@ -1,4 +1,4 @@
-//! `diskproof compare`: saved runs held against each other. Measures nothing.
+//! `diskproof compare`: compares saved runs metric by metric. Measures nothing.
 
 use crate::failure::{Exit, Failure};
 use crate::flags::ColorWhen;
@@ -10,7 +10,7 @@ use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_page};
 use anyhow::Context as _;
 use clap::ArgAction;
 use diskproof_analysis::compare::{
-    CompareError, Group, Limit, MARGIN, Question, Run, compare as hold_against,
+    CompareError, Group, Limit, MARGIN, Question, Run, compare as compare_runs,
 };
 use diskproof_model::comparison::{Comparison, ConditionOutcome};
 use diskproof_model::record::{Record, Tool};
@@ -20,53 +20,53 @@ use diskproof_report::{json, terminal};
 use std::path::PathBuf;
 
 /// Shown below the flags.
-const HELP: &str = "\
-A RUN is a run's id or the beginning of one, latest, latest~1, a label (every run of it), or a \
-                        file (.json, or .html of a report). Several runs that repeat one \
-                        experiment count as one side: write them with commas, A1,A2,A3, or give \
-                        them one label. Each side is compared with the first.
-
---fail-on takes a metric as the table names it, and a change in percent of the first side: \
-                        'random-read-d32.iops<-5%' fails when the rate fell by more than 5 %, \
-                        'commit-fdatasync.p99>10%' when the latency rose by more than 10 %. A \
-                        change that chance alone would explain does not fail.
-
-Exit codes: 0 done, 1 a --fail-on holds, 2 usage, 4 a --fail-on could not be answered (not \
-                        comparable, or not measured on one side).
-
-What the verdicts mean: docs/compare.md.
-
-Examples:
-  diskproof compare before.json after.json
-  diskproof compare latest~1 latest
-  diskproof compare old-firmware new-firmware          two labels, all their runs
-  diskproof compare a1.json,a2.json b1.json,b2.json
-  diskproof compare --baseline main latest --fail-on 'random-read-d32.iops<-5%'";
+const HELP: &str = concat!(
+    "A RUN is an id or its beginning, latest, latest~1, a label (all its runs), or a file (.json,\n",
+    "or the .html page of a report). Runs that repeat one experiment form one side: join them\n",
+    "with commas, A1,A2,A3, or give them one label. Each side is compared with the first.\n",
+    "\n",
+    "--fail-on takes a metric, as the table names it, and a change in percent of the first side:\n",
+    "'random-read-d32.iops<-5%' fails when the rate fell by more than 5 %,\n",
+    "'commit-fdatasync.p99>10%' when the latency rose by more than 10 %. A change that chance\n",
+    "alone explains does not fail.\n",
+    "\n",
+    "Exit codes: 0 done, 1 a --fail-on condition holds, 2 usage, 4 a --fail-on condition has no\n",
+    "answer (not comparable, or not measured on one side).\n",
+    "\n",
+    "docs/compare.md explains the verdicts.\n",
+    "\n",
+    "Examples:\n",
+    "  diskproof compare before.json after.json\n",
+    "  diskproof compare latest~1 latest\n",
+    "  diskproof compare old-firmware new-firmware          two labels, all their runs\n",
+    "  diskproof compare a1.json,a2.json b1.json,b2.json\n",
+    "  diskproof compare --baseline main latest --fail-on 'random-read-d32.iops<-5%'",
+);
 
 /// Compare runs metric by metric: better, worse, the same, undecided, or not comparable
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct CompareFlags {
-    /// Runs; the first is what the others are held against, unless --baseline names that [default
-    /// with --baseline: latest]
+    /// Runs to compare; the first is the baseline unless --baseline names one [default with
+    /// --baseline: latest]
     #[arg(value_name = "RUN")]
     pub runs: Vec<String>,
-    /// Hold all others against the runs of this label
+    /// Compare with the runs of this label
     #[arg(long, value_name = "LABEL")]
     pub baseline: Option<String>,
-    /// Differences up to this count as none
+    /// Differences up to this count as the same
     #[arg(long, value_name = "PERCENT", value_parser = parse_margin, default_value = "2%")]
     pub margin: f64,
-    /// Exit with 1 when this holds, such as 'random-read-d32.iops<-5%' (repeatable)
+    /// Exit with 1 if this holds, such as 'random-read-d32.iops<-5%' (repeatable)
     #[arg(long = "fail-on", value_name = "CONDITION", action = ArgAction::Append)]
     pub limits: Vec<Limit>,
-    /// Show every metric, also those that follow from others
+    /// Show every metric, including those that follow from others
     #[arg(long)]
     pub all: bool,
     /// Print the comparison as JSON
     #[arg(long)]
     pub json: bool,
-    /// Write the comparison to a file; the format follows the extension: .json, .html (repeatable)
+    /// Write the comparison to a file; the extension selects the format: .json, .html (repeatable)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub outputs: Vec<PathBuf>,
     /// Colour the result
@@ -77,7 +77,7 @@ pub struct CompareFlags {
     pub kept: Kept,
 }
 
-/// A share in percent.
+/// Reads a share in percent.
 fn parse_margin(text: &str) -> Result<f64, String> {
     let percent = text
         .strip_suffix('%')
@@ -89,21 +89,21 @@ fn parse_margin(text: &str) -> Result<f64, String> {
     let default = MARGIN * 100.0;
     percent.map(|percent| percent / 100.0).ok_or_else(|| {
         format!(
-            "'{text}' is no margin; write more than 0 and less than 100 percent, such as \
+            "'{text}' is not a margin; write more than 0 and less than 100 percent, such as \
              {default}%"
         )
     })
 }
 
-/// Records of a side, and what the user called it.
-struct Side {
+/// The records of one side, under the name that the user gave.
+struct RunSet {
     label: String,
     records: Vec<(String, Record)>,
 }
 
-impl Side {
-    /// All runs that a word means; with commas all that its parts mean. A label or file may hold a
-    /// comma itself.
+impl RunSet {
+    /// All runs that `word` names. Splits at commas only when the whole word names nothing: a label
+    /// or a file name may hold a comma.
     fn find(word: &str, kept: &Kept) -> Result<Self, Failure> {
         let named = |word: &str| -> Result<Vec<(String, Record)>, Failure> {
             let records = load_all(word, kept.file())?;
@@ -146,15 +146,15 @@ impl Side {
     }
 }
 
-/// Compares.
+/// Runs the verb.
 pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     let words = words(compare)?;
     prepare(&compare.outputs)?;
     let sides = words
         .iter()
-        .map(|word| Side::find(word, &compare.kept))
+        .map(|word| RunSet::find(word, &compare.kept))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut groups = sides.iter().map(Side::group);
+    let mut groups = sides.iter().map(RunSet::group);
     let Some(baseline) = groups.next() else {
         return Err(Failure::Usage(TOO_FEW.to_owned()).into());
     };
@@ -170,7 +170,7 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
         limits: compare.limits.clone(),
     };
     let comparison =
-        hold_against(&question).map_err(|error: CompareError| Failure::Usage(error.to_string()))?;
+        compare_runs(&question).map_err(|error: CompareError| Failure::Usage(error.to_string()))?;
     save(&comparison, &compare.outputs)?;
     let detail = if compare.all {
         MetricDetail::All
@@ -189,10 +189,10 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     Ok(conclude(&comparison))
 }
 
-const TOO_FEW: &str = "name two runs at least, such as 'compare latest~1 latest'; 'diskproof \
-                       history' lists what there is";
+const TOO_FEW: &str = "name at least two runs, such as 'compare latest~1 latest'. 'diskproof \
+                       history' lists the runs";
 
-/// The sides as the user wrote them, the baseline first.
+/// The arguments that name sides, the baseline first.
 fn words(compare: &CompareFlags) -> Result<Vec<String>, Failure> {
     let mut words: Vec<String> = compare
         .baseline
@@ -210,13 +210,13 @@ fn words(compare: &CompareFlags) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// Tries out the files that a comparison will be saved to.
+/// Checks that the output files can be written.
 pub(super) fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
     for path in outputs {
         if !Format::of(path).is_some_and(Format::takes_comparisons) {
             let name = path.display();
             return Err(Failure::Usage(format!(
-                "-o {name}: a comparison is written as .json or .html; name such a file"
+                "-o {name}: a comparison can be written as .json or .html only"
             )));
         }
         try_out(path)?;
@@ -224,13 +224,12 @@ pub(super) fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Saves a comparison to all files.
+/// Writes a comparison to all output files.
 pub(super) fn save(comparison: &Comparison, outputs: &[PathBuf]) -> anyhow::Result<()> {
     for path in outputs {
         let document = Format::of(path).and_then(|format| format.comparison(comparison, path));
         let saved = document.as_ref().map_or(Ok(()), save_document);
-        saved
-            .with_context(|| format!("-o {}: the comparison could not be saved", path.display()))?;
+        saved.with_context(|| format!("-o {}: cannot save the comparison", path.display()))?;
     }
     Ok(())
 }
@@ -238,9 +237,9 @@ pub(super) fn save(comparison: &Comparison, outputs: &[PathBuf]) -> anyhow::Resu
 /// How a comparison is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// For a program.
+    /// JSON.
     Json,
-    /// For people.
+    /// Text.
     Page(MetricDetail),
 }
 
@@ -264,8 +263,8 @@ pub(super) fn print(comparison: &Comparison, form: Form, color: ColorWhen) -> an
     }))
 }
 
-/// A condition that holds fails the build; one that has no answer must not let it pass. What chance
-/// alone would explain passes, and is said.
+/// The exit code. A condition that holds fails a build, and one without an answer must not let it
+/// pass. A change that chance alone explains passes with a warning.
 fn conclude(comparison: &Comparison) -> Exit {
     let is = |outcome| {
         comparison

@@ -1,13 +1,14 @@
-//! `diskproof history`: the saved runs, listed, labelled, imported, removed. Measures nothing.
+//! `diskproof history`: lists, labels, imports and deletes saved runs. Measures nothing.
 
 use crate::failure::{Exit, Failure};
 use crate::flags::ColorWhen;
 use crate::saved::{
-    Kept, empty_text, import, load, open, parse_label, place, print_remarks, run_id, short,
+    Kept, empty_text, import, load, open, open_if_there, parse_label, place, print_notes, run_id,
+    short,
 };
 use crate::stderr::{Verbosity, eprint_line};
 use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_in_locale};
-use diskproof_history::{Filter, History as Opened, Listing, Outcome};
+use diskproof_history::{Filter, Listing, SaveOutcome};
 use diskproof_model::saved::SavedRun;
 use diskproof_model::units::counted;
 use diskproof_report::{json, terminal};
@@ -15,52 +16,53 @@ use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use std::path::{Path, PathBuf};
 
 /// Below the help of `history`.
-const HELP: &str = "\
-Without a command it lists the runs, the newest first. Ages: 90d, 12w, 36h, 1y. A label keeps a \
-                        run from being pruned.
-
-Examples:
-  diskproof history --since 7d
-  diskproof history --serial S64FNE0R --json
-  diskproof history label latest before-upgrade
-  diskproof history import /mnt/usb/db2/*.json
-  diskproof history prune --older-than 90d --dry-run";
+const HELP: &str = concat!(
+    "Without a command it lists the runs, newest first. Ages: 90d, 12w, 36h, 1y. 'prune' never\n",
+    "removes a run with a label.\n",
+    "\n",
+    "Examples:\n",
+    "  diskproof history --since 7d\n",
+    "  diskproof history --serial S64FNE0R --json\n",
+    "  diskproof history label latest before-upgrade\n",
+    "  diskproof history import /mnt/usb/db2/*.json\n",
+    "  diskproof history prune --older-than 90d --dry-run",
+);
 
 /// List the saved runs; label, import, delete or prune them
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct HistoryFlags {
-    /// Something else than a list.
+    /// A change to the history.
     #[command(subcommand)]
     pub action: Option<Action>,
-    /// What to list.
+    /// Which runs to list.
     #[command(flatten)]
     pub list: List,
 }
 
-/// What to list.
+/// Which runs to list, and how.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct List {
-    /// Runs on this path; *, ? and [] as in a shell
+    /// Only runs on this path; *, ? and [] as in a shell
     #[arg(long, value_name = "PATH")]
     pub target: Option<String>,
-    /// Runs on the disk of this serial, whatever the path and the machine
+    /// Only runs on the disk with this serial number, on any path and machine
     #[arg(long, value_name = "SERIAL")]
     pub serial: Option<String>,
-    /// Runs of this verb
+    /// Only runs of this verb
     #[arg(long, value_name = "VERB")]
     pub verb: Option<String>,
-    /// Runs on this machine
+    /// Only runs on this machine
     #[arg(long, value_name = "NAME")]
     pub host: Option<String>,
-    /// Runs of this label
+    /// Only runs with this label
     #[arg(long, value_name = "LABEL")]
     pub label: Option<String>,
-    /// Runs since then: an age (7d), a day (2026-11-20) or a time (2026-11-20T10:00:00Z)
+    /// Only runs since an age (7d), a day (2026-11-20) or a time (2026-11-20T10:00:00Z)
     #[arg(long, value_name = "WHEN", value_parser = parse_since)]
     pub since: Option<Timestamp>,
-    /// At most so many, the newest
+    /// At most N runs, the newest
     #[arg(long, value_name = "N")]
     pub limit: Option<u64>,
     /// Print the list as JSON
@@ -74,17 +76,16 @@ pub struct List {
     pub kept: Kept,
 }
 
-/// Something else than a list.
+/// A change to the history.
 #[derive(Debug, clap::Subcommand)]
 pub enum Action {
-    /// Remove old runs for good; those with a label stay
+    /// Delete old runs without a label
     Prune(Prune),
-    /// Give a run a name, or take it away with an empty one ('')
+    /// Set the label of a run; an empty label ('') removes it
     Label(Label),
-    /// Remove runs for good
+    /// Delete runs
     Delete(Delete),
-    /// Add records from files, such as those of other machines; a run that is there already stays
-    /// as it is
+    /// Add records from files, such as those of other machines; known runs stay unchanged
     Import(Import),
 }
 
@@ -92,13 +93,13 @@ pub enum Action {
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["older_than", "keep"])))]
 pub struct Prune {
-    /// Remove runs older than this, such as 90d
+    /// Delete runs older than this, such as 90d
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     pub older_than: Option<SignedDuration>,
-    /// Remove all but the newest N of those without a label
+    /// Delete all but the newest N runs without a label
     #[arg(long, value_name = "N")]
     pub keep: Option<u64>,
-    /// Only list what would be removed
+    /// Only list what would be deleted
     #[arg(long)]
     pub dry_run: bool,
     /// The history.
@@ -111,7 +112,7 @@ pub struct Prune {
 pub struct Label {
     /// An id or the beginning of one, latest, latest~1 or a label
     pub run: String,
-    /// The name; '' takes it away
+    /// The label; '' removes it
     #[arg(value_parser = parse_new_label)]
     pub label: String,
     /// The history.
@@ -122,7 +123,7 @@ pub struct Label {
 /// `diskproof history delete`
 #[derive(Debug, clap::Args)]
 pub struct Delete {
-    /// Ids or the beginnings of them, latest, latest~1, or labels (the newest run of each)
+    /// Ids or their beginnings, latest, latest~1, or labels (the newest run of each)
     #[arg(value_name = "RUN", required = true)]
     pub runs: Vec<String>,
     /// The history.
@@ -136,7 +137,7 @@ pub struct Import {
     /// Records (.json) or report pages (.html)
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<String>,
-    /// A name for all of them
+    /// Label of all imported runs
     #[arg(long, value_name = "LABEL", value_parser = parse_label)]
     pub label: Option<String>,
     /// The history.
@@ -144,7 +145,7 @@ pub struct Import {
     pub kept: Kept,
 }
 
-/// Lists, or does what is asked.
+/// Runs the verb.
 pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
     match &history.action {
         None => list(&history.list),
@@ -157,21 +158,21 @@ pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
 
 fn list(list: &List) -> anyhow::Result<Exit> {
     let place = place(list.kept.file())?;
-    let Listing { runs, unreadable } = match Opened::open(&place).map_err(Failure::History)? {
+    let Listing { runs, unreadable } = match open_if_there(&place)? {
         Some(history) => history.list(&list.filter()).map_err(Failure::History)?,
         None => Listing::default(),
     };
     if let Some(first) = unreadable.first() {
         let (count, id) = (counted(unreadable.len() as u64, "run"), short(first));
         eprint_line(&format!(
-            "warning: {count} cannot be read and is left out, such as {id}; something wrote over \
-             the history"
+            "warning: skipped {count} that cannot be read, such as {id}: the history was \
+             overwritten there"
         ));
     }
     if runs.is_empty() && !list.json {
         match list.filter() == Filter::default() {
             true => eprint_line(&empty_text(&place.path)),
-            false => eprint_line("no saved run is like this; 'diskproof history' lists all"),
+            false => eprint_line("no saved run matches. 'diskproof history' lists all runs"),
         }
         return Ok(Exit::Done);
     }
@@ -190,8 +191,8 @@ fn write(runs: &[SavedRun], as_json: bool, color: Option<ColorWhen>) -> anyhow::
 
 impl List {
     fn filter(&self) -> Filter {
-        // As it stands in records: absolute, symlinks resolved. What is not there may be a pattern,
-        // or a path of another machine.
+        // Records hold absolute paths with symlinks resolved. A path that does not exist may be a
+        // pattern, or a path of another machine.
         let target = |path: &String| {
             Path::new(path)
                 .canonicalize()
@@ -222,7 +223,7 @@ fn remove_old(prune: &Prune) -> anyhow::Result<Exit> {
         .map_err(Failure::History)?;
     if prune.dry_run {
         eprint_line(&format!(
-            "{} would be removed; nothing was",
+            "would delete {}; nothing was deleted",
             counted(runs.len() as u64, "run")
         ));
         return if runs.is_empty() {
@@ -233,7 +234,7 @@ fn remove_old(prune: &Prune) -> anyhow::Result<Exit> {
     }
     let ids: Vec<String> = runs.into_iter().map(|run| run.run_id).collect();
     let removed = history.delete(&ids).map_err(Failure::History)?;
-    eprint_line(&format!("{} removed", counted(removed as u64, "run")));
+    eprint_line(&format!("deleted {}", counted(removed as u64, "run")));
     Ok(Exit::Done)
 }
 
@@ -243,22 +244,22 @@ fn name(label: &Label) -> anyhow::Result<Exit> {
     let name = Some(label.label.as_str()).filter(|name| !name.is_empty());
     history.label(&id, name).map_err(Failure::History)?;
     match name {
-        Some(name) => eprint_line(&format!("run {} has the label {name} now", short(&id))),
-        None => eprint_line(&format!("run {} has no label now", short(&id))),
+        Some(name) => eprint_line(&format!("run {} now has the label {name}", short(&id))),
+        None => eprint_line(&format!("run {} now has no label", short(&id))),
     }
     Ok(Exit::Done)
 }
 
 fn remove(delete: &Delete) -> anyhow::Result<Exit> {
     let mut history = open(delete.kept.file())?;
-    // All or nothing: a mistyped word must not cost the runs before it.
+    // All or nothing: a mistyped id must not delete the runs before it.
     let ids = delete
         .runs
         .iter()
         .map(|run| run_id(&history, run))
         .collect::<Result<Vec<_>, _>>()?;
     let removed = history.delete(&ids).map_err(Failure::History)?;
-    eprint_line(&format!("{} removed", counted(removed as u64, "run")));
+    eprint_line(&format!("deleted {}", counted(removed as u64, "run")));
     Ok(Exit::Done)
 }
 
@@ -266,16 +267,16 @@ fn add(files: &Import) -> anyhow::Result<Exit> {
     let (mut added, mut known, mut failed) = (0, 0, None);
     for file in &files.files {
         let saved = load_file(file)
-            .and_then(|record| import(&record, files.label.as_deref(), files.kept.file()));
+            .and_then(|record| import(record, files.label.as_deref(), files.kept.file()));
         match saved {
             Ok((outcome, moved)) => {
-                print_remarks(moved.as_slice(), Verbosity::Lines);
+                print_notes(moved.as_slice(), Verbosity::Lines);
                 match outcome {
-                    Outcome::Added => added += 1,
-                    Outcome::Known => known += 1,
+                    SaveOutcome::Added => added += 1,
+                    SaveOutcome::Known => known += 1,
                 }
             }
-            // The others are still worth having.
+            // Import the remaining files.
             Err(error) => {
                 eprint_line(&format!("error: {error}"));
                 failed = Some(error.exit());
@@ -283,15 +284,15 @@ fn add(files: &Import) -> anyhow::Result<Exit> {
         }
     }
     let there = if known > 0 {
-        format!(", {known} there already")
+        format!(", {known} already in the history")
     } else {
         String::new()
     };
-    eprint_line(&format!("{} added{there}", counted(added as u64, "run")));
+    eprint_line(&format!("added {}{there}", counted(added as u64, "run")));
     Ok(failed.unwrap_or(Exit::Done))
 }
 
-/// Only a file can be imported: `latest` is there already.
+/// Loads a file, also one that is named like a run, such as `latest`.
 fn load_file(file: &str) -> Result<diskproof_model::record::Record, Failure> {
     let path: PathBuf = file.into();
     let path = if file == "-" || path.is_absolute() {
@@ -310,7 +311,7 @@ fn parse_new_label(text: &str) -> Result<String, String> {
     }
 }
 
-/// `90d`, `12w`, `36h`, `1y`: histories are long, so that minutes have no place here.
+/// Reads an age in hours, days, weeks or years.
 fn parse_age(text: &str) -> Result<SignedDuration, String> {
     let wrong = || format!("'{text}' is not an age; write a number with h, d, w or y, such as 90d");
     let unit = text.chars().next_back().ok_or_else(wrong)?;
@@ -324,7 +325,7 @@ fn parse_age(text: &str) -> Result<SignedDuration, String> {
         'y' => 365 * 24,
         _ => return Err(wrong()),
     };
-    // A hundred thousand years, so that nothing below can overflow.
+    // At most a hundred thousand years, so that no later arithmetic overflows.
     let hours = number
         .checked_mul(hours)
         .filter(|hours| (0..=876_000_000).contains(hours))
@@ -340,7 +341,7 @@ fn parse_since(text: &str) -> Result<Timestamp, String> {
     };
     let wrong = || {
         format!(
-            "'{text}' is no time; write an age such as 7d, a day such as 2026-11-20, or a time \
+            "'{text}' is not a time; write an age such as 7d, a day such as 2026-11-20, or a time \
              such as 2026-11-20T10:00:00Z"
         )
     };
@@ -358,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_and_times_are_understood() {
+    fn ages_and_times_parse() {
         assert_eq!(
             parse_age("90d").unwrap(),
             SignedDuration::from_hours(90 * 24)

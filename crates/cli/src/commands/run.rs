@@ -180,18 +180,16 @@ impl RunRequest {
             .map(|path| read_plan(path, &run.workload, beside))
             .transpose()?
             .unwrap_or_default();
-        if named.is_empty()
-            && measuring.destructive.overwrite
-            && planned.is_some_and(|path| is_job_file(path))
-        {
+        if named.is_empty() && measuring.destructive.overwrite && !file.targets.is_empty() {
             let names: Vec<String> = file
                 .targets
                 .iter()
                 .map(|target| target.display().to_string())
                 .collect();
+            let planned = planned.map_or(String::new(), |path| path.display().to_string());
             return Err(Failure::Usage(format!(
-                "--overwrite gives up what you name, and {} is named by the job file only: write \
-                 it behind the job file on the command line",
+                "--overwrite releases only what the command line names, and only {planned} names \
+                 {}. Name it on the command line, after {planned}",
                 names.join(", ")
             )));
         }

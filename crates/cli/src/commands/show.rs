@@ -1,14 +1,14 @@
-//! `diskproof show`: a saved run as it was printed then, or a record or comparison from a file as
-//! it is printed today. Measures nothing.
+//! `diskproof show`: prints a saved run as it was printed originally, or a record or comparison from
+//! a file. Measures nothing.
 
 use super::compare;
 use crate::failure::{Exit, Failure};
 use crate::flags::ColorWhen;
 use crate::output_files::OutputFiles;
-use crate::saved::{Kept, Saved, find};
+use crate::saved::{Kept, SavedDocument, find};
 use crate::stderr::Verbosity;
 use crate::stdout::{commands_page, ignore_closed_pipe, record_page, to_stdout, write_page};
-use diskproof_history::Stored;
+use diskproof_history::StoredRun;
 use diskproof_model::comparison::Comparison;
 use diskproof_report::json;
 use diskproof_report::terminal::MetricDetail;
@@ -17,17 +17,17 @@ use std::path::PathBuf;
 /// Print a saved run again, exactly as it was printed then, or a record from a file
 #[derive(Debug, clap::Args)]
 pub struct ShowFlags {
-    /// An id or the beginning of one, latest, latest~1, a label, a file (.json, or .html of a
-    /// report; also of a comparison), or - for stdin
+    /// An id or its beginning, latest, latest~1, a label, a file (.json, or the .html page of a
+    /// report or comparison), or - for stdin
     #[arg(value_name = "RUN|FILE", default_value = "latest")]
     pub run: String,
     /// Print the record as JSON
     #[arg(long)]
     pub json: bool,
-    /// Print the well-known tool's command for each figure after the result
+    /// Also print a command of a well-known tool for each figure
     #[arg(long)]
     pub commands: bool,
-    /// Write the record to a file instead; the format follows the extension, as for 'check'
+    /// Write the record to a file instead of printing it; the extension selects the format
     /// (repeatable)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub outputs: Vec<PathBuf>,
@@ -42,11 +42,11 @@ pub struct ShowFlags {
     pub kept: Kept,
 }
 
-/// Shows the run.
+/// Runs the verb.
 pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
-    let Stored { record, page, .. } = match find(&show.run, show.kept.file())? {
-        Saved::Run(stored) => *stored,
-        Saved::Comparison(comparison) => return show_comparison(show, &comparison),
+    let StoredRun { record, page, .. } = match find(&show.run, show.kept.file())? {
+        SavedDocument::Run(stored) => *stored,
+        SavedDocument::Comparison(comparison) => return show_comparison(show, &comparison),
     };
     let files = OutputFiles::prepare(&show.outputs)?;
     files.save(
@@ -62,7 +62,7 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
     } else if show.outputs.is_empty() || show.commands {
         let mut page = page.unwrap_or_else(|| record_page(&record));
         let commands = commands_page(&record);
-        // A run with --commands has them already.
+        // The saved page of a run with --commands already ends with them.
         if show.commands && !page.ends_with(&commands) {
             page = format!("{page}\n{commands}");
         }
@@ -74,7 +74,7 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
 fn show_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
     if show.commands {
         return Err(Failure::Usage(format!(
-            "{}: a comparison has no commands; show one of its runs with --commands",
+            "{}: a comparison has no commands. Show one of its runs with --commands",
             show.run
         ))
         .into());

@@ -29,15 +29,51 @@ pub struct Spot {
     file: Rc<str>,
     /// Line, from 1.
     pub line: usize,
+    origin: TextOrigin,
 }
 
+/// Who chose the file that a line stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextOrigin {
+    /// The user of the program: the job file itself.
+    JobFile,
+    /// The job file, by `include`. Under sudo this may be any file of the machine.
+    Include,
+    /// A section of the job file with options from an included file.
+    SectionWithInclude,
+}
+
+/// The error of every line of an included file.
+const INCLUDED: &str = "this line of an included file cannot be used. Its text is not shown, \
+                        because the file may be secret; copy the line into the job file to see \
+                        what is wrong";
+
+/// The error of a section whose included options are each readable, but not together.
+const INCLUDED_OPTIONS: &str = "this job cannot be used with the options that it includes. They \
+                                are not shown, because the file may be secret; copy them into \
+                                the job file to see what is wrong";
+
 impl Spot {
-    /// What is wrong here.
-    pub fn error(&self, text: impl Into<String>) -> JobFileError {
+    /// An error at this line that quotes nothing of it.
+    fn plain_error(&self, text: &'static str) -> JobFileError {
         JobFileError {
             file: self.file.to_string(),
             line: self.line,
-            text: text.into(),
+            text: text.to_owned(),
+        }
+    }
+
+    /// An error at this line. Most texts quote the line, so an included line has a text of its own.
+    pub fn error(&self, text: impl Into<String>) -> JobFileError {
+        let text = match self.origin {
+            TextOrigin::JobFile => text.into(),
+            TextOrigin::Include => INCLUDED.to_owned(),
+            TextOrigin::SectionWithInclude => INCLUDED_OPTIONS.to_owned(),
+        };
+        JobFileError {
+            file: self.file.to_string(),
+            line: self.line,
+            text,
         }
     }
 }
@@ -114,6 +150,7 @@ pub fn read_sections(
         true => Err(Spot {
             file: shown(path),
             line: 1,
+            origin: TextOrigin::JobFile,
         }
         .error("there is no job in it: add a section such as [reads] with rw=randread")),
         false => Ok(reader.sections),
@@ -141,10 +178,16 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read(&mut self, text: &str, path: &Path, depth: usize) -> Result<(), JobFileError> {
         let file = shown(path);
+        let origin = if depth == 0 {
+            TextOrigin::JobFile
+        } else {
+            TextOrigin::Include
+        };
         for (index, line) in text.lines().enumerate() {
             let spot = Spot {
                 file: Rc::clone(&file),
                 line: index + 1,
+                origin,
             };
             if line.len() > LINE_BYTES_MAX {
                 return Err(spot.error(format!(
@@ -163,8 +206,9 @@ impl Reader<'_> {
             {
                 Some(name) => self.include(name[1..].trim(), &spot, path, depth)?,
                 None if line.starts_with('[') && depth > 0 => {
-                    return Err(spot.error(
-                        "an included file cannot begin a section: put it into the job file",
+                    return Err(spot.plain_error(
+                        "an included file cannot begin a section. Move the section into the job \
+                         file",
                     ));
                 }
                 None if line.starts_with('[') => self.begin(line, spot)?,
@@ -203,8 +247,13 @@ impl Reader<'_> {
                 "there are more than {SECTIONS_MAX} jobs; a plan has at most so many"
             )));
         } else {
+            let has_include = |setting: &Rc<Setting>| setting.spot.origin == TextOrigin::Include;
+            let origin = match self.global.iter().any(has_include) {
+                true => TextOrigin::SectionWithInclude,
+                false => TextOrigin::JobFile,
+            };
             Open::Job(Section {
-                spot,
+                spot: Spot { origin, ..spot },
                 name: name.to_owned(),
                 settings: self.global.clone(),
             })
@@ -227,11 +276,9 @@ impl Reader<'_> {
     ) -> Result<(), JobFileError> {
         self.includes += 1;
         if depth == INCLUDES_DEEP || self.includes > INCLUDES_MAX {
-            return Err(spot.error(format!(
-                "include {}: files include each other without end, or more than {INCLUDES_DEEP} \
-                 deep",
-                quoted(name)
-            )));
+            return Err(spot.plain_error(
+                "files include each other without end, more than 8 deep, or more than 256 times",
+            ));
         }
         if matches!(self.open, Open::Nothing) {
             return Err(
@@ -283,6 +330,9 @@ impl Reader<'_> {
                 &self.global
             }
             Open::Job(section) => {
+                if spot.origin == TextOrigin::Include {
+                    section.spot.origin = TextOrigin::SectionWithInclude;
+                }
                 section.settings.push(setting(Scope::Own));
                 &section.settings
             }

@@ -126,8 +126,8 @@ fn what_is_not_said_is_as_in_fio() {
 #[test]
 fn a_job_is_carried_over_word_by_word() {
     let flags = only(
-        "rw=randrw\nbs=8k\niodepth=32\nioengine=libaio\ndirect=1\nnumjobs=4\nrwmixread=70\\
-         nsize=1g\noffset=2g\nruntime=60\nramp_time=5s\ntime_based\nnorandommap\nfsync=16",
+        "rw=randrw\nbs=8k\niodepth=32\nioengine=libaio\ndirect=1\nnumjobs=4\nrwmixread=70\n\
+         size=1g\noffset=2g\nruntime=60\nramp_time=5s\ntime_based\nnorandommap\nfsync=16",
     );
     assert_eq!(
         (
@@ -318,8 +318,8 @@ fn ends_are_those_of_all_copies_together() {
 
 #[test]
 fn jobs_run_together_unless_they_wait() {
-    let text = "[global]\nfilename=/dev/sda\nrw=randread\n[a]\n[b]\n[c]\nstonewall\n[global]\\
-                nbs=16k\n[d]\n[e]\nwait_for_previous\n";
+    let text = "[global]\nfilename=/dev/sda\nrw=randread\n[a]\n[b]\n[c]\nstonewall\n[global]\n\
+                bs=16k\n[d]\n[e]\nwait_for_previous\n";
     let plan = plan(text);
     let seen: Vec<_> = plan
         .workloads
@@ -380,8 +380,8 @@ fn files_that_are_not_there_become_parts_of_one_scratch_file() {
     );
     assert_eq!(span(&b.flags), Some((40 * MIB, 40 * MIB + 1500 * 1024)));
     let one = plan(
-        "[a]\nfilename=/data/new\nsize=10m\nrw=write\n[b]\nfilename=/data/new\nsize=5m\nstonewall\\
-         n",
+        "[a]\nfilename=/data/new\nsize=10m\nrw=write\n[b]\nfilename=/data/new\nsize=5m\nstonewall\n\
+         ",
     );
     assert_eq!(
         (
@@ -487,8 +487,8 @@ fn copies_that_do_not_share_their_work_are_workloads_of_their_own() {
     // Each file has its own popular blocks.
     assert_eq!(
         plan(
-            "[a]\ndirectory=/data\nrw=randread\nsize=10m\nnumjobs=2\nrandom_distribution=zipf:1.2\\
-             n"
+            "[a]\ndirectory=/data\nrw=randread\nsize=10m\nnumjobs=2\nrandom_distribution=zipf:1.2\n\
+             "
         )
         .workloads
         .len(),
@@ -501,8 +501,8 @@ fn copies_that_do_not_share_their_work_are_workloads_of_their_own() {
         1
     );
     let shared = plan(
-        "[global]\ndirectory=/data\nsize=10m\nrw=randread\nnumjobs=2\nfilename_format=f.$jobnum\\
-         n[a]\n[b]\nstonewall\n",
+        "[global]\ndirectory=/data\nsize=10m\nrw=randread\nnumjobs=2\nfilename_format=f.$jobnum\n\
+         [a]\n[b]\nstonewall\n",
     );
     assert_eq!(
         (shared.size.unwrap().0, span(&shared.workloads[1].flags)),
@@ -512,8 +512,8 @@ fn copies_that_do_not_share_their_work_are_workloads_of_their_own() {
 
 #[test]
 fn the_same_on_each_of_several_disks_is_one_plan() {
-    let text = "[global]\nrw=randread\nruntime=5\ntime_based\n[one]\nfilename=/dev/sda\n[two]\\
-                nfilename=/dev/sdb\n";
+    let text = "[global]\nrw=randread\nruntime=5\ntime_based\n[one]\nfilename=/dev/sda\n[two]\n\
+                filename=/dev/sdb\n";
     let both = plan(text);
     assert_eq!(
         both.targets,
@@ -738,8 +738,8 @@ fn what_would_be_another_load_is_refused_with_its_line() {
     }
     // With the value that changes nothing they are no matter.
     only(
-        "thinktime=0\nsync=none\nzonemode=none\nstartdelay=0\nrate_process=linear\\
-         nserialize_overlap=0\ngroup_reporting\nwrite_bw_log\nthread=1",
+        "thinktime=0\nsync=none\nzonemode=none\nstartdelay=0\nrate_process=linear\n\
+         serialize_overlap=0\ngroup_reporting\nwrite_bw_log\nthread=1",
     );
     let mixed = remarks("[job]\nfilename=/dev/sda\ndirect=1\nrw=randread\nbssplit=4k/50:8k/50\n");
     assert!(
@@ -845,6 +845,47 @@ fn names_are_words_and_told_apart() {
 }
 
 #[test]
+fn errors_quote_no_line_of_an_included_file() {
+    let lines = [
+        "root:$6$secret:19000:0:99999:7:::",
+        "secret",
+        "[secret]",
+        "[secret",
+        "include secret",
+        "size=secret",
+        "size=1g ${secret}",
+        "rw=secret",
+        "bs=(secret)",
+        "filename=secret:secret2",
+        "ioengine=secret",
+        "exec_prerun=secret",
+        "numjobs=9999secret",
+        "loops=2secret",
+        "verify=secret",
+        "bssplit=secret/50",
+        "random_distribution=zipf:secret",
+        "$ncpus=secret+1",
+        &format!("secret{}", "x".repeat(9000)),
+    ];
+    for line in lines {
+        let fake = Fake {
+            files: [("/etc/shadow", format!("iodepth=1\n{line}\n"))].into(),
+            ..Fake::default()
+        };
+        let text = "[a]\nfilename=/dev/sda\nrw=randread\ninclude /etc/shadow\n";
+        let told = JobFile::translate(text, Path::new("x.fio"), Beside::default(), &fake)
+            .expect_err(line)
+            .to_string();
+        assert!(
+            told.contains("/etc/shadow: line 2") || told.contains("options that it includes"),
+            "{line}: {told}"
+        );
+        let shown = told.replace("the file may be secret", "");
+        assert!(!shown.contains("secret"), "{line}: {told}");
+    }
+}
+
+#[test]
 fn includes_and_variables_are_bounded() {
     let with = |files: &[(&'static str, &str)], variables: &[(&'static str, &str)]| {
         let files = files
@@ -879,12 +920,10 @@ fn includes_and_variables_are_bounded() {
         (plan.workloads[0].flags.bs.unwrap().0, plan.targets.len()),
         (16384, 1)
     );
-    assert_eq!(
-        read(&fake, "[a]\ninclude /abs\n")
-            .unwrap_err()
-            .split(": fio")
-            .next(),
-        Some("/abs: line 2: bogus=1")
+    let told = read(&fake, "[a]\ninclude /abs\n").unwrap_err();
+    assert!(
+        told.starts_with("/abs: line 2: ") && told.contains("include"),
+        "{told}"
     );
     assert!(
         read(&fake, "[a]\ndescription=${SELF}\nfilename=/dev/sda\n")
@@ -906,7 +945,7 @@ fn includes_and_variables_are_bounded() {
     assert!(
         read(&fake, "[a]\ninclude x.fio\n")
             .unwrap_err()
-            .contains("jobs/x.fio: line 1: include x.fio: files include each other")
+            .contains("jobs/x.fio: line 1: files include each other")
     );
     assert!(
         read(&fake, "[a]\ninclude section\n")
@@ -923,7 +962,7 @@ fn includes_and_variables_are_bounded() {
     assert!(
         read(&fake, &format!("[a]\n{many}"))
             .unwrap_err()
-            .contains("line 258: include none: files include each other")
+            .contains("line 258: files include each other")
     );
     let huge = "v".repeat(8000);
     let fake = with(&[], &[("V", &huge)]);

@@ -1,11 +1,12 @@
 //! The end of a run: the record, its files, the history, the page on stdout, and the exit code.
 
-use super::watchdog::{Deferred, RunEnd, TimedOut};
+use super::watchdog::RunEnd;
+use crate::deferred::{Deferred, TimedOut};
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::interrupt::Interrupt;
 use crate::output_files::{OutputFiles, save_record, temporary_path};
-use crate::saved::{self, Remark};
+use crate::saved::{self, SaveNote};
 use crate::stderr::{Verbosity, eprint_line};
 use crate::stdout::{
     close_stdout, commands_page, ignore_closed_pipe, record_page, to_stdout, write_page,
@@ -101,7 +102,7 @@ fn save_and_print(
     }
     let remarks = history.wait(limit).unwrap_or_else(|TimedOut| {
         hung.push("the history".to_owned());
-        vec![Remark::Warning(format!(
+        vec![SaveNote::Warning(format!(
             "the run is not saved: the history did not answer for {}",
             shown(limit)
         ))]
@@ -110,7 +111,7 @@ fn save_and_print(
         true => json::write_record(record, out),
         false => write_page(&page, flags.color, out),
     });
-    saved::print_remarks(&remarks, verbosity);
+    saved::print_notes(&remarks, verbosity);
     SaveResult {
         outcome: outcome.and(ignore_closed_pipe(printed)),
         hung,

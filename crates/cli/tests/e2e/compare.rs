@@ -433,8 +433,8 @@ fn what_is_no_record_is_refused_in_words() {
         path.to_str().unwrap().to_owned()
     };
     for (name, text, says) in [
-        ("x.json", "{}", "no record of diskproof"),
-        ("y.json", "not JSON", "no record of diskproof"),
+        ("x.json", "{}", "not a diskproof record"),
+        ("y.json", "not JSON", "not a diskproof record"),
         (
             "z.json",
             "{\"schema\":\"diskproof.record/9\"}",

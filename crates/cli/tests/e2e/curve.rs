@@ -686,7 +686,7 @@ fn what_makes_no_sense_is_a_usage_error() {
         (&["--scan", "--resume", "1G"], "behind the end"),
         (
             &["--scan", "--resume", record.to_str().unwrap()],
-            "no record of diskproof",
+            "not a diskproof record",
         ),
         (&["--points", "0", "--no-access"], "nothing to do"),
         (&["--size", "1G"], "use --span"),

@@ -145,7 +145,10 @@ fn a_record_from_a_file_is_shown_exported_and_imported() {
         "db2",
     ]);
     assert!(
-        imported.code == Some(0) && imported.err.contains("1 run added, 1 there already"),
+        imported.code == Some(0)
+            && imported
+                .err
+                .contains("added 1 run, 1 already in the history"),
         "{}",
         imported.err
     );
@@ -166,16 +169,16 @@ fn a_record_from_a_file_is_shown_exported_and_imported() {
     assert!(content("copy.json") == std::fs::read(name("run.json")).unwrap());
     assert!(content("copy.html") == std::fs::read(name("run.html")).unwrap());
     for (words, sentence) in [
-        (&["show", "nosuch.json"][..], "cannot be read"),
+        (&["show", "nosuch.json"][..], "cannot read nosuch.json"),
         (&["show", "nosuch"], "no run has this label"),
-        (&["show", "latest~5"], "not so many runs"),
-        (&["export", "latest", "x.odd"], "this one is unknown"),
+        (&["show", "latest~5"], "the history has fewer runs"),
+        (&["export", "latest", "x.odd"], "unknown format"),
         (&["history", "prune"], "--older-than"),
         (
             &["history", "label", "latest", "latest"],
-            "names the newest run already",
+            "already names the newest run",
         ),
-        (&["history", "--since", "yesterday"], "is no time"),
+        (&["history", "--since", "yesterday"], "is not a time"),
     ] {
         let ran = here.run(words);
         assert!(
@@ -193,7 +196,7 @@ fn runs_are_named_removed_and_pruned() {
     assert!(
         here.run(&["history"])
             .err
-            .contains("begin with 'diskproof check'")
+            .contains("start with 'diskproof check'")
     );
     assert_eq!(
         (
@@ -227,7 +230,7 @@ fn runs_are_named_removed_and_pruned() {
     assert_eq!(here.run(&["history", "delete", &ids[1]]).code, Some(0));
     let dry = here.run(&["history", "prune", "--keep", "1", "--dry-run"]);
     assert!(
-        dry.err.contains("1 run would be removed") && dry.out.contains(&ids[2]),
+        dry.err.contains("would delete 1 run") && dry.out.contains(&ids[2]),
         "{}{}",
         dry.err,
         dry.out
@@ -236,7 +239,7 @@ fn runs_are_named_removed_and_pruned() {
     assert!(
         here.run(&["history", "prune", "--keep", "1"])
             .err
-            .contains("1 run removed")
+            .contains("deleted 1 run")
     );
     assert_eq!(
         listed(&here, &[]),
@@ -246,7 +249,7 @@ fn runs_are_named_removed_and_pruned() {
     assert!(
         here.run(&["history", "prune", "--older-than", "1h"])
             .err
-            .contains("0 runs removed")
+            .contains("deleted 0 runs")
     );
 }
 
@@ -319,7 +322,7 @@ fn trouble_with_the_history_is_a_warning_and_costs_nothing() {
         );
     };
     std::fs::create_dir(here.history()).unwrap();
-    warned(&run(), "is no regular file");
+    warned(&run(), "is not a regular file");
     assert_eq!(here.run(&["history"]).code, Some(4));
     std::fs::remove_dir(here.history()).unwrap();
     assert_eq!(run().err, "");
@@ -432,4 +435,25 @@ fn two_runs_at_once_are_both_saved() {
     ids.sort();
     saved.sort();
     assert_eq!(saved, ids);
+}
+
+#[test]
+fn import_of_pipe_without_writer_ends_by_itself() {
+    let here = Here::new();
+    let pipe = here.place.path().join("pipe.json");
+    diskproof_simdisk::testbed::run("mkfifo", &[pipe.to_str().unwrap()]);
+    for verb in [&["history", "import"][..], &["show"]] {
+        let ran = here.run(&[verb, &[pipe.to_str().unwrap()]].concat());
+        assert_eq!(ran.code, Some(2), "{}", ran.err);
+        assert!(ran.err.contains("no answer within 5 s"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn history_behind_dangling_symlink_is_a_warning_and_an_error() {
+    let here = Here::new();
+    std::os::unix::fs::symlink("nowhere.db", here.history()).unwrap();
+    let listed = here.run(&["history"]);
+    assert_eq!(listed.code, Some(4), "{}", listed.err);
+    assert!(listed.err.contains("symbolic link"), "{}", listed.err);
 }

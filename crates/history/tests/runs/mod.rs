@@ -2,7 +2,7 @@
 // Each test binary uses a part of it.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use diskproof_history::{Folders, History, HistoryError, NewRun, Place, Saved, save};
+use diskproof_history::{Folders, History, HistoryError, HistoryPlace, NewRun, SaveReport, save};
 use diskproof_model::record::Record;
 use std::path::{Path, PathBuf};
 
@@ -17,15 +17,15 @@ pub fn record(run_id: &str, started: &str) -> Record {
 }
 
 /// The file in a folder that must be there.
-pub fn place(folder: &Path) -> Place {
-    Place {
+pub fn place(folder: &Path) -> HistoryPlace {
+    HistoryPlace {
         path: folder.join("history.db"),
         folders: Folders::Expected,
     }
 }
 
 /// Saves a run of this id.
-pub fn save_run(place: &Place, run_id: &str) -> Result<Saved, HistoryError> {
+pub fn save_run(place: &HistoryPlace, run_id: &str) -> Result<SaveReport, HistoryError> {
     save(
         place,
         &NewRun {
@@ -37,19 +37,19 @@ pub fn save_run(place: &Place, run_id: &str) -> Result<Saved, HistoryError> {
 }
 
 /// What is saved.
-pub fn open(place: &Place) -> History {
+pub fn open(place: &HistoryPlace) -> History {
     History::open(place).unwrap().unwrap()
 }
 
 /// All ids, sorted.
-pub fn ids(place: &Place) -> Vec<String> {
+pub fn ids(place: &HistoryPlace) -> Vec<String> {
     let mut ids = open(place).ids("").unwrap();
     ids.sort();
     ids
 }
 
 /// What SQLite itself says of the whole file.
-pub fn integrity(place: &Place) -> String {
+pub fn integrity(place: &HistoryPlace) -> String {
     let connection = rusqlite::Connection::open(&place.path).unwrap();
     connection
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))

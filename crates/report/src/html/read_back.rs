@@ -4,6 +4,8 @@
 use super::document::PACKED_TYPE;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use diskproof_model::document::DocumentError;
+use diskproof_model::limits::DOCUMENT_BYTES_MAX;
 use diskproof_model::record::Record;
 use flate2::read::ZlibDecoder;
 use std::io::Read as _;
@@ -13,10 +15,6 @@ pub(super) const RECORD_ID: &str = "record";
 
 /// Where a comparison stands in its page.
 pub(super) const COMPARISON_ID: &str = "comparison";
-
-/// A record of many hours has a few MB. Some kB of zlib can become many GB, in which somebody might
-/// want to drown us.
-const JSON_BYTES_MAX: u64 = 1 << 28;
 
 /// Why nothing could be read from a page.
 #[derive(Debug, thiserror::Error)]
@@ -63,17 +61,20 @@ fn unpacked(content: &str) -> Result<String, PageError> {
         .decode(content)
         .map_err(|error| PageError::Unreadable(error.to_string()))?;
     let mut json = String::new();
+    // Some kB of zlib can become many GB.
     let read = ZlibDecoder::new(bytes.as_slice())
-        .take(JSON_BYTES_MAX)
+        .take(DOCUMENT_BYTES_MAX as u64 + 1)
         .read_to_string(&mut json);
     read.map_err(|error| PageError::Unreadable(error.to_string()))?;
+    if json.len() > DOCUMENT_BYTES_MAX {
+        return Err(PageError::Unreadable(DocumentError::TooLarge.to_string()));
+    }
     Ok(json)
 }
 
 /// The record in a page.
 pub fn read_record(page: &str) -> Result<Record, PageError> {
-    serde_json::from_str(&page_json(page)?)
-        .map_err(|error| PageError::Unreadable(error.to_string()))
+    Record::from_json(&page_json(page)?).map_err(|error| PageError::Unreadable(error.to_string()))
 }
 
 #[cfg(test)]
@@ -84,6 +85,21 @@ mod tests {
     fn a_page_of_before_the_packing_is_read() {
         let page = r#"<!DOCTYPE html><script type="application/json" id="record">{"note": "\u003c"}</script>"#;
         assert_eq!(page_json(page).unwrap(), r#"{"note": "\u003c"}"#);
+    }
+
+    #[test]
+    fn page_that_inflates_beyond_the_limit_is_refused() {
+        use flate2::{Compression, write::ZlibEncoder};
+        use std::io::Write as _;
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+        let chunk = vec![b' '; 1 << 20];
+        for _ in 0..=DOCUMENT_BYTES_MAX >> 20 {
+            encoder.write_all(&chunk).unwrap();
+        }
+        let data = BASE64.encode(encoder.finish().unwrap());
+        let page = format!("<script type=\"{PACKED_TYPE}\" id=\"record\">{data}</script>");
+        let told = page_json(&page).unwrap_err().to_string();
+        assert!(told.contains("larger than 64 MiB"), "{told}");
     }
 
     #[test]

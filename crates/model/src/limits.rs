@@ -1,0 +1,369 @@
+//! The allowed range of every number in a record and in a comparison, one table for all readers.
+//! A number outside its range is either a mistake or an attack: no measurement can produce it.
+//! Knows the keys of the two published schemas, not how a document is read.
+
+use std::fmt;
+
+/// Largest text of a record, comparison or report page, in bytes. A check has 70 KB; the record of
+/// a day with hundreds of workloads stays below 20 MB.
+pub const DOCUMENT_BYTES_MAX: usize = 64 << 20;
+/// Longest single string, in bytes: an encoded histogram with every bucket filled has 400 kB.
+pub(crate) const STRING_BYTES_MAX: usize = 1 << 20;
+/// Most values (numbers, strings, lists, objects …) in one document. A series cell has five in 65
+/// bytes, so 64 MiB of ordinary record stay below this.
+pub(crate) const VALUES_MAX: usize = 8_000_000;
+/// Most elements of a list or members of an object whose key has no entry in [`LENGTHS`].
+const LENGTH_MAX: usize = 10_000;
+
+/// Longest lists, by key. The engine keeps at most 8192 cells of a series and 1000 blocks of a scan.
+const LENGTHS: [(&str, usize); 8] = [
+    ("access", 1_000_000),
+    ("cells", 20_000),
+    ("curve", 1_000_000),
+    ("map", 20_000),
+    ("measurements", 4096),
+    ("metrics", 100_000),
+    ("readings", 1000),
+    ("workloads", 4096),
+];
+
+/// Most elements of the list or members of the object under `key`.
+pub(crate) fn length_max(key: &str) -> usize {
+    LENGTHS
+        .iter()
+        .find(|(known, _)| *known == key)
+        .map_or(LENGTH_MAX, |(_, most)| *most)
+}
+
+/// Operations, blocks, errors: a billion a second for twelve days.
+const COUNT: NumberRange = NumberRange::whole(1 << 50);
+/// Positions and lengths on a target: files and devices end at 2⁶³ bytes (loff_t).
+const POSITION: NumberRange = NumberRange::whole(1 << 63);
+/// Bytes moved by one run, or written in a disk's life: 64 PiB.
+const MOVED: NumberRange = NumberRange::whole(1 << 56);
+/// Nanoseconds: 36 years.
+const NS: NumberRange = NumberRange::whole(1 << 60);
+/// The same with a fraction.
+const NS_MEAN: NumberRange = NumberRange::real(0.0, (1u64 << 60) as f64);
+/// Rates and other amounts that are never negative.
+const AMOUNT: NumberRange = NumberRange::real(0.0, 1e18);
+/// Ratios and shares that may exceed one, such as bytes moved over bytes requested.
+const RATIO: NumberRange = NumberRange::real(0.0, 1e12);
+/// Probabilities and shares of a whole.
+const SHARE: NumberRange = NumberRange::real(0.0, 1.0);
+/// Shares of a whole in percent.
+const PERCENT: NumberRange = NumberRange::real(0.0, 100.0);
+/// Counts that the record keeps in 32 bits.
+const WHOLE_32: NumberRange = NumberRange::whole(u32::MAX as u64);
+/// Numbers without a meaning as an amount: seeds and inode numbers.
+const ANY_WHOLE: NumberRange = NumberRange::whole(u64::MAX);
+/// Positions in a list of the same document; the reader compares them with its length, too.
+const INDEX: NumberRange = NumberRange::whole(1 << 32);
+/// Degrees Celsius.
+const TEMPERATURE: NumberRange = NumberRange::real(-273.0, 10_000.0);
+/// Numbers under keys that this version does not know.
+const UNKNOWN: NumberRange = NumberRange::real(-1e24, 1e24);
+
+/// From where to where a number may go.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NumberRange {
+    /// Smallest allowed value.
+    pub low: f64,
+    /// Largest allowed value.
+    pub high: f64,
+    /// Whether fractions are refused.
+    pub is_whole: bool,
+}
+
+impl NumberRange {
+    const fn whole(high: u64) -> Self {
+        Self {
+            low: 0.0,
+            high: high as f64,
+            is_whole: true,
+        }
+    }
+
+    const fn real(low: f64, high: f64) -> Self {
+        Self {
+            low,
+            high,
+            is_whole: false,
+        }
+    }
+
+    /// The range of a number under `key`; the range of its parent's key where the key is a name,
+    /// such as that of an errno.
+    pub(crate) fn of(key: &str, parent: Self) -> Self {
+        RANGES
+            .binary_search_by_key(&key, |(known, _)| known)
+            .map_or(parent, |at| RANGES[at].1)
+    }
+
+    /// The range of the document itself, for keys that nobody knows.
+    pub(crate) fn unknown() -> Self {
+        UNKNOWN
+    }
+
+    /// The same without zero.
+    pub(crate) fn without_zero(self) -> Self {
+        Self { low: 1.0, ..self }
+    }
+
+    /// Whether the number may stand here.
+    pub(crate) fn holds(&self, value: f64) -> bool {
+        value >= self.low && value <= self.high && (!self.is_whole || value.fract() == 0.0)
+    }
+}
+
+impl fmt::Display for NumberRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.is_whole {
+            "a whole number"
+        } else {
+            "a number"
+        };
+        let end = |value: f64| {
+            if value.abs() < 1e15 {
+                value.to_string()
+            } else {
+                format!("{value:e}")
+            }
+        };
+        write!(f, "{kind} from {} to {}", end(self.low), end(self.high))
+    }
+}
+
+/// By key, in the order of bytes. A test compares the keys with those of the published schemas.
+const RANGES: &[(&str, NumberRange)] = &[
+    ("access_errors", COUNT),
+    ("access_percent", PERCENT),
+    ("accounted", RATIO),
+    ("achieved_depth", AMOUNT),
+    ("bad_blocks", COUNT),
+    ("better", WHOLE_32),
+    ("block_bytes", WHOLE_32),
+    ("blocks", COUNT),
+    ("blocks_written", COUNT),
+    ("busy_ns", NS),
+    ("bytes", MOVED),
+    ("bytes_per_second", AMOUNT),
+    ("bytes_per_second_max", POSITION),
+    ("ceiling_iops", AMOUNT),
+    ("change", NumberRange::real(-1e12, 1e12)),
+    ("cost_ns", NS_MEAN),
+    ("count", COUNT),
+    ("cpus", WHOLE_32),
+    ("curve_bytes", MOVED),
+    ("curve_cpu_share", RATIO),
+    ("curve_ns", NS),
+    ("curve_share", SHARE),
+    ("dead_time_ns", NS_MEAN),
+    ("depth", WHOLE_32),
+    ("device_bytes_per_second_max", POSITION),
+    ("distance_bytes", POSITION),
+    ("distance_mean_bytes", AMOUNT),
+    ("done_before_wait", SHARE),
+    ("errors", COUNT),
+    ("first_bytes_per_second", AMOUNT),
+    ("flush_ops", COUNT),
+    ("free_bytes", ANY_WHOLE),
+    ("from_bytes", POSITION),
+    ("gain", RATIO),
+    ("good_from", AMOUNT),
+    ("half_width_95", AMOUNT),
+    ("high_95", RATIO),
+    ("hours", WHOLE_32),
+    ("inode", ANY_WHOLE),
+    ("interval_ns", NS),
+    ("iops", AMOUNT),
+    ("lasted_ns", NS),
+    ("late_ns", NS),
+    ("latency_max_ns", NS),
+    ("latency_mean_ns", NS_MEAN),
+    ("latency_ns", NS),
+    ("latency_p50_ns", NS),
+    ("lba", POSITION),
+    ("length_bytes", POSITION),
+    ("limited_from", AMOUNT),
+    ("link_errors", COUNT),
+    ("logical_block_bytes", WHOLE_32),
+    ("low_95", NumberRange::real(-1e12, 1e12)),
+    ("margin", SHARE),
+    ("max", AMOUNT),
+    ("max_ns", NS),
+    ("mean", AMOUNT),
+    ("mean_wait_ns", NS_MEAN),
+    ("measure_ns", NS),
+    ("measurement", INDEX),
+    ("media_errors", COUNT),
+    ("memory_bytes", POSITION),
+    ("method", WHOLE_32),
+    ("min", AMOUNT),
+    ("min_ns", NS),
+    ("missed_starts", COUNT),
+    ("n", COUNT),
+    ("not_comparable", WHOLE_32),
+    ("observed", UNKNOWN),
+    ("offset_bytes", POSITION),
+    ("ops", COUNT),
+    ("others_hidden", WHOLE_32),
+    ("p50", NS),
+    ("p50_ns", NS),
+    ("p90", NS),
+    ("p99", NS),
+    ("p99.9", NS),
+    ("p99.99", NS),
+    ("p_adjusted", SHARE),
+    ("p_value", SHARE),
+    ("pattern_reads", WHOLE_32),
+    ("pending_sectors", COUNT),
+    ("percent", PERCENT),
+    ("physical_block_bytes", WHOLE_32),
+    ("pid", WHOLE_32),
+    ("points", WHOLE_32),
+    ("power_on_hours", WHOLE_32),
+    ("precision", RATIO),
+    ("queue_depth", AMOUNT),
+    ("queue_requests", WHOLE_32),
+    ("random_reads", WHOLE_32),
+    ("range", UNKNOWN),
+    ("rate", AMOUNT),
+    ("read_ahead_bytes", POSITION),
+    ("read_bytes", MOVED),
+    ("read_ops", COUNT),
+    ("read_permille", NumberRange::whole(1000)),
+    ("readings", AMOUNT),
+    ("reallocated_sectors", COUNT),
+    ("remaining_percent", WHOLE_32),
+    ("request_bytes_max", POSITION),
+    ("requests", COUNT),
+    ("resolution_ns", NS),
+    ("resume_bytes", POSITION),
+    ("rotation_rpm", WHOLE_32),
+    ("rounds", COUNT),
+    ("rpm", WHOLE_32),
+    ("runs", WHOLE_32),
+    ("same", WHOLE_32),
+    ("sample_bytes", POSITION),
+    ("sampled", COUNT),
+    ("scratch_bytes", POSITION),
+    ("seed", ANY_WHOLE),
+    ("seek_ns", NS),
+    ("settling_ns", NS),
+    ("share", RATIO),
+    ("short", COUNT),
+    ("since_ns", NS),
+    ("size_bytes", ANY_WHOLE),
+    ("size_percent", PERCENT),
+    ("slow_blocks", COUNT),
+    ("slow_from_ns", NS),
+    ("span_bytes", POSITION),
+    ("span_start_bytes", POSITION),
+    ("spare_percent", WHOLE_32),
+    ("spare_threshold_percent", WHOLE_32),
+    ("standard_error", RATIO),
+    ("start_bytes", POSITION),
+    ("start_ns", NS),
+    ("starved_share", SHARE),
+    ("stride_bytes", POSITION),
+    ("system_ns", NS),
+    ("target", INDEX),
+    ("temperature_celsius", TEMPERATURE),
+    ("temperature_limit_celsius", TEMPERATURE),
+    ("theta", RATIO),
+    ("threshold", UNKNOWN),
+    ("throughput", AMOUNT),
+    ("time_ns", NS),
+    ("times", NumberRange::real(0.0, f64::MAX)),
+    ("to_bytes", POSITION),
+    ("uid", WHOLE_32),
+    ("uncorrectable_sectors", COUNT),
+    ("undecided", WHOLE_32),
+    ("unreadable_bytes", POSITION),
+    ("unsafe_shutdowns", COUNT),
+    ("unwritten_bytes", POSITION),
+    ("user_ns", NS),
+    ("value", AMOUNT),
+    ("wall_ns", NS),
+    ("warmup_ns", NS),
+    ("wear_percent", WHOLE_32),
+    ("weight", WHOLE_32),
+    ("workers", WHOLE_32),
+    ("worse", WHOLE_32),
+    ("write_bytes", MOVED),
+    ("write_ops", COUNT),
+    ("writes", WHOLE_32),
+    ("written_bytes", MOVED),
+    ("zero", COUNT),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+    use std::collections::BTreeSet;
+
+    /// Keys under which a schema allows a number, also in lists and as values of maps.
+    fn number_keys(schema: &Value, key: &str, keys: &mut BTreeSet<String>) {
+        let Some(members) = schema.as_object() else {
+            return;
+        };
+        let types = &schema["type"];
+        let is = |wanted: &str| {
+            types == wanted
+                || types
+                    .as_array()
+                    .is_some_and(|all| all.contains(&wanted.into()))
+        };
+        if is("integer") || is("number") {
+            keys.insert(key.to_owned());
+        }
+        for (word, part) in members {
+            match (word.as_str(), part) {
+                ("properties" | "$defs", Value::Object(parts)) => {
+                    for (name, part) in parts {
+                        number_keys(part, name, keys);
+                    }
+                }
+                ("items" | "additionalProperties", part) => number_keys(part, key, keys),
+                ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(parts)) => {
+                    for part in parts {
+                        number_keys(part, key, keys);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn every_number_of_the_published_schemas_has_a_range() {
+        let mut keys = BTreeSet::new();
+        for schema in [
+            serde_json::to_value(schemars::schema_for!(crate::record::Record)).unwrap(),
+            serde_json::to_value(schemars::schema_for!(crate::comparison::Comparison)).unwrap(),
+        ] {
+            number_keys(&schema, "", &mut keys);
+        }
+        let known: Vec<&str> = RANGES.iter().map(|(key, _)| *key).collect();
+        assert!(known.is_sorted(), "binary search needs an ordered table");
+        let without: Vec<&String> = keys
+            .iter()
+            .filter(|key| !known.contains(&key.as_str()))
+            .collect();
+        assert!(keys.len() > 140 && without.is_empty(), "{without:?}");
+        let unused: Vec<&&str> = known.iter().filter(|key| !keys.contains(**key)).collect();
+        assert!(unused.is_empty(), "no schema has these keys: {unused:?}");
+    }
+
+    #[test]
+    fn ranges_refuse_fractions_and_say_their_ends() {
+        assert!(COUNT.holds(0.0) && !COUNT.holds(0.5) && !COUNT.holds(-1.0));
+        assert_eq!(
+            COUNT.to_string(),
+            "a whole number from 0 to 1.125899906842624e15"
+        );
+        assert_eq!(PERCENT.to_string(), "a number from 0 to 100");
+    }
+}
