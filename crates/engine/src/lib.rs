@@ -12,10 +12,12 @@ mod run;
 mod simulate;
 mod survey;
 
+pub use io::any_backend::QueueConfig;
 pub use io::clock::measure as measure_clock;
-pub use io::{Extent, clock};
+pub use io::{Extent, Op, clock};
 pub use load::pattern;
+pub use measure::sampler::{Completion, FileSampler, SampleRequest, Sampler};
 pub use run::error::RunError;
 pub use run::session::Session;
 pub use run::watchdog::{self, STALL_NS};
-pub use simulate::{FakeDisk, simulate};
+pub use simulate::{FakeDisk, FakeSampler, simulate, simulate_sampler};

@@ -8,6 +8,7 @@ use crate::io::{Backend, Request, WAIT_MAX_NS, WaitMode};
 use crate::load::generator::RequestGenerator;
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
+use crate::measure::sampler::Sampler;
 use crate::measure::worker::{AdvanceOutcome, Worker};
 use crate::random::Random;
 use crate::run::assemble::{RunContext, assemble};
@@ -35,7 +36,9 @@ pub struct FakeDisk {
     pub size_bytes: u64,
 }
 
-struct FakeBackend {
+/// The disk as a backend.
+#[derive(Debug)]
+pub struct FakeBackend {
     disk: FakeDisk,
     clock: FakeClock,
     buffers: Buffers,
@@ -103,6 +106,22 @@ impl FakeBackend {
             in_flight: Vec::new(),
         }
     }
+}
+
+/// A sampler on a fake disk, in virtual time.
+pub type FakeSampler = Sampler<FakeBackend, FakeClock>;
+
+/// A sampler on `disk` for up to `depth` requests in flight of at most `request_bytes` each.
+pub fn simulate_sampler(
+    disk: FakeDisk,
+    depth: u32,
+    request_bytes: u32,
+    seed: u64,
+) -> io::Result<FakeSampler> {
+    let clock = FakeClock::default();
+    let buffers = Buffers::new(depth as usize, request_bytes as usize)?;
+    let backend = FakeBackend::new(disk, clock.clone(), buffers, seed);
+    Ok(Sampler::new(backend, clock, depth, seed))
 }
 
 /// Runs one workload with one worker on `disk` in virtual time. Calls `watch` every 50 virtual

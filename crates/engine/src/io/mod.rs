@@ -2,6 +2,7 @@
 //! pattern, no statistics and no workload. Everything else in this crate rests on it.
 
 pub mod aio;
+pub mod any_backend;
 mod backend;
 mod batching;
 pub mod buffers;

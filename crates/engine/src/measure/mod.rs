@@ -3,6 +3,7 @@
 
 pub mod counters;
 pub mod result;
+pub mod sampler;
 pub mod snapshot;
 pub mod usage;
 pub mod worker;

@@ -6,7 +6,7 @@
 //! next is the later one's, so that neither seek nor the filling of the queue is in the rate.
 
 use super::log::SurveyLog;
-use super::queue::{BlockRequest, Completion, RequestQueue};
+use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
 use super::resample;
 use super::sample::{
     CurveLog, CurveSizing, LEAD, STREAM_DEPTH, STREAM_REQUEST_MAX, SamplePlace, SampleSum, sample,
@@ -333,7 +333,7 @@ struct WholePass<'a> {
 }
 
 impl WholePass<'_> {
-    fn add(&mut self, completion: &Completion, clock: &impl Clock) {
+    fn add(&mut self, completion: &BlockCompletion, clock: &impl Clock) {
         let log = self.book.log;
         log.count(completion);
         let Some((sum, landed)) = self.sums.get_mut(completion.request.tag as usize) else {

@@ -1,7 +1,7 @@
 //! What a survey has seen so far, where the thread that surveys and the one that watches both see
 //! it: so that nothing is lost when the user or the disk ends it.
 
-use super::queue::Completion;
+use super::queue::BlockCompletion;
 use super::scan_log::ScanLog;
 use diskproof_model::measurement::CpuTime;
 use diskproof_model::surface::{AccessPoint, Burst, CurvePoint};
@@ -67,7 +67,7 @@ impl SurveyLog {
     }
 
     /// Counts a request that is done.
-    pub fn count(&self, completion: &Completion) {
+    pub fn count(&self, completion: &BlockCompletion) {
         let bytes = if completion.errno == 0 {
             u64::from(completion.request.len)
         } else {

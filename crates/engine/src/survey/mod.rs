@@ -2,7 +2,6 @@
 //! ready here, carried out by one thread of its own, watched by the caller's. Judges nothing.
 
 mod access;
-mod any_backend;
 mod burst;
 mod curve;
 mod log;
@@ -17,14 +16,15 @@ mod target;
 mod tests;
 
 use crate::io::Extent;
+use crate::io::any_backend::{AnyBackend, QueueConfig};
 use crate::io::clock::{Clock as _, MonotonicClock, WorkerClock};
+use crate::measure::sampler::FileSampler;
 use crate::run::error::{RunError, worker_error};
 use crate::run::limits::in_flight_max;
 use crate::run::prepare::{extent_of, set_cache};
 use crate::run::select::select;
 use crate::run::session::Session;
 use crate::run::watchdog::{CHECK_EVERY, StallTimeout};
-use any_backend::{AnyBackend, QueueConfig};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{ByteCount, CacheUse, Hang, OpKind};
@@ -398,14 +398,8 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
         fd,
     } = config;
     let queue = |kind: EngineKind, config: QueueConfig| {
-        let backend = AnyBackend::new(kind, fd.try_clone()?, config)?;
-        io::Result::Ok(RequestQueue::new(
-            backend,
-            WorkerClock::new(),
-            survey.operation,
-            config.depth,
-            target.seed,
-        ))
+        let sampler = FileSampler::open(fd.try_clone()?, kind, config)?;
+        io::Result::Ok(RequestQueue::new(sampler, survey.operation))
     };
     let config = |depth: u32, request_bytes: u32| QueueConfig {
         depth,

@@ -4,7 +4,7 @@
 //! the filling of the queue.
 
 use super::log::SurveyLog;
-use super::queue::{BlockRequest, Completion, RequestQueue};
+use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
 use super::target::SurveyTarget;
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent};
@@ -99,7 +99,7 @@ impl SampleSum {
     }
 
     /// A failed request is in neither bytes nor time: a disk may try for seconds.
-    pub fn add(&mut self, completion: &Completion) {
+    pub fn add(&mut self, completion: &BlockCompletion) {
         if completion.errno == 0 {
             self.bytes += u64::from(completion.request.len);
             self.busy_ns += completion.share_ns;

@@ -9,6 +9,7 @@ use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, FakeClock};
 use crate::io::{Backend, Op, Request, WAIT_MAX_NS, WaitMode};
+use crate::measure::sampler::Sampler;
 use crate::random::Random;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
@@ -158,7 +159,8 @@ impl Bench {
             host_ns: 30_000,
             pauses: self.pauses.clone(),
         };
-        RequestQueue::new(backend, self.clock.clone(), self.target.operation, depth, 1)
+        let sampler = Sampler::new(backend, self.clock.clone(), depth, 1);
+        RequestQueue::new(sampler, self.target.operation)
     }
 
     fn curve(&self, points: u32, coverage: Coverage) -> Vec<CurvePoint> {

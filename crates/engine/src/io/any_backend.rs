@@ -1,5 +1,5 @@
-//! The backend that carries a survey, whichever it is. A survey asks for some hundreds of requests
-//! a second, so that choosing at each call costs nothing.
+//! Any of the backends behind one type, chosen at each call: for the sampler, which sends some
+//! hundreds of requests a second. Workers use the backends directly.
 
 use crate::io::Extent;
 use crate::io::aio::AioBackend;
@@ -13,7 +13,7 @@ use diskproof_model::plan::{CachePolicy, EngineKind};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// A kernel interface.
+/// One of the I/O engines.
 pub enum AnyBackend {
     /// io_uring.
     Uring(Box<UringBackend>),
@@ -25,21 +25,21 @@ pub enum AnyBackend {
     Null(NullBackend),
 }
 
-/// What a route carries.
+/// What a queue holds.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueConfig {
     /// Requests in flight.
     pub depth: u32,
-    /// Bytes of the largest.
+    /// Bytes of the largest request.
     pub request_bytes: u32,
     /// How the page cache is treated.
     pub cache: CachePolicy,
-    /// Seed of what is written.
+    /// Seed of the data that is written.
     pub seed: u64,
 }
 
 impl AnyBackend {
-    /// Must be made by the thread that will use it.
+    /// A backend on `fd`. The thread that makes it must be the one that uses it.
     pub fn new(kind: EngineKind, fd: OwnedFd, config: QueueConfig) -> io::Result<Self> {
         let mut buffers = Buffers::new(config.depth as usize, config.request_bytes as usize)?;
         buffers.fill_random(&mut Random::new(config.seed, WRITTEN_STREAM));

@@ -1,0 +1,243 @@
+//! The smallest way to measure a device: submit a request, receive its completion with the times of
+//! both. The survey is built on it. Keeps no statistics.
+
+use crate::io::any_backend::{AnyBackend, QueueConfig};
+use crate::io::clock::{Clock, WorkerClock};
+use crate::io::errno::END_OF_FILE;
+use crate::io::{Backend, Op, Request, WaitMode};
+use diskproof_model::plan::EngineKind;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// One request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleRequest {
+    /// Read, write, or sync.
+    pub op: Op,
+    /// First byte in the target.
+    pub offset: u64,
+    /// Bytes; 0 for a sync.
+    pub len: u32,
+    /// The caller's own mark, returned with the completion.
+    pub tag: u32,
+}
+
+/// A completed request. Times are nanoseconds on the sampler's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// The request.
+    pub request: SampleRequest,
+    /// Before the request went to the kernel.
+    pub submitted_ns: u64,
+    /// When the completion was received. Completions received together have the same time.
+    pub completed_ns: u64,
+    /// Bytes moved, or the errno; -1 where the target ended inside the request.
+    pub result: Result<u32, i32>,
+}
+
+impl Completion {
+    /// From submission to completion, in nanoseconds.
+    pub fn latency_ns(&self) -> u64 {
+        self.completed_ns.saturating_sub(self.submitted_ns)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    request: SampleRequest,
+    /// Bytes that earlier, short transfers have moved.
+    moved: u32,
+    submitted_ns: u64,
+}
+
+/// A queue of requests on one backend. Belongs to the thread that made it.
+#[derive(Debug)]
+pub struct Sampler<B, C> {
+    backend: B,
+    clock: C,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Slots whose requests the backend has not taken yet.
+    unsent: VecDeque<u32>,
+    reaped: Vec<(u32, i32)>,
+    ready: VecDeque<Completion>,
+    /// Makes each written block unique.
+    stamp: u64,
+}
+
+/// A sampler on an open file, in real time.
+pub type FileSampler = Sampler<AnyBackend, WorkerClock>;
+
+impl FileSampler {
+    /// A sampler on `fd`, which must be open for what is requested. Fails where this I/O engine does
+    /// not work here.
+    pub fn open(fd: OwnedFd, engine: EngineKind, config: QueueConfig) -> io::Result<Self> {
+        let backend = AnyBackend::new(engine, fd, config)?;
+        Ok(Self::new(
+            backend,
+            WorkerClock::new(),
+            config.depth,
+            config.seed,
+        ))
+    }
+}
+
+impl<B: Backend, C: Clock> Sampler<B, C> {
+    /// For up to `depth` requests in flight; `stamp` begins the stamps of written blocks.
+    pub fn new(backend: B, clock: C, depth: u32, stamp: u64) -> Self {
+        let idle = Slot {
+            request: SampleRequest {
+                op: Op::Read,
+                offset: 0,
+                len: 0,
+                tag: 0,
+            },
+            moved: 0,
+            submitted_ns: 0,
+        };
+        Self {
+            backend,
+            clock,
+            slots: vec![idle; depth as usize],
+            free: (0..depth).rev().collect(),
+            unsent: VecDeque::with_capacity(depth as usize),
+            reaped: Vec::with_capacity(depth as usize),
+            ready: VecDeque::new(),
+            stamp,
+        }
+    }
+
+    /// The time now.
+    pub fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// The sampler's clock.
+    pub fn clock(&self) -> C {
+        self.clock.clone()
+    }
+
+    /// Compares the clock with its reference; the time now.
+    pub fn resync_clock(&mut self) -> u64 {
+        let now = self.clock.now();
+        self.clock.anchor(now)
+    }
+
+    /// How long this thread was ready to run and got no processor so far, in nanoseconds.
+    pub fn starved_ns(&self) -> u64 {
+        self.clock.starved_ns()
+    }
+
+    /// Drops the target's pages from the page cache.
+    pub fn drop_cache(&mut self) {
+        self.backend.drop_cache(None);
+    }
+
+    /// Whether another request fits into the queue.
+    pub fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Requests submitted and not completed.
+    pub fn in_flight(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Submits a request, now or with the next wait. Fails with `WouldBlock` where the queue is
+    /// full, and with `InvalidInput` where the request is longer than the buffers.
+    pub fn submit(&mut self, request: SampleRequest) -> io::Result<()> {
+        if request.len as usize > self.backend.buffers().slot_bytes() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let slot = self.free.pop().ok_or(io::ErrorKind::WouldBlock)?;
+        self.slots[slot as usize] = Slot {
+            request,
+            moved: 0,
+            submitted_ns: 0,
+        };
+        self.unsent.push_back(slot);
+        self.send()
+    }
+
+    /// The next completion; `None` where nothing is in flight.
+    pub fn next_completion(&mut self) -> io::Result<Option<Completion>> {
+        let mut batch = Vec::new();
+        while self.ready.is_empty() && self.in_flight() > 0 {
+            self.wait(&mut batch)?;
+            self.ready.extend(batch.drain(..));
+        }
+        Ok(self.ready.pop_front())
+    }
+
+    /// Waits for completions and puts those that are there into `completions`. None where nothing
+    /// is in flight, where a transfer was short and goes on, or where the wait timed out.
+    pub fn wait(&mut self, completions: &mut Vec<Completion>) -> io::Result<()> {
+        completions.clear();
+        self.send()?;
+        if self.in_flight() == 0 {
+            return Ok(());
+        }
+        self.backend.wait(WaitMode::Completion)?;
+        let now = self.clock.now();
+        let reaped = &mut self.reaped;
+        self.backend
+            .reap(&mut |slot, result| reaped.push((slot, result)));
+        for (index, result) in self.reaped.drain(..) {
+            let slot = &mut self.slots[index as usize];
+            let request = slot.request;
+            if result > 0 && slot.moved + (result as u32) < request.len {
+                slot.moved += result as u32;
+                self.unsent.push_front(index);
+                continue;
+            }
+            self.free.push(index);
+            completions.push(Completion {
+                request,
+                submitted_ns: slot.submitted_ns,
+                completed_ns: now,
+                result: match result {
+                    0 if request.len > 0 => Err(END_OF_FILE),
+                    0.. => Ok(request.len),
+                    negative => Err(-negative),
+                },
+            });
+        }
+        Ok(())
+    }
+
+    /// Hands the backend as many unsent requests as it takes.
+    fn send(&mut self) -> io::Result<()> {
+        if self.unsent.is_empty() {
+            return Ok(());
+        }
+        let Self {
+            backend,
+            clock,
+            slots,
+            unsent,
+            stamp,
+            ..
+        } = self;
+        backend.enqueue(&mut |buffers| {
+            let index = unsent.pop_front()?;
+            let slot = &mut slots[index as usize];
+            let request = slot.request;
+            if slot.moved == 0 {
+                if request.op == Op::Write {
+                    *stamp = stamp.wrapping_add(1);
+                    buffers.stamp(index as usize, request.len as usize, *stamp);
+                }
+                slot.submitted_ns = clock.now();
+            }
+            Some(Request {
+                slot: index,
+                buffer: index,
+                op: request.op,
+                offset: request.offset + u64::from(slot.moved),
+                len: request.len - slot.moved,
+                skip: slot.moved,
+            })
+        })
+    }
+}
