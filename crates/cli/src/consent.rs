@@ -1,56 +1,81 @@
-//! What the user gives up: the two flags without which nothing that exists is written to. Whether
-//! the target is the one that was meant, and whether anything speaks against it, is for the gate to
-//! say.
+//! What the user releases: the flags without which diskproof writes to nothing that exists. Whether
+//! the target is the one that was meant, and whether anything speaks against it, the gate decides.
 
 use crate::failure::Failure;
-use diskproof_device::{Consent, Overwriting};
+use diskproof_device::{Consent, Overwriting, UnknownContent};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 
-/// `--destroy` and `--overwrite`.
+/// `--destroy`, `--wipe-unknown` and `--overwrite`.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub struct GivingUp {
-    /// Let writing workloads destroy the block device of this name: its serial or model in full,
-    /// or its kernel name (loop3) where it has neither; refused while anything uses it or
-    /// stands on it (repeatable)
+pub struct DestructiveFlags {
+    /// Release the block device of this name: writing workloads destroy its content. NAME is its
+    /// serial or model in full, or its kernel name (loop3) where it has neither; refused while
+    /// anything uses the device or a format is recognised on it (repeatable)
     #[arg(long, value_name = "NAME")]
     pub destroy: Vec<String>,
-    /// Let writing workloads overwrite the regular file that is the target; its size stays
+    /// With --destroy: accept data of an unknown format, and zero the first and last MiB before the
+    /// first workload
+    #[arg(long, requires = "destroy")]
+    pub wipe_unknown: bool,
+    /// Release the regular file that is the target: writing workloads overwrite its content; its
+    /// size stays
     #[arg(long)]
     pub overwrite: bool,
 }
 
-impl GivingUp {
+impl DestructiveFlags {
     /// For the gate. A flag that fits none of the targets is a mistake that might cost the wrong
     /// disk next time.
     pub fn consent(&self, identities: &[TargetIdentity]) -> Result<Consent, Failure> {
-        let misses = |kind: TargetKind| identities.iter().all(|identity| identity.kind != kind);
-        let paths = || {
-            identities
-                .iter()
-                .map(|identity| identity.path.as_str())
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        if !self.destroy.is_empty() && misses(TargetKind::BlockDevice) {
-            return Err(Failure::Usage(format!(
-                "--destroy gives up a block device, and {} is none; leave it out",
-                paths()
-            )));
+        if !self.destroy.is_empty() {
+            require(
+                identities,
+                TargetKind::BlockDevice,
+                "--destroy",
+                "a block device",
+            )?;
         }
-        if self.overwrite && misses(TargetKind::File) {
-            return Err(Failure::Usage(format!(
-                "--overwrite gives up a regular file, and {} is none; leave it out",
-                paths()
-            )));
+        if self.overwrite {
+            require(
+                identities,
+                TargetKind::File,
+                "--overwrite",
+                "a regular file",
+            )?;
         }
         let overwriting = if self.overwrite {
             Overwriting::Allowed
         } else {
             Overwriting::Forbidden
         };
+        let unknown = if self.wipe_unknown {
+            UnknownContent::Wipe
+        } else {
+            UnknownContent::Refuse
+        };
         Ok(Consent {
             destroy: self.destroy.clone(),
             overwriting,
+            unknown,
         })
     }
+}
+
+fn require(
+    identities: &[TargetIdentity],
+    kind: TargetKind,
+    flag: &str,
+    what: &str,
+) -> Result<(), Failure> {
+    if identities.iter().any(|identity| identity.kind == kind) {
+        return Ok(());
+    }
+    let paths: Vec<&str> = identities
+        .iter()
+        .map(|identity| identity.path.as_str())
+        .collect();
+    Err(Failure::Usage(format!(
+        "{flag} releases {what}, and {} is none; omit {flag}",
+        paths.join(", ")
+    )))
 }

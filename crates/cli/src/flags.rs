@@ -1,7 +1,7 @@
 //! Flags that several verbs share. Checks their form only: whether they fit the target is decided
 //! by the verbs and the gate.
 
-use crate::consent::GivingUp;
+use crate::consent::DestructiveFlags;
 use crate::saved::HistoryOptions;
 use crate::stderr::Verbosity;
 use clap::{ArgAction, ValueEnum};
@@ -50,7 +50,7 @@ pub struct MeasuringFlags {
     pub size: Option<u64>,
     /// What may be destroyed.
     #[command(flatten)]
-    pub destructive: GivingUp,
+    pub destructive: DestructiveFlags,
     /// Exit with 1 unless this holds, such as 'random-read-d32.iops>=5000' (repeatable)
     #[arg(long = "expect", value_name = "CONDITION", action = ArgAction::Append)]
     pub expected: Vec<Expected>,

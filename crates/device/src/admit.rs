@@ -2,25 +2,33 @@
 //! found. Opens a target only to look at what it holds, and never for writing; knows nothing of
 //! workloads.
 
+mod ancestry;
+mod backing;
 mod contents;
 pub(crate) mod device;
-pub(crate) mod doubts;
 mod family;
 pub(crate) mod file;
 mod in_use;
 mod names;
 mod openers;
+mod permit;
 mod postgres;
+pub(crate) mod refusal;
 mod servers;
 
 use crate::errno;
+use crate::held::Held;
 use crate::sysroot::SysRoot;
+use ancestry::Ancestry;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
-use doubts::Doubts;
-pub use file::Overwriting;
-use in_use::{Blind, Hiding};
+use in_use::VisibilityGaps;
+pub use permit::{Admission, Consent, Intent, Overwriting, UnknownContent};
+pub(crate) use permit::{Grant, Permit};
+use refusal::RefusalReasons;
 use rustix::fs::{Access as Permission, StatVfsMountFlags, access, statvfs};
+use rustix::io::Errno;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 /// The smallest file, device or scratch file that is measured: below one MiB a single large request
@@ -59,159 +67,79 @@ const KERNEL_FILESYSTEMS: [&str; 20] = [
     "resctrl",
 ];
 
-/// What the user gives up, in his own words: without it, what exists is only read.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Consent {
-    /// Names of block devices: serial or model in full, or the kernel name of one that has
-    /// neither.
-    pub destroy: Vec<String>,
-    /// Whether regular files may be overwritten.
-    pub overwriting: Overwriting,
-}
-
-/// What a caller wants of a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Intent<'a> {
-    /// Read an existing file or a block device.
-    Read,
-    /// Write and read a scratch file of our own in a directory.
-    Scratch {
-        /// The most it may grow to, in bytes.
-        size_bytes: u64,
-    },
-    /// Write to an existing file or a block device, whose content is lost.
-    Overwrite(&'a Consent),
-}
-
-/// Leave to write to one target. Only [`admit`] can make one: the field is private to this file.
-#[derive(Debug)]
-pub(crate) struct Permit {
-    size_bytes: u64,
-}
-
-impl Permit {
-    /// The most that may be written to: the size that a scratch file may grow to, or that of what
-    /// was given up.
-    pub(crate) fn size_bytes(&self) -> u64 {
-        self.size_bytes
-    }
-}
-
-/// What was granted.
-#[derive(Debug)]
-pub(crate) enum Grant {
-    Read,
-    Scratch(Permit),
-    /// With the user's words, which are held against the device once more when it is open.
-    Overwrite(Permit, Consent),
-}
-
-/// Leave to open one target once, for one intent.
-#[derive(Debug)]
-pub struct Admission {
-    identity: TargetIdentity,
-    grant: Grant,
-    blind: Blind,
-}
-
-impl Admission {
-    /// Who was admitted.
-    pub fn identity(&self) -> &TargetIdentity {
-        &self.identity
-    }
-
-    /// What the gate could not look at, one sentence, where that matters: the kernel's exclusive
-    /// claim is then what it relies on.
-    pub fn hint(&self) -> Option<String> {
-        let (who, step) = match (self.blind.hiding, self.blind.processes) {
-            (Some(Hiding::Namespace), _) => (
-                "processes outside of this container (PID namespace)".to_owned(),
-                "run on the host",
-            ),
-            (Some(Hiding::MountOption), _) => (
-                "processes of other users are hidden (hidepid), and".to_owned(),
-                "run as root",
-            ),
-            (None, 0) => return None,
-            (None, 1) => (
-                "one process that belongs to another user or the system".to_owned(),
-                "run as root, on the host,",
-            ),
-            (None, processes) => (
-                format!("{processes} processes of other users or the system"),
-                "run as root, on the host,",
-            ),
-        };
-        Some(format!(
-            "{}: {who} could not be asked whether they have it open; {step} to have them asked",
-            self.identity.path
-        ))
-    }
-
-    pub(crate) fn into_parts(self) -> (TargetIdentity, Grant) {
-        (self.identity, self.grant)
-    }
-}
-
-/// Lets a target in, or says everything that speaks against it. Writes nothing; what would be
-/// overwritten is looked at first.
+/// Admits a target, or names everything that speaks against it. Writes nothing; what would be
+/// overwritten is inspected first.
 pub fn admit(identity: TargetIdentity, intent: Intent<'_>) -> Result<Admission, Refusal> {
-    let mut doubts = Doubts::default();
-    let (asked, grant, blind) = match intent {
+    let mut reasons = RefusalReasons::default();
+    let (asked, grant) = match intent {
         Intent::Read => {
-            judge_read(&identity, &mut doubts);
-            (
-                format!("read {}", identity.path),
-                Grant::Read,
-                Blind::default(),
-            )
+            judge_read(&identity, &mut reasons);
+            (format!("read {}", identity.path), Grant::Read)
         }
         Intent::Scratch { size_bytes } => {
-            judge_scratch(&identity, size_bytes, &mut doubts);
-            let asked = format!(
-                "write a scratch file of {} in {}",
-                format_bytes(size_bytes),
-                identity.path
-            );
-            (
-                asked,
-                Grant::Scratch(Permit { size_bytes }),
-                Blind::default(),
-            )
+            judge_scratch(&identity, size_bytes, &mut reasons);
+            let permit = Permit::new(size_bytes);
+            (scratch_asked(&identity, size_bytes), Grant::Scratch(permit))
         }
         Intent::Overwrite(consent) => return admit_overwriting(identity, consent),
     };
-    if doubts.is_empty() {
-        return Ok(Admission {
-            identity,
-            grant,
-            blind,
-        });
+    if reasons.is_empty() {
+        return Ok(Admission::new(identity, grant, VisibilityGaps::default()));
     }
-    Err(doubts.into_refusal(asked))
+    Err(reasons.into_refusal(asked))
 }
 
 fn admit_overwriting(identity: TargetIdentity, consent: &Consent) -> Result<Admission, Refusal> {
-    let (root, mut doubts) = (SysRoot::default(), Doubts::default());
-    let blind = match identity.kind {
-        TargetKind::BlockDevice => device::judge(&root, &identity, &consent.destroy, &mut doubts),
-        TargetKind::File => file::judge(&root, &identity, consent.overwriting, &mut doubts),
+    let (root, mut reasons) = (SysRoot::default(), RefusalReasons::default());
+    let gaps = match identity.kind {
+        TargetKind::BlockDevice => device::judge(&root, &identity, consent, &mut reasons),
+        TargetKind::File => file::judge(&root, &identity, consent.overwriting, &mut reasons),
         TargetKind::Directory => {
-            doubts.add("it is a directory", "name a regular file or a block device");
-            Blind::default()
+            reasons.add("it is a directory", "name a regular file or a block device");
+            VisibilityGaps::default()
         }
     };
-    if !doubts.is_empty() {
-        return Err(doubts.into_stepwise_refusal(overwriting_asked(&identity)));
+    if !reasons.is_empty() {
+        return Err(reasons.into_stepwise_refusal(overwriting_asked(&identity)));
     }
-    let permit = Permit {
-        size_bytes: identity.size_bytes,
-    };
-    Ok(Admission {
-        grant: Grant::Overwrite(permit, consent.clone()),
-        identity,
-        blind,
-    })
+    let grant = Grant::Overwrite(Permit::new(identity.size_bytes), consent.clone());
+    Ok(Admission::new(identity, grant, gaps))
+}
+
+/// Judges the directory of a scratch file once more, now that it is open: it may have been
+/// exchanged for another one after the first look.
+pub(crate) fn judge_open_directory(
+    identity: &TargetIdentity,
+    directory: BorrowedFd<'_>,
+    size_bytes: u64,
+) -> Result<(), Refusal> {
+    let mut reasons = RefusalReasons::default();
+    match Ancestry::of_directory(directory) {
+        Ok(ancestry) => postgres::judge_directory(&ancestry, &mut reasons),
+        Err(errno) => add_unknown_place(errno, &mut reasons),
+    }
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    Err(reasons.into_refusal(scratch_asked(identity, size_bytes)))
+}
+
+fn add_unknown_place(errno: Errno, reasons: &mut RefusalReasons) {
+    reasons.add(
+        format!(
+            "the directories above it cannot be read ({}), so they may belong to a database server",
+            errno::name(errno)
+        ),
+        "run as a user who may enter them",
+    );
+}
+
+fn scratch_asked(identity: &TargetIdentity, size_bytes: u64) -> String {
+    format!(
+        "write a scratch file of {} in {}",
+        format_bytes(size_bytes),
+        identity.path
+    )
 }
 
 /// What a refusal says was asked for.
@@ -235,69 +163,95 @@ fn bytes_kept_free(filesystem_bytes: u64) -> u64 {
     FREE_BYTES_KEPT.max(filesystem_bytes / FREE_SHARE_KEPT)
 }
 
-fn judge_read(identity: &TargetIdentity, doubts: &mut Doubts) {
+fn judge_read(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
     let size = format_bytes(identity.size_bytes);
     match identity.kind {
-        TargetKind::Directory => doubts.add(
+        TargetKind::Directory => reasons.add(
             "it is a directory",
             "Name a regular file or a block device to be read.",
         ),
         TargetKind::File if identity.size_bytes < READ_BYTES_MIN => {
-            doubts.add(
+            reasons.add(
                 format!("the file is too small: {size}, and at least 1 MiB is needed"),
                 "Name a larger file, or a directory.",
             );
         }
         TargetKind::BlockDevice if identity.size_bytes == 0 && identity.layers.is_empty() => {
-            doubts.add(
+            reasons.add(
                 "sysfs does not show the device, so its size cannot be told",
                 "Mount /sys, or run outside of the container.",
             );
         }
         TargetKind::BlockDevice if identity.size_bytes == 0 => {
-            doubts.add(
+            reasons.add(
                 "the device has a size of 0: no medium, or not set up",
                 "Insert the medium, or name another device.",
             );
         }
         TargetKind::BlockDevice if identity.size_bytes < READ_BYTES_MIN => {
-            doubts.add(
+            reasons.add(
                 format!("the device is too small: {size}, and at least 1 MiB is needed"),
                 "Name a larger device.",
             );
         }
         TargetKind::File | TargetKind::BlockDevice => {}
     }
-    judge_access(identity, Permission::READ_OK, "read", doubts);
+    judge_access(identity, Permission::READ_OK, "read", reasons);
 }
 
-fn judge_access(identity: &TargetIdentity, wanted: Permission, doing: &str, doubts: &mut Doubts) {
-    if let Err(errno) = access(&identity.path, wanted) {
-        let remedy = match identity.kind {
-            TargetKind::BlockDevice => "Run as root or as a member of the device's group (often \
-                                        `disk`), or name a directory on it."
-                .to_owned(),
-            _ => format!(
-                "Run as a user who may {doing} it, or name a directory in which you may write."
-            ),
-        };
-        doubts.add(
-            format!("this user may not {doing} it ({})", errno::name(errno)),
-            remedy,
-        );
-    }
+fn judge_access(
+    identity: &TargetIdentity,
+    wanted: Permission,
+    doing: &str,
+    reasons: &mut RefusalReasons,
+) {
+    add_denied(identity, access(&identity.path, wanted), doing, reasons);
 }
 
-fn judge_scratch(identity: &TargetIdentity, size_bytes: u64, doubts: &mut Doubts) {
+/// The same for what is held, whatever has its name by now.
+fn judge_held_access(
+    identity: &TargetIdentity,
+    held: &Held,
+    wanted: Permission,
+    doing: &str,
+    reasons: &mut RefusalReasons,
+) {
+    add_denied(identity, access(held.proc_path(), wanted), doing, reasons);
+}
+
+fn add_denied(
+    identity: &TargetIdentity,
+    answer: Result<(), Errno>,
+    doing: &str,
+    reasons: &mut RefusalReasons,
+) {
+    let Err(errno) = answer else {
+        return;
+    };
+    let remedy = match identity.kind {
+        TargetKind::BlockDevice => "Run as root or as a member of the device's group (often \
+                                    `disk`), or name a directory on it."
+            .to_owned(),
+        _ => {
+            format!("Run as a user who may {doing} it, or name a directory in which you may write.")
+        }
+    };
+    reasons.add(
+        format!("this user may not {doing} it ({})", errno::name(errno)),
+        remedy,
+    );
+}
+
+fn judge_scratch(identity: &TargetIdentity, size_bytes: u64, reasons: &mut RefusalReasons) {
     if identity.kind != TargetKind::Directory {
-        doubts.add(
+        reasons.add(
             "it is not a directory, and what exists is never written to",
             "Name a directory: a scratch file of our own is made in it.",
         );
         return;
     }
     if size_bytes < READ_BYTES_MIN {
-        doubts.add(
+        reasons.add(
             format!(
                 "a scratch file of {} is too small, and at least 1 MiB is needed",
                 format_bytes(size_bytes)
@@ -305,7 +259,7 @@ fn judge_scratch(identity: &TargetIdentity, size_bytes: u64, doubts: &mut Doubts
             "Ask for more.",
         );
     }
-    judge_filesystem(identity, size_bytes, doubts);
+    judge_filesystem(identity, size_bytes, reasons);
     if let Err(errno) = access(&identity.path, Permission::WRITE_OK | Permission::EXEC_OK)
         && errno != rustix::io::Errno::ROFS
     {
@@ -313,25 +267,31 @@ fn judge_scratch(identity: &TargetIdentity, size_bytes: u64, doubts: &mut Doubts
             "this user may not create files in it ({})",
             errno::name(errno)
         );
-        doubts.add(
+        reasons.add(
             reason,
             "Name a directory in which you may write, or run as its owner.",
         );
     }
-    postgres::judge_directory(Path::new(&identity.path), doubts);
+    // A directory that cannot be held is refused above, or by the opening.
+    if let Ok(held) = Held::at(Path::new(&identity.path)) {
+        match Ancestry::of_directory(held.fd()) {
+            Ok(ancestry) => postgres::judge_directory(&ancestry, reasons),
+            Err(errno) => add_unknown_place(errno, reasons),
+        }
+    }
 }
 
-fn judge_filesystem(identity: &TargetIdentity, size_bytes: u64, doubts: &mut Doubts) {
+fn judge_filesystem(identity: &TargetIdentity, size_bytes: u64, reasons: &mut RefusalReasons) {
     let Some(filesystem) = &identity.filesystem else {
-        doubts.add(
+        reasons.add(
             "its filesystem could not be told",
             "Make sure that /proc is mounted.",
         );
         return;
     };
-    let before = doubts.count();
-    judge_filesystem_kind(identity, doubts);
-    if doubts.count() > before {
+    let before = reasons.count();
+    judge_filesystem_kind(identity, reasons);
+    if reasons.count() > before {
         return;
     }
     let flagged =
@@ -341,7 +301,7 @@ fn judge_filesystem(identity: &TargetIdentity, size_bytes: u64, doubts: &mut Dou
             "the filesystem at {} is mounted read-only",
             filesystem.mount_point
         );
-        doubts.add(
+        reasons.add(
             reason,
             "Name a directory on a writable filesystem, or an existing file or the device to be \
              read.",
@@ -362,26 +322,26 @@ fn judge_filesystem(identity: &TargetIdentity, size_bytes: u64, doubts: &mut Dou
                 format_bytes(if max >= GIB { max - max % GIB } else { max })
             ),
         };
-        doubts.add(reason, remedy);
+        reasons.add(reason, remedy);
     }
 }
 
 /// Where there is no disk.
-fn judge_filesystem_kind(identity: &TargetIdentity, doubts: &mut Doubts) {
+fn judge_filesystem_kind(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
     let Some(filesystem) = &identity.filesystem else {
-        return doubts.add(
+        return reasons.add(
             "its filesystem could not be told",
             "Make sure that /proc is mounted.",
         );
     };
     let kind = filesystem.kind.as_str();
     if MEMORY_FILESYSTEMS.contains(&kind) {
-        doubts.add(
+        reasons.add(
             format!("{kind} lives in memory: there is no disk to measure"),
             "Name a directory on a disk.",
         );
     } else if KERNEL_FILESYSTEMS.contains(&kind) {
-        doubts.add(
+        reasons.add(
             format!("{kind} is a window into the kernel: there is no disk to measure"),
             "Name a directory on a disk.",
         );

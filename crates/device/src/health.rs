@@ -11,7 +11,7 @@ mod smartctl;
 #[cfg(test)]
 mod tests;
 
-use crate::open::device;
+use crate::naming::device_number;
 use answer::{Answer, read_answer};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
@@ -60,7 +60,7 @@ pub fn disk_health(identities: &[TargetIdentity], search_path: Option<&OsStr>) -
 }
 
 /// The health of one disk.
-fn examine(disk: &Layer, program: Option<&Path>, patience: Duration) -> DiskHealth {
+fn examine(disk: &Layer, program: Option<&Path>, retry: Duration) -> DiskHealth {
     let unknown =
         |why: String| DiskHealth::unknown(&disk.name, nature(disk).map_or(why, str::to_owned));
     let Some(program) = program else {
@@ -72,9 +72,9 @@ fn examine(disk: &Layer, program: Option<&Path>, patience: Duration) -> DiskHeal
             disk.name
         ));
     };
-    let text = match ask(program, &node, patience) {
+    let text = match ask(program, &node, retry) {
         Ok(text) => text,
-        Err(silence) => return unknown(why_silent(&silence, program, &node, patience)),
+        Err(silence) => return unknown(why_silent(&silence, program, &node, retry)),
     };
     match read_answer(&text, &node.display().to_string()) {
         Answer::Health(health) => DiskHealth {
@@ -91,16 +91,16 @@ fn node_of(disk: &Layer) -> Option<PathBuf> {
     let node = Path::new("/dev").join(disk.name.replace('!', "/"));
     let stat = stat(&node).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
-        && device(stat.st_rdev) == disk.device)
+        && device_number(stat.st_rdev) == disk.device)
         .then_some(node)
 }
 
-fn why_silent(silence: &Silence, program: &Path, node: &Path, patience: Duration) -> String {
+fn why_silent(silence: &Silence, program: &Path, node: &Path, retry: Duration) -> String {
     match silence {
         Silence::Late => format!(
             "smartctl gave no answer within {} s and was ended: look into dmesg, and try smartctl \
              -a {} by hand",
-            patience.as_secs_f64(),
+            retry.as_secs_f64(),
             node.display()
         ),
         Silence::Failed(error) => format!("{} could not be run: {error}", program.display()),

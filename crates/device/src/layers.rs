@@ -4,7 +4,7 @@
 use crate::admit::MEMORY_FILESYSTEMS;
 use crate::disk::{describe, kind_of};
 use crate::mounts::{Mount, holding};
-use crate::open::device;
+use crate::naming::device_number;
 use crate::sysroot::{SysRoot, list, read_text};
 use diskproof_model::target::{Layer, LayerKind};
 use rustix::fs::{FileType, Stat, stat};
@@ -124,8 +124,8 @@ impl<'a> Walk<'a> {
             ));
         };
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::BlockDevice => vec![device(stat.st_rdev)],
-            _ => self.devices_of_path(&device(stat.st_dev), file),
+            FileType::BlockDevice => vec![device_number(stat.st_rdev)],
+            _ => self.devices_of_path(&device_number(stat.st_dev), file),
         }
     }
 
@@ -203,10 +203,10 @@ impl<'a> Walk<'a> {
         }
         // Within a container the path may exist by chance: the overlay itself would then be its own
         // upper directory.
-        if device(stat_upper.st_dev) == mount.device {
+        if device_number(stat_upper.st_dev) == mount.device {
             return self.give_up(HIDDEN.into());
         }
-        self.devices_of_path(&device(stat_upper.st_dev), upper)
+        self.devices_of_path(&device_number(stat_upper.st_dev), upper)
     }
 
     /// `major:minor` of a mount's source, when it is a block device: by its node, else by its name
@@ -214,7 +214,7 @@ impl<'a> Walk<'a> {
     fn device_of_source(&self, source: &str) -> Option<String> {
         let is_block = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
         if let Ok(stat) = stat(source) {
-            return is_block(&stat).then(|| device(stat.st_rdev));
+            return is_block(&stat).then(|| device_number(stat.st_rdev));
         }
         let name = source.strip_prefix("/dev/")?;
         read_text(

@@ -8,7 +8,7 @@
 //! [`OpenTarget`] comes from the gate and from nowhere else.
 
 mod admit;
-mod again;
+mod aligned;
 mod counters;
 mod descriptors;
 mod disk;
@@ -19,25 +19,30 @@ mod failure;
 mod fake_sysfs;
 mod fiemap;
 mod health;
+mod held;
 mod host;
+mod inspect;
 mod layers;
 mod lease;
 mod link;
-mod look;
 mod loop_file;
 mod memory;
 mod mounts;
+mod naming;
 mod open;
 mod probe;
 mod processes;
+mod released;
+mod reopen;
 mod scratch;
-mod seize;
 mod signals;
 mod signatures;
 mod sysroot;
+mod wipe;
 
 pub use admit::{
-    Admission, Consent, Intent, Overwriting, READ_BYTES_MIN, admit, scratch_bytes_max,
+    Admission, Consent, Intent, Overwriting, READ_BYTES_MIN, UnknownContent, admit,
+    scratch_bytes_max,
 };
 pub use counters::{Pulse, Snapshot};
 pub use failure::OpenError;

@@ -3,7 +3,7 @@
 //! only.
 #![allow(unsafe_code)]
 
-use crate::open::device;
+use crate::naming::device_number;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
@@ -20,7 +20,7 @@ pub(crate) fn behind(node: &str, number: &str) -> Option<(u64, u64)> {
     let fd = open(node, flags, Mode::empty()).ok()?;
     let stat = fstat(&fd).ok()?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice
-        || device(stat.st_rdev) != number
+        || device_number(stat.st_rdev) != number
     {
         return None;
     }

@@ -2,16 +2,19 @@
 //! on everything goes through that descriptor. Knows nothing of workloads; the engine does its own
 //! I/O on [`OpenTarget::fd`].
 
-use crate::admit::{Admission, Grant, Permit};
-use crate::again::{Again, open_again};
+use crate::admit::{Admission, Grant, Permit, UnknownContent, judge_open_directory};
+use crate::aligned::AlignedBlock;
 use crate::failure::{OpenError, open_failed};
-use crate::{errno, extents, scratch, seize};
+use crate::held::{Held, changed};
+use crate::released::{self, Released};
+use crate::reopen::{Reopened, reopen};
+use crate::{errno, extents, scratch, wipe};
 use diskproof_model::measurement::CacheUse;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{
-    Advice, AtFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags, fadvise, fcntl_getfl,
-    fcntl_setfl, fdatasync, fstat, ftruncate, major, minor, open, seek, statx,
+    Advice, AtFlags, OFlags, SeekFrom, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, fdatasync,
+    fstat, ftruncate, seek, statx,
 };
 use rustix::io::{Errno, pread, pwrite};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,8 +27,6 @@ const STATX_DIOALIGN: u32 = 0x2000;
 const ALIGNMENT_DEFAULT: u32 = 4096;
 /// The smallest sector that Linux knows.
 const ALIGNMENT_MIN: u32 = 512;
-/// Memory alignment of our own probing block; the engine's buffers have the same.
-const MEMORY_ALIGNMENT: usize = 4096;
 
 /// How a target is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,9 +42,10 @@ pub enum Access {
 #[derive(Debug, Clone)]
 enum Content {
     Existing,
-    GivenUp {
+    Released {
         _permit: Arc<Permit>,
         _lock: Option<Arc<OwnedFd>>,
+        unknown: UnknownContent,
     },
     Scratch {
         _permit: Arc<Permit>,
@@ -90,34 +92,30 @@ impl OpenTarget {
     pub fn open(admission: Admission) -> Result<Self, OpenError> {
         let (identity, grant) = admission.into_parts();
         let (fd, content) = match grant {
-            Grant::Read => (open_existing(&identity)?, Content::Existing),
+            Grant::Read => (Arc::new(open_existing(&identity)?), Content::Existing),
             Grant::Overwrite(permit, consent) => {
-                let (fd, lock) = seize::open(&identity, &consent, &permit)?;
-                (
-                    fd,
-                    Content::GivenUp {
-                        _permit: Arc::new(permit),
-                        _lock: lock.map(Arc::new),
-                    },
-                )
+                let Released { fd, lock } = released::open(&identity, &consent, &permit)?;
+                let content = Content::Released {
+                    _permit: Arc::new(permit),
+                    _lock: lock,
+                    unknown: consent.unknown,
+                };
+                (fd, content)
             }
             Grant::Scratch(permit) => {
-                let directory = open_directory(&identity)?;
+                let directory = open_directory(&identity, permit.size_bytes())?;
                 let fd = scratch::create(directory.as_fd(), &identity.path, &permit)?;
-                let capacity_bytes = permit.size_bytes();
-                (
-                    fd,
-                    Content::Scratch {
-                        _permit: Arc::new(permit),
-                        written_bytes: 0,
-                        capacity_bytes,
-                    },
-                )
+                let content = Content::Scratch {
+                    capacity_bytes: permit.size_bytes(),
+                    written_bytes: 0,
+                    _permit: Arc::new(permit),
+                };
+                (Arc::new(fd), content)
             }
         };
         let direct = direct_needs(fd.as_fd(), &identity);
         Ok(Self {
-            fd: Arc::new(fd),
+            fd,
             identity,
             content,
             direct,
@@ -127,12 +125,27 @@ impl OpenTarget {
         })
     }
 
+    /// Zeroes data of an unknown format at the ends of a device, where the user allowed that by
+    /// --wipe-unknown. To be called once all targets of a run are open: until then a refusal of one
+    /// leaves all as they are.
+    pub fn wipe_unknown(&self) -> Result<(), OpenError> {
+        match self.content {
+            Content::Released {
+                unknown: UnknownContent::Wipe,
+                ..
+            } if self.identity.kind == TargetKind::BlockDevice => {
+                wipe::wipe_unknown(self.fd(), &self.identity)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The same target by another description, for a workload that treats the page cache in a way
     /// of its own beside others: with the same permit, so with no more rights, and without
     /// asking the gate, which has said yes to this very file or device. What is written through
     /// either shows in both; how far a scratch file is written is noted as it is now.
-    pub fn again(&self) -> Result<Self, OpenError> {
-        let Again { fd, first } = open_again(self.fd(), &self.identity.path)?;
+    pub fn reopen(&self) -> Result<Self, OpenError> {
+        let Reopened { fd, first } = reopen(self.fd(), &self.identity.path)?;
         let (identity, content, direct) =
             (self.identity.clone(), self.content.clone(), self.direct);
         let (fd, first, left) = (Arc::new(fd), Some(Arc::new(first)), AtomicBool::new(false));
@@ -161,7 +174,7 @@ impl OpenTarget {
                 errno,
             )
         };
-        let fd = open_again(self.fd(), &self.identity.path)?.fd;
+        let fd = reopen(self.fd(), &self.identity.path)?.fd;
         fcntl_setfl(&fd, fcntl_getfl(&self.fd).map_err(failed)?).map_err(failed)?;
         let _ = fadvise(&fd, 0, None, self.advice);
         Ok(fd)
@@ -198,7 +211,7 @@ impl OpenTarget {
     pub fn access(&self) -> Access {
         match self.content {
             Content::Existing => Access::Read,
-            Content::Scratch { .. } | Content::GivenUp { .. } => Access::Write,
+            Content::Scratch { .. } | Content::Released { .. } => Access::Write,
         }
     }
 
@@ -223,7 +236,7 @@ impl OpenTarget {
     /// file, what has been written.
     pub fn usable_bytes(&self) -> u64 {
         match self.content {
-            Content::Existing | Content::GivenUp { .. } => self.identity.size_bytes,
+            Content::Existing | Content::Released { .. } => self.identity.size_bytes,
             Content::Scratch { written_bytes, .. } => written_bytes,
         }
     }
@@ -233,7 +246,7 @@ impl OpenTarget {
     pub fn capacity_bytes(&self) -> u64 {
         match self.content {
             Content::Existing => 0,
-            Content::GivenUp { .. } => self.identity.size_bytes,
+            Content::Released { .. } => self.identity.size_bytes,
             Content::Scratch { capacity_bytes, .. } => capacity_bytes,
         }
     }
@@ -399,7 +412,7 @@ impl OpenTarget {
     /// One direct request at offset 0; the error when it says that direct I/O as such is refused.
     /// Errors that speak of the disk (EIO …) are left for the run to count.
     fn probe_direct(&self) -> Result<Option<Errno>, OpenError> {
-        let mut block = AlignedBlock::random(self.direct.alignment_bytes as usize);
+        let mut block = random_block(self.direct.alignment_bytes as usize);
         let result = if self.usable_bytes() > 0 {
             pread(&self.fd, block.bytes(), 0)
         } else {
@@ -432,73 +445,33 @@ impl OpenTarget {
     }
 }
 
-/// A block at an address that suits direct I/O.
-pub(crate) struct AlignedBlock {
-    memory: Vec<u8>,
-    start: usize,
-    length: usize,
-}
-
-impl AlignedBlock {
-    pub(crate) fn zeroed(length: usize) -> Self {
-        let memory = vec![0; length + MEMORY_ALIGNMENT];
-        let start = memory.as_ptr().align_offset(MEMORY_ALIGNMENT);
-        Self {
-            memory,
-            start,
-            length,
-        }
+/// Random bytes, at an address that suits direct I/O.
+fn random_block(length: usize) -> AlignedBlock {
+    let mut block = AlignedBlock::zeroed(length);
+    for eight in block.bytes().chunks_mut(8) {
+        let random = scratch::random_u64().to_ne_bytes();
+        eight.copy_from_slice(&random[..eight.len()]);
     }
-
-    fn random(length: usize) -> Self {
-        let mut block = Self::zeroed(length);
-        for eight in block.bytes().chunks_mut(8) {
-            let random = scratch::random_u64().to_ne_bytes();
-            eight.copy_from_slice(&random[..eight.len()]);
-        }
-        block
-    }
-
-    pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        &mut self.memory[self.start..self.start + self.length]
-    }
+    block
 }
 
 fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
-    // NOFOLLOW: the path had its symlinks resolved, so one that is there now is new. NONBLOCK: a
-    // FIFO put in its place must not hang us.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let fd =
-        open(&identity.path, flags, Mode::empty()).map_err(|e| open_failed(&identity.path, e))?;
-    let stat = fstat(&fd).map_err(|e| OpenError::from_errno(&identity.path, "look at it", e))?;
-    let changed = |what: String| {
-        Err(OpenError::Changed {
-            path: identity.path.clone(),
-            what,
-        })
-    };
-    let same = match (identity.kind, FileType::from_raw_mode(stat.st_mode)) {
-        (TargetKind::File, FileType::RegularFile) => {
-            device(stat.st_dev) == identity.device && stat.st_ino == identity.inode
-        }
-        (TargetKind::BlockDevice, FileType::BlockDevice) => device(stat.st_rdev) == identity.device,
-        _ => false,
-    };
-    if !same {
-        return changed("something else took its place".into());
-    }
+    let held = Held::identified(identity)?;
+    let fd = held
+        .reopen(OFlags::RDONLY | OFlags::NONBLOCK)
+        .map_err(|errno| open_failed(&identity.path, errno))?;
+    let failed = |errno| OpenError::from_errno(&identity.path, "read its metadata", errno);
+    let stat = fstat(&fd).map_err(failed)?;
     let size = match identity.kind {
-        TargetKind::BlockDevice => seek(&fd, SeekFrom::End(0))
-            .map_err(|e| OpenError::from_errno(&identity.path, "learn its size", e))?,
+        TargetKind::BlockDevice => seek(&fd, SeekFrom::End(0)).map_err(failed)?,
         _ => stat.st_size.unsigned_abs(),
     };
     // A file that has grown is a live table or log: the bytes that were there are still there.
     let grown_file = identity.kind == TargetKind::File && size > identity.size_bytes;
     if size != identity.size_bytes && !grown_file {
-        return changed(format!(
-            "its size went from {} to {size} bytes",
-            identity.size_bytes
-        ));
+        let before = identity.size_bytes;
+        let what = format!("its size went from {before} to {size} bytes");
+        return Err(changed(&identity.path, &what));
     }
     let blocking =
         fcntl_getfl(&fd).and_then(|flags| fcntl_setfl(&fd, flags.difference(OFlags::NONBLOCK)));
@@ -506,23 +479,12 @@ fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
     Ok(fd)
 }
 
-fn open_directory(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd =
-        open(&identity.path, flags, Mode::empty()).map_err(|e| open_failed(&identity.path, e))?;
-    let stat = fstat(&fd).map_err(|e| OpenError::from_errno(&identity.path, "look at it", e))?;
-    if device(stat.st_dev) != identity.device || stat.st_ino != identity.inode {
-        return Err(OpenError::Changed {
-            path: identity.path.clone(),
-            what: "something else took its place".into(),
-        });
-    }
-    Ok(fd)
-}
-
-/// `major:minor`.
-pub(crate) fn device(number: u64) -> String {
-    format!("{}:{}", major(number), minor(number))
+fn open_directory(identity: &TargetIdentity, size_bytes: u64) -> Result<OwnedFd, OpenError> {
+    let held = Held::identified(identity)?;
+    judge_open_directory(identity, held.fd(), size_bytes)?;
+    held.check_steady(&identity.path)?;
+    judge_open_directory(identity, held.fd(), size_bytes)?;
+    Ok(held.into_fd())
 }
 
 fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
@@ -561,21 +523,6 @@ fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn probing_blocks_are_aligned_and_random() {
-        for length in [512, 4096, 65536] {
-            let mut block = AlignedBlock::random(length);
-            assert_eq!(
-                (
-                    block.bytes().as_ptr() as usize % MEMORY_ALIGNMENT,
-                    block.bytes().len()
-                ),
-                (0, length)
-            );
-            assert!(block.bytes().iter().any(|byte| *byte != 0));
-        }
-    }
 
     #[test]
     fn a_target_can_be_shared_by_threads() {

@@ -2,7 +2,7 @@
 //! opened, so this works where opening it is forbidden. Judges nothing: that is admit.rs.
 
 use crate::mounts::{self, Mount, holding};
-use crate::open::device;
+use crate::naming::device_number;
 use crate::sysroot::SysRoot;
 use crate::{disk, errno, layers};
 use diskproof_model::target::{Filesystem, TargetIdentity, TargetKind};
@@ -139,7 +139,7 @@ fn probe_in(root: &SysRoot, path: &Path) -> Result<TargetIdentity, ProbeError> {
 }
 
 fn probe_device(root: &SysRoot, mounts: &[Mount], path: String, stat: &Stat) -> TargetIdentity {
-    let device = device(stat.st_rdev);
+    let device = device_number(stat.st_rdev);
     let stack = layers::below_device(root, mounts, &device);
     TargetIdentity {
         path,
@@ -165,7 +165,7 @@ fn probe_on_filesystem(
     stat: &Stat,
     kind: TargetKind,
 ) -> Result<TargetIdentity, ProbeError> {
-    let device = device(stat.st_dev);
+    let device = device_number(stat.st_dev);
     let space = statvfs(&path).map_err(|error| explain(Path::new(&path), error))?;
     let size_bytes = space.f_blocks.saturating_mul(space.f_frsize);
     let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);

@@ -13,6 +13,7 @@ pub mod health;
 pub mod histogram;
 pub mod limits;
 pub mod measurement;
+pub mod own_data;
 pub mod plan;
 pub mod progress;
 pub mod record;

@@ -48,6 +48,15 @@ impl TargetIdentity {
     pub fn disks(&self) -> impl Iterator<Item = &Layer> {
         self.layers.iter().filter(|l| l.below.is_empty())
     }
+
+    /// Whether both are the same file, directory or device, by whatever path. Every node of a
+    /// device has an inode of its own, so devices are compared by their number.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let is_device = self.kind == TargetKind::BlockDevice;
+        self.kind == other.kind
+            && self.device == other.device
+            && (is_device || self.inode == other.inode)
+    }
 }
 
 /// A mounted filesystem, as /proc/self/mountinfo tells it.

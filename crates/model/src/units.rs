@@ -2,6 +2,9 @@
 //! Throughput in MB/s (10⁶), sizes in KiB/MiB/GiB, latency in ns/µs/ms/s; the unit always stands
 //! beside the number.
 
+/// The smallest sector of a disk, and the unit in which Linux counts sectors everywhere.
+pub const SECTOR_BYTES: u64 = 512;
+
 /// A quantity that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not {what}")]

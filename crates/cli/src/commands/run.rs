@@ -417,22 +417,24 @@ fn read_plan(path: &Path, flags: &WorkloadFlags, beside: Beside<'_>) -> Result<J
     })
 }
 
-/// The same target twice would be measured against itself.
+/// The same target twice would be measured against itself. A device has several nodes: its number
+/// counts, not the inode of a node.
 fn told_apart(identities: &[TargetIdentity]) -> Result<(), Failure> {
-    let same =
-        |a: &TargetIdentity, b: &TargetIdentity| (&a.device, a.inode) == (&b.device, b.inode);
-    let twice = identities.iter().enumerate().find_map(|(index, identity)| {
-        identities[..index]
-            .iter()
-            .find(|other| same(other, identity))
-    });
-    match twice {
-        Some(identity) => Err(Failure::Usage(format!(
-            "{} is named twice; for more requests on one target use --jobs or --depth",
-            identity.path
-        ))),
-        None => Ok(()),
+    for (index, identity) in identities.iter().enumerate() {
+        let same = |other: &&TargetIdentity| other.is_same(identity);
+        if let Some(other) = identities[..index].iter().find(same) {
+            let also = if other.path == identity.path {
+                String::new()
+            } else {
+                format!(", also as {}", identity.path)
+            };
+            return Err(Failure::Usage(format!(
+                "{} is named twice{also}; for more requests on one target use --jobs or --depth",
+                other.path
+            )));
+        }
     }
+    Ok(())
 }
 
 /// The largest sector among the devices right below the targets.

@@ -61,6 +61,9 @@ pub fn prepare(
     for admission in admissions {
         targets.push(OpenTarget::open(admission)?);
     }
+    for target in &targets {
+        target.wipe_unknown()?;
+    }
     // Before the run: smartctl would disturb it.
     let health = read_health(&job.identities, &flags.health);
     warn_of_failing(&health, verbosity);

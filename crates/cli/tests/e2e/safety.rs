@@ -327,13 +327,13 @@ fn leave_for_what_is_no_target_is_a_mistake() {
     random_file(&file, 2 * MIB);
     let ran = diskproof("run", &file, &["--destroy", "loop0"]);
     assert!(
-        ran.code == Some(2) && ran.err.contains("--destroy gives up a block device"),
+        ran.code == Some(2) && ran.err.contains("--destroy releases a block device"),
         "{}",
         ran.err
     );
     let ran = diskproof("check", place.path(), &["--overwrite"]);
     assert!(
-        ran.code == Some(2) && ran.err.contains("--overwrite gives up a regular file"),
+        ran.code == Some(2) && ran.err.contains("--overwrite releases a regular file"),
         "{}",
         ran.err
     );
@@ -550,7 +550,7 @@ fn nothing_but_the_gate_opens_for_writing() {
         "cli/src/saved.rs",
         "history/",
         "simdisk/",
-        "target/",
+        "device/",
         "report/",
     ];
     const WORDS: [&str; 9] = [
@@ -598,10 +598,10 @@ fn nothing_but_the_gate_opens_for_writing() {
         found, [""; 0],
         "what is under test is opened in crates/device only"
     );
-    // Within it, two places: scratch files, and what was given up. A second description of either
-    // has the rights of the first (`again.rs`).
+    // Within it, two places: scratch files, and what was released. A second description of either
+    // has the rights of the first (`reopen.rs`).
     let (mut writers, mut heirs): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
-    let mut folders = vec![crates.join("target/src")];
+    let mut folders = vec![crates.join("device/src")];
     while let Some(folder) = folders.pop() {
         for path in std::fs::read_dir(&folder)
             .unwrap()
@@ -621,6 +621,6 @@ fn nothing_but_the_gate_opens_for_writing() {
         }
     }
     writers.sort();
-    assert_eq!(writers, ["scratch.rs", "seize.rs"]);
-    assert_eq!(heirs, ["again.rs"]);
+    assert_eq!(writers, ["released.rs", "scratch.rs"]);
+    assert_eq!(heirs, ["reopen.rs"]);
 }

@@ -1,12 +1,13 @@
 //! What the marks on a disk or in a file mean for whoever wants to overwrite it, and the command
 //! that takes each away. Pure.
 
-use super::doubts::Doubts;
-use super::family::node;
+use super::permit::UnknownContent;
+use super::refusal::RefusalReasons;
 use crate::errno;
-use crate::signatures::{Clearing, Found, Signature, SliceName};
+use crate::naming::node;
+use crate::signatures::{Clearing, Found, Signature, Slice, SliceName, Unknown};
 use diskproof_model::shell::quoted;
-use diskproof_model::units::format_bytes;
+use diskproof_model::units::{counted, format_bytes};
 
 /// What `dd` is told to write at a time: no device has larger logical blocks.
 const ZERO_BYTES: u64 = 4096;
@@ -16,55 +17,133 @@ const ZERO_BYTES: u64 = 4096;
 const MARK_BYTES: u64 = 32;
 
 /// For a device: every mark is a reason, and the user takes it away himself.
-pub(super) fn judge_device(path: &str, found: &Found, doubts: &mut Doubts) {
+pub(super) fn judge_device(
+    path: &str,
+    found: &Found,
+    unknown: UnknownContent,
+    reasons: &mut RefusalReasons,
+) {
     for signature in &found.signatures {
-        doubts.add(
+        reasons.add(
             format!("it holds a mark of: {}", described(signature)),
             clearing(path, signature),
         );
     }
-    judge_unreadable(found, doubts);
+    if unknown == UnknownContent::Refuse {
+        for unknown in &found.unknown {
+            add_unknown(path, unknown, reasons);
+        }
+    }
+    judge_unreadable(found, reasons);
+}
+
+fn add_unknown(path: &str, unknown: &Unknown, reasons: &mut RefusalReasons) {
+    let place = unknown.slice.as_ref().map(in_slice).unwrap_or_default();
+    let sectors = counted(unknown.sectors, "sector");
+    reasons.add(
+        format!(
+            "it holds data of an unknown format: {sectors} of the {} at byte {}{place}, first {}",
+            format_bytes(unknown.length),
+            unknown.start,
+            dump(unknown)
+        ),
+        format!(
+            "after saving what it holds: add --wipe-unknown, which zeroes the first and last MiB; \
+             to see it: hexdump -C -s {} -n {} {}",
+            unknown.start,
+            unknown.length,
+            quoted(path)
+        ),
+    );
+}
+
+/// A line as `hexdump -C` prints it.
+fn dump(unknown: &Unknown) -> String {
+    let hex: Vec<String> = unknown
+        .shown
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let printable = |byte: &u8| match byte {
+        b' '..=b'~' => char::from(*byte),
+        _ => '.',
+    };
+    let text: String = unknown.shown.iter().map(printable).collect();
+    format!("{:08x}  {}  |{text}|", unknown.offset, hex.join(" "))
 }
 
 /// For the disk around a partition: what it is as a whole, the partition is a part of. `wipefs
 /// --all` would take the partition table too, and so would a whole block of zeros near the start.
-pub(super) fn judge_around(disk: &str, found: &Found, doubts: &mut Doubts) {
+pub(super) fn judge_around(disk: &str, found: &Found, reasons: &mut RefusalReasons) {
     let disk = quoted(disk);
     for Signature { what, offset, .. } in &found.signatures {
-        doubts.add(
+        reasons.add(
             format!(
                 "its disk {disk} as a whole holds a mark of: {what} (byte {offset}), and the \
                  partition is a part of that"
             ),
-            format!(
-                "after saving what it holds: wipefs --offset {offset} {disk}; where that finds \
-                 nothing: dd if=/dev/zero of={disk} bs=1 seek={offset} count={MARK_BYTES} \
-                 conv=notrunc,fsync"
-            ),
+            format!("after saving what it holds: {}", wipe_at(&disk, *offset)),
         );
     }
-    judge_unreadable(found, doubts);
+    judge_unreadable(found, reasons);
+}
+
+/// For what lies behind a loop device, which begins at byte `start` of it: marks that the loop
+/// device itself shows were told already.
+pub(super) fn judge_behind(
+    path: &str,
+    behind: &Found,
+    shown: &Found,
+    start: u64,
+    reasons: &mut RefusalReasons,
+) {
+    for signature in &behind.signatures {
+        let is_shown = |other: &Signature| {
+            other.what == signature.what && other.offset + start == signature.offset
+        };
+        if !shown.signatures.iter().any(is_shown) {
+            reasons.add(
+                format!(
+                    "{path}, which lies behind it, holds a mark of: {}",
+                    described(signature)
+                ),
+                format!(
+                    "make the loop device over another file, or after saving what it holds: {}",
+                    wipe_at(&quoted(path), signature.offset)
+                ),
+            );
+        }
+    }
+    judge_unreadable(behind, reasons);
 }
 
 /// For a file: another one is easily made, so nothing is taken away.
-pub(super) fn judge_file(found: &Found, doubts: &mut Doubts) {
+pub(super) fn judge_file(found: &Found, reasons: &mut RefusalReasons) {
     for signature in &found.signatures {
-        doubts.add(
+        reasons.add(
             format!("it holds a mark of: {}", described(signature)),
             "it is an image or a database: name another file, or a directory, in which a scratch \
              file is made",
         );
     }
-    judge_unreadable(found, doubts);
+    judge_unreadable(found, reasons);
 }
 
-fn judge_unreadable(found: &Found, doubts: &mut Doubts) {
+/// The commands that take away one mark and nothing beside it.
+fn wipe_at(quoted: &str, offset: u64) -> String {
+    format!(
+        "wipefs --offset {offset} {quoted}; where that finds nothing: dd if=/dev/zero of={quoted} \
+         bs=1 seek={offset} count={MARK_BYTES} conv=notrunc,fsync"
+    )
+}
+
+fn judge_unreadable(found: &Found, reasons: &mut RefusalReasons) {
     if let Some(first) = found.unreadable.first() {
         let why = first
             .errno
             .map_or_else(|| "it ends too early".to_owned(), errno::name);
         let places = found.unreadable.len();
-        doubts.add(
+        reasons.add(
             format!(
                 "{places} of the places where marks stand cannot be read, the first at byte {} \
                  ({why}), so nobody can say what it holds",
@@ -83,14 +162,18 @@ fn described(signature: &Signature) -> String {
         slice,
         ..
     } = signature;
-    let place = slice.as_ref().map(|slice| match &slice.name {
+    let place = slice.as_ref().map(in_slice).unwrap_or_default();
+    format!("{what}{place} (byte {offset})")
+}
+
+fn in_slice(slice: &Slice) -> String {
+    match &slice.name {
         SliceName::Kernel(name) => format!(" in partition {name}"),
         SliceName::Number(number) => format!(
             " in partition {number} of its table, at {}",
             format_bytes(slice.start)
         ),
-    });
-    format!("{what}{} (byte {offset})", place.unwrap_or_default())
+    }
 }
 
 fn clearing(path: &str, signature: &Signature) -> String {

@@ -2,14 +2,16 @@
 //! on it says that it holds anything. Reads the device's ends; writes nothing. Every check that
 //! cannot be made speaks against it.
 
-use super::contents;
-use super::doubts::Doubts;
 use super::family::{Family, Member};
-use super::in_use::{self, Blind, Subject};
+use super::in_use::{self, Subject, VisibilityGaps};
 use super::names::{disk_of, names};
+use super::permit::Consent;
+use super::refusal::RefusalReasons;
 use super::{READ_BYTES_MIN, judge_access};
+use super::{backing, contents};
+use crate::inspect::{Claim, Inspector, RetryPolicy};
 use crate::layers;
-use crate::look::{Claim, Look, Patience};
+use crate::signatures::Found;
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{LayerKind, TargetIdentity, TargetKind};
@@ -20,45 +22,43 @@ use rustix::fs::Access as Permission;
 pub(super) fn judge(
     root: &SysRoot,
     identity: &TargetIdentity,
-    words: &[String],
-    doubts: &mut Doubts,
-) -> Blind {
-    judge_name(root, identity, words, doubts);
-    judge_medium(root, identity, doubts);
-    let Some(family) = family(root, identity, doubts) else {
-        return Blind::default();
+    consent: &Consent,
+    reasons: &mut RefusalReasons,
+) -> VisibilityGaps {
+    judge_name(root, identity, &consent.destroy, reasons);
+    judge_medium(root, identity, reasons);
+    let Some(family) = family(root, identity, reasons) else {
+        return VisibilityGaps::default();
     };
-    let before = doubts.count();
-    let blind = in_use::judge(root, Subject::Device(&family), doubts);
-    let is_used = doubts.count() > before;
+    let before = reasons.count();
+    let gaps = in_use::judge(root, Subject::Device(&family), reasons);
+    let is_used = reasons.count() > before;
     judge_access(
         identity,
         Permission::READ_OK | Permission::WRITE_OK,
         "read and write",
-        doubts,
+        reasons,
     );
-    match Look::at_device(
-        identity,
-        if is_used {
-            Patience::Leave
-        } else {
-            Patience::Wait
-        },
-    ) {
-        Ok(look) => {
+    let retry = if is_used {
+        RetryPolicy::Never
+    } else {
+        RetryPolicy::OneSecond
+    };
+    match Inspector::of_device(identity, retry) {
+        Ok(inspector) => {
             // Whoever claims it is told above where /proc or sysfs knows him; a mount in a
             // namespace without processes is not.
-            if look.claim() == Claim::Another && !is_used {
-                add_claimed(identity, doubts);
+            if inspector.claim() == Claim::Another && !is_used {
+                add_claimed(identity, reasons);
             }
-            judge_contents(identity, &family, &look, doubts);
+            judge_contents(identity, &family, consent, &inspector, reasons);
         }
-        Err(error) => doubts.add(
+        Err(error) => reasons.add(
             format!("it cannot be looked at: {error}"),
             "see to that first; what cannot be looked at is not written to",
         ),
     }
-    blind
+    gaps
 }
 
 /// The same once more, with the device open for writing and claimed: nothing may have changed, and
@@ -66,9 +66,9 @@ pub(super) fn judge(
 pub(crate) fn judge_again(
     root: &SysRoot,
     identity: &TargetIdentity,
-    words: &[String],
-    look: &Look<'_>,
-    doubts: &mut Doubts,
+    consent: &Consent,
+    inspector: &Inspector<'_>,
+    reasons: &mut RefusalReasons,
 ) {
     let now = TargetIdentity {
         layers: layers::below_device(root, &[], &identity.device).layers,
@@ -87,23 +87,23 @@ pub(crate) fn judge_again(
         ))
     };
     if who(&now).is_none() || who(&now) != who(identity) {
-        doubts.add(
+        reasons.add(
             "it is another device than a moment ago (name, size, serial or model)",
             "run again once nobody plugs disks in or out",
         );
     }
-    judge_name(root, &now, words, doubts);
-    judge_medium(root, &now, doubts);
-    let Some(family) = family(root, &now, doubts) else {
+    judge_name(root, &now, &consent.destroy, reasons);
+    judge_medium(root, &now, reasons);
+    let Some(family) = family(root, &now, reasons) else {
         return;
     };
-    in_use::judge(root, Subject::Device(&family), doubts);
-    judge_contents(identity, &family, look, doubts);
+    in_use::judge(root, Subject::Device(&family), reasons);
+    judge_contents(identity, &family, consent, inspector, reasons);
 }
 
 /// What EBUSY on an exclusive opening means.
-pub(crate) fn add_claimed(identity: &TargetIdentity, doubts: &mut Doubts) {
-    doubts.add(
+pub(crate) fn add_claimed(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
+    reasons.add(
         "the kernel says that something claims it for itself (EBUSY on an exclusive open): a \
          mount in a namespace that cannot be seen, swap, RAID, LVM, ZFS or another program",
         format!(
@@ -113,7 +113,12 @@ pub(crate) fn add_claimed(identity: &TargetIdentity, doubts: &mut Doubts) {
     );
 }
 
-fn judge_name(root: &SysRoot, identity: &TargetIdentity, words: &[String], doubts: &mut Doubts) {
+fn judge_name(
+    root: &SysRoot,
+    identity: &TargetIdentity,
+    words: &[String],
+    reasons: &mut RefusalReasons,
+) {
     let names = names(root, identity);
     if names.match_any(words) {
         return;
@@ -123,28 +128,28 @@ fn judge_name(root: &SysRoot, identity: &TargetIdentity, words: &[String], doubt
         names.described
     );
     if words.is_empty() {
-        doubts.add("its name was not given", step);
+        reasons.add("its name was not given", step);
     } else {
         let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-        doubts.add(
+        reasons.add(
             format!("--destroy {} does not name it", words.join(", ")),
             step,
         );
     }
 }
 
-fn judge_medium(root: &SysRoot, identity: &TargetIdentity, doubts: &mut Doubts) {
+fn judge_medium(root: &SysRoot, identity: &TargetIdentity, reasons: &mut RefusalReasons) {
     if identity.kind != TargetKind::BlockDevice {
-        return doubts.add("it is not a block device", "name one");
+        return reasons.add("it is not a block device", "name one");
     }
     let size = format_bytes(identity.size_bytes);
     match identity.size_bytes {
-        0 => doubts.add(
+        0 => reasons.add(
             "the device has a size of 0: no medium, or not set up",
             "insert the medium, or name another device",
         ),
         bytes if bytes < READ_BYTES_MIN => {
-            doubts.add(
+            reasons.add(
                 format!("the device is too small: {size}, and at least 1 MiB is needed"),
                 "name a larger device",
             );
@@ -160,7 +165,7 @@ fn judge_medium(root: &SysRoot, identity: &TargetIdentity, doubts: &mut Doubts) 
         .filter(|layer| layer.read_only)
         .take(1)
     {
-        doubts.add(
+        reasons.add(
             format!("{} is read-only", read_only.name),
             format!(
                 "blockdev --setrw /dev/{}, if the device allows it",
@@ -176,7 +181,7 @@ fn judge_medium(root: &SysRoot, identity: &TargetIdentity, doubts: &mut Doubts) 
             .join("queue/zoned"),
     );
     if let Some(model) = zoned.filter(|model| model == "host-managed") {
-        doubts.add(
+        reasons.add(
             format!(
                 "it is a zoned disk ({model}), which takes writes only in order within each zone"
             ),
@@ -185,9 +190,13 @@ fn judge_medium(root: &SysRoot, identity: &TargetIdentity, doubts: &mut Doubts) 
     }
 }
 
-fn family(root: &SysRoot, identity: &TargetIdentity, doubts: &mut Doubts) -> Option<Family> {
+fn family(
+    root: &SysRoot,
+    identity: &TargetIdentity,
+    reasons: &mut RefusalReasons,
+) -> Option<Family> {
     let Some(family) = Family::of(root, &identity.device) else {
-        doubts.add(
+        reasons.add(
             format!(
                 "sysfs does not show the device {}, so nobody can say who uses it",
                 identity.device
@@ -197,32 +206,16 @@ fn family(root: &SysRoot, identity: &TargetIdentity, doubts: &mut Doubts) -> Opt
         return None;
     };
     for other in &family.overlapping {
-        doubts.add(
+        reasons.add(
             format!("the partition {other} overlaps it"),
             "mend the partition table, or name the whole disk",
         );
     }
     for path in &family.paths {
-        doubts.add(
+        reasons.add(
             format!("{path} is another path to the same disk"),
             "name the multipath device (multipath -ll), or take the other paths away",
         );
-    }
-    for file in &family.backing_files {
-        if file.id.is_none() {
-            let path = file.path.display();
-            doubts.add(
-                format!(
-                    "the file behind {} ({path}) cannot be looked at from here, so nobody can say \
-                     who else uses it",
-                    file.above
-                ),
-                "run where that file can be seen, or make the loop device again over a file that \
-                 has a name",
-            );
-        } else {
-            super::postgres::judge_file(&file.path, doubts);
-        }
     }
     if identity
         .layers
@@ -231,7 +224,7 @@ fn family(root: &SysRoot, identity: &TargetIdentity, doubts: &mut Doubts) -> Opt
         && family.backing_files.is_empty()
         && family.members.len() == 1
     {
-        doubts.add(
+        reasons.add(
             "the loop device has no file behind it",
             "losetup --all shows those that have",
         );
@@ -239,26 +232,35 @@ fn family(root: &SysRoot, identity: &TargetIdentity, doubts: &mut Doubts) -> Opt
     Some(family)
 }
 
+/// What stands on an open device now.
+pub(crate) fn inspect(identity: &TargetIdentity, inspector: &Inspector<'_>) -> Found {
+    let family = Family::of(&SysRoot::default(), &identity.device);
+    let slices = family.map(|family| family.slices).unwrap_or_default();
+    inspector.scan_device(identity.size_bytes, &slices)
+}
+
 fn judge_contents(
     identity: &TargetIdentity,
     family: &Family,
-    look: &Look<'_>,
-    doubts: &mut Doubts,
+    consent: &Consent,
+    inspector: &Inspector<'_>,
+    reasons: &mut RefusalReasons,
 ) {
-    let found = look.scan(identity.size_bytes, &family.slices);
-    contents::judge_device(&identity.path, &found, doubts);
+    let found = inspector.scan_device(identity.size_bytes, &family.slices);
+    contents::judge_device(&identity.path, &found, consent.unknown, reasons);
+    backing::judge(family, &found, reasons);
     if family.whole != family.target {
-        judge_disk_around(&family.whole, doubts);
+        judge_disk_around(&family.whole, reasons);
     }
 }
 
 /// A member of a RAID of the firmware, say, shows the partitions of the volume as its own.
-fn judge_disk_around(disk: &Member, doubts: &mut Doubts) {
+fn judge_disk_around(disk: &Member, reasons: &mut RefusalReasons) {
     let node = disk.node();
     let size_bytes = crate::disk::size_bytes(&disk.at).unwrap_or(0);
-    match Look::beside(&node, &disk.device) {
-        Ok(look) => contents::judge_around(&node, &look.scan_around(size_bytes), doubts),
-        Err(error) => doubts.add(
+    match Inspector::of_relative(&node, &disk.device) {
+        Ok(inspector) => contents::judge_around(&node, &inspector.scan_around(size_bytes), reasons),
+        Err(error) => reasons.add(
             format!("its whole disk cannot be looked at: {error}"),
             "see to that first; what cannot be looked at is not written to",
         ),

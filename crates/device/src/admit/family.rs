@@ -3,15 +3,14 @@
 //! device. Reads sysfs only; judges nothing.
 
 use super::names::wwid_of;
+use crate::disk::size_bytes;
 use crate::loop_file;
-use crate::open::device;
+use crate::naming::{device_number, node};
 use crate::signatures::{Slice, SliceName};
 use crate::sysroot::{SysRoot, list, read_number, read_text};
+use diskproof_model::units::SECTOR_BYTES;
 use rustix::fs::{FileType, Stat, stat};
 use std::path::{Path, PathBuf};
-
-/// Sizes and places in sysfs are in sectors of 512 bytes, whatever the device has.
-const SECTOR_BYTES: u64 = 512;
 
 /// One device that shares blocks with the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,11 +30,6 @@ impl Member {
     }
 }
 
-/// `/dev/NAME`; the kernel writes an exclamation mark for a slash.
-pub(crate) fn node(name: &str) -> String {
-    format!("/dev/{}", name.replace('!', "/"))
-}
-
 /// A regular file behind a loop device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BackingFile {
@@ -44,6 +38,17 @@ pub(crate) struct BackingFile {
     pub(crate) id: Option<(u64, u64)>,
     /// Loop device above it.
     pub(crate) above: String,
+    /// Where the target begins in it, in bytes.
+    pub(crate) start: u64,
+}
+
+/// A block device behind a loop device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BackingDevice {
+    pub(crate) member: Member,
+    pub(crate) size_bytes: u64,
+    /// Where the target begins in it, in bytes.
+    pub(crate) start: u64,
 }
 
 /// A target and its relatives.
@@ -63,6 +68,8 @@ pub(crate) struct Family {
     pub(crate) paths: Vec<String>,
     /// Files behind it, where it is a loop device.
     pub(crate) backing_files: Vec<BackingFile>,
+    /// Devices behind it, likewise: the next one first.
+    pub(crate) backing_devices: Vec<BackingDevice>,
 }
 
 impl Family {
@@ -82,6 +89,7 @@ impl Family {
             overlapping: Vec::new(),
             paths: Vec::new(),
             backing_files: Vec::new(),
+            backing_devices: Vec::new(),
         };
         if is_partition(&target) {
             family.add(whole.clone());
@@ -155,17 +163,19 @@ impl Family {
 
     fn add_backing(&mut self, root: &SysRoot, whole: &Member) {
         let mut above = whole.clone();
+        let mut start = slice(&self.target).map_or(0, |slice| slice.start);
         // Loops over loops: the kernel allows no circle (loop_validate_file), and a bound costs
         // nothing.
         for _ in 0..16 {
             let Some(path) = backing_path(&above.at) else {
                 return;
             };
+            start += read_number::<u64>(&above.at.join("loop/offset")).unwrap_or(0);
             let stat = stat(&path).ok().filter(|stat| is_behind(&above, stat));
             match stat.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice)
             {
                 Some(stat) => {
-                    let Some(below) = member(root, &device(stat.st_rdev)) else {
+                    let Some(below) = member(root, &device_number(stat.st_rdev)) else {
                         return;
                     };
                     self.add(below.clone());
@@ -177,6 +187,11 @@ impl Family {
                     {
                         self.add(disk);
                     }
+                    self.backing_devices.push(BackingDevice {
+                        size_bytes: size_bytes(&below.at).unwrap_or(0),
+                        member: below.clone(),
+                        start,
+                    });
                     above = below;
                 }
                 None => {
@@ -185,6 +200,7 @@ impl Family {
                         path,
                         id,
                         above: above.name,
+                        start,
                     });
                 }
             }

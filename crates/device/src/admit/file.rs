@@ -1,157 +1,177 @@
 //! Whether an existing file may be overwritten: the user said so, nobody uses it, it belongs to no
 //! server, and it is no image of anything. Reads its ends; writes nothing.
 
-use super::doubts::Doubts;
-use super::in_use::{self, Blind, Subject};
+use super::ancestry::Ancestry;
+use super::in_use::{self, Subject, VisibilityGaps};
+use super::permit::Overwriting;
+use super::refusal::RefusalReasons;
 use super::{
-    READ_BYTES_MIN, bytes_kept_free, contents, judge_access, judge_filesystem_kind, postgres,
+    READ_BYTES_MIN, bytes_kept_free, contents, judge_filesystem_kind, judge_held_access, postgres,
     servers,
 };
-use crate::look::Look;
+use crate::failure::{OpenError, open_failed};
+use crate::held::{Held, changed};
+use crate::inspect::Inspector;
 use crate::sysroot::SysRoot;
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::format_bytes;
-use rustix::fs::{Access as Permission, AtFlags, CWD, StatxAttributes, StatxFlags, stat, statx};
-use std::path::Path;
-
-/// Whether the user said that existing files may be overwritten.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Overwriting {
-    /// No: they are only read.
-    #[default]
-    Forbidden,
-    /// Yes, by `--overwrite`.
-    Allowed,
-}
+use diskproof_model::units::{SECTOR_BYTES, format_bytes};
+use rustix::fs::{
+    Access as Permission, AtFlags, OFlags, StatxAttributes, StatxFlags, fstat, statx,
+};
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// Everything that speaks against overwriting it, before it is opened for writing.
 pub(super) fn judge(
     root: &SysRoot,
     identity: &TargetIdentity,
     overwriting: Overwriting,
-    doubts: &mut Doubts,
-) -> Blind {
+    reasons: &mut RefusalReasons,
+) -> VisibilityGaps {
     if identity.kind != TargetKind::File {
-        doubts.add("it is not a regular file", "name one");
-        return Blind::default();
+        reasons.add("it is not a regular file", "name one");
+        return VisibilityGaps::default();
     }
     if overwriting == Overwriting::Forbidden {
-        doubts.add(
-            "an existing file is only read unless the user gives it up",
-            "name a directory, in which a scratch file is made, or add --overwrite: the content \
-             is lost, the size stays",
+        reasons.add(
+            "an existing file is only read unless you release it",
+            "name a directory for a scratch file, or add --overwrite: the content is lost, the \
+             size stays",
         );
     }
     if identity.size_bytes < READ_BYTES_MIN {
         let size = format_bytes(identity.size_bytes);
-        doubts.add(
+        reasons.add(
             format!("the file is too small: {size}, and at least 1 MiB is needed"),
             "name a larger file, or a directory",
         );
     }
-    judge_filesystem_kind(identity, doubts);
-    judge_access_to_file(identity, doubts);
-    let blind = judge_owners(root, identity, doubts);
-    match Look::at_file(identity) {
-        Ok(look) => contents::judge_file(&look.scan(identity.size_bytes, &[]), doubts),
-        Err(error) => doubts.add(
-            format!("it cannot be looked at: {error}"),
-            "see to that first; what cannot be looked at is not written to",
-        ),
+    judge_filesystem_kind(identity, reasons);
+    let held = match Held::identified(identity) {
+        Ok(held) => held,
+        Err(error) => {
+            add_uninspected(&error, reasons);
+            return VisibilityGaps::default();
+        }
+    };
+    judge_access(identity, &held, reasons);
+    let gaps = judge_owners(root, identity, held.fd(), reasons);
+    match held.reopen(OFlags::RDONLY | OFlags::NONBLOCK) {
+        Ok(fd) => {
+            let found = Inspector::through(fd.as_fd()).scan(identity.size_bytes, &[]);
+            contents::judge_file(&found, reasons);
+        }
+        Err(errno) => add_uninspected(&open_failed(&identity.path, errno), reasons),
     }
-    blind
+    gaps
+}
+
+fn add_uninspected(error: &OpenError, reasons: &mut RefusalReasons) {
+    reasons.add(
+        format!("its content cannot be inspected: {error}"),
+        "solve that first; diskproof writes only to what it can inspect",
+    );
 }
 
 /// What chattr(1) protects is protected from root too, who is told by which flag.
-fn judge_access_to_file(identity: &TargetIdentity, doubts: &mut Doubts) {
-    let told = statx(
-        CWD,
-        &identity.path,
-        AtFlags::empty(),
-        StatxFlags::BASIC_STATS,
-    )
-    .ok();
-    let has = |flag: StatxAttributes| told.is_some_and(|told| told.stx_attributes.contains(flag));
+fn judge_access(identity: &TargetIdentity, held: &Held, reasons: &mut RefusalReasons) {
+    let stat = statx(held.fd(), "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).ok();
+    let has = |flag: StatxAttributes| stat.is_some_and(|stat| stat.stx_attributes.contains(flag));
     let path = quoted(&identity.path);
-    match () {
-        () if has(StatxAttributes::IMMUTABLE) => doubts.add(
-            "somebody made it immutable",
-            format!("chattr -i {path}, if that was you"),
-        ),
-        () if has(StatxAttributes::APPEND) => doubts.add(
-            "somebody made it append-only",
-            format!("chattr -a {path}, if that was you"),
-        ),
-        () => judge_access(
-            identity,
-            Permission::READ_OK | Permission::WRITE_OK,
-            "read and write",
-            doubts,
-        ),
+    if has(StatxAttributes::IMMUTABLE) {
+        reasons.add(
+            "it is immutable",
+            format!("chattr -i {path}, if you made it so"),
+        );
+    } else if has(StatxAttributes::APPEND) {
+        reasons.add(
+            "it is append-only",
+            format!("chattr -a {path}, if you made it so"),
+        );
+    } else {
+        let wanted = Permission::READ_OK | Permission::WRITE_OK;
+        judge_held_access(identity, held, wanted, "read and write", reasons);
     }
 }
 
-/// The same once more, with the file open for writing.
+/// The same once more, with the file open for writing: everything but its name is read from the
+/// descriptor, and its name and its directories must stay what they are while that lasts.
 pub(crate) fn judge_again(
     root: &SysRoot,
     identity: &TargetIdentity,
-    look: &Look<'_>,
-    doubts: &mut Doubts,
-) {
-    judge_owners(root, identity, doubts);
-    contents::judge_file(&look.scan(identity.size_bytes, &[]), doubts);
+    held: &Held,
+    fd: BorrowedFd<'_>,
+    reasons: &mut RefusalReasons,
+) -> Result<(), OpenError> {
+    let before = Ancestry::of_file(&identity.path, held.id())?;
+    judge_owners(root, identity, fd, reasons);
+    let found = Inspector::through(fd).scan(identity.size_bytes, &[]);
+    contents::judge_file(&found, reasons);
+    held.check_steady(&identity.path)?;
+    if Ancestry::of_file(&identity.path, held.id())?.is_same(&before) {
+        return Ok(());
+    }
+    Err(changed(
+        &identity.path,
+        "another process renamed a directory above it",
+    ))
 }
 
 /// Servers, other names, other users, and the room that its holes will need.
-fn judge_owners(root: &SysRoot, identity: &TargetIdentity, doubts: &mut Doubts) -> Blind {
-    postgres::judge_file(Path::new(&identity.path), doubts);
-    servers::judge_file(Path::new(&identity.path), doubts);
-    let stat = match stat(&identity.path) {
+fn judge_owners(
+    root: &SysRoot,
+    identity: &TargetIdentity,
+    fd: BorrowedFd<'_>,
+    reasons: &mut RefusalReasons,
+) -> VisibilityGaps {
+    let stat = match fstat(fd) {
         Ok(stat) => stat,
         Err(errno) => {
-            doubts.add(
-                format!("it cannot be looked at ({})", crate::errno::name(errno)),
-                "check that it is still there",
-            );
-            return Blind::default();
+            add_uninspected(&open_failed(&identity.path, errno), reasons);
+            return VisibilityGaps::default();
         }
     };
-    if stat.st_nlink > 1 {
-        doubts.add(
-            format!(
-                "it has {} names (hard links), and somebody may need it under another one",
-                stat.st_nlink
-            ),
-            "copy it, and name the copy",
-        );
+    let id = (stat.st_dev, stat.st_ino);
+    match Ancestry::of_file(&identity.path, id) {
+        Ok(above) => {
+            postgres::judge_file(&above, reasons);
+            servers::judge_file(&above, reasons);
+        }
+        Err(error) => add_uninspected(&error, reasons),
     }
-    judge_room(
-        identity,
-        u64::try_from(stat.st_blocks)
-            .unwrap_or(0)
-            .saturating_mul(512),
-        doubts,
-    );
-    in_use::judge(
-        root,
-        Subject::File {
-            path: &identity.path,
-            id: (stat.st_dev, stat.st_ino),
-        },
-        doubts,
-    )
+    judge_names(stat.st_nlink, reasons);
+    let allocated_bytes = u64::try_from(stat.st_blocks)
+        .unwrap_or(0)
+        .saturating_mul(SECTOR_BYTES);
+    judge_room(identity, allocated_bytes, reasons);
+    let path = identity.path.as_str();
+    in_use::judge(root, Subject::File { path, id }, reasons)
+}
+
+/// A file that has lost its name belongs to who still has it open.
+pub(super) fn judge_names(links: u64, reasons: &mut RefusalReasons) {
+    match links {
+        1 => {}
+        0 => reasons.add(
+            "it has no name any more: another process removed it",
+            "name a file that exists",
+        ),
+        _ => reasons.add(
+            format!("it has {links} names (hard links), and another program may use one of them"),
+            "copy it, and name the copy",
+        ),
+    }
 }
 
 /// Holes take space as they are written, which could fill the filesystem.
-fn judge_room(identity: &TargetIdentity, allocated_bytes: u64, doubts: &mut Doubts) {
+fn judge_room(identity: &TargetIdentity, allocated_bytes: u64, reasons: &mut RefusalReasons) {
     let Some(filesystem) = &identity.filesystem else {
         return;
     };
     let needed = identity.size_bytes.saturating_sub(allocated_bytes);
     let kept = bytes_kept_free(filesystem.size_bytes);
     if needed >= READ_BYTES_MIN && filesystem.free_bytes < needed.saturating_add(kept) {
-        doubts.add(
+        reasons.add(
             format!(
                 "{} of it are holes that take space when they are written; {} are free, and {} \
                  (10 % of the filesystem, at least 2 GiB) must stay free",

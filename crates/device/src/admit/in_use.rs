@@ -2,12 +2,12 @@
 //! bcache), loop devices, processes. Each use becomes a reason with the command that ends it. Reads
 //! /proc and /sys; opens nothing.
 
-use super::doubts::Doubts;
-use super::family::{Family, Member, backing_path, node};
+use super::family::{Family, Member, backing_path};
 use super::openers::{self, Opener};
+use super::refusal::RefusalReasons;
 use crate::loop_file;
 use crate::mounts::{Mount, parse};
-use crate::open::device;
+use crate::naming::{device_number, node};
 use crate::sysroot::{SysRoot, list, read_text};
 use diskproof_model::shell::quoted;
 use rustix::fs::{FileType, Stat, stat};
@@ -40,7 +40,7 @@ impl Subject<'_> {
     pub(super) fn owns(&self, node: &Node) -> Option<String> {
         match self {
             Self::Device(family) if node.is_block => {
-                family.member(&device(node.device)).map(Member::node)
+                family.member(&device_number(node.device)).map(Member::node)
             }
             Self::Device(family) => {
                 let behind = family
@@ -99,16 +99,16 @@ impl From<&Stat> for Node {
 
 /// What could not be seen, though it does not speak against the target by itself.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Blind {
+pub(crate) struct VisibilityGaps {
     /// Processes whose open files this user may not look at.
     pub(crate) processes: u32,
     /// Why there may be processes that are not even listed.
-    pub(crate) hiding: Option<Hiding>,
+    pub(crate) hidden_by: Option<HiddenBy>,
 }
 
 /// What keeps processes out of /proc.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hiding {
+pub(crate) enum HiddenBy {
     /// A PID namespace of our own: a container.
     Namespace,
     /// The mount option `hidepid`, for all but root.
@@ -118,10 +118,10 @@ pub(crate) enum Hiding {
 /// `PROC_PID_INIT_INO` of linux/proc_ns.h: the namespace that all others are inside of.
 const PID_NAMESPACE_OF_ALL: &str = "pid:[4026531836]";
 
-fn hiding(root: &SysRoot) -> Option<Hiding> {
+fn hidden_by(root: &SysRoot) -> Option<HiddenBy> {
     let namespace = std::fs::read_link(root.proc.join("self/ns/pid"));
     if namespace.is_ok_and(|namespace| namespace != Path::new(PID_NAMESPACE_OF_ALL)) {
-        return Some(Hiding::Namespace);
+        return Some(HiddenBy::Namespace);
     }
     let mounts = std::fs::read(root.proc.join("self/mountinfo"))
         .map(|bytes| parse(&String::from_utf8_lossy(&bytes)))
@@ -135,22 +135,26 @@ fn hiding(root: &SysRoot) -> Option<Hiding> {
         .option("hidepid")
         .is_some_and(|value| !matches!(value, "0" | "off"))
         && !rustix::process::geteuid().is_root();
-    hides.then_some(Hiding::MountOption)
+    hides.then_some(HiddenBy::MountOption)
 }
 
 /// Everybody who uses the subject.
-pub(crate) fn judge(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) -> Blind {
-    judge_mounts(root, subject, doubts);
-    judge_btrfs(root, subject, doubts);
-    judge_swaps(root, subject, doubts);
+pub(crate) fn judge(
+    root: &SysRoot,
+    subject: Subject<'_>,
+    reasons: &mut RefusalReasons,
+) -> VisibilityGaps {
+    judge_mounts(root, subject, reasons);
+    judge_btrfs(root, subject, reasons);
+    judge_swaps(root, subject, reasons);
     if let Subject::Device(family) = subject {
         family
             .members
             .iter()
-            .for_each(|member| judge_holders(root, &member.name, &member.at, doubts, 0));
+            .for_each(|member| judge_holders(root, &member.name, &member.at, reasons, 0));
     }
-    judge_loops(root, subject, doubts);
-    judge_openers(root, subject, doubts)
+    judge_loops(root, subject, reasons);
+    judge_openers(root, subject, reasons)
 }
 
 /// A namespace's mounts, and how to get into it.
@@ -160,10 +164,10 @@ struct MountTable {
     inside: Option<(u32, String)>,
 }
 
-fn judge_mounts(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
+fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
     let tables = mount_tables(root);
     if tables.first().is_none_or(|own| own.mounts.is_empty()) {
-        doubts.add(
+        reasons.add(
             "/proc/self/mountinfo cannot be read, so nobody can say what is mounted",
             "mount /proc",
         );
@@ -197,7 +201,7 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
                         ),
                     ),
                 };
-                doubts.add(
+                reasons.add(
                     format!("{what} is mounted at {} ({kind}){place}", mount.point),
                     step,
                 );
@@ -237,7 +241,7 @@ fn mount_tables(root: &SysRoot) -> Vec<MountTable> {
 
 /// mountinfo names one device of a btrfs, and an anonymous number; sysfs lists all members of those
 /// that are mounted.
-fn judge_btrfs(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
+fn judge_btrfs(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
     let filesystems = root.sys.join("fs/btrfs");
     for uuid in list(&filesystems) {
         let members = filesystems.join(&uuid).join("devices");
@@ -245,7 +249,7 @@ fn judge_btrfs(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
             if let Some(what) = read_text(&members.join(&name).join("dev"))
                 .and_then(|device| subject.owns_device(&device))
             {
-                doubts.add(
+                reasons.add(
                     format!("{what} belongs to the mounted btrfs filesystem {uuid}"),
                     format!(
                         "umount it (findmnt --types btrfs shows where), or btrfs device remove \
@@ -257,13 +261,13 @@ fn judge_btrfs(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
     }
 }
 
-fn judge_swaps(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
+fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
     let text = match std::fs::read_to_string(root.proc.join("swaps")) {
         Ok(text) => text,
         // A kernel without swap has no such file.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
         Err(error) => {
-            return doubts.add(
+            return reasons.add(
                 format!(
                     "/proc/swaps cannot be read ({error}), so nobody can say what is swapped to"
                 ),
@@ -280,7 +284,7 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
             .owns_path(&path)
             .or_else(|| subject.owns_node_name(&path))
         {
-            doubts.add(
+            reasons.add(
                 format!("{what} is in use as swap space"),
                 format!("swapoff {}", quoted(&path.display().to_string())),
             );
@@ -292,7 +296,7 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
 /// have.
 const HOLDERS_DEPTH_MAX: u32 = 16;
 
-fn judge_holders(root: &SysRoot, name: &str, at: &Path, doubts: &mut Doubts, depth: u32) {
+fn judge_holders(root: &SysRoot, name: &str, at: &Path, reasons: &mut RefusalReasons, depth: u32) {
     if depth > HOLDERS_DEPTH_MAX {
         return;
     }
@@ -303,9 +307,9 @@ fn judge_holders(root: &SysRoot, name: &str, at: &Path, doubts: &mut Doubts, dep
             .canonicalize()
             .unwrap_or_else(|_| root.sys.join("class/block").join(&holder));
         // Top down is the order in which they have to go.
-        judge_holders(root, &holder, &above, doubts, depth + 1);
+        judge_holders(root, &holder, &above, reasons, depth + 1);
         let (what, step) = release(&holder, &above);
-        doubts.add(format!("{} is part of {what}", node(name)), step);
+        reasons.add(format!("{} is part of {what}", node(name)), step);
     }
 }
 
@@ -354,7 +358,7 @@ fn volume_group(mapped: &str) -> String {
 }
 
 /// Loop devices over the subject, or over the file behind it.
-fn judge_loops(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
+fn judge_loops(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
     let blocks = root.sys.join("class/block");
     for name in list(&blocks)
         .into_iter()
@@ -403,7 +407,7 @@ fn judge_loops(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
             .or_else(|| same_path(&path))
             .or_else(|| same_path(deleted?));
         if let Some(what) = what {
-            doubts.add(
+            reasons.add(
                 format!("{what} is the file behind {}", node(&name)),
                 format!("losetup --detach {}", node(&name)),
             );
@@ -416,7 +420,11 @@ fn judge_loops(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) {
 const OPENERS_LOOKS: u32 = 6;
 const OPENERS_PAUSE: Duration = Duration::from_millis(100);
 
-fn judge_openers(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) -> Blind {
+fn judge_openers(
+    root: &SysRoot,
+    subject: Subject<'_>,
+    reasons: &mut RefusalReasons,
+) -> VisibilityGaps {
     let mut found = openers::find(root, &subject);
     for _ in 1..OPENERS_LOOKS {
         if found.openers.is_empty() {
@@ -432,14 +440,14 @@ fn judge_openers(root: &SysRoot, subject: Subject<'_>, doubts: &mut Doubts) -> B
         how,
     } in &found.openers
     {
-        doubts.add(
+        reasons.add(
             format!("{what} is {how} by process {pid} ({name})"),
             format!("end process {pid} ({name}), or have it close {what}"),
         );
     }
-    Blind {
+    VisibilityGaps {
         processes: found.hidden,
-        hiding: hiding(root),
+        hidden_by: hidden_by(root),
     }
 }
 
@@ -465,9 +473,9 @@ mod tests {
     fn reasons(sysfs: &FakeSysfs) -> Vec<String> {
         let root = sysfs.root();
         let family = Family::of(&root, "240:0").unwrap();
-        let mut doubts = Doubts::default();
-        judge(&root, Subject::Device(&family), &mut doubts);
-        doubts.into_stepwise_refusal(String::new()).reasons
+        let mut reasons = RefusalReasons::default();
+        judge(&root, Subject::Device(&family), &mut reasons);
+        reasons.into_stepwise_refusal(String::new()).reasons
     }
 
     #[test]
@@ -593,16 +601,16 @@ mod tests {
     #[test]
     fn what_hides_processes_is_known() {
         let sysfs = quiet();
-        assert_eq!(hiding(&sysfs.root()), None);
+        assert_eq!(hidden_by(&sysfs.root()), None);
         std::fs::create_dir_all(sysfs.root().proc.join("self/ns")).unwrap();
         std::os::unix::fs::symlink(PID_NAMESPACE_OF_ALL, sysfs.root().proc.join("self/ns/pid"))
             .unwrap();
-        assert_eq!(hiding(&sysfs.root()), None);
+        assert_eq!(hidden_by(&sysfs.root()), None);
         let inside = quiet();
         std::fs::create_dir_all(inside.root().proc.join("self/ns")).unwrap();
         std::os::unix::fs::symlink("pid:[4026532001]", inside.root().proc.join("self/ns/pid"))
             .unwrap();
-        assert_eq!(hiding(&inside.root()), Some(Hiding::Namespace));
+        assert_eq!(hidden_by(&inside.root()), Some(HiddenBy::Namespace));
         sysfs.file(
             "proc/self/mountinfo",
             "22 1 0:21 / /proc rw - proc proc rw,hidepid=invisible",
@@ -610,8 +618,8 @@ mod tests {
         let expected = if rustix::process::geteuid().is_root() {
             None
         } else {
-            Some(Hiding::MountOption)
+            Some(HiddenBy::MountOption)
         };
-        assert_eq!(hiding(&sysfs.root()), expected);
+        assert_eq!(hidden_by(&sysfs.root()), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Which words name a block device beyond doubt: what the user has to type before it is destroyed.
+//! Which words name a block device beyond reason_and_step: what the user has to type before it is destroyed.
 //! Reads sysfs only.
 
 use crate::disk::describe;
@@ -15,11 +15,9 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Whether one of the words is one of the names, but for blanks around it.
+    /// Whether one of the words is exactly one of the names.
     pub(super) fn match_any(&self, words: &[String]) -> bool {
-        words
-            .iter()
-            .any(|word| self.accepted.iter().any(|name| name == word.trim()))
+        words.iter().any(|word| self.accepted.contains(word))
     }
 }
 
@@ -150,12 +148,15 @@ mod tests {
         );
         sysfs.partition("x/sda/sda1", "8:1", 4);
         for device in ["8:0", "8:1"] {
-            for word in ["S123456", " S123456 ", "DISK 9000"] {
+            for word in ["S123456", "DISK 9000"] {
                 assert!(accepts(&sysfs, device, word), "{word}");
             }
             for word in [
                 "",
                 " ",
+                " S123456",
+                "S123456 ",
+                "DISK 9000 ",
                 "S12345",
                 "S1234567",
                 "s123456",

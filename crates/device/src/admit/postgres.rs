@@ -2,86 +2,64 @@
 //! refuse to start, a full pg_wal stops it, and its own files are its data: keep out. Looks at
 //! names and metadata only.
 
-use super::doubts::Doubts;
+use super::ancestry::{Ancestor, Ancestry};
+use super::refusal::RefusalReasons;
 use std::path::Path;
 
-/// Directory entries looked at for WAL segments: nearly all entries of a pg_wal are some, and a
+/// Directory entries read in search of WAL segments: nearly all entries of a pg_wal are some, and a
 /// directory of millions must not take seconds.
-const ENTRIES_LOOKED_AT: usize = 10_000;
-const BESIDE: &str = "Name a directory beside it on the same filesystem.";
+const ENTRIES_MAX: usize = 10_000;
+const OTHER_DIRECTORY: &str = "Name another directory on the same filesystem.";
 
 /// For a scratch file in a directory.
-pub(super) fn judge_directory(directory: &Path, doubts: &mut Doubts) {
-    if let Some(data) = directory
-        .ancestors()
-        .find(|ancestor| is_postgres_data(ancestor))
-    {
-        doubts.add(
-            format!("{} is a PostgreSQL data directory", data.display()),
-            BESIDE,
-        );
+pub(super) fn judge_directory(directory: &Ancestry, reasons: &mut RefusalReasons) {
+    let mut all = directory.nearest_first.iter();
+    let is_data = |at: &&Ancestor| at.holds("PG_VERSION") && at.holds("global/pg_control");
+    if let Some(data) = all.find(is_data) {
+        add(&data.path, "is a PostgreSQL data directory", reasons);
     }
-    judge_names(directory, doubts);
+    judge_names(directory, reasons);
 }
 
 /// For an existing file: stricter, because PG_VERSION stands in every directory that holds tables.
-pub(super) fn judge_file(file: &Path, doubts: &mut Doubts) {
-    let directory = file.parent().unwrap_or(Path::new("/"));
-    if let Some(data) = directory
-        .ancestors()
-        .find(|ancestor| ancestor.join("PG_VERSION").exists())
-    {
-        doubts.add(
-            format!("{} is a PostgreSQL data directory", data.display()),
-            BESIDE,
-        );
+pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
+    let mut all = above.nearest_first.iter();
+    if let Some(data) = all.find(|at| at.holds("PG_VERSION")) {
+        add(&data.path, "is a PostgreSQL data directory", reasons);
     }
-    judge_names(directory, doubts);
+    judge_names(above, reasons);
 }
 
-fn judge_names(directory: &Path, doubts: &mut Doubts) {
-    let names = directory
-        .ancestors()
-        .filter_map(|ancestor| Some((ancestor, ancestor.file_name()?.to_str()?)));
-    if let Some((tablespace, _)) = names.into_iter().find(|(_, name)| is_tablespace_name(name)) {
-        doubts.add(
-            format!(
-                "{} belongs to a PostgreSQL tablespace",
-                tablespace.display()
-            ),
-            BESIDE,
-        );
+fn judge_names(above: &Ancestry, reasons: &mut RefusalReasons) {
+    let Some(nearest) = above.nearest_first.first() else {
+        return;
+    };
+    let mut all = above.nearest_first.iter();
+    if let Some(space) = all.find(|at| at.name().is_some_and(is_tablespace_name)) {
+        add(&space.path, "belongs to a PostgreSQL tablespace", reasons);
     }
-    if holds(directory, is_tablespace_name) {
-        doubts.add(
-            format!(
-                "{} is the place of a PostgreSQL tablespace",
-                directory.display()
-            ),
-            BESIDE,
+    let names = nearest.names(ENTRIES_MAX);
+    if names.iter().any(|name| is_tablespace_name(name)) {
+        add(
+            &nearest.path,
+            "is the place of a PostgreSQL tablespace",
+            reasons,
         );
     }
     // The server keeps directories of its own in pg_wal, wherever that is.
-    let of_wal = ["archive_status", "summaries"]
-        .iter()
-        .any(|name| directory.ends_with(name));
-    let wal = [Some(directory), directory.parent().filter(|_| of_wal)]
-        .into_iter()
-        .flatten()
-        .find(|at| holds(at, is_wal_segment_name));
-    if let Some(wal) = wal {
-        doubts.add(
-            format!(
-                "{} holds files named like PostgreSQL's WAL segments",
-                wal.display()
-            ),
-            BESIDE,
-        );
+    let is_inside_wal = matches!(nearest.name(), Some("archive_status" | "summaries"));
+    let outer = above.nearest_first.get(1).filter(|_| is_inside_wal);
+    for directory in [Some(nearest), outer].into_iter().flatten() {
+        let names = directory.names(ENTRIES_MAX);
+        if names.iter().any(|name| is_wal_segment_name(name)) {
+            let what = "holds files named like PostgreSQL's WAL segments";
+            return add(&directory.path, what, reasons);
+        }
     }
 }
 
-fn is_postgres_data(directory: &Path) -> bool {
-    directory.join("PG_VERSION").exists() && directory.join("global/pg_control").exists()
+fn add(directory: &Path, what: &str, reasons: &mut RefusalReasons) {
+    reasons.add(format!("{} {what}", directory.display()), OTHER_DIRECTORY);
 }
 
 /// `PG_16_202307071`: the server's own directory within a tablespace, reached by a symlink from the
@@ -94,16 +72,6 @@ fn is_tablespace_name(name: &str) -> bool {
         .is_some_and(|(version, catalog)| digits(version) && digits(catalog))
 }
 
-fn holds(directory: &Path, is_one: impl Fn(&str) -> bool) -> bool {
-    let Ok(entries) = std::fs::read_dir(directory) else {
-        return false;
-    };
-    entries
-        .flatten()
-        .take(ENTRIES_LOOKED_AT)
-        .any(|entry| entry.file_name().to_str().is_some_and(&is_one))
-}
-
 /// pg_wal can be a symlink to anywhere; its segments are named by 24 hexadecimal digits.
 fn is_wal_segment_name(name: &str) -> bool {
     name.len() == 24
@@ -114,6 +82,7 @@ fn is_wal_segment_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ancestry::tests::above;
     use super::*;
 
     #[test]
@@ -148,9 +117,10 @@ mod tests {
         std::fs::write(place.path().join("data/base/5/PG_VERSION"), "17\n").unwrap();
         std::fs::write(place.path().join("moved_wal/0000000100000000000000A1"), "").unwrap();
         let refused = |file: &str| {
-            let mut doubts = Doubts::default();
-            judge_file(&place.path().join(file), &mut doubts);
-            !doubts.is_empty()
+            let mut reasons = RefusalReasons::default();
+            let path = place.path().join(file);
+            judge_file(&above(path.parent().unwrap()), &mut reasons);
+            !reasons.is_empty()
         };
         std::fs::create_dir(place.path().join("moved_wal/archive_status")).unwrap();
         assert!(refused("moved_wal/archive_status/x") && refused("space/file") && !refused("file"));

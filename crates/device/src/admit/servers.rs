@@ -2,56 +2,70 @@
 //! Only for what would be overwritten: a scratch file beside them has no name and harms none of
 //! them. Looks at names only.
 
-use super::doubts::Doubts;
-use std::path::Path;
+use super::ancestry::Ancestry;
+use super::refusal::RefusalReasons;
 
-/// Whose, and a file that stands at the top of every data directory of that server.
-const SERVERS: [(&str, &str); 9] = [
-    ("MySQL or MariaDB", "ibdata1"),
-    ("MySQL or MariaDB", "mysql.ibd"),
-    ("MySQL or MariaDB", "aria_log_control"),
-    ("MongoDB", "WiredTiger.wt"),
-    ("MongoDB", "storage.bson"),
-    ("SQL Server", "master.mdf"),
-    ("Elasticsearch or OpenSearch", "nodes/0/node.lock"),
-    ("etcd", "member/snap/db"),
-    ("InfluxDB", "meta/meta.db"),
+/// Whose, and files that stand together at the top of every data directory of that server.
+const SERVERS: [(&str, &[&str]); 11] = [
+    ("MySQL or MariaDB", &["ibdata1"]),
+    ("MySQL or MariaDB", &["mysql.ibd"]),
+    ("MySQL or MariaDB", &["aria_log_control"]),
+    ("MongoDB", &["WiredTiger.wt"]),
+    ("MongoDB", &["storage.bson"]),
+    ("SQL Server", &["master.mdf"]),
+    ("Elasticsearch or OpenSearch", &["nodes/0/node.lock"]),
+    ("etcd", &["member/snap/db"]),
+    ("InfluxDB", &["meta/meta.db"]),
+    ("Redis or Valkey", &["appendonlydir"]),
+    ("RocksDB or LevelDB", &["CURRENT", "LOCK"]),
 ];
 
 /// Refuses every file in such a directory, at any depth.
-pub(super) fn judge_file(file: &Path, doubts: &mut Doubts) {
-    for directory in file.ancestors().skip(1) {
-        if let Some((whose, name)) = SERVERS
-            .iter()
-            .find(|(_, name)| directory.join(name).exists())
-        {
-            return doubts.add(
-                format!(
-                    "{} is a data directory of {whose}: {name} stands in it",
-                    directory.display()
-                ),
-                "name a file that belongs to no server, or a directory, in which a scratch file \
-                 is made",
-            );
+pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
+    for directory in &above.nearest_first {
+        for (whose, names) in SERVERS {
+            if names.iter().all(|name| directory.holds(name)) {
+                return reasons.add(
+                    format!(
+                        "{} is a data directory of {whose}, because it holds {}",
+                        directory.path.display(),
+                        names.join(" and ")
+                    ),
+                    "name a file that belongs to no server, or a directory for a scratch file",
+                );
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::ancestry::tests::above;
     use super::*;
 
     #[test]
-    fn files_of_servers_are_kept_out_of_at_every_depth() {
+    fn gate_refuses_files_of_servers_at_every_depth() {
         let place = tempfile::tempdir_in("/var/tmp").unwrap();
         std::fs::create_dir_all(place.path().join("data/shop")).unwrap();
-        let refused = |file: &str| {
-            let mut doubts = Doubts::default();
-            judge_file(&place.path().join(file), &mut doubts);
-            !doubts.is_empty()
+        let refused = |directory: &str| {
+            let mut reasons = RefusalReasons::default();
+            judge_file(&above(&place.path().join(directory)), &mut reasons);
+            !reasons.is_empty()
         };
-        assert!(!refused("data/shop/orders.ibd"));
-        std::fs::write(place.path().join("data/ibdata1"), "").unwrap();
-        assert!(refused("data/shop/orders.ibd") && refused("data/ibdata1") && !refused("file"));
+        for names in SERVERS.iter().map(|(_, names)| names) {
+            for name in *names {
+                assert!(!refused("data/shop"), "{name}");
+                let path = place.path().join("data").join(name);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, "").unwrap();
+            }
+            assert!(
+                refused("data/shop") && refused("data") && !refused(""),
+                "{names:?}"
+            );
+            for name in *names {
+                std::fs::remove_file(place.path().join("data").join(name)).unwrap();
+            }
+        }
     }
 }

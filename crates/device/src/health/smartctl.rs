@@ -48,8 +48,8 @@ pub(super) fn find_program(search_path: Option<&OsStr>) -> Option<PathBuf> {
 
 /// What `smartctl --json -a -n standby NODE` prints. Its exit status says less than the text, which
 /// holds it too.
-pub(super) fn ask(program: &Path, node: &Path, patience: Duration) -> Result<String, Silence> {
-    let deadline = Instant::now() + patience;
+pub(super) fn ask(program: &Path, node: &Path, retry: Duration) -> Result<String, Silence> {
+    let deadline = Instant::now() + retry;
     let mut command = Command::new(program);
     // A disk asleep is left asleep: reading its health would start its motor.
     command.args(["--json", "-a", "-n", "standby"]).arg(node);
@@ -74,7 +74,7 @@ pub(super) fn ask(program: &Path, node: &Path, patience: Duration) -> Result<Str
         // Nobody waits any more when it is late.
         let _ = sender.send(read);
     });
-    let read = receiver.recv_timeout(patience);
+    let read = receiver.recv_timeout(retry);
     let ends_in = deadline.saturating_duration_since(Instant::now());
     if !reaped(
         &mut child,

@@ -138,6 +138,12 @@ impl<'i, 'a> View<'i, 'a> {
         Some(bytes)
     }
 
+    /// Whether a text stands at an offset within it.
+    pub(crate) fn holds(&self, offset: u64, text: &[u8]) -> bool {
+        self.bytes(offset, text.len())
+            .is_some_and(|bytes| bytes == text)
+    }
+
     /// A block at an offset, as an array.
     pub(crate) fn array<const N: usize>(&self, offset: u64) -> Option<[u8; N]> {
         self.bytes(offset, N)?.try_into().ok()

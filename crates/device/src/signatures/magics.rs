@@ -6,44 +6,14 @@
 //! costs a `wipefs`, a missed mark costs the data.
 
 use super::image::View;
-use super::{Clearing, Mark, Role};
-
-/// Where a text stands.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum At {
-    /// So many bytes from the start.
-    Start(u64),
-    /// So many bytes before the end, after the size was rounded down to a multiple.
-    End { unit: u64, back: u64, plus: u64 },
-}
-
-impl At {
-    fn offset(self, size: u64) -> Option<u64> {
-        match self {
-            Self::Start(offset) => Some(offset),
-            Self::End { unit, back, plus } => {
-                (size / unit * unit).checked_sub(back)?.checked_add(plus)
-            }
-        }
-    }
-}
+use super::table::At::{self, Start};
+use super::table::{Clearing, Mark, Role, Row, Table, end};
+use diskproof_model::units::SECTOR_BYTES as SECTOR;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
-/// Metadata of firmware RAID counts in sectors of 512 bytes from the end.
-const SECTOR: u64 = 512;
-
-const fn end(back: u64, plus: u64) -> At {
-    At::End {
-        unit: SECTOR,
-        back,
-        plus,
-    }
-}
-
-use At::Start;
 
 const BTRFS: &str = "btrfs filesystem";
 const BTRFS_COPY: &str = "backup superblock of a btrfs filesystem";
@@ -58,11 +28,18 @@ const UDF: &str = "UDF or ISO 9660 filesystem";
 const UDF_COPY: &str = "volume descriptor of a UDF or ISO 9660 filesystem";
 const FAT: &str = "FAT filesystem";
 const BITLOCKER: &str = "BitLocker encrypted volume";
+const BITLOCKER_TO_GO: &str = "BitLocker To Go or FAT volume";
 const BCACHEFS: &str = "bcachefs filesystem";
 const AFFS: &str = "Amiga filesystem";
 const GEOM: &str = "FreeBSD GEOM member";
 const BCACHE: &[u8] = b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81";
 const BCACHEFS_MAGIC: &[u8] = b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef";
+const UNIXWARE: &str = "UnixWare disk label";
+/// `d_magic` 0xca5e600d of the label in sector 29 (`struct unixware_disklabel` of Linux'
+/// block/partitions/msdos.c).
+const UNIXWARE_MAGIC: u64 = 29 * SECTOR + 4;
+/// libblkid (util-linux 2.38 to 2.41) expects other bytes, and at another place.
+const UNIXWARE_MAGIC_OF_BLKID: u64 = 29_174;
 const STRATIS: &[u8] = b"!Stra0tis\x86\xff\x02^\x41rh";
 const DRBD: &str = "DRBD metadata";
 const MD: &str = "Linux software RAID (md) member";
@@ -70,11 +47,12 @@ const MD_MAGIC: &[u8] = b"\xfc\x4e\x2b\xa9";
 const MD_MAGIC_BIG: &[u8] = b"\xa9\x2b\x4e\xfc";
 
 /// Marks that `wipefs -a` takes away.
-const MAGICS: &[(&str, At, &[u8])] = &[
+const MAGICS: &[Row] = &[
     // filesystems
     ("XFS filesystem", Start(0), b"XFSB"),
     ("EXFS filesystem", Start(0), b"EXFS"),
     (BTRFS, Start(64 * KIB + 64), b"_BHRfS_M"),
+    (BTRFS, Start(64), b"_BHRfS_M"),
     ("F2FS filesystem", Start(KIB), b"\x10\x20\xf5\xf2"),
     ("NTFS filesystem", Start(3), b"NTFS    "),
     ("exFAT filesystem", Start(3), b"EXFAT   "),
@@ -157,6 +135,7 @@ const MAGICS: &[(&str, At, &[u8])] = &[
     ("Stratis pool member", Start(9 * SECTOR + 4), STRATIS),
     (LUKS, Start(0), b"LUKS\xba\xbe"),
     (BITLOCKER, Start(3), b"-FVE-FS-"),
+    (BITLOCKER_TO_GO, Start(0), b"\xeb\x58\x90MSWIN4.1"),
     ("bcache device", Start(4 * KIB + 24), BCACHE),
     (
         DRBD,
@@ -238,6 +217,8 @@ const MAGICS: &[(&str, At, &[u8])] = &[
     ),
     ("DDF RAID member", end(SECTOR, 0), b"\xde\x11\xde\x11"),
     ("DDF RAID member", end(257 * SECTOR, 0), b"\xde\x11\xde\x11"),
+    ("DDF RAID member", end(SECTOR, 0), b"\x11\xde\x11\xde"),
+    ("DDF RAID member", end(257 * SECTOR, 0), b"\x11\xde\x11\xde"),
     (
         "Intel RAID member",
         end(2 * SECTOR, 0),
@@ -283,7 +264,7 @@ const MAGICS: &[(&str, At, &[u8])] = &[
 ];
 
 /// Partition tables that need no second look, and that `wipefs -a` takes away.
-const TABLES: &[(&str, At, &[u8])] = &[
+const TABLES: &[Row] = &[
     ("BSD disk label", Start(SECTOR), b"\x57\x45\x56\x82"),
     ("BSD disk label", Start(64), b"\x57\x45\x56\x82"),
     ("BSD disk label", Start(128), b"\x57\x45\x56\x82"),
@@ -295,16 +276,19 @@ const TABLES: &[(&str, At, &[u8])] = &[
         Start(SECTOR + 12),
         b"\xee\xde\x0d\x60",
     ),
+    (UNIXWARE, Start(UNIXWARE_MAGIC), b"\x0d\x60\x5e\xca"),
+    (UNIXWARE, Start(UNIXWARE_MAGIC), b"\xca\x5e\x60\x0d"),
+    (UNIXWARE, Start(UNIXWARE_MAGIC), b"\x0d\x60\xe5\xca"),
     (
-        "UnixWare disk label",
-        Start(29 * SECTOR + 4),
+        UNIXWARE,
+        Start(UNIXWARE_MAGIC_OF_BLKID),
         b"\x0d\x60\xe5\xca",
     ),
     ("Ultrix disk label", Start(16384 - 72), b"\x57\x29\x03\0"),
 ];
 
 /// Partition tables that it leaves.
-const TABLES_LEFT_BY_WIPEFS: &[(&str, At, &[u8])] = &[
+const TABLES_LEFT_BY_WIPEFS: &[Row] = &[
     ("DASD volume label", Start(4 * KIB), b"\xd3\xd5\xe7\xf1"),
     ("DASD volume label", Start(4 * KIB), b"\xc3\xd4\xe2\xf1"),
     ("DASD volume label", Start(8 * KIB), b"\xd3\xd5\xe7\xf1"),
@@ -316,7 +300,7 @@ const TABLES_LEFT_BY_WIPEFS: &[(&str, At, &[u8])] = &[
 ];
 
 /// Marks that `wipefs` leaves, because libblkid looks at the first copy only, or not at all.
-const LEFT_BY_WIPEFS: &[(&str, At, &[u8])] = &[
+const LEFT_BY_WIPEFS: &[Row] = &[
     (BTRFS_COPY, Start(64 * MIB + 64), b"_BHRfS_M"),
     (BTRFS_COPY, Start(256 * GIB + 64), b"_BHRfS_M"),
     (BTRFS_COPY, Start(1024 * TIB + 64), b"_BHRfS_M"),
@@ -456,53 +440,14 @@ const LEFT_BY_WIPEFS: &[(&str, At, &[u8])] = &[
         Start(4 * KIB),
         b"BTT_ARENA_INFO\0",
     ),
-    (
-        "second header of an Oracle ASM disk",
-        Start(0x1f_e000 + 32),
-        b"ORCLDISK",
-    ),
-    ("Oracle data file", Start(28), b"\x7d\x7c\x7b\x7a"),
-    ("Oracle data file", Start(28), b"\x7a\x7b\x7c\x7d"),
-    ("SQLite database", Start(0), b"SQLite format 3\0"),
-    ("InnoDB redo log", Start(16), b"MySQL "),
-    ("InnoDB redo log", Start(16), b"MariaDB "),
-    ("InnoDB redo log", Start(16), b"Percona "),
-    ("MySQL binary log", Start(0), b"\xfebin"),
-    (
-        "WiredTiger (MongoDB) data file",
-        Start(0),
-        b"\x41\xd8\x01\0\x01\0",
-    ),
-    ("LMDB database", Start(16), b"\xde\xc0\xef\xbe"),
-    ("virtual disk image (qcow)", Start(0), b"QFI\xfb"),
-    ("virtual disk image (VMDK)", Start(0), b"KDMV"),
-    ("virtual disk image (QED)", Start(0), b"QED\0"),
-    ("virtual disk image (VMDK)", Start(0), b"COWD"),
-    (
-        "virtual disk image (Parallels)",
-        Start(0),
-        b"WithoutFreeSpace",
-    ),
-    (
-        "virtual disk image (Parallels)",
-        Start(0),
-        b"WithouFreSpacExt",
-    ),
-    ("disk image (DMG)", end(SECTOR, 0), b"koly"),
-    ("virtual disk image (VDI)", Start(0x40), b"\x7f\x10\xda\xbe"),
-    ("virtual disk image (VHD)", Start(0), b"conectix"),
-    ("virtual disk image (VHD)", end(SECTOR, 0), b"conectix"),
-    ("virtual disk image (VHDX)", Start(0), b"vhdxfile"),
 ];
 
-/// A table, how its marks are taken away, and what they stand for.
-type Table = (&'static [(&'static str, At, &'static [u8])], Clearing, Role);
-
-const ALL: &[Table] = &[
-    (MAGICS, Clearing::Wipefs, Role::Content),
-    (LEFT_BY_WIPEFS, Clearing::Zeros, Role::Content),
-    (TABLES, Clearing::Wipefs, Role::PartitionTable),
-    (TABLES_LEFT_BY_WIPEFS, Clearing::Zeros, Role::PartitionTable),
+/// Every table of this file.
+pub(super) const TABLES_OF_MAGICS: [Table; 4] = [
+    Table::new(MAGICS, Clearing::Wipefs, Role::Content),
+    Table::new(LEFT_BY_WIPEFS, Clearing::Zeros, Role::Content),
+    Table::new(TABLES, Clearing::Wipefs, Role::PartitionTable),
+    Table::new(TABLES_LEFT_BY_WIPEFS, Clearing::Zeros, Role::PartitionTable),
 ];
 
 /// Offsets, from the end, at which Promise controllers keep their metadata, in sectors.
@@ -521,60 +466,45 @@ const SWAP_TEXTS: [(&str, &[u8]); 6] = [
     (HIBERNATION, b"LINHIB0001"),
 ];
 
-/// Every mark that is there, by its name, its offset within the view, and how it is taken away.
+/// Marks that stand in several places: swap at the end of the first page, whatever its size, and
+/// the metadata of Promise controllers.
 pub(super) fn find(view: &View<'_, '_>) -> Vec<Mark> {
     let mut found = Vec::new();
-    let mut look =
-        |what: &'static str, offset: u64, text: &[u8], clearing: Clearing, role: Role| {
-            if view
-                .bytes(offset, text.len())
-                .is_some_and(|bytes| bytes == text)
-            {
-                found.push(Mark {
-                    what,
-                    offset,
-                    clearing,
-                    role,
-                });
-            }
-        };
-    for (table, clearing, role) in ALL {
-        for (what, at, text) in *table {
-            if let Some(offset) = at.offset(view.length()) {
-                look(what, offset, text, *clearing, *role);
-            }
+    let mut look = |what: &'static str, offset: u64, text: &[u8]| {
+        if view.holds(offset, text) {
+            found.push(Mark {
+                what,
+                offset,
+                clearing: Clearing::Wipefs,
+                role: Role::Content,
+            });
+        }
+    };
+    for page in PAGE_BYTES {
+        for (what, text) in SWAP_TEXTS {
+            look(what, page - 10, text);
         }
     }
-    for page in PAGE_BYTES {
-        SWAP_TEXTS
-            .iter()
-            .for_each(|(what, text)| look(what, page - 10, text, Clearing::Wipefs, Role::Content));
-    }
     for sectors in PROMISE_SECTORS {
-        if let Some(offset) = (view.length() / SECTOR).checked_sub(sectors) {
+        if let Some(sector) = (view.length() / SECTOR).checked_sub(sectors) {
             look(
                 "Promise RAID member",
-                offset * SECTOR,
+                sector * SECTOR,
                 b"Promise Technology, Inc.",
-                Clearing::Wipefs,
-                Role::Content,
             );
         }
     }
     found
 }
 
-/// For tests: every line of the tables with its place on a disk of this size.
+/// For tests: every text of swap space with its place.
 #[cfg(test)]
-pub(super) fn planted(size: u64) -> Vec<(&'static str, u64, &'static [u8])> {
-    let texts = ALL
-        .iter()
-        .flat_map(|(table, ..)| *table)
-        .filter_map(|(what, at, text)| Some((*what, at.offset(size)?, *text)));
-    let swap = PAGE_BYTES.iter().flat_map(|page| {
-        SWAP_TEXTS
-            .iter()
-            .map(move |(what, text)| (*what, page - 10, *text))
-    });
-    texts.chain(swap).collect()
+pub(super) fn planted_swap() -> Vec<(&'static str, u64, &'static [u8])> {
+    let mut planted = Vec::new();
+    for page in PAGE_BYTES {
+        for (what, text) in SWAP_TEXTS {
+            planted.push((what, page - 10, text));
+        }
+    }
+    planted
 }

@@ -2,47 +2,23 @@
 //! managers, RAID, swap and databases leave at its ends. Reads only, and errs towards finding
 //! something. Must not know what follows from a mark: that is the gate's business.
 
+mod backups;
+mod databases;
 mod image;
 mod magics;
 mod partition_tables;
 mod structures;
+mod table;
+mod unknown;
 
 pub(crate) use image::{Image, Unreadable};
 pub(crate) use partition_tables::{Slice, SliceName};
+pub(crate) use table::Clearing;
+pub(crate) use unknown::Unknown;
 
 use image::View;
 use std::collections::HashSet;
-
-/// How a mark is taken away once nothing is needed any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Clearing {
-    /// `wipefs -a` knows it.
-    Wipefs,
-    /// `zpool labelclear` knows all copies.
-    ZpoolLabelclear,
-    /// No tool knows it: the block has to be overwritten with zeros.
-    Zeros,
-}
-
-/// What a mark stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// That the disk is divided: each partition then speaks for itself.
-    PartitionTable,
-    /// That all of the disk or partition is something: a filesystem, a member of an array, a
-    /// database.
-    Content,
-}
-
-/// A mark within a disk or partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Mark {
-    what: &'static str,
-    /// Bytes from the start of the disk or partition.
-    offset: u64,
-    clearing: Clearing,
-    role: Role,
-}
+use table::{Mark, Role, Table};
 
 /// A mark that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,15 +37,27 @@ pub(crate) struct Signature {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) signatures: Vec<Signature>,
+    /// Data at the ends of a device that no signature explains; empty where a signature was found.
+    pub(crate) unknown: Vec<Unknown>,
     pub(crate) unreadable: Vec<Unreadable>,
 }
+
+/// Tables whose rows are a fixed text at a fixed place.
+const TABLES: [Table; 6] = [
+    magics::TABLES_OF_MAGICS[0],
+    magics::TABLES_OF_MAGICS[1],
+    magics::TABLES_OF_MAGICS[2],
+    magics::TABLES_OF_MAGICS[3],
+    databases::TABLE,
+    backups::TABLE,
+];
 
 /// Looks at both ends of a disk or file, at those of every partition that a table on it tells of,
 /// and at those of `known` partitions.
 pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> Found {
     let whole = image.whole();
     let tables = partition_tables::read(&whole);
-    let mut signatures = signatures_of(&whole, tables.marks, None);
+    let mut signatures = signatures_in(&whole, tables.marks, None);
     let mut slices = known.to_vec();
     for slice in tables.slices {
         // The kernel's own list has the nodes' names; a table's entry for the same place adds
@@ -83,11 +71,8 @@ pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> Found {
     }
     for slice in slices {
         if let Some(view) = whole.part(slice.start, slice.length) {
-            signatures.extend(signatures_of(
-                &view,
-                partition_tables::read(&view).marks,
-                Some(&slice),
-            ));
+            let tables = partition_tables::read(&view);
+            signatures.extend(signatures_in(&view, tables.marks, Some(&slice)));
         }
     }
     // A partition that begins where the disk does has the disk's marks.
@@ -95,35 +80,59 @@ pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> Found {
     signatures.retain(|signature| seen.insert((signature.what, signature.offset)));
     Found {
         signatures,
+        unknown: Vec::new(),
         unreadable: image.unreadable(),
     }
+}
+
+/// The same for a device, together with data at its ends and at those of `known` partitions that no
+/// signature explains.
+pub(crate) fn scan_device(image: &Image<'_>, known: &[Slice]) -> Found {
+    let mut found = scan(image, known);
+    if !found.signatures.is_empty() {
+        return found;
+    }
+    let whole = image.whole();
+    found.unknown = unknown::find(&whole, None);
+    for slice in known {
+        if let Some(view) = whole.part(slice.start, slice.length) {
+            found.unknown.extend(unknown::find(&view, Some(slice)));
+        }
+    }
+    // A partition that begins or ends where the disk does has the disk's ends.
+    let mut seen = HashSet::new();
+    found.unknown.retain(|unknown| seen.insert(unknown.offset));
+    found.unreadable = image.unreadable();
+    found
 }
 
 /// For the disk around a partition: what all of it is, partitions included, such as a member of a
 /// firmware RAID whose volume is divided.
 pub(crate) fn scan_around(image: &Image<'_>) -> Found {
     let whole = image.whole();
-    let marks = magics::find(&whole)
-        .into_iter()
-        .chain(structures::find(&whole))
-        .filter(|mark| mark.role == Role::Content)
-        .collect();
+    let mut marks = marks_of(&whole);
+    marks.retain(|mark| mark.role == Role::Content);
     Found {
         signatures: one_of_a_name(&whole, marks, None),
+        unknown: Vec::new(),
         unreadable: image.unreadable(),
     }
 }
 
-fn signatures_of(view: &View<'_, '_>, tables: Vec<Mark>, slice: Option<&Slice>) -> Vec<Signature> {
-    one_of_a_name(
-        view,
-        tables
-            .into_iter()
-            .chain(magics::find(view))
-            .chain(structures::find(view))
-            .collect(),
-        slice,
-    )
+fn signatures_in(view: &View<'_, '_>, tables: Vec<Mark>, slice: Option<&Slice>) -> Vec<Signature> {
+    let mut marks = tables;
+    marks.extend(marks_of(view));
+    one_of_a_name(view, marks, slice)
+}
+
+/// Every mark but those of partition tables that name partitions.
+fn marks_of(view: &View<'_, '_>) -> Vec<Mark> {
+    let mut marks: Vec<Mark> = TABLES.iter().flat_map(|table| table.find(view)).collect();
+    marks.extend(magics::find(view));
+    marks.extend(structures::find(view));
+    marks.extend(databases::find(view));
+    marks.extend(backups::find(view));
+    marks
 }
 
 /// The four labels of ZFS are one reason. A copy that outlives the first is found by the next look.

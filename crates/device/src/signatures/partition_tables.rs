@@ -2,7 +2,7 @@
 //! both ends, Apple's map. What a table tells of is looked into, whether or not it is plausible.
 
 use super::image::View;
-use super::{Clearing, Mark, Role};
+use super::table::{Clearing, Mark, Role};
 use std::collections::BTreeSet;
 
 /// A partition, as the kernel or a table tells of it.

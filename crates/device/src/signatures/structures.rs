@@ -3,14 +3,12 @@
 //! second look is taken only where a text of two bytes would be met by chance.
 
 use super::image::View;
-use super::{Clearing, Mark, Role};
+use super::table::{Check, Clearing, Mark, Role, find_structures, first};
+use diskproof_model::units::SECTOR_BYTES as SECTOR;
 
 const KIB: u64 = 1 << 10;
-const SECTOR: u64 = 512;
 
-type Check = fn(&View<'_, '_>) -> Option<u64>;
-
-const CHECKS: [(&str, Check, Clearing); 17] = [
+const CHECKS: [Check; 14] = [
     ("ext2/3/4 filesystem or its journal", ext, Clearing::Wipefs),
     ("NILFS2 filesystem", nilfs, Clearing::Wipefs),
     ("ZFS pool member", zfs, Clearing::ZpoolLabelclear),
@@ -29,16 +27,9 @@ const CHECKS: [(&str, Check, Clearing); 17] = [
     ("Apple Core Storage volume", core_storage, Clearing::Wipefs),
     ("VIA RAID member", via, Clearing::Wipefs),
     ("JMicron RAID member", jmicron, Clearing::Wipefs),
-    ("PostgreSQL data pages", postgres_page, Clearing::Zeros),
-    ("PostgreSQL write-ahead log", postgres_wal, Clearing::Zeros),
-    (
-        "InnoDB (MySQL, MariaDB) tablespace",
-        innodb,
-        Clearing::Zeros,
-    ),
 ];
 
-const TABLES: [(&str, Check, Clearing); 3] = [
+const TABLES: [Check; 3] = [
     ("Sun disk label", sun, Clearing::Wipefs),
     ("Atari disk label", atari, Clearing::Wipefs),
     ("Amiga disk label", amiga, Clearing::Zeros),
@@ -46,28 +37,9 @@ const TABLES: [(&str, Check, Clearing); 3] = [
 
 /// Every structure that is there.
 pub(super) fn find(view: &View<'_, '_>) -> Vec<Mark> {
-    let look = |checks: &'static [(&str, Check, Clearing)], role: Role| {
-        checks.iter().filter_map(move |(what, check, clearing)| {
-            Some(Mark {
-                what,
-                offset: check(view)?,
-                clearing: *clearing,
-                role,
-            })
-        })
-    };
-    look(&CHECKS, Role::Content)
-        .chain(look(&TABLES, Role::PartitionTable))
-        .collect()
-}
-
-fn first(
-    offsets: impl IntoIterator<Item = u64>,
-    is_there: impl Fn(u64) -> Option<bool>,
-) -> Option<u64> {
-    offsets
-        .into_iter()
-        .find(|offset| is_there(*offset) == Some(true))
+    let mut found = find_structures(view, &CHECKS, Role::Content);
+    found.extend(find_structures(view, &TABLES, Role::PartitionTable));
+    found
 }
 
 /// `s_magic` of linux/fs/ext4/ext4.h; an external journal has it too.
@@ -175,20 +147,23 @@ fn sysv(view: &View<'_, '_>) -> Option<u64> {
 }
 
 /// A FAT boot sector without a text: the numbers that every driver needs are those of a filesystem.
+/// `mkfs.vfat -A` writes neither the usual jump nor the mark of a boot sector, so without a jump the
+/// first entry of the allocation table must repeat the media byte, as it does in every FAT.
 fn fat(view: &View<'_, '_>) -> Option<u64> {
     first([0], |at| {
         let boot: [u8; 64] = view.array(at)?;
         let sector_bytes = u16::from_le_bytes([boot[11], boot[12]]);
         let reserved = u16::from_le_bytes([boot[14], boot[15]]);
-        Some(
-            matches!(boot[0], 0xeb | 0xe9)
-                && sector_bytes.is_power_of_two()
-                && (512..=4096).contains(&sector_bytes)
-                && boot[13].is_power_of_two()
-                && reserved != 0
-                && (1..=2).contains(&boot[16])
-                && (boot[21] >= 0xf8 || boot[21] == 0xf0),
-        )
+        let media = boot[21];
+        let has_jump = matches!(boot[0], 0xeb | 0xe9);
+        let table = u64::from(sector_bytes) * u64::from(reserved);
+        let is_fat = sector_bytes.is_power_of_two()
+            && (512..=4096).contains(&sector_bytes)
+            && boot[13].is_power_of_two()
+            && reserved != 0
+            && (1..=4).contains(&boot[16])
+            && (media >= 0xf8 || media == 0xf0);
+        Some(is_fat && (has_jump || view.holds(table, &[media, 0xff])))
     })
 }
 
@@ -268,46 +243,6 @@ fn jmicron(view: &View<'_, '_>) -> Option<u64> {
     })
 }
 
-/// `PageHeaderData` of PostgreSQL's storage/bufpage.h: pointers in order, size and layout version
-/// in one number.
-fn postgres_page(view: &View<'_, '_>) -> Option<u64> {
-    first([0], |at| {
-        let (flags, lower, upper) = (
-            view.le16(at + 10)?,
-            view.le16(at + 12)?,
-            view.le16(at + 14)?,
-        );
-        let (special, size_and_version) = (view.le16(at + 16)?, view.le16(at + 18)?);
-        let (size, version) = (size_and_version & 0xff00, size_and_version & 0xff);
-        let sized =
-            size.is_power_of_two() && (1024..=32768).contains(&size) && (1..=4).contains(&version);
-        Some(
-            sized
-                && flags <= 0xf
-                && lower >= 20
-                && lower <= upper
-                && upper <= special
-                && special <= size,
-        )
-    })
-}
-
-/// `XLogPageHeaderData` of access/xlog_internal.h: the magic number grows with the versions, 0xD05x
-/// of 8.0 to 0xD1xx of 18.
-fn postgres_wal(view: &View<'_, '_>) -> Option<u64> {
-    first([0], |at| {
-        let (magic, info) = (view.le16(at)?, view.le16(at + 2)?);
-        let (timeline, address) = (view.le32(at + 4)?, view.le64(at + 8)?);
-        Some(
-            (0xd050..=0xd1ff).contains(&magic)
-                && info <= 0xf
-                && timeline > 0
-                && timeline < 1 << 24
-                && address % 1024 == 0,
-        )
-    })
-}
-
 /// Sixteen-bit words, big endian, whose exclusive or is zero.
 fn sun(view: &View<'_, '_>) -> Option<u64> {
     first([508], |at| {
@@ -348,19 +283,5 @@ fn atari(view: &View<'_, '_>) -> Option<u64> {
 fn amiga(view: &View<'_, '_>) -> Option<u64> {
     first((0..16).map(|block| block * SECTOR), |at| {
         Some(&view.array::<4>(at)? == b"RDSK")
-    })
-}
-
-/// The first page of a tablespace (storage/innobase/include/fil0types.h, fsp0types.h): page 0, of
-/// the type "file space header", with the number of the space in the page's header and in that of
-/// the space.
-fn innodb(view: &View<'_, '_>) -> Option<u64> {
-    const FSP_HEADER: u16 = 8;
-    first([0], |at| {
-        Some(
-            view.be32(at + 4)? == 0
-                && view.be16(at + 24)? == FSP_HEADER
-                && view.be32(at + 34)? == view.be32(at + 38)?,
-        )
     })
 }

@@ -1,7 +1,6 @@
 //! Marks planted by hand, in memory that is as large as the largest disk. What real programs write
 //! is tested on real devices (tests/real/gate.rs).
 
-use super::magics::planted;
 use super::*;
 use proptest::prelude::*;
 use rustix::io::Errno;
@@ -79,7 +78,12 @@ fn an_empty_disk_holds_nothing_and_costs_few_reads() {
 #[test]
 fn every_text_of_the_tables_is_found_where_it_stands() {
     for size in [2 << 50, (2 << 50) + 3 * 512] {
-        for (what, offset, text) in planted(size) {
+        let mut planted: Vec<_> = TABLES
+            .iter()
+            .flat_map(|table| table.planted(size))
+            .collect();
+        planted.extend(magics::planted_swap());
+        for (what, offset, text) in planted {
             let found = Disk::new(size).plant(offset, text).found();
             assert!(
                 found.iter().any(|(name, ..)| *name == what),

@@ -3,7 +3,7 @@
 //! once the commands were followed, the same device must be let in and be writable.
 
 use diskproof_device::{
-    Admission, Consent, Intent, OpenError, OpenTarget, Overwriting, admit, probe,
+    Admission, Consent, Intent, OpenError, OpenTarget, Overwriting, UnknownContent, admit, probe,
 };
 use diskproof_simdisk::testbed::{Loop, Mount, TempDir, can_run, place};
 use std::os::unix::fs::FileExt as _;
@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-const MIB: u64 = 1 << 20;
+pub(crate) const MIB: u64 = 1 << 20;
 
 /// A loop device over a sparse file. Partitions that the kernel was told of, and write protection,
 /// outlive it, so they are taken back first.
-struct Disk {
-    device: Loop,
-    image: PathBuf,
+pub(crate) struct Disk {
+    pub(crate) device: Loop,
+    pub(crate) image: PathBuf,
     place: TempDir,
 }
 
 impl Disk {
-    fn new(size_bytes: u64) -> Self {
+    pub(crate) fn new(size_bytes: u64) -> Self {
         let place = place();
         let image = place.path().join("image");
         Self {
@@ -32,32 +32,32 @@ impl Disk {
         }
     }
 
-    fn node(&self) -> &str {
+    pub(crate) fn node(&self) -> &str {
         self.device.node.to_str().unwrap()
     }
 
-    fn consent(&self) -> Consent {
+    pub(crate) fn consent(&self) -> Consent {
         consent(self.device.name())
     }
 
-    fn admit(&self) -> Result<Admission, Vec<String>> {
+    pub(crate) fn admit(&self) -> Result<Admission, Vec<String>> {
         admitted(&self.device.node, &self.consent())
     }
 
-    fn hash(&self) -> String {
+    pub(crate) fn hash(&self) -> String {
         run("blockdev", &["--flushbufs", self.node()]);
         run("sha256sum", &[self.node()])
     }
 
     /// The reasons; the device has not changed.
-    fn reasons(&self) -> Vec<String> {
+    pub(crate) fn reasons(&self) -> Vec<String> {
         let before = self.hash();
         let reasons = self.admit().err().unwrap_or_default();
         assert_eq!(self.hash(), before, "the gate must not write");
         reasons
     }
 
-    fn assert_refused(&self, what: &str, parts: &[&str]) {
+    pub(crate) fn assert_refused(&self, what: &str, parts: &[&str]) {
         let reasons = self.reasons();
         assert!(
             parts
@@ -67,14 +67,16 @@ impl Disk {
         );
     }
 
-    /// It is let in, and what is written to it arrives.
-    fn assert_writable(&self) {
+    /// It is let in, unexplained data zeroed, and what is written to it arrives.
+    pub(crate) fn assert_writable(&self) {
+        let consent = Consent {
+            unknown: UnknownContent::Wipe,
+            ..self.consent()
+        };
         // Who passes by between the gate and the opening is a reason again.
         let opened = (0..600).find_map(|_| {
-            match OpenTarget::open(
-                self.admit()
-                    .unwrap_or_else(|reasons| panic!("{reasons:#?}")),
-            ) {
+            let admission = admitted(&self.device.node, &consent);
+            match OpenTarget::open(admission.unwrap_or_else(|reasons| panic!("{reasons:#?}"))) {
                 Err(error) if error.to_string().contains(" is held open by process ") => None,
                 opened => Some(opened.unwrap()),
             }
@@ -85,11 +87,12 @@ impl Disk {
             (target.usable_bytes(), target.capacity_bytes()),
             (target.identity().size_bytes, target.identity().size_bytes)
         );
+        target.wipe_unknown().unwrap();
         let mut block = vec![0; 8192];
         let start = block.as_ptr().align_offset(4096);
         block[start..start + 4096].fill(0xa5);
         assert_eq!(
-            rustix::io::pwrite(target.fd(), &block[start..start + 4096], 20 * 4096),
+            rustix::io::pwrite(target.fd(), &block[start..start + 4096], 2 * MIB),
             Ok(4096)
         );
         target.write_back().unwrap();
@@ -97,7 +100,7 @@ impl Disk {
         let mut read = [0; 4096];
         std::fs::File::open(&self.device.node)
             .unwrap()
-            .read_exact_at(&mut read, 20 * 4096)
+            .read_exact_at(&mut read, 2 * MIB)
             .unwrap();
         assert!(read.iter().all(|byte| *byte == 0xa5));
     }
@@ -115,10 +118,10 @@ impl Drop for Disk {
     }
 }
 
-fn consent(name: &str) -> Consent {
+pub(crate) fn consent(name: &str) -> Consent {
     Consent {
         destroy: vec![name.to_owned()],
-        overwriting: Overwriting::Forbidden,
+        ..Consent::default()
     }
 }
 
@@ -126,7 +129,7 @@ fn consent(name: &str) -> Consent {
 /// `lsblk` of other tests, of whoever else uses the machine) have this one open for a moment, too,
 /// which is a reason against it; so it is asked again until they are gone. Who holds one here on
 /// purpose is a shell.
-fn admitted(path: &Path, consent: &Consent) -> Result<Admission, Vec<String>> {
+pub(crate) fn admitted(path: &Path, consent: &Consent) -> Result<Admission, Vec<String>> {
     let passes_by =
         |reason: &String| reason.contains(" is held open by process ") && !reason.contains("(sh)");
     for _ in 0..600 {
@@ -146,7 +149,7 @@ fn admitted(path: &Path, consent: &Consent) -> Result<Admission, Vec<String>> {
 
 /// Runs a program; its output, or a panic with what it said. Another test may be starting a
 /// process, which until its exec shares this one's claims on devices: what is busy is tried again.
-fn run(program: &str, arguments: &[&str]) -> String {
+pub(crate) fn run(program: &str, arguments: &[&str]) -> String {
     for attempt in 0.. {
         let output = Command::new(program)
             .args(arguments)
@@ -180,13 +183,18 @@ fn shell(command: &str) {
 /// Does what the refusal of a mark says, in full, until nothing speaks against the device any more.
 fn follow(disk: &Disk, what: &str) {
     let mut last = Vec::new();
+    let mut consent = disk.consent();
     for _ in 0..12 {
-        let reasons = match disk.admit() {
+        let reasons = match admitted(&disk.device.node, &consent) {
             Ok(_) => return,
             Err(reasons) => reasons,
         };
         for reason in &reasons {
             let step = reason.split_once(" → ").unwrap().1;
+            if step.contains("add --wipe-unknown") {
+                consent.unknown = UnknownContent::Wipe;
+                continue;
+            }
             assert!(
                 step.starts_with("after saving what it holds"),
                 "{what}: no command: {reason}"
@@ -560,6 +568,8 @@ fn only_the_name_in_full_will_do() {
         "loop",
         &name[..name.len() - 1],
         &format!("{name}0"),
+        &format!("{name} "),
+        &format!(" {name}"),
         &name.to_uppercase(),
         disk.node(),
         other.device.name(),
@@ -576,8 +586,8 @@ fn only_the_name_in_full_will_do() {
     let nothing = admitted(
         &disk.device.node,
         &Consent {
-            destroy: Vec::new(),
             overwriting: Overwriting::Allowed,
+            ..Consent::default()
         },
     )
     .unwrap_err();
@@ -585,7 +595,6 @@ fn only_the_name_in_full_will_do() {
         nothing.len() == 1 && nothing[0].contains("its name was not given"),
         "{nothing:?}"
     );
-    assert!(admitted(&disk.device.node, &consent(&format!(" {name} "))).is_ok());
     assert!(
         admitted(
             &disk.device.node,
@@ -684,7 +693,7 @@ fn a_mounted_disk_is_refused_by_whatever_way_it_is_reached() {
         );
         drop(process);
     }
-    run("wipefs", &["--all", "--quiet", disk.node()]);
+    follow(&disk, "unmounted");
     disk.assert_writable();
 
     // Both members of a btrfs, though mountinfo names one of them only.
@@ -955,7 +964,7 @@ fn the_file_behind_a_loop_device_is_told_by_its_driver() {
         .unwrap();
     let reasons = admitted(&disk.node, &consent(disk.name())).unwrap_err();
     assert!(
-        reasons.len() == 1 && reasons[0].contains("cannot be looked at from here"),
+        reasons.len() == 1 && reasons[0].contains("cannot be inspected: it has no name here"),
         "{reasons:?}"
     );
     drop(cover);
@@ -1070,7 +1079,7 @@ fn a_second_description_has_the_rights_of_the_first_and_keeps_its_claim() {
     let before = disk.hash();
     let path = Path::new(disk.node());
     let reader = OpenTarget::open(admit(probe(path).unwrap(), Intent::Read).unwrap()).unwrap();
-    let again = reader.again().unwrap();
+    let again = reader.reopen().unwrap();
     assert!(
         !again.is_writable()
             && rustix::io::pwrite(again.fd(), &[0xa5; 4096], 0) == Err(rustix::io::Errno::BADF)
@@ -1083,7 +1092,7 @@ fn a_second_description_has_the_rights_of_the_first_and_keeps_its_claim() {
             .unwrap_or_else(|reasons| panic!("{reasons:#?}")),
     )
     .unwrap();
-    let mut again = target.again().unwrap();
+    let mut again = target.reopen().unwrap();
     assert!(
         again.is_writable()
             && again.capacity_bytes() == target.capacity_bytes()
@@ -1117,12 +1126,12 @@ fn a_second_description_has_the_rights_of_the_first_and_keeps_its_claim() {
     assert!(is_free);
 }
 
-fn overwriting(path: &Path) -> Result<Admission, Vec<String>> {
+pub(crate) fn overwriting(path: &Path) -> Result<Admission, Vec<String>> {
     admitted(
         path,
         &Consent {
-            destroy: Vec::new(),
             overwriting: Overwriting::Allowed,
+            ..Consent::default()
         },
     )
 }

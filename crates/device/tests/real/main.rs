@@ -3,7 +3,11 @@
 // Clippy's own exception for tests covers test functions only, not what they call.
 #![allow(clippy::unwrap_used)]
 
+mod databases;
 mod gate;
 mod identity;
+mod loops;
 mod mapping;
 mod opening;
+mod races;
+mod unknown;

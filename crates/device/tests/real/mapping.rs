@@ -52,6 +52,7 @@ fn what_is_only_mapped_is_in_use() {
     let consent = Consent {
         destroy: vec![device.name().to_owned()],
         overwriting: Overwriting::Allowed,
+        ..Consent::default()
     };
     let node = at("a node");
     run(

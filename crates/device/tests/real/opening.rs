@@ -364,7 +364,7 @@ fn a_scratch_file_is_opened_again_everywhere() {
         let mut first = scratch(directory, 64 * MIB);
         write(&mut first, 0, MIB);
         let mut second = first
-            .again()
+            .reopen()
             .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
         assert_eq!((second.usable_bytes(), second.is_scratch()), (MIB, true));
         let direct = first.set_cache(CachePolicy::Direct).unwrap().used;

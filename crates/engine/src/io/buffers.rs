@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::random::{Random, splitmix64};
+use diskproof_model::own_data::mark_sectors;
 use std::io;
 use std::ptr::NonNull;
 
@@ -59,17 +60,17 @@ impl Buffers {
         self.slot_bytes
     }
 
-    /// Fills every slot with random bytes, which neither filesystem nor drive can compress.
+    /// Fills every slot with random bytes, which neither filesystem nor drive can compress, and
+    /// marks every sector as data of diskproof. The mark survives [`Buffers::stamp`].
     pub fn fill_random(&mut self, random: &mut Random) {
+        let bytes = self.slots * self.slot_bytes;
         // SAFETY: the mapping is slots × slot_bytes long, page-aligned, and `self` is borrowed
         // mutably; no I/O is in flight yet.
-        let words = unsafe {
-            std::slice::from_raw_parts_mut(
-                self.base.as_ptr().cast::<u64>(),
-                self.slots * self.slot_bytes / 8,
-            )
-        };
+        let words =
+            unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().cast::<u64>(), bytes / 8) };
         words.iter_mut().for_each(|word| *word = random.bits());
+        // SAFETY: the same memory, whose words are not used any more.
+        mark_sectors(unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), bytes) });
     }
 
     /// Start of a slot.
@@ -196,6 +197,7 @@ impl Drop for Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::own_data::is_marked;
 
     #[test]
     fn slots_are_aligned_and_apart() {
@@ -251,6 +253,24 @@ mod tests {
                 buffers.bytes(0, len).chunks(unit).for_each(|piece| {
                     assert!(seen.insert(piece.to_vec()), "{len}: a piece comes twice")
                 });
+            }
+        }
+    }
+
+    #[test]
+    fn stamped_sectors_keep_the_mark_of_own_data() {
+        for (slots, len) in [(1, 512), (1, 8192), (2, 4096 + 512), (4, COMPRESSED_BYTES)] {
+            let mut buffers = Buffers::new(slots, len).unwrap();
+            buffers.fill_random(&mut Random::new(1, 1));
+            for unique in 0..3 {
+                buffers.stamp(slots - 1, len, unique);
+                assert!(
+                    buffers
+                        .bytes(slots - 1, len)
+                        .chunks(STAMP_BYTES)
+                        .all(is_marked),
+                    "{slots} slots of {len} bytes, stamp {unique}"
+                );
             }
         }
     }

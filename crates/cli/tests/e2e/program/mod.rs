@@ -175,7 +175,15 @@ pub fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
 pub fn random_file(path: &Path, size_bytes: u64) {
     let mut source = std::io::Read::take(std::fs::File::open("/dev/urandom").unwrap(), size_bytes);
     let mut file = std::fs::File::create(path).unwrap();
-    std::io::copy(&mut source, &mut file).unwrap();
+    let mut block = vec![0; 1 << 20];
+    loop {
+        let length = std::io::Read::read(&mut source, &mut block).unwrap();
+        if length == 0 {
+            break;
+        }
+        diskproof_model::own_data::mark_sectors(&mut block[..length]);
+        std::io::Write::write_all(&mut file, &block[..length]).unwrap();
+    }
     file.sync_all().unwrap();
 }
 

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Another description of what is open.
 #[derive(Debug)]
-pub(crate) struct Again {
+pub(crate) struct Reopened {
     /// Its descriptor.
     pub fd: OwnedFd,
     /// The first description, which holds the claim on a device (O_EXCL belongs to the description
@@ -20,7 +20,7 @@ pub(crate) struct Again {
 
 /// Opens what `first` has open once more, with the same right to write or without; `path` is for
 /// messages.
-pub(crate) fn open_again(first: BorrowedFd<'_>, path: &str) -> Result<Again, OpenError> {
+pub(crate) fn reopen(first: BorrowedFd<'_>, path: &str) -> Result<Reopened, OpenError> {
     let failed =
         |errno| OpenError::from_errno(path, "open it a second time (/proc/self/fd)", errno);
     let right = fcntl_getfl(first).map_err(failed)? & OFlags::RWMODE;
@@ -49,7 +49,7 @@ pub(crate) fn open_again(first: BorrowedFd<'_>, path: &str) -> Result<Again, Ope
     )
     .map_err(failed)?;
     let first = fcntl_dupfd_cloexec(first.as_fd(), 0).map_err(failed)?;
-    Ok(Again { fd, first })
+    Ok(Reopened { fd, first })
 }
 
 /// What makes it the same file or device.
@@ -69,7 +69,7 @@ mod tests {
         std::fs::write(&path, "content").unwrap();
         for right in [OFlags::RDONLY, OFlags::RDWR] {
             let first = open(&path, right | OFlags::CLOEXEC, Mode::empty()).unwrap();
-            let again = open_again(first.as_fd(), "x").unwrap();
+            let again = reopen(first.as_fd(), "x").unwrap();
             fcntl_setfl(&again.fd, OFlags::NOATIME).unwrap();
             assert!(
                 !fcntl_getfl(&first).unwrap().contains(OFlags::NOATIME),
@@ -91,7 +91,7 @@ mod tests {
         let first = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).unwrap();
         unlink(&path).unwrap();
         std::fs::write(&path, "other").unwrap();
-        let again = open_again(first.as_fd(), "x").unwrap();
+        let again = reopen(first.as_fd(), "x").unwrap();
         let mut content = [0; 5];
         assert_eq!(rustix::io::pread(&again.fd, &mut content[..], 0), Ok(5));
         assert_eq!(&content, b"first");

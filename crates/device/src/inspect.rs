@@ -1,13 +1,16 @@
 //! Reading the ends of a device or file for the gate: past the page cache where it is a device,
 //! because each node of a disk has a cache of its own. Opens for reading only; judges nothing.
 
+use crate::aligned::AlignedBlock;
 use crate::failure::{OpenError, open_failed};
-use crate::open::{AlignedBlock, device};
-use crate::signatures::{Found, Image, Slice, scan, scan_around};
+use crate::held::{Held, changed};
+use crate::naming::device_number;
+use crate::signatures::{Found, Image, Slice, scan, scan_around, scan_device};
 use diskproof_model::target::TargetIdentity;
-use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat, open};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::{Errno, pread};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::time::Duration;
 
 /// A claim can be a moment's: the kernel reading the partition table again because udev asked
@@ -16,33 +19,32 @@ use std::time::Duration;
 const CLAIM_TRIES: u32 = 20;
 const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 
-/// Whether a claim of somebody else may be waited for.
+/// How long a claim of another program is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum RetryPolicy {
     /// A second: it may be over by then.
-    Wait,
-    /// Not at all: who has it is known.
-    Leave,
+    OneSecond,
+    /// Not at all: the holder is known.
+    Never,
 }
 
-/// Opens a block device exclusively; EBUSY where somebody else claims it and goes on doing so.
+/// Opens a block device exclusively; EBUSY where another program claims it and keeps the claim.
 pub(crate) fn open_claiming(
-    path: &str,
+    held: &Held,
     flags: OFlags,
-    patience: Patience,
+    retry: RetryPolicy,
 ) -> Result<OwnedFd, Errno> {
-    let tries = if patience == Patience::Wait {
-        CLAIM_TRIES
-    } else {
-        1
+    let tries = match retry {
+        RetryPolicy::OneSecond => CLAIM_TRIES,
+        RetryPolicy::Never => 1,
     };
     for _ in 1..tries {
-        match open(path, flags | OFlags::EXCL, Mode::empty()) {
+        match held.reopen(flags | OFlags::EXCL) {
             Err(Errno::BUSY) => std::thread::sleep(CLAIM_PAUSE),
             result => return result,
         }
     }
-    open(path, flags | OFlags::EXCL, Mode::empty())
+    held.reopen(flags | OFlags::EXCL)
 }
 
 /// Whether the exclusive claim on a block device could be had.
@@ -54,89 +56,67 @@ pub(crate) enum Claim {
     Another,
 }
 
-/// A descriptor to look through.
+/// Reads through a descriptor.
 #[derive(Debug)]
-pub(crate) struct Look<'fd> {
-    fd: Held<'fd>,
+pub(crate) struct Inspector<'fd> {
+    fd: Descriptor<'fd>,
     claim: Claim,
 }
 
 #[derive(Debug)]
-enum Held<'fd> {
+enum Descriptor<'fd> {
     Owned(OwnedFd),
     Borrowed(BorrowedFd<'fd>),
 }
 
-impl Look<'static> {
+const READING: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
+
+impl Inspector<'static> {
     /// Opens a block device for reading, exclusively where nobody else claims it.
-    pub(crate) fn at_device(
+    pub(crate) fn of_device(
         identity: &TargetIdentity,
-        patience: Patience,
+        retry: RetryPolicy,
     ) -> Result<Self, OpenError> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let (opened, claim) = match open_claiming(&identity.path, flags, patience) {
-            Err(Errno::BUSY) => (open(&identity.path, flags, Mode::empty()), Claim::Another),
+        let held = Held::identified(identity)?;
+        let (opened, claim) = match open_claiming(&held, READING, retry) {
+            Err(Errno::BUSY) => (held.reopen(READING), Claim::Another),
             result => (result, Claim::Free),
         };
-        Self::past_the_cache(opened, claim, &identity.path, &identity.device)
+        let fd = opened.map_err(|errno| open_failed(&identity.path, errno))?;
+        Ok(Self::past_the_cache(fd, claim))
     }
 
-    /// Opens another block device that has something to do with it, such as the disk around a
+    /// Opens another block device that shares blocks with the target, such as the disk around a
     /// partition; claims nothing.
-    pub(crate) fn beside(path: &str, device: &str) -> Result<Self, OpenError> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        Self::past_the_cache(open(path, flags, Mode::empty()), Claim::Free, path, device)
+    pub(crate) fn of_relative(path: &str, device: &str) -> Result<Self, OpenError> {
+        let failed = |errno| open_failed(path, errno);
+        let fd = Held::at(Path::new(path))
+            .and_then(|held| held.reopen(READING))
+            .map_err(failed)?;
+        let stat = fstat(&fd).map_err(failed)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice
+            || device_number(stat.st_rdev) != device
+        {
+            return Err(changed(path, "something else took its place"));
+        }
+        Ok(Self::past_the_cache(fd, Claim::Free))
     }
 
-    fn past_the_cache(
-        opened: Result<OwnedFd, Errno>,
-        claim: Claim,
-        path: &str,
-        number: &str,
-    ) -> Result<Self, OpenError> {
-        let fd = opened.map_err(|errno| open_failed(path, errno))?;
-        let stat = fstat(&fd).map_err(|errno| OpenError::from_errno(path, "look at it", errno))?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice
-            || device(stat.st_rdev) != number
-        {
-            return Err(OpenError::Changed {
-                path: path.to_owned(),
-                what: "something else took its place".into(),
-            });
-        }
+    fn past_the_cache(fd: OwnedFd, claim: Claim) -> Self {
         // Refused where the driver has no direct I/O: then the node's own cache is all there is.
         let _ = fcntl_getfl(&fd).and_then(|flags| fcntl_setfl(&fd, flags | OFlags::DIRECT));
-        Ok(Self {
-            fd: Held::Owned(fd),
+        Self {
+            fd: Descriptor::Owned(fd),
             claim,
-        })
-    }
-
-    /// Opens a regular file for reading.
-    pub(crate) fn at_file(identity: &TargetIdentity) -> Result<Self, OpenError> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let fd = open(&identity.path, flags, Mode::empty())
-            .map_err(|errno| open_failed(&identity.path, errno))?;
-        let stat = fstat(&fd)
-            .map_err(|errno| OpenError::from_errno(&identity.path, "look at it", errno))?;
-        if device(stat.st_dev) != identity.device || stat.st_ino != identity.inode {
-            return Err(OpenError::Changed {
-                path: identity.path.clone(),
-                what: "something else took its place".into(),
-            });
         }
-        Ok(Self {
-            fd: Held::Owned(fd),
-            claim: Claim::Free,
-        })
     }
 }
 
-impl<'fd> Look<'fd> {
-    /// Looks through a descriptor that is open already.
+impl<'fd> Inspector<'fd> {
+    /// Reads through a descriptor that is open already.
     pub(crate) fn through(fd: BorrowedFd<'fd>) -> Self {
         Self {
-            fd: Held::Borrowed(fd),
+            fd: Descriptor::Borrowed(fd),
             claim: Claim::Free,
         }
     }
@@ -151,6 +131,12 @@ impl<'fd> Look<'fd> {
         scan(&Image::new(&read_at, size_bytes), known)
     }
 
+    /// The same, and for data at the ends that no signature explains.
+    pub(crate) fn scan_device(&self, size_bytes: u64, known: &[Slice]) -> Found {
+        let read_at = |offset: u64, length: usize| read_block(self.fd(), offset, length);
+        scan_device(&Image::new(&read_at, size_bytes), known)
+    }
+
     /// Looks for what all of a divided disk is.
     pub(crate) fn scan_around(&self, size_bytes: u64) -> Found {
         let read_at = |offset: u64, length: usize| read_block(self.fd(), offset, length);
@@ -159,8 +145,8 @@ impl<'fd> Look<'fd> {
 
     fn fd(&self) -> BorrowedFd<'_> {
         match &self.fd {
-            Held::Owned(fd) => fd.as_fd(),
-            Held::Borrowed(fd) => *fd,
+            Descriptor::Owned(fd) => fd.as_fd(),
+            Descriptor::Borrowed(fd) => *fd,
         }
     }
 }

@@ -7,16 +7,16 @@ const STEP: &str = " → ";
 
 /// Reasons, and what can be done about each.
 #[derive(Debug, Default)]
-pub(crate) struct Doubts {
+pub(crate) struct RefusalReasons {
     all: Vec<(String, String)>,
 }
 
-impl Doubts {
+impl RefusalReasons {
     /// A reason, a clause with its facts, and what to do about it.
     pub(crate) fn add(&mut self, reason: impl Into<String>, step: impl Into<String>) {
-        let doubt = (reason.into(), step.into());
-        if !self.all.contains(&doubt) {
-            self.all.push(doubt);
+        let reason_and_step = (reason.into(), step.into());
+        if !self.all.contains(&reason_and_step) {
+            self.all.push(reason_and_step);
         }
     }
 

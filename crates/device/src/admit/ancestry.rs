@@ -1,0 +1,154 @@
+//! The directories above a target, each held by a descriptor: who exchanges directories while the
+//! gate looks at them changes names, not what is looked at. Judges nothing.
+
+use crate::failure::OpenError;
+use crate::failure::open_failed;
+use crate::held::{Held, changed, proc_path};
+use rustix::fs::{AtFlags, Mode, OFlags, accessat, fstat, openat, statat};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// More directories than any path has (PATH_MAX of Linux has room for 2,048).
+const DEPTH_MAX: usize = 4096;
+
+/// One directory.
+#[derive(Debug)]
+pub(crate) struct Ancestor {
+    fd: OwnedFd,
+    /// Device and inode.
+    id: (u64, u64),
+    /// The name that it had when it was held.
+    pub(crate) path: PathBuf,
+}
+
+impl Ancestor {
+    fn new(fd: OwnedFd) -> Result<Self, Errno> {
+        let stat = fstat(&fd)?;
+        let path =
+            std::fs::read_link(proc_path(fd.as_fd())).map_err(|error| crate::errno::of(&error))?;
+        Ok(Self {
+            fd,
+            id: (stat.st_dev, stat.st_ino),
+            path,
+        })
+    }
+
+    /// Whether it holds something of this name, which may be a path with directories.
+    pub(crate) fn holds(&self, name: &str) -> bool {
+        accessat(&self.fd, name, rustix::fs::Access::EXISTS, AtFlags::empty()).is_ok()
+    }
+
+    /// Up to so many names in it; none where they may not be read.
+    pub(crate) fn names(&self, at_most: usize) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(proc_path(self.fd.as_fd())) else {
+            return Vec::new();
+        };
+        let names = entries.flatten().take(at_most);
+        names
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect()
+    }
+
+    /// Its own name, without the directories above.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.path.file_name()?.to_str()
+    }
+}
+
+/// All directories from the one that holds the target up to the root.
+#[derive(Debug)]
+pub(crate) struct Ancestry {
+    pub(crate) nearest_first: Vec<Ancestor>,
+}
+
+impl Ancestry {
+    /// A directory and those above it.
+    pub(crate) fn of_directory(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let up = |from: BorrowedFd<'_>, name: &str| {
+            openat(from, name, flags, Mode::empty()).and_then(Ancestor::new)
+        };
+        let mut nearest_first = vec![up(directory, ".")?];
+        for _ in 0..DEPTH_MAX {
+            let Some(last) = nearest_first.last() else {
+                break;
+            };
+            let above = up(last.fd.as_fd(), "..")?;
+            if above.id == last.id {
+                return Ok(Self { nearest_first });
+            }
+            nearest_first.push(above);
+        }
+        Err(Errno::LOOP)
+    }
+
+    /// The directories above a file, in the nearest of which it has its name.
+    pub(crate) fn of_file(path: &str, id: (u64, u64)) -> Result<Self, OpenError> {
+        let failed = |errno| open_failed(path, errno);
+        let (Some(parent), Some(name)) = (Path::new(path).parent(), Path::new(path).file_name())
+        else {
+            return Err(failed(Errno::NOENT));
+        };
+        let parent = Held::at(parent).map_err(failed)?;
+        let entry = statat(parent.fd(), name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        if (entry.st_dev, entry.st_ino) != id {
+            return Err(changed(path, "something else took its place"));
+        }
+        Self::of_directory(parent.fd()).map_err(failed)
+    }
+
+    /// Whether both are the same directories with the same names.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let key = |ancestry: &Self| -> Vec<((u64, u64), PathBuf)> {
+            let all = ancestry.nearest_first.iter();
+            all.map(|ancestor| (ancestor.id, ancestor.path.clone()))
+                .collect()
+        };
+        key(self) == key(other)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Of a path in a test's own directory.
+    pub(crate) fn above(path: &Path) -> Ancestry {
+        Ancestry::of_directory(Held::at(path).unwrap().fd()).unwrap()
+    }
+
+    #[test]
+    fn ancestry_reaches_the_root_and_stays_with_renamed_directories() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let inner = place.path().join("outer/inner");
+        std::fs::create_dir_all(&inner).unwrap();
+        std::fs::write(inner.join("mark"), "").unwrap();
+        let before = above(&inner);
+        assert_eq!(before.nearest_first[0].path, inner);
+        assert_eq!(before.nearest_first.last().unwrap().path, Path::new("/"));
+        assert!(
+            before.nearest_first[0].holds("mark") && before.nearest_first[1].holds("inner/mark")
+        );
+        assert_eq!(before.nearest_first[0].names(9), ["mark"]);
+        assert!(before.is_same(&above(&inner)));
+        std::fs::rename(place.path().join("outer"), place.path().join("moved")).unwrap();
+        assert!(before.nearest_first[0].holds("mark"));
+        assert!(!before.is_same(&above(&place.path().join("moved/inner"))));
+    }
+
+    #[test]
+    fn ancestry_of_a_file_needs_its_name_to_lead_to_it() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let file = place.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let path = file.to_str().unwrap();
+        // Held, so that the directory cannot get its inode number.
+        let held = Held::at(&file).unwrap();
+        let id = held.id();
+        assert!(Ancestry::of_file(path, id).is_ok());
+        std::fs::remove_file(&file).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        assert!(Ancestry::of_file(path, id).is_err());
+    }
+}

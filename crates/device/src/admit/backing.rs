@@ -1,0 +1,78 @@
+//! What lies behind a loop device: the loop device is a part of that, so all of it must be free, as
+//! if it were overwritten itself. Opens for reading only.
+
+use super::ancestry::Ancestry;
+use super::contents;
+use super::family::{BackingFile, Family};
+use super::file::judge_names;
+use super::refusal::RefusalReasons;
+use super::{postgres, servers};
+use crate::failure::{OpenError, open_failed};
+use crate::held::{Held, changed};
+use crate::inspect::Inspector;
+use crate::signatures::Found;
+use rustix::fs::{OFlags, fstat};
+use std::os::fd::AsFd;
+
+/// Judges every file and device behind the target. What was `found` on the target itself is not
+/// told again.
+pub(super) fn judge(family: &Family, found: &Found, reasons: &mut RefusalReasons) {
+    for file in &family.backing_files {
+        if let Err(error) = judge_file(file, found, reasons) {
+            add_uninspected(file, &error.to_string(), reasons);
+        }
+    }
+    for device in &family.backing_devices {
+        let node = device.member.node();
+        match Inspector::of_relative(&node, &device.member.device) {
+            Ok(inspector) => {
+                let behind = inspector.scan(device.size_bytes, &[]);
+                contents::judge_behind(&node, &behind, found, device.start, reasons);
+            }
+            Err(error) => reasons.add(
+                format!("{node}, which lies behind it, cannot be inspected: {error}"),
+                "solve that first; diskproof writes only to what it can inspect",
+            ),
+        }
+    }
+}
+
+fn judge_file(
+    file: &BackingFile,
+    found: &Found,
+    reasons: &mut RefusalReasons,
+) -> Result<(), OpenError> {
+    let path = file.path.display().to_string();
+    let Some(id) = file.id else {
+        add_uninspected(file, "it has no name here", reasons);
+        return Ok(());
+    };
+    let failed = |errno| open_failed(&path, errno);
+    let held = Held::at(&file.path).map_err(failed)?;
+    if held.id() != id {
+        return Err(changed(&path, "something else took its place"));
+    }
+    let above = Ancestry::of_file(&path, id)?;
+    postgres::judge_file(&above, reasons);
+    servers::judge_file(&above, reasons);
+    let fd = held
+        .reopen(OFlags::RDONLY | OFlags::NONBLOCK)
+        .map_err(failed)?;
+    let stat = fstat(&fd).map_err(failed)?;
+    judge_names(stat.st_nlink, reasons);
+    let behind = Inspector::through(fd.as_fd()).scan(stat.st_size.unsigned_abs(), &[]);
+    contents::judge_behind(&path, &behind, found, file.start, reasons);
+    Ok(())
+}
+
+fn add_uninspected(file: &BackingFile, why: &str, reasons: &mut RefusalReasons) {
+    reasons.add(
+        format!(
+            "the file behind {} ({}) cannot be inspected: {why}",
+            file.above,
+            file.path.display()
+        ),
+        "run where that file can be read, or make the loop device again over a file that has a \
+         name",
+    );
+}

@@ -1,0 +1,132 @@
+//! What the user allows, what a caller wants, and what the gate grants. Holds no rule.
+
+use super::in_use::{HiddenBy, VisibilityGaps};
+use diskproof_model::target::TargetIdentity;
+
+/// Whether the user said that existing files may be overwritten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Overwriting {
+    /// No: they are only read.
+    #[default]
+    Forbidden,
+    /// Yes, by `--overwrite`.
+    Allowed,
+}
+
+/// What happens to data at the ends of a device that no signature explains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnknownContent {
+    /// The device is refused.
+    #[default]
+    Refuse,
+    /// Zeros replace it before the first workload, by `--wipe-unknown`.
+    Wipe,
+}
+
+/// What the user releases, in his own words: without it, what exists is only read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Consent {
+    /// Names of block devices: serial or model in full, or the kernel name of one that has
+    /// neither.
+    pub destroy: Vec<String>,
+    /// Whether regular files may be overwritten.
+    pub overwriting: Overwriting,
+    /// What happens to a device that holds data of an unknown format.
+    pub unknown: UnknownContent,
+}
+
+/// What a caller wants of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intent<'a> {
+    /// Read an existing file or a block device.
+    Read,
+    /// Write and read a scratch file of our own in a directory.
+    Scratch {
+        /// The most it may grow to, in bytes.
+        size_bytes: u64,
+    },
+    /// Write to an existing file or a block device, whose content is lost.
+    Overwrite(&'a Consent),
+}
+
+/// Leave to write to one target. Only the gate can make one.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    size_bytes: u64,
+}
+
+impl Permit {
+    pub(super) fn new(size_bytes: u64) -> Self {
+        Self { size_bytes }
+    }
+
+    /// The most that may be written to: the size that a scratch file may grow to, or that of the
+    /// released target.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+}
+
+/// What was granted.
+#[derive(Debug)]
+pub(crate) enum Grant {
+    Read,
+    Scratch(Permit),
+    /// With the user's words, which are compared with the device once more when it is open.
+    Overwrite(Permit, Consent),
+}
+
+/// Leave to open one target once, for one intent.
+#[derive(Debug)]
+pub struct Admission {
+    identity: TargetIdentity,
+    grant: Grant,
+    gaps: VisibilityGaps,
+}
+
+impl Admission {
+    pub(super) fn new(identity: TargetIdentity, grant: Grant, gaps: VisibilityGaps) -> Self {
+        Self {
+            identity,
+            grant,
+            gaps,
+        }
+    }
+
+    /// Who was admitted.
+    pub fn identity(&self) -> &TargetIdentity {
+        &self.identity
+    }
+
+    /// What the gate could not check, one sentence, where that matters: the kernel's exclusive
+    /// claim is then what it relies on.
+    pub fn hint(&self) -> Option<String> {
+        let (who, step) = match (self.gaps.hidden_by, self.gaps.processes) {
+            (Some(HiddenBy::Namespace), _) => (
+                "processes outside of this container (PID namespace)".to_owned(),
+                "run on the host",
+            ),
+            (Some(HiddenBy::MountOption), _) => (
+                "processes of other users, which hidepid hides,".to_owned(),
+                "run as root",
+            ),
+            (None, 0) => return None,
+            (None, 1) => (
+                "one process that belongs to another user or the system".to_owned(),
+                "run as root, on the host,",
+            ),
+            (None, processes) => (
+                format!("{processes} processes of other users or the system"),
+                "run as root, on the host,",
+            ),
+        };
+        Some(format!(
+            "{}: cannot check whether {who} have it open; {step} to include them",
+            self.identity.path
+        ))
+    }
+
+    pub(crate) fn into_parts(self) -> (TargetIdentity, Grant) {
+        (self.identity, self.grant)
+    }
+}

@@ -1,0 +1,153 @@
+//! A path that is held by a descriptor without the right to read or write (O_PATH), so that it can
+//! be checked before anything is opened, and opened without a second walk along the path. Another
+//! process may rename, exchange and link whatever it likes meanwhile: the descriptor stays with the
+//! inode. Knows nothing of what is allowed.
+
+use crate::failure::{OpenError, open_failed};
+use crate::naming::device_number;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+/// A target that another process exchanges with something else all the time is what it should be in
+/// half of the looks: so many looks miss that once in 65,000 times.
+const LOOKS: u32 = 16;
+/// Between two looks, so that they meet an exchange at different points.
+const LOOK_PAUSE: Duration = Duration::from_millis(2);
+
+/// What a path led to.
+#[derive(Debug)]
+pub(crate) struct Held {
+    fd: OwnedFd,
+    stat: Stat,
+}
+
+impl Held {
+    /// Follows no symlink, not even in the middle of the path: an identity's path had its symlinks
+    /// resolved, so one that is there now is new.
+    pub(crate) fn at(path: &Path) -> Result<Self, Errno> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let root = rustix::fs::CWD;
+        let fd = match openat2(root, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+            // Before Linux 5.6, and under the seccomp filters of older container runtimes.
+            Err(Errno::NOSYS | Errno::PERM) => open(path, flags, Mode::empty()),
+            result => result,
+        }?;
+        let stat = fstat(&fd)?;
+        Ok(Self { fd, stat })
+    }
+
+    /// Holds what an identity names, if that still has its path.
+    pub(crate) fn identified(identity: &TargetIdentity) -> Result<Self, OpenError> {
+        let held = Self::at(Path::new(&identity.path))
+            .map_err(|errno| open_failed(&identity.path, errno))?;
+        if held.is(identity) {
+            return Ok(held);
+        }
+        let is_symlink = FileType::from_raw_mode(held.stat.st_mode) == FileType::Symlink;
+        let what = if is_symlink {
+            "a symlink took its place"
+        } else {
+            "something else took its place"
+        };
+        Err(changed(&identity.path, what))
+    }
+
+    /// Looks along the path again and again: it must lead to the same each time.
+    pub(crate) fn check_steady(&self, path: &str) -> Result<(), OpenError> {
+        for _ in 0..LOOKS {
+            std::thread::sleep(LOOK_PAUSE);
+            let now = Self::at(Path::new(path)).map_err(|errno| open_failed(path, errno))?;
+            if now.id() != self.id() || now.stat.st_rdev != self.stat.st_rdev {
+                return Err(changed(path, "another process keeps exchanging it"));
+            }
+        }
+        Ok(())
+    }
+
+    fn is(&self, identity: &TargetIdentity) -> bool {
+        let kind = FileType::from_raw_mode(self.stat.st_mode);
+        let is_inode = device_number(self.stat.st_dev) == identity.device
+            && self.stat.st_ino == identity.inode;
+        match identity.kind {
+            TargetKind::BlockDevice => {
+                kind == FileType::BlockDevice && device_number(self.stat.st_rdev) == identity.device
+            }
+            TargetKind::File => kind == FileType::RegularFile && is_inode,
+            TargetKind::Directory => kind == FileType::Directory && is_inode,
+        }
+    }
+
+    /// Opens it with these rights.
+    pub(crate) fn reopen(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
+        open(self.proc_path(), flags | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    /// A path that leads to it and to nothing else, whatever happens to its name.
+    pub(crate) fn proc_path(&self) -> String {
+        proc_path(self.fd.as_fd())
+    }
+
+    /// Device and inode.
+    pub(crate) fn id(&self) -> (u64, u64) {
+        (self.stat.st_dev, self.stat.st_ino)
+    }
+
+    /// The descriptor, with which nothing can be read.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// The same, to be kept.
+    pub(crate) fn into_fd(self) -> OwnedFd {
+        self.fd
+    }
+}
+
+/// A path that leads to what a descriptor has open and to nothing else (proc_pid_fd(5)).
+pub(crate) fn proc_path(fd: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", fd.as_raw_fd())
+}
+
+/// The error for a target that is not what it was.
+pub(crate) fn changed(path: &str, what: &str) -> OpenError {
+    OpenError::Changed {
+        path: path.to_owned(),
+        what: what.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+    #[test]
+    fn held_path_stays_with_its_inode_and_notices_an_exchange() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let (one, other) = (place.path().join("one"), place.path().join("other"));
+        std::fs::write(&one, "one").unwrap();
+        std::fs::write(&other, "other").unwrap();
+        let held = Held::at(&one).unwrap();
+        assert!(held.check_steady(one.to_str().unwrap()).is_ok());
+        renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+        assert_eq!(std::fs::read_to_string(held.proc_path()).unwrap(), "one");
+        let error = held.check_steady(one.to_str().unwrap()).unwrap_err();
+        assert!(error.to_string().contains("keeps exchanging it"), "{error}");
+    }
+
+    #[test]
+    fn held_path_follows_no_symlink_anywhere() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let directory = place.path().join("directory");
+        std::fs::create_dir(&directory).unwrap();
+        std::fs::write(directory.join("file"), "x").unwrap();
+        std::os::unix::fs::symlink(&directory, place.path().join("link")).unwrap();
+        assert!(Held::at(&directory.join("file")).is_ok());
+        let error = Held::at(&place.path().join("link/file")).unwrap_err();
+        assert_eq!(error, Errno::LOOP);
+    }
+}

@@ -1,0 +1,250 @@
+//! Opening for writing what the user released: exclusively, the disk locked, and then every check
+//! of the gate once more on the descriptor itself, because the world may have changed since. Writes
+//! nothing; knows nothing of workloads.
+
+use crate::admit::refusal::RefusalReasons;
+use crate::admit::{Consent, Permit, device, file, overwriting_asked};
+use crate::failure::{OpenError, open_failed};
+use crate::held::{Held, changed};
+use crate::inspect::{Inspector, RetryPolicy, open_claiming};
+use crate::lease::{Writers, writers_beside};
+use crate::naming::{device_number, node};
+use crate::sysroot::{SysRoot, read_text};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use rustix::fs::{FlockOperation, OFlags, SeekFrom, fcntl_getfl, fcntl_setfl, flock, fstat, seek};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+/// udev holds the lock while it probes a disk that has just appeared: a moment, not a use.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
+/// Nothing that took the target's place may block the opening.
+const WRITING: OFlags = OFlags::RDWR.union(OFlags::NONBLOCK);
+
+/// A target that is open for writing, and the lock on its disk where that is another node.
+#[derive(Debug)]
+pub(crate) struct Released {
+    pub(crate) fd: Arc<OwnedFd>,
+    pub(crate) lock: Option<Arc<OwnedFd>>,
+}
+
+/// Devices that this process holds for writing: a second target on the same disk is no other
+/// program.
+static HELD_DISKS: Mutex<Vec<HeldDisk>> = Mutex::new(Vec::new());
+
+#[derive(Debug)]
+struct HeldDisk {
+    /// Number of the whole disk.
+    disk: String,
+    /// The target on it.
+    path: String,
+    /// The descriptor whose lock it is.
+    lock: Weak<OwnedFd>,
+}
+
+/// Opens what was admitted for writing. The permit is the proof that the gate said yes.
+pub(crate) fn open(
+    identity: &TargetIdentity,
+    consent: &Consent,
+    permit: &Permit,
+) -> Result<Released, OpenError> {
+    debug_assert_eq!(permit.size_bytes(), identity.size_bytes);
+    let held = Held::identified(identity)?;
+    let mut reasons = RefusalReasons::default();
+    let released = match identity.kind {
+        TargetKind::BlockDevice => open_device(identity, consent, &held, &mut reasons)?,
+        TargetKind::File | TargetKind::Directory => open_file(identity, &held, &mut reasons)?,
+    };
+    if reasons.is_empty() {
+        Ok(released)
+    } else {
+        Err(refused(identity, reasons))
+    }
+}
+
+fn refused(identity: &TargetIdentity, reasons: RefusalReasons) -> OpenError {
+    OpenError::Refused(reasons.into_stepwise_refusal(overwriting_asked(identity)))
+}
+
+fn open_device(
+    identity: &TargetIdentity,
+    consent: &Consent,
+    held: &Held,
+    reasons: &mut RefusalReasons,
+) -> Result<Released, OpenError> {
+    let root = SysRoot::default();
+    let disk = root
+        .block_device(&identity.device)
+        .filter(|at| at.join("partition").exists())
+        .and_then(|at| at.parent().map(ToOwned::to_owned));
+    let disk_number = disk
+        .as_ref()
+        .and_then(|at| read_text(&at.join("dev")))
+        .unwrap_or_else(|| identity.device.clone());
+    let fd = match open_claiming(held, WRITING, RetryPolicy::OneSecond) {
+        Err(Errno::BUSY) => {
+            add_busy(identity, &disk_number, reasons);
+            return Err(refused(identity, std::mem::take(reasons)));
+        }
+        result => Arc::new(result.map_err(|errno| open_failed(&identity.path, errno))?),
+    };
+    let size = seek(&fd, SeekFrom::End(0))
+        .map_err(|errno| OpenError::from_errno(&identity.path, "read its size", errno))?;
+    check_size(identity, size)?;
+    set_direct(identity, &fd)?;
+    let lock = match disk {
+        None => {
+            lock(&fd, reasons);
+            remember(identity, disk_number, &fd);
+            None
+        }
+        Some(at) => Some(lock_disk(identity, &at, disk_number, reasons)?),
+    };
+    let inspector = Inspector::through(fd.as_fd());
+    device::judge_again(&root, identity, consent, &inspector, reasons);
+    held.check_steady(&identity.path)?;
+    Ok(Released { fd, lock })
+}
+
+/// Direct, so that the second inspection reads the disk and no cache; refused where the driver has
+/// no direct I/O.
+fn set_direct(identity: &TargetIdentity, fd: &OwnedFd) -> Result<(), OpenError> {
+    let flags = fcntl_getfl(fd).map(|flags| flags.difference(OFlags::NONBLOCK));
+    if flags
+        .and_then(|flags| fcntl_setfl(fd, flags | OFlags::DIRECT))
+        .is_ok()
+    {
+        return Ok(());
+    }
+    flags
+        .and_then(|flags| fcntl_setfl(fd, flags))
+        .map_err(|errno| OpenError::from_errno(&identity.path, "set its file flags", errno))
+}
+
+fn held_disks() -> MutexGuard<'static, Vec<HeldDisk>> {
+    let mut all = HELD_DISKS.lock().unwrap_or_else(PoisonError::into_inner);
+    all.retain(|held| held.lock.strong_count() > 0);
+    all
+}
+
+fn remember(identity: &TargetIdentity, disk: String, lock: &Arc<OwnedFd>) {
+    held_disks().push(HeldDisk {
+        disk,
+        path: identity.path.clone(),
+        lock: Arc::downgrade(lock),
+    });
+}
+
+/// The claim on a disk excludes its partitions, and the other way round.
+fn add_busy(identity: &TargetIdentity, disk: &str, reasons: &mut RefusalReasons) {
+    let own = held_disks()
+        .iter()
+        .find(|held| held.disk == disk)
+        .map(|held| held.path.clone());
+    match own {
+        Some(path) => reasons.add(
+            format!("it shares blocks with {path}, which is another target of this run"),
+            "name the disk or its partitions, not both",
+        ),
+        None => device::add_claimed(identity, reasons),
+    }
+}
+
+/// An exclusive flock on the whole disk's node, which udev respects (systemd's
+/// BLOCK_DEVICE_LOCKING): it neither probes nor reads partitions meanwhile. Targets of one run that
+/// lie on the same disk share the lock.
+fn lock_disk(
+    identity: &TargetIdentity,
+    disk: &Path,
+    number: String,
+    reasons: &mut RefusalReasons,
+) -> Result<Arc<OwnedFd>, OpenError> {
+    let own = held_disks()
+        .iter()
+        .find(|held| held.disk == number)
+        .and_then(|held| held.lock.upgrade());
+    if let Some(lock) = own {
+        remember(identity, number, &lock);
+        return Ok(lock);
+    }
+    let node = node(&disk.file_name().unwrap_or_default().to_string_lossy());
+    let failed = |errno| OpenError::from_errno(&node, "open the whole disk to lock it", errno);
+    let held = Held::at(Path::new(&node)).map_err(failed)?;
+    let whole = held
+        .reopen(OFlags::RDONLY | OFlags::NONBLOCK)
+        .map_err(failed)?;
+    let stat = fstat(&whole).map_err(failed)?;
+    if number != device_number(stat.st_rdev) {
+        return Err(changed(
+            &identity.path,
+            "the node of its whole disk is not that disk",
+        ));
+    }
+    lock(&whole, reasons);
+    let whole = Arc::new(whole);
+    remember(identity, number, &whole);
+    Ok(whole)
+}
+
+fn lock(fd: &OwnedFd, reasons: &mut RefusalReasons) {
+    for attempt in 1.. {
+        match flock(fd, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return,
+            Err(Errno::WOULDBLOCK | Errno::INTR) if attempt < LOCK_TRIES => {
+                std::thread::sleep(LOCK_PAUSE)
+            }
+            Err(Errno::WOULDBLOCK) => {
+                return reasons.add(
+                    "another program holds a lock on it",
+                    "wait for it to end: lslocks shows who it is",
+                );
+            }
+            Err(errno) => {
+                let errno = crate::errno::name(errno);
+                return reasons.add(format!("it cannot be locked ({errno})"), "see dmesg");
+            }
+        }
+    }
+}
+
+fn open_file(
+    identity: &TargetIdentity,
+    held: &Held,
+    reasons: &mut RefusalReasons,
+) -> Result<Released, OpenError> {
+    let fd = held
+        .reopen(WRITING)
+        .map_err(|errno| open_failed(&identity.path, errno))?;
+    let stat = fstat(&fd)
+        .map_err(|errno| OpenError::from_errno(&identity.path, "read its metadata", errno))?;
+    check_size(identity, stat.st_size.unsigned_abs())?;
+    let blocking =
+        fcntl_getfl(&fd).and_then(|flags| fcntl_setfl(&fd, flags.difference(OFlags::NONBLOCK)));
+    blocking.map_err(|errno| OpenError::from_errno(&identity.path, "set its file flags", errno))?;
+    lock(&fd, reasons);
+    file::judge_again(&SysRoot::default(), identity, held, fd.as_fd(), reasons)?;
+    // Who cannot be seen in /proc (a container, the kernel itself) is counted by the kernel.
+    if reasons.is_empty() && writers_beside(fd.as_fd()) == Writers::Some {
+        reasons.add(
+            "something else has it open for writing: a process in another container, a loop \
+             device or the kernel itself",
+            "find it with: lsof, losetup --all, swapon --show",
+        );
+    }
+    Ok(Released {
+        fd: Arc::new(fd),
+        lock: None,
+    })
+}
+
+fn check_size(identity: &TargetIdentity, size: u64) -> Result<(), OpenError> {
+    if size == identity.size_bytes {
+        return Ok(());
+    }
+    let before = identity.size_bytes;
+    let what = format!("its size went from {before} to {size} bytes");
+    Err(changed(&identity.path, &what))
+}

@@ -1,0 +1,89 @@
+//! Copies of superblocks far from both ends. Who zeroes the first MiB of a filesystem leaves them,
+//! and a filesystem checker brings the filesystem back from them. Their places depend on the
+//! geometry, so only those of the usual geometries are checked.
+
+use super::image::View;
+use super::table::At::Start;
+use super::table::{Check, Clearing, Mark, Role, Row, Table, find_structures, first};
+use diskproof_model::units::SECTOR_BYTES;
+
+const KIB: u64 = 1 << 10;
+const GIB: u64 = 1 << 30;
+const OCFS2: &str = "backup superblock of an OCFS2 filesystem";
+const BLUESTORE: &str = "copy of the label of a Ceph BlueStore device";
+
+const MAGICS: &[Row] = &[
+    // `ocfs2_backup_super_blkno` of linux/fs/ocfs2/ocfs2_fs.h: 1 GiB, then four times as far each.
+    (OCFS2, Start(GIB), b"OCFSV2"),
+    (OCFS2, Start(4 * GIB), b"OCFSV2"),
+    (OCFS2, Start(16 * GIB), b"OCFSV2"),
+    (OCFS2, Start(64 * GIB), b"OCFSV2"),
+    (OCFS2, Start(256 * GIB), b"OCFSV2"),
+    (OCFS2, Start(1024 * GIB), b"OCFSV2"),
+    // `bdev_label_positions` of Ceph's os/bluestore/BlueStore.cc, from Squid on.
+    (BLUESTORE, Start(GIB), b"bluestore block device"),
+    (BLUESTORE, Start(10 * GIB), b"bluestore block device"),
+    (BLUESTORE, Start(100 * GIB), b"bluestore block device"),
+    (BLUESTORE, Start(1000 * GIB), b"bluestore block device"),
+];
+
+const CHECKS: [Check; 3] = [
+    (
+        "backup superblock of an ext2/3/4 filesystem",
+        ext,
+        Clearing::Zeros,
+    ),
+    (
+        "second superblock of an XFS filesystem",
+        xfs,
+        Clearing::Zeros,
+    ),
+    (
+        "second boot sector of an NTFS filesystem in its middle",
+        ntfs,
+        Clearing::Zeros,
+    ),
+];
+
+pub(super) const TABLE: Table = Table::new(MAGICS, Clearing::Zeros, Role::Content);
+
+/// Every copy that is there.
+pub(super) fn find(view: &View<'_, '_>) -> Vec<Mark> {
+    find_structures(view, &CHECKS, Role::Content)
+}
+
+/// The first two copies that every sparse ext filesystem has, in groups of the default size
+/// (`ext2fs_initialize` of e2fsprogs: eight blocks for each byte of a block). The copy names its
+/// own group, so that two bytes of random data are not mistaken for one.
+fn ext(view: &View<'_, '_>) -> Option<u64> {
+    const GROUPS: [u64; 2] = [1, 3];
+    (0..7u32).find_map(|log| {
+        let block = KIB << log;
+        let first_block = u64::from(log == 0);
+        GROUPS.into_iter().find_map(|group| {
+            let at = (group * 8 * block + first_block) * block;
+            let is_copy = view.le16(at + 56)? == 0xef53
+                && view.le32(at + 24)? == log
+                && u64::from(view.le16(at + 90)?) == group;
+            is_copy.then_some(at)
+        })
+    })
+}
+
+/// The start of the second and third allocation group, by the default counts of groups
+/// (`calc_default_ag_geometry` of xfsprogs' libxfs/topology.c): 2 to 32, or of the largest size.
+fn xfs(view: &View<'_, '_>) -> Option<u64> {
+    const BLOCK: u64 = 4 * KIB;
+    const GROUP_BLOCKS_MAX: u64 = (1 << 40) / BLOCK - 1;
+    let blocks = view.length() / BLOCK;
+    let by_count = (1..=5u32).map(|shift| blocks.div_ceil(1 << shift));
+    let groups = by_count.chain([GROUP_BLOCKS_MAX]);
+    let starts = groups.flat_map(|blocks| [blocks * BLOCK, 2 * blocks * BLOCK]);
+    first(starts, |at| Some(view.holds(at, b"XFSB")))
+}
+
+/// Windows NT 3.51 kept the copy in the middle of the volume, and ntfsfix still looks there.
+fn ntfs(view: &View<'_, '_>) -> Option<u64> {
+    let middle = view.length() / SECTOR_BYTES / 2 * SECTOR_BYTES;
+    first([middle], |at| Some(view.holds(at + 3, b"NTFS    ")))
+}

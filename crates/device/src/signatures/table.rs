@@ -1,0 +1,144 @@
+//! What a signature is, and tables of signatures: a fixed text at a fixed place is one row. Knows
+//! no format.
+
+use super::image::View;
+use diskproof_model::units::SECTOR_BYTES;
+
+/// How a mark is taken away once nothing is needed any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clearing {
+    /// `wipefs -a` knows it.
+    Wipefs,
+    /// `zpool labelclear` knows all copies.
+    ZpoolLabelclear,
+    /// No tool knows it: the block has to be overwritten with zeros.
+    Zeros,
+}
+
+/// What a mark stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The disk is divided: each partition then speaks for itself.
+    PartitionTable,
+    /// All of the disk or partition is something: a filesystem, a member of an array, a database.
+    Content,
+}
+
+/// A mark within a disk or partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) what: &'static str,
+    /// Bytes from the start of the disk or partition.
+    pub(super) offset: u64,
+    pub(super) clearing: Clearing,
+    pub(super) role: Role,
+}
+
+/// Where a text stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum At {
+    /// So many bytes from the start.
+    Start(u64),
+    /// So many bytes before the end, after the size was rounded down to a multiple.
+    End { unit: u64, back: u64, plus: u64 },
+}
+
+impl At {
+    fn offset(self, size: u64) -> Option<u64> {
+        match self {
+            Self::Start(offset) => Some(offset),
+            Self::End { unit, back, plus } => {
+                (size / unit * unit).checked_sub(back)?.checked_add(plus)
+            }
+        }
+    }
+}
+
+/// A place that is counted back from the end in whole sectors.
+pub(super) const fn end(back: u64, plus: u64) -> At {
+    At::End {
+        unit: SECTOR_BYTES,
+        back,
+        plus,
+    }
+}
+
+/// Name, place and text of a mark.
+pub(super) type Row = (&'static str, At, &'static [u8]);
+
+/// Rows whose marks are taken away in the same manner.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Table {
+    rows: &'static [Row],
+    clearing: Clearing,
+    role: Role,
+}
+
+impl Table {
+    pub(super) const fn new(rows: &'static [Row], clearing: Clearing, role: Role) -> Self {
+        Self {
+            rows,
+            clearing,
+            role,
+        }
+    }
+
+    /// Every row whose text is there.
+    pub(super) fn find(&self, view: &View<'_, '_>) -> Vec<Mark> {
+        let mut found = Vec::new();
+        for (what, at, text) in self.rows {
+            if let Some(offset) = at.offset(view.length())
+                && view.holds(offset, text)
+            {
+                found.push(self.mark(what, offset));
+            }
+        }
+        found
+    }
+
+    fn mark(&self, what: &'static str, offset: u64) -> Mark {
+        Mark {
+            what,
+            offset,
+            clearing: self.clearing,
+            role: self.role,
+        }
+    }
+
+    /// For tests: every row with its place on a disk of this size.
+    #[cfg(test)]
+    pub(super) fn planted(&self, size: u64) -> Vec<(&'static str, u64, &'static [u8])> {
+        let place = |(what, at, text): &Row| Some((*what, at.offset(size)?, *text));
+        self.rows.iter().filter_map(place).collect()
+    }
+}
+
+/// A structure that needs a second look: its name, its offset where it is there, how it is taken
+/// away.
+pub(super) type Check = (&'static str, fn(&View<'_, '_>) -> Option<u64>, Clearing);
+
+/// Every structure that is there.
+pub(super) fn find_structures(view: &View<'_, '_>, checks: &[Check], role: Role) -> Vec<Mark> {
+    let mut found = Vec::new();
+    for (what, check, clearing) in checks {
+        if let Some(offset) = check(view) {
+            found.push(Mark {
+                what,
+                offset,
+                clearing: *clearing,
+                role,
+            });
+        }
+    }
+    found
+}
+
+/// The first of some offsets at which a check says yes.
+pub(super) fn first(
+    offsets: impl IntoIterator<Item = u64>,
+    is_there: impl Fn(u64) -> Option<bool>,
+) -> Option<u64> {
+    offsets
+        .into_iter()
+        .find(|offset| is_there(*offset) == Some(true))
+}

@@ -1,0 +1,70 @@
+//! Data at the ends of a device that no signature explains: an encrypted volume without a header, a
+//! database without a magic number, a format of tomorrow. Sectors of zeros and sectors that
+//! diskproof wrote itself do not count. Judges nothing.
+
+use super::image::View;
+use super::partition_tables::Slice;
+use diskproof_model::own_data::is_marked;
+use diskproof_model::units::SECTOR_BYTES;
+
+/// So much of each end is read.
+pub(crate) const END_BYTES: u64 = 1 << 20;
+/// Bytes of the dump: what a line of `hexdump -C` shows.
+const SHOWN_BYTES: usize = 16;
+/// Read at a time.
+const PIECE_BYTES: u64 = 64 << 10;
+
+/// Unexplained data at one end of a disk or partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unknown {
+    /// Bytes from the start of the disk to the end that was read.
+    pub(crate) start: u64,
+    /// How much was read there.
+    pub(crate) length: u64,
+    /// Sectors with data that nothing explains.
+    pub(crate) sectors: u64,
+    /// Where `shown` stands, in bytes from the start of the disk.
+    pub(crate) offset: u64,
+    /// The first bytes of that data.
+    pub(crate) shown: Vec<u8>,
+    /// The partition whose end it is; `None` for the disk itself.
+    pub(crate) slice: Option<Slice>,
+}
+
+/// What stands at both ends of a disk or partition.
+pub(super) fn find(view: &View<'_, '_>, slice: Option<&Slice>) -> Vec<Unknown> {
+    let length = view.length();
+    let first = 0..length.min(END_BYTES);
+    let last = length.saturating_sub(END_BYTES).max(first.end) / SECTOR_BYTES * SECTOR_BYTES;
+    let mut found = Vec::new();
+    for end in [first, last..length] {
+        let mut unknown: Option<Unknown> = None;
+        let mut at = end.start;
+        while at < end.end {
+            let piece = PIECE_BYTES.min(end.end - at);
+            // What cannot be read is a reason of its own.
+            let bytes = view.bytes(at, piece as usize).unwrap_or_default();
+            for (index, sector) in bytes.chunks(SECTOR_BYTES as usize).enumerate() {
+                let Some(filled) = sector.iter().position(|byte| *byte != 0) else {
+                    continue;
+                };
+                if is_marked(sector) {
+                    continue;
+                }
+                let from = filled / SHOWN_BYTES * SHOWN_BYTES;
+                let unknown = unknown.get_or_insert_with(|| Unknown {
+                    start: view.start() + end.start,
+                    length: end.end - end.start,
+                    sectors: 0,
+                    offset: view.start() + at + index as u64 * SECTOR_BYTES + from as u64,
+                    shown: sector[from..].iter().copied().take(SHOWN_BYTES).collect(),
+                    slice: slice.cloned(),
+                });
+                unknown.sectors += 1;
+            }
+            at += piece;
+        }
+        found.extend(unknown);
+    }
+    found
+}

@@ -1,0 +1,51 @@
+//! Zeros over data of an unknown format, which the user released by --wipe-unknown. Inspects the
+//! ends once more, and writes nothing where a format is known by now.
+
+use crate::admit::device::inspect;
+use crate::aligned::AlignedBlock;
+use crate::failure::OpenError;
+use crate::held::changed;
+use crate::inspect::Inspector;
+use diskproof_model::target::TargetIdentity;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fdatasync};
+use rustix::io::{Errno, pwrite};
+use std::os::fd::BorrowedFd;
+
+/// Zeros written at a time.
+const PIECE_BYTES: u64 = 64 << 10;
+
+/// Zeroes each end that holds data of an unknown format, durably.
+pub(crate) fn wipe_unknown(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> Result<(), OpenError> {
+    let found = inspect(identity, &Inspector::through(fd));
+    if !found.signatures.is_empty() || !found.unreadable.is_empty() {
+        return Err(changed(&identity.path, "its content changed"));
+    }
+    let failed =
+        |errno| OpenError::from_errno(&identity.path, "zero its first and last MiB", errno);
+    for end in &found.unknown {
+        let (mut at, end) = (end.start, end.start + end.length);
+        while at < end {
+            let length = PIECE_BYTES.min(end - at);
+            at += write_zeros(fd, at, length).map_err(failed)?;
+        }
+    }
+    if found.unknown.is_empty() {
+        return Ok(());
+    }
+    fdatasync(fd).map_err(failed)
+}
+
+fn write_zeros(fd: BorrowedFd<'_>, at: u64, length: u64) -> Result<u64, Errno> {
+    let mut zeros = AlignedBlock::zeroed(length as usize);
+    match pwrite(fd, zeros.bytes(), at) {
+        Ok(0) => Err(Errno::IO),
+        Ok(written) => Ok(written as u64),
+        Err(Errno::INTR) => Ok(0),
+        // The last block of a device whose size is no multiple of its sectors.
+        Err(Errno::INVAL) if fcntl_getfl(fd)?.contains(OFlags::DIRECT) => {
+            fcntl_setfl(fd, fcntl_getfl(fd)?.difference(OFlags::DIRECT))?;
+            Ok(0)
+        }
+        Err(errno) => Err(errno),
+    }
+}
