@@ -111,7 +111,7 @@ impl Session {
         let others = group.workloads[1..].iter().map(|_| {
             targets
                 .iter()
-                .map(OpenTarget::again)
+                .map(OpenTarget::reopen)
                 .collect::<Result<Vec<_>, _>>()
         });
         let mut others = others.collect::<Result<Vec<_>, _>>()?;
