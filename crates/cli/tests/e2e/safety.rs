@@ -1,5 +1,5 @@
 //! The gate as a user meets it: what is refused, with which exit code and words, and that not one
-//! byte of it changes; and that what was given up in full is really written to. What the gate finds
+//! byte of it changes; and that what was released in full is really written to. What the gate finds
 //! is tested in crates/device/tests.
 
 use crate::program;
@@ -95,8 +95,8 @@ fn assert_refused(disk: &Disk, target: &Path, name: &str, parts: &[&str]) {
 }
 
 #[test]
-fn a_disk_that_was_given_up_is_written_to() {
-    if !can_run("a_disk_that_was_given_up_is_written_to", &["losetup"]) {
+fn released_disk_is_written_to() {
+    if !can_run("released_disk_is_written_to", &["losetup"]) {
         return;
     }
     let disk = Disk::new(64 * MIB);
@@ -420,7 +420,7 @@ fn hostile_names_are_one_word_in_a_refusal() {
         ran.err
     );
     assert!(
-        ran.err.lines().count() == 4
+        ran.err.lines().count() == 5
             && !ran.err.contains('\u{1b}')
             && ran.err.ends_with("\nNothing was written.\n"),
         "{}",
@@ -473,7 +473,7 @@ fn a_record_never_takes_the_place_of_what_is_measured() {
             ran.code == Some(2)
                 && ran
                     .err
-                    .contains("is the target itself, which would be lost"),
+                    .contains("this is the target itself, and would be lost"),
             "{}",
             ran.err
         );
@@ -520,7 +520,7 @@ fn an_empty_device_is_refused_for_that() {
     if !can_run("an_empty_device_is_refused_for_that", &["losetup"]) {
         return;
     }
-    // A loop device without a file, which nobody else gets meanwhile.
+    // A loop device without a file, which no other test gets meanwhile.
     let place = place();
     let image = place.path().join("image");
     std::fs::File::create(&image).unwrap();
@@ -540,14 +540,14 @@ fn an_empty_device_is_refused_for_that() {
     }
 }
 
-/// Whoever opens something under test for writing has to come through the gate: no other crate of
+/// What opens something under test for writing has to come through the gate: no other crate of
 /// the program asks the kernel for it.
 #[test]
 fn nothing_but_the_gate_opens_for_writing() {
     // Files of the program's own: records, reports, the history; and the disks of tests.
     const OWN_FILES: [&str; 6] = [
-        "cli/src/output.rs",
-        "cli/src/saved.rs",
+        "cli/src/output_files.rs",
+        "cli/src/stdout.rs",
         "history/",
         "simdisk/",
         "device/",
