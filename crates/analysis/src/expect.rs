@@ -372,7 +372,7 @@ impl Expected {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
     use proptest::prelude::*;
 
     fn expected(text: &str) -> Expected {
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn expressions_are_held_against_the_record() {
-        let record = healthy::record();
+        let record = fixture::record();
         let cases = [
             ("random-read-d32.iops>=5000", Some(10_000.0), true),
             ("random-read-d32.iops>10000.5", Some(10_000.0), false),
@@ -452,7 +452,7 @@ mod tests {
                 .to_string()
                 .contains("200MB/s")
         );
-        let outcome = expected("curve.average>=80MB/s").evaluate(&healthy::record());
+        let outcome = expected("curve.average>=80MB/s").evaluate(&fixture::record());
         assert_eq!(
             (outcome.observed, outcome.met),
             (None, false),
@@ -471,15 +471,15 @@ mod tests {
 
     #[test]
     fn the_worst_of_several_targets_counts() {
-        let mut run = healthy::run();
+        let mut run = fixture::run();
         let mut slow = run.1[3].clone();
         slow.target = 1;
         slow.ops
             .values_mut()
             .for_each(|op| op.series.cells.iter_mut().for_each(|c| c.ops /= 2));
         run.1.push(slow);
-        run.0.targets.push(healthy::target());
-        let outcome = expected("random-read-d32.iops>=9000").evaluate(&healthy::judge(run));
+        run.0.targets.push(fixture::target());
+        let outcome = expected("random-read-d32.iops>=9000").evaluate(&fixture::judge(run));
         assert_eq!((outcome.observed, outcome.met), (Some(5000.0), false));
     }
 

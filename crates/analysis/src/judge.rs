@@ -1,10 +1,11 @@
 //! Facts and measurements in, the record out: estimates, latencies in short, commands, findings,
 //! advice, expectations. Puts the parts of this crate together; holds no threshold of its own.
 
+use crate::advice::postgres;
 use crate::estimate::{self, Settling};
 use crate::expect::Expected;
 use crate::surface::surface_record;
-use crate::{postgres, reproduce, rules, verdict};
+use crate::{reproduce, rules, verdict};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
 use diskproof_model::plan::{METHOD_VERSION, Plan};
@@ -233,13 +234,13 @@ fn workload_record(m: &Measurement, plan: &Plan) -> WorkloadRecord {
 
 #[cfg(test)]
 mod tests {
-    use crate::healthy;
+    use crate::fixture;
     use diskproof_model::measurement::OpKind;
     use diskproof_model::series::Cell;
 
     #[test]
     fn a_healthy_run_has_figures_and_no_findings() {
-        let record = healthy::record();
+        let record = fixture::record();
         assert_eq!(record.findings, []);
         let m = record
             .measurements
@@ -263,7 +264,7 @@ mod tests {
 
     #[test]
     fn series_are_thinned_for_the_record() {
-        let mut run = healthy::run();
+        let mut run = fixture::run();
         let op = run.1[0].ops.values_mut().next().unwrap();
         op.series.cells = vec![
             Cell {
@@ -272,7 +273,7 @@ mod tests {
             };
             8192
         ];
-        let record = healthy::judge(run);
+        let record = fixture::judge(run);
         let series = &record.measurements[0].ops.values().next().unwrap().series;
         assert_eq!(
             (series.interval_ns, series.cells.len(), series.total().ops),
@@ -282,7 +283,7 @@ mod tests {
 
     #[test]
     fn reads_and_writes_of_a_mix_share_the_settling_time() {
-        let mut run = healthy::run();
+        let mut run = fixture::run();
         let index = run
             .1
             .iter()
@@ -297,7 +298,7 @@ mod tests {
                 }
             });
         }
-        let m = &healthy::judge(run).measurements[index];
+        let m = &fixture::judge(run).measurements[index];
         assert!(
             (400_000_000..700_000_000).contains(&m.settling_ns),
             "{}",

@@ -388,12 +388,12 @@ fn time(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
     use diskproof_model::plan::BlockShare;
     use std::process::{Command, Output};
 
     fn case(name: &str) -> (WorkloadRecord, TargetIdentity, Workload) {
-        let record = healthy::record();
+        let record = fixture::record();
         let index = record
             .measurements
             .iter()

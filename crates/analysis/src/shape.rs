@@ -539,26 +539,26 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
-    use crate::surveyed::Disk;
+    use crate::fixture::surveyed::SurveyedDisk;
+    use crate::fixture::test_rng::TestRng;
 
-    fn shape(disk: &Disk) -> Shape {
+    fn shape(disk: &SurveyedDisk) -> Shape {
         Shape::of(&disk.survey(1).curve, Reach::Whole).unwrap()
     }
 
     #[test]
     fn scatter_of_noise_is_its_standard_deviation_and_that_of_zones_nothing() {
-        let mut dice = Dice(1);
-        let noise: Vec<f64> = (0..100_000).map(|_| dice.normal()).collect();
+        let mut rng = TestRng(1);
+        let noise: Vec<f64> = (0..100_000).map(|_| rng.normal()).collect();
         assert!((scatter(&noise) - 1.0).abs() < 0.01, "{}", scatter(&noise));
         for (zones, points) in [(2, 20), (10, 20), (24, 50), (40, 500)] {
             assert_eq!(
-                shape(&Disk {
+                shape(&SurveyedDisk {
                     zones,
                     points,
                     noise: 0.0,
                     accesses: 0,
-                    ..Disk::rotating()
+                    ..SurveyedDisk::rotating()
                 })
                 .scatter,
                 0.0,
@@ -569,9 +569,9 @@ mod tests {
 
     #[test]
     fn levels_are_the_zones() {
-        let shape = shape(&Disk {
+        let shape = shape(&SurveyedDisk {
             accesses: 0,
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         });
         assert_eq!((shape.levels.len(), shape.dips.len()), (24, 0));
         assert!(
@@ -582,10 +582,10 @@ mod tests {
 
     #[test]
     fn a_dip_has_its_bounds_and_the_levels_go_on_behind_it() {
-        let disk = Disk {
+        let disk = SurveyedDisk {
             slow: vec![(0.5..0.6, 0.5)],
             accesses: 0,
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         };
         let shape = shape(&disk);
         assert_eq!(
@@ -609,10 +609,10 @@ mod tests {
 
     #[test]
     fn failed_points_and_nonsense_are_left_out_and_few_points_have_no_shape() {
-        let mut curve = Disk {
+        let mut curve = SurveyedDisk {
             accesses: 0,
             points: 20,
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         }
         .survey(1)
         .curve;
@@ -633,11 +633,11 @@ mod tests {
 
     #[test]
     fn pauses_of_the_machine_break_no_level_and_are_no_dips() {
-        let disk = Disk {
+        let disk = SurveyedDisk {
             cap: Some(78e6),
             points: 60,
             accesses: 0,
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         };
         let mut survey = disk.survey(1);
         for (index, factor) in [
@@ -665,11 +665,11 @@ mod tests {
 
     #[test]
     fn very_many_points_are_judged_in_groups() {
-        let shape = shape(&Disk {
+        let shape = shape(&SurveyedDisk {
             accesses: 0,
             points: 10_000,
             slow: vec![(0.5..0.6, 0.5)],
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         });
         assert_eq!((shape.points.len(), shape.dips.len()), (3334, 1));
     }

@@ -1,6 +1,6 @@
 //! Derived figures of a survey: rates, access times by pattern, what short strokes gain.
 
-use crate::student;
+use crate::estimate::student;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, MeasurementRecord};
 use diskproof_model::surface::{
@@ -276,8 +276,8 @@ fn short_stroke(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
-    use crate::surveyed::Disk;
+    use crate::fixture::surveyed::SurveyedDisk;
+    use crate::fixture::test_rng::TestRng;
 
     fn point(offset_bytes: u64, bytes_per_second: f64) -> CurvePoint {
         CurvePoint {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     /// The average over all bytes of the surface.
-    fn truth(disk: &Disk) -> f64 {
+    fn truth(disk: &SurveyedDisk) -> f64 {
         const PLACES: usize = 5_000;
         PLACES as f64
             / (0..PLACES)
@@ -311,9 +311,9 @@ mod tests {
 
     #[test]
     fn neighbours_stand_in_for_points_that_failed() {
-        let disk = Disk {
+        let disk = SurveyedDisk {
             noise: 0.0,
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         };
         let mut survey = disk.survey(1);
         survey
@@ -331,10 +331,10 @@ mod tests {
 
     #[test]
     fn an_interrupted_curve_has_the_average_of_what_was_seen() {
-        let disk = Disk {
+        let disk = SurveyedDisk {
             noise: 0.0,
             zones: 2,
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         };
         let mut survey = disk.survey(1);
         survey.curve.truncate(20);
@@ -347,18 +347,18 @@ mod tests {
 
     #[test]
     fn the_interval_holds_the_true_average_as_often_as_it_says() {
-        let mut dice = Dice(5);
+        let mut rng = TestRng(5);
         let (mut inside, mut narrow) = (0, 0);
         for seed in 0..100 {
-            let ragged = (dice.share() < 0.3)
-                .then(|| (dice.whole(1, 200) * 10_000_000, dice.between(0.0, 0.4)));
-            let disk = Disk {
-                zones: dice.whole(2, 40) as u32,
-                points: dice.whole(20, 300) as u32,
-                noise: dice.between(0.0, 0.05),
+            let ragged = (rng.share() < 0.3)
+                .then(|| (rng.whole(1, 200) * 10_000_000, rng.between(0.0, 0.4)));
+            let disk = SurveyedDisk {
+                zones: rng.whole(2, 40) as u32,
+                points: rng.whole(20, 300) as u32,
+                noise: rng.between(0.0, 0.05),
                 ragged,
                 accesses: 0,
-                ..Disk::rotating()
+                ..SurveyedDisk::rotating()
             };
             let survey = disk.survey(seed);
             let average = rate_summary(&survey.curve, span(&survey)).unwrap().average;
@@ -395,7 +395,7 @@ mod tests {
             .unwrap()
             .average;
         assert!((beside.value - 70.0).abs() < 1e-9, "{beside:?}");
-        let mut survey = Disk::rotating().survey(1);
+        let mut survey = SurveyedDisk::rotating().survey(1);
         survey
             .curve
             .iter_mut()
@@ -416,9 +416,9 @@ mod tests {
 
     #[test]
     fn access_times_are_told_by_pattern() {
-        let survey = Disk {
+        let survey = SurveyedDisk {
             accesses: 1000,
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         }
         .survey(3);
         let seeks = surface_record(&survey, &[]).seeks;

@@ -2,6 +2,7 @@
 //! the figures can be relied on. docs/verdict.md explains the thresholds. Knows the record only;
 //! how a verdict is printed is the printers' affair.
 
+use crate::checked::is_checks_own;
 use diskproof_model::digits::figure_text;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
@@ -106,6 +107,7 @@ fn grades(record: &Record, use_: &Use) -> Vec<UseGrade> {
     let mut grades = Vec::new();
     for (index, m) in record.measurements.iter().enumerate() {
         if m.workload.name == use_.workload
+            && is_checks_own(&m.workload)
             && let Some(op) = m.ops.get(&use_.operation)
         {
             grades.push(grade(record, use_, index, op));
@@ -332,7 +334,7 @@ fn sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
     use diskproof_model::record::WorkloadRecord;
 
     fn of<'a>(verdict: &'a RunVerdict, name: &str) -> &'a UseGrade {
@@ -345,7 +347,7 @@ mod tests {
 
     #[test]
     fn verdict_of_a_quiet_disk_has_grades_and_no_warning() {
-        let verdict = verdict(&healthy::record());
+        let verdict = verdict(&fixture::record());
         assert_eq!(
             verdict.headline,
             "Good for look-ups; limited for bulk load, scans and commits."
@@ -361,7 +363,7 @@ mod tests {
 
     #[test]
     fn verdict_does_not_grade_an_unstable_figure() {
-        let mut record = healthy::record();
+        let mut record = fixture::record();
         let op = record.measurements[7].ops.get_mut(&OpKind::Commit).unwrap();
         (op.iops.value, op.iops.half_width_95) = (300.0, Some(180.0));
         let verdict = verdict(&record);
@@ -377,7 +379,7 @@ mod tests {
     #[test]
     fn verdict_names_both_grades_that_an_interval_reaches() {
         let graded = |value: f64, half_width: f64| {
-            let mut record = healthy::record();
+            let mut record = fixture::record();
             let op = record.measurements[7].ops.get_mut(&OpKind::Commit).unwrap();
             (op.iops.value, op.iops.half_width_95) = (value, Some(half_width));
             of(&verdict(&record), "commits").words()
@@ -392,7 +394,7 @@ mod tests {
 
     #[test]
     fn verdict_does_not_grade_what_a_cache_answered() {
-        let record = healthy::spoilt("sequential-read", |m| m.device.read_bytes = 0);
+        let record = fixture::faulty("sequential-read", |m| m.device.read_bytes = 0);
         let verdict = verdict(&record);
         assert_eq!(
             of(&verdict, "scans").words(),
@@ -412,7 +414,7 @@ mod tests {
 
     #[test]
     fn failing_health_leaves_the_figures_reliable() {
-        let mut record = healthy::record();
+        let mut record = fixture::record();
         record.findings = vec![Finding {
             code: "health-failing".to_owned(),
             title: None,
@@ -436,7 +438,7 @@ mod tests {
 
     #[test]
     fn headline_of_an_ungraded_run_shows_its_figures() {
-        let mut record = healthy::record();
+        let mut record = fixture::record();
         record.measurements.truncate(5);
         record.measurements.drain(..3);
         let rename = |w: &mut WorkloadRecord| w.name = format!("my-{}", w.name);

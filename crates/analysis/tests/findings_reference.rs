@@ -1,33 +1,25 @@
-//! docs/findings.md tells every finding, and nothing that is none. Written anew under
-//! UPDATE_DOCS=1.
+//! docs/findings.md holds every finding and no other. `UPDATE_DOCS=1` writes it anew.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
-use diskproof_analysis::rules::RULES;
+use diskproof_analysis::rules::rules;
 use std::path::Path;
 
-const HEAD: &str = "\
-# Findings
-
-What `check`, `run` and `curve` may find, by code. A finding is a **failure** (the figures are \
-                    wrong, or the disk is), a **warning** (the figures may not mean what
-they seem to) or a **note** (good to know; the figures stand). Each carries its evidence, as \
-                    pointers into the record, and what to do about it. The codes are
-stable; scripts may look for them in `findings[].code` of the JSON record.
-
-| code | meaning |
-|---|---|
-";
+const HEAD: &str = include_str!("findings_head.md");
 
 #[test]
-fn every_finding_is_in_the_reference() {
-    let rows: String = RULES
-        .iter()
-        .map(|rule| format!("| `{}` | {} |\n", rule.code, rule.meaning))
-        .collect();
-    let (path, wanted) = (
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/findings.md"),
-        format!("{HEAD}{rows}"),
-    );
+fn findings_reference_holds_every_finding() {
+    let mut wanted = HEAD.to_owned();
+    for rule in rules() {
+        let taints = if rule.taints.is_some() { "yes" } else { "" };
+        wanted.push_str(&format!(
+            "| `{}` | {} | {} | {} | {taints} |\n",
+            rule.code,
+            rule.title,
+            rule.meaning,
+            rule.check.scope(),
+        ));
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/findings.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &wanted).unwrap();
     }

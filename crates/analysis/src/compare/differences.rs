@@ -2,7 +2,7 @@
 //! kernel. It is often what the comparison is made for, so none of it keeps figures from being
 //! compared.
 
-use super::Run;
+use super::sides::Run;
 use diskproof_model::comparison::Difference;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::record::Record;

@@ -14,8 +14,8 @@
 
 use super::distribution::{Distribution, cluster_size};
 use super::ratio::{Arm, Sample, Within};
+use crate::estimate::student::multiple_95;
 use crate::estimate::{self, Settling, mean};
-use crate::student::multiple_95;
 use diskproof_model::comparison::Figure;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, LatencySummary, MeasurementRecord, OpRecord};

@@ -2,7 +2,7 @@
 //! `random-read-d32.iops<-5%`. The names of metrics are those of `--expect`; what is compared is
 //! the change from the baseline.
 
-use super::CompareError;
+use super::error::CompareError;
 use crate::expect::Relation;
 use diskproof_model::comparison::{
     Candidate, Condition, ConditionOutcome, MetricComparison, Ratio, Verdict,

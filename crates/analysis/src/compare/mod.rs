@@ -1,57 +1,46 @@
-//! Runs held against each other: metric by metric a ratio with its interval and a verdict, or the
-//! reasons why there is none. What it means is told in docs/compare.md.
+//! Compares runs metric by metric: a ratio with its interval and a verdict, or the reasons why there
+//! is none. docs/compare.md explains the statistics.
 //!
-//! * `rows`: which metrics there are, `figures` and `survey`: their figures and errors,
+//! * `rows`: which metrics there are; `figures` and `survey`: their figures and errors;
 //!   `distribution`: latencies.
-//! * `ratio`: intervals, p-values, verdicts. `comparable`: what must agree, `differences`: what
+//! * `ratio`: intervals, p-values, verdicts. `comparable`: what must agree; `differences`: what
 //!   need not. `limit`: conditions of the user.
 //!
-//! Knows records only: where they come from, and how a comparison is printed, is not known here.
+//! Knows records only, not where they come from or how a comparison is printed.
 
 mod comparable;
+mod comparable_survey;
 mod differences;
 mod distribution;
+mod error;
 mod figures;
 mod limit;
 mod ratio;
+mod reasons;
 mod rows;
+mod sides;
 mod summary;
 mod survey;
 
+pub use error::CompareError;
 pub use limit::{Limit, LimitError};
+pub use sides::{Group, Run};
 
-use comparable::{Measured, Surveyed};
+use comparable::Measured;
+use comparable_survey::Surveyed;
 use diskproof_model::comparison::{
     Basis, COMPARISON_SCHEMA, Candidate, Comparison, Holder, MetricComparison, PercentilePair,
     RunReference, Side, Tally, Unmatched, Verdict,
 };
 use diskproof_model::plan::Origin;
-use diskproof_model::record::{Record, Tool};
+use diskproof_model::record::Tool;
 use rows::Row;
-use std::collections::BTreeSet;
+use sides::Sides;
 
-/// Differences that count as none, unless the user says otherwise: 2 %. It is the precision to
-/// which `check` measures, and about what the same disk gives on another day; less would call noise
-/// a change, and more would hide a loss that a database notices.
+/// Figures that differ by less count as the same, unless the user sets another margin: 2 %. It is
+/// the precision to which `check` measures, and about what the same disk varies by from day to day.
+/// Less would call noise a change; more would hide a loss that a database notices.
 pub const MARGIN: f64 = 0.02;
-
-/// A run, as the user named it.
-#[derive(Debug, Clone)]
-pub struct Run<'a> {
-    /// An id, a file, a label.
-    pub name: String,
-    /// What it recorded.
-    pub record: &'a Record,
-}
-
-/// Runs that count as repetitions of one experiment.
-#[derive(Debug, Clone)]
-pub struct Group<'a> {
-    /// What they are called together.
-    pub label: String,
-    /// At least one.
-    pub runs: Vec<Run<'a>>,
-}
 
 /// What is to be compared.
 #[derive(Debug, Clone)]
@@ -60,7 +49,7 @@ pub struct Question<'a> {
     pub tool: Tool,
     /// Share by which figures may differ and count as the same, above 0 and below 1.
     pub margin: f64,
-    /// What the others are held against.
+    /// What the others are compared with.
     pub baseline: Group<'a>,
     /// The others.
     pub candidates: Vec<Group<'a>>,
@@ -68,28 +57,7 @@ pub struct Question<'a> {
     pub limits: Vec<Limit>,
 }
 
-/// A comparison that cannot be made.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CompareError {
-    /// A margin that is none.
-    #[error("a margin of {0} makes no sense; use more than 0 % and less than 100 %, such as 2%")]
-    Margin(String),
-    /// A side without runs.
-    #[error("{0}: there is no run to compare; name at least one")]
-    Empty(String),
-    /// A condition on a metric that no run has.
-    #[error("--fail-on '{expression}': there is no metric '{metric}'; there are {known}")]
-    Metric {
-        /// As given.
-        expression: String,
-        /// What it names.
-        metric: String,
-        /// What there is.
-        known: String,
-    },
-}
-
-/// Holds every candidate against the baseline.
+/// Compares every candidate with the baseline.
 pub fn compare(question: &Question<'_>) -> Result<Comparison, CompareError> {
     if !(question.margin > 0.0 && question.margin < 1.0) {
         return Err(CompareError::Margin(format!(
@@ -148,62 +116,6 @@ fn reference(run: &Run<'_>) -> RunReference {
         disks: differences::disk_names(record),
         note: record.note.clone(),
         partial: record.partial,
-    }
-}
-
-/// Each run once: one that is named twice is no repetition.
-fn distinct<'a, 'r>(group: &'r Group<'a>) -> Vec<&'r Run<'a>> {
-    let mut seen = BTreeSet::new();
-    group
-        .runs
-        .iter()
-        .filter(|run| seen.insert(&run.record.run_id))
-        .collect()
-}
-
-/// Both sides, with what their runs are called in sentences: `A`, or `A1`, `A2` where there are
-/// several.
-struct Sides<'a> {
-    a: Vec<(String, &'a Run<'a>)>,
-    b: Vec<(String, &'a Run<'a>)>,
-}
-
-impl<'a> Sides<'a> {
-    fn of(a: &'a Group<'a>, b: &'a Group<'a>, letter: &str) -> Self {
-        let named = |group: &'a Group<'a>, letter: &str| {
-            let runs = distinct(group);
-            let name = |index: usize| {
-                if runs.len() > 1 {
-                    format!("{letter}{}", index + 1)
-                } else {
-                    letter.to_owned()
-                }
-            };
-            runs.iter()
-                .enumerate()
-                .map(|(index, run)| (name(index), *run))
-                .collect()
-        };
-        Self {
-            a: named(a, "A"),
-            b: named(b, letter),
-        }
-    }
-
-    /// Every workload of either side, in the order of their plans, the baseline's first.
-    fn workloads(&self) -> Vec<(usize, &'a str)> {
-        let mut keys = Vec::new();
-        for m in self
-            .a
-            .iter()
-            .chain(&self.b)
-            .flat_map(|(_, run)| &run.record.measurements)
-        {
-            if !keys.contains(&(m.target, m.workload.name.as_str())) {
-                keys.push((m.target, m.workload.name.as_str()));
-            }
-        }
-        keys
     }
 }
 
@@ -328,7 +240,7 @@ fn conclude(group: &Group<'_>, letter: &str, question: &Question<'_>, parts: Par
     }
 }
 
-/// Why the runs of a side left a workload out, if they say so.
+/// Why the runs of a side skipped a workload, where a plan gives a reason.
 fn skipped(runs: &[(String, &Run<'_>)], workload: &str) -> Option<String> {
     runs.iter()
         .flat_map(|(_, run)| &run.record.plan.skipped)
@@ -337,7 +249,7 @@ fn skipped(runs: &[(String, &Run<'_>)], workload: &str) -> Option<String> {
 }
 
 /// A verdict for each row. Headline metrics are one family of comparisons, all others another: the
-/// summary speaks for the first, and must not lose its power to details that nobody asked for.
+/// summary speaks for the first, and must not lose its power to details.
 fn verdicts(rows: Vec<Row>, margin: f64) -> Vec<MetricComparison> {
     let p_values: Vec<Option<f64>> = rows
         .iter()

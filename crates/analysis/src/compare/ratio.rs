@@ -7,7 +7,7 @@
 //! Satterthwaite has them, p-values made from the same intervals, adjusted as Holm (1979) does.
 
 use super::distribution::Distribution;
-use crate::student;
+use crate::estimate::student;
 use diskproof_model::comparison::{Basis, Direction, Ratio, Verdict};
 
 /// Error that a verdict of better or worse may have by chance, over all metrics that are looked at

@@ -1,8 +1,8 @@
 //! A comparison in a sentence or two, and what a reader has to know beside it. Said here once, so
 //! that every printer says the same.
 
-use super::comparable::load;
-use super::{Group, Sides};
+use super::reasons::load;
+use super::sides::{Group, Run, Sides};
 use diskproof_model::comparison::{MetricComparison, Tally, Verdict};
 use diskproof_model::units::format_duration;
 use std::collections::BTreeSet;
@@ -130,7 +130,7 @@ pub(super) fn notes(
     metrics: &[MetricComparison],
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    let both: Vec<&(String, &super::Run<'_>)> = sides.a.iter().chain(&sides.b).collect();
+    let both: Vec<&(String, &Run<'_>)> = sides.a.iter().chain(&sides.b).collect();
     for (name, count) in [
         ("A", baseline.runs.len() - sides.a.len()),
         (letter, group.runs.len() - sides.b.len()),
@@ -175,7 +175,7 @@ pub(super) fn notes(
 
 /// A machine with more to do than processors: what waits for one looks like a slow disk, and
 /// differs from run to run by more than any interval tells.
-fn busy(runs: &[&(String, &super::Run<'_>)]) -> Option<String> {
+fn busy(runs: &[&(String, &Run<'_>)]) -> Option<String> {
     let loads = runs
         .iter()
         .filter_map(|(name, run)| Some((name.as_str(), load(run.record)?, run.record.host.cpus)));
@@ -198,7 +198,7 @@ fn busy(runs: &[&(String, &super::Run<'_>)]) -> Option<String> {
     ))
 }
 
-fn unsettled(runs: &[&(String, &super::Run<'_>)]) -> Option<String> {
+fn unsettled(runs: &[&(String, &Run<'_>)]) -> Option<String> {
     let names: Vec<String> = runs
         .iter()
         .flat_map(|(name, run)| {
@@ -219,7 +219,7 @@ fn unsettled(runs: &[&(String, &super::Run<'_>)]) -> Option<String> {
 
 /// Workloads that one side measured much longer than the other.
 fn lengths(sides: &Sides<'_>) -> Option<String> {
-    let wall = |runs: &[(String, &super::Run<'_>)], key: (usize, &str)| {
+    let wall = |runs: &[(String, &Run<'_>)], key: (usize, &str)| {
         let all = runs
             .iter()
             .flat_map(|(_, run)| &run.record.measurements)

@@ -5,12 +5,12 @@
 //! ratio of the two curves differs between neighbouring positions (von Neumann 1941), in which
 //! their shapes cancel.
 
-use super::comparable::{Part, Surveyed, of_survey};
+use super::comparable_survey::{Part, Surveyed, of_survey};
 use super::figures::of_estimates;
 use super::ratio::Within;
 use super::rows::{Name, Row};
+use crate::estimate::student::multiple_95;
 use crate::estimate::{variance, widening};
-use crate::student::multiple_95;
 use diskproof_model::comparison::{Basis, Figure, Holder, Reason, Unmatched};
 use diskproof_model::record::Estimate;
 use diskproof_model::surface::{RateSummary, SeekPattern};

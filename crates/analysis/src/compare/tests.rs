@@ -1,8 +1,8 @@
 //! What all tests of comparisons share: records with known truth, and questions about them.
 
 use super::*;
-use crate::dice::Dice;
-use crate::healthy;
+use crate::fixture;
+use crate::fixture::test_rng::TestRng;
 use diskproof_model::comparison::{ConditionOutcome, Figure};
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::histogram::LatencyHistogram;
@@ -21,7 +21,6 @@ use std::collections::BTreeMap;
 mod conditions;
 mod latencies;
 mod limits;
-mod odds;
 mod surveys;
 mod verdicts;
 
@@ -29,16 +28,16 @@ mod verdicts;
 /// pace that wanders by 2 % and stays where it is for about 100 ms (ρ = 0.9 from one hundredth of a
 /// second to the next).
 fn wandering(speed: f64, seconds: u64, seed: u64) -> OpMeasurement {
-    let mut dice = Dice(seed.wrapping_mul(0xD134_2543_DE82_EF95));
+    let mut rng = TestRng(seed.wrapping_mul(0xD134_2543_DE82_EF95));
     let mut series = TimeSeries::new(SERIES_INTERVAL_NS);
     let (mut latency, mut now, mut pace, mut step) =
-        (LatencyHistogram::new(), 0.0, dice.normal(), 0);
+        (LatencyHistogram::new(), 0.0, rng.normal(), 0);
     loop {
         while step < now as u64 / SERIES_INTERVAL_NS {
-            pace = 0.9 * pace + (1.0 - 0.9_f64 * 0.9).sqrt() * dice.normal();
+            pace = 0.9 * pace + (1.0 - 0.9_f64 * 0.9).sqrt() * rng.normal();
             step += 1;
         }
-        let ns = 1_000_000.0 / speed * (0.02 * pace).exp() * (0.8 + 0.2 * dice.exponential());
+        let ns = 1_000_000.0 / speed * (0.02 * pace).exp() * (0.8 + 0.2 * rng.exponential());
         now += ns;
         if now >= seconds as f64 * 1e9 {
             break;
@@ -67,13 +66,13 @@ fn wandering(speed: f64, seconds: u64, seed: u64) -> OpMeasurement {
 
 /// A record with nothing but random reads, one at a time.
 fn run_of(op: OpMeasurement, seconds: u64, id: &str) -> Record {
-    let mut run = healthy::run();
+    let mut run = fixture::run();
     run.1.retain(|m| m.workload.name == "random-read-d1");
     run.0.plan.workloads.retain(|w| w.name == "random-read-d1");
     run.0.run_id = id.to_owned();
     run.1[0].wall_ns = seconds * 1_000_000_000;
     run.1[0].ops = BTreeMap::from([(OpKind::Read, op)]);
-    healthy::judge(run)
+    fixture::judge(run)
 }
 
 fn group<'a>(label: &str, records: &[&'a Record]) -> Group<'a> {
@@ -92,7 +91,7 @@ fn group<'a>(label: &str, records: &[&'a Record]) -> Group<'a> {
 }
 
 fn ask<'a>(a: &[&'a Record], b: &[&'a Record], limits: &[&str]) -> Question<'a> {
-    let tool = healthy::record().tool;
+    let tool = fixture::record().tool;
     let limits = limits.iter().map(|limit| limit.parse().unwrap()).collect();
     Question {
         tool,
@@ -132,9 +131,9 @@ fn reverse(verdict: Verdict) -> Verdict {
 }
 
 /// The healthy run, changed before the judgement.
-fn changed(change: impl Fn(&mut healthy::Run)) -> Record {
-    let mut run = healthy::run();
+fn changed(change: impl Fn(&mut fixture::RunParts)) -> Record {
+    let mut run = fixture::run();
     run.0.run_id = "changed".to_owned();
     change(&mut run);
-    healthy::judge(run)
+    fixture::judge(run)
 }

@@ -2,7 +2,12 @@
 //! average seek per random access, and the top rate. Without the revolutions per minute and the
 //! rate it is silent.
 
-use super::{Diagnosis, Rule, flat_top, point_evidence, starved};
+use super::evidence::{point_evidence};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
+use super::flat_top;
+use super::starved;
 use crate::mechanics::{reach, reported_rpm};
 use crate::shape::{Reach, Shape};
 use diskproof_model::finding::{Evidence, Severity};
@@ -10,13 +15,19 @@ use diskproof_model::record::Record;
 use diskproof_model::surface::{SeekPattern, SeekSummary, SurfaceRecord};
 use diskproof_model::units::{format_latency, format_rate, format_throughput};
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "access-time-off",
     title: "The disk contradicts its data sheet",
     meaning: "Random accesses or the top rate are clearly beside what the data sheet and the \
               revolutions per minute allow.",
-    check,
-};
+    taints: None,
+    check: Check::Survey(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// An access may take so many times as long as computed: sheets leave out the electronics and round
 /// in their favour.
@@ -203,9 +214,9 @@ fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::surveyed::{self, Disk};
+    use crate::fixture::surveyed::{self, SurveyedDisk};
     use diskproof_model::health::DiskHealth;
     use diskproof_model::surface::DataSheet;
 
@@ -215,27 +226,31 @@ pub(super) mod tests {
         bytes_per_second: Some(92e6),
     };
 
-    fn record(disk: &Disk, sheet: DataSheet) -> Record {
+    fn record(disk: &SurveyedDisk, sheet: DataSheet) -> Record {
         let mut run = disk.run(7);
         run.0.plan.data_sheet = Some(sheet);
         surveyed::judge(run)
     }
 
-    pub(in crate::rules) fn spoilt() -> Record {
+    pub(super) fn fires() -> Record {
         record(
-            &Disk {
+            &SurveyedDisk {
                 rpm: 5400,
                 seek_ns: 16e6,
                 outer: 70e6,
-                ..Disk::rotating()
+                ..SurveyedDisk::rotating()
             },
             SHEET,
         )
     }
 
+    pub(super) fn silent() -> Record {
+        SurveyedDisk::rotating().record(1)
+    }
+
     #[test]
     fn slower_than_the_sheet_in_both() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(finding.evidence.len(), 2);
         assert!(
             finding.claim.contains(
@@ -254,7 +269,7 @@ pub(super) mod tests {
 
     #[test]
     fn impossibly_fast_is_another_disk_or_a_cache() {
-        let finding = check(&record(&Disk::solid(), SHEET)).unwrap();
+        let finding = check(&record(&SurveyedDisk::solid(), SHEET)).unwrap();
         assert!(
             finding.claim.contains("clearly faster than physics says")
                 && finding.remedy.contains("an SSD"),
@@ -266,7 +281,7 @@ pub(super) mod tests {
             ..DataSheet::default()
         };
         assert!(
-            check(&record(&Disk::solid(), rpm_only))
+            check(&record(&SurveyedDisk::solid(), rpm_only))
                 .unwrap()
                 .claim
                 .contains("half a turn at 7200 rpm takes 4.17 ms")
@@ -275,7 +290,7 @@ pub(super) mod tests {
 
     #[test]
     fn an_honest_disk_its_parts_and_the_unknown_are_no_finding() {
-        let honest = Disk::rotating();
+        let honest = SurveyedDisk::rotating();
         for (disk, sheet) in [
             (honest.clone(), SHEET),
             (
@@ -286,21 +301,21 @@ pub(super) mod tests {
                 },
             ),
             (
-                Disk {
+                SurveyedDisk {
                     span: 0.0..0.1,
                     ..honest.clone()
                 },
                 SHEET,
             ),
             (
-                Disk {
+                SurveyedDisk {
                     span: 0.5..1.0,
                     ..honest.clone()
                 },
                 SHEET,
             ),
             (
-                Disk {
+                SurveyedDisk {
                     rpm: 15_000,
                     seek_ns: 3.5e6,
                     ..honest.clone()
@@ -311,26 +326,26 @@ pub(super) mod tests {
                     bytes_per_second: None,
                 },
             ),
-            (Disk::solid(), DataSheet::default()),
+            (SurveyedDisk::solid(), DataSheet::default()),
         ] {
             assert_eq!(check(&record(&disk, sheet)), None, "{disk:?} {sheet:?}");
         }
-        assert_eq!(check(&Disk::solid().record(1)), None);
+        assert_eq!(check(&SurveyedDisk::solid().record(1)), None);
     }
 
     #[test]
     fn what_flat_top_and_cache_answered_tell_is_not_told_again() {
         assert_eq!(
             check(&record(
-                &Disk {
+                &SurveyedDisk {
                     cap: Some(70e6),
-                    ..Disk::rotating()
+                    ..SurveyedDisk::rotating()
                 },
                 SHEET
             )),
             None
         );
-        let mut run = Disk::solid().run(1);
+        let mut run = SurveyedDisk::solid().run(1);
         run.0.health = vec![DiskHealth {
             disk: "sda".to_owned(),
             rotation_rpm: Some(7200),
@@ -342,9 +357,9 @@ pub(super) mod tests {
     #[test]
     fn a_reported_speed_alone_shows_only_what_no_disk_does() {
         let report = |seek_ns| {
-            let mut run = Disk {
+            let mut run = SurveyedDisk {
                 seek_ns,
-                ..Disk::rotating()
+                ..SurveyedDisk::rotating()
             }
             .run(1);
             run.0.health = vec![DiskHealth {

@@ -2,20 +2,29 @@
 //! What others moved is `disturbed`'s to tell.
 
 use super::disturbed::{Counted, Excess, excess_of};
-use super::{Diagnosis, Rule, evidence, heaviest, real, scope};
+use super::evidence::{together, evidence, heaviest, real, scope};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::Severity;
 use diskproof_model::plan::{Access, CachePolicy, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::target::{LayerKind, TargetIdentity};
 use diskproof_model::units::format_bytes;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "amplified",
     title: "The disk moved more bytes than requested",
     meaning: "The disk read or wrote much more than was asked for, so the figure is what is left \
               of its work, and an application that asks like this pays the same.",
-    check,
-};
+    taints: None,
+    check: Check::Workloads(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// Least share of the bytes asked for that the disk moved on top of them: journals, allocation and
 /// the last window of read-ahead stay below.
@@ -126,12 +135,12 @@ fn hit<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -> Option
         || target.disks().count() > 1;
     // Every commit writes a block of the journal, which may be more than itself.
     let commits = |m: &MeasurementRecord| matches!(m.workload.sync, SyncPolicy::Every { .. });
-    let journals = super::together(record, m).any(commits);
+    let journals = together(record, m).any(commits);
     let total = m.asked.total();
     let is_much =
         |excess: u64, least: u64| excess >= least && excess as f64 >= SHARE_MIN * total as f64;
     let left_over = WINDOWS
-        * super::together(record, m)
+        * together(record, m)
             .map(|m| read_ahead(target) * u64::from(m.workload.workers))
             .sum::<u64>();
     let reads = (!is_redundant && is_much(reads, EXCESS_BYTES_MIN.max(left_over)))
@@ -256,22 +265,26 @@ fn smallest_block(m: &MeasurementRecord) -> u32 {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::dice::Dice;
-    use crate::healthy;
+    use crate::fixture::test_rng::TestRng;
+    use crate::fixture;
     use diskproof_model::measurement::{Measurement, OtherProcess};
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        healthy::spoilt("random-write-d32", |m| {
+    pub(super) fn fires() -> Record {
+        fixture::faulty("random-write-d32", |m| {
             (m.workload.block_bytes, m.cache.used) = (512, CachePolicy::Buffered);
             m.device.write_bytes = m.asked.write_bytes * 8;
         })
     }
 
+    pub(super) fn silent() -> Record {
+        fixture::all_faulty(|m| m.device.write_bytes += 3 << 20)
+    }
+
     #[test]
     fn small_writes_through_the_page_cache_are_told_with_their_pages() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert!(
             finding
@@ -295,7 +308,7 @@ pub(super) mod tests {
     #[test]
     fn read_ahead_of_random_reads_is_told() {
         let ahead = |factor: u64| {
-            check(&healthy::spoilt("random-read-d32", |m| {
+            check(&fixture::faulty("random-read-d32", |m| {
                 (m.cache.used, m.device.read_bytes) =
                     (CachePolicy::Buffered, m.asked.read_bytes * factor);
             }))
@@ -306,7 +319,7 @@ pub(super) mod tests {
             "{finding:?}"
         );
         assert_eq!(ahead(1), None);
-        let before_writing = healthy::spoilt("random-write-d32", |m| {
+        let before_writing = fixture::faulty("random-write-d32", |m| {
             (m.cache.used, m.device.read_bytes) = (CachePolicy::Buffered, m.asked.write_bytes);
         });
         let claim = check(&before_writing).unwrap().claim;
@@ -321,7 +334,7 @@ pub(super) mod tests {
     #[test]
     fn what_others_did_is_not_told_twice() {
         let both = |spoil: fn(&mut Measurement)| {
-            let record = healthy::spoilt("random-write-d32", spoil);
+            let record = fixture::faulty("random-write-d32", spoil);
             record
                 .findings
                 .iter()
@@ -360,26 +373,26 @@ pub(super) mod tests {
             },
         ];
         for (i, spare) in spared.into_iter().enumerate() {
-            assert_eq!(check(&healthy::all_spoilt(spare)), None, "{i}");
+            assert_eq!(check(&fixture::all_faulty(spare)), None, "{i}");
         }
         // Each commit with its block of the journal, however small it is.
         assert_eq!(
-            check(&healthy::spoilt("commit-fdatasync", |m| m
+            check(&fixture::faulty("commit-fdatasync", |m| m
                 .device
                 .write_bytes =
                 m.asked.write_bytes * 24)),
             None
         );
-        let mut mirror = healthy::run();
+        let mut mirror = fixture::run();
         mirror.0.targets[0]
             .layers
-            .push(healthy::layer("md0", LayerKind::Md, &["sda1"]));
+            .push(fixture::layer("md0", LayerKind::Md, &["sda1"]));
         mirror
             .1
             .iter_mut()
             .for_each(|m| m.device.write_bytes = m.asked.write_bytes * 2);
-        assert_eq!(check(&healthy::judge(mirror)), None);
-        let mut slow = healthy::run();
+        assert_eq!(check(&fixture::judge(mirror)), None);
+        let mut slow = fixture::run();
         slow.0.targets[0]
             .layers
             .iter_mut()
@@ -394,32 +407,32 @@ pub(super) mod tests {
             scan.asked.read_bytes,
             scan.device.read_bytes,
         ) = (CachePolicy::Buffered, 4 << 20, 16 << 20);
-        assert_eq!(check(&healthy::judge(slow)), None, "the last windows");
+        assert_eq!(check(&fixture::judge(slow)), None, "the last windows");
     }
 
     /// Disks that do what is asked, in all that varies without anybody's fault.
     #[test]
     fn a_hundred_runs_without_amplification_have_no_such_finding() {
         for seed in 0..100 {
-            let mut dice = Dice(seed + 1);
+            let mut rng = TestRng(seed + 1);
             let names = [
                 "random-read-d1",
                 "random-read-d32",
                 "random-write-d32",
                 "mixed-random",
             ];
-            let company = dice.share() < 0.3;
+            let company = rng.share() < 0.3;
             let mut run = if company {
-                healthy::together(&names[..dice.whole(2, 4) as usize])
+                fixture::together(&names[..rng.whole(2, 4) as usize])
             } else {
-                healthy::run()
+                fixture::run()
             };
             let cache = [
                 CachePolicy::Direct,
                 CachePolicy::Buffered,
                 CachePolicy::Cached,
-            ][dice.whole(0, 2) as usize];
-            let (read_ahead, uid) = (128 << dice.whole(10, 16), dice.whole(0, 1) as u32 * 1000);
+            ][rng.whole(0, 2) as usize];
+            let (read_ahead, uid) = (128 << rng.whole(10, 16), rng.whole(0, 1) as u32 * 1000);
             run.0.targets[0]
                 .layers
                 .iter_mut()
@@ -430,38 +443,38 @@ pub(super) mod tests {
                 let scale = 10f64.powf(if company {
                     0.0
                 } else {
-                    dice.between(-2.0, 2.0)
+                    rng.between(-2.0, 2.0)
                 });
                 let scaled = |bytes: u64| (bytes as f64 * scale) as u64;
                 (m.asked.read_bytes, m.asked.write_bytes) =
                     (scaled(m.asked.read_bytes), scaled(m.asked.write_bytes));
                 m.cache.used = cache;
-                m.workload.workers = dice.whole(1, 8) as u32;
+                m.workload.workers = rng.whole(1, 8) as u32;
                 // Allocation and journal, read-ahead left over, what the machine does anyway, and
                 // what the page cache answers.
                 let served = if cache == CachePolicy::Cached {
-                    dice.share()
+                    rng.share()
                 } else {
                     1.0
                 };
                 let commits = matches!(m.workload.sync, SyncPolicy::Every { .. });
                 let journal = if commits {
-                    dice.between(1.0, 20.0)
+                    rng.between(1.0, 20.0)
                 } else {
-                    dice.between(0.0, 0.2)
+                    rng.between(0.0, 0.2)
                 };
                 let ahead = if cache == CachePolicy::Direct {
                     0
                 } else {
-                    read_ahead * u64::from(m.workload.workers) * dice.whole(0, 2)
+                    read_ahead * u64::from(m.workload.workers) * rng.whole(0, 2)
                 };
                 m.device.read_bytes = (m.asked.read_bytes as f64 * served) as u64
                     + if m.asked.read_bytes > 0 { ahead } else { 0 };
                 m.device.write_bytes =
-                    (m.asked.write_bytes as f64 * (1.0 + journal)) as u64 + dice.whole(0, 3 << 20);
-                m.device.others_hidden = dice.whole(0, 400) as u32;
+                    (m.asked.write_bytes as f64 * (1.0 + journal)) as u64 + rng.whole(0, 3 << 20);
+                m.device.others_hidden = rng.whole(0, 400) as u32;
             }
-            let record = healthy::judge(run);
+            let record = fixture::judge(run);
             assert_eq!(check(&record), None, "seed {seed}");
         }
     }

@@ -1,16 +1,28 @@
 //! `bad-blocks`: what was written did not come back. Knows the outcome of the verification only.
 
-use super::{Diagnosis, Rule, evidence, scope};
+use super::evidence::{evidence, scope};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule, Taint};
 use diskproof_model::finding::Severity;
 use diskproof_model::record::Record;
 use diskproof_model::units::counted;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "bad-blocks",
     title: "Blocks read back wrong",
     meaning: "Blocks that the disk had acknowledged held something else when they were read back.",
-    check,
-};
+    taints: Some(Taint {
+        from: Severity::Note,
+        why: "blocks read back wrong in",
+    }),
+    check: Check::Workloads(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// Bad blocks named in the claim; the record names up to a hundred.
 const NAMED: usize = 3;
@@ -59,17 +71,17 @@ fn check(record: &Record) -> Option<Diagnosis> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
     use diskproof_model::measurement::{BadBlock, VerifyResult};
 
-    pub(in crate::rules) fn spoilt() -> Record {
+    pub(super) fn fires() -> Record {
         let bad = vec![BadBlock {
             offset_bytes: 8192,
             why: "wrong checksum: torn or corrupted".to_owned(),
         }];
-        healthy::spoilt("random-write-d32", |m| {
+        fixture::faulty("random-write-d32", |m| {
             m.verify = Some(VerifyResult {
                 blocks: 1000,
                 bad_blocks: 1,
@@ -79,9 +91,18 @@ pub(super) mod tests {
         })
     }
 
+    pub(super) fn silent() -> Record {
+        fixture::all_faulty(|m| {
+            m.verify = Some(VerifyResult {
+                blocks: 1000,
+                ..VerifyResult::default()
+            })
+        })
+    }
+
     #[test]
     fn a_bad_block_is_a_failure_with_its_offset() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
         assert!(
             finding.claim.contains("1 of 1000 blocks")
@@ -93,7 +114,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_check_that_was_cut_says_how_much_it_left_out() {
-        let cut = healthy::spoilt("random-write-d32", |m| {
+        let cut = fixture::faulty("random-write-d32", |m| {
             m.verify = Some(VerifyResult {
                 blocks: 1000,
                 blocks_written: Some(5000),
@@ -111,13 +132,13 @@ pub(super) mod tests {
 
     #[test]
     fn what_came_back_whole_is_no_finding() {
-        let whole = healthy::all_spoilt(|m| {
+        let whole = fixture::all_faulty(|m| {
             m.verify = Some(VerifyResult {
                 blocks: 1000,
                 ..VerifyResult::default()
             })
         });
         assert_eq!(check(&whole), None);
-        assert_eq!(check(&healthy::record()), None);
+        assert_eq!(check(&fixture::record()), None);
     }
 }

@@ -2,20 +2,32 @@
 //! below carries, or random accesses in less time than a turning platter takes to come round. What
 //! the disks' own counters show is told by `served-from-cache`, and then not again here.
 
-use super::{Diagnosis, Rule, percent, served_from_cache};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule, Taint};
+use super::served_from_cache;
 use crate::mechanics::{link_bytes_per_second, links, reported_rpm};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
-use diskproof_model::units::{format_latency, format_throughput};
+use diskproof_model::units::{format_latency, format_percent, format_throughput};
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "cache-answered",
     title: "The survey measured a cache",
     meaning: "Rates above what the link carries, or random accesses faster than the platter \
               turns: a cache above the disk answered.",
-    check,
-};
+    taints: Some(Taint {
+        from: Severity::Note,
+        why: "a cache answered instead of the disk in",
+    }),
+    check: Check::Survey(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// A rate counts as above the link from this share on: the link's rate is exact, a sample's time is
 /// not quite.
@@ -128,7 +140,7 @@ fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<I
         words: format!(
             "{} of {} random accesses took less than {}, and at {rpm} rpm half a turn alone takes \
              {}",
-            percent(share),
+            format_percent(share),
             accesses.len(),
             format_latency((TURN_SHARE * turn_ns) as u64),
             format_latency((turn_ns / 2.0) as u64)
@@ -143,18 +155,18 @@ fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<I
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::surveyed::{self, Disk};
+    use crate::fixture::surveyed::{self, SurveyedDisk};
     use diskproof_model::health::DiskHealth;
     use diskproof_model::surface::DataSheet;
 
     /// A disk on SATA 1.5 Gbps, which carries 150 MB/s.
     fn record(rate: f64, burst: f64) -> Record {
-        let mut run = Disk {
+        let mut run = SurveyedDisk {
             outer: rate,
             inner: rate / 2.0,
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         }
         .run(1);
         let link = run.0.targets[0].layers[0].link.as_mut().unwrap();
@@ -171,7 +183,7 @@ pub(super) mod tests {
         crate::judge::RunFacts,
         diskproof_model::surface::SurfaceMeasurement,
     ) {
-        let mut run = Disk::rotating().run(1);
+        let mut run = SurveyedDisk::rotating().run(1);
         run.0.health = vec![DiskHealth {
             disk: "sda".to_owned(),
             rotation_rpm: rpm,
@@ -186,13 +198,17 @@ pub(super) mod tests {
         run
     }
 
-    pub(in crate::rules) fn spoilt() -> Record {
+    pub(super) fn fires() -> Record {
         record(92e6, 700e6)
+    }
+
+    pub(super) fn silent() -> Record {
+        record(140e6, 149e6)
     }
 
     #[test]
     fn more_than_the_link_carries_is_a_cache() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert!(
             finding.claim.contains(
                 "reading the same bytes again ran at 700 MB/s, and the link (SATA 1.5 Gbps) \
@@ -218,7 +234,7 @@ pub(super) mod tests {
     #[test]
     fn what_a_disk_and_its_link_can_do_is_no_finding() {
         assert_eq!(check(&record(140e6, 149e6)), None);
-        assert_eq!(check(&Disk::rotating().record(1)), None);
+        assert_eq!(check(&SurveyedDisk::rotating().record(1)), None);
         for (rpm, share) in [(Some(7200), 5), (Some(0), 100), (None, 100)] {
             assert_eq!(
                 check(&surveyed::judge(cached(rpm, share))),

@@ -1,20 +1,31 @@
 //! `cpu-limited`: the program had no CPU time left to ask for more.
 
-use super::{
-    Diagnosis, Measured, Rule, evidence, missed_schedule, percent, real, scope, together,
-    wanted_depth,
-};
+use super::evidence::{Measured, evidence, real, scope, together, wanted_depth};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule, Taint};
+use super::missed_schedule;
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::units::format_percent;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "cpu-limited",
     title: "The CPU limited the rate",
     meaning: "The CPU was the limit, not the disk: it could do more than the figures say.",
-    check,
-};
+    taints: Some(Taint {
+        from: Severity::Warning,
+        why: "the CPU, not the disk, limited the rate in",
+    }),
+    check: Check::Workloads(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// Share of the CPU time it could have that counts as all of it; the rest is accounting by ticks.
 const BUSY_SHARE: f64 = 0.9;
@@ -48,7 +59,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
              faster than the figures say.",
             scope(record, hits.iter().map(|h| h.0)),
             worst.workload.name,
-            percent(if all_busy {
+            format_percent(if all_busy {
                 joint_share(record, worst)
             } else {
                 worst.cpu_share()
@@ -117,19 +128,26 @@ fn threads(record: &Record, m: &MeasurementRecord) -> f64 {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        healthy::spoilt("random-read-d32", |m| {
-            m.cpu.system_ns = healthy::WALL_NS * 95 / 100
+    pub(super) fn fires() -> Record {
+        fixture::faulty("random-read-d32", |m| {
+            m.cpu.system_ns = fixture::WALL_NS * 95 / 100
+        })
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::faulty("random-read-d32", |m| {
+            m.engine.used = EngineKind::Null;
+            m.cpu.user_ns = fixture::WALL_NS;
         })
     }
 
     #[test]
     fn a_full_cpu_is_told() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert!(
             finding
@@ -143,9 +161,9 @@ pub(super) mod tests {
     #[test]
     fn threads_per_request_need_more_to_be_full() {
         let blocking = |cpus: u64| {
-            healthy::spoilt("random-read-d32", |m| {
+            fixture::faulty("random-read-d32", |m| {
                 m.engine.used = EngineKind::Sync;
-                m.cpu.system_ns = healthy::WALL_NS * cpus;
+                m.cpu.system_ns = fixture::WALL_NS * cpus;
             })
         };
         assert_eq!(check(&blocking(4)), None);
@@ -160,8 +178,8 @@ pub(super) mod tests {
     #[test]
     fn waiting_for_the_next_start_is_no_limit() {
         let paced = |missed: u64| {
-            healthy::spoilt("random-read-d32", |m| {
-                m.cpu.user_ns = healthy::WALL_NS;
+            fixture::faulty("random-read-d32", |m| {
+                m.cpu.user_ns = fixture::WALL_NS;
                 (m.workload.rate, m.missed_starts) = (Some(10_000.0), Some(missed));
             })
         };
@@ -171,26 +189,26 @@ pub(super) mod tests {
 
     #[test]
     fn together_they_may_take_all_that_there_is() {
-        let mut run = healthy::together(&["sequential-read", "random-read-d1"]);
+        let mut run = fixture::together(&["sequential-read", "random-read-d1"]);
         run.0.host.cpus = 1;
         run.1[1..3]
             .iter_mut()
-            .for_each(|m| m.cpu.user_ns = healthy::WALL_NS / 2);
-        let claim = check(&healthy::judge(run.clone())).unwrap().claim;
+            .for_each(|m| m.cpu.user_ns = fixture::WALL_NS / 2);
+        let claim = check(&fixture::judge(run.clone())).unwrap().claim;
         assert!(
             claim.contains("with what ran together with it used")
                 && claim.contains("all that there is"),
             "{claim}"
         );
         run.1[1].cpu.user_ns = 0;
-        assert_eq!(check(&healthy::judge(run)), None);
+        assert_eq!(check(&fixture::judge(run)), None);
     }
 
     #[test]
     fn the_null_engine_is_meant_to_be_cpu_limited() {
-        let record = healthy::spoilt("random-read-d32", |m| {
+        let record = fixture::faulty("random-read-d32", |m| {
             m.engine.used = EngineKind::Null;
-            m.cpu.user_ns = healthy::WALL_NS;
+            m.cpu.user_ns = fixture::WALL_NS;
         });
         assert_eq!(check(&record), None);
     }

@@ -1,18 +1,28 @@
 //! `depth-not-held`: fewer requests were in flight than asked for.
 
 use super::cpu_limited::is_cpu_limited;
-use super::{Diagnosis, Measured, Rule, evidence, real, scope, starved, wanted_depth};
+use super::evidence::{Measured, evidence, real, scope, wanted_depth};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
+use super::starved;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy};
 use diskproof_model::record::{MeasurementRecord, Record};
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "depth-not-held",
     title: "The queue depth was not reached",
     meaning: "Fewer requests were in flight than the queue depth asked for, so the figure belongs \
               to a smaller depth.",
-    check,
-};
+    taints: None,
+    check: Check::Workloads(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// Least share of the depth asked for: starting, ending and reaping in batches cost a little of it.
 const HELD_MIN: f64 = 0.8;
@@ -148,18 +158,24 @@ fn shallow(index: usize, m: &MeasurementRecord) -> Option<Depth> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
     use diskproof_model::measurement::Measurement;
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        healthy::spoilt("random-read-d32", |m| m.achieved_depth = 11.0)
+    pub(super) fn fires() -> Record {
+        fixture::faulty("random-read-d32", |m| m.achieved_depth = 11.0)
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::faulty("random-read-d32", |m| {
+            (m.achieved_depth, m.workload.rate) = (11.0, Some(100.0))
+        })
     }
 
     #[test]
     fn a_shallow_queue_is_told() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Note);
         assert!(
             finding
@@ -172,7 +188,7 @@ pub(super) mod tests {
 
     #[test]
     fn requests_done_one_by_one_in_the_submission_are_told_by_the_disks_queue() {
-        let serial = healthy::spoilt("random-read-d32", |m| m.device.queue_depth = Some(1.1));
+        let serial = fixture::faulty("random-read-d32", |m| m.device.queue_depth = Some(1.1));
         let finding = check(&serial).unwrap();
         assert!(
             finding.claim.contains("1.1 instead of 32"),
@@ -183,15 +199,15 @@ pub(super) mod tests {
             finding.evidence[0].path,
             "/measurements/3/device/queue_depth"
         );
-        let merged = healthy::spoilt("sequential-read", |m| m.device.queue_depth = Some(1.1));
-        let held = healthy::spoilt("random-read-d32", |m| m.device.queue_depth = Some(24.0));
+        let merged = fixture::faulty("sequential-read", |m| m.device.queue_depth = Some(1.1));
+        let held = fixture::faulty("random-read-d32", |m| m.device.queue_depth = Some(24.0));
         assert_eq!((check(&merged), check(&held)), (None, None));
     }
 
     #[test]
     fn requests_that_were_done_before_anybody_waited_for_them_went_one_by_one() {
         let aio = |share: f64, cpu_share: f64| {
-            healthy::spoilt("random-read-d32", |m| {
+            fixture::faulty("random-read-d32", |m| {
                 (m.engine.used, m.engine.done_before_wait) = (EngineKind::Aio, Some(share));
                 m.cpu.user_ns = (m.wall_ns as f64 * cpu_share) as u64;
             })
@@ -211,7 +227,7 @@ pub(super) mod tests {
             (check(&aio(0.3, 0.05)), check(&aio(0.99, 0.8))),
             (None, None)
         );
-        let late = healthy::spoilt("random-read-d32", |m| {
+        let late = fixture::faulty("random-read-d32", |m| {
             (m.engine.used, m.engine.done_before_wait, m.starved.share) =
                 (EngineKind::Aio, Some(0.99), 0.6);
             m.cpu.user_ns = m.wall_ns / 20;
@@ -227,7 +243,7 @@ pub(super) mod tests {
     fn a_machine_without_a_free_processor_is_no_matter_of_the_interface() {
         use diskproof_model::measurement::Starvation;
         let starved = |share: f64, mean_wait_ns: f64, spoil: fn(&mut Measurement)| {
-            check(&healthy::spoilt("random-read-d32", |m| {
+            check(&fixture::faulty("random-read-d32", |m| {
                 spoil(m);
                 m.starved = Starvation {
                     share,
@@ -266,7 +282,7 @@ pub(super) mod tests {
             |m| m.ops.values_mut().for_each(|op| op.count = 100),
         ];
         for spare in spared {
-            let record = healthy::spoilt("random-read-d32", |m| {
+            let record = fixture::faulty("random-read-d32", |m| {
                 m.achieved_depth = 11.0;
                 spare(m);
             });

@@ -2,22 +2,34 @@
 //! than was asked without anybody's help, so bytes written count only where a process is seen that
 //! wrote them; bytes read count by themselves.
 
-use super::{Diagnosis, Measured, Rule, SURVEY, heaviest, percent, places, real, together};
+use super::evidence::{Measured, SURVEY, heaviest, places, real, together};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule, Taint};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::{ByteCount, DeviceUse, OtherProcess};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::Record;
 use diskproof_model::target::{LayerKind, TargetIdentity};
-use diskproof_model::units::format_bytes;
+use diskproof_model::units::{format_bytes, format_percent};
 use std::collections::BTreeMap;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "disturbed",
     title: "Other programs used the disk",
     meaning: "Other processes used the disk while it was measured, so it had less to give than it \
               can.",
-    check,
-};
+    taints: Some(Taint {
+        from: Severity::Note,
+        why: "other programs used the disk during",
+    }),
+    check: Check::Run(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// Least share of the bytes asked for that counts as a disturbance.
 const SHARE_MIN: f64 = 0.05;
@@ -128,7 +140,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             worst.counted.name,
             worst.did,
             format_bytes(worst.excess),
-            percent(worst.share),
+            format_percent(worst.share),
             culprits(record, &hits)
         ),
         evidence: hits.iter().map(|h| h.evidence.clone()).collect(),
@@ -355,10 +367,10 @@ fn describe(pid: u32, name: &str, (read, written): (u64, u64)) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
-    use crate::surveyed::{self, Disk};
+    use crate::fixture;
+    use crate::fixture::surveyed::{self, SurveyedDisk};
     use diskproof_model::measurement::Measurement;
 
     fn process(name: &str, read_bytes: u64, write_bytes: u64) -> OtherProcess {
@@ -370,20 +382,26 @@ pub(super) mod tests {
         }
     }
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        let mut run = healthy::run();
+    pub(super) fn fires() -> Record {
+        let mut run = fixture::run();
         // 80 MiB asked for; somebody reads 16 MiB.
         run.1[2].device.read_bytes += 16 << 20;
         run.1[2].device.others = vec![process("pg_dump", 16 << 20, 0), process("systemd", 4096, 0)];
         // Somebody writes during our writes.
         run.1[4].device.write_bytes += 100 << 20;
         run.1[4].device.others = vec![process("pg_dump", 0, 100 << 20)];
-        healthy::judge(run)
+        fixture::judge(run)
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::all_faulty(|m| {
+            (m.cache.used, m.device.read_bytes) = (CachePolicy::Buffered, m.asked.read_bytes * 2)
+        })
     }
 
     #[test]
     fn others_are_named_with_what_they_did() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Warning, 2)
@@ -402,12 +420,12 @@ pub(super) mod tests {
     fn workloads_that_ran_together_do_not_disturb_each_other() {
         let (reads, scan) = ("random-read-d1", "sequential-read");
         let record = |spoil: fn(&mut Measurement)| {
-            let mut run = healthy::together(&[reads, scan]);
+            let mut run = fixture::together(&[reads, scan]);
             run.1
                 .iter_mut()
                 .filter(|m| [reads, scan].contains(&m.workload.name.as_str()))
                 .for_each(spoil);
-            healthy::judge(run)
+            fixture::judge(run)
         };
         assert_eq!(check(&record(|_| {})), None);
         let read_ahead = |m: &mut Measurement| {
@@ -434,7 +452,7 @@ pub(super) mod tests {
 
     #[test]
     fn hidden_processes_are_a_matter_of_rights() {
-        let record = healthy::spoilt("random-read-d1", |m| {
+        let record = fixture::faulty("random-read-d1", |m| {
             m.device.read_bytes += 8 << 20;
             m.device.others_hidden = 40;
         });
@@ -458,7 +476,7 @@ pub(super) mod tests {
     #[test]
     fn who_uses_the_disk_during_a_survey_is_named() {
         let surveyed = |spoil: fn(&mut diskproof_model::surface::SurfaceMeasurement)| {
-            let mut run = Disk::rotating().run(1);
+            let mut run = SurveyedDisk::rotating().run(1);
             spoil(&mut run.1);
             check(&surveyed::judge(run))
         };
@@ -519,7 +537,7 @@ pub(super) mod tests {
             },
         ];
         for (i, spoil) in spoil.into_iter().enumerate() {
-            assert_eq!(check(&healthy::all_spoilt(spoil)), None, "{i}");
+            assert_eq!(check(&fixture::all_faulty(spoil)), None, "{i}");
         }
         assert!(
             !is_kernel_worker("mdadm")

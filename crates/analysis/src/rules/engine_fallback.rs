@@ -1,20 +1,29 @@
 //! `engine-fallback`: the interface that would have been chosen was not to be had or slower here,
 //! and another carried the I/O.
 
-use super::{Diagnosis, Measured, Rule, evidence, real, scope};
+use super::evidence::{Measured, evidence, real, scope};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::{Fallback, FallbackCause};
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::Record;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "engine-fallback",
     title: "A slower I/O engine was used",
     meaning: "The best kernel interface was refused, is missing or used up, or does not work \
               here, so another one carried the I/O, at a higher CPU cost per operation; or it was \
               tried and is slower on this target.",
-    check,
-};
+    taints: None,
+    check: Check::Workloads(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<Measured> = real(record)
@@ -133,12 +142,12 @@ fn remedy(fallback: &Fallback) -> &'static str {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        healthy::spoilt("random-read-d32", |m| {
+    pub(super) fn fires() -> Record {
+        fixture::faulty("random-read-d32", |m| {
             m.engine.used = EngineKind::Aio;
             m.engine.fallbacks = vec![Fallback {
                 from: EngineKind::Uring,
@@ -148,9 +157,13 @@ pub(super) mod tests {
         })
     }
 
+    pub(super) fn silent() -> Record {
+        fixture::all_faulty(|m| m.engine.used = EngineKind::Aio)
+    }
+
     #[test]
     fn a_refused_interface_is_told_with_its_reason() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Note);
         assert!(
             finding.claim.contains(
@@ -165,7 +178,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_slower_interface_is_not_called_refused() {
-        let finding = check(&healthy::spoilt("random-read-d32", |m| {
+        let finding = check(&fixture::faulty("random-read-d32", |m| {
             m.engine.used = EngineKind::Aio;
             let cause = FallbackCause::Slower;
             m.engine.fallbacks = vec![Fallback {
@@ -186,7 +199,7 @@ pub(super) mod tests {
     #[test]
     fn each_cause_has_its_words_and_its_remedy() {
         let told = |fallbacks: &[(EngineKind, FallbackCause)]| {
-            let spoilt = healthy::spoilt("random-read-d32", |m| {
+            let faulty = fixture::faulty("random-read-d32", |m| {
                 m.engine.used = EngineKind::Sync;
                 m.engine.fallbacks = fallbacks
                     .iter()
@@ -197,7 +210,7 @@ pub(super) mod tests {
                     })
                     .collect();
             });
-            let finding = check(&spoilt).unwrap();
+            let finding = check(&faulty).unwrap();
             (finding.claim, finding.remedy)
         };
         use FallbackCause::{Exhausted, Missing, Slower, Unrecorded};
@@ -240,7 +253,7 @@ pub(super) mod tests {
     #[test]
     fn another_interface_by_choice_is_no_finding() {
         assert_eq!(
-            check(&healthy::all_spoilt(|m| m.engine.used = EngineKind::Aio)),
+            check(&fixture::all_faulty(|m| m.engine.used = EngineKind::Aio)),
             None
         );
     }

@@ -1,18 +1,30 @@
 //! `engine-limited`: this program, not the disk, sets the pace. The evidence is what its workers
 //! reach with no I/O at all.
 
-use super::{Diagnosis, Rule, evidence, percent, scope};
+use super::evidence::{evidence, scope};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule, Taint};
 use diskproof_model::finding::Severity;
 use diskproof_model::record::{MeasurementRecord, Record};
-use diskproof_model::units::format_rate;
+use diskproof_model::units::{format_percent, format_rate};
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "engine-limited",
     title: "The load generator limited the rate",
     meaning: "The measuring program came close to its own limit, measured without any I/O: the \
               disk may be faster than the figure.",
-    check,
-};
+    taints: Some(Taint {
+        from: Severity::Warning,
+        why: "the load generator, not the disk, limited the rate in",
+    }),
+    check: Check::Workloads(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// Above this share of the ceiling the program takes as long for an operation as the kernel and the
 /// disk together.
@@ -39,7 +51,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
              reach with no I/O at all.",
             scope(record, hits.iter().map(|h| h.0)),
             format_rate(seen),
-            percent(seen / ceiling),
+            format_percent(seen / ceiling),
             format_rate(ceiling)
         ),
         evidence: hits
@@ -60,17 +72,21 @@ fn iops(m: &MeasurementRecord) -> f64 {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        healthy::spoilt("random-read-d32", |m| m.ceiling_iops = Some(12_000.0))
+    pub(super) fn fires() -> Record {
+        fixture::faulty("random-read-d32", |m| m.ceiling_iops = Some(12_000.0))
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::faulty("random-read-d32", |m| m.ceiling_iops = Some(90_000_000.0))
     }
 
     #[test]
     fn a_figure_near_the_ceiling_is_a_lower_bound() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert!(
             finding.claim.contains("random-read-d32") && finding.claim.contains("83 %"),
             "{}",
@@ -81,9 +97,9 @@ pub(super) mod tests {
     #[test]
     fn a_ceiling_far_above_or_unknown_is_no_finding() {
         assert_eq!(
-            check(&healthy::spoilt("random-read-d32", |m| m.ceiling_iops = Some(90_000_000.0))),
+            check(&fixture::faulty("random-read-d32", |m| m.ceiling_iops = Some(90_000_000.0))),
             None
         );
-        assert_eq!(check(&healthy::record()), None);
+        assert_eq!(check(&fixture::record()), None);
     }
 }

@@ -6,7 +6,11 @@
 //! 96, 97, 95 and 76 %; the others have a flat part no longer than a zone, or a fall behind it that
 //! noise hides.
 
-use super::{Diagnosis, Rule, gigabytes, percent, point_evidence, ragged};
+use super::evidence::{gigabytes, point_evidence};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
+use super::ragged;
 use crate::mechanics::{
     self, Mechanics, is_surface, link_bytes_per_second, links, measured_mechanics, reach,
 };
@@ -14,15 +18,21 @@ use crate::shape::{Level, Reach, Shape};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::surface::SurfaceRecord;
-use diskproof_model::units::format_throughput;
+use diskproof_model::units::{format_percent, format_throughput};
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "flat-top",
     title: "Something other than the disk limits throughput",
     meaning: "The outer zones of a rotating disk all have the same rate: something other than the \
               disk (link, cable, port, controller, CPU) limits them.",
-    check,
-};
+    taints: None,
+    check: Check::Survey(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// The flat part is at least so many times as long as any later stretch of one rate. In a staircase
 /// of equal zones the first one holds at the most 1.5 times as much as the second (rate 2.5 to 1 in
@@ -93,7 +103,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             format!(
                 "The curve is flat at {rate} up to {} ({} of {whole}) and falls only from there on",
                 gigabytes(end),
-                percent(share)
+                format_percent(share)
             )
         }
     };
@@ -236,7 +246,7 @@ fn limit(record: &Record, surface: &SurfaceRecord, rate: f64) -> (String, String
         return (
             format!(
                 "This program used {} of a CPU meanwhile, so the CPU is the likely limit.",
-                percent(surface.curve_cpu_share)
+                format_percent(surface.curve_cpu_share)
             ),
             "Measure on a machine with a faster or less busy CPU.".to_owned(),
         );
@@ -333,15 +343,15 @@ fn evidence(
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::surveyed::{self, Disk};
+    use crate::fixture::surveyed::{self, SurveyedDisk};
     use diskproof_model::target::TargetKind;
 
     fn capped(cap: f64, speed: &str, link: Option<u64>) -> Record {
-        let mut run = Disk {
+        let mut run = SurveyedDisk {
             cap: Some(cap),
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         }
         .run(3);
         let at = run.0.targets[0].layers[0].link.as_mut().unwrap();
@@ -349,13 +359,17 @@ pub(super) mod tests {
         surveyed::judge(run)
     }
 
-    pub(in crate::rules) fn spoilt() -> Record {
+    pub(super) fn fires() -> Record {
         capped(78e6, "3.0 Gbps", Some(300_000_000))
+    }
+
+    pub(super) fn silent() -> Record {
+        SurveyedDisk::rotating().record(1)
     }
 
     #[test]
     fn the_end_and_the_rate_of_the_flat_part_are_told() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         // Eight of 24 zones are faster than 78 MB/s; they hold 40.4 % of the surface.
         assert!(
             finding.claim.starts_with(
@@ -410,9 +424,9 @@ pub(super) mod tests {
 
     #[test]
     fn flat_all_over_is_a_limit_where_an_arm_moves() {
-        let disk = Disk {
+        let disk = SurveyedDisk {
             cap: Some(40e6),
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         };
         let finding = check(&disk.record(1)).unwrap();
         assert!(
@@ -423,15 +437,15 @@ pub(super) mod tests {
             finding.claim
         );
         for other in [
-            Disk {
+            SurveyedDisk {
                 accesses: 0,
                 ..disk.clone()
             },
-            Disk {
+            SurveyedDisk {
                 span: 0.0..0.3,
                 ..disk.clone()
             },
-            Disk::solid(),
+            SurveyedDisk::solid(),
         ] {
             assert_eq!(check(&other.record(1)), None, "{other:?}");
         }
@@ -440,10 +454,10 @@ pub(super) mod tests {
     #[test]
     fn so_ragged_that_no_zone_can_be_told_is_not_flat() {
         for seed in 0..5 {
-            let record = Disk {
+            let record = SurveyedDisk {
                 ragged: Some((40 << 20, 0.85)),
                 points: 100,
-                ..Disk::rotating()
+                ..SurveyedDisk::rotating()
             }
             .record(seed);
             assert_eq!(surveyed::codes(&record), ["ragged"], "{seed}");
@@ -452,9 +466,9 @@ pub(super) mod tests {
 
     #[test]
     fn a_busy_cpu_is_named() {
-        let mut run = Disk {
+        let mut run = SurveyedDisk {
             cap: Some(78e6),
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         }
         .run(3);
         run.1.curve_cpu.system_ns = 38_000_000_000;
@@ -471,10 +485,10 @@ pub(super) mod tests {
     fn zones_are_no_flat_top_and_a_file_has_none() {
         for zones in [2, 3, 5, 16, 24, 40] {
             for points in [20, 50, 200] {
-                let disk = Disk {
+                let disk = SurveyedDisk {
                     zones,
                     points,
-                    ..Disk::rotating()
+                    ..SurveyedDisk::rotating()
                 };
                 assert_eq!(
                     check(&disk.record(1)),
@@ -483,9 +497,9 @@ pub(super) mod tests {
                 );
             }
         }
-        let mut run = Disk {
+        let mut run = SurveyedDisk {
             cap: Some(78e6),
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         }
         .run(3);
         run.0.targets[0].kind = TargetKind::File;

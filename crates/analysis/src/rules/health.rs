@@ -1,77 +1,270 @@
-//! What the rules on health share: how a disk is named, and where in the record its figures stand.
-//! Holds no threshold.
+//! The nine rules on what disks report about themselves: one table, one row per finding. Each row
+//! names its threshold and where it comes from. Knows the figures of `DiskHealth`, nothing of a
+//! measurement.
 
-use super::Diagnosis;
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::health::DiskHealth;
+use diskproof_model::units::counted;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        code: "health-failing",
+        title: "The disk reports that it is failing",
+        meaning: "The disk reports that it is failing, or that something that protects its data \
+                  has failed.",
+        taints: None,
+        check: Check::Health(|health| {
+            let remedy = "Save the data now, before any other load, and replace the disk. Do not \
+                          rely on its figures.";
+            diagnosis(health, failing, "It may lose data at any time.", remedy)
+        }),
+        #[cfg(test)]
+        examples: Examples {
+            fires: tests::failing_disk,
+            silent: tests::quiet_disks,
+        },
+    },
+    Rule {
+        code: "self-test-failed",
+        title: "The disk failed its self-test",
+        meaning: "The disk's own self-test found a sector that it cannot read, or a part that \
+                  does not work.",
+        taints: None,
+        check: Check::Health(|health| {
+            let remedy = "Save the data and replace the disk. If one sector was unreadable, \
+                          overwrite it; then smartctl -t long must pass.";
+            diagnosis(health, self_test_failed, "A part of the data may be lost.", remedy)
+        }),
+        #[cfg(test)]
+        examples: Examples {
+            fires: || tests::faulty(tests::failed_self_test),
+            silent: || tests::faulty(tests::passed_self_test),
+        },
+    },
+    Rule {
+        code: "sectors-pending",
+        title: "The disk holds unreadable sectors",
+        meaning: "The disk holds sectors that it could not read. Their content is lost unless a \
+                  later attempt succeeds, and each attempt stalls for seconds.",
+        taints: None,
+        check: Check::Health(|health| {
+            let remedy = "Save the data, then run the disk's self-test (smartctl -t long). Replace \
+                          the disk if the count grows or stays.";
+            let consequence = "A query that reads them stalls for seconds or fails.";
+            diagnosis(health, sectors_pending, consequence, remedy)
+        }),
+        #[cfg(test)]
+        examples: Examples {
+            fires: tests::disk_with_pending_sectors,
+            silent: tests::quiet_disks,
+        },
+    },
+    Rule {
+        code: "worn-out",
+        title: "The flash nears its rated endurance",
+        meaning: "The flash has used up most or all of its rated writes, or its spare blocks.",
+        taints: None,
+        check: Check::Health(|health| {
+            let remedy = "Plan the replacement, at once where the endurance is used up. Find out \
+                          what writes so much: WAL, temporary files, checkpoints.";
+            let consequence = "At its end the disk slows down, turns read-only or forgets data \
+                               without power.";
+            diagnosis(health, worn_out, consequence, remedy)
+        }),
+        #[cfg(test)]
+        examples: Examples {
+            fires: || tests::faulty(|disk| disk.wear_percent = Some(85)),
+            silent: || {
+                tests::faulty(|disk| {
+                    disk.wear_percent = Some(79);
+                    disk.spare_percent = Some(11);
+                })
+            },
+        },
+    },
+    Rule {
+        code: "media-errors",
+        title: "The disk has returned uncorrectable errors",
+        meaning: "The disk has returned errors for data that its own correction could not recover.",
+        taints: None,
+        check: Check::Health(|health| {
+            let remedy = "Verify the backup, then read everything (pg_checksums --check). Replace \
+                          the disk if the count grows.";
+            diagnosis(health, media_errors, "Pages of the database may be damaged.", remedy)
+        }),
+        #[cfg(test)]
+        examples: Examples {
+            fires: || tests::faulty(|disk| disk.media_errors = Some(7)),
+            silent: tests::quiet_disks,
+        },
+    },
+    Rule {
+        code: "sectors-reallocated",
+        title: "The disk has reallocated sectors",
+        meaning: "A rotating disk has replaced sectors by spare ones elsewhere. Its surface wears, \
+                  and sequential reads seek.",
+        taints: None,
+        check: Check::Health(|health| {
+            let remedy = "Note the count and compare it in some days (diskproof info). Replace the \
+                          disk if it grows, and verify the backup.";
+            let consequence = "More sectors may follow, and sequential reads seek there.";
+            diagnosis(health, sectors_reallocated, consequence, remedy)
+        }),
+        #[cfg(test)]
+        examples: Examples {
+            fires: || tests::faulty_rotating(|disk| disk.reallocated_sectors = Some(304)),
+            silent: || tests::faulty(|disk| disk.reallocated_sectors = Some(4)),
+        },
+    },
+    Rule {
+        code: "link-errors",
+        title: "Transfers over the link arrive damaged",
+        meaning: "Many transfers between disk and host arrived damaged and were repeated, which \
+                  costs time. The usual cause is the cable or the backplane.",
+        taints: None,
+        check: Check::Health(|health| {
+            let remedy = "Compare the count after some load (diskproof info). If it grows, reseat \
+                          or replace the cable, or change the slot.";
+            let consequence = "Each one is repeated: no data is lost, but requests take longer.";
+            diagnosis(health, link_errors, consequence, remedy)
+        }),
+        #[cfg(test)]
+        examples: Examples {
+            fires: || tests::faulty_rotating(|disk| disk.link_errors = Some(3_118_119)),
+            silent: || tests::faulty_rotating(|disk| disk.link_errors = Some(24)),
+        },
+    },
+    Rule {
+        code: "too-hot",
+        title: "The disk is near its temperature limit",
+        meaning: "The disk was near or over its temperature limit when the measurement began. \
+                  Disks slow down there to cool off.",
+        taints: None,
+        check: Check::Health(|health| {
+            let remedy = "Improve the airflow (fans, dust, a heat sink) and measure again.";
+            diagnosis(health, too_hot, "A hot disk slows down to cool off.", remedy)
+        }),
+        #[cfg(test)]
+        examples: Examples {
+            fires: || tests::faulty(|disk| disk.temperature_celsius = Some(71)),
+            silent: || tests::faulty(|disk| disk.temperature_celsius = Some(64)),
+        },
+    },
+    Rule {
+        code: "self-test-running",
+        title: "A self-test ran during the measurement",
+        meaning: "The disk ran a self-test when the measurement began. It takes turns with the \
+                  measured operations and makes them slower.",
+        taints: None,
+        check: Check::Health(|health| {
+            let remedy = "Measure again when the self-test has ended. smartctl -a shows its \
+                          progress.";
+            let consequence = "The figures are those of a disk that does two things at once.";
+            diagnosis(health, self_test_running, consequence, remedy)
+        }),
+        #[cfg(test)]
+        examples: Examples {
+            fires: || tests::faulty(tests::running_self_test),
+            silent: || tests::faulty(tests::passed_self_test),
+        },
+    },
+];
+
+/// One sector is enough. After the first pending one, rotating disks were 16 times as likely to
+/// fail within 60 days, and 21 times after the first that a background scan found; after the first
+/// reallocated one 14 times (Pinheiro, Weber, Barroso: Failure Trends in a Large Disk Drive
+/// Population, FAST '07). Backblaze investigates any count above zero (What SMART Stats Tell Us
+/// About Hard Drives, 2016).
+const SECTORS_MAX: u64 = 0;
+/// One error is enough: hardly a disk of Backblaze's failed while it had none (Hard Drive SMART
+/// Stats, 2014, attribute 187). For NVMe each is lost data (NVMe 1.4, 5.14.1.2, "Media and Data
+/// Integrity Errors").
+const MEDIA_ERRORS_MAX: u64 = 0;
+/// The count never goes down, and every touch of a cable may add to it. Of 150 server disks whose
+/// reports are public, a dozen had 1 to 24; those with a fault had hundreds to millions.
+const LINK_ERRORS_MIN: u64 = 100;
+/// Time to order another one: a disk that took four years to get here has one left.
+const WEAR_PERCENT: u32 = 80;
+/// The endurance that the vendor warrants is consumed (NVMe 1.4, 5.14.1.2, "Percentage Used"; JEDEC
+/// JESD218): the disk need no longer keep data without power for the months that JESD218 demands.
+const WORN_OUT_PERCENT: u32 = 100;
+/// Load adds 5 to 20 °C to the temperature at rest, and the disk is asked before the load.
+const MARGIN_CELSIUS: i32 = 5;
+/// Where the disk reports no limit. Data sheets of rotating disks end at 60 °C (Seagate Exos, WD
+/// Ultrastar, Toshiba MG), those of SATA and SAS flash at 70 °C (Intel D3-S4510, Samsung PM883,
+/// Micron 5300).
+const ROTATING_LIMIT_CELSIUS: i32 = 60;
+const FLASH_LIMIT_CELSIUS: i32 = 70;
 
 /// A disk and its place in the record.
-pub(super) type Disk<'a> = (usize, &'a DiskHealth);
-
-/// What one rule has against one disk.
-pub(super) struct Complaint {
-    pub(super) severity: Severity,
-    /// What is said of it, after its name: `has 8 pending sectors`.
-    pub(super) says: String,
-    pub(super) evidence: Vec<Evidence>,
+#[derive(Clone, Copy)]
+struct Disk<'a> {
+    index: usize,
+    health: &'a DiskHealth,
 }
 
-/// An observation at `/health/INDEX/PLACE`.
-pub(super) fn evidence(
-    disk: Disk<'_>,
-    place: &str,
-    observed: impl Into<f64>,
-    threshold: impl Into<f64>,
-    unit: &str,
-) -> Evidence {
-    let path = format!("/health/{}/{place}", disk.0);
-    Evidence {
-        path,
-        observed: observed.into(),
-        threshold: threshold.into(),
-        unit: unit.to_owned(),
+impl Disk<'_> {
+    /// An observation at `/health/INDEX/PLACE`.
+    fn evidence(
+        self,
+        place: &str,
+        observed: impl Into<f64>,
+        threshold: impl Into<f64>,
+        unit: &str,
+    ) -> Evidence {
+        Evidence {
+            path: format!("/health/{}/{place}", self.index),
+            observed: observed.into(),
+            threshold: threshold.into(),
+            unit: unit.to_owned(),
+        }
+    }
+
+    fn count(self, place: &str, observed: u64, threshold: u64) -> Evidence {
+        self.evidence(place, observed as f64, threshold as f64, "1")
     }
 }
 
-/// One finding on all disks that a rule has something against; `None` when there is none.
-pub(super) fn finding(
-    remedy: &str,
+/// What one rule reports about one disk.
+struct Issue {
+    severity: Severity,
+    /// What follows the disk's name: `has 8 pending sectors`.
+    predicate: String,
+    evidence: Vec<Evidence>,
+}
+
+/// One diagnosis for all disks that have the issue; `None` when none has.
+fn diagnosis(
     health: &[DiskHealth],
-    complain: impl Fn(Disk<'_>) -> Option<Complaint>,
+    issue_of: fn(Disk<'_>) -> Option<Issue>,
+    consequence: &str,
+    remedy: &str,
 ) -> Option<Diagnosis> {
-    let found: Vec<(&DiskHealth, Complaint)> = health
-        .iter()
-        .enumerate()
-        .filter_map(|disk| Some((disk.1, complain(disk)?)))
-        .collect();
-    let severity = found
-        .iter()
-        .map(|(_, complaint)| complaint.severity)
-        .max()?;
-    let claims: Vec<String> = found
-        .iter()
-        .map(|(disk, complaint)| format!("{} {}", name(disk), complaint.says))
-        .collect();
+    let mut severity = None;
+    let mut claims = Vec::new();
+    let mut evidence = Vec::new();
+    for (index, health) in health.iter().enumerate() {
+        if let Some(issue) = issue_of(Disk { index, health }) {
+            severity = severity.max(Some(issue.severity));
+            claims.push(format!("{} {}", name(health), issue.predicate));
+            evidence.extend(issue.evidence);
+        }
+    }
     Some(Diagnosis {
-        severity,
-        claim: format!("{}.", claims.join("; ")),
-        evidence: found
-            .into_iter()
-            .flat_map(|(_, complaint)| complaint.evidence)
-            .collect(),
+        severity: severity?,
+        claim: format!("{}. {consequence}", claims.join("; ")),
+        evidence,
         remedy: remedy.to_owned(),
         reproduce: None,
     })
 }
 
-/// `sda (Hitachi HDS721050DLE630)`: what is written on the disk, for whoever goes and pulls it out.
+/// `sda (Hitachi HDS721050DLE630)`: the label on the disk, for the person who pulls it out.
 fn name(disk: &DiskHealth) -> String {
-    let label: Vec<&str> = disk
-        .model
-        .as_deref()
-        .into_iter()
-        .chain(disk.serial.as_deref())
-        .collect();
+    let label: Vec<&str> = disk.model.as_deref().into_iter().chain(disk.serial.as_deref()).collect();
     if label.is_empty() {
         disk.disk.clone()
     } else {
@@ -79,28 +272,176 @@ fn name(disk: &DiskHealth) -> String {
     }
 }
 
-/// Whether it has no moving parts.
-pub(super) fn is_flash(disk: &DiskHealth) -> bool {
+fn is_flash(disk: &DiskHealth) -> bool {
     disk.rotation_rpm == Some(0)
 }
 
-/// `1 sector`, `8 sectors`.
-pub(super) fn counted(count: u64, what: &str) -> String {
-    if count == 1 {
-        format!("1 {what}")
-    } else {
-        format!("{count} {what}s")
+fn failing(disk: Disk<'_>) -> Option<Issue> {
+    let health = disk.health;
+    let failed = health.passed == Some(false);
+    if !failed && health.alarms.is_empty() {
+        return None;
     }
+    let alarms = health.alarms.join(", ");
+    let predicate = match failed {
+        true if alarms.is_empty() => "reports that it is failing".to_owned(),
+        true => format!("reports that it is failing: {alarms}"),
+        false => format!("raises an alarm: {alarms}"),
+    };
+    let place = if failed { "passed" } else { "alarms" };
+    Some(Issue {
+        severity: Severity::Failure,
+        predicate,
+        evidence: vec![disk.evidence(place, 0.0, 1.0, "1")],
+    })
+}
+
+fn self_test_failed(disk: Disk<'_>) -> Option<Issue> {
+    let test = disk.health.self_test.as_ref().filter(|test| test.passed == Some(false))?;
+    let hours = disk.health.power_on_hours.zip(test.hours);
+    let age = hours.and_then(|(now, then)| now.checked_sub(then));
+    let ago = age.map_or_else(String::new, |hours| format!(", {hours} power-on hours ago"));
+    Some(Issue {
+        severity: Severity::Failure,
+        predicate: format!("failed its last self-test ({}{ago})", test.status),
+        evidence: vec![disk.evidence("self_test/passed", 0.0, 1.0, "1")],
+    })
+}
+
+fn sectors_pending(disk: Disk<'_>) -> Option<Issue> {
+    let health = disk.health;
+    let mut parts = Vec::new();
+    let mut evidence = Vec::new();
+    if let Some(count) = health.pending_sectors.filter(|count| *count > SECTORS_MAX) {
+        parts.push(format!("{} that it cannot read now", counted(count, "sector")));
+        evidence.push(disk.count("pending_sectors", count, SECTORS_MAX));
+    }
+    if let Some(count) = health.uncorrectable_sectors.filter(|count| *count > SECTORS_MAX) {
+        parts.push(format!("{} that its own scan could not correct", counted(count, "sector")));
+        evidence.push(disk.count("uncorrectable_sectors", count, SECTORS_MAX));
+    }
+    // Flash rewrites a page that was hard to read; some firmware counts it here for a moment.
+    let severity = if is_flash(health) { Severity::Warning } else { Severity::Failure };
+    (!evidence.is_empty()).then(|| Issue {
+        severity,
+        predicate: format!("has {}", parts.join(" and ")),
+        evidence,
+    })
+}
+
+fn worn_out(disk: Disk<'_>) -> Option<Issue> {
+    let health = disk.health;
+    let mut parts = Vec::new();
+    let mut evidence = Vec::new();
+    let mut severity = Severity::Warning;
+    if let Some(wear) = health.wear_percent.filter(|wear| *wear >= WEAR_PERCENT) {
+        let is_used_up = wear >= WORN_OUT_PERCENT;
+        let threshold = if is_used_up { WORN_OUT_PERCENT } else { WEAR_PERCENT };
+        if is_used_up {
+            severity = Severity::Failure;
+        }
+        parts.push(format!("has used {wear} % of its rated endurance"));
+        evidence.push(disk.evidence("wear_percent", wear, threshold, "%"));
+    }
+    let spare = health.spare_percent.zip(health.spare_threshold_percent);
+    if let Some((left, alarm)) = spare.filter(|(left, alarm)| left <= alarm) {
+        severity = Severity::Failure;
+        parts.push(format!("has {left} % of its spare blocks left (alarm at {alarm} %)"));
+        evidence.push(disk.evidence("spare_percent", left, alarm, "%"));
+    }
+    (!evidence.is_empty()).then(|| Issue {
+        severity,
+        predicate: parts.join(" and "),
+        evidence,
+    })
+}
+
+fn media_errors(disk: Disk<'_>) -> Option<Issue> {
+    let count = disk.health.media_errors.filter(|count| *count > MEDIA_ERRORS_MAX)?;
+    Some(Issue {
+        severity: Severity::Warning,
+        predicate: format!("has reported {} that it could not correct", counted(count, "error")),
+        evidence: vec![disk.count("media_errors", count, MEDIA_ERRORS_MAX)],
+    })
+}
+
+/// Flash retires blocks all its life (30 to 80 % of disks within four years; Schroeder, Lagisetty,
+/// Merchant: Flash Reliability in Production, FAST '16); there `worn-out` examines the spare blocks.
+fn sectors_reallocated(disk: Disk<'_>) -> Option<Issue> {
+    let count = disk.health.reallocated_sectors.filter(|count| *count > SECTORS_MAX)?;
+    (!is_flash(disk.health)).then(|| Issue {
+        severity: Severity::Warning,
+        predicate: format!("has replaced {}", counted(count, "sector")),
+        evidence: vec![disk.count("reallocated_sectors", count, SECTORS_MAX)],
+    })
+}
+
+fn link_errors(disk: Disk<'_>) -> Option<Issue> {
+    let count = disk.health.link_errors.filter(|count| *count >= LINK_ERRORS_MIN)?;
+    Some(Issue {
+        severity: Severity::Warning,
+        predicate: format!("has counted {count} damaged transfers on its link"),
+        evidence: vec![disk.count("link_errors", count, LINK_ERRORS_MIN)],
+    })
+}
+
+fn too_hot(disk: Disk<'_>) -> Option<Issue> {
+    let health = disk.health;
+    if health.temperature_alarm == Some(true) {
+        let degrees = health.temperature_celsius;
+        let at = degrees.map_or_else(String::new, |degrees| format!(" at {degrees} °C"));
+        return Some(Issue {
+            severity: Severity::Warning,
+            predicate: format!("reports that it is too hot{at}"),
+            evidence: vec![disk.evidence("temperature_alarm", 1.0, 0.0, "1")],
+        });
+    }
+    let (degrees, limit) = (health.temperature_celsius?, temperature_limit(health)?);
+    if degrees < limit - MARGIN_CELSIUS {
+        return None;
+    }
+    let (severity, place) = if degrees >= limit {
+        (Severity::Warning, "at or over")
+    } else {
+        (Severity::Note, "near")
+    };
+    Some(Issue {
+        severity,
+        predicate: format!("has {degrees} °C, {place} its limit of {limit} °C"),
+        evidence: vec![disk.evidence("temperature_celsius", degrees, limit - MARGIN_CELSIUS, "°C")],
+    })
+}
+
+/// The disk's own, or else the usual one. NVMe has no usual limit (70 to 85 °C) but raises an alarm
+/// of its own.
+fn temperature_limit(health: &DiskHealth) -> Option<i32> {
+    let usual = match health.protocol.as_deref() {
+        Some("NVMe") => None,
+        _ if is_flash(health) => Some(FLASH_LIMIT_CELSIUS),
+        _ => Some(ROTATING_LIMIT_CELSIUS),
+    };
+    health.temperature_limit_celsius.or(usual)
+}
+
+fn self_test_running(disk: Disk<'_>) -> Option<Issue> {
+    let remaining = disk.health.self_test.as_ref()?.remaining_percent?;
+    Some(Issue {
+        severity: Severity::Warning,
+        predicate: format!("runs a self-test; {remaining} % are left"),
+        evidence: vec![disk.evidence("self_test/remaining_percent", remaining, 0.0, "%")],
+    })
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
+    use diskproof_model::finding::Finding;
+    use diskproof_model::health::SelfTest;
     use diskproof_model::record::Record;
 
-    /// Healthy disks: one that rotates, one of flash.
-    pub(in crate::rules) fn sound() -> Vec<DiskHealth> {
+    /// A rotating disk, one of flash, and one that reports nothing; none has an issue.
+    fn disks() -> Vec<DiskHealth> {
         let disk = DiskHealth {
             disk: "sda".to_owned(),
             source: Some("smartctl 7.3".to_owned()),
@@ -129,34 +470,171 @@ pub(super) mod tests {
         vec![disk, flash, DiskHealth::unknown("vda", "a virtual disk")]
     }
 
-    /// A healthy run whose second disk is spoilt.
-    pub(in crate::rules) fn spoilt(spoil: impl Fn(&mut DiskHealth)) -> Record {
-        let mut run = healthy::run();
-        run.0.health = sound();
-        spoil(&mut run.0.health[1]);
-        healthy::judge(run)
+    fn changed(index: usize, change: impl Fn(&mut DiskHealth)) -> Record {
+        let mut run = fixture::run();
+        run.0.health = disks();
+        change(&mut run.0.health[index]);
+        fixture::judge(run)
     }
 
-    /// The same, whose first disk is spoilt, which rotates.
-    pub(in crate::rules) fn spoilt_rotating(spoil: impl Fn(&mut DiskHealth)) -> Record {
-        let mut run = healthy::run();
-        run.0.health = sound();
-        spoil(&mut run.0.health[0]);
-        healthy::judge(run)
+    /// A run whose flash disk has an issue.
+    pub(super) fn faulty(change: impl Fn(&mut DiskHealth)) -> Record {
+        changed(1, change)
+    }
+
+    /// A run whose rotating disk has an issue.
+    pub(super) fn faulty_rotating(change: impl Fn(&mut DiskHealth)) -> Record {
+        changed(0, change)
+    }
+
+    pub(super) fn quiet_disks() -> Record {
+        faulty(|_| ())
+    }
+
+    pub(super) fn failing_disk() -> Record {
+        faulty(|disk| {
+            disk.passed = Some(false);
+            disk.alarms = vec!["it has become read-only".to_owned()];
+        })
+    }
+
+    pub(super) fn disk_with_pending_sectors() -> Record {
+        faulty_rotating(|disk| {
+            disk.pending_sectors = Some(8);
+            disk.uncorrectable_sectors = Some(1);
+        })
+    }
+
+    fn self_test(passed: Option<bool>, remaining_percent: Option<u32>) -> Option<SelfTest> {
+        Some(SelfTest {
+            status: "Extended offline: Completed: read failure".to_owned(),
+            passed,
+            hours: Some(100),
+            remaining_percent,
+        })
+    }
+
+    pub(super) fn failed_self_test(disk: &mut DiskHealth) {
+        disk.self_test = self_test(Some(false), None);
+        disk.power_on_hours = Some(152);
+    }
+
+    pub(super) fn passed_self_test(disk: &mut DiskHealth) {
+        disk.self_test = self_test(Some(true), None);
+    }
+
+    pub(super) fn running_self_test(disk: &mut DiskHealth) {
+        disk.self_test = self_test(None, Some(40));
+    }
+
+    fn one(record: &Record, code: &str) -> Finding {
+        let [finding] = &record.findings[..] else {
+            panic!("one finding, not {:?}", record.findings)
+        };
+        assert_eq!(finding.code, code);
+        finding.clone()
     }
 
     #[test]
-    fn sound_disks_and_unknown_ones_are_no_finding() {
-        assert_eq!(spoilt(|_| ()).findings, []);
+    fn quiet_and_unknown_disks_have_no_finding() {
+        assert_eq!(quiet_disks().findings, []);
     }
 
     #[test]
-    fn a_disk_is_named_by_what_is_written_on_it() {
+    fn disk_is_named_by_its_label() {
         let disk = DiskHealth {
             serial: Some("S1".to_owned()),
-            ..sound().swap_remove(0)
+            ..disks().swap_remove(0)
         };
         assert_eq!(name(&disk), "sda (WDC WD20EFRX, S1)");
         assert_eq!(name(&DiskHealth::unknown("vda", "")), "vda");
+    }
+
+    #[test]
+    fn failed_verdict_and_alarm_are_failures() {
+        let found = one(&failing_disk(), "health-failing");
+        assert_eq!(found.severity, Severity::Failure);
+        assert!(found.claim.starts_with(
+            "nvme0n1 (Micron_7450) reports that it is failing: it has become read-only. "
+        ));
+        let alarm = faulty(|disk| disk.alarms = vec!["x is at 1".to_owned()]);
+        assert_eq!(one(&alarm, "health-failing").evidence[0].path, "/health/1/alarms");
+    }
+
+    #[test]
+    fn failed_self_test_is_a_failure_with_its_age() {
+        let found = one(&faulty(failed_self_test), "self-test-failed");
+        assert_eq!(found.severity, Severity::Failure);
+        assert!(found.claim.contains("read failure, 52 power-on hours ago"), "{}", found.claim);
+        let aborted = faulty(|disk| disk.self_test = self_test(None, None));
+        assert_eq!(aborted.findings, []);
+    }
+
+    #[test]
+    fn pending_sectors_are_a_failure_of_a_rotating_disk_and_a_warning_of_flash() {
+        let found = one(&disk_with_pending_sectors(), "sectors-pending");
+        assert_eq!((found.severity, found.evidence.len()), (Severity::Failure, 2));
+        assert!(
+            found.claim.contains("has 8 sectors that it cannot read now and 1 sector that its own"),
+            "{}",
+            found.claim
+        );
+        let flash = faulty(|disk| disk.pending_sectors = Some(1));
+        assert_eq!(one(&flash, "sectors-pending").severity, Severity::Warning);
+    }
+
+    #[test]
+    fn wear_is_a_warning_and_its_end_a_failure() {
+        let found = one(&faulty(|disk| disk.wear_percent = Some(85)), "worn-out");
+        let evidence = &found.evidence[0];
+        assert_eq!(
+            (found.severity, evidence.observed, evidence.threshold),
+            (Severity::Warning, 85.0, 80.0)
+        );
+        let used_up = faulty(|disk| disk.wear_percent = Some(103));
+        assert_eq!(one(&used_up, "worn-out").severity, Severity::Failure);
+        let spare = one(&faulty(|disk| disk.spare_percent = Some(10)), "worn-out");
+        assert_eq!(spare.severity, Severity::Failure);
+        assert!(spare.claim.contains("10 % of its spare blocks left"), "{}", spare.claim);
+    }
+
+    #[test]
+    fn counts_are_warnings_from_their_threshold_on() {
+        let errors = one(&faulty(|disk| disk.media_errors = Some(7)), "media-errors");
+        assert_eq!((errors.severity, errors.evidence[0].observed), (Severity::Warning, 7.0));
+        assert!(errors.claim.contains("7 errors that it could not correct"), "{}", errors.claim);
+        let sectors = faulty_rotating(|disk| disk.reallocated_sectors = Some(304));
+        let sectors = one(&sectors, "sectors-reallocated");
+        assert_eq!((sectors.severity, sectors.evidence[0].observed), (Severity::Warning, 304.0));
+        assert!(sectors.claim.starts_with("sda (WDC WD20EFRX) has replaced 304 sectors. "));
+        let link = one(&faulty_rotating(|disk| disk.link_errors = Some(100)), "link-errors");
+        assert_eq!((link.severity, link.evidence[0].observed), (Severity::Warning, 100.0));
+        assert!(link.remedy.contains("cable"));
+    }
+
+    #[test]
+    fn heat_over_the_limit_is_a_warning_and_near_it_a_note() {
+        let found = one(&faulty(|disk| disk.temperature_celsius = Some(71)), "too-hot");
+        assert_eq!((found.severity, found.evidence[0].observed), (Severity::Warning, 71.0));
+        assert!(found.claim.contains("71 °C, at or over its limit of 70 °C"), "{}", found.claim);
+        let near = faulty(|disk| disk.temperature_celsius = Some(66));
+        assert_eq!(one(&near, "too-hot").severity, Severity::Note);
+        one(&faulty_rotating(|disk| disk.temperature_celsius = Some(60)), "too-hot");
+        let alarm = one(&faulty(|disk| disk.temperature_alarm = Some(true)), "too-hot");
+        assert!(alarm.claim.contains("reports that it is too hot at 34 °C"), "{}", alarm.claim);
+        let below = faulty_rotating(|disk| disk.temperature_celsius = Some(54));
+        assert_eq!(below.findings, []);
+        let no_limit = faulty(|disk| {
+            disk.protocol = Some("NVMe".to_owned());
+            (disk.temperature_limit_celsius, disk.temperature_celsius) = (None, Some(75));
+        });
+        assert_eq!(no_limit.findings, [], "no limit of its own, and no alarm");
+    }
+
+    #[test]
+    fn running_self_test_is_a_warning() {
+        let found = one(&faulty(running_self_test), "self-test-running");
+        assert_eq!((found.severity, found.evidence[0].observed), (Severity::Warning, 40.0));
+        assert!(found.claim.contains("self-test; 40 % are left"), "{}", found.claim);
     }
 }

@@ -1,19 +1,28 @@
 //! `hung`: a target did not answer any more and was given up.
 
-use super::{Diagnosis, Rule, SURVEY, evidence};
+use super::evidence::{SURVEY, evidence};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::Hang;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::units::{counted, format_duration};
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "hung",
     title: "The disk stopped answering",
     meaning: "The disk, or the path to it, did not answer any more; what was measured before \
               stands, and the time without an answer is part of the rates.",
-    check,
-};
+    taints: None,
+    check: Check::Run(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let hung = || {
@@ -113,14 +122,14 @@ fn tell(record: &Record, m: &MeasurementRecord, hang: Hang) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
-    use crate::surveyed::{self, Disk};
+    use crate::fixture;
+    use crate::fixture::surveyed::{self, SurveyedDisk};
     use diskproof_model::record::Stalled;
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        healthy::spoilt("random-read-d32", |m| {
+    pub(super) fn fires() -> Record {
+        fixture::faulty("random-read-d32", |m| {
             m.hang = Some(Hang {
                 since_ns: m.start_ns + 2_000_000_000,
                 lasted_ns: 47_000_000_000,
@@ -129,9 +138,13 @@ pub(super) mod tests {
         })
     }
 
+    pub(super) fn silent() -> Record {
+        fixture::record()
+    }
+
     #[test]
     fn a_target_that_was_given_up_is_told_with_its_time() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
         assert!(
             finding
@@ -145,7 +158,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_hang_of_the_warm_up_is_none_of_the_measured_time() {
-        let record = healthy::spoilt("random-read-d32", |m| {
+        let record = fixture::faulty("random-read-d32", |m| {
             m.start_ns = 1_000_000_000;
             m.hang = Some(Hang {
                 since_ns: m.start_ns - 1,
@@ -163,7 +176,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_survey_that_was_given_up_is_told_and_so_is_what_hung_after_the_measured_time() {
-        let mut run = Disk::rotating().run(1);
+        let mut run = SurveyedDisk::rotating().run(1);
         run.1.hang = Some(Hang {
             since_ns: run.1.start_ns + 3_000_000_000,
             lasted_ns: 225_000_000_000,
@@ -179,7 +192,7 @@ pub(super) mod tests {
             finding.claim
         );
         assert_eq!(finding.evidence[0].path, "/surface/hang/lasted_ns");
-        let later = healthy::spoilt("random-write-d32", |m| {
+        let later = fixture::faulty("random-write-d32", |m| {
             m.hang = Some(Hang {
                 since_ns: m.start_ns + m.wall_ns + 5,
                 lasted_ns: 45_000_000_000,
@@ -197,12 +210,12 @@ pub(super) mod tests {
 
     #[test]
     fn a_hang_between_the_requests_is_one_too() {
-        let mut run = healthy::run();
+        let mut run = fixture::run();
         run.0.stalled = Some(Stalled {
             around: "random-read-d32".to_owned(),
             lasted_ns: 45_000_000_000,
         });
-        let finding = check(&healthy::judge(run)).unwrap();
+        let finding = check(&fixture::judge(run)).unwrap();
         assert!(
             finding.claim.contains(
                 "/data did not answer for 45 s around random-read-d32, between its requests"
@@ -215,6 +228,6 @@ pub(super) mod tests {
 
     #[test]
     fn what_answered_late_did_not_hang() {
-        assert_eq!(check(&healthy::record()), None);
+        assert_eq!(check(&fixture::record()), None);
     }
 }

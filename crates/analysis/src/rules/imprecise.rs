@@ -1,22 +1,31 @@
 //! `imprecise`: a figure is known less well than it should be, or its rate never settled.
 
-use super::{
-    Diagnosis, Measured, Rule, cpu_limited, evidence, heaviest, percent, real, scope, starved,
-};
+use super::evidence::{Measured, evidence, heaviest, real, scope};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
+use super::cpu_limited;
+use super::starved;
 use crate::estimate::BATCHES_MIN;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, StopReason};
 use diskproof_model::plan::Origin;
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
-use diskproof_model::units::format_duration;
+use diskproof_model::units::{format_duration, format_percent};
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "imprecise",
     title: "Some rates are known only roughly",
     meaning: "The rate varied or drifted so much, or was measured so briefly, that the figure is \
               known only roughly.",
-    check,
-};
+    taints: None,
+    check: Check::Workloads(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// Relative half-width up to which a figure needs no comment: half of what tells two disks apart in
 /// practice.
@@ -73,7 +82,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     if let Some(roughest) = rough().max_by(|a, b| a.width.total_cmp(&b.width)) {
         let name = &record.measurements[roughest.index].workload.name;
         let width = if roughest.width.is_finite() {
-            format!("to ±{} in {name}", percent(roughest.width))
+            format!("to ±{} in {name}", format_percent(roughest.width))
         } else {
             format!("too short to tell in {name}")
         };
@@ -186,7 +195,7 @@ fn remedy(record: &Record, worst: &Hit, unsettled: &[usize]) -> String {
              diskproof … as root): in {} it got no processor for {} of the time, which makes any \
              rate uneven.",
             m.workload.name,
-            percent(m.starved.share)
+            format_percent(m.starved.share)
         );
     }
     if !unsettled.is_empty() {
@@ -227,9 +236,9 @@ fn remedy(record: &Record, worst: &Hit, unsettled: &[usize]) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
     use diskproof_model::measurement::{Measurement, OpMeasurement};
 
     /// Stalls of a tenth of a second at uneven intervals.
@@ -242,8 +251,8 @@ pub(super) mod tests {
         }
     }
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        let mut run = healthy::run();
+    pub(super) fn fires() -> Record {
+        let mut run = fixture::run();
         stutter(&mut run.1[3]);
         run.1[2].wall_ns = 50_000_000;
         for (i, cell) in run.1[0]
@@ -253,12 +262,16 @@ pub(super) mod tests {
         {
             cell.ops = 100 - i as u64 / 10;
         }
-        healthy::judge(run)
+        fixture::judge(run)
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::record()
     }
 
     #[test]
     fn the_remedy_is_one_that_the_verb_has() {
-        let mut record = spoilt();
+        let mut record = fires();
         assert!(check(&record).unwrap().remedy.contains("(--time)"));
         record.plan.origin = Origin::Native {
             verb: "curve".to_owned(),
@@ -274,7 +287,7 @@ pub(super) mod tests {
 
     #[test]
     fn rough_short_and_drifting_figures_are_told_together() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(finding.evidence.len(), 3);
         assert!(
             finding
@@ -294,7 +307,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_rough_figure_says_how_long_it_takes() {
-        let finding = check(&healthy::spoilt("random-read-d32", stutter)).unwrap();
+        let finding = check(&fixture::faulty("random-read-d32", stutter)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert!(
             finding
@@ -315,7 +328,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_busy_machine_is_not_measured_better_by_measuring_longer() {
-        let record = healthy::spoilt("random-read-d32", |m| {
+        let record = fixture::faulty("random-read-d32", |m| {
             stutter(m);
             m.starved = diskproof_model::measurement::Starvation {
                 share: 0.3,
@@ -338,7 +351,7 @@ pub(super) mod tests {
                 op.series.cells.clear();
             }
         };
-        let finding = check(&healthy::spoilt("random-read-d32", hung)).unwrap();
+        let finding = check(&fixture::faulty("random-read-d32", hung)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         let claim = "No operation was done within the measured time of 5.0 s in 1 of 8 workloads \
                      (random-read-d32).";
@@ -360,7 +373,7 @@ pub(super) mod tests {
                 .for_each(|op| *op = OpMeasurement::default());
             (m.stopped, m.wall_ns) = (StopReason::Ops, 0);
         };
-        let finding = check(&healthy::spoilt("random-read-d32", used_up)).unwrap();
+        let finding = check(&fixture::faulty("random-read-d32", used_up)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         let claim =
             "Nothing was left to measure after the warm-up in 1 of 8 workloads (random-read-d32).";
@@ -375,7 +388,7 @@ pub(super) mod tests {
     #[test]
     fn silent_where_nothing_was_measured() {
         assert_eq!(
-            check(&healthy::spoilt("random-read-d32", |m| m.ops.clear())),
+            check(&fixture::faulty("random-read-d32", |m| m.ops.clear())),
             None
         );
     }

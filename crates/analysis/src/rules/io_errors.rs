@@ -1,18 +1,30 @@
 //! `io-errors`: operations failed. What each errno means stands in the model.
 
-use super::{Diagnosis, Rule, evidence, gigabytes, scope};
+use super::evidence::{evidence, gigabytes, scope};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule, Taint};
 use diskproof_model::errno::{meaning, remedy};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::units::counted;
 use std::collections::BTreeMap;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "io-errors",
     title: "The disk failed operations",
     meaning: "The disk, or something on the way to it, failed operations while it was measured.",
-    check,
-};
+    taints: Some(Taint {
+        from: Severity::Note,
+        why: "operations failed in",
+    }),
+    check: Check::Run(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// A point of the curve counts its failures without their errno.
 const CURVE: &str = "error";
@@ -145,12 +157,12 @@ fn places<'a>(
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        healthy::spoilt("random-read-d32", |m| {
+    pub(super) fn fires() -> Record {
+        fixture::faulty("random-read-d32", |m| {
             m.ops.values_mut().for_each(|op| {
                 op.errors
                     .extend([("EIO".to_owned(), 3), ("ENOSPC".to_owned(), 1)])
@@ -158,9 +170,17 @@ pub(super) mod tests {
         })
     }
 
+    pub(super) fn silent() -> Record {
+        fixture::faulty("random-read-d32", |m| {
+            for op in m.ops.values_mut() {
+                op.errors.insert("EIO".to_owned(), 0);
+            }
+        })
+    }
+
     #[test]
     fn failed_operations_are_told_by_errno() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
         assert!(
             finding.claim.contains("3 × EIO (the medium")
@@ -178,10 +198,10 @@ pub(super) mod tests {
 
     #[test]
     fn failures_of_a_survey_are_told_with_their_place() {
-        let mut run = crate::surveyed::Disk::rotating().run(1);
+        let mut run = crate::fixture::surveyed::SurveyedDisk::rotating().run(1);
         (run.1.curve[20].errors, run.1.curve[21].errors) = (2, 1);
         run.1.access_errors.insert("EIO".to_owned(), 4);
-        let finding = check(&crate::surveyed::judge(run)).unwrap();
+        let finding = check(&crate::fixture::surveyed::judge(run)).unwrap();
         assert!(
             finding.claim.starts_with(
                 "Operations failed in 2 of 200 points of the curve (the first at 32.0 GB) and the \
@@ -196,7 +216,7 @@ pub(super) mod tests {
     #[test]
     fn a_count_of_zero_is_no_failure() {
         assert_eq!(
-            check(&healthy::spoilt("random-read-d32", |m| m
+            check(&fixture::faulty("random-read-d32", |m| m
                 .ops
                 .values_mut()
                 .for_each(|op| _ = op.errors.insert("EIO".to_owned(), 0)))),

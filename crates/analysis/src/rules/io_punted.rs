@@ -1,17 +1,26 @@
 //! `io-punted`: io_uring handed the I/O of this target to kernel worker threads.
 
-use super::{Diagnosis, Measured, Rule, evidence, real, scope};
+use super::evidence::{Measured, evidence, real, scope};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::Severity;
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::Record;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "io-punted",
     title: "io_uring needed kernel worker threads",
     meaning: "io_uring could not submit without blocking on this target, so kernel threads did, \
               at a higher cost per operation.",
-    check,
-};
+    taints: None,
+    check: Check::Workloads(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<Measured> = real(record)
@@ -37,17 +46,21 @@ fn check(record: &Record) -> Option<Diagnosis> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        healthy::all_spoilt(|m| m.punted = Some(true))
+    pub(super) fn fires() -> Record {
+        fixture::all_faulty(|m| m.punted = Some(true))
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::all_faulty(|m| m.punted = None)
     }
 
     #[test]
     fn only_what_io_uring_carried_is_told() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Note, 6)
@@ -60,7 +73,7 @@ pub(super) mod tests {
 
     #[test]
     fn inline_and_unknown_are_no_finding() {
-        assert_eq!(check(&healthy::all_spoilt(|m| m.punted = None)), None);
-        assert_eq!(check(&healthy::record()), None);
+        assert_eq!(check(&fixture::all_faulty(|m| m.punted = None)), None);
+        assert_eq!(check(&fixture::record()), None);
     }
 }

@@ -1,20 +1,28 @@
 //! `link-degraded`: a disk talks more slowly over its link than it could. Concerns the disks below
 //! every target, whatever was done with them.
 
-use super::{Diagnosis, Rule};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::target::{Layer, Link};
 use diskproof_model::units::format_throughput;
 use std::collections::BTreeSet;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "link-degraded",
     title: "The link runs below its full speed",
     meaning: "A disk's link was negotiated at a lower speed, or with fewer lanes, than the disk \
               can: cable, port, slot or controller hold it back.",
-    check,
-};
+    taints: None,
+    check: Check::Run(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// The same speed in other words (2.5 and 2.500 GT/s) must not count as a loss.
 const SHARE: f64 = 0.95;
@@ -143,10 +151,10 @@ fn fastest(record: &Record) -> Option<f64> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
-    use crate::surveyed::{self, Disk};
+    use crate::fixture;
+    use crate::fixture::surveyed::{self, SurveyedDisk};
 
     fn link(now: u64, could: Option<u64>) -> Link {
         Link {
@@ -159,18 +167,22 @@ pub(super) mod tests {
     }
 
     fn record(link: Link) -> Record {
-        let mut run = healthy::run();
+        let mut run = fixture::run();
         run.0.targets[0].layers[1].link = Some(link);
-        healthy::judge(run)
+        fixture::judge(run)
     }
 
-    pub(in crate::rules) fn spoilt() -> Record {
+    pub(super) fn fires() -> Record {
         record(link(150_000_000, Some(600_000_000)))
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::record()
     }
 
     #[test]
     fn a_slower_link_than_the_disk_can_is_told_in_every_run() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert!(
             finding.claim.starts_with(
                 "The link of sda (SATA) runs at 1.5 Gbps, 150 MB/s; the disk can do 6.0 Gbps, 600 \
@@ -183,7 +195,7 @@ pub(super) mod tests {
             (finding.severity, finding.evidence.len()),
             (Severity::Warning, 1)
         );
-        let mut run = Disk::rotating().run(1);
+        let mut run = SurveyedDisk::rotating().run(1);
         run.0.targets[0].layers[0].link = Some(link(300_000_000, Some(600_000_000)));
         let finding = check(&surveyed::judge(run)).unwrap();
         assert_eq!(finding.severity, Severity::Note, "92 MB/s do not need more");
@@ -205,6 +217,6 @@ pub(super) mod tests {
         ] {
             assert_eq!(check(&record(link)), None);
         }
-        assert_eq!(check(&healthy::record()), None);
+        assert_eq!(check(&fixture::record()), None);
     }
 }

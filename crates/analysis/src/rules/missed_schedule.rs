@@ -1,17 +1,26 @@
 //! `missed-schedule`: in an open loop, operations could not start when they should have.
 
-use super::{Diagnosis, Rule, evidence, percent, real, scope};
+use super::evidence::{evidence, real, scope};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::Severity;
 use diskproof_model::record::{MeasurementRecord, Record};
-use diskproof_model::units::format_rate;
+use diskproof_model::units::{format_percent, format_rate};
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "missed-schedule",
     title: "The offered load was not reached",
     meaning: "The offered load could not be started on time, so the figures show less load than \
               was asked for.",
-    check,
-};
+    taints: None,
+    check: Check::Workloads(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// Share of late starts that a queue may have now and then.
 const MISSED_MAX: f64 = 0.01;
@@ -46,7 +55,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
              program did not get a processor in time.",
             scope(record, hits.iter().map(|h| h.0)),
             format_rate(worst.workload.rate.unwrap_or(0.0)),
-            percent(share(worst)),
+            format_percent(share(worst)),
             worst.workload.name,
         ),
         evidence: hits
@@ -69,19 +78,25 @@ fn check(record: &Record) -> Option<Diagnosis> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        healthy::spoilt("random-read-d32", |m| {
+    pub(super) fn fires() -> Record {
+        fixture::faulty("random-read-d32", |m| {
             (m.workload.rate, m.missed_starts) = (Some(12_000.0), Some(10_000))
+        })
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::faulty("random-read-d32", |m| {
+            (m.workload.rate, m.missed_starts) = (Some(1e4), Some(500))
         })
     }
 
     #[test]
     fn late_starts_are_told() {
-        let claim = check(&spoilt()).unwrap().claim;
+        let claim = check(&fires()).unwrap().claim;
         assert!(
             claim.contains("at 12000 operations per second, 17 % of the starts of random-read-d32"),
             "{claim}"
@@ -91,7 +106,7 @@ pub(super) mod tests {
     #[test]
     fn a_few_late_starts_and_closed_loops_are_fine() {
         assert_eq!(
-            check(&healthy::spoilt("random-read-d32", |m| (
+            check(&fixture::faulty("random-read-d32", |m| (
                 m.workload.rate,
                 m.missed_starts
             ) =
@@ -99,7 +114,7 @@ pub(super) mod tests {
             None
         );
         assert_eq!(
-            check(&healthy::spoilt("random-read-d32", |m| m.missed_starts = Some(10_000))),
+            check(&fixture::faulty("random-read-d32", |m| m.missed_starts = Some(10_000))),
             None
         );
     }

@@ -1,17 +1,26 @@
 //! `not-direct`: direct I/O was asked for, and refused.
 
-use super::{Diagnosis, Rule, places, real};
+use super::evidence::{places, real};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::plan::{CachePolicy, EngineKind};
 use diskproof_model::record::Record;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "not-direct",
     title: "The page cache was not bypassed",
     meaning: "The filesystem refused direct I/O, so the kernel's page cache lay between the \
               program and the disk.",
-    check,
-};
+    taints: None,
+    check: Check::Run(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// A workload or the survey that was refused.
 struct Refused<'a> {
@@ -71,19 +80,25 @@ fn check(record: &Record) -> Option<Diagnosis> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        healthy::all_spoilt(|m| {
+    pub(super) fn fires() -> Record {
+        fixture::all_faulty(|m| {
             (m.cache.used, m.cache.why) = (CachePolicy::Buffered, Some("open: EINVAL".to_owned()))
+        })
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::all_faulty(|m| {
+            (m.cache.asked, m.cache.used) = (CachePolicy::Buffered, CachePolicy::Buffered)
         })
     }
 
     #[test]
     fn a_refusal_is_told_with_its_reason() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert!(
             finding
                 .claim
@@ -96,10 +111,10 @@ pub(super) mod tests {
 
     #[test]
     fn a_survey_through_the_page_cache_is_told() {
-        let mut run = crate::surveyed::Disk::rotating().run(1);
+        let mut run = crate::fixture::surveyed::SurveyedDisk::rotating().run(1);
         (run.1.cache.used, run.1.cache.why) =
             (CachePolicy::Buffered, Some("open: EINVAL".to_owned()));
-        let finding = check(&crate::surveyed::judge(run)).unwrap();
+        let finding = check(&crate::fixture::surveyed::judge(run)).unwrap();
         assert!(
             finding
                 .claim
@@ -112,7 +127,7 @@ pub(super) mod tests {
 
     #[test]
     fn buffered_by_wish_is_no_finding() {
-        let wished = healthy::all_spoilt(|m| {
+        let wished = fixture::all_faulty(|m| {
             (m.cache.asked, m.cache.used) = (CachePolicy::Buffered, CachePolicy::Buffered)
         });
         assert_eq!(check(&wished), None);

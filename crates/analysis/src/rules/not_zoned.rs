@@ -3,7 +3,9 @@
 //! Of random disks (`odds`, 1000 of each kind): found on every SSD with noise up to 5 %, on none of
 //! 3000 healthy rotating ones.
 
-use super::{Diagnosis, Rule};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
 use crate::mechanics::{Mechanics, mechanics, reach};
 use crate::shape::{Reach, Shape, median};
 use diskproof_model::finding::{Evidence, Severity};
@@ -11,13 +13,19 @@ use diskproof_model::record::Record;
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::units::{format_latency, format_throughput};
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "not-zoned",
     title: "Speed does not depend on position",
     meaning: "Neither transfer rate nor access time depends on the position: an SSD, an array or \
               a virtual disk, on which a short stroke gains nothing.",
-    check,
-};
+    taints: None,
+    check: Check::Survey(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// A rotating disk's outer half is faster than its inner half by more than this; noise of an SSD
 /// makes less.
@@ -87,17 +95,21 @@ fn medians(surface: &SurfaceRecord) -> Option<(u64, u64)> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::surveyed::{self, Disk};
+    use crate::fixture::surveyed::{self, SurveyedDisk};
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        Disk::solid().record(1)
+    pub(super) fn fires() -> Record {
+        SurveyedDisk::solid().record(1)
+    }
+
+    pub(super) fn silent() -> Record {
+        SurveyedDisk::rotating().record(1)
     }
 
     #[test]
     fn an_ssd_is_told_with_both_halves_and_both_access_times() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Note, 2)
@@ -113,9 +125,9 @@ pub(super) mod tests {
     #[test]
     fn without_access_times_the_system_may_tell() {
         let finding = check(
-            &Disk {
+            &SurveyedDisk {
                 accesses: 0,
-                ..Disk::solid()
+                ..SurveyedDisk::solid()
             }
             .record(1),
         )
@@ -124,9 +136,9 @@ pub(super) mod tests {
             finding.claim.contains("reports no rotation") && finding.evidence.len() == 1,
             "{finding:?}"
         );
-        let mut virtual_disk = Disk {
+        let mut virtual_disk = SurveyedDisk {
             accesses: 0,
-            ..Disk::solid()
+            ..SurveyedDisk::solid()
         }
         .run(1);
         virtual_disk.0.host.hypervisor = Some("kvm".to_owned());
@@ -136,20 +148,20 @@ pub(super) mod tests {
     #[test]
     fn rotating_disks_are_not_however_flat_they_look() {
         for disk in [
-            Disk::rotating(),
-            Disk {
+            SurveyedDisk::rotating(),
+            SurveyedDisk {
                 cap: Some(40e6),
-                ..Disk::rotating()
+                ..SurveyedDisk::rotating()
             },
-            Disk {
+            SurveyedDisk {
                 span: 0.0..0.01,
-                ..Disk::rotating()
+                ..SurveyedDisk::rotating()
             },
-            Disk {
+            SurveyedDisk {
                 outer: 550e6,
                 inner: 400e6,
                 zones: 24,
-                ..Disk::solid()
+                ..SurveyedDisk::solid()
             },
         ] {
             assert_eq!(check(&disk.record(1)), None, "{disk:?}");

@@ -7,20 +7,29 @@
 //! loss of up to 10 % scatters by 3 %: it counts because the samples are more even than that in
 //! themselves. Records that do not tell need 4 %.
 
-use super::{Diagnosis, Rule, gigabytes, percent, point_evidence};
+use super::evidence::{gigabytes, point_evidence};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
 use crate::mechanics::{Mechanics, mechanics, reach};
 use crate::shape::Shape;
 use diskproof_model::finding::Severity;
 use diskproof_model::record::Record;
-use diskproof_model::units::{counted, format_throughput};
+use diskproof_model::units::{counted, format_percent, format_throughput};
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "ragged",
     title: "Throughput varies between neighbouring places",
     meaning: "Neighbouring places of the disk differ in rate by far more than a healthy surface, \
               or a quiet machine, lets them.",
-    check,
-};
+    taints: None,
+    check: Check::Survey(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// Standard deviation that no healthy rotating disk on a quiet machine reaches, as a share of the
 /// rate.
@@ -76,10 +85,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
             "The curve is ragged: from one point to the next the rate jumps by {} (standard \
              deviation) where a healthy surface is smooth; {far} of {} {} more than {} beside \
              what their neighbours suggest. The furthest, at {}, has {} among neighbours of {}.",
-            percent(shape.scatter),
+            format_percent(shape.scatter),
             counted(shape.points.len() as u64, "point"),
             if far == 1 { "lies" } else { "lie" },
-            percent(STRAY),
+            format_percent(STRAY),
             gigabytes(at(worst.point).offset_bytes),
             format_throughput(at(worst.point).bytes_per_second),
             format_throughput(worst.expected),
@@ -133,21 +142,25 @@ pub(super) fn is_uneven(shape: &Shape) -> bool {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::surveyed::{Disk, codes};
+    use crate::fixture::surveyed::{SurveyedDisk, codes};
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        Disk {
+    pub(super) fn fires() -> Record {
+        SurveyedDisk {
             ragged: Some((64 << 20, 0.3)),
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         }
         .record(1)
     }
 
+    pub(super) fn silent() -> Record {
+        SurveyedDisk::rotating().record(1)
+    }
+
     #[test]
     fn scatter_is_told_with_its_size_and_its_worst_place() {
-        let record = spoilt();
+        let record = fires();
         let finding = check(&record).unwrap();
         assert!(
             finding
@@ -165,9 +178,9 @@ pub(super) mod tests {
     #[test]
     fn cells_of_many_points_are_ragged_too() {
         for seed in 0..10 {
-            let record = Disk {
+            let record = SurveyedDisk {
                 ragged: Some((5_000_000_000, 0.5)),
-                ..Disk::rotating()
+                ..SurveyedDisk::rotating()
             }
             .record(seed);
             assert!(check(&record).is_some(), "{seed}");
@@ -176,28 +189,28 @@ pub(super) mod tests {
 
     #[test]
     fn samples_of_no_time_are_not_judged() {
-        let mut run = Disk {
+        let mut run = SurveyedDisk {
             ragged: Some((64 << 20, 0.5)),
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         }
         .run(1);
         run.1.curve.iter_mut().for_each(|p| p.busy_ns /= 1000);
-        assert_eq!(check(&crate::surveyed::judge(run)), None);
+        assert_eq!(check(&crate::fixture::surveyed::judge(run)), None);
     }
 
     #[test]
     fn small_unevenness_counts_where_the_samples_are_even_in_themselves() {
-        let record = |disk: Disk, error: Option<f64>| {
+        let record = |disk: SurveyedDisk, error: Option<f64>| {
             let mut run = disk.run(1);
             run.1
                 .curve
                 .iter_mut()
                 .for_each(|p| p.standard_error = error);
-            check(&crate::surveyed::judge(run)).map(|finding| finding.severity)
+            check(&crate::fixture::surveyed::judge(run)).map(|finding| finding.severity)
         };
-        let uneven = || Disk {
+        let uneven = || SurveyedDisk {
             ragged: Some((64 << 20, 0.1)),
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         };
         assert_eq!(record(uneven(), Some(0.003)), Some(Severity::Note));
         assert_eq!(
@@ -206,9 +219,9 @@ pub(super) mod tests {
         );
         assert_eq!(
             record(
-                Disk {
+                SurveyedDisk {
                     noise: 0.01,
-                    ..Disk::rotating()
+                    ..SurveyedDisk::rotating()
                 },
                 Some(0.001)
             ),
@@ -222,27 +235,27 @@ pub(super) mod tests {
             .map(|i| (0.1 + 0.15 * f64::from(i)..0.11 + 0.15 * f64::from(i), 0.5))
             .collect();
         for disk in [
-            Disk::rotating(),
-            Disk {
+            SurveyedDisk::rotating(),
+            SurveyedDisk {
                 zones: 2,
-                ..Disk::rotating()
+                ..SurveyedDisk::rotating()
             },
-            Disk {
+            SurveyedDisk {
                 noise: 0.03,
-                ..Disk::rotating()
+                ..SurveyedDisk::rotating()
             },
-            Disk {
+            SurveyedDisk {
                 slow,
-                ..Disk::rotating()
+                ..SurveyedDisk::rotating()
             },
-            Disk {
+            SurveyedDisk {
                 noise: 0.05,
-                ..Disk::solid()
+                ..SurveyedDisk::solid()
             },
-            Disk {
+            SurveyedDisk {
                 points: 5,
                 noise: 0.3,
-                ..Disk::rotating()
+                ..SurveyedDisk::rotating()
             },
         ] {
             assert_eq!(check(&disk.record(1)), None, "{disk:?}");

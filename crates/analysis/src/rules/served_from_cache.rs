@@ -1,22 +1,34 @@
 //! `served-from-cache`: the disks did clearly less than was asked of them, so something in between
 //! answered.
 
-use super::{Diagnosis, Rule, SURVEY, heaviest, percent, places, real, together};
+use super::evidence::{SURVEY, heaviest, places, real, together};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule, Taint};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::{ByteCount, DeviceUse};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::target::LayerKind;
-use diskproof_model::units::format_bytes;
+use diskproof_model::units::{format_bytes, format_percent};
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "served-from-cache",
     title: "A cache answered instead of the disk",
     meaning: "The disks moved clearly fewer bytes than were asked for, so a cache above them \
               answered: the figure is not the disk's.",
-    check,
-};
+    taints: Some(Taint {
+        from: Severity::Note,
+        why: "a cache answered instead of the disk in",
+    }),
+    check: Check::Run(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// Least share of the bytes asked that the disks must have moved: their counters are exact, but a
 /// few blocks may lie in a cache for honest reasons (a block that was just written, the tail of a
@@ -76,7 +88,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             "A cache answered in {}: the disks {} ({} in {}). {cause}",
             places(record, hits.iter().map(|h| h.index)),
             worst.words,
-            percent(worst.share),
+            format_percent(worst.share),
             worst.counted.name,
         ),
         evidence: hits.iter().flat_map(|h| h.evidence.clone()).collect(),
@@ -234,14 +246,21 @@ fn cause(record: &Record, hits: &[Hit<'_>]) -> (String, String) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        healthy::all_spoilt(|m| {
+    pub(super) fn fires() -> Record {
+        fixture::all_faulty(|m| {
             (m.device.read_bytes, m.device.write_bytes) =
                 (m.asked.read_bytes / 10, m.asked.write_bytes * 9 / 10)
+        })
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::all_faulty(|m| {
+            (m.device.read_bytes, m.device.write_bytes) = (0, 0);
+            m.cache.used = CachePolicy::Cached;
         })
     }
 
@@ -249,7 +268,7 @@ pub(super) mod tests {
     fn the_page_cache_of_one_says_nothing_of_the_others() {
         let (reads, scan) = ("random-read-d1", "sequential-read");
         let record = |cache: CachePolicy| {
-            let mut run = healthy::together(&[reads, scan]);
+            let mut run = fixture::together(&[reads, scan]);
             for m in run
                 .1
                 .iter_mut()
@@ -262,7 +281,7 @@ pub(super) mod tests {
                 .iter_mut()
                 .filter(|m| m.workload.name == scan)
                 .for_each(|m| m.cache.used = cache);
-            check(&healthy::judge(run))
+            check(&fixture::judge(run))
         };
         assert_eq!(record(CachePolicy::Cached), None);
         assert!(
@@ -275,7 +294,7 @@ pub(super) mod tests {
 
     #[test]
     fn fires_once_for_all_workloads() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Failure, 10)
@@ -291,13 +310,13 @@ pub(super) mod tests {
 
     #[test]
     fn a_loop_device_through_the_page_cache_is_named() {
-        let mut run = healthy::run();
-        let mut layer = healthy::layer("loop3", LayerKind::Loop, &["sda1"]);
+        let mut run = fixture::run();
+        let mut layer = fixture::layer("loop3", LayerKind::Loop, &["sda1"]);
         layer.backing_direct = Some(false);
         run.0.targets[0].layers.insert(0, layer);
         run.1[3].device.read_bytes /= 2;
         run.1[3].device.read_bytes += 100;
-        let finding = check(&healthy::judge(run)).unwrap();
+        let finding = check(&fixture::judge(run)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert!(
             finding.claim.contains("loop3")
@@ -308,10 +327,10 @@ pub(super) mod tests {
 
     #[test]
     fn a_survey_is_held_against_the_counters_too() {
-        let mut run = crate::surveyed::Disk::rotating().run(1);
-        assert_eq!(check(&crate::surveyed::judge(run.clone())), None);
+        let mut run = crate::fixture::surveyed::SurveyedDisk::rotating().run(1);
+        assert_eq!(check(&crate::fixture::surveyed::judge(run.clone())), None);
         run.1.device.read_bytes /= 3;
-        let finding = check(&crate::surveyed::judge(run)).unwrap();
+        let finding = check(&crate::fixture::surveyed::judge(run)).unwrap();
         assert!(
             finding
                 .claim
@@ -327,7 +346,7 @@ pub(super) mod tests {
 
     #[test]
     fn silent_where_it_must_not_judge() {
-        assert_eq!(check(&healthy::record()), None);
+        assert_eq!(check(&fixture::record()), None);
         let nothing = |m: &mut diskproof_model::measurement::Measurement| {
             (m.device.read_bytes, m.device.write_bytes) = (0, 0)
         };
@@ -338,7 +357,7 @@ pub(super) mod tests {
             |m| (m.asked.read_bytes, m.asked.write_bytes) = (1 << 19, 1 << 19),
         ];
         for spare in spared {
-            let record = healthy::all_spoilt(|m| {
+            let record = fixture::all_faulty(|m| {
                 nothing(m);
                 spare(m);
             });
@@ -348,8 +367,8 @@ pub(super) mod tests {
 
     #[test]
     fn holes_have_their_own_finding() {
-        let record = healthy::spoilt("random-read-d32", |m| {
-            m.unwritten_bytes = Some(healthy::SPAN_BYTES);
+        let record = fixture::faulty("random-read-d32", |m| {
+            m.unwritten_bytes = Some(fixture::SPAN_BYTES);
             m.device.read_bytes = 0;
         });
         assert_eq!(check(&record), None);

@@ -1,17 +1,26 @@
 //! `slow-blocks`: a scan met blocks that were slow twice.
 
-use super::{Diagnosis, Rule, gigabytes};
+use super::evidence::{gigabytes};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::units::{counted, format_latency};
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "slow-blocks",
     title: "Some blocks read slowly every time",
     meaning: "The scan met blocks that took far longer than the others, and again so when read a \
               second time: the disk reads them several times.",
-    check,
-};
+    taints: None,
+    check: Check::Survey(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// Blocks named in the claim, the slowest; the record names up to a thousand.
 const NAMED: usize = 4;
@@ -82,13 +91,13 @@ fn check(record: &Record) -> Option<Diagnosis> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::surveyed::{self, Disk};
+    use crate::fixture::surveyed::{self, SurveyedDisk};
     use diskproof_model::surface::SlowBlock;
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        let mut run = Disk::rotating().run(1);
+    pub(super) fn fires() -> Record {
+        let mut run = SurveyedDisk::rotating().run(1);
         let mut scan = surveyed::scan();
         let block = |i: u64| SlowBlock {
             offset_bytes: i << 30,
@@ -100,9 +109,15 @@ pub(super) mod tests {
         surveyed::judge(run)
     }
 
+    pub(super) fn silent() -> Record {
+        let mut run = SurveyedDisk::rotating().run(1);
+        run.1.scan = Some(surveyed::scan());
+        surveyed::judge(run)
+    }
+
     #[test]
     fn the_slowest_blocks_are_named_first() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Warning, 5)
@@ -119,7 +134,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_clean_scan_and_none_are_no_finding() {
-        let mut run = Disk::rotating().run(1);
+        let mut run = SurveyedDisk::rotating().run(1);
         assert_eq!(check(&surveyed::judge(run.clone())), None);
         run.1.scan = Some(surveyed::scan());
         assert_eq!(check(&surveyed::judge(run)), None);

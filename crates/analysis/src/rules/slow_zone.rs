@@ -7,20 +7,29 @@
 //! 100 and 99.6 %, with 60 to 300 points.
 
 use super::ragged::is_uneven;
-use super::{Diagnosis, Rule, gigabytes, percent, point_evidence};
+use super::evidence::{gigabytes, point_evidence};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
 use crate::mechanics::{Mechanics, mechanics, reach};
 use crate::shape::{Dip, Shape};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
-use diskproof_model::units::format_throughput;
+use diskproof_model::units::{format_percent, format_throughput};
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "slow-zone",
     title: "One zone of the disk is slow",
     meaning: "A stretch of the disk transfers clearly more slowly than the places on both sides \
               of it.",
-    check,
-};
+    taints: None,
+    check: Check::Survey(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// Least points of a slow stretch where nothing turns: shorter ones are the disk's own
 /// housekeeping, which goes with time and not with place.
@@ -112,7 +121,7 @@ fn tell(dip: &Dip, (from, to): (u64, u64)) -> String {
         gigabytes(from),
         gigabytes(to),
         format_throughput(dip.rate),
-        percent(1.0 - dip.rate / dip.beside),
+        format_percent(1.0 - dip.rate / dip.beside),
         format_throughput(dip.beside)
     )
 }
@@ -137,24 +146,28 @@ fn evidence(record: &Record, shape: &Shape, dip: &Dip) -> Vec<Evidence> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::surveyed::{self, Disk, codes};
+    use crate::fixture::surveyed::{self, SurveyedDisk, codes};
 
-    fn slow(range: std::ops::Range<f64>, left: f64) -> Disk {
-        Disk {
+    fn slow(range: std::ops::Range<f64>, left: f64) -> SurveyedDisk {
+        SurveyedDisk {
             slow: vec![(range, left)],
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         }
     }
 
-    pub(in crate::rules) fn spoilt() -> Record {
+    pub(super) fn fires() -> Record {
         slow(0.4..0.45, 0.5).record(1)
+    }
+
+    pub(super) fn silent() -> Record {
+        SurveyedDisk::rotating().record(1)
     }
 
     #[test]
     fn the_stretch_is_told_with_its_bounds_and_rate() {
-        let record = spoilt();
+        let record = fires();
         let finding = check(&record).unwrap();
         assert!(
             finding
@@ -190,10 +203,10 @@ pub(super) mod tests {
     fn the_fall_to_the_inner_zones_is_none() {
         for zones in [2, 3, 5, 24] {
             for span in [0.0..1.0, 0.0..0.8, 0.3..0.9] {
-                let disk = Disk {
+                let disk = SurveyedDisk {
                     zones,
                     span,
-                    ..Disk::rotating()
+                    ..SurveyedDisk::rotating()
                 };
                 assert_eq!(check(&disk.record(1)), None, "{disk:?}");
             }
@@ -203,7 +216,7 @@ pub(super) mod tests {
     #[test]
     fn one_request_that_waited_is_no_zone_and_many_slow_ones_are() {
         let record = |waited: bool| {
-            let mut run = Disk::rotating().run(1);
+            let mut run = SurveyedDisk::rotating().run(1);
             let point = &mut run.1.curve[80];
             (point.bytes_per_second, point.busy_ns) =
                 (point.bytes_per_second / 2.0, point.busy_ns * 2);
@@ -223,9 +236,9 @@ pub(super) mod tests {
         for seed in 0..10 {
             assert_eq!(
                 check(
-                    &Disk {
+                    &SurveyedDisk {
                         hiccups: 0.02,
-                        ..Disk::solid()
+                        ..SurveyedDisk::solid()
                     }
                     .record(seed)
                 ),
@@ -233,9 +246,9 @@ pub(super) mod tests {
                 "{seed}"
             );
         }
-        let stale = Disk {
+        let stale = SurveyedDisk {
             slow: vec![(0.2..0.3, 0.5)],
-            ..Disk::solid()
+            ..SurveyedDisk::solid()
         };
         assert!(check(&stale.record(1)).is_some());
     }

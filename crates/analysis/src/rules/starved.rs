@@ -2,19 +2,29 @@
 //! answered. Its own waiting is in the figures then: in latencies, most of all in the high
 //! percentiles, and on a survey as slow and, where the disk read ahead meanwhile, as fast places.
 
-use super::{Diagnosis, Measured, Rule, cpu_limited, evidence, percent, real, scope};
+use super::evidence::{Measured, evidence, real, scope};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
+use super::cpu_limited;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::surface::SurfaceRecord;
-use diskproof_model::units::counted;
+use diskproof_model::units::{counted, format_percent};
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "starved",
     title: "diskproof waited for a processor",
     meaning: "The machine had no processor for this program when the disk answered: what \
               latencies and surveys show is partly the machine's waiting, not the disk's.",
-    check,
-};
+    taints: None,
+    check: Check::Run(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// Share of the survey's time from which on it shows: the queue of eight requests hides less,
 /// single accesses become longer by it.
@@ -72,7 +82,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             "In {} up to {} of the time a thread of this program was ready to go on and got no \
              processor: latencies are longer by it, the high percentiles most.",
             scope(record, late.iter().map(|(index, _)| *index)),
-            percent(worst.starved.share)
+            format_percent(worst.starved.share)
         ));
         proofs.extend(late.iter().map(|(index, m)| {
             evidence(
@@ -88,7 +98,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         claims.push(format!(
             "For {} of the survey this program was ready to go on and got no processor. Points \
              that this hit are not judged, and access times are longer by it.",
-            percent(surface.starved_share)
+            format_percent(surface.starved_share)
         ));
         proofs.push(Evidence {
             path: "/surface/starved_share".to_owned(),
@@ -112,47 +122,51 @@ fn check(record: &Record) -> Option<Diagnosis> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
-    use crate::surveyed::{self, Disk, codes};
+    use crate::fixture;
+    use crate::fixture::surveyed::{self, SurveyedDisk, codes};
     use diskproof_model::measurement::Starvation;
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        let mut run = Disk::rotating().run(1);
+    pub(super) fn fires() -> Record {
+        let mut run = SurveyedDisk::rotating().run(1);
         run.1.starved_ns = run.1.wall_ns / 8;
         surveyed::judge(run)
     }
 
+    pub(super) fn silent() -> Record {
+        SurveyedDisk::rotating().record(1)
+    }
+
     #[test]
     fn waiting_for_a_processor_is_told_with_its_share() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert!(
             finding.claim.contains("For 12 % of the survey")
                 || finding.claim.contains("For 13 % of the survey"),
             "{}",
             finding.claim
         );
-        assert_eq!(codes(&spoilt()), ["starved"]);
-        assert_eq!(check(&Disk::rotating().record(1)), None);
+        assert_eq!(codes(&fires()), ["starved"]);
+        assert_eq!(check(&SurveyedDisk::rotating().record(1)), None);
     }
 
     #[test]
     fn a_workload_that_waited_for_processors_has_its_latencies_doubted() {
         let late = |share: f64, mean_wait_ns: f64, system_share: u64| {
-            healthy::spoilt("random-read-d32", |m| {
+            fixture::faulty("random-read-d32", |m| {
                 m.starved = Starvation {
                     share,
                     mean_wait_ns,
                 };
-                m.cpu.system_ns = healthy::WALL_NS * system_share / 100;
+                m.cpu.system_ns = fixture::WALL_NS * system_share / 100;
             })
         };
         let finding = check(&late(0.07, 60_000.0, 10)).unwrap();
         assert!(
             finding
                 .claim
-                .contains("(random-read-d32) up to 7.0 % of the time"),
+                .contains("(random-read-d32) up to 7 % of the time"),
             "{}",
             finding.claim
         );
@@ -169,9 +183,9 @@ pub(super) mod tests {
 
     #[test]
     fn what_the_waiting_did_to_points_and_accesses_is_not_told_as_the_disks() {
-        let mut run = Disk {
+        let mut run = SurveyedDisk {
             accesses: 300,
-            ..Disk::rotating()
+            ..SurveyedDisk::rotating()
         }
         .run(1);
         run.0.plan.data_sheet = Some(diskproof_model::surface::DataSheet {

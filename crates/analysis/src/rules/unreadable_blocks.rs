@@ -1,18 +1,27 @@
 //! `unreadable-blocks`: a scan met sectors that could not be read.
 
-use super::{Diagnosis, Rule, gigabytes};
+use super::evidence::{gigabytes};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::surface::UnreadableRange;
 use diskproof_model::units::format_bytes;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "unreadable-blocks",
     title: "The scan found unreadable sectors",
     meaning: "The scan met sectors that the disk could not read: what they held is lost, unless \
               elsewhere.",
-    check,
-};
+    taints: None,
+    check: Check::Survey(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// Ranges named in the claim; the record names up to a thousand.
 const NAMED: usize = 4;
@@ -77,12 +86,12 @@ fn tell(range: &UnreadableRange) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::surveyed::{self, Disk};
+    use crate::fixture::surveyed::{self, SurveyedDisk};
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        let mut run = Disk::rotating().run(1);
+    pub(super) fn fires() -> Record {
+        let mut run = SurveyedDisk::rotating().run(1);
         let mut scan = surveyed::scan();
         let range = |lba: u64| UnreadableRange {
             offset_bytes: lba * 512,
@@ -96,9 +105,15 @@ pub(super) mod tests {
         surveyed::judge(run)
     }
 
+    pub(super) fn silent() -> Record {
+        let mut run = SurveyedDisk::rotating().run(1);
+        run.1.scan = Some(surveyed::scan());
+        surveyed::judge(run)
+    }
+
     #[test]
     fn unreadable_ranges_are_told_by_lba() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Failure, 5)
@@ -119,7 +134,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_clean_scan_and_none_are_no_finding() {
-        let mut run = Disk::rotating().run(1);
+        let mut run = SurveyedDisk::rotating().run(1);
         assert_eq!(check(&surveyed::judge(run.clone())), None);
         run.1.scan = Some(surveyed::scan());
         assert_eq!(check(&surveyed::judge(run)), None);

@@ -1,18 +1,27 @@
 //! `unwritten-blocks`: blocks were read that nobody ever wrote; they cost no access to the medium.
 
-use super::{Diagnosis, Measured, Rule, evidence, heaviest, percent, real, scope};
+use super::evidence::{Measured, evidence, heaviest, real, scope};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetKind;
-use diskproof_model::units::format_bytes;
+use diskproof_model::units::{format_bytes, format_percent};
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "unwritten-blocks",
     title: "Unwritten blocks were read",
     meaning: "Blocks were read that hold nothing (holes, discarded or never written); such reads \
               are answered without the medium and look too fast.",
-    check,
-};
+    taints: None,
+    check: Check::Workloads(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// Share of the span that may be holes: the metadata of a sparse image, not more.
 const UNWRITTEN_MAX: f64 = 0.01;
@@ -80,7 +89,7 @@ fn hit((index, m): Measured) -> Option<Hit> {
                 "{} of {} ({}) were never written.",
                 format_bytes(unwritten),
                 format_bytes(span),
-                percent(share)
+                format_percent(share)
             ),
             evidence: evidence(
                 index,
@@ -114,24 +123,33 @@ fn hit((index, m): Measured) -> Option<Hit> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
     use diskproof_model::measurement::ZeroSample;
 
-    pub(in crate::rules) fn spoilt() -> Record {
-        let mut run = healthy::run();
-        run.1[3].unwritten_bytes = Some(healthy::SPAN_BYTES / 20);
+    pub(super) fn fires() -> Record {
+        let mut run = fixture::run();
+        run.1[3].unwritten_bytes = Some(fixture::SPAN_BYTES / 20);
         run.1[2].zero_blocks = ZeroSample {
             sampled: 100,
             zero: 90,
         };
-        healthy::judge(run)
+        fixture::judge(run)
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::all_faulty(|m| {
+            m.zero_blocks = ZeroSample {
+                sampled: 1000,
+                zero: 99,
+            }
+        })
     }
 
     #[test]
     fn holes_and_zeros_are_told() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Warning, 2)
@@ -141,8 +159,8 @@ pub(super) mod tests {
             "{}",
             finding.claim
         );
-        let holes = healthy::spoilt("random-read-d1", |m| {
-            m.unwritten_bytes = Some(healthy::SPAN_BYTES)
+        let holes = fixture::faulty("random-read-d1", |m| {
+            m.unwritten_bytes = Some(fixture::SPAN_BYTES)
         });
         let finding = check(&holes).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
@@ -157,8 +175,8 @@ pub(super) mod tests {
 
     #[test]
     fn silent_on_writers_few_samples_and_a_few_zeros() {
-        let write = healthy::spoilt("sequential-write", |m| {
-            m.unwritten_bytes = Some(healthy::SPAN_BYTES)
+        let write = fixture::faulty("sequential-write", |m| {
+            m.unwritten_bytes = Some(fixture::SPAN_BYTES)
         });
         assert_eq!(check(&write), None);
         for zeros in [
@@ -175,7 +193,7 @@ pub(super) mod tests {
                 zero: 99,
             },
         ] {
-            assert_eq!(check(&healthy::all_spoilt(|m| m.zero_blocks = zeros)), None);
+            assert_eq!(check(&fixture::all_faulty(|m| m.zero_blocks = zeros)), None);
         }
     }
 }

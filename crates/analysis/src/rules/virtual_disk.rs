@@ -1,18 +1,26 @@
 //! `virtual-disk`: the disk is one that a hypervisor makes up, so what lies below it is out of
 //! sight.
 
-use super::{Diagnosis, Rule};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
 use diskproof_model::target::Layer;
 
-pub(super) const RULE: Rule = Rule {
+pub(super) const RULES: &[Rule] = &[Rule {
     code: "virtual-disk",
     title: "The disk is virtual",
     meaning: "The disk is virtual: a cache of the host may answer for it, and the host decides \
               whether a flush reaches a medium.",
-    check,
-};
+    taints: None,
+    check: Check::Run(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
 
 /// How hypervisors and clouds call their disks, in lower case. On real machines some RAID
 /// controllers use such words too, so they count only where a hypervisor is known.
@@ -114,27 +122,31 @@ fn is_named(text: Option<&str>, names: &[&str]) -> bool {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::healthy;
+    use crate::fixture;
 
     fn record(hypervisor: Option<&str>, model: &str, bus: &str) -> Record {
-        let mut run = healthy::run();
+        let mut run = fixture::run();
         run.0.host.hypervisor = hypervisor.map(str::to_owned);
         for layer in &mut run.0.targets[0].layers {
             layer.model = Some(model.to_owned());
             layer.link.as_mut().unwrap().bus = bus.to_owned();
         }
-        healthy::judge(run)
+        fixture::judge(run)
     }
 
-    pub(in crate::rules) fn spoilt() -> Record {
+    pub(super) fn fires() -> Record {
         record(Some("kvm"), "", "virtio")
+    }
+
+    pub(super) fn silent() -> Record {
+        fixture::record()
     }
 
     #[test]
     fn virtual_disks_are_told_by_bus_or_model() {
-        let finding = check(&spoilt()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Note, 1)

@@ -40,15 +40,15 @@ fn what_is_not_the_same_measurement_is_not_compared() {
         ("disturbed", |m| m.device.read_bytes *= 2),
         ("cpu-limited", |m| m.cpu.user_ns = m.wall_ns),
     ];
-    let healthy = healthy::record();
+    let healthy = fixture::record();
     for (code, change) in changes {
-        let spoilt = changed(|run| {
+        let faulty = changed(|run| {
             run.1
                 .iter_mut()
                 .filter(|m| m.workload.name == "random-read-d32")
                 .for_each(change)
         });
-        for (a, b) in [(&healthy, &spoilt), (&spoilt, &healthy)] {
+        for (a, b) in [(&healthy, &faulty), (&faulty, &healthy)] {
             let candidate = held(&[a], &[b]);
             let (of_it, others): (Vec<_>, Vec<_>) = candidate
                 .metrics
@@ -86,7 +86,7 @@ fn what_is_not_the_same_measurement_is_not_compared() {
 
 #[test]
 fn nothing_compares_across_methods_or_kinds_of_target() {
-    let healthy = healthy::record();
+    let healthy = fixture::record();
     let mut other_method = changed(|_| {});
     other_method.method += 1;
     let candidate = held(&[&healthy], &[&other_method]);
@@ -116,7 +116,7 @@ fn who_the_disk_is_differs_and_compares() {
         .find(|layer| layer.below.is_empty())
         .unwrap();
     (disk.firmware, disk.serial) = (Some("2.0".to_owned()), Some("S1".to_owned()));
-    let candidate = held(&[&healthy::record()], &[&other]);
+    let candidate = held(&[&fixture::record()], &[&other]);
     assert_eq!(candidate.all.not_comparable, 0);
     let told: Vec<(&str, &str, &str)> = candidate
         .differences
@@ -153,7 +153,7 @@ fn disks_of_different_size_compare_as_a_whole() {
 
 #[test]
 fn what_only_one_side_has_is_told() {
-    let healthy = healthy::record();
+    let healthy = fixture::record();
     let fewer = changed(|run| {
         run.1.retain(|m| m.workload.name != "random-read-d1");
         run.0.plan.skipped.push(diskproof_model::plan::Skipped {
@@ -186,7 +186,7 @@ fn records_without_figures_compare_to_nothing() {
         candidate.summary,
         "A and B measured nothing in common, so there is nothing to compare."
     );
-    let mut damaged = healthy::record();
+    let mut damaged = fixture::record();
     for op in damaged
         .measurements
         .iter_mut()
@@ -197,7 +197,7 @@ fn records_without_figures_compare_to_nothing() {
         op.iops.half_width_95 = None;
         op.throughput.value = f64::INFINITY;
     }
-    let candidate = held(&[&damaged], &[&healthy::record()]);
+    let candidate = held(&[&damaged], &[&fixture::record()]);
     assert!(
         candidate
             .metrics
@@ -205,12 +205,12 @@ fn records_without_figures_compare_to_nothing() {
             .all(|m| m.verdict == Verdict::Undecided && m.ratio.is_none()),
         "{candidate:#?}"
     );
-    let mut idle = healthy::record();
+    let mut idle = fixture::record();
     idle.measurements
         .iter_mut()
         .flat_map(|m| m.ops.values_mut())
         .for_each(|op| (op.count, op.iops.value, op.throughput.value) = (0, 0.0, 0.0));
-    assert_eq!(held(&[&idle], &[&healthy::record()]).metrics, []);
+    assert_eq!(held(&[&idle], &[&fixture::record()]).metrics, []);
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_busy_machine_is_told() {
 
 #[test]
 fn series_that_no_run_makes_are_survived() {
-    let mut odd = healthy::record();
+    let mut odd = fixture::record();
     for (i, op) in odd
         .measurements
         .iter_mut()
@@ -256,12 +256,12 @@ fn series_that_no_run_makes_are_survived() {
         op.count = u64::MAX;
         op.iops.n = 0;
     }
-    assert!(!held(&[&odd], &[&healthy::record()]).metrics.is_empty());
+    assert!(!held(&[&odd], &[&fixture::record()]).metrics.is_empty());
 }
 
 #[test]
 fn questions_that_make_no_sense_are_refused() {
-    let record = healthy::record();
+    let record = fixture::record();
     for margin in [0.0, -0.1, 1.0, f64::NAN] {
         let question = Question {
             margin,
@@ -295,7 +295,7 @@ fn what_ran_together_is_compared_with_the_same_company_only() {
             .map(|reason| (reason.code, reason.why))
             .collect::<Vec<_>>()
     };
-    let (alone, beside) = (healthy::record(), healthy::judge(healthy::together(&names)));
+    let (alone, beside) = (fixture::record(), fixture::judge(fixture::together(&names)));
     assert_eq!(reasons(&beside, &beside), []);
     let told = reasons(&alone, &beside);
     assert_eq!(told[0].0, "company-differs");
@@ -303,9 +303,9 @@ fn what_ran_together_is_compared_with_the_same_company_only() {
         told[0].1,
         "A: it ran alone, B: it ran together with sequential-read"
     );
-    let mut other = healthy::together(&names);
+    let mut other = fixture::together(&names);
     other.1[1].workload.rate = Some(100.0);
-    let told = reasons(&beside, &healthy::judge(other));
+    let told = reasons(&beside, &fixture::judge(other));
     assert!(
         told[0].1.starts_with(
             "sequential-read, which ran together with it, differs: A: as fast as it goes"

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn metrics_have_the_names_of_expectations() {
-    let record = healthy::record();
+    let record = fixture::record();
     let candidate = held(&[&record], &[&record]);
     let names = names(&candidate);
     for name in [
@@ -48,16 +48,16 @@ fn a_median_is_given_little_credit_for_what_stalls_hide() {
     // stalls make vary far more.
     let record = |seed: u64| {
         let mut op = OpMeasurement::default();
-        let mut dice = Dice(seed);
-        let mut pace = dice.normal();
+        let mut rng = TestRng(seed);
+        let mut pace = rng.normal();
         let mut time_ns = 0.0;
         while time_ns < 20e9 {
-            let stalls = dice.share() < 0.000_5;
-            pace = 0.9995 * pace + (1.0 - 0.9995_f64 * 0.9995).sqrt() * dice.normal();
+            let stalls = rng.share() < 0.000_5;
+            pace = 0.9995 * pace + (1.0 - 0.9995_f64 * 0.9995).sqrt() * rng.normal();
             let ns = if stalls {
-                2e8 * dice.exponential()
+                2e8 * rng.exponential()
             } else {
-                4e5 * (0.05 * pace).exp() * (1.0 + 0.01 * dice.normal())
+                4e5 * (0.05 * pace).exp() * (1.0 + 0.01 * rng.normal())
             };
             time_ns += ns;
             op.latency.record(ns as u64);
@@ -91,12 +91,12 @@ fn an_offered_load_is_judged_by_its_latency() {
     let loaded = |speed: f64, seed: u64| {
         let mut op = wandering(speed, 20, seed);
         op.latency_intended = Some(op.latency.clone());
-        let mut run = healthy::run();
+        let mut run = fixture::run();
         run.1.retain(|m| m.workload.name == "random-read-d1");
         (run.0.run_id, run.1[0].wall_ns, run.1[0].workload.rate) =
             (format!("{speed} {seed}"), 20_000_000_000, Some(1000.0));
         run.1[0].ops = BTreeMap::from([(OpKind::Read, op)]);
-        healthy::judge(run)
+        fixture::judge(run)
     };
     let candidate = held(&[&loaded(1.0, 1)], &[&loaded(1.5, 2)]);
     let lead = candidate.metrics.iter().find(|m| m.headline).unwrap();
@@ -113,18 +113,18 @@ fn latencies_in_bursts_tell_less() {
     // 99.9 %. Theory has 2.9 of them make one.
     let record = |clustered: bool| {
         let mut op = OpMeasurement::default();
-        let mut dice = Dice(3);
+        let mut rng = TestRng(3);
         let mut slow_left = 0;
         for _ in 0..2000 {
             let mut cell = Cell::default();
             for _ in 0..20 {
-                if slow_left == 0 && dice.share() < if clustered { 0.000_5 } else { 0.01 } {
+                if slow_left == 0 && rng.share() < if clustered { 0.000_5 } else { 0.01 } {
                     slow_left = if clustered { 20 } else { 1 };
                 }
                 let ns = if slow_left > 0 {
-                    5_000_000 + (dice.share() * 1e6) as u64
+                    5_000_000 + (rng.share() * 1e6) as u64
                 } else {
-                    400_000 + (dice.share() * 1e5) as u64
+                    400_000 + (rng.share() * 1e5) as u64
                 };
                 slow_left -= u64::from(slow_left > 0);
                 op.latency.record(ns);

@@ -46,18 +46,19 @@ fn conditions_fail_a_build_only_where_noise_would_not() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("no metric 'random-raed-d1.iops'") && error.contains("random-read-d1.iops"),
+        error.contains("no metric is named 'random-raed-d1.iops'")
+            && error.contains("random-read-d1.iops"),
         "{error}"
     );
     let other = changed(|run| run.1.iter_mut().for_each(|m| m.workload.depth += 1));
     assert_eq!(
-        outcome(&healthy::record(), &other, "random-read-d1.iops<-5%"),
+        outcome(&fixture::record(), &other, "random-read-d1.iops<-5%"),
         Ok(ConditionOutcome::Unanswered)
     );
     assert_eq!(
         outcome(
-            &healthy::record(),
-            &healthy::record(),
+            &fixture::record(),
+            &fixture::record(),
             "commit-fdatasync.p99.9>5%"
         ),
         Ok(ConditionOutcome::Unanswered)

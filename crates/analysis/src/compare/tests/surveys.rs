@@ -4,9 +4,9 @@ use super::*;
 
 /// A survey whose curve falls from 200 to 100 MB/s, with noise of 1 % at each position.
 fn surveyed_record(speed: f64, seed: u64) -> Record {
-    let mut dice = Dice(seed);
+    let mut rng = TestRng(seed);
     let curve = (0..100u32).map(|i| {
-        let rate = speed * (200e6 - 1e6 * f64::from(i)) * (1.0 + 0.01 * dice.normal());
+        let rate = speed * (200e6 - 1e6 * f64::from(i)) * (1.0 + 0.01 * rng.normal());
         let (bytes, offset_bytes) = (8 << 20, (1u64 << 40) / 100 * u64::from(i));
         CurvePoint {
             bytes_per_second: rate,
@@ -23,10 +23,10 @@ fn surveyed_record(speed: f64, seed: u64) -> Record {
         },
         offset_bytes: 0,
         distance_bytes: 0,
-        latency_ns: (8e6 / speed * (0.7 + 0.3 * dice.exponential())) as u64,
+        latency_ns: (8e6 / speed * (0.7 + 0.3 * rng.exponential())) as u64,
     });
     let access = access.collect();
-    let template = healthy::run().1.remove(1);
+    let template = fixture::run().1.remove(1);
     let survey = Survey {
         operation: OpKind::Read,
         span: Default::default(),
@@ -58,7 +58,7 @@ fn surveyed_record(speed: f64, seed: u64) -> Record {
         interrupted: false,
         hang: None,
     };
-    let mut run = healthy::run();
+    let mut run = fixture::run();
     run.0.run_id = format!("{speed} {seed}");
     run.1.clear();
     crate::judge::judge(run.0, &run.1, Some(&surface), &[])
@@ -105,7 +105,7 @@ fn the_shape_of_a_curve_is_no_error_of_it() {
             .all(|m| m.verdict == Verdict::NotComparable)
     );
     assert_eq!(
-        held(&[&a], &[&healthy::record()])
+        held(&[&a], &[&fixture::record()])
             .unmatched
             .iter()
             .filter(|u| u.only == Holder::A)

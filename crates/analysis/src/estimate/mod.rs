@@ -4,7 +4,8 @@
 //! Warm-up by MSER-5 (White 1997; White, Cobb & Spratt 2000), interval by batch means with
 //! Student's t (Law & Carson 1979).
 
-use crate::student;
+pub(crate) mod student;
+
 use diskproof_model::record::Estimate;
 use diskproof_model::series::{Cell, TimeSeries};
 
@@ -201,7 +202,7 @@ pub fn may_end(series: &TimeSeries, elapsed_ns: u64, time_ns: Option<u64>, goal:
 /// A rule that looks often stops at the first lucky moment, and the interval then covers too
 /// seldom. So the first half of the run must have promised the same already: √2 times the goal, as
 /// the half-width falls with the root of time.
-pub(crate) fn precise_enough(series: &TimeSeries, goal: f64) -> bool {
+pub fn precise_enough(series: &TimeSeries, goal: f64) -> bool {
     // The last cell is still being filled.
     let full = series.cells.len().saturating_sub(1);
     let values: Vec<f64> = series.cells[..full].iter().map(|c| c.ops as f64).collect();
@@ -499,7 +500,7 @@ pub(crate) fn variance(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::fixture::test_rng::TestRng;
 
     const CELL_NS: u64 = 10_000_000;
 
@@ -545,18 +546,18 @@ mod tests {
     }
 
     /// First-order autoregressive noise around 1000 per cell, with a standard deviation of 100.
-    fn autoregressive(dice: &mut Dice, phi: f64, cells: usize) -> Vec<f64> {
-        let mut x = dice.normal();
+    fn autoregressive(rng: &mut TestRng, phi: f64, cells: usize) -> Vec<f64> {
+        let mut x = rng.normal();
         (0..cells)
             .map(|_| {
-                x = phi * x + (1.0 - phi * phi).sqrt() * dice.normal();
+                x = phi * x + (1.0 - phi * phi).sqrt() * rng.normal();
                 1000.0 + 100.0 * x
             })
             .collect()
     }
 
-    fn ramp(dice: &mut Dice, cells: usize) -> Vec<f64> {
-        let noise = autoregressive(dice, 0.3, cells);
+    fn ramp(rng: &mut TestRng, cells: usize) -> Vec<f64> {
+        let noise = autoregressive(rng, 0.3, cells);
         noise
             .into_iter()
             .enumerate()
@@ -564,17 +565,17 @@ mod tests {
             .collect()
     }
 
-    fn bimodal(dice: &mut Dice, cells: usize) -> Vec<f64> {
+    fn bimodal(rng: &mut TestRng, cells: usize) -> Vec<f64> {
         (0..cells)
-            .map(|_| if dice.share() < 0.2 { 200.0 } else { 1200.0 })
+            .map(|_| if rng.share() < 0.2 { 200.0 } else { 1200.0 })
             .collect()
     }
 
-    type Source = (&'static str, fn(&mut Dice, usize) -> Vec<f64>);
+    type Source = (&'static str, fn(&mut TestRng, usize) -> Vec<f64>);
     const SOURCES: [Source; 5] = [
-        ("independent", |dice, n| autoregressive(dice, 0.0, n)),
-        ("rho 0.5", |dice, n| autoregressive(dice, 0.5, n)),
-        ("rho 0.9", |dice, n| autoregressive(dice, 0.9, n)),
+        ("independent", |rng, n| autoregressive(rng, 0.0, n)),
+        ("rho 0.5", |rng, n| autoregressive(rng, 0.5, n)),
+        ("rho 0.9", |rng, n| autoregressive(rng, 0.9, n)),
         ("warm-up", ramp),
         ("bimodal", bimodal),
     ];
@@ -594,10 +595,10 @@ mod tests {
             };
             lengths.iter().map(move |cells| (name, source, *cells))
         }) {
-            let mut dice = Dice(7);
+            let mut rng = TestRng(7);
             let runs = 300;
             let estimates = (0..runs).map(|_| {
-                let series = series(source(&mut dice, cells));
+                let series = series(source(&mut rng, cells));
                 rate(&series, wall(&series))
             });
             let (covering, settled) = estimates.fold((0, 0), |(c, s), r| {
@@ -621,11 +622,11 @@ mod tests {
     #[test]
     fn stopping_early_keeps_the_coverage() {
         for (name, source) in SOURCES {
-            let mut dice = Dice(9);
+            let mut rng = TestRng(9);
             let (runs, cells, goal) = (120, 3000, 0.03);
             let (mut covering, mut stopped) = (0, 0);
             for _ in 0..runs {
-                let all = source(&mut dice, cells);
+                let all = source(&mut rng, cells);
                 let stop = (25..cells)
                     .step_by(25)
                     .find(|n| precise_enough(&series(all[..*n].iter().copied()), goal));
@@ -646,12 +647,12 @@ mod tests {
 
     #[test]
     fn a_drift_and_a_cliff_do_not_settle() {
-        let mut dice = Dice(1);
-        let drift = autoregressive(&mut dice, 0.0, 400)
+        let mut rng = TestRng(1);
+        let drift = autoregressive(&mut rng, 0.0, 400)
             .into_iter()
             .enumerate()
             .map(|(i, v)| v * (1.0 - 0.5 * i as f64 / 400.0));
-        let cliff = autoregressive(&mut dice, 0.0, 400)
+        let cliff = autoregressive(&mut rng, 0.0, 400)
             .into_iter()
             .enumerate()
             .map(|(i, v)| if i < 320 { v } else { v / 5.0 });
@@ -672,8 +673,8 @@ mod tests {
 
     #[test]
     fn a_slow_start_is_left_out() {
-        let mut dice = Dice(3);
-        let counts = autoregressive(&mut dice, 0.0, 400)
+        let mut rng = TestRng(3);
+        let counts = autoregressive(&mut rng, 0.0, 400)
             .into_iter()
             .enumerate()
             .map(|(i, v)| if i < 50 { v / 4.0 } else { v });
@@ -689,8 +690,8 @@ mod tests {
 
     #[test]
     fn a_disturbed_first_half_is_not_taken_for_a_warm_up() {
-        let mut dice = Dice(3);
-        let counts = autoregressive(&mut dice, 0.0, 400)
+        let mut rng = TestRng(3);
+        let counts = autoregressive(&mut rng, 0.0, 400)
             .into_iter()
             .enumerate()
             .map(|(i, v)| if i < 190 { v / 2.0 } else { v });
@@ -796,8 +797,8 @@ mod tests {
             "{result:?}"
         );
         // The same at random: about 154 operations, known to 16 % at the best.
-        let mut dice = Dice(5);
-        let random = series((0..2000).map(|_| if dice.share() < 1.0 / 13.0 { 1.0 } else { 0.0 }));
+        let mut rng = TestRng(5);
+        let random = series((0..2000).map(|_| if rng.share() < 1.0 / 13.0 { 1.0 } else { 0.0 }));
         let result = rate(&random, wall(&random)).ops;
         assert!(
             (result.value - 7.69).abs() <= result.half_width_95.unwrap(),

@@ -1,0 +1,3 @@
+//! Settings that follow from the figures of a run.
+
+pub mod postgres;

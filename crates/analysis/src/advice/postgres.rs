@@ -1,0 +1,405 @@
+//! Settings of PostgreSQL that follow from the figures of `check`, and those to leave alone. Knows
+//! the names of `check`'s workloads and the documented relations, nothing of a server.
+
+use crate::checked::{PAGE_BYTES, is_checks_own};
+use diskproof_model::digits::{figure_text, rounded};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::CachePolicy;
+use diskproof_model::record::{Advice, Estimate, MeasurementRecord, OpRecord, Record};
+
+/// Share of pages found in the cache. PostgreSQL's default of 4.0 assumes 90 %, and that a random
+/// page costs 40 times as much as a sequential one (documentation of random_page_cost).
+const HIT_SHARE: f64 = 0.90;
+/// Shares that the range of random_page_cost spans.
+const HIT_SHARES: [f64; 2] = [0.95, 0.80];
+/// Below 1 a random page would be cheaper than a sequential one; the documentation advises against
+/// it.
+const COST_MIN: f64 = 1.0;
+/// Finer steps do not change a plan.
+const COST_STEP: f64 = 0.1;
+/// Largest value of commit_delay in microseconds (documentation of commit_delay).
+const COMMIT_DELAY_MAX_US: f64 = 100_000.0;
+/// Shorter than this, a delay is lost in the scheduling of processes.
+const COMMIT_DELAY_USEFUL_US: f64 = 10.0;
+/// Relative half-width of a rate beyond which it must not become a setting.
+const HALF_WIDTH_MAX: f64 = 0.25;
+/// Findings after which a figure must not become a setting.
+const MISLEADING: [&str; 4] = [
+    "served-from-cache",
+    "unwritten-blocks",
+    "not-direct",
+    "io-errors",
+];
+
+/// The advice that a record allows. With several targets none: a server has one setting, and which
+/// disk it uses is unknown.
+pub fn advice(record: &Record) -> Vec<Advice> {
+    if record.targets.len() != 1 {
+        return Vec::new();
+    }
+    let mut advice: Vec<Advice> = [random_page_cost, effective_io_concurrency, commit_delay]
+        .into_iter()
+        .filter_map(|f| f(record))
+        .collect();
+    if !advice.is_empty() {
+        advice.push(leave_alone(
+            "full_page_writes",
+            "Leave it on: no measurement proves that a disk never tears a page when the power \
+             fails."
+                .to_owned(),
+            &[],
+        ));
+    }
+    advice
+}
+
+fn random_page_cost(record: &Record) -> Option<Advice> {
+    let from = ["random-read-d1", "sequential-read"];
+    let random = op(record, from[0], OpKind::Read)?;
+    let sequential = op(record, from[1], OpKind::Read)?;
+    if let Some(reason) = unfit(record, &from) {
+        return Some(leave_alone("random_page_cost", reason, &from));
+    }
+    if random.count == 0 || sequential.throughput.value <= 0.0 {
+        return None;
+    }
+    let sequential_ns = f64::from(PAGE_BYTES) * 1e9 / sequential.throughput.value;
+    let ratio = random.latency.mean / sequential_ns;
+    let width = width(&random.iops).hypot(width(&sequential.throughput));
+    let cost = |hit_share: f64| {
+        let cost = (ratio * (1.0 - hit_share)).max(COST_MIN);
+        rounded(cost, Some((cost * width).max(COST_STEP)))
+    };
+    let (few_misses, recommended, many_misses) =
+        (cost(HIT_SHARES[0]), cost(HIT_SHARE), cost(HIT_SHARES[1]));
+    let number = |text: &str| text.replace(',', "").parse().ok();
+    Some(Advice {
+        setting: "random_page_cost".to_owned(),
+        range: number(&few_misses)
+            .zip(number(&many_misses))
+            .map(|(low, high)| [low, high]),
+        why: format!(
+            "A random 8 kB page takes {}, {} times as long as a sequential one ({}). {recommended} \
+             follows if the cache holds {:.0} % of the pages, as PostgreSQL's documentation \
+             assumes. With {:.0} % in the cache set {few_misses}, with {:.0} % {many_misses}.",
+            latency_text(random),
+            rounded(ratio, Some(ratio * width)),
+            figure_text(sequential_ns, Some(sequential_ns * width), "ns"),
+            HIT_SHARE * 100.0,
+            HIT_SHARES[0] * 100.0,
+            HIT_SHARES[1] * 100.0,
+        ),
+        value: Some(recommended),
+        from: from.map(str::to_owned).to_vec(),
+    })
+}
+
+fn effective_io_concurrency(record: &Record) -> Option<Advice> {
+    let from = ["random-read-d1", "random-read-d32"];
+    let one = op(record, from[0], OpKind::Read)?;
+    let many = op(record, from[1], OpKind::Read)?;
+    if let Some(reason) = unfit(record, &from) {
+        return Some(leave_alone("effective_io_concurrency", reason, &from));
+    }
+    if one.iops.value <= 0.0 {
+        return None;
+    }
+    let gain = many.iops.value / one.iops.value;
+    let width = width(&one.iops).hypot(width(&many.iops));
+    let effect = if gain >= 2.0 { "pays" } else { "gains little" };
+    let why = format!(
+        "Keep the default (16 since PostgreSQL 18). 32 reads in flight reach {} times the rate of \
+         one ({} and {}), so prefetching {effect}. Two queue depths do not show where the gain \
+         ends.",
+        rounded(gain, Some(gain * width)),
+        many.iops.value_text(),
+        one.iops.value_text(),
+    );
+    Some(leave_alone("effective_io_concurrency", why, &from))
+}
+
+/// Half the time of a flush after one 8 kB write (documentation of commit_delay); it helps only
+/// sessions that commit at the same time.
+fn commit_delay(record: &Record) -> Option<Advice> {
+    let from = ["commit-fdatasync"];
+    let commit = op(record, from[0], OpKind::Commit).filter(|op| op.count > 0)?;
+    if let Some(reason) = unfit(record, &from) {
+        return Some(leave_alone("commit_delay", reason, &from));
+    }
+    let mean = latency_text(commit);
+    let delay_us = (commit.latency.mean / 2000.0).min(COMMIT_DELAY_MAX_US);
+    if delay_us < COMMIT_DELAY_USEFUL_US {
+        let why = format!("A durable 8 kB write takes {mean}, too short for a delay to help.");
+        return Some(commit_delay_of_zero(None, why));
+    }
+    let delay = rounded(delay_us, Some(delay_us * width(&commit.iops))).replace(',', "");
+    let why = format!(
+        "A durable 8 kB write takes {mean}. Leave the delay at 0. If many sessions commit at once \
+         and wait for the disk, try half of that, {delay} (microseconds), and keep it if \
+         throughput rises."
+    );
+    Some(commit_delay_of_zero(delay.parse().ok(), why))
+}
+
+fn commit_delay_of_zero(experiment_us: Option<f64>, why: String) -> Advice {
+    Advice {
+        setting: "commit_delay".to_owned(),
+        value: Some("0".to_owned()),
+        range: experiment_us.map(|delay_us| [0.0, delay_us]),
+        why,
+        from: vec!["commit-fdatasync".to_owned()],
+    }
+}
+
+/// Relative half-width of a rate; the widest that may become a setting where it is unknown.
+fn width(rate: &Estimate) -> f64 {
+    rate.relative_half_width().unwrap_or(HALF_WIDTH_MAX)
+}
+
+/// The mean latency of one request at a time, which is known as well as its rate.
+fn latency_text(op: &OpRecord) -> String {
+    figure_text(
+        op.latency.mean,
+        Some(op.latency.mean * width(&op.iops)),
+        "ns",
+    )
+}
+
+fn leave_alone(setting: &str, why: String, from: &[&str]) -> Advice {
+    Advice {
+        setting: setting.to_owned(),
+        value: None,
+        range: None,
+        why,
+        from: from.iter().map(|f| (*f).to_owned()).collect(),
+    }
+}
+
+fn measured<'a>(record: &'a Record, workload: &str) -> Option<(usize, &'a MeasurementRecord)> {
+    let mut measured = record.measurements.iter().enumerate();
+    measured.find(|(_, m)| m.workload.name == workload && is_checks_own(&m.workload))
+}
+
+fn op<'a>(record: &'a Record, workload: &str, kind: OpKind) -> Option<&'a OpRecord> {
+    measured(record, workload)?.1.ops.get(&kind)
+}
+
+/// Why the figures of these workloads must not become a setting.
+fn unfit(record: &Record, workloads: &[&str]) -> Option<String> {
+    workloads.iter().find_map(|workload| {
+        let (index, m) = measured(record, workload)?;
+        unfit_workload(record, workload, index, m)
+    })
+}
+
+fn unfit_workload(
+    record: &Record,
+    workload: &str,
+    index: usize,
+    m: &MeasurementRecord,
+) -> Option<String> {
+    let misleading = record
+        .findings
+        .iter()
+        .find(|finding| MISLEADING.contains(&finding.code.as_str()) && finding.concerns(index));
+    // A commit goes through the page cache, as the server's own do; what is synced has reached the
+    // disk all the same.
+    let is_direct = match m.workload.cache {
+        CachePolicy::Direct => true,
+        CachePolicy::Cached => m.ops.contains_key(&OpKind::Commit),
+        CachePolicy::Buffered => false,
+    };
+    let why = match misleading {
+        Some(finding) => Some(finding.code.as_str()),
+        None => (!is_direct).then_some("page cache"),
+    };
+    if let Some(why) = why {
+        return Some(format!(
+            "Leave it unchanged: the figure of {workload} is not the disk's ({why})."
+        ));
+    }
+    let known = match m.precision() {
+        Some(width) if width <= HALF_WIDTH_MAX => return None,
+        Some(width) => format!("known only to ±{:.0} %", width * 100.0),
+        None => "unknown".to_owned(),
+    };
+    Some(format!(
+        "Leave it unchanged: the rate of {workload} is {known}. Measure longer (--time), or at a \
+         quieter time."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::plan::{Access, SyncPolicy};
+    use diskproof_model::record::WorkloadRecord;
+
+    fn find(record: &Record, setting: &str) -> Advice {
+        record
+            .advice
+            .iter()
+            .find(|a| a.setting == setting)
+            .cloned()
+            .unwrap_or_else(|| panic!("no {setting}: {:?}", record.advice))
+    }
+
+    #[test]
+    fn random_page_cost_has_one_value_and_a_range_over_cache_hit_shares() {
+        // 500 µs a page at random, 8192 / (400 MiB/s) = 19.5 µs in sequence: a ratio of 25.6.
+        let advice = find(&fixture::record(), "random_page_cost");
+        assert_eq!(
+            (advice.value.as_deref(), advice.range),
+            (Some("2.6"), Some([1.3, 5.1]))
+        );
+        assert!(
+            advice
+                .why
+                .contains("25.6 times as long as a sequential one (19.5 µs)")
+                && advice
+                    .why
+                    .contains("2.6 follows if the cache holds 90 % of the pages")
+                && advice
+                    .why
+                    .contains("With 95 % in the cache set 1.3, with 80 % 5.1."),
+            "{}",
+            advice.why
+        );
+    }
+
+    #[test]
+    fn commit_delay_stays_zero_and_names_the_experiment() {
+        let advice = find(&fixture::record(), "commit_delay");
+        assert_eq!(
+            (advice.value.as_deref(), advice.range),
+            (Some("0"), Some([0.0, 1000.0]))
+        );
+        assert!(
+            advice.why.contains("takes 2.00 ms") && advice.why.contains("1000 (microseconds)"),
+            "{}",
+            advice.why
+        );
+    }
+
+    #[test]
+    fn effective_io_concurrency_stays_at_its_default() {
+        let advice = find(&fixture::record(), "effective_io_concurrency");
+        assert_eq!((advice.value, advice.range), (None, None));
+        assert!(
+            advice
+                .why
+                .contains("5.00 times the rate of one (10,000/s and 2000/s)"),
+            "{}",
+            advice.why
+        );
+    }
+
+    #[test]
+    fn advice_skips_figures_that_are_hardly_known() {
+        let shaky = fixture::faulty("random-read-d1", |m| {
+            let cells = &mut m.ops.get_mut(&OpKind::Read).unwrap().series.cells;
+            cells
+                .iter_mut()
+                .enumerate()
+                .for_each(|(i, cell)| cell.ops *= if i % 100 < 50 { 3 } else { 0 });
+        });
+        let advice = find(&shaky, "random_page_cost");
+        assert_eq!((advice.value, advice.range), (None, None));
+        assert!(
+            advice.why.contains("random-read-d1 is known only to ±")
+                || advice.why.contains("unknown"),
+            "{}",
+            advice.why
+        );
+    }
+
+    #[test]
+    fn advice_skips_figures_of_a_cache() {
+        let cached = fixture::faulty("sequential-read", |m| m.device.read_bytes = 0);
+        let advice = find(&cached, "random_page_cost");
+        assert_eq!((advice.value, advice.range), (None, None));
+        assert!(
+            advice
+                .why
+                .contains("sequential-read is not the disk's (served-from-cache)"),
+            "{}",
+            advice.why
+        );
+        assert!(find(&cached, "commit_delay").range.is_some());
+        let buffered = fixture::all_faulty(|m| {
+            (m.cache.asked, m.cache.used) = (CachePolicy::Buffered, CachePolicy::Buffered)
+        });
+        assert!(
+            buffered
+                .advice
+                .iter()
+                .all(|a| a.range.is_none() && a.value.is_none()),
+            "{:?}",
+            buffered.advice
+        );
+    }
+
+    #[test]
+    fn advice_needs_more_than_the_name_of_a_workload() {
+        let of = |name: &str, change: fn(&mut WorkloadRecord)| {
+            let mut record = fixture::record();
+            change(
+                &mut record
+                    .measurements
+                    .iter_mut()
+                    .find(|m| m.workload.name == name)
+                    .unwrap()
+                    .workload,
+            );
+            advice(&record)
+                .into_iter()
+                .map(|a| a.setting)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of("commit-fdatasync", |_| {}),
+            [
+                "random_page_cost",
+                "effective_io_concurrency",
+                "commit_delay",
+                "full_page_writes"
+            ]
+        );
+        let of_commit: [fn(&mut WorkloadRecord); 4] = [
+            |w| w.block_bytes = 65536,
+            |w| w.sync = SyncPolicy::None,
+            |w| w.depth = 2,
+            |w| w.rate = Some(10.0),
+        ];
+        for change in of_commit {
+            assert!(!of("commit-fdatasync", change).contains(&"commit_delay".to_owned()));
+        }
+        let of_read: [fn(&mut WorkloadRecord); 3] = [
+            |w| w.workers = 2,
+            |w| w.access = Access::Sequential,
+            |w| w.read_permille = 500,
+        ];
+        for change in of_read {
+            assert_eq!(
+                of("random-read-d1", change),
+                ["commit_delay", "full_page_writes"]
+            );
+        }
+        assert!(
+            !of("sequential-read", |w| w.access = Access::Backward)
+                .contains(&"random_page_cost".to_owned())
+        );
+        assert!(
+            !of("random-read-d32", |w| w.depth = 4)
+                .contains(&"effective_io_concurrency".to_owned())
+        );
+    }
+
+    #[test]
+    fn advice_is_empty_without_the_workloads() {
+        let mut run = fixture::run();
+        run.1.truncate(1);
+        assert_eq!(fixture::judge(run).advice, []);
+    }
+}

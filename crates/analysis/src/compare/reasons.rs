@@ -1,0 +1,129 @@
+//! Reasons why two figures do not compare, and what workloads and surveys share of them: method,
+//! load, spans, findings. Knows nothing of what a workload or a survey is.
+
+use crate::rules;
+use diskproof_model::comparison::Reason;
+use diskproof_model::plan::CachePolicy;
+use diskproof_model::record::Record;
+use diskproof_model::target::TargetKind;
+
+/// Spans that differ by less are taken as equal: a scratch file is cut to what a disk wrote in its
+/// time. Seek times grow with the root of the span at the most, so this moves a figure by 1 %, half
+/// of the default margin.
+const SPAN_TOLERANCE: f64 = 0.02;
+/// Load for each processor from which on one run a side tells the machine's luck and not the disk:
+/// what waits for a processor then counts as the disk's time, and comes and goes for longer than a
+/// run lasts. Of 24 pairs of runs at seven for each processor, four gave a wrong verdict (simulated
+/// disks, 3 s each); several runs a side see it in how they differ. A benchmark's own waiting
+/// threads reach one for each processor easily.
+const LOAD_MAX: f64 = 2.0;
+
+/// Collects reasons, each once.
+#[derive(Default)]
+pub(super) struct Reasons(Vec<Reason>);
+
+impl Reasons {
+    pub fn add(&mut self, code: &str, why: String) {
+        if !self.0.iter().any(|reason| reason.why == why) {
+            self.0.push(Reason {
+                code: code.to_owned(),
+                why,
+            });
+        }
+    }
+
+    /// Adds a reason where two runs, each with its name, differ in a value.
+    pub fn differ<T: PartialEq>(
+        &mut self,
+        code: &str,
+        (a, x): (&str, T),
+        (b, y): (&str, T),
+        text: impl Fn(&T) -> String,
+    ) {
+        if x != y {
+            self.add(code, format!("{a}: {}, {b}: {}", text(&x), text(&y)));
+        }
+    }
+
+    pub fn done(self) -> Vec<Reason> {
+        self.0
+    }
+}
+
+/// One run a side on a machine with far more to do than processors.
+pub(super) fn busy(reasons: &mut Reasons, runs: &[(&str, &Record)]) {
+    for (name, record) in runs.iter().filter(|_| runs.len() == 2) {
+        let cpus = record.host.cpus;
+        if let Some(load) = load(record).filter(|load| *load > LOAD_MAX * f64::from(cpus)) {
+            reasons.add(
+                "busy-machine",
+                format!(
+                    "{name} began at a load of {load:.1} on {cpus} processors; compare several \
+                     runs a side"
+                ),
+            );
+        }
+    }
+}
+
+/// Load average of the last minute before a run.
+pub(super) fn load(record: &Record) -> Option<f64> {
+    record
+        .host
+        .load_average
+        .as_ref()?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
+}
+
+pub(super) fn method(reasons: &mut Reasons, (a, x): (&str, &Record), (b, y): (&str, &Record)) {
+    reasons.differ("method-differs", (a, x.method), (b, y.method), |m| {
+        format!("measuring method {m}")
+    });
+}
+
+/// What the registered findings say against everything below these places.
+pub(super) fn tainted(reasons: &mut Reasons, name: &str, record: &Record, places: &[&str]) {
+    for finding in &record.findings {
+        let rule = rules::rule(&finding.code);
+        let Some(taint) = rule.and_then(|rule| rule.taints) else {
+            continue;
+        };
+        let is_here = finding
+            .evidence
+            .iter()
+            .any(|evidence| places.iter().any(|place| evidence.path.starts_with(place)));
+        if finding.severity >= taint.from && is_here {
+            reasons.add(&finding.code, format!("{} {name}", taint.why));
+        }
+    }
+}
+
+/// Whether a span leaves out no more than what does not fill a block.
+pub(super) fn covers(start: u64, length: u64, size: u64, block_bytes: u32) -> bool {
+    start == 0 && length.saturating_add(u64::from(block_bytes)) > size
+}
+
+pub(super) fn alike((start, length): (u64, u64), (other_start, other_length): (u64, u64)) -> bool {
+    let room = SPAN_TOLERANCE * length.max(other_length) as f64;
+    length.abs_diff(other_length) as f64 <= room && start.abs_diff(other_start) as f64 <= room
+}
+
+pub(super) fn kind_text(kind: TargetKind) -> &'static str {
+    match kind {
+        TargetKind::Directory => "a scratch file in a directory",
+        TargetKind::File => "an existing file",
+        TargetKind::BlockDevice => "a block device",
+    }
+}
+
+pub(super) fn cache_text(cache: CachePolicy) -> String {
+    match cache {
+        CachePolicy::Direct => "past the page cache",
+        CachePolicy::Buffered => "through the page cache, emptied as it went",
+        CachePolicy::Cached => "through the page cache",
+    }
+    .to_owned()
+}

@@ -1,0 +1,78 @@
+//! The runs of a comparison, and the two sides that they form.
+
+use diskproof_model::record::Record;
+use std::collections::BTreeSet;
+
+/// A run, as the user named it.
+#[derive(Debug, Clone)]
+pub struct Run<'a> {
+    /// An id, a file, a label.
+    pub name: String,
+    /// What it recorded.
+    pub record: &'a Record,
+}
+
+/// Runs that count as repetitions of one experiment.
+#[derive(Debug, Clone)]
+pub struct Group<'a> {
+    /// What they are called together.
+    pub label: String,
+    /// At least one.
+    pub runs: Vec<Run<'a>>,
+}
+
+/// Each run once: one that is named twice does not count as a repetition.
+pub(super) fn distinct<'a, 'r>(group: &'r Group<'a>) -> Vec<&'r Run<'a>> {
+    let mut seen = BTreeSet::new();
+    group
+        .runs
+        .iter()
+        .filter(|run| seen.insert(&run.record.run_id))
+        .collect()
+}
+
+/// Both sides, with what their runs are called in sentences: `A`, or `A1`, `A2` where there are
+/// several.
+pub(super) struct Sides<'a> {
+    pub(super) a: Vec<(String, &'a Run<'a>)>,
+    pub(super) b: Vec<(String, &'a Run<'a>)>,
+}
+
+impl<'a> Sides<'a> {
+    pub(super) fn of(a: &'a Group<'a>, b: &'a Group<'a>, letter: &str) -> Self {
+        let named = |group: &'a Group<'a>, letter: &str| {
+            let runs = distinct(group);
+            let name = |index: usize| {
+                if runs.len() > 1 {
+                    format!("{letter}{}", index + 1)
+                } else {
+                    letter.to_owned()
+                }
+            };
+            runs.iter()
+                .enumerate()
+                .map(|(index, run)| (name(index), *run))
+                .collect()
+        };
+        Self {
+            a: named(a, "A"),
+            b: named(b, letter),
+        }
+    }
+
+    /// Every workload of either side, in the order of their plans, the baseline's first.
+    pub(super) fn workloads(&self) -> Vec<(usize, &'a str)> {
+        let mut keys = Vec::new();
+        for m in self
+            .a
+            .iter()
+            .chain(&self.b)
+            .flat_map(|(_, run)| &run.record.measurements)
+        {
+            if !keys.contains(&(m.target, m.workload.name.as_str())) {
+                keys.push((m.target, m.workload.name.as_str()));
+            }
+        }
+        keys
+    }
+}

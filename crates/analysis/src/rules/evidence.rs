@@ -1,0 +1,130 @@
+//! What the rules share: which measurements they examine, how they point into the record, and how
+//! they name what a finding concerns. Holds no threshold.
+
+use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::plan::EngineKind;
+use diskproof_model::record::{MeasurementRecord, Record};
+
+/// The name of the survey in a list of workloads.
+pub(super) const SURVEY: &str = "the survey";
+
+/// A measurement and its place in the record.
+pub(super) type Measured<'a> = (usize, &'a MeasurementRecord);
+
+/// Every measurement that did real I/O.
+pub(super) fn real(record: &Record) -> impl Iterator<Item = Measured<'_>> {
+    record
+        .measurements
+        .iter()
+        .enumerate()
+        .filter(|(_, m)| m.workload.engine != EngineKind::Null)
+}
+
+/// The measurement and those of the workloads that ran at the same time on the same target, which
+/// share its device counters.
+pub(super) fn together<'a>(
+    record: &'a Record,
+    m: &'a MeasurementRecord,
+) -> impl Iterator<Item = &'a MeasurementRecord> {
+    let is_concurrent = |other: &MeasurementRecord| {
+        other.target == m.target && m.workload.together_with.contains(&other.workload.name)
+    };
+    std::iter::once(m).chain(
+        record
+            .measurements
+            .iter()
+            .filter(move |other| is_concurrent(other)),
+    )
+}
+
+/// An observation at `/measurements/INDEX/PLACE`.
+pub(super) fn evidence(
+    index: usize,
+    place: &str,
+    observed: f64,
+    threshold: f64,
+    unit: &str,
+) -> Evidence {
+    Evidence {
+        path: format!("/measurements/{index}/{place}"),
+        observed,
+        threshold,
+        unit: unit.to_owned(),
+    }
+}
+
+/// The workloads that a finding concerns: `all 8 workloads`, `2 of 8 workloads (random-read-d1,
+/// random-read-d32)`.
+pub(super) fn scope(record: &Record, indices: impl IntoIterator<Item = usize>) -> String {
+    let mut indices: Vec<usize> = indices.into_iter().collect();
+    indices.dedup();
+    let names: Vec<&str> = indices
+        .iter()
+        .map(|i| record.measurements[*i].workload.name.as_str())
+        .collect();
+    match (names.len(), record.measurements.len()) {
+        (1, 1) => names[0].to_owned(),
+        (hit, all) if hit == all => format!("all {all} workloads"),
+        (hit, all) => format!("{hit} of {all} workloads ({})", names.join(", ")),
+    }
+}
+
+/// The same with the survey among them, which has no index: `all 8 workloads and the survey`.
+pub(super) fn places(record: &Record, indices: impl IntoIterator<Item = Option<usize>>) -> String {
+    let indices: Vec<Option<usize>> = indices.into_iter().collect();
+    let workloads: Vec<usize> = indices.iter().copied().flatten().collect();
+    let parts = [
+        (!workloads.is_empty()).then(|| scope(record, workloads)),
+        indices.contains(&None).then(|| SURVEY.to_owned()),
+    ];
+    parts
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" and ")
+}
+
+/// A place or a size on a surface, in the units of disk makers: `41.2 GB`.
+pub(super) fn gigabytes(bytes: u64) -> String {
+    match bytes as f64 / 1e9 {
+        gb if gb >= 9_995.0 => format!("{:.1} TB", gb / 1e3),
+        gb if gb >= 99.95 => format!("{gb:.0} GB"),
+        gb if gb >= 0.9995 => format!("{gb:.1} GB"),
+        gb => format!("{:.0} MB", gb * 1e3),
+    }
+}
+
+/// The rate of a point of the curve, compared with what it should be.
+pub(super) fn point_evidence(index: usize, record: &Record, expected: f64) -> Evidence {
+    Evidence {
+        path: format!("/curve/{index}/bytes_per_second"),
+        observed: record.curve[index].bytes_per_second,
+        threshold: expected,
+        unit: "B/s".to_owned(),
+    }
+}
+
+pub(super) fn heaviest(severities: impl IntoIterator<Item = Severity>) -> Severity {
+    severities.into_iter().max().unwrap_or(Severity::Note)
+}
+
+/// Requests that this workload wants in flight.
+pub(super) fn wanted_depth(m: &MeasurementRecord) -> f64 {
+    f64::from(m.workload.depth) * f64::from(m.workload.workers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn scope_names_the_workloads() {
+        let record = fixture::record();
+        assert_eq!(scope(&record, 0..8), "all 8 workloads");
+        assert_eq!(
+            scope(&record, [2, 2, 3]),
+            "2 of 8 workloads (random-read-d1, random-read-d32)"
+        );
+    }
+}
