@@ -4,7 +4,6 @@
 //! power_study -- 60`; the number is that of pairs of each kind, 6 unless given. `KIND=drift`,
 //! `RUNS=3` and `DEPTH=8` select a kind of noise, runs a side and a queue depth.
 
-use Reverse;
 use diskproof_analysis::compare::{Group, MARGIN, Question, Run, compare};
 use diskproof_analysis::fixture;
 use diskproof_analysis::fixture::test_rng::TestRng;
@@ -13,6 +12,7 @@ use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, OpMeasurement, SERIES_INTERVAL_NS};
 use diskproof_model::record::Record;
 use diskproof_model::series::{Cell, TimeSeries};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 /// A number from the environment.
