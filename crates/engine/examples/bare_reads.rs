@@ -1,5 +1,5 @@
-//! What the kernel alone takes: direct reads of 4 KiB at random places, one at a time, in a loop
-//! that does nothing else. No clock, no latency, no statistics: the ceiling for whoever measures at
+//! The cost of the kernel alone: direct reads of 4 KiB at random offsets, one at a time, in a loop
+//! that does nothing else. No clock, no latency, no statistics: the limit for any measurement at
 //! depth 1. Prints reads per second.
 //!
 //!     cargo run --release -p diskproof-engine --example bare_reads -- TARGET SECONDS

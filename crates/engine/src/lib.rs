@@ -1,8 +1,8 @@
-//! The I/O engine: runs a workload on open targets and measures it. What diskproof is really for.
+//! The measuring engine: runs workloads and surveys on open targets.
 //!
-//! Knows the plan's nouns (crate `model`) and open targets (crate `device`); judges nothing, prints
-//! nothing, reads no argument. `unsafe` lives in the buffers, in the backends that speak to the
-//! kernel, and in small files around them (clock, spawn, select, usage).
+//! Knows the plan (crate `model`) and open targets (crate `device`). Judges nothing, prints
+//! nothing, reads no argument. Imports point one way: `io`, `load`, `measure`, `run`, `survey`.
+//! `unsafe` lives in `io` and in `run/{descriptor,select,spawn}.rs` and `measure/usage.rs`.
 
 mod io;
 mod load;

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_never_change_between_versions() {
+    fn random_numbers_match_the_published_reference() {
         // The first outputs of the published reference for seed 1234567.
         let mut s = 1_234_567;
         assert_eq!(
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn below_stays_below_and_reaches_everything() {
+    fn random_below_reaches_every_value_below_the_bound() {
         let mut random = Random::new(7, 3);
         let mut seen = [false; 10];
         (0..1000).for_each(|_| seen[random.below(10) as usize] = true);

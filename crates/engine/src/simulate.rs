@@ -1,5 +1,5 @@
-//! The whole measuring path in virtual time: the same worker, a fake clock, and a disk that answers
-//! after a fixed time. Exact, so that records and reports can be tested to the last digit.
+//! The whole measuring path in virtual time: the same worker, a fake clock, and a disk with a fixed
+//! service time. Exact, so that tests compare records and reports to the last digit.
 
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
@@ -44,7 +44,7 @@ pub struct FakeBackend {
     buffers: Buffers,
     random: Random,
     free_at_ns: Vec<u64>,
-    /// (done at, slot, result), soonest last.
+    /// (completion time, slot, result), the earliest last.
     in_flight: Vec<(u64, u32, i32)>,
 }
 

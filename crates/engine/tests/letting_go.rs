@@ -1,5 +1,4 @@
-//! A run that is over holds nothing: a filesystem that was measured can be unmounted at once,
-//! whichever interface carried the operations.
+//! A finished run holds nothing: its filesystem can be unmounted at once, with every I/O engine.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 use diskproof_device::{Intent, OpenTarget, admit, probe};
@@ -19,9 +18,9 @@ impl Watch for Patient {
 const MIB: u64 = 1 << 20;
 
 #[test]
-fn a_filesystem_can_be_unmounted_right_after_a_run() {
+fn filesystem_unmounts_right_after_run() {
     if !can_run(
-        "a_filesystem_can_be_unmounted_right_after_a_run",
+        "filesystem_unmounts_right_after_run",
         &["losetup", "mkfs.ext4", "umount"],
     ) {
         return;

@@ -1,5 +1,5 @@
-//! Every interface on a real scratch file: counts, bytes, spans and limits must be exact; speed is
-//! nobody's business here.
+//! Every I/O engine on a real scratch file: counts, bytes, spans and limits must be exact. These
+//! tests do not check speed.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 use diskproof_device::{Intent, OpenTarget, admit, probe};
@@ -68,7 +68,7 @@ const ENGINES: [EngineKind; 5] = [
 ];
 
 #[test]
-fn every_engine_does_exactly_what_was_asked() {
+fn every_engine_does_exactly_the_requested_work() {
     let (dir, mut target) = scratch(8 * MIB);
     for engine in ENGINES {
         for read_permille in [1000, 0, 500] {
@@ -115,7 +115,7 @@ fn every_engine_does_exactly_what_was_asked() {
 const SHARED: [(u32, u32); 3] = [(1, 3), (4, 3), (3, 5)];
 
 #[test]
-fn the_total_is_exact_whoever_does_it() {
+fn budget_total_is_exact_for_any_number_of_workers() {
     let (_dir, mut target) = scratch(8 * MIB);
     let accesses = [
         Access::Random {
@@ -170,7 +170,7 @@ fn the_total_is_exact_whoever_does_it() {
 }
 
 #[test]
-fn blocks_of_mixed_sizes_leave_less_than_one_of_the_bytes() {
+fn mixed_block_sizes_use_the_byte_budget_to_less_than_a_block() {
     let (_dir, mut target) = scratch(8 * MIB);
     let block_mix = vec![
         BlockShare {
@@ -206,7 +206,7 @@ fn blocks_of_mixed_sizes_leave_less_than_one_of_the_bytes() {
 }
 
 #[test]
-fn a_pass_in_order_by_several_jobs_touches_every_block() {
+fn ordered_pass_of_several_jobs_touches_every_block() {
     let (_dir, mut target) = scratch(8 * MIB);
     for engine in [EngineKind::Uring, EngineKind::Aio, EngineKind::Sync] {
         for (access, (depth, workers)) in [Access::Sequential, Access::Backward]
@@ -238,7 +238,7 @@ fn a_pass_in_order_by_several_jobs_touches_every_block() {
 }
 
 #[test]
-fn the_first_pass_lays_the_file_out_without_holes() {
+fn first_pass_leaves_no_holes() {
     for engine in [EngineKind::Uring, EngineKind::Aio, EngineKind::Sync] {
         let (_dir, mut target) = scratch(16 * MIB);
         let stop = Stop {
@@ -263,7 +263,7 @@ fn the_first_pass_lays_the_file_out_without_holes() {
 }
 
 #[test]
-fn reading_finds_a_written_file_even_when_nobody_laid_it_out() {
+fn reading_workload_lays_the_file_out_first() {
     let (_dir, mut target) = scratch(4 * MIB);
     let seen = run(&workload(EngineKind::Sync), &mut target);
     assert_eq!((seen.unwritten_bytes, seen.span_bytes), (Some(0), 4 * MIB));
@@ -271,7 +271,7 @@ fn reading_finds_a_written_file_even_when_nobody_laid_it_out() {
 }
 
 #[test]
-fn commits_are_a_write_and_a_sync_each() {
+fn commit_is_one_write_and_one_sync() {
     let (_dir, mut target) = scratch(4 * MIB);
     let commits = Workload {
         read_permille: 0,
@@ -328,7 +328,7 @@ fn commits_are_a_write_and_a_sync_each() {
 }
 
 #[test]
-fn a_span_is_kept_and_mixed_blocks_keep_their_sizes() {
+fn span_and_mixed_block_sizes_hold() {
     let (_dir, mut target) = scratch(4 * MIB);
     run(&workload(EngineKind::Sync), &mut target);
     let span = Span {
@@ -358,7 +358,7 @@ fn a_span_is_kept_and_mixed_blocks_keep_their_sizes() {
 }
 
 #[test]
-fn the_watcher_ends_a_workload_either_way() {
+fn watcher_ends_a_workload_with_enough_or_interrupt() {
     let (_dir, mut target) = scratch(4 * MIB);
     let endless = Workload {
         stop: Stop::default(),
@@ -382,7 +382,7 @@ fn the_watcher_ends_a_workload_either_way() {
 }
 
 #[test]
-fn an_open_loop_keeps_its_rate_and_counts_from_the_intended_start() {
+fn open_loop_keeps_rate_and_counts_from_intended_start() {
     let (_dir, mut target) = scratch(4 * MIB);
     for engine in [EngineKind::Uring, EngineKind::Sync, EngineKind::Aio] {
         let stop = Stop {
@@ -412,7 +412,7 @@ fn an_open_loop_keeps_its_rate_and_counts_from_the_intended_start() {
 }
 
 #[test]
-fn buffered_io_reaches_the_disk_and_is_read_back_from_it() {
+fn buffered_io_reaches_the_disk_and_returns_from_it() {
     let (_dir, mut target) = scratch(4 * MIB);
     for engine in [EngineKind::Uring, EngineKind::Sync] {
         let buffered = Workload {
@@ -433,7 +433,7 @@ fn buffered_io_reaches_the_disk_and_is_read_back_from_it() {
 }
 
 #[test]
-fn a_reader_of_a_device_file_that_ends_early_counts_it() {
+fn early_end_of_file_is_counted() {
     // A file that shrinks under our hands: the span was taken before.
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = dir.path().join("data");
@@ -456,7 +456,7 @@ fn a_reader_of_a_device_file_that_ends_early_counts_it() {
 }
 
 #[test]
-fn a_read_only_target_is_never_written() {
+fn read_only_target_is_never_written() {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = dir.path().join("data");
     std::fs::write(&path, vec![1u8; 4 * MIB as usize]).unwrap();
@@ -475,7 +475,7 @@ fn a_read_only_target_is_never_written() {
 }
 
 #[test]
-fn unaligned_direct_blocks_are_refused_with_the_unit() {
+fn unaligned_direct_block_is_refused_with_the_unit() {
     let (_dir, mut target) = scratch(4 * MIB);
     let odd = Workload {
         block_bytes: 1000,
@@ -488,7 +488,7 @@ fn unaligned_direct_blocks_are_refused_with_the_unit() {
 }
 
 #[test]
-fn ordered_walks_have_a_block_for_each_of_their_parts() {
+fn ordered_workload_needs_a_block_for_each_part() {
     let (_dir, mut target) = scratch(4 * MIB);
     run(&workload(EngineKind::Sync), &mut target);
     // Eight blocks.
@@ -595,7 +595,7 @@ fn verified(engine: EngineKind) -> Workload {
 }
 
 #[test]
-fn verified_writes_come_back_as_they_were_written() {
+fn verified_writes_are_read_back_intact() {
     let (_dir, mut target) = scratch(2 * MIB);
     for engine in [
         EngineKind::Uring,
@@ -633,7 +633,7 @@ fn verified_writes_come_back_as_they_were_written() {
 }
 
 #[test]
-fn a_damaged_block_is_named() {
+fn verify_names_damaged_block() {
     let (_dir, mut target) = scratch(2 * MIB);
     // The first block is written at once, the last after half a second: between the two it is
     // damaged.
@@ -668,7 +668,7 @@ fn a_damaged_block_is_named() {
 }
 
 #[test]
-fn what_cannot_be_verified_is_said_before_it_is_written() {
+fn unverifiable_workload_is_refused_before_it_writes() {
     let (_dir, mut target) = scratch(2 * MIB);
     let mixed = Workload {
         block_mix: vec![BlockShare {
@@ -684,7 +684,7 @@ fn what_cannot_be_verified_is_said_before_it_is_written() {
 }
 
 #[test]
-fn targets_on_one_disk_are_held_against_it_together() {
+fn targets_on_one_disk_are_compared_with_its_counters_together() {
     let ((_a, one), (_b, two)) = (scratch(4 * MIB), scratch(4 * MIB));
     let mut targets = [one, two];
     let workload = Workload {
@@ -707,7 +707,7 @@ fn targets_on_one_disk_are_held_against_it_together() {
 }
 
 #[test]
-fn every_target_has_the_whole_rate() {
+fn every_target_gets_the_whole_rate() {
     let ((_a, one), (_b, two)) = (scratch(4 * MIB), scratch(4 * MIB));
     let stop = Stop {
         time_ns: Some(500_000_000),

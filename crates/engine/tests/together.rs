@@ -1,5 +1,5 @@
-//! Workloads that run at the same time on a real scratch file: one window for all, an end for all,
-//! and nobody's page cache but one's own. Speed is nobody's business here.
+//! Workloads that run at the same time on a real scratch file: they share one window and one end,
+//! and each keeps its own page cache mode. These tests do not check speed.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 use diskproof_device::{Intent, OpenTarget, admit, probe};
@@ -107,7 +107,7 @@ fn count(m: &Measurement, kind: OpKind) -> u64 {
 }
 
 #[test]
-fn all_have_the_same_window_and_a_page_cache_policy_of_their_own() {
+fn workloads_share_the_window_and_keep_their_page_cache_policy() {
     let (dir, mut target) = scratch(8 * MIB);
     let commits = Workload {
         warmup_ns: 20_000_000,
@@ -150,7 +150,7 @@ fn all_have_the_same_window_and_a_page_cache_policy_of_their_own() {
 }
 
 #[test]
-fn what_is_done_first_ends_the_others() {
+fn first_workload_done_ends_the_others() {
     let (_dir, mut target) = scratch(8 * MIB);
     let group = [
         commits("commits", ops(60)),
@@ -186,7 +186,7 @@ fn what_is_done_first_ends_the_others() {
 }
 
 #[test]
-fn each_target_ends_by_itself() {
+fn each_target_ends_on_its_own_budget() {
     let ((_a, one), (_b, two)) = (scratch(8 * MIB), scratch(8 * MIB));
     let group = [commits("commits", ops(40)), reads("reads", Stop::default())];
     let seen = together(&group, &mut [one, two], &mut patient()).unwrap();
@@ -203,7 +203,7 @@ fn each_target_ends_by_itself() {
 }
 
 #[test]
-fn what_the_watcher_says_of_one_counts_with_what_it_says_of_all() {
+fn watcher_answers_combine_over_workloads() {
     let (_dir, mut target) = scratch(8 * MIB);
     let targets = std::slice::from_mut(&mut target);
     let precise = |stop: Stop| Stop {
@@ -250,7 +250,7 @@ fn what_the_watcher_says_of_one_counts_with_what_it_says_of_all() {
 }
 
 #[test]
-fn what_is_verified_beside_others_is_what_was_written() {
+fn verify_works_while_other_workloads_run() {
     let (_dir, mut target) = scratch(8 * MIB);
     let span = |mib: u64| Span {
         start_bytes: mib * MIB,
@@ -290,7 +290,7 @@ fn what_is_verified_beside_others_is_what_was_written() {
 }
 
 #[test]
-fn the_sync_at_the_end_is_one_call_and_its_time_counts_for_every_writer() {
+fn final_sync_is_one_call_and_counts_for_every_writer() {
     let (_dir, mut target) = scratch(8 * MIB);
     let buffered = |name: &str, start_bytes: u64| Workload {
         read_permille: 0,
@@ -343,7 +343,7 @@ fn the_sync_at_the_end_is_one_call_and_its_time_counts_for_every_writer() {
 }
 
 #[test]
-fn the_processor_time_of_all_is_no_more_than_that_of_the_process() {
+fn cpu_time_of_workloads_is_at_most_that_of_the_process() {
     let (_dir, mut target) = scratch(8 * MIB);
     let stop = time(300_000_000);
     let group = [

@@ -35,7 +35,7 @@ const DISK: FakeDisk = FakeDisk {
 };
 
 #[test]
-fn rate_latency_and_depth_are_exact() {
+fn simulated_rate_latency_and_depth_are_exact() {
     let seen = simulate(&workload(16, 2), DISK, 1, &mut Patient).unwrap();
     let read = &seen.ops[&OpKind::Read];
     // 4 channels of 500 µs: 8000/s; 16 in flight: 2 ms each. What is in flight at the end is
@@ -77,7 +77,7 @@ fn depth_one_has_no_dead_time() {
 }
 
 #[test]
-fn a_slow_disk_is_measured_for_the_time_asked_for_and_no_longer() {
+fn slow_disk_is_measured_for_the_requested_time() {
     // 90 ms each, one at a time: none completes just when the warm-up or the time ends.
     let slow = FakeDisk {
         service_ns: 90_000_000,
@@ -107,7 +107,7 @@ fn a_slow_disk_is_measured_for_the_time_asked_for_and_no_longer() {
 }
 
 #[test]
-fn a_stall_shows_in_full_from_the_intended_start() {
+fn stall_counts_in_full_from_intended_start() {
     // One slow service of 1.5 s among fast ones, 100 per second offered: everything that should
     // have started meanwhile waited.
     let paced = Workload {
@@ -138,7 +138,7 @@ fn a_stall_shows_in_full_from_the_intended_start() {
 }
 
 #[test]
-fn starts_that_were_never_made_are_missed_and_have_waited_until_the_end() {
+fn starts_never_made_count_as_missed_with_their_wait() {
     // Four requests are in flight when the time ends, and everything else that was due by then
     // still waits: 100 per second for 1 s, after a warm-up of 0.1 s.
     let paced = Workload {
@@ -168,7 +168,7 @@ fn starts_that_were_never_made_are_missed_and_have_waited_until_the_end() {
 }
 
 #[test]
-fn the_backlog_of_the_warm_up_is_missed_when_it_starts() {
+fn backlog_of_warm_up_counts_as_missed() {
     // A million due per second: all that start in a second were due in its first instants.
     let seen = simulate(
         &Workload {
@@ -209,7 +209,7 @@ fn equal_seeds_give_equal_measurements() {
 }
 
 #[test]
-fn an_hour_takes_no_more_memory_than_minutes_and_loses_no_maximum() {
+fn hour_long_series_is_bounded_and_keeps_maxima() {
     let seconds = 3600;
     let seen = simulate(
         &workload(4, seconds),

@@ -46,9 +46,9 @@ struct Event {
     res2: i64,
 }
 
-/// Head of the completion ring that the kernel maps at the address that the context id is: `struct
-/// aio_ring` of fs/aio.c, the same since Linux 2.5 and read by libaio and fio too. The events
-/// follow it.
+/// Head of the completion ring. The kernel maps it at the address that is the context id. `struct
+/// aio_ring` of fs/aio.c has not changed since Linux 2.5, and libaio and fio read it, too. The
+/// events follow it.
 #[repr(C)]
 struct EventRing {
     id: u32,
@@ -66,10 +66,10 @@ const RING_MAGIC: u32 = 0xa10a_10a1;
 /// How syncs are carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SyncMethod {
-    /// By the kernel's own threads, as other requests go on: since Linux 4.18.
+    /// By the kernel's own threads, in parallel with other requests: since Linux 4.18.
     Queued,
-    /// By a blocking call. All other slots stand still meanwhile, and no two syncs share a flush;
-    /// with a single slot that is the shorter way.
+    /// By a blocking call. The other slots wait meanwhile, and no two syncs share a flush. With a
+    /// single slot this is faster.
     Blocking,
 }
 
@@ -85,7 +85,7 @@ pub struct AioBackend {
     queued: Vec<*mut Iocb>,
     events: Vec<Event>,
     ready: usize,
-    /// Events in the kernel's ring that the next reaping takes.
+    /// Events in the kernel's ring that the next reap takes.
     readable: u32,
     /// Done without the kernel's queue: sync_file_range has no AIO form.
     completed_early: Vec<(u32, i32)>,
@@ -94,7 +94,7 @@ pub struct AioBackend {
     waits: u64,
     /// Waits that had to sleep.
     slept: u64,
-    /// The completion ring, where its layout is the known one.
+    /// The completion ring, where its layout is known.
     ring: Option<NonNull<EventRing>>,
     batch: BatchSize,
 }
@@ -145,7 +145,7 @@ impl AioBackend {
         })
     }
 
-    /// Queues a request; what AIO cannot do is done now.
+    /// Queues a request, or carries it out at once where AIO cannot.
     #[inline(always)]
     fn prepare(&mut self, request: &Request) {
         let opcode = match request.op {
@@ -185,8 +185,8 @@ impl AioBackend {
         self.queued.push(iocb);
     }
 
-    /// The result of a request that the kernel did not take. Of syncs it says EINVAL before Linux
-    /// 4.18; these are called then, from now on.
+    /// The result of a request that the kernel refused. Before Linux 4.18 it refuses syncs with
+    /// EINVAL; from then on they are blocking calls.
     #[cold]
     fn refused(&mut self, slot: u32, errno: i32) -> i32 {
         let call = match self.iocbs[slot as usize].opcode {
@@ -201,7 +201,7 @@ impl AioBackend {
         sync(self.fd.as_raw_fd(), call)
     }
 
-    /// Sends what waits, without waiting for completions.
+    /// Submits what is queued, without waiting for completions.
     fn send(&mut self) -> io::Result<()> {
         let sent = self.queued.len() as u32;
         self.submit()?;
@@ -227,7 +227,7 @@ impl AioBackend {
         }
     }
 
-    /// The events in the kernel's ring that were seen. Nobody else reads them.
+    /// Reads the events that are in the kernel's ring. This is the only reader.
     #[inline(always)]
     fn read(&mut self, sink: &mut impl FnMut(u32, i32)) {
         let Some(ring) = self.ring else { return };
@@ -285,7 +285,7 @@ impl AioBackend {
     }
 }
 
-/// The completion ring of a context; `None` where it looks otherwise than this program knows it.
+/// The completion ring of a context; `None` where its layout is unknown.
 fn event_ring(context: u64) -> Option<NonNull<EventRing>> {
     let ring = NonNull::new(context as usize as *mut EventRing)?;
     // SAFETY: io_setup maps the ring at the address that it returns as the id (fs/aio.c:
@@ -303,7 +303,7 @@ impl Backend for AioBackend {
         source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
     ) -> io::Result<()> {
         loop {
-            // No call within: what the loop needs stays in registers.
+            // No call inside the loop, so that its state stays in registers.
             while self.queued.len() < self.batch.size() as usize {
                 let Some(request) = source(&mut self.buffers) else {
                     return Ok(());
@@ -387,8 +387,8 @@ impl Backend for AioBackend {
         (self.ring.is_some() && self.waits > 0).then(|| 1.0 - self.slept as f64 / self.waits as f64)
     }
 
-    fn drop_cache(&mut self, piece: Option<Extent>) {
-        advise_dontneed(&self.fd, piece);
+    fn drop_cache(&mut self, extent: Option<Extent>) {
+        advise_dontneed(&self.fd, extent);
     }
 }
 
@@ -407,8 +407,8 @@ mod tests {
 
     const DEPTH: u32 = 4;
 
-    /// Syncs by turns of both kinds through all slots of `depth`: how many the kernel took, and
-    /// what came of each.
+    /// Syncs of both kinds alternately through all slots of `depth`: how many the kernel took, and
+    /// their results.
     fn sync_all(fd: OwnedFd, depth: u32) -> (usize, Vec<(u32, i32)>) {
         let mut backend = AioBackend::new(
             fd,
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn syncs_of_a_queue_go_to_the_kernel_together_and_a_single_one_is_called() {
+    fn aio_queues_several_syncs_and_calls_a_single_one() {
         let file = || OwnedFd::from(tempfile::tempfile().unwrap());
         assert_eq!(
             sync_all(file(), DEPTH),
@@ -452,9 +452,9 @@ mod tests {
     }
 
     #[test]
-    fn syncs_that_the_queue_does_not_take_are_called() {
+    fn aio_calls_syncs_that_the_queue_refuses() {
         // An eventfd has nothing to sync, which the kernel says of the queued request and of the
-        // call alike. SAFETY: a new descriptor that nobody else owns.
+        // call alike. SAFETY: a new descriptor without another owner.
         let fd = unsafe { OwnedFd::from_raw_fd(libc::eventfd(0, libc::EFD_CLOEXEC)) };
         let refused = (0..DEPTH).map(|slot| (slot, -libc::EINVAL)).collect();
         assert_eq!(sync_all(fd, DEPTH), (0, refused));

@@ -59,7 +59,7 @@ impl AnyBackend {
                 SubmitPolicy::Batched,
             )?),
             EngineKind::Null => Self::Null(NullBackend::new(buffers, config.depth as usize)),
-            // A mapping is refused before.
+            // The survey refuses mappings earlier.
             EngineKind::Sync | EngineKind::Mmap => Self::Sync(SyncBackend::new(fd, buffers)),
         })
     }

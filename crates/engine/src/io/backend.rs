@@ -1,6 +1,5 @@
-//! How requests reach the kernel. Every backend has the same three verbs, made for batches: take
-//! requests until there are no more, wait, hand back what is done. A backend knows no time, no
-//! statistics and no pattern.
+//! How requests reach the kernel. Every backend has the same three operations on batches: enqueue,
+//! wait, reap. A backend knows no time, no statistics and no pattern.
 
 use super::buffers::Buffers;
 use super::extent::Extent;
@@ -43,61 +42,61 @@ pub struct Request {
 /// How long to wait for a completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitMode {
-    /// Until one is there; looks up at least every [`WAIT_MAX_NS`].
+    /// Until there is one, at most [`WAIT_MAX_NS`].
     Completion,
-    /// Until one is there or this many nanoseconds have passed.
+    /// Until there is one, at most this many nanoseconds.
     AtMost(u64),
     /// Not at all.
     Poll,
 }
 
-/// A blocked worker looks up this often, so that a stalled device cannot hold up the end of a run.
+/// The longest wait. A worker then checks its stop flag, so that a stalled device does not delay
+/// the end of a run.
 pub const WAIT_MAX_NS: u64 = 200_000_000;
 
-/// A way to the kernel.
+/// An I/O engine on one file.
 pub trait Backend {
-    /// Takes requests from `source` until it gives none, and starts them now or at the next
+    /// Takes requests from `source` until that returns `None`, and submits them now or at the next
     /// [`Backend::wait`].
     fn enqueue(
         &mut self,
         source: &mut impl FnMut(&mut Buffers) -> Option<Request>,
     ) -> io::Result<()>;
 
-    /// Starts what was taken and waits for completions.
+    /// Submits what was taken and waits for completions.
     fn wait(&mut self, patience: WaitMode) -> io::Result<()>;
 
-    /// Hands `sink` the completions that were there at the end of the last wait: slot, and bytes or
-    /// a negative errno. Later ones belong to the next wait, because the worker reads the clock
-    /// between the two.
+    /// Passes to `sink` the completions that were there at the end of the last wait: slot, and
+    /// bytes or a negative errno. Later ones belong to the next wait, because the worker reads the
+    /// clock in between.
     fn reap(&mut self, sink: &mut impl FnMut(u32, i32));
 
     /// The memory that requests go through.
     fn buffers(&self) -> &Buffers;
 
-    /// Share of the waits that found something done already. Nearly all of them do where the kernel
-    /// carries out requests one by one while they are submitted. `None` where that cannot be
-    /// told.
+    /// Share of the waits that found a completion at once. Nearly all do where the kernel carries
+    /// out requests one by one during submission. `None` where it is unknown.
     fn done_before_wait(&self) -> Option<f64> {
         None
     }
 
-    /// Takes a piece of the target, or all of it, out of the page cache, for buffered runs: what is
-    /// mapped is unmapped first.
-    fn drop_cache(&mut self, _piece: Option<Extent>) {}
+    /// Drops a part of the target, or all of it, from the page cache, for buffered runs. A mapping
+    /// unmaps it first.
+    fn drop_cache(&mut self, _extent: Option<Extent>) {}
 }
 
-/// The kernel leaves pages at the edges alone that are not wholly inside.
+/// The kernel keeps pages that are only partly inside the range.
 const PAGE_BYTES: u64 = 4096;
 
-/// Asks the kernel to drop the clean pages of a piece of a file, or of all of it. Advice cannot
-/// fail in a way that matters.
-pub(super) fn advise_dontneed(fd: &OwnedFd, piece: Option<Extent>) {
-    let start = piece.map_or(0, |piece| piece.start / PAGE_BYTES * PAGE_BYTES);
-    let length = piece.and_then(|piece| NonZeroU64::new(piece.start + piece.length - start));
+/// Asks the kernel to drop the clean pages of a part of a file, or of all of it. A failure does not
+/// matter.
+pub(super) fn advise_dontneed(fd: &OwnedFd, extent: Option<Extent>) {
+    let start = extent.map_or(0, |extent| extent.start / PAGE_BYTES * PAGE_BYTES);
+    let length = extent.and_then(|extent| NonZeroU64::new(extent.start + extent.length - start));
     let _ = rustix::fs::fadvise(fd, start, length, rustix::fs::Advice::DontNeed);
 }
 
-/// The outcome of a system call as a completion carries it.
+/// The result of a system call as a completion carries it.
 pub(super) fn completion_result(returned: isize) -> i32 {
     if returned < 0 {
         -io::Error::last_os_error()

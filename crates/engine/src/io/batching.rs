@@ -1,33 +1,31 @@
-//! How many requests go to the kernel in one call. Knows no kernel interface.
+//! How many requests go to the kernel in one call. Knows no I/O engine.
 
 use diskproof_model::plan::{Access, CachePolicy};
 
-/// The most requests in a group: a call's own cost is by then spread so thin that more gain
-/// nothing.
+/// The largest batch: larger ones save no more CPU time per request.
 const BATCH_MAX: u32 = 32;
 
-/// Requests that go to the kernel in one call at this queue depth: a quarter of the queue. One call
-/// for all that was reaped saves more CPU, but then the requests keep together as a convoy, and the
-/// device idles while they are reaped: on a virtio disk at depth 32, 92 k IOPS instead of 107 k,
-/// and more CPU time per request. A call for each request is as fast as groups, at 10 % more CPU
-/// time.
+/// The batch at this queue depth: a quarter of the queue. Submitting everything that was reaped in
+/// one call saves more CPU, but then the requests form a convoy, and the device idles while they
+/// are reaped: on a virtio disk at depth 32, 92 k IOPS instead of 107 k, with more CPU time per
+/// request. Single requests are as fast as batches and cost 10 % more CPU time.
 fn batch_of(depth: u32) -> u32 {
     (depth / 4).clamp(1, BATCH_MAX)
 }
 
-/// How requests are handed to the kernel.
+/// How requests are submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubmitPolicy {
     /// Several in a call.
     Batched,
-    /// Each in a call of its own: of neighbours that come in one call the kernel makes one request
-    /// (blk_plug in Linux's block/blk-core.c), and the disk's IOPS would be told as many times
-    /// what they are: 2000 on a disk that does 500.
+    /// Each in a call of its own. The kernel merges neighbouring requests of one call (blk_plug in
+    /// Linux's block/blk-core.c), and the IOPS would be a multiple of what the disk does: 2000 on a
+    /// disk that does 500.
     OneByOne,
 }
 
 impl SubmitPolicy {
-    /// For operations that go to the disk in order, and each as a request of its own, or not.
+    /// One by one for ordered, direct I/O; batched otherwise.
     pub fn of(access: &Access, cache: CachePolicy) -> Self {
         match access {
             Access::Random { .. } | Access::Zoned { .. } => Self::Batched,
@@ -36,15 +34,15 @@ impl SubmitPolicy {
             {
                 Self::OneByOne
             }
-            // What the page cache makes of them is its own matter.
+            // The page cache forms its own requests.
             Access::Sequential | Access::Backward | Access::Stride { .. } => Self::Batched,
         }
     }
 }
 
 /// How many requests go to the kernel in one call. Where the kernel completes them within that call
-/// (page cache, RAM disks by AIO) nothing is gained by several calls, and each costs CPU time;
-/// elsewhere the queue must not move in one convoy.
+/// (page cache, RAM disks with AIO), one call for all costs the least CPU time. Elsewhere the queue
+/// must not move as one convoy.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchSize {
     depth: u32,
@@ -71,7 +69,7 @@ impl BatchSize {
         self.now
     }
 
-    /// Learns from a call that carried `sent` requests, after which `done` completions were there.
+    /// Adapts to a call that carried `sent` requests, after which `done` completions were there.
     #[inline(always)]
     pub fn learn(&mut self, sent: u32, done: u32) {
         if sent >= self.now.min(self.depth) {
@@ -90,7 +88,7 @@ mod tests {
     use diskproof_model::plan::Distribution;
 
     #[test]
-    fn groups_are_a_quarter_of_the_queue_within_limits() {
+    fn batch_is_a_quarter_of_the_queue_within_limits() {
         assert_eq!(
             [0, 1, 7, 8, 32, 128, 1024].map(batch_of),
             [1, 1, 1, 2, 8, 32, 32]
@@ -98,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_grow_where_the_kernel_is_done_at_once_and_neighbours_never_go_together() {
+    fn batch_grows_on_immediate_completions_unless_one_by_one() {
         let sizes = |submission| {
             let mut batch = BatchSize::of(32, submission);
             [(8, 8), (32, 32), (32, 5)].map(|(sent, done)| {
@@ -113,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn only_walks_past_the_page_cache_go_one_by_one() {
+    fn only_ordered_direct_io_is_submitted_one_by_one() {
         let random = Access::Random {
             distribution: Distribution::Uniform,
         };

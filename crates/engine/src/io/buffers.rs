@@ -1,5 +1,5 @@
-//! The memory that I/O goes through: one aligned block per slot, filled with incompressible data.
-//! Knows nothing of who reads into it.
+//! The memory for I/O: one aligned block per slot, filled with incompressible data. Knows nothing
+//! of the requests.
 #![allow(unsafe_code)]
 
 use crate::random::{Random, splitmix64};
@@ -13,19 +13,18 @@ pub const ALIGNMENT_BYTES: usize = 4096;
 /// Distance between the stamps that make each written block unique: a sector, the smallest unit at
 /// which arrays look for duplicates.
 const STAMP_BYTES: usize = 512;
-/// Filesystems compress what lies side by side in pieces of this size (ZFS' default record, btrfs'
-/// largest extent). A queue whose buffers hold less than two of them would fill a piece with the
-/// same bytes again and again: 8 KiB blocks, written one after the other from one buffer, shrink to
-/// a fourteenth.
+/// Filesystems compress neighbouring blocks in units of this size (ZFS' default record, btrfs'
+/// largest extent). A queue with less than two units of buffers would fill a unit with the same
+/// bytes again and again: 8 KiB blocks, written in order from one buffer, shrink to a fourteenth.
 const COMPRESSED_BYTES: usize = 128 << 10;
 
-/// A huge page of x86-64 and of arm64 with pages of 4 KiB. What a device moves is told to it in
-/// pieces of adjacent memory, and it takes only so many for a request: in scattered pages 1 MiB is
-/// cut in two, or is not, as memory happens to lie. A virtio disk that reads 3.4 GB/s in huge pages
-/// read 1.7 to 2.9 GB/s in ordinary ones, by fio and by this program alike.
+/// A huge page of x86-64, and of arm64 with 4 KiB pages. A device takes only a limited number of
+/// physically contiguous segments per request, so that the kernel may split 1 MiB in scattered
+/// pages into two requests. A virtio disk that reads 3.4 GB/s with huge pages read 1.7 to 2.9 GB/s
+/// with ordinary ones, with fio and with this program.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// `slots` blocks of equal size, page-aligned, mapped in one piece.
+/// `slots` blocks of equal size, page-aligned, in one mapping.
 #[derive(Debug)]
 pub struct Buffers {
     base: NonNull<u8>,
@@ -88,7 +87,7 @@ impl Buffers {
     pub fn stamp(&mut self, slot: usize, len: usize, unique: u64) {
         let base = self.slot(slot);
         if self.slots * self.slot_bytes < 2 * COMPRESSED_BYTES {
-            // Every word anew: 0.1 µs for 4 KiB, which larger queues need not spend.
+            // Changes every word: 0.1 µs for 4 KiB, which larger queues can save.
             let key = splitmix64(&mut { unique });
             // SAFETY: inside the slot, page-aligned; the slot is not in flight when it is prepared,
             // and `self` is borrowed mutably.
@@ -153,8 +152,8 @@ fn map(length: usize, flags: libc::c_int) -> io::Result<NonNull<u8>> {
     NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
-/// In huge pages where the kernel has them (transparent_hugepage not `never`), in ordinary ones at
-/// the end and where it has not.
+/// Maps huge pages where the kernel has them (transparent_hugepage not `never`), ordinary ones for
+/// the rest.
 fn map_in_huge_pages(length: usize) -> io::Result<NonNull<u8>> {
     let mapped = map(
         length
@@ -166,7 +165,7 @@ fn map_in_huge_pages(length: usize) -> io::Result<NonNull<u8>> {
     let before = mapped.as_ptr().align_offset(HUGE_PAGE_BYTES);
     let length = length.next_multiple_of(ALIGNMENT_BYTES);
     // SAFETY: `before` is less than a huge page, so that `base` and what follows `length` lie in
-    // the mapping, which nobody else knows.
+    // the mapping, which no other code knows.
     let base = unsafe {
         let base = mapped.add(before);
         if before > 0 {
@@ -188,7 +187,7 @@ impl Drop for Buffers {
         if self.is_leaked {
             return;
         }
-        // SAFETY: the mapping was made in `new` with this length and is used by nobody any more:
+        // SAFETY: the mapping was made in `new` with this length and is no longer used:
         // backends end their I/O before they drop, or leak it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.slots * self.slot_bytes) };
     }
@@ -200,7 +199,7 @@ mod tests {
     use diskproof_model::own_data::is_marked;
 
     #[test]
-    fn slots_are_aligned_and_apart() {
+    fn buffers_are_aligned_and_separate() {
         let buffers = Buffers::new(3, 5000).unwrap();
         assert_eq!(buffers.slot_bytes, 8192);
         assert_eq!(
@@ -212,13 +211,13 @@ mod tests {
     }
 
     #[test]
-    fn large_buffers_are_asked_for_in_huge_pages() {
+    fn large_buffers_use_huge_pages() {
         const MIB: usize = 1 << 20;
         let mut buffers = Buffers::new(5, MIB).unwrap();
         let base = buffers.slot(0) as usize;
         assert_eq!((base % HUGE_PAGE_BYTES, buffers.is_zero(4, MIB)), (0, true));
         buffers.bytes_mut(4, MIB)[MIB - 1] = 1;
-        // The kernel may show it as one with a neighbour of the same kind.
+        // The kernel may show it merged with a neighbour of the same kind.
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mut lines = maps.lines();
         let holds = |line: &str| {
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_from_one_buffer_has_nothing_in_common() {
+    fn stamps_leave_no_repeated_unit_in_a_buffer() {
         for (len, unit) in [
             (4104, 8),
             (8192, 8),
@@ -250,9 +249,10 @@ mod tests {
             let mut seen = std::collections::BTreeSet::new();
             for unique in 0..4 {
                 buffers.stamp(0, len, unique);
-                buffers.bytes(0, len).chunks(unit).for_each(|piece| {
-                    assert!(seen.insert(piece.to_vec()), "{len}: a piece comes twice")
-                });
+                buffers
+                    .bytes(0, len)
+                    .chunks(unit)
+                    .for_each(|part| assert!(seen.insert(part.to_vec()), "{len}: repeated data"));
             }
         }
     }
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn random_fill_is_not_compressible_and_stamps_differ() {
+    fn buffers_are_incompressible_and_stamps_differ() {
         let mut buffers = Buffers::new(2, 8192).unwrap();
         buffers.fill_random(&mut Random::new(1, 1));
         let mut counts = [0u32; 256];

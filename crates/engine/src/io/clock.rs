@@ -1,5 +1,5 @@
-//! The clock, and what it is worth. Real time is CLOCK_MONOTONIC, which shares its base with the
-//! kernel's block traces; workers read it through the CPU's counter where that runs evenly.
+//! The clocks. Real time is CLOCK_MONOTONIC, as in the kernel's block traces. Workers read it
+//! through the CPU's time stamp counter where that is reliable.
 #![allow(unsafe_code)]
 
 use diskproof_model::record::ClockFacts;
@@ -7,26 +7,26 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-/// Nanoseconds that never go back. The zero is the clock's own.
+/// Nanoseconds from an arbitrary zero.
 pub trait Clock: Clone {
     /// The time now, in nanoseconds.
     fn now(&self) -> u64;
     /// Waits until the time is `until_ns`, as exactly as the clock can.
     fn wait_until(&self, until_ns: u64);
-    /// Holds the clock against its reference, now and then, outside the hot loop. Gives what the
-    /// reading `now`, just taken, should have been: itself, unless the clock has jumped. A
-    /// reading may then be a few nanoseconds before the last one.
+    /// Compares the clock with its reference, from time to time, outside the hot loop. Returns the
+    /// corrected time for the reading `now`, just taken: the same, unless the clock has jumped. The
+    /// next reading may be a few nanoseconds earlier.
     fn anchor(&mut self, now: u64) -> u64 {
         now
     }
 
-    /// How this thread has waited for processors so far; zeros where that is not known.
+    /// How this thread has waited for processors so far; zeros where it is unknown.
     fn processor_wait(&self) -> ProcessorWait {
         ProcessorWait::default()
     }
 
     /// How long this thread was ready to run and got no processor so far, in nanoseconds; 0 where
-    /// that is not known.
+    /// it is unknown.
     fn starved_ns(&self) -> u64 {
         self.processor_wait().ns
     }
@@ -42,7 +42,7 @@ pub struct ProcessorWait {
 }
 
 impl ProcessorWait {
-    /// What came to it since `before`.
+    /// The increase since `before`.
     pub fn since(self, before: Self) -> Self {
         Self {
             ns: self.ns.saturating_sub(before.ns),
@@ -55,8 +55,8 @@ impl ProcessorWait {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MonotonicClock;
 
-/// A sleeping thread wakes up to this much too late (timer slack, scheduling); the rest of a wait
-/// is spun.
+/// A sleeping thread may wake up this much late (timer slack, scheduling). The rest of a wait
+/// spins.
 const SPIN_NS: u64 = 80_000;
 
 impl Clock for MonotonicClock {
@@ -77,15 +77,15 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// The clock of a worker: the CPU's time stamp counter where it is known to run evenly, else
-/// CLOCK_MONOTONIC. Its times are those of CLOCK_MONOTONIC either way.
+/// The clock of a worker: the CPU's time stamp counter where it runs at a constant rate, else
+/// CLOCK_MONOTONIC. Both have the times of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkerClock {
     counter: Option<Counter>,
 }
 
-/// A counter held against CLOCK_MONOTONIC: anew at every [`Clock::anchor`], so that it cannot drift
-/// away.
+/// A counter calibrated against CLOCK_MONOTONIC, again at every [`Clock::anchor`], so that it
+/// cannot drift away.
 #[derive(Debug, Clone, Copy)]
 struct Counter {
     first: ClockReading,
@@ -101,18 +101,18 @@ struct ClockReading {
     ticks: u64,
 }
 
-/// Two readings this far apart tell the counter's pace to some millionths, until the first anchors
-/// tell it better.
+/// Two readings this far apart give the counter's rate to some millionths. The first anchors
+/// improve it.
 const CALIBRATION_NS: u64 = 3_000_000;
-/// A counter this far from CLOCK_MONOTONIC, and [`DRIFT_PARTS`], has jumped. An interrupt within a
-/// reading of both is far shorter.
+/// A counter that deviates from CLOCK_MONOTONIC by more than this, and by more than [`DRIFT_PARTS`]
+/// allows, has jumped. An interrupt between the two readings is far shorter.
 const JUMP_NS: u64 = 100_000;
-/// CLOCK_MONOTONIC itself may run faster or slower by a tenth while it is being set right (`tick`
-/// of adjtimex(2)).
+/// CLOCK_MONOTONIC itself may run a tenth faster or slower while NTP corrects it (`tick` of
+/// adjtimex(2)).
 const DRIFT_PARTS: u128 = 8;
 
 impl ClockReading {
-    /// The tightest of a few tries: an interrupt between the two readings would spoil one.
+    /// The tightest of several tries: an interrupt between the two readings would distort one.
     fn take() -> Self {
         let tries = (0..5).map(|_| {
             let before = ticks();
@@ -130,12 +130,12 @@ impl ClockReading {
 }
 
 impl WorkerClock {
-    /// Calibrates the counter, which takes 3 ms once per process; no counter that is worth it:
-    /// CLOCK_MONOTONIC.
+    /// Calibrates the counter, which takes 3 ms once per process; uses CLOCK_MONOTONIC where the
+    /// counter is not reliable.
     pub fn new() -> Self {
         static COUNTER: OnceLock<Option<Counter>> = OnceLock::new();
         let calibrated = COUNTER.get_or_init(|| runs_evenly().then(Counter::calibrate));
-        // That may have been long ago.
+        // The calibration may be old.
         Self {
             counter: calibrated.and_then(|counter| counter.anchored(ClockReading::take())),
         }
@@ -144,7 +144,7 @@ impl WorkerClock {
     /// Where its times come from.
     pub fn source(&self) -> &'static str {
         if self.counter.is_some() {
-            "TSC, held against CLOCK_MONOTONIC"
+            "TSC, calibrated with CLOCK_MONOTONIC"
         } else {
             "CLOCK_MONOTONIC"
         }
@@ -164,7 +164,7 @@ impl Counter {
         Self::between(first, ClockReading::take())
     }
 
-    /// Goes on from `base`, with the pace since `first`.
+    /// Continues from `base`, with the rate since `first`.
     fn between(first: ClockReading, base: ClockReading) -> Self {
         let (ns, ticks) = (base.ns - first.ns, base.ticks.wrapping_sub(first.ticks));
         Self {
@@ -174,9 +174,9 @@ impl Counter {
         }
     }
 
-    /// Held against a reading of both clocks. `None` where it has jumped since the last one: a CPU
-    /// whose counter is behind, a virtual machine that was moved, a machine that slept
-    /// (CLOCK_MONOTONIC does not count that time). Its pace would be wrong for good.
+    /// Calibrates again with a reading of both clocks. `None` where the counter has jumped since
+    /// the last one: a CPU whose counter is behind, a migrated virtual machine, a machine that
+    /// slept (CLOCK_MONOTONIC stops meanwhile). Its rate would stay wrong.
     fn anchored(&self, at: ClockReading) -> Option<Self> {
         let gone_ns = i128::from(at.ns) - i128::from(self.base.ns);
         let counted_ns = (i128::from(at.ticks.wrapping_sub(self.base.ticks) as i64)
@@ -186,8 +186,8 @@ impl Counter {
         (counted_ns.abs_diff(gone_ns) <= allowed_ns).then(|| Self::between(self.first, at))
     }
 
-    /// The time when it stood at `ticks`. One that has gone back tells a time centuries ahead,
-    /// which [`Clock::anchor`] finds.
+    /// The time of the counter value `ticks`. A counter that has gone back gives a time centuries
+    /// ahead, which [`Clock::anchor`] detects.
     #[inline(always)]
     fn at(&self, ticks: u64) -> u64 {
         let ticks = ticks.wrapping_sub(self.base.ticks);
@@ -229,14 +229,14 @@ impl Clock for WorkerClock {
             return now;
         };
         let at = ClockReading::take();
-        // Counters of two CPUs may tell different times: that of this one may be right again.
+        // The counters of two CPUs may differ; this CPU's may be right again.
         self.counter = counter.anchored(at).filter(|_| now <= at.ns + JUMP_NS);
         if self.counter.is_some() { now } else { at.ns }
     }
 }
 
-/// Whether the counter ticks evenly, in sleep states too, on all CPUs: then the kernel itself keeps
-/// time by it.
+/// Whether the counter runs at a constant rate, also in sleep states and on all CPUs: then the
+/// kernel uses it as its clock.
 fn runs_evenly() -> bool {
     let source =
         std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
@@ -255,7 +255,7 @@ fn ticks() -> u64 {
     0
 }
 
-/// A clock that stands still until it is moved: makes the whole pipeline exact in tests.
+/// A clock that moves only on request, so that tests are exact.
 #[derive(Debug, Clone, Default)]
 pub struct FakeClock {
     now_ns: Rc<Cell<u64>>,
@@ -304,18 +304,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_never_ends_early() {
+    fn clock_never_ends_a_wait_early() {
         let until = MonotonicClock.now() + 300_000;
         MonotonicClock.wait_until(until);
         assert!(MonotonicClock.now() >= until);
     }
 
     #[test]
-    fn the_workers_clock_tells_the_time_of_the_monotonic_one() {
+    fn worker_clock_agrees_with_monotonic_clock() {
         let mut clock = WorkerClock::new();
         for _ in 0..20 {
             let (before, now, after) = (MonotonicClock.now(), clock.now(), MonotonicClock.now());
-            // Calibration to ten millionths, anchored within the last seconds: a microsecond off is
+            // Calibrated to ten millionths and anchored within the last seconds: a microsecond is
             // far too much.
             assert!(
                 now + 1_000 >= before && now <= after + 1_000,
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_jumps_is_not_believed_any_more() {
+    fn clock_rejects_counter_that_jumped() {
         const SECOND: u64 = 1_000_000_000;
         // Two ticks a nanosecond.
         let reading = |ns: u64, ahead: i64| ClockReading {
@@ -337,7 +337,7 @@ mod tests {
         };
         let counter = Counter::between(reading(SECOND, 0), reading(2 * SECOND, 0));
         assert_eq!(counter.at(10 * SECOND), 5 * SECOND);
-        // An hour later by the same pace, a thousandth apart, and just afterwards.
+        // An hour later at the same rate, a thousandth off, and shortly afterwards.
         for (ns, ahead) in [
             (3602 * SECOND, 0),
             (3602 * SECOND, 7 * SECOND as i64),
@@ -347,7 +347,7 @@ mod tests {
             let later = counter.anchored(reading(ns, ahead)).unwrap();
             assert_eq!(later.at(reading(ns, ahead).ticks), ns);
         }
-        // It slept for an hour, began anew, or belongs to another CPU.
+        // The machine slept for an hour, the counter restarted, or it belongs to another CPU.
         for ahead in [
             7200 * SECOND as i64,
             -5 * SECOND as i64,
@@ -361,12 +361,12 @@ mod tests {
                 "{ahead}"
             );
         }
-        // Until that is found, one that has gone back never tells a time before the last one.
+        // Until then, a counter that has gone back never gives a time before the last one.
         assert!(counter.at(4 * SECOND - 1_000) > 1000 * SECOND);
     }
 
     #[test]
-    fn a_reading_of_another_cpus_counter_is_set_right() {
+    fn clock_corrects_reading_of_another_cpu() {
         let mut clock = WorkerClock {
             counter: Some(Counter::calibrate()),
         };
@@ -377,19 +377,19 @@ mod tests {
     }
 
     #[test]
-    fn turns_on_a_processor_are_counted() {
+    fn clock_counts_turns_on_a_processor() {
         if !std::fs::exists("/proc/thread-self/schedstat").unwrap() {
-            eprintln!("SKIPPED: turns_on_a_processor_are_counted: a kernel with schedstat");
+            eprintln!("SKIPPED: clock_counts_turns_on_a_processor: a kernel with schedstat");
             return;
         }
         let (clock, before) = (WorkerClock::new(), WorkerClock::new().processor_wait());
-        // Each sleep leaves the processor, and comes back to one.
+        // Each sleep releases the processor and gets one again.
         (0..10).for_each(|_| std::thread::sleep(std::time::Duration::from_millis(1)));
         assert!(clock.processor_wait().since(before).turns >= 10);
     }
 
     #[test]
-    fn the_clock_is_measured() {
+    fn clock_resolution_and_cost_are_measured() {
         let facts = measure();
         assert!(facts.resolution_ns >= 1 && facts.cost_ns > 0.0, "{facts:?}");
     }

@@ -12,8 +12,8 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The part of a worker: ordered walks are shared out so that workers do not repeat each other;
-    /// random ones use all of it.
+    /// The part of a worker: workers divide an ordered pattern and do not repeat each other. Random
+    /// patterns use the whole extent.
     pub fn share(self, access: &Access, worker: u64, workers: u64, block_bytes: u64) -> Self {
         if matches!(access, Access::Random { .. } | Access::Zoned { .. }) || workers <= 1 {
             return self;

@@ -1,8 +1,7 @@
-//! A shared memory mapping: requests are memory copies, the kernel does I/O on page faults. One
-//! request at a time; depth comes from threads. Pages are faulted in by
-//! madvise(MADV_POPULATE_READ/WRITE, Linux 5.14), which turns an I/O error into an errno where a
-//! plain access would kill the process with SIGBUS; one that vanishes before it is copied is an
-//! error, too ([`super::page_fault`]).
+//! A shared memory mapping: requests are memory copies, and the kernel does I/O on page faults. One
+//! request at a time; depth comes from threads. madvise(MADV_POPULATE_READ/WRITE, Linux 5.14)
+//! faults the pages in and turns an I/O error into an errno, where a plain access would raise
+//! SIGBUS. A page that vanishes before the copy is an error, too ([`super::page_fault`]).
 #![allow(unsafe_code)]
 
 use super::backend::{Backend, Op, Request, WaitMode, advise_dontneed, completion_result};
@@ -20,7 +19,7 @@ pub struct MmapBackend {
     fd: OwnedFd,
     base: NonNull<u8>,
     length: usize,
-    /// Up to where requests may go: to its end.
+    /// Where the last request may end.
     reach: usize,
     protection: Protection,
     access_order: AccessOrder,
@@ -46,10 +45,10 @@ impl Protection {
     }
 }
 
-/// In which order the mapping will be touched. Without a word the kernel reads a whole read-ahead
-/// window (8 MiB on some virtual disks) around each page that is missing, and random requests would
-/// move a thousand times what was asked for (do_sync_mmap_readahead in mm/filemap.c). fio's mmap
-/// engine says the same.
+/// The order of accesses to the mapping. Without advice the kernel reads a whole read-ahead window
+/// (8 MiB on some virtual disks) around each missing page, and random requests would move a
+/// thousand times the requested bytes (do_sync_mmap_readahead in mm/filemap.c). fio's mmap engine
+/// gives the same advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessOrder {
     /// Forwards.
@@ -111,7 +110,7 @@ impl MmapBackend {
         }
     }
 
-    /// Maps a piece of the file again, from which pages were missing.
+    /// Maps a part of the file again, where pages were missing.
     fn map_again(&mut self, start: usize, length: usize) {
         let (prot, flags) = (self.protection.flags(), libc::MAP_SHARED | libc::MAP_FIXED);
         // SAFETY: the range lies in the mapping, which is this value's alone and holds nothing but
@@ -127,7 +126,7 @@ impl MmapBackend {
             )
         };
         if at == libc::MAP_FAILED || self.advise(start, length).is_err() {
-            // What lies there is no file: from here on every request finds the end of it.
+            // No file is mapped there now: every later request finds the end of the file.
             self.reach = 0;
         }
     }
@@ -223,17 +222,17 @@ impl Backend for MmapBackend {
         &self.buffers
     }
 
-    fn drop_cache(&mut self, piece: Option<Extent>) {
+    fn drop_cache(&mut self, extent: Option<Extent>) {
         // SAFETY: the whole mapping; dropping clean pages of a shared file mapping loses nothing,
         // dirty ones stay in the page cache.
         unsafe { libc::madvise(self.base.as_ptr().cast(), self.length, libc::MADV_DONTNEED) };
-        advise_dontneed(&self.fd, piece);
+        advise_dontneed(&self.fd, extent);
     }
 }
 
 impl Drop for MmapBackend {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made in `new` with this length; nobody else holds pointers into
+        // SAFETY: the mapping was made in `new` with this length; no other code holds pointers into
         // it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
     }
@@ -248,7 +247,7 @@ mod tests {
     const PAGE: u64 = 4096;
 
     #[test]
-    fn a_page_that_vanishes_before_it_is_copied_is_an_error_and_no_end_of_the_process() {
+    fn mmap_page_that_vanishes_is_an_error() {
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&[7; 3 * PAGE as usize], 0).unwrap();
         let (fd, buffers) = (
@@ -273,7 +272,7 @@ mod tests {
         };
         for op in [Op::Read, Op::Write] {
             assert_eq!(backend.perform(&request(op, 0, 2)), 2 * PAGE as i32);
-            // As if somebody cut the file right after the pages were asked for.
+            // As if another process truncated the file right after the pages were populated.
             file.set_len(PAGE).unwrap();
             let (base, buffer) = (backend.base.as_ptr(), backend.buffers.slot(0));
             let (from, to) = if op == Op::Read {
@@ -301,7 +300,7 @@ mod tests {
                 (PAGE as i32, -libc::EIO),
                 "{op:?}"
             );
-            // What lies there is the file again, not what the copy was helped with.
+            // The file is mapped there again, not the zeros that helped the copy.
             file.write_all_at(&[9; 3 * PAGE as usize], 0).unwrap();
             assert_eq!(backend.perform(&request(Op::Read, 1, 2)), 2 * PAGE as i32);
             assert!(

@@ -1,5 +1,5 @@
-//! How requests reach the kernel: the backends, the memory they use and the clocks. Knows no
-//! pattern, no statistics and no workload. Everything else in this crate rests on it.
+//! How requests reach the kernel: backends, buffers and clocks. Knows no pattern, no statistics and
+//! no workload. All other folders use it.
 
 pub mod aio;
 pub mod any_backend;

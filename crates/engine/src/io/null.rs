@@ -1,4 +1,4 @@
-//! No I/O: every request completes at once, in full. Shows what the program itself can do.
+//! No I/O: every request completes at once, in full. Shows the limit of the program itself.
 
 use super::backend::{Backend, Request, WaitMode};
 use super::buffers::Buffers;

@@ -1,6 +1,6 @@
-//! Copies out of and into a mapped file that end with an error where the file's pages are gone: cut
-//! off by somebody else, or lost to the disk. The kernel tells that by SIGBUS, which would end the
-//! process and with it everything that was measured. Knows nothing of requests.
+//! Copies from and to a mapped file that return an error where pages of the file are gone: another
+//! process truncated it, or the disk failed. The kernel raises SIGBUS then, which would end the
+//! process and lose everything measured. Knows no requests.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
@@ -9,31 +9,31 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
-/// What faults within a mapping are handled in; smaller than any page of the page cache but
-/// hugetlbfs' own, where the kernel refuses the patch.
+/// The unit of repair inside a mapping. Smaller than any page of the page cache except those of
+/// hugetlbfs, where the kernel refuses the repair.
 const PAGE_BYTES: usize = 4096;
 
 thread_local! {
-    // Constant and without a destructor: a signal handler may look at them (no allocation, no registration). Atomic, because it runs in the midst of the
-    // thread's own accesses.
-    /// The mapped side of the copy that this thread makes: from here.
+    // Constant and without a destructor, so that a signal handler may use them (no allocation, no
+    // registration). Atomic, because the handler interrupts the thread's own accesses.
+    /// Start of the mapped side of this thread's copy.
     static GUARDED_FROM: AtomicUsize = const { AtomicUsize::new(0) };
-    /// Up to here.
+    /// End of the mapped side.
     static GUARDED_TO: AtomicUsize = const { AtomicUsize::new(0) };
-    /// Whether a page of it was missing.
+    /// Whether a page was missing.
     static FAULTED: AtomicBool = const { AtomicBool::new(false) };
 }
 
-/// What SIGBUS meant before.
+/// The earlier action for SIGBUS.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// A page of a mapped file is not there. Parts of the range hold private zeros now: the file has to
-/// be mapped there anew.
+/// A page of a mapped file is missing. Parts of the range now hold private zeros: map the file
+/// there again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageFault;
 
-/// Takes SIGBUS over, once for the process. Of other faults than those of [`copy`] it makes what
-/// was made of them before.
+/// Installs a handler for SIGBUS, once for the process. Faults outside of [`copy`] go to the
+/// earlier action.
 pub fn catch_faults() -> io::Result<()> {
     if BEFORE.get().is_some() {
         return Ok(());
@@ -41,8 +41,7 @@ pub fn catch_faults() -> io::Result<()> {
     // SAFETY: sigaction is plain data, for which all zeros is valid: no flags, an empty mask.
     let (mut ours, mut before): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
     ours.sa_sigaction = on_fault as *const () as usize;
-    // The stack of its own is where the standard library's handler runs, to which a stack overflow
-    // goes on.
+    // The alternate stack serves the standard library's handler, which receives stack overflows.
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     // SAFETY: a null action asks only; `before` is live.
     if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut before) } != 0 {
@@ -58,8 +57,8 @@ pub fn catch_faults() -> io::Result<()> {
     Ok(())
 }
 
-/// Puts a private page of zeros where one is missing under a copy of ours, so that the copy goes
-/// on.
+/// Maps a private page of zeros where a page is missing during one of our copies, so that the copy
+/// continues.
 extern "C" fn on_fault(_signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
     // SAFETY: the kernel hands over a whole siginfo, which for SIGBUS holds an address.
     let address = unsafe { (*info).si_addr() } as usize;
@@ -108,8 +107,8 @@ pub unsafe fn copy(
     }
 }
 
-/// Tells the handler what is copied from here on, and keeps the compiler from moving the copy to
-/// where it does not know.
+/// Tells the handler which range is copied, and keeps the compiler from moving the copy across this
+/// point.
 fn guard(mapped: Range<usize>) {
     compiler_fence(Ordering::SeqCst);
     GUARDED_FROM.with(|from| from.store(mapped.start, Ordering::Relaxed));

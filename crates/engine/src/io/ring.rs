@@ -1,6 +1,6 @@
 //! The memory that an io_uring shares with the kernel, and the calls on it. Submission entries stay
-//! where they were written: one that is sent again only has its changed fields stored, instead of
-//! 64 bytes made anew and copied. Knows nothing of targets, buffers or slots.
+//! where they are: a slot that is used again stores only the changed fields instead of 64 new
+//! bytes. Knows no target, buffer or slot.
 #![allow(unsafe_code)]
 
 use rustix::io_uring::{
@@ -53,7 +53,7 @@ struct CompletionEntry {
     flags: u32,
 }
 
-/// A piece of memory shared with the kernel.
+/// Memory shared with the kernel.
 #[derive(Debug)]
 struct RingMemory {
     base: NonNull<u8>,
@@ -74,7 +74,7 @@ impl RingMemory {
         })
     }
 
-    /// The address `offset` bytes into it. The kernel told the offset for this very mapping.
+    /// The address at `offset`, which the kernel returned for this mapping.
     fn at<T>(&self, offset: u32) -> *mut T {
         debug_assert!(offset as usize + size_of::<T>() <= self.length);
         // SAFETY: within the mapping, see above.
@@ -89,7 +89,7 @@ impl Drop for RingMemory {
     }
 }
 
-/// The submission side of a ring, for a loop that keeps it at hand: the ring itself takes no part
+/// The submission side of a ring, for a loop that keeps it in locals: the ring is not involved
 /// until [`SubmissionQueue::end`].
 #[derive(Debug)]
 pub struct SubmissionQueue<'a> {
@@ -102,8 +102,8 @@ pub struct SubmissionQueue<'a> {
 }
 
 impl SubmissionQueue<'_> {
-    /// The entry with this number. Not to be touched between [`SubmissionQueue::push`] and the
-    /// [`Ring::enter`] that sends it; afterwards the kernel has its copy.
+    /// The entry with this number. Do not change it between [`SubmissionQueue::push`] and the
+    /// [`Ring::enter`] that submits it; afterwards the kernel has a copy.
     #[inline(always)]
     pub fn entry(&mut self, index: u32) -> &mut SubmissionEntry {
         debug_assert!(index < self.entries_len);
@@ -138,7 +138,7 @@ pub struct Ring {
     sq_tail: *const AtomicU32,
     sq_array: *mut u32,
     sq_mask: u32,
-    /// Entries handed over, and of these entries that the kernel has taken.
+    /// Entries pushed, and how many of them the kernel has taken.
     queued: u32,
     sent: u32,
     cq_head: *const AtomicU32,
@@ -204,7 +204,8 @@ impl Ring {
         })
     }
 
-    /// To put requests into. No more than there are entries may wait for the next [`Ring::enter`].
+    /// The queue for new requests. At most as many as there are entries may wait for the next
+    /// [`Ring::enter`].
     #[inline(always)]
     pub fn submissions(&mut self) -> SubmissionQueue<'_> {
         let Self {
@@ -231,7 +232,7 @@ impl Ring {
         self.queued.wrapping_sub(self.sent)
     }
 
-    /// Entries handed over whose completions were not reaped.
+    /// Entries pushed whose completions were not reaped.
     pub fn in_flight(&self) -> u32 {
         self.queued.wrapping_sub(self.taken)
     }
@@ -243,8 +244,8 @@ impl Ring {
         unsafe { (*self.cq_tail).load(Ordering::Acquire) }.wrapping_sub(self.taken)
     }
 
-    /// Sends what was pushed, and waits until `completions` are there. With GETEVENTS even for none
-    /// of them: with DEFER_TASKRUN completions only arrive in such a call.
+    /// Submits what was pushed, and waits until `completions` are there. GETEVENTS matters even for
+    /// none of them: with DEFER_TASKRUN completions only arrive in such a call.
     #[inline(always)]
     pub fn enter(&mut self, completions: u32, events: IoringEnterFlags) -> rustix::io::Result<()> {
         self.publish();
@@ -321,7 +322,7 @@ impl Ring {
         .map(drop)
     }
 
-    /// Pins memory, so that requests need not.
+    /// Registers memory, so that the kernel pins it once instead of for each request.
     ///
     /// # Safety
     /// The memory stays mapped where it is as long as the ring lives.
@@ -338,7 +339,7 @@ impl Ring {
         .map(drop)
     }
 
-    /// Lets go of file and buffers.
+    /// Unregisters file and buffers.
     pub fn unregister(&self) {
         for operation in [
             IoringRegisterOp::UnregisterFiles,

@@ -68,8 +68,8 @@ impl Backend for SyncBackend {
             return Ok(());
         };
         let fd = self.fd.as_raw_fd();
-        // SAFETY: the buffer belongs to this backend, is at least skip + len long, and nobody else
-        // looks at it during the call.
+        // SAFETY: the buffer belongs to this backend, is at least skip + len long, and no other
+        // code looks at it during the call.
         let bytes = unsafe {
             let at = self
                 .buffers
@@ -105,7 +105,7 @@ impl Backend for SyncBackend {
         &self.buffers
     }
 
-    fn drop_cache(&mut self, piece: Option<Extent>) {
-        advise_dontneed(&self.fd, piece);
+    fn drop_cache(&mut self, extent: Option<Extent>) {
+        advise_dontneed(&self.fd, extent);
     }
 }

@@ -1,5 +1,5 @@
-//! io_uring: requests of a group go to the kernel in one call. Each slot has an entry of its own in
-//! the ring's memory, of which only offset and length change as long as the slot does the same.
+//! io_uring: a batch of requests goes to the kernel in one call. Each slot has its own entry in the
+//! ring's memory; only offset and length change while the slot repeats the same operation.
 #![allow(unsafe_code)]
 
 use super::backend::{Backend, Op, Request, WAIT_MAX_NS, WaitMode, advise_dontneed};
@@ -13,7 +13,7 @@ use rustix::io_uring::{IoringEnterFlags, IoringOp, IoringSetupFlags};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-/// user_data of the timer that makes a waiting worker look up.
+/// user_data of the timer that ends a long wait.
 const WAKE_UP: u64 = u64::MAX;
 /// Flags of sync_file_range(2): write the range and wait until the device has it.
 const WRITE_BACK: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE
@@ -38,12 +38,12 @@ pub struct UringBackend {
     features: Vec<String>,
 }
 
-/// What an entry says, offset and length apart.
+/// What a slot's entry holds, except for offset and length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EntryKind {
     Read,
     Write,
-    /// Something that is made anew each time.
+    /// An entry that is rebuilt for each request.
     Other,
 }
 
@@ -53,13 +53,13 @@ struct Registration {
     buffers: bool,
 }
 
-/// Marks a branch as seldom taken, without handing it anything: what is handed to a function has to
-/// lie in memory, on all ways to there.
+/// Marks a branch as unlikely. Takes no argument: arguments would have to lie in memory on every
+/// path to the call.
 #[cold]
 #[inline(never)]
 fn cold_path() {}
 
-/// Makes entries out of requests.
+/// Writes the entries of requests.
 #[derive(Debug)]
 struct EntryWriter {
     fd: RawFd,
@@ -172,30 +172,30 @@ impl std::fmt::Debug for UringBackend {
     }
 }
 
-/// The largest blocks whose buffers are registered. Of registered memory the kernel tells the
-/// device each page, of other memory runs of adjacent pages: where a device takes fewer pieces for
-/// a request than a block has pages (254 on virtio, 127 on NVMe, against 256 of 1 MiB) every block
-/// is cut in two, and a virtio disk read 1.9 instead of 2.4 GB/s, by fio's fixedbufs just so. To
-/// look up the pages of larger blocks is little beside moving them.
+/// The largest blocks whose buffers are registered. For registered memory the kernel passes single
+/// pages to the device, for other memory contiguous runs. Where a device takes fewer segments per
+/// request than a block has pages (254 on virtio, 127 on NVMe, against 256 for 1 MiB), every block
+/// is split: a virtio disk read 1.9 instead of 2.4 GB/s, and fio with fixedbufs did the same. For
+/// larger blocks the page lookup costs little.
 const REGISTERED_BYTES_MAX: usize = 64 << 10;
 
-/// How big the ring is, and what goes through it.
+/// Size and purpose of a ring.
 #[derive(Debug, Clone, Copy)]
 pub struct UringConfig {
     /// Requests in flight.
     pub depth: u32,
-    /// Whether the page cache takes part: registered buffers make buffered I/O slower (the kernel
-    /// copies through a bio_vec iterator).
+    /// How the page cache is treated. Registered buffers slow down buffered I/O (the kernel copies
+    /// through a bio_vec iterator).
     pub cache: CachePolicy,
     /// How many go in one call.
     pub submission: SubmitPolicy,
 }
 
-/// The ring with the best flags that this kernel takes, and their names. Must be made by the thread
-/// that will use it.
+/// The ring with the best flags that this kernel takes, and their names. The thread that makes it
+/// must be the one that uses it.
 fn build_ring(depth: u32) -> io::Result<(Ring, Vec<String>)> {
-    // One entry more for the look-up timer. DEFER_TASKRUN needs 6.1, SINGLE_ISSUER 6.0,
-    // COOP_TASKRUN 5.19: older kernels say EINVAL.
+    // One more entry for the timer. DEFER_TASKRUN needs 6.1, SINGLE_ISSUER 6.0, COOP_TASKRUN 5.19;
+    // older kernels return EINVAL.
     let choices = [
         (
             "defer-taskrun",
@@ -263,12 +263,12 @@ impl UringBackend {
         })
     }
 
-    /// What is on: names for the record.
+    /// Names of the active features, for the record.
     pub fn features(&self) -> &[String] {
         &self.features
     }
 
-    /// Sends what waits, without waiting for completions.
+    /// Submits what is queued, without waiting for completions.
     #[inline(always)]
     fn send(&mut self) -> io::Result<()> {
         let sent = self.ring.unsent();
@@ -282,8 +282,7 @@ impl UringBackend {
         let head = u64::from(IoringOp::Timeout as u8);
         let index = self.writer.kinds.len() as u32;
         let mut submissions = self.ring.submissions();
-        // The time lies on the heap and lives as long as the ring; the kernel copies it at
-        // submission.
+        // The time lives on the heap as long as the ring; the kernel copies it at submission.
         *submissions.entry(index) = SubmissionEntry {
             head,
             addr,
@@ -297,8 +296,7 @@ impl UringBackend {
     }
 }
 
-/// Interrupted, timed out, or the completion queue must be emptied first: the caller reaps and
-/// comes back.
+/// Interrupted, timed out, or the completion queue is full: the caller reaps and returns.
 #[inline(always)]
 fn ignore_transient(result: rustix::io::Result<()>) -> io::Result<()> {
     match result {
@@ -310,15 +308,13 @@ fn ignore_transient(result: rustix::io::Result<()>) -> io::Result<()> {
 impl Drop for UringBackend {
     fn drop(&mut self) {
         if self.ring.in_flight() > u32::from(self.timer_armed) {
-            // An error or a panic ended the worker. The kernel neither waits for what is in flight
-            // when a ring is closed (io_ring_exit_work() in Linux's io_uring/io_uring.
-            // c), nor for its threads that copy to where the buffers were: whatever came to lie
-            // there would be overwritten.
+            // An error or a panic ended the worker. Closing a ring does not wait for requests in
+            // flight (io_ring_exit_work() in Linux's io_uring/io_uring.c), nor for the threads that
+            // copy into the buffers. They would overwrite whatever is mapped there next.
             return self.buffers.leak();
         }
-        // A closed ring lets go of its files and buffers only in a kernel worker, tens of
-        // milliseconds later: until then the filesystem is busy and a scratch file keeps
-        // its space.
+        // The kernel releases the files and buffers of a closed ring tens of milliseconds later, in
+        // a worker thread. Until then the filesystem is busy and a scratch file keeps its space.
         self.ring.unregister();
     }
 }
@@ -335,7 +331,7 @@ impl Backend for UringBackend {
         loop {
             let room = self.batch.size().saturating_sub(self.ring.unsent());
             let mut submissions = self.ring.submissions();
-            // No call within, and nothing but locals: what the loop needs stays in registers.
+            // No call inside the loop, and only locals, so that its state stays in registers.
             for _ in 0..room {
                 let Some(request) = source(&mut self.buffers) else {
                     submissions.end();
@@ -343,7 +339,7 @@ impl Backend for UringBackend {
                 };
                 self.writer
                     .write(request, &self.buffers, submissions.entry(request.slot));
-                // The ring has more entries than there are slots, each of which is in flight at
+                // The ring has more entries than there are slots, and each slot is in flight at
                 // most once.
                 submissions.push(request.slot);
             }
@@ -359,7 +355,7 @@ impl Backend for UringBackend {
     #[inline(always)]
     fn wait(&mut self, patience: WaitMode) -> io::Result<()> {
         ignore_transient(match patience {
-            // What is done already needs no call.
+            // Completions that are there need no call.
             WaitMode::Completion | WaitMode::AtMost(_)
                 if self.ring.unsent() == 0 && self.ring.ready() > 0 =>
             {
@@ -389,8 +385,8 @@ impl Backend for UringBackend {
         &self.buffers
     }
 
-    fn drop_cache(&mut self, piece: Option<Extent>) {
-        advise_dontneed(&self.fd, piece);
+    fn drop_cache(&mut self, extent: Option<Extent>) {
+        advise_dontneed(&self.fd, extent);
     }
 }
 
@@ -401,7 +397,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn polling_alone_brings_completions() {
+    fn uring_polling_delivers_completions() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(4096).unwrap();
         let shape = UringConfig {
@@ -411,7 +407,7 @@ mod tests {
         };
         let fd = file.as_fd().try_clone_to_owned().unwrap();
         let Ok(mut backend) = UringBackend::new(fd, Buffers::new(1, 4096).unwrap(), shape) else {
-            eprintln!("SKIPPED: polling_alone_brings_completions: io_uring is blocked");
+            eprintln!("SKIPPED: uring_polling_delivers_completions: io_uring is blocked");
             return;
         };
         let mut request = Some(Request {
@@ -424,8 +420,8 @@ mod tests {
         });
         let (began, mut done) = (Instant::now(), None);
         backend.enqueue(&mut |_| request.take()).unwrap();
-        // With DEFER_TASKRUN a call without GETEVENTS never does: an open loop that polled saw its
-        // requests done a millisecond late.
+        // With DEFER_TASKRUN a call without GETEVENTS never delivers completions: an open loop that
+        // polled saw them a millisecond late.
         while done.is_none() && began.elapsed() < Duration::from_secs(10) {
             backend.wait(WaitMode::Poll).unwrap();
             backend.reap(&mut |slot, result| done = Some((slot, result)));
@@ -434,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn only_small_buffers_are_registered() {
+    fn uring_registers_only_small_buffers() {
         let file = tempfile::tempfile().unwrap();
         let is_registered = |block: usize| {
             let shape = UringConfig {
@@ -456,10 +452,10 @@ mod tests {
             )
         };
         let Some(small) = is_registered(8192) else {
-            eprintln!("SKIPPED: only_small_buffers_are_registered: io_uring is blocked");
+            eprintln!("SKIPPED: uring_registers_only_small_buffers: io_uring is blocked");
             return;
         };
-        // Not where there is no right to lock memory.
+        // Not without the right to lock memory.
         assert_eq!(
             (is_registered(REGISTERED_BYTES_MAX), is_registered(1 << 20)),
             (Some(small), Some(false))
@@ -467,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_stay_where_they_are_while_the_kernel_may_write_into_them() {
+    fn uring_leaks_buffers_while_io_is_in_flight() {
         let (read, _write) = std::io::pipe().unwrap();
         let shape = UringConfig {
             depth: 1,
@@ -477,7 +473,7 @@ mod tests {
         let Ok(mut backend) = UringBackend::new(read.into(), Buffers::new(1, 4096).unwrap(), shape)
         else {
             eprintln!(
-                "SKIPPED: buffers_stay_where_they_are_while_the_kernel_may_write_into_them: \
+                "SKIPPED: uring_leaks_buffers_while_io_is_in_flight: \
                  io_uring is blocked"
             );
             return;
@@ -502,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_is_used_again_says_what_a_new_one_would() {
+    fn uring_reused_entry_equals_new_one() {
         assert_eq!(size_of::<SubmissionEntry>(), 64);
         let file = tempfile::tempfile().unwrap();
         let buffers = Buffers::new(4, 8192).unwrap();
@@ -515,7 +511,7 @@ mod tests {
             UringBackend::new(file.as_fd().try_clone_to_owned().unwrap(), buffers, shape)
         else {
             eprintln!(
-                "SKIPPED: an_entry_that_is_used_again_says_what_a_new_one_would: io_uring is \
+                "SKIPPED: uring_reused_entry_equals_new_one: io_uring is \
                  blocked"
             );
             return;

@@ -1,20 +1,19 @@
-//! What the workers of a workload may use up together, to the last operation: each takes a portion
-//! when it has used up its last, so that none is done long before the others and leaves them to
-//! work at another depth. Knows nothing of steps, slots or time.
+//! What all workers of a workload may use up together, exact to the last operation. Each takes a
+//! portion, and another when that is used up, so that all end at about the same time and the queue
+//! depth holds. Knows no steps, slots or time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A portion is at most one part in this many of what every worker would get if the rest were
-/// shared out evenly: also one that is sixty times slower than the others is done with its last
-/// portion by the time that they have used up the rest.
+/// A portion is at most one part in this many of a worker's even share of the rest. A worker that
+/// is sixty times slower than the others still ends its last portion before they have used up the
+/// rest.
 const PORTION_PARTS: u64 = 64;
-/// The largest portion. The counter is touched once for so many operations: that is lost in what
-/// one of them takes, and a worker that stalls for long holds no more than this back from the
-/// others.
+/// The largest portion. The workers touch the counter once for this many operations, which is
+/// negligible. A worker that stalls keeps no more than this from the others.
 const PORTION_MAX: u64 = 1024;
 
-/// An amount that several take from.
+/// An amount that several workers share.
 #[derive(Debug)]
 pub struct SharedBudget {
     left: AtomicU64,
@@ -30,12 +29,12 @@ impl SharedBudget {
         })
     }
 
-    /// What nobody has taken yet.
+    /// What no worker has taken yet.
     pub fn left(&self) -> u64 {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// What a worker should take next: all of it where it is the only one, else less and less
+    /// The next portion of a worker: everything for a single worker, otherwise less and less
     /// towards the end.
     fn portion(&self) -> u64 {
         let left = self.left();
@@ -58,7 +57,7 @@ impl SharedBudget {
         before.unwrap_or_default().min(wanted)
     }
 
-    /// Takes `amount` or nothing; whether it did.
+    /// Takes `amount` or nothing; returns whether it did.
     pub fn take(&self, amount: u64) -> bool {
         self.left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
@@ -67,7 +66,7 @@ impl SharedBudget {
             .is_ok()
     }
 
-    /// What was taken and not used is there for all again.
+    /// Returns what was taken and not used.
     pub fn give_back(&self, amount: u64) {
         self.left.fetch_add(amount, Ordering::Relaxed);
     }
@@ -78,16 +77,16 @@ impl SharedBudget {
 pub struct Budget {
     /// Steps of all workers.
     pub steps: Option<Arc<SharedBudget>>,
-    /// Steps within this worker's own part of an ordered walk: no more laps than all workers
-    /// together would make of the whole. A fast one would else begin its part anew and leave a
-    /// slow one's unread.
+    /// Steps within this worker's own part of an ordered pattern: no more laps than all workers
+    /// together would make of the whole. Otherwise a fast worker would start its part again and
+    /// leave the part of a slow one unread.
     pub part: Option<Arc<SharedBudget>>,
     /// Bytes of all workers, where steps differ in length, and the longest step.
     pub bytes: Option<(Arc<SharedBudget>, u64)>,
 }
 
 impl Budget {
-    /// So many steps for a single worker.
+    /// This many steps for a single worker.
     #[cfg(test)]
     pub fn of_steps(steps: u64) -> Self {
         Self {
@@ -104,8 +103,8 @@ impl Budget {
         let Some(part) = &self.part else {
             return steps.take_up_to(steps.portion());
         };
-        // First from the part: what is taken from the common pot is used for certain, so that
-        // nobody finds that empty who could have gone on.
+        // From the part first. What a worker takes from the shared budget it uses for certain, so
+        // that no other worker finds that budget empty too early.
         let offered = part.take_up_to(steps.portion());
         let taken = steps.take_up_to(offered);
         part.give_back(offered - taken);
@@ -124,12 +123,11 @@ mod tests {
         }
     }
 
-    /// Steps that each of the workers makes, and when the last of each is done, where worker `i`
-    /// takes `pace[i]` for a step.
-    fn race(allowances: &[Budget], pace: &[u64]) -> Vec<(u64, u64)> {
+    /// Steps of each worker, and when its last one is done; worker `i` takes `pace[i]` for a step.
+    fn race(budgets: &[Budget], pace: &[u64]) -> Vec<(u64, u64)> {
         let mut done = vec![(0, 0); pace.len()];
-        let mut hands: Vec<u64> = allowances.iter().map(Budget::take_portion).collect();
-        // Whoever is done first goes on first.
+        let mut hands: Vec<u64> = budgets.iter().map(Budget::take_portion).collect();
+        // The worker that is done first continues first.
         while let Some(next) = (0..pace.len())
             .filter(|i| hands[*i] > 0)
             .min_by_key(|i| done[*i].1 + pace[*i])
@@ -137,14 +135,14 @@ mod tests {
             done[next] = (done[next].0 + 1, done[next].1 + pace[next]);
             hands[next] -= 1;
             if hands[next] == 0 {
-                hands[next] = allowances[next].take_portion();
+                hands[next] = budgets[next].take_portion();
             }
         }
         done
     }
 
     #[test]
-    fn all_end_together_however_slow_one_is_and_the_total_is_exact() {
+    fn budget_is_exact_and_workers_end_together() {
         for total in [0, 1, 7, 1000, 99_991] {
             for pace in [
                 &[10, 10][..],
@@ -156,8 +154,8 @@ mod tests {
                 let done = race(&vec![budget; pace.len()], pace);
                 assert_eq!(done.iter().map(|d| d.0).sum::<u64>(), total, "{pace:?}");
                 let last = done.iter().map(|d| d.1).max().unwrap();
-                // The slowest may be one step behind; its step before that was not its own choice
-                // where all had ended.
+                // The slowest may be one step behind. It started its last step before the others
+                // had ended.
                 let slowest = pace.iter().max().unwrap();
                 assert!(
                     done.iter()
@@ -169,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn one_worker_takes_all_at_once_and_no_limit_never_ends() {
+    fn budget_of_one_worker_is_one_portion_and_no_budget_never_ends() {
         let alone = Budget::of_steps(99_991);
         assert_eq!((alone.take_portion(), alone.take_portion()), (99_991, 0));
         assert_eq!(
@@ -182,8 +180,8 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_an_ordered_walk_is_done_once_by_its_own_worker() {
-        // Two parts of 500; one worker is nine times faster, and all 1000 are wanted.
+    fn budget_keeps_each_part_with_its_worker() {
+        // Two parts of 500 steps; one worker is nine times faster, and the budget is 1000.
         let of_all = shared(1000, 2);
         let with_part = |part| Budget {
             part: Some(SharedBudget::new(part, 1)),
@@ -191,7 +189,7 @@ mod tests {
         };
         let done = race(&[with_part(500), with_part(500)], &[1, 9]);
         assert_eq!([done[0].0, done[1].0], [500, 500]);
-        // Half of a pass: nobody has to wait.
+        // Half of a pass: no worker has to wait.
         let of_all = shared(500, 2);
         let with_part = |part| Budget {
             part: Some(SharedBudget::new(part, 1)),
@@ -203,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_take_exactly_what_is_there() {
+    fn budget_is_exact_across_threads() {
         let budget = shared(100_003, 8);
         let bytes = SharedBudget::new(100_003, 8);
         let taken: (u64, u64) = std::thread::scope(|scope| {

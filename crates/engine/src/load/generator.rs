@@ -1,5 +1,5 @@
-//! What a worker starts next: steps of the pattern, follow-ups of what is done, at the pacer's
-//! times, within the allowance. Knows slots and requests; nothing of backends, clocks or counts.
+//! What a worker starts next: steps of the pattern, follow-ups of completed requests, at the
+//! pacer's times, within the budget. Knows slots and requests; no backend, clock or counter.
 
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
@@ -12,18 +12,18 @@ use crate::load::write_journal::WriteJournal;
 use diskproof_model::plan::SyncCall;
 use std::sync::Arc;
 
-/// A wait shorter than this is polled, because a sleeping thread wakes up later than that.
+/// Polls for waits shorter than this: a sleeping thread wakes up later.
 const POLL_NS: u64 = 100_000;
-/// An open-loop operation that starts this much after its time counts as missed; less is the
-/// batching of completions.
+/// An open-loop operation that starts this late counts as missed. Smaller delays come from batched
+/// completions.
 pub const LATE_NS: u64 = 1_000_000;
 
 /// What follows each write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterWrite {
-    /// Nothing: the write is done when it is done.
+    /// Nothing: the write is complete with its own completion.
     Nothing,
-    /// The page cache hands it to the device; the write is done only then.
+    /// The page cache writes it to the device; the write is complete only then.
     WriteBack,
     /// A sync; the two together are a commit.
     Sync(SyncCall),
@@ -31,12 +31,12 @@ pub enum AfterWrite {
     SyncEvery(u32, SyncCall),
 }
 
-/// Makes requests out of steps.
+/// Turns the steps of a pattern into requests.
 #[derive(Debug)]
 pub struct RequestGenerator {
     /// Steps that may still start before the next portion.
     left: u64,
-    /// Where portions come from; `None` once the worker has ended.
+    /// The source of portions; `None` once the worker has ended.
     budget: Option<Budget>,
     /// The requests in flight.
     pub slots: Slots,
@@ -52,21 +52,21 @@ pub struct RequestGenerator {
     options: Option<Box<GeneratorOptions>>,
 }
 
-/// What most workloads lack, out of the way of those.
+/// What only some workloads need, kept apart from the others.
 #[derive(Debug)]
 struct GeneratorOptions {
     pacer: Option<Pacer>,
     measure_ns: u64,
     late: u64,
-    /// The start that this worker has taken from the schedule and not made yet: it waits for its
-    /// time, or for a block that nobody is writing.
+    /// A start that this worker has taken from the schedule and not made yet. It waits for its
+    /// time, or for a block that no request is writing.
     reserved_ns: Option<u64>,
     /// Sync after so many writes.
     sync_every: Option<(u32, SyncCall)>,
     writes_unsynced: u32,
     /// Bytes left to all workers, where blocks differ in length, and the longest block.
     bytes_left: Option<(Arc<SharedBudget>, u64)>,
-    /// Who wrote what where, in verified workloads.
+    /// The journal of a verified workload.
     journal: Option<Arc<WriteJournal>>,
 }
 
@@ -83,8 +83,8 @@ impl GeneratorOptions {
     };
 }
 
-/// How often a step is drawn anew because its block is being written, before the worker waits for a
-/// completion instead.
+/// How often a worker draws another step because the block is being written. After that it waits
+/// for a completion.
 const CLAIMS_MAX: u32 = 64;
 
 impl RequestGenerator {
@@ -127,7 +127,7 @@ impl RequestGenerator {
         self
     }
 
-    /// Signs every block written, and books it.
+    /// Signs every written block, and records it in the journal.
     pub fn verified(mut self, journal: Option<Arc<WriteJournal>>) -> Self {
         if journal.is_some() {
             self.options
@@ -137,16 +137,15 @@ impl RequestGenerator {
         self
     }
 
-    /// Writes from other buffers than reads go to, so that what was read is never written; `unique`
-    /// begins this worker's stamps.
+    /// Writes from other buffers than reads use, so that data that was read is never written. The
+    /// first stamp of this worker is `unique`.
     pub fn with_buffers(mut self, write_buffer_shift: u32, unique: u64) -> Self {
         self.write_buffer_shift = write_buffer_shift;
         self.unique = unique;
         self
     }
 
-    /// Takes no steps together, so that a test can hold the loop of plain reads against the general
-    /// one.
+    /// Turns batches of reads off, so that a test can compare the two loops.
     #[cfg(test)]
     pub fn without_batches(mut self) -> Self {
         self.options
@@ -154,15 +153,15 @@ impl RequestGenerator {
         self
     }
 
-    /// Whether the workload has anything beyond plain steps.
+    /// Whether the workload needs more than plain steps.
     #[inline(always)]
     pub fn has_options(&self) -> bool {
         self.options.is_some()
     }
 
-    /// The same requests as by [`RequestGenerator::next`], where they are plain reads: what these need is held
-    /// apart meanwhile, so that the compiler keeps it in registers, which saves a third of the
-    /// loop's own time. `None` for anything else, and where something must be done again first.
+    /// The same requests as from [`RequestGenerator::next`], for plain reads only. The batch keeps
+    /// its state in locals, so that the compiler holds it in registers; that saves a third of the
+    /// loop's own time. `None` for other workloads, and while follow-ups wait.
     #[inline(always)]
     pub fn read_batch(&mut self, now: u64) -> Option<ReadBatch<'_>> {
         let plain = self
@@ -201,23 +200,23 @@ impl RequestGenerator {
             .is_some_and(|options| options.pacer.is_some())
     }
 
-    /// When a worker with nothing in flight starts next. It takes that start from the schedule now:
-    /// idle workers that all waited for the same one would wake up together, and all but one
-    /// for nothing.
+    /// When a worker with nothing in flight starts next. It reserves that start now. Otherwise all
+    /// idle workers would wait for the same start and wake up together, and all but one would find
+    /// no start.
     pub fn reserve(&mut self) -> Option<u64> {
         let options = self.options.as_mut()?;
         let pacer = options.pacer.as_ref()?;
         Some(*options.reserved_ns.get_or_insert_with(|| pacer.take_next()))
     }
 
-    /// Whether no more steps start. Only after [`RequestGenerator::next`] had none with a slot free: before
-    /// that there may be another portion.
+    /// Whether no more steps start. Valid after [`RequestGenerator::next`] returned `None` with a
+    /// free slot; before that there may be another portion.
     pub fn is_exhausted(&self) -> bool {
         self.left == 0
     }
 
-    /// Starts no more steps. What is left of a portion is not handed on: a worker ends before its
-    /// allowance only where all do, or where the target fails.
+    /// Starts no more steps. The rest of the portion is not returned: a worker ends before its
+    /// budget only where all workers do, or where the target fails.
     pub fn end(&mut self) {
         (self.left, self.budget) = (0, None);
     }
@@ -285,7 +284,7 @@ impl RequestGenerator {
         })
     }
 
-    /// The next step; in verified workloads one whose block nobody else is writing.
+    /// The next step; in a verified workload one whose block no request is writing.
     #[inline(always)]
     fn claim_step(&mut self, index: u32) -> Option<Step> {
         let step = self.pattern.step();
@@ -322,7 +321,7 @@ impl RequestGenerator {
         }
     }
 
-    /// A write to a verified block is done, or has failed.
+    /// A write to a verified block completed or failed.
     pub fn record_write(&mut self, index: u32, offset: u64, fate: WriteOutcome) {
         let generation = self.slots.timing(index).generation;
         if let Some(journal) = self
@@ -339,7 +338,7 @@ impl RequestGenerator {
         }
     }
 
-    /// What the extras say to a step in slot `index`.
+    /// Whether the options allow a step in slot `index`.
     fn check_options(&mut self, now: u64, index: u32) -> StepDecision {
         let Some(options) = &mut self.options else {
             return StepDecision::Step;
@@ -369,7 +368,7 @@ impl RequestGenerator {
                 skip: 0,
             });
         }
-        // The step may be shorter: what it leaves over is given back when it is done.
+        // The step may be shorter; the difference is returned with its completion.
         if let Some((bytes, longest)) = &options.bytes_left
             && !bytes.take(*longest)
         {
@@ -396,18 +395,18 @@ impl RequestGenerator {
         StepDecision::Step
     }
 
-    /// The step that consent was given to has begun.
+    /// The step that was allowed has started.
     fn note_start(&mut self, now: u64) {
         if let Some(options) = &mut self.options
             && let Some(due) = options.reserved_ns.take()
         {
-            // Late by the backlog of the warm-up is late all the same.
+            // A start delayed by the backlog of the warm-up counts as late, too.
             options.late += u64::from(now - due > LATE_NS && now >= options.measure_ns);
         }
     }
 
-    /// A step of `len` bytes is done: the difference to the longest may be used again. Only of a
-    /// step, which took the longest; a sync took nothing.
+    /// A step of `len` bytes completed: returns the difference to the longest step. Not for a sync,
+    /// which took nothing.
     #[inline(always)]
     pub fn return_bytes(&mut self, len: u32) {
         if let Some(options) = &self.options
@@ -417,14 +416,14 @@ impl RequestGenerator {
         }
     }
 
-    /// A write that no sync follows at once is done.
+    /// A write without an immediate sync completed.
     pub fn count_unsynced(&mut self) {
         if let Some(options) = &mut self.options {
             options.writes_unsynced += 1;
         }
     }
 
-    /// How long a worker with nothing to start may wait.
+    /// How a worker with nothing to start may wait.
     pub fn wait_mode(&self, now: u64) -> WaitMode {
         let due = match self.options.as_deref() {
             Some(GeneratorOptions {
@@ -450,7 +449,7 @@ impl RequestGenerator {
     }
 }
 
-/// Plain reads one after the other; see [`RequestGenerator::read_batch`].
+/// Consecutive plain reads; see [`RequestGenerator::read_batch`].
 #[derive(Debug)]
 pub struct ReadBatch<'a> {
     /// When the next ones start.
@@ -460,7 +459,7 @@ pub struct ReadBatch<'a> {
     slots: &'a mut [Slot],
     free: &'a mut [u32],
     free_len: usize,
-    // Where the feed keeps what changed.
+    // Where the generator keeps what changed.
     left_to: &'a mut u64,
     free_to: &'a mut usize,
     pattern: &'a mut Pattern,
@@ -494,7 +493,7 @@ impl ReadBatch<'_> {
         })
     }
 
-    /// Frees the slot of a read that moved all of its bytes; gives its start.
+    /// Frees the slot of a complete read; returns its start.
     #[inline(always)]
     pub fn free(&mut self, index: u32) -> u64 {
         self.free[self.free_len] = index;
@@ -514,7 +513,7 @@ impl ReadBatch<'_> {
         self.free_len != 0 && self.left == 0
     }
 
-    /// Tells the feed how far it came.
+    /// Hands the state back to the generator.
     #[inline(always)]
     pub fn end(self) {
         *self.left_to = self.left;
@@ -523,12 +522,12 @@ impl ReadBatch<'_> {
     }
 }
 
-/// What became of a write.
+/// How a write ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteOutcome {
-    /// It is on the target.
+    /// The data is on the target.
     Done,
-    /// Nobody knows.
+    /// The content of the block is unknown.
     Failed,
 }
 
@@ -536,7 +535,7 @@ pub enum WriteOutcome {
 enum StepDecision {
     /// Now.
     Step,
-    /// This first.
+    /// After this request.
     Instead(Request),
     /// Later, or never.
     Wait,
@@ -551,7 +550,7 @@ mod tests {
     const BLOCK: u32 = 4096;
 
     #[test]
-    fn a_due_start_whose_block_is_being_written_is_made_later_and_not_dropped() {
+    fn paced_start_waits_for_busy_block_and_is_not_dropped() {
         let access = Access::Random {
             distribution: Distribution::Uniform,
         };
@@ -579,8 +578,8 @@ mod tests {
                 .verified(Some(journal));
         let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();
         let first = generator.next(2_500_000, &mut buffers).unwrap();
-        // The only block is being written: the start at 1 ms is owed, and the one at 2 ms not even
-        // taken.
+        // The only block is being written: the start at 1 ms stays reserved, and the one at 2 ms is
+        // not taken.
         assert!((0..3).all(|_| generator.next(2_500_000, &mut buffers).is_none()));
         assert_eq!(
             (pacer.next_due_ns(), generator.wait_mode(2_500_000)),
@@ -599,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_gives_what_one_by_one_would() {
+    fn read_batch_equals_single_requests() {
         let feed_of = |read_permille| {
             let access = Access::Random {
                 distribution: Distribution::Uniform,
@@ -648,7 +647,7 @@ mod tests {
                 (other.left, other.is_exhausted())
             );
         }
-        // What is to be done again comes first, and writes are not plain.
+        // Follow-ups come first, and a mix has no batches.
         one.follow_ups.push(Request {
             slot: 0,
             buffer: 0,

@@ -1,5 +1,5 @@
-//! What a workload asks for: where each request goes, when it starts, how many may start, and what
-//! was written where. Rests on `io`; counts and times nothing.
+//! The load: where each request goes, when it starts, how many may start, and what was written
+//! where. Uses `io`; counts and times nothing.
 
 pub mod budget;
 pub mod generator;

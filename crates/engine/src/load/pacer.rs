@@ -1,11 +1,10 @@
-//! The schedule of an open loop: operation k should start at start + k / rate, whoever is free to
-//! start it.
+//! The schedule of an open loop: operation k starts at start + k / rate, on any free worker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Into so many groups the starts are put that nobody made, at most: a millionth of a run more or
-/// less is no wrong latency.
+/// At most this many groups of starts that no worker made: an error of a millionth of a run does
+/// not distort a latency.
 const WAITING_GROUPS: u64 = 1_000_000;
 
 /// A schedule shared by all workers of a workload.
@@ -61,8 +60,8 @@ impl Pacer {
         self.time_of(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The starts of `from_ns` to `until_ns` that nobody has taken by then: groups of how long they
-    /// have waited, and how many.
+    /// The starts from `from_ns` to `until_ns` that no worker has taken: for each group how long it
+    /// has waited, and its size.
     pub fn waiting(&self, from_ns: u64, until_ns: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let ticket_at =
             |ns: u64| (ns.saturating_sub(self.start_ns) as f64 / self.interval_ns).ceil() as u64;
@@ -73,7 +72,7 @@ impl Pacer {
         let group = end.saturating_sub(first).div_ceil(WAITING_GROUPS).max(1);
         (first..end).step_by(group as usize).map(move |ticket| {
             let count = group.min(end - ticket);
-            // All of a group count with the one in its middle.
+            // The start in the middle stands for its group.
             (
                 until_ns.saturating_sub(self.time_of(ticket + count / 2)),
                 count,
@@ -92,28 +91,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schedule_does_not_drift_and_is_shared() {
+    fn pacer_schedule_does_not_drift_and_is_shared() {
         let pacer = Pacer::new(1_000, 3.0);
         let other = pacer.clone();
         assert_eq!(pacer.take_due(999), None);
         assert_eq!(pacer.take_due(1_000), Some(1_000));
         assert_eq!(other.take_due(1_000), None);
         assert_eq!(other.next_due_ns(), 1_000 + 333_333_333);
-        // After a stall every missed start is still handed out, with the time at which it should
-        // have been.
+        // After a stall the pacer still returns every missed start, with its intended time.
         assert_eq!(pacer.clone().take_next(), 333_334_333);
         let late: Vec<u64> = std::iter::from_fn(|| other.take_due(1_000_001_000)).collect();
         assert_eq!(late, [666_667_666, 1_000_001_000]);
     }
 
     #[test]
-    fn starts_that_nobody_made_have_waited_until_the_end() {
+    fn pacer_reports_starts_no_worker_made() {
         let pacer = Pacer::new(1_000, 1e9);
         assert_eq!(
             [pacer.take_next(), pacer.take_next(), pacer.take_next()],
             [1_000, 1_001, 1_002]
         );
-        // 0 to 2 are taken, 3 is before the measured time, 8 is not due yet.
+        // Starts 0 to 2 are taken, 3 is before the measured time, 8 is not due yet.
         assert_eq!(
             pacer.waiting(1_004, 1_008).collect::<Vec<_>>(),
             [(4, 1), (3, 1), (2, 1), (1, 1)]

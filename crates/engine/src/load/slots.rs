@@ -1,4 +1,4 @@
-//! The requests that a worker may have in flight, and which of them are free.
+//! The slots of a worker: one for each request that may be in flight.
 
 use crate::load::pattern::TransferDirection;
 use diskproof_model::measurement::OpKind;
@@ -14,7 +14,7 @@ pub enum Stage {
     Sync,
 }
 
-/// One request and its past: what every completion needs.
+/// One request: what every completion needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
     /// Before the submission.
@@ -23,13 +23,13 @@ pub struct Slot {
     pub offset: u64,
     /// Bytes of the transfer.
     pub len: u32,
-    /// Bytes that are still to be moved.
+    /// Bytes not moved yet.
     pub left: u32,
     /// What it is doing.
     pub stage: Stage,
 }
 
-/// What only some workloads need of a slot: kept apart, so that the others do not move it.
+/// What only some workloads need of a slot, kept apart so that the others do not move it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SlotTiming {
     /// How long after its intended start the operation started (open loop).
@@ -40,7 +40,7 @@ pub struct SlotTiming {
     pub generation: u32,
 }
 
-/// A request in flight, for whoever asks what a worker waits for.
+/// A request in flight, for the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PendingRequest {
     /// What it is counted as.
@@ -67,7 +67,7 @@ pub fn kind_of(stage: Stage) -> OpKind {
     }
 }
 
-/// All slots of a worker; the one freed last is used next, while it is in the CPU's cache.
+/// All slots of a worker. The slot freed last is used next, while it is in the CPU's cache.
 #[derive(Debug)]
 pub struct Slots {
     slots: Vec<Slot>,
@@ -102,7 +102,7 @@ impl Slots {
         self.free.get(self.free_len.wrapping_sub(1)).copied()
     }
 
-    /// Puts the slot that `peek` showed to use.
+    /// Uses the slot that `peek` returned.
     #[inline(always)]
     pub fn take(&mut self, slot: Slot) {
         if let Some(index) = self.peek() {
@@ -111,8 +111,8 @@ impl Slots {
         }
     }
 
-    /// The slots, the numbers of the free ones, and how many of those count: for a loop that keeps
-    /// them at hand.
+    /// The slots, the numbers of the free ones, and their count, for a loop that keeps them in
+    /// locals.
     #[inline(always)]
     pub fn parts(&mut self) -> (&mut [Slot], &mut [u32], &mut usize) {
         (&mut self.slots, &mut self.free, &mut self.free_len)
@@ -147,15 +147,15 @@ impl Slots {
             .collect()
     }
 
-    /// How long the operations in flight have taken up to `at_ns`, added up: a sync counts from its
-    /// own start, as the write before it is done.
+    /// Sum of the times in flight up to `at_ns`. A sync counts from its own start, as the write
+    /// before it is complete.
     pub fn in_flight_ns(&self, at_ns: u64) -> u64 {
         self.in_use()
             .map(|(slot, timing)| at_ns.saturating_sub(began_ns(slot, timing)))
             .sum()
     }
 
-    /// When the newest of the operations in flight began; 0 where there are none.
+    /// Start of the newest operation in flight; 0 where there is none.
     pub fn last_began_ns(&self) -> u64 {
         self.in_use()
             .map(|(slot, timing)| began_ns(slot, timing))

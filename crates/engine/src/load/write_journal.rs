@@ -1,6 +1,6 @@
-//! What a verified workload has written where: each block carries its offset, its generation and a
-//! checksum, and the ledger knows which generation must be there. So a lost, torn, misdirected or
-//! corrupted write is told apart. Knows nothing of how blocks are moved.
+//! What a verified workload has written where. Each block carries its offset, its generation and a
+//! checksum, and the journal knows which generation must be there. So lost, torn, misdirected and
+//! corrupted writes are told apart. Does not move blocks.
 
 use diskproof_model::measurement::BadBlock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +13,7 @@ const HEADER_WORDS: usize = 5;
 const BUSY: u32 = 1 << 31;
 /// A block whose last write failed: anything may be there.
 const UNKNOWN: u32 = BUSY - 1;
-/// More blocks than this would need more than a GiB of memory for the ledger.
+/// More blocks than this need more than a GiB of memory for the journal.
 pub const BLOCKS_MAX: u64 = 1 << 28;
 
 /// Generations of all blocks of a span, shared by all workers.
@@ -43,26 +43,26 @@ impl WriteJournal {
             .get(((offset - self.start) / self.block_bytes) as usize)
     }
 
-    /// Takes a block for writing and gives the generation to write; `None` while another write of
-    /// it is in flight.
+    /// Claims a block for writing and returns the generation to write; `None` while another write
+    /// of it is in flight.
     pub fn claim(&self, offset: u64) -> Option<u32> {
         let entry = self.entry(offset)?;
         let before = entry.fetch_or(BUSY, Ordering::Relaxed);
         if before & BUSY != 0 {
             return None;
         }
-        // From the last one on again with 1: 0 is a block that was never written.
+        // After the last generation comes 1; 0 is a block that was never written.
         Some(if before >= UNKNOWN - 1 { 1 } else { before + 1 })
     }
 
-    /// The write is done.
+    /// The write completed.
     pub fn confirm(&self, offset: u64, generation: u32) {
         if let Some(entry) = self.entry(offset) {
             entry.store(generation, Ordering::Relaxed);
         }
     }
 
-    /// The write failed: nobody knows what is there.
+    /// The write failed: the content is unknown.
     pub fn mark_unknown(&self, offset: u64) {
         self.confirm(offset, UNKNOWN);
     }
@@ -80,7 +80,7 @@ impl WriteJournal {
             })
     }
 
-    /// Makes a block say who it is. Its payload may be anything.
+    /// Writes the header of a block. The payload may be anything.
     pub fn sign(&self, block: &mut [u8], offset: u64, generation: u32) {
         let sum = checksum(&block[HEADER_WORDS * 8..]) ^ self.seed ^ offset ^ u64::from(generation);
         let header = [MAGIC, self.seed, offset, u64::from(generation), sum];
@@ -90,8 +90,7 @@ impl WriteJournal {
             .for_each(|(word, value)| word.copy_from_slice(&value.to_le_bytes()));
     }
 
-    /// What is wrong with a block that should be generation `generation` of `offset`; `None` when
-    /// all is well.
+    /// The damage of a block that should hold `generation` of `offset`; `None` where it is intact.
     pub fn find_damage(&self, block: &[u8], offset: u64, generation: u32) -> Option<BadBlock> {
         let word = |index: usize| {
             block
@@ -99,8 +98,8 @@ impl WriteJournal {
                 .and_then(|b| b.try_into().ok())
                 .map_or(0, u64::from_le_bytes)
         };
-        // Before the header is believed: a flipped bit in it would turn a corrupted block into one
-        // that was never written.
+        // The checksum comes first: a flipped bit in the header would make a corrupted block look
+        // as if it was never written.
         let is_whole = word(4)
             == checksum(block.get(HEADER_WORDS * 8..).unwrap_or_default())
                 ^ word(1)
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_damage_is_named() {
+    fn journal_names_every_kind_of_damage() {
         let journal = journal();
         let mut block = vec![9u8; 4096];
         journal.sign(&mut block, 12288, 3);
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_in_flight_is_not_written_twice() {
+    fn journal_claims_block_in_flight_once() {
         let journal = journal();
         assert_eq!(journal.claim(8192), Some(1));
         assert_eq!(journal.claim(8192), None);
@@ -216,7 +215,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_changed_byte_is_found(at in 0usize..4096, change in 1u8..) {
+        fn journal_detects_any_changed_byte(at in 0usize..4096, change in 1u8..) {
             let journal = journal();
             let mut block: Vec<u8> = (0..4096u32).map(|i| (i * 31) as u8).collect();
             journal.sign(&mut block, 8192, 1);

@@ -1,5 +1,4 @@
-//! What a worker counts: per kind of operation a histogram, a series, errors. Knows nothing of
-//! requests.
+//! What a worker counts: per kind of operation a histogram, a series, errors. Knows no requests.
 
 use crate::io::errno::errno_name;
 use crate::measure::result::EndReason;
@@ -11,7 +10,7 @@ use diskproof_model::series::{Cell, TimeSeries};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Whether intended starts are counted apart from real ones.
+/// Whether latencies from the intended start are counted, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IntendedLatency {
     /// Open loop.
@@ -20,8 +19,8 @@ pub enum IntendedLatency {
     None,
 }
 
-/// Operations one after another of the same kind, size and latency: all of a batch that started in
-/// one call and was reaped at one time. They are booked together.
+/// Consecutive operations of the same kind, size and latency: those of a batch that started in one
+/// call and were reaped at one time. They are counted together.
 #[derive(Debug, Clone, Copy)]
 struct Streak {
     kind: OpKind,
@@ -43,7 +42,7 @@ impl Streak {
 #[derive(Debug)]
 struct OpCounters {
     cell: Cell,
-    /// Totals of the latencies in the cell, which the histogram gets when the cell is over.
+    /// Sum of the latencies in the cell, which the histogram receives at its end.
     latency_sum_ns: u64,
     latency_min_ns: u64,
     op: OpMeasurement,
@@ -54,7 +53,7 @@ struct OpCounters {
 pub struct Counters {
     /// By [`OpKind`] in its order: read, write, sync, commit.
     by_kind: [OpCounters; 4],
-    /// Counted, but not booked yet.
+    /// Not added yet.
     streak: Streak,
     measure_ns: u64,
     measuring: bool,
@@ -64,7 +63,7 @@ pub struct Counters {
     asked: ByteCount,
     errnos: BTreeMap<(OpKind, i32), u64>,
     failures_in_row: u32,
-    /// How long what failed was in flight.
+    /// Sum of the times in flight of failed requests.
     failed_ns: u128,
     last_errno: i32,
     last_read: Option<u32>,
@@ -72,7 +71,7 @@ pub struct Counters {
 
 const KINDS: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Commit];
 
-/// Errors after which going on is pointless: full, quota, read-only, gone.
+/// Errors after which a worker ends at once: full, quota, read-only, gone.
 const FATAL_ERRNOS: [i32; 6] = [
     libc::ENOSPC,
     libc::EDQUOT,
@@ -115,7 +114,7 @@ impl Counters {
         }
     }
 
-    /// Counts one operation that is done.
+    /// Counts one completed operation.
     #[inline(always)]
     pub fn record(&mut self, kind: OpKind, bytes: u32, latency_ns: u64, now: u64) {
         if latency_ns != self.streak.latency_ns
@@ -130,7 +129,7 @@ impl Counters {
         self.last_ns = now;
     }
 
-    /// Books what was counted since the kind, the size or the latency last changed.
+    /// Adds the operations since the last change of kind, size or latency.
     #[inline(always)]
     fn add_streak(&mut self) {
         let Streak {
@@ -142,14 +141,14 @@ impl Counters {
         self.add_run(kind, bytes, latency_ns, ops);
     }
 
-    /// Counts `reads` that all started at one time and were all done at `now`.
+    /// Counts `reads` that started together and completed together at `now`.
     #[inline(always)]
     pub fn record_reads(&mut self, bytes: u32, latency_ns: u64, reads: u64, now: u64) {
         self.add_run(OpKind::Read, bytes, latency_ns, reads);
         self.last_ns = now;
     }
 
-    /// Books `ops` operations of one kind, size and latency.
+    /// Adds `ops` operations of one kind, size and latency.
     #[inline(always)]
     fn add_run(&mut self, kind: OpKind, bytes: u32, latency_ns: u64, ops: u64) {
         if ops == 0 {
@@ -174,7 +173,7 @@ impl Counters {
         }
     }
 
-    /// Counts a failure after `latency_ns` in flight, which is no latency of an operation.
+    /// Counts a failure after `latency_ns` in flight. Failures have no latency.
     #[cold]
     pub fn fail(&mut self, kind: OpKind, errno: i32, latency_ns: u64, now: u64) {
         self.add_streak();
@@ -191,18 +190,18 @@ impl Counters {
         self.by_kind[kind as usize].op.short += 1;
     }
 
-    /// Remembers where the newest data lies.
+    /// Remembers the slot of the newest data.
     #[inline(always)]
     pub fn note_read(&mut self, slot: u32) {
         self.last_read = Some(slot);
     }
 
-    /// The slot of the newest data, once.
+    /// Takes the slot of the newest data.
     pub fn take_last_read(&mut self) -> Option<u32> {
         self.last_read.take()
     }
 
-    /// The errno after which it makes no sense to go on.
+    /// The errno that ends the worker.
     pub fn fatal_errno(&self, failures_max: u32) -> Option<i32> {
         let at_once = self.failures_in_row > 0 && FATAL_ERRNOS.contains(&self.last_errno);
         (at_once || self.failures_in_row >= failures_max).then_some(self.last_errno)
@@ -213,8 +212,8 @@ impl Counters {
         self.measuring
     }
 
-    /// Latencies of all operations up to the last roll, those that failed among them, added up;
-    /// those of a commit once.
+    /// Sum of the latencies of all operations up to the last cell, failed ones included. A commit
+    /// counts once.
     pub fn busy_ns(&self) -> u128 {
         let once = self
             .by_kind
@@ -232,8 +231,8 @@ impl Counters {
         self.last_ns
     }
 
-    /// Ends the cell that began last, which goes to `snapshot`; `now` begins the next. The first
-    /// roll after the warm-up forgets the warm-up.
+    /// Ends the current cell, which goes to `snapshot`; `now` begins the next. The first cell after
+    /// the warm-up discards the warm-up.
     pub fn end_cell(
         &mut self,
         now: u64,
@@ -292,8 +291,7 @@ impl Counters {
         }
     }
 
-    /// The series ends at `now`: its last cells are filled up with nothing, and what completes
-    /// later is not added.
+    /// Ends the series at `now` and pads it with empty cells. Later completions are not added.
     pub fn close_series(&mut self, now: u64, snapshot: &mut WorkerSnapshot) {
         if self.measuring {
             self.series_closed = true;
@@ -301,7 +299,7 @@ impl Counters {
         }
     }
 
-    /// Shows what only this tally knows: latencies and errors. Only after a [`Counters::end_cell`].
+    /// Publishes latencies and errors. Only after a [`Counters::end_cell`].
     pub fn publish_to(&self, snapshot: &mut WorkerSnapshot) {
         if !self.measuring {
             return;
@@ -331,13 +329,13 @@ impl Counters {
         }
     }
 
-    /// Bytes moved up to the last roll, warm-up included.
+    /// Bytes moved up to the last cell, warm-up included.
     pub fn asked(&self) -> ByteCount {
         self.asked
     }
 
-    /// Everything counted; kinds that never occurred are left out, those that only the warm-up had
-    /// or that were only waited for at the end are not. Only after a last [`Counters::end_cell`].
+    /// All counts. Kinds that never occurred are skipped; kinds that occurred only in the warm-up,
+    /// or completed after the end, are kept. Only after a last [`Counters::end_cell`].
     pub fn finish(
         self,
         ending: EndReason,
@@ -383,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_booked_together_counts_as_if_one_by_one() {
+    fn counters_add_streaks_like_single_operations() {
         let (published, mut snapshot) = (
             Mutex::new(TimeSeries::new(10_000_000)),
             WorkerSnapshot::default(),
@@ -430,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_was_in_flight_and_what_came_late_is_not_forgotten() {
+    fn failed_requests_count_in_depth_and_late_ones_in_latency() {
         let (published, mut snapshot) = (
             Mutex::new(TimeSeries::new(10_000_000)),
             WorkerSnapshot::default(),
@@ -455,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_warm_up_that_used_everything_up_only_the_errors_stay() {
+    fn warm_up_that_uses_the_budget_up_keeps_only_errors() {
         let (published, mut snapshot) = (
             Mutex::new(TimeSeries::new(10_000_000)),
             WorkerSnapshot::default(),
@@ -479,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn a_success_between_ends_a_row_of_failures() {
+    fn success_resets_consecutive_failures() {
         let mut counters = Counters::new(0, IntendedLatency::None);
         let fail = |counters: &mut Counters| counters.fail(OpKind::Read, libc::EIO, 1, 1);
         (0..3).for_each(|_| fail(&mut counters));

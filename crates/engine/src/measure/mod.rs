@@ -1,5 +1,5 @@
-//! The worker: carries requests from `load` through a backend of `io`, and counts what happens.
-//! Knows no thread, no target file and no other worker.
+//! The worker: takes requests from `load`, sends them through a backend of `io`, and counts the
+//! completions. Knows no thread, no target file and no other worker.
 
 pub mod counters;
 pub mod result;

@@ -70,8 +70,8 @@ pub struct Sampler<B, C> {
 pub type FileSampler = Sampler<AnyBackend, WorkerClock>;
 
 impl FileSampler {
-    /// A sampler on `fd`, which must be open for what is requested. Fails where this I/O engine does
-    /// not work here.
+    /// A sampler on `fd`, which must be open for what is requested. Fails where this I/O engine
+    /// does not work here.
     pub fn open(fd: OwnedFd, engine: EngineKind, config: QueueConfig) -> io::Result<Self> {
         let backend = AnyBackend::new(engine, fd, config)?;
         Ok(Self::new(

@@ -1,5 +1,5 @@
-//! What a worker has measured so far, where others can see it: should the target never answer, this
-//! is what comes home of the worker. Knows no clock, no backend and no thread.
+//! What a worker has measured so far, published for the supervisor. If the target never answers,
+//! this becomes the worker's result. Knows no clock, no backend and no thread.
 
 use crate::io::clock::ProcessorWait;
 use crate::io::errno::errno_name;
@@ -12,34 +12,32 @@ use diskproof_model::series::{Cell, TimeSeries};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How often a worker shows its latencies; its counts it shows with every cell. A copy takes some
-/// microseconds, and leaves traces in the CPU's caches.
+/// How often a worker publishes its latencies; it publishes its counts with every cell. A copy
+/// takes some microseconds and displaces data from the CPU's caches.
 pub const PUBLISH_NS: u64 = 250_000_000;
 
-/// An interim result that a worker and whoever waits for it share. The worker never holds it while
-/// it waits for the target.
+/// The snapshot that a worker and its supervisor share. The worker never holds the lock while it
+/// waits for the target.
 pub type SharedSnapshot = Arc<Mutex<WorkerSnapshot>>;
 
 /// What a worker has measured so far.
 #[derive(Debug, Default)]
 pub struct WorkerSnapshot {
-    /// Series, counts and bytes up to the end of the last cell; latencies and errors as they were
-    /// shown last.
+    /// Series, counts and bytes up to the last cell; latencies and errors as published last.
     pub ops: BTreeMap<OpKind, OpMeasurement>,
     /// Bytes moved, warm-up included.
     pub asked: ByteCount,
-    /// Requests in flight, summed over the measured time up to the last cell: what is done of
-    /// them.
+    /// Times in flight of completed requests, summed over the measured time up to the last cell.
     pub busy_ns: u128,
-    /// When the last request was done.
+    /// When the last request completed.
     pub last_ns: u64,
     /// End of the last cell.
     pub rolled_ns: u64,
-    /// When the rest was shown last.
+    /// When the rest was published last.
     pub published_ns: Option<u64>,
     /// Requests in flight then.
     pub in_flight: Vec<PendingRequest>,
-    /// A look at what was read.
+    /// Sampled blocks, and how many of them were all zero.
     pub zero_blocks: ZeroSample,
     /// Open-loop operations that started late.
     pub late: u64,
@@ -47,17 +45,17 @@ pub struct WorkerSnapshot {
     pub done_before_wait: Option<f64>,
     /// [`WorkerResult::processor_wait`], up to then.
     pub processor_wait: ProcessorWait,
-    /// The thread's number in the kernel.
+    /// The kernel's thread id.
     pub thread: Option<i32>,
 }
 
-/// The interim result behind the lock; whole even where somebody panicked with it.
+/// Locks a snapshot. It is consistent even after a panic: every update is complete.
 pub fn lock_snapshot(snapshot: &Mutex<WorkerSnapshot>) -> MutexGuard<'_, WorkerSnapshot> {
     snapshot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl WorkerSnapshot {
-    /// A cell is over.
+    /// Adds a finished cell.
     pub fn add(&mut self, kind: OpKind, at_ns: u64, cell: &Cell) {
         let op = self.ops.entry(kind).or_default();
         op.count += cell.ops;
@@ -65,7 +63,7 @@ impl WorkerSnapshot {
         op.series.add(at_ns, cell, SERIES_CELLS_MAX);
     }
 
-    /// The series end after `length_ns`: their last cells are filled up with nothing.
+    /// Ends the series after `length_ns` and pads them with empty cells.
     pub fn close_series(&mut self, length_ns: u64) {
         for op in self
             .ops
@@ -77,15 +75,14 @@ impl WorkerSnapshot {
         }
     }
 
-    /// Counts, bytes and series of a kind, for whoever knows the rest: these are kept here alone.
+    /// Takes counts, bytes and series of a kind, which only the snapshot keeps.
     pub fn take(&mut self, kind: OpKind) -> (u64, u64, TimeSeries) {
         let op = self.ops.remove(&kind).unwrap_or_default();
         (op.count, op.bytes, op.series)
     }
 
-    /// What comes home of a worker that waits for its target for good. It measured from
-    /// `measure_ns` on until it was told to end at `stop_ns`, or its time was over; what it has
-    /// in flight fails.
+    /// The result of a worker whose target never answers. It measured from `measure_ns` until its
+    /// end at `stop_ns`. Its requests in flight count as failed.
     pub fn take_timed_out(
         &mut self,
         in_flight: &[PendingRequest],

@@ -1,7 +1,7 @@
-//! The hot loop: take the next steps, start them, wait, record what is done. One worker, one
-//! thread, one queue. In the loop there is no allocation, no lock and no system call but the I/O
-//! and one reading of the clock per batch. Every 10 ms the worker rolls over to a new cell, and
-//! only then looks at the stop flag and publishes its counts.
+//! The hot loop: take the next steps, submit them, wait, record the completions. One worker, one
+//! thread, one queue. The loop has no allocation, no lock and no system call but the I/O, and reads
+//! the clock once per batch. Every 10 ms the worker ends a cell; only then it checks the stop flag
+//! and publishes its counts.
 
 use crate::io::clock::{Clock, ProcessorWait};
 use crate::io::errno::END_OF_FILE;
@@ -18,7 +18,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A target that fails this often without a success between is given up.
+/// A worker ends after this many consecutive failures.
 const FAILURES_MAX: u32 = 1000;
 
 /// When a worker starts, measures and ends; on its clock.
@@ -33,17 +33,17 @@ pub struct WorkerSchedule {
 /// Whether a worker has more to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdvanceOutcome {
-    /// A cell is over.
+    /// Adds a finished cell.
     Running,
     /// Everything is over, and nothing is in flight.
     Done,
 }
 
-/// How plain reads stopped, and when.
+/// Why and when a series of plain reads stopped.
 enum ReadsStopped {
-    /// After a wait; what that brought is not reaped yet, where the cell is over.
+    /// After a wait. Where the cell is over, its completions are not reaped yet.
     Waited(u64),
-    /// There is nothing for them to do, or their portion is used up.
+    /// Plain reads are not possible, or the portion is used up.
     Idle(u64),
 }
 use ReadsStopped::{Idle, Waited};
@@ -62,7 +62,7 @@ pub struct Worker<B, C> {
     snapshot: SharedSnapshot,
     cache_handling: CacheHandling,
     zero_blocks: ZeroSample,
-    /// How long the requests in flight at the end of the warm-up had already taken.
+    /// Time in flight, before the end of the warm-up, of the requests in flight then.
     warmup_in_flight_ns: u64,
     ending: Option<(EndReason, u64)>,
     /// [`WorkerResult::busy_ns`], once that is known.
@@ -71,10 +71,10 @@ pub struct Worker<B, C> {
     processor_wait: (ProcessorWait, ProcessorWait),
 }
 
-/// What a worker does about the page cache at the end of each cell.
+/// What a worker does with the page cache at the end of each cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheHandling {
-    /// Nothing: direct I/O, or a cache that may serve.
+    /// Nothing: direct I/O, or the page cache may serve requests.
     Keep,
     /// Drops what was read and written.
     Drop,
@@ -115,19 +115,19 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
     }
 
-    /// Treats the page cache so at the end of each cell.
+    /// Sets how it treats the page cache at the end of each cell.
     pub fn cache_handling(mut self, cache_handling: CacheHandling) -> Self {
         self.cache_handling = cache_handling;
         self
     }
 
-    /// Shows what it has measured so far there.
+    /// Sets where it publishes its snapshots.
     pub fn publishing_to(mut self, snapshot: SharedSnapshot) -> Self {
         self.snapshot = snapshot;
         self
     }
 
-    /// Works until a cell is over, or everything is.
+    /// Works until the end of a cell, or until everything is done.
     pub fn advance(&mut self) -> io::Result<AdvanceOutcome> {
         let mut now = self.clock.now().max(self.last_now_ns);
         if now >= self.cell_end_ns {
@@ -157,8 +157,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
     }
 
-    /// Plain reads, until the cell is over or one of them did not do what it should: the loop of
-    /// [`Worker::advance`] without everything that they do not need. A function of its own,
+    /// Plain reads, until the cell ends or a read is short or fails: the loop of
+    /// [`Worker::advance`] without everything that plain reads do not need. A separate function,
     /// because after each system call its code comes from the CPU's slower caches: the shorter, the
     /// better.
     #[inline(never)]
@@ -205,8 +205,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         Ok(Waited(now))
     }
 
-    /// Starts what may start, and waits for completions or for the next start. The time then;
-    /// `None` when everything is over.
+    /// Submits what may start, and waits for completions or for the next start. Returns the time;
+    /// `None` when everything is done.
     #[inline(always)]
     fn step(&mut self, now: u64) -> io::Result<Option<u64>> {
         let generator = &mut self.generator;
@@ -217,7 +217,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 self.end(EndReason::Budget, now);
                 return Ok(None);
             }
-            // An open loop with nothing due: idle, but not past the end of the cell.
+            // An open loop with nothing due waits, at most until the end of the cell.
             let due = self.generator.reserve().unwrap_or(now);
             self.clock.wait_until(due.min(self.cell_end_ns.max(now)));
         } else {
@@ -232,8 +232,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         Ok(Some(self.clock.now().max(now)))
     }
 
-    /// The time `now`, which lies beyond the cell, held against the clock's reference: another one
-    /// where the clock has jumped, but none before the start of what is in flight.
+    /// Compares the time `now`, beyond the cell, with the clock's reference. Returns another time
+    /// where the clock has jumped, but none before the start of a request in flight.
     #[cold]
     fn resync_clock(&mut self, now: u64) -> u64 {
         match self.clock.anchor(now) {
@@ -244,7 +244,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
     }
 
-    /// Ends a cell: what was counted belongs to the time before `now`.
+    /// Ends a cell at `now`.
     #[cold]
     fn end_cell(&mut self, now: u64) {
         let was_measuring = self.counters.is_measuring();
@@ -266,8 +266,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             next
         };
         if now >= self.schedule.end_ns {
-            // Not now: that is when the next completion woke the worker up, which does not count
-            // any more.
+            // The scheduled end, not `now`: the completion that woke the worker up comes after it
+            // and does not count.
             self.end(EndReason::Time, self.schedule.end_ns);
         } else if self.stop.load(Ordering::Relaxed) {
             self.end(EndReason::Stopped, now);
@@ -275,7 +275,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.publish_snapshot(now);
     }
 
-    /// For whoever would have to do without this worker, should the next request never be answered.
+    /// Publishes what the supervisor needs if the next request never completes.
     #[cold]
     fn publish_snapshot(&self, now: u64) {
         let mut snapshot = lock_snapshot(&self.snapshot);
@@ -308,7 +308,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.counters.publish_to(&mut snapshot);
     }
 
-    /// After the completions of the last batch: the slots that they freed are not yet in use again.
+    /// Runs after the last batch was reaped, while the freed slots are not in use again.
     #[cold]
     fn sample_cell(&mut self, now: u64) {
         if let Some(slot) = self.counters.take_last_read()
@@ -324,10 +324,10 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
         if self.cache_handling == CacheHandling::Drop {
             match self.generator.take_passed() {
-                Some(pieces) => pieces
+                Some(extents) => extents
                     .iter()
-                    .filter(|piece| piece.length > 0)
-                    .for_each(|piece| self.backend.drop_cache(Some(*piece))),
+                    .filter(|extent| extent.length > 0)
+                    .for_each(|extent| self.backend.drop_cache(Some(*extent))),
                 None => self.backend.drop_cache(None),
             }
         }
@@ -340,8 +340,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             if self.counters.is_measuring() {
                 self.processor_wait.1 = self.clock.processor_wait().since(self.processor_wait.0);
             }
-            // What is drained after an end that cuts the flow short still counts, but not towards
-            // the rate.
+            // Requests that complete after such an end still count, but not towards the rate.
             if ending != EndReason::Budget {
                 self.busy_ns = Some(self.busy_until(at_ns));
                 self.counters
@@ -350,8 +349,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
     }
 
-    /// Requests in flight, summed from the end of the warm-up to `at_ns`: what the latencies say,
-    /// less what of them lies before, and what of those in flight lies within.
+    /// Requests in flight, integrated from the end of the warm-up to `at_ns`: all latencies,
+    /// without the part before, and with the part of the requests still in flight.
     fn busy_until(&self, at_ns: u64) -> u128 {
         if !self.counters.is_measuring() {
             return 0;
@@ -390,12 +389,12 @@ impl<B: Backend, C: Clock> Worker<B, C> {
 }
 
 impl Counters {
-    /// Books one completion, and starts what follows it in the same slot.
+    /// Counts one completion, and starts its follow-up in the same slot.
     #[inline(always)]
     fn complete(&mut self, generator: &mut RequestGenerator, index: u32, result: i32, now: u64) {
         let slot = generator.slots.get(index);
         let (stage, len, latency_ns) = (slot.stage, slot.len, now - slot.start_ns);
-        // What only follows a write has nothing left to move, and answers with 0.
+        // Follow-ups of a write move no data and complete with 0.
         if result != slot.left as i32 {
             self.complete_short(generator, index, result, now);
             return;
@@ -428,7 +427,7 @@ impl Counters {
         generator.slots.free(index);
     }
 
-    /// A write that is followed by something, or what followed it.
+    /// A write with a follow-up, or the follow-up itself.
     fn complete_durable(&mut self, generator: &mut RequestGenerator, index: u32, now: u64) {
         let Slot {
             start_ns,
@@ -489,8 +488,8 @@ impl Counters {
         });
     }
 
-    /// An error, the end of the file, or a transfer that moved less than asked: then the rest
-    /// follows in the same slot, with the same start.
+    /// An error, the end of the file, or a short transfer, whose rest follows in the same slot with
+    /// the same start.
     #[cold]
     fn complete_short(
         &mut self,

@@ -1,5 +1,4 @@
-//! What the workers of one target brought home, summed up. Pure: the same in real and in virtual
-//! time.
+//! Combines the results of the workers of one target. Pure: the same in real and in virtual time.
 
 use crate::io::Extent;
 use crate::io::errno::errno_name;
@@ -20,7 +19,7 @@ use std::collections::BTreeMap;
 pub struct RunContext {
     /// Index of the target.
     pub target: usize,
-    /// What was asked.
+    /// The workload.
     pub workload: Workload,
     /// The span that was used.
     pub extent: Extent,
@@ -38,25 +37,25 @@ pub struct RunContext {
     pub pacer: Option<Pacer>,
     /// Start of the run, on the clock.
     pub origin_ns: u64,
-    /// What the counters say; may be filled in later.
+    /// The device's counters; may be filled in later.
     pub device: DeviceUse,
     /// The sync after the last write.
     pub final_sync: Option<(u64, i32)>,
-    /// Whether io_uring hands the I/O to worker threads.
+    /// Whether io_uring hands the I/O to kernel worker threads.
     pub punted: Option<bool>,
     /// Unwritten bytes in the span before.
     pub unwritten_bytes: Option<u64>,
-    /// What the watcher said last.
+    /// The watcher's last answer.
     pub control: Control,
-    /// What was never answered.
+    /// Requests that never completed.
     pub hang: Option<Hang>,
     /// How long, from the end of the warm-up, all workloads that ran together with this one
     /// measured; `None` where it ran alone.
     pub all_until_ns: Option<u64>,
 }
 
-/// Sums up what the workers of one target brought home. CPU time and ceiling are for the caller to
-/// fill in.
+/// Combines the results of the workers of one target. The caller fills in the CPU time and the IOPS
+/// limit of the program.
 pub fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measurement {
     let RunContext {
         workload,
@@ -73,13 +72,13 @@ pub fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measurement 
     let (flow_ns, edge) = within(context.all_until_ns, flow(&results, measure_ns), &results);
     let (mut depth, mut dead_ns) = (0.0, 0.0);
     let starved = starvation(&results, measure_ns);
-    // The one that waited most tells whether there was anything to wait for.
+    // The worker with the smallest share decides.
     let done_before_wait = results
         .iter()
         .filter_map(|part| part.done_before_wait)
         .reduce(f64::min);
     for part in results {
-        // One that was done sooner held nothing for the rest of the time.
+        // A worker that ended earlier had nothing in flight for the rest of the time.
         let window_ns = (part.stop_ns - measure_ns).max(flow_ns).max(1) as f64;
         depth += part.busy_ns as f64 / window_ns;
         dead_ns = (window_ns - part.busy_ns as f64).max(0.0);
@@ -122,7 +121,7 @@ pub fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measurement 
     Measurement {
         target: context.target,
         span_start_bytes: extent.start,
-        // A layout that ran out of time covered what it wrote, not what it was meant to.
+        // A layout that ran out of time covers only what it wrote.
         span_bytes: if workload.layout == Layout::Provides {
             extent.length.min(asked.write_bytes)
         } else {
@@ -160,17 +159,17 @@ pub fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measurement 
     }
 }
 
-/// Whether all workers counted up to the same instant.
+/// Whether all workers counted up to the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FlowEnd {
     Aligned,
     Ragged,
 }
 
-/// How long the workers measured together, from `measure_ns` on. What is in flight at the end is
-/// waited for, but that wait is not part of the flow, unless bytes or operations were to be done.
-/// Told to end, each worker notices with its next completion: on a slow disk one later than the
-/// other, and only up to the first of them is it the flow of all.
+/// How long the workers measured together, from `measure_ns` on. The wait for the last requests in
+/// flight is excluded, unless the workload ends by bytes or operations. A stopped worker notices
+/// with its next completion, on a slow disk later than the others; the common time ends with the
+/// first.
 fn flow(results: &[WorkerResult], measure_ns: u64) -> (u64, FlowEnd) {
     let of = |wanted: fn(&EndReason) -> bool| {
         results
@@ -188,7 +187,7 @@ fn flow(results: &[WorkerResult], measure_ns: u64) -> (u64, FlowEnd) {
     if let Some(first) = of(|ending| *ending == EndReason::Stopped).min() {
         return (first, FlowEnd::Ragged);
     }
-    // A worker that gave up leaves the flow to the others.
+    // A worker that ended with errors does not limit the time of the others.
     let last = of(|ending| *ending == EndReason::Time)
         .max()
         .or_else(|| of(|_| true).max());
@@ -200,9 +199,8 @@ pub fn flow_ns(results: &[WorkerResult], measure_ns: u64) -> u64 {
     flow(results, measure_ns).0
 }
 
-/// Until the first of the workloads that ran together was over. What was to be done to the last
-/// byte or operation was done meanwhile, and stays whole; and of less than a cell nothing can be
-/// cut.
+/// Limits the time to the first end among workloads that run together. A budget in bytes or
+/// operations stays whole, and less than a cell cannot be cut.
 fn within(
     all_until_ns: Option<u64>,
     (flow_ns, edge): (u64, FlowEnd),
@@ -231,7 +229,7 @@ fn starvation(results: &[WorkerResult], measure_ns: u64) -> Starvation {
     }
 }
 
-/// Cuts what was counted at the last edge between cells within the flow, and says where that is.
+/// Cuts the counts at the last full cell within the common time, and returns its end.
 fn cut(ops: &mut BTreeMap<OpKind, OpMeasurement>, flow_ns: u64) -> u64 {
     let interval_ns = ops
         .values()
@@ -268,9 +266,9 @@ fn merge_op(sum: &mut OpMeasurement, part: OpMeasurement) {
     sum.series.merge(&part.series);
 }
 
-/// Starts that were due and that nobody made, as every slot was busy to the end: without them a
-/// disk that stalls up to the end would seem to have kept hardly anybody waiting. What they have
-/// waited until then is the least that they would have taken. Returns how many they are.
+/// Adds starts that were due and that no worker made, because every slot was busy to the end.
+/// Without them a disk that stalls up to the end would seem to have delayed hardly any. Their wait
+/// so far is a lower bound of their latency. Returns their number.
 fn add_waiting(
     ops: &mut BTreeMap<OpKind, OpMeasurement>,
     workload: &Workload,
@@ -281,7 +279,7 @@ fn add_waiting(
     let (mut all, mut reads) = (0, 0);
     for (waited_ns, count) in waiting {
         all += count;
-        // In the same shares as those that were made.
+        // In the same shares of reads and writes.
         let of_reads = (u128::from(all) * u128::from(share) / 1000) as u64 - reads;
         reads += of_reads;
         let commits = if commits { count - of_reads } else { 0 };
@@ -301,7 +299,7 @@ fn add_waiting(
     all
 }
 
-/// The final sync belongs to the writes' time: their series goes on to its end, empty.
+/// The final sync belongs to the time of the writes: their series is padded to its end.
 fn add_final_sync(
     ops: &mut BTreeMap<OpKind, OpMeasurement>,
     flow_ns: u64,
@@ -339,7 +337,7 @@ fn stop_reason(workload: &Workload, control: Control, results: &[WorkerResult]) 
         _ if any(|e| matches!(e, EndReason::Errors(_))) => StopReason::Errors,
         _ if any(|e| matches!(e, EndReason::Time)) => StopReason::Time,
         Control::Enough if any(|e| matches!(e, EndReason::Stopped)) => StopReason::Precision,
-        // Nobody but the end of another workload told it to.
+        // Only the end of another workload stopped it.
         Control::Continue if any(|e| matches!(e, EndReason::Stopped)) => StopReason::Companion,
         _ if workload.stop.ops.is_some() && workload.stop.bytes.is_none() => StopReason::Ops,
         _ => StopReason::Bytes,
@@ -387,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_processors_is_a_share_of_the_measured_time() {
+    fn processor_wait_is_a_share_of_the_measured_time() {
         let both = starvation(
             &[
                 done(EndReason::Time, 10 * CELL),
@@ -400,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flow_ends_where_all_workers_still_worked() {
+    fn common_time_ends_with_the_first_worker() {
         use EndReason::{Budget, Errors, Stopped, Time};
         let of = |results: &[(EndReason, u64)]| {
             flow(
@@ -415,7 +413,7 @@ mod tests {
             of(&[(Time, 90 * CELL), (Time, 90 * CELL)]),
             (90 * CELL, FlowEnd::Aligned)
         );
-        // Told to end, the one on a slow request notices late, maybe after its time.
+        // A worker with a slow request notices the stop late, maybe after its time.
         assert_eq!(
             of(&[
                 (Stopped, 50 * CELL),
@@ -432,7 +430,7 @@ mod tests {
             of(&[(Errors(5), 3 * CELL), (Errors(5), 4 * CELL)]),
             (4 * CELL, FlowEnd::Aligned)
         );
-        // Bytes and operations are done when the last of them is.
+        // A budget is done with its last request.
         assert_eq!(
             of(&[(Budget, 50 * CELL), (Budget, 66 * CELL)]),
             (67 * CELL, FlowEnd::Aligned)
@@ -440,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn together_means_until_the_first_is_over() {
+    fn common_time_ends_with_the_first_workload() {
         use EndReason::{Budget, Stopped};
         let control = [done(Stopped, 50 * CELL)];
         let flow = flow(&control, 0);
@@ -477,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn what_some_did_after_the_flow_is_cut_off() {
+    fn operations_after_the_common_time_are_cut() {
         let mut ops = done(EndReason::Stopped, 66 * CELL).ops;
         assert_eq!(cut(&mut ops, 50 * CELL + 7), 50 * CELL);
         let read = &ops[&OpKind::Read];

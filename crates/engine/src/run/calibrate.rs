@@ -1,5 +1,5 @@
-//! Short runs of a worker on a backend, aside from any measurement: which interface is faster here,
-//! and what the program itself can do at most.
+//! Short runs of a worker on a backend, outside of any measurement: which I/O engine is faster
+//! here, and the limit of the program itself.
 
 use crate::io::Backend;
 use crate::io::Extent;
@@ -65,13 +65,12 @@ pub fn measure_rate(backend: impl Backend, workload: &Workload, extent: Extent) 
     Some(count as f64 * 1e9 / (done.last_ns - start_ns).max(1) as f64)
 }
 
-/// The ceiling is tried so often, and the best counts: what else the machine does takes from a
-/// trial and never adds to it, and a worker that lost its processor in the only one would seem to
-/// have reached its limit.
+/// Number of tries; the best counts. Other load on the machine only slows a try down, and a worker
+/// that lost its processor would seem to be at its limit.
 const MAX_IOPS_ROUNDS: u32 = 5;
 
-/// What the workers of a measurement would reach if the target took no time, on as many CPUs as
-/// they can use at once. `None` where the measurement is so far below that it does not matter.
+/// The IOPS that the workers of a measurement would reach on a target that takes no time, on as
+/// many CPUs as they can use. `None` where the measurement is so far below that it does not matter.
 pub fn max_iops(measurement: &Measurement) -> Option<f64> {
     let workload = &measurement.workload;
     let done: u64 = measurement.ops.values().map(|op| op.count).sum();

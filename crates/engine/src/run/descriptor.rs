@@ -21,7 +21,7 @@ pub fn own_descriptor(fd: RawFd) -> io::Result<OwnedFd> {
 }
 
 /// Empties a table of the thread's own but for `fd` and standard error: a thread that is stuck in
-/// the kernel would keep everything else open, too, other targets and the pipe that somebody reads
+/// the kernel would keep everything else open, too, other targets and the pipe that a program reads
 /// the result from.
 fn close_others(fd: RawFd) {
     let fd = fd as libc::c_uint;

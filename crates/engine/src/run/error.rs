@@ -1,11 +1,11 @@
-//! Why a workload could not be run. An I/O error of the target is none of these: it is counted.
+//! Why a workload could not run. I/O errors of the target are counted in the measurement instead.
 
 use diskproof_device::{OpenError, OpenTarget};
 use diskproof_model::group::Clash;
 use diskproof_model::plan::{EngineKind, Workload};
 use std::io;
 
-/// Why a workload could not be run. An I/O error of the target is none of these: it is counted.
+/// Why a workload could not run. I/O errors of the target are counted in the measurement instead.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The target could not be prepared.
@@ -14,8 +14,12 @@ pub enum RunError {
     /// Workloads that cannot run at the same time.
     #[error(transparent)]
     Together(#[from] Clash),
-    /// No kernel interface serves.
-    #[error("{path}: cannot be measured with --engine {}: {why}. Use --engine auto, which takes what works here", kind.as_str())]
+    /// No I/O engine works.
+    #[error(
+        "{path}: cannot be measured with --engine {}: {why}. Use --engine auto, which selects one \
+         that works here",
+        kind.as_str()
+    )]
     Engine {
         /// The last one tried.
         kind: EngineKind,
@@ -41,9 +45,9 @@ pub enum RunError {
     },
     /// The span cannot be shared out.
     #[error(
-        "{path}: workload '{workload}' goes through {parts} parts of the span at once, each of at \
-         least {block_bytes} bytes, and the span has {span_bytes}. Use a larger span, or less of \
-         --jobs and --depth"
+        "{path}: workload '{workload}' divides the span into {parts} parts of at least \
+         {block_bytes} bytes each, but the span has {span_bytes}. Use a larger span, or \
+         smaller --jobs and --depth"
     )]
     Parts {
         /// The target.
@@ -57,10 +61,10 @@ pub enum RunError {
         /// What there is.
         span_bytes: u64,
     },
-    /// Direct I/O goes in whole units.
+    /// Direct I/O needs whole units.
     #[error(
         "{path}: workload '{workload}': {what} of {bytes} bytes is not a multiple of {unit}, \
-         which direct I/O needs here. Use a multiple, or --buffered"
+         as direct I/O requires here. Use a multiple, or --buffered"
     )]
     Alignment {
         /// The target.
@@ -84,13 +88,13 @@ pub enum RunError {
         /// What to do, a clause.
         remedy: String,
     },
-    /// The watcher ended everything before the workload began.
+    /// The watcher ended the run before the workload began.
     #[error("interrupted before '{workload}' began")]
     Interrupted {
         /// The workload.
         workload: String,
     },
-    /// A verified workload that cannot be.
+    /// The workload cannot be verified.
     #[error("{path}: workload '{workload}' cannot be verified: {why}")]
     Unverifiable {
         /// The target.
@@ -102,8 +106,8 @@ pub enum RunError {
     },
     /// A writing workload on a target opened for reading.
     #[error(
-        "{path}: workload '{workload}' writes, but the target is open for reading only. Give it \
-         up with --destroy or --overwrite, or name a directory"
+        "{path}: workload '{workload}' writes, but the target is open for reading only. \
+         Release it with --destroy or --overwrite, or name a directory"
     )]
     ReadOnly {
         /// The target.
@@ -111,7 +115,7 @@ pub enum RunError {
         /// The workload.
         workload: String,
     },
-    /// The kernel refused to go on.
+    /// A worker stopped with an error.
     #[error("{path}: {source} while '{workload}' ran. {}", worker_remedy(source))]
     Worker {
         /// The target.
@@ -136,8 +140,8 @@ pub enum RunError {
     },
     /// A worker ended without a report.
     #[error(
-        "a thread of '{workload}' ended without a word, so that nothing can be said of it: a \
-         fault of this program, please report it"
+        "a worker thread of '{workload}' ended unexpectedly. This is a bug in diskproof; please \
+         report it"
     )]
     Lost {
         /// The workload.
@@ -145,8 +149,8 @@ pub enum RunError {
     },
     /// No thread could be started.
     #[error(
-        "a thread could not be started: {0}. Use fewer workers or a smaller depth, or raise the \
-         limit of processes (ulimit -u)"
+        "cannot start a thread: {0}. Use fewer workers or a smaller depth, or raise the limit of \
+         processes (ulimit -u)"
     )]
     Thread(io::Error),
 }
@@ -160,22 +164,22 @@ pub fn worker_error(workload: &Workload, target: &OpenTarget, source: io::Error)
     }
 }
 
-/// A thread that panicked, and what it said.
+/// A thread panicked, with this message.
 #[derive(Debug, thiserror::Error)]
 #[error("a thread panicked ({0})")]
 pub struct WorkerPanic(pub String);
 
-/// Buffers and queues take memory; anything else is the kernel interface's.
+/// Buffers and queues need memory; other errors come from the I/O engine.
 fn worker_remedy(source: &io::Error) -> &'static str {
     if source
         .get_ref()
         .is_some_and(|inner| inner.is::<WorkerPanic>())
     {
-        return "That is a fault of this program, not of the disk: please report it";
+        return "This is a bug in diskproof, not a fault of the disk; please report it";
     }
     if source.kind() == io::ErrorKind::OutOfMemory {
-        return "Use fewer --jobs, a smaller --depth or a smaller --bs, or raise the limits on \
-                memory (ulimit -v, the container's)";
+        return "Use fewer --jobs, a smaller --depth or a smaller --bs, or raise the memory \
+                limits (ulimit -v, the container's)";
     }
     "Try another --engine"
 }
@@ -185,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_little_memory_is_no_matter_of_the_interface() {
+    fn worker_error_remedy_depends_on_errno() {
         let control = |errno| {
             let source = io::Error::from_raw_os_error(errno);
             RunError::Worker {

@@ -1,6 +1,5 @@
-//! What follows when the last worker is home: the sync after the last write, and the reading back
-//! of what was verified. A disk that answered all of them may hang here just as well, and then is
-//! given up here, too.
+//! What follows the last worker: the sync after the last write, and the verification of written
+//! blocks. A disk may hang here, too, and the watchdog limits both.
 
 use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::io::sync::sync;
@@ -26,7 +25,7 @@ pub struct FinalSync {
     pub ns: u64,
     /// 0, or the errno.
     pub errno: i32,
-    /// It never returned; on the clock.
+    /// The hang, where it never returned; on the clock.
     pub hang: Option<Hang>,
 }
 
@@ -137,7 +136,7 @@ impl Finisher<'_> {
             });
             return Ok(());
         }
-        // What the page cache still holds must come from the disk.
+        // Blocks in the page cache must come from the disk.
         let cache = if cache.used == CachePolicy::Direct {
             CachePolicy::Direct
         } else {

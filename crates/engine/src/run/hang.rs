@@ -1,5 +1,5 @@
-//! A target that does not answer: what the threads that wait for it have in flight, and what is
-//! kept of them. Knows nothing of plans.
+//! A target that hangs: what its workers have in flight, and the results that they leave. Knows no
+//! plans.
 
 use crate::load::slots::PendingRequest;
 use crate::measure::result::{EndReason, WorkerResult};
@@ -9,7 +9,7 @@ use diskproof_model::plan::{EngineKind, Workload};
 use std::ops::Deref;
 use std::sync::Mutex;
 
-/// What was asked of a worker that is given up.
+/// A worker whose target hangs.
 #[derive(Debug, Clone, Copy)]
 pub struct StuckWorker<'a> {
     /// Its workload.
@@ -20,11 +20,11 @@ pub struct StuckWorker<'a> {
     pub start_ns: u64,
     /// From when on it measured.
     pub measure_ns: u64,
-    /// Why it should have ended, and when.
+    /// Why and when it should have ended.
     pub ending: (EndReason, u64),
 }
 
-/// What comes home of a worker that waits for its target for good, and what it waits for at `now`.
+/// The result of a worker whose target hangs, and what it waits for at `now`.
 pub fn time_out(
     snapshot: &Mutex<WorkerSnapshot>,
     asked: StuckWorker<'_>,
@@ -48,13 +48,12 @@ pub fn time_out(
     )
 }
 
-/// A worker that has ended no cell for so long waits in a system call: cells last 10 ms, and one
-/// that waits for a queue looks up every 200 ms.
+/// A worker that has ended no cell for this long waits in a system call: cells last 10 ms, and a
+/// wait for the queue ends after 200 ms.
 const WITHIN_CALL_NS: u64 = 1_000_000_000;
 
-/// For how long the workers of a target, which started at `start_ns`, have waited for it without
-/// any answer; `None` where none of them waits: an open loop with nothing due has asked for
-/// nothing.
+/// How long the workers of a target, started at `start_ns`, have waited without any completion.
+/// `None` where no worker waits: an open loop with nothing due has no request in flight.
 pub fn silence_ns(
     workers: impl Iterator<Item = impl Deref<Target = WorkerSnapshot>>,
     start_ns: u64,
@@ -74,7 +73,7 @@ pub fn silence_ns(
     asked_ns.map(|asked_ns| now.saturating_sub(asked_ns.max(answered_ns)))
 }
 
-/// Two of the same target as one.
+/// Combines two hangs of one target.
 pub fn join(one: Option<Hang>, other: Hang) -> Hang {
     let Some(one) = one else { return other };
     let (since_ns, end_ns) = (
@@ -88,15 +87,14 @@ pub fn join(one: Option<Hang>, other: Hang) -> Hang {
     }
 }
 
-/// A worker with a queue wakes up now and then, and shows it. One that waits in a system call has
-/// begun that after its last cell: in it is whatever it did next.
+/// Queue-based workers publish their requests in flight periodically. A worker blocked in a system
+/// call entered it after its last cell, so the pending operation is inferred.
 fn in_flight(snapshot: &WorkerSnapshot, asked: StuckWorker<'_>) -> Vec<PendingRequest> {
     let waits_within_call = matches!(asked.engine, EngineKind::Sync | EngineKind::Mmap);
     let since_ns = snapshot.rolled_ns.max(asked.start_ns);
     if !waits_within_call && !snapshot.in_flight.is_empty() {
         let mut in_flight = snapshot.in_flight.clone();
-        // Syncs have no place in the queue of Linux AIO: one of them came after what was shown
-        // last.
+        // Linux AIO does not queue some syncs: such a sync came after the last published request.
         let sync = snapshot
             .thread
             .and_then(system_call)
@@ -123,7 +121,7 @@ fn in_flight(snapshot: &WorkerSnapshot, asked: StuckWorker<'_>) -> Vec<PendingRe
     vec![PendingRequest { kind, since_ns }]
 }
 
-/// The operation in whose system call a thread is (/proc/PID/task/TID/syscall in proc(5), Linux
+/// The operation whose system call a thread is in (/proc/PID/task/TID/syscall in proc(5), Linux
 /// 2.6.27).
 fn system_call(thread: i32) -> Option<OpKind> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
@@ -142,7 +140,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn only_who_was_asked_can_be_silent() {
+    fn silence_needs_a_request_in_flight() {
         let worker = |rolled_ns, last_ns, since: &[u64]| {
             let in_flight = since
                 .iter()
@@ -186,7 +184,7 @@ mod tests {
             silence(&[stuck(), worker(10 * SECOND, 6 * SECOND, &[])]),
             Some(4 * SECOND)
         );
-        // Nobody has rolled yet.
+        // No worker has ended a cell yet.
         assert_eq!(silence(&[worker(0, 0, &[])]), Some(9 * SECOND));
         assert_eq!(silence(&[]), None);
     }

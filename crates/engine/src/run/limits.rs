@@ -1,5 +1,4 @@
-//! What a workload's words mean to one thread: when it ends, what it may use up, what follows its
-//! writes.
+//! What a workload means for one thread: when it ends, its budget, what follows its writes.
 
 use crate::io::Extent;
 use crate::load::budget::{Budget, SharedBudget};
@@ -29,7 +28,7 @@ pub fn in_flight_max(group: Group<'_>, targets: usize) -> u64 {
     of_each.saturating_mul(targets as u64)
 }
 
-/// Threads of each worker: an interface that does one request at a time gets its depth from them.
+/// Threads of each worker: an I/O engine with one request at a time gets its depth from threads.
 pub fn threads_per_worker(workload: &Workload, kind: EngineKind) -> u32 {
     if matches!(kind, EngineKind::Sync | EngineKind::Mmap) {
         workload.depth
@@ -38,7 +37,7 @@ pub fn threads_per_worker(workload: &Workload, kind: EngineKind) -> u32 {
     }
 }
 
-/// Into how many parts the span is shared out, each of which must hold a block.
+/// Number of parts of the span, each of which must hold a block.
 pub fn parts_of(workload: &Workload, kind: EngineKind) -> u64 {
     let workers = u64::from(workload.workers);
     match workload.access {
@@ -51,7 +50,7 @@ pub fn parts_of(workload: &Workload, kind: EngineKind) -> u64 {
     }
 }
 
-/// When workloads that start together at `start_ns` measure and end: all alike.
+/// The schedule of workloads that start together at `start_ns`.
 pub fn schedule_of(group: Group<'_>, start_ns: u64) -> WorkerSchedule {
     let measure_ns = start_ns + group.warmup_ns();
     WorkerSchedule {
@@ -62,8 +61,8 @@ pub fn schedule_of(group: Group<'_>, start_ns: u64) -> WorkerSchedule {
     }
 }
 
-/// What the `threads` of a workload may use up together. In whole blocks: less than one of the
-/// bytes asked for stays unused, of the longest where they differ.
+/// The budget that the `threads` of a workload share. In whole blocks: a rest of less than one
+/// block stays unused, of the longest where they differ.
 pub fn budget_of(workload: &Workload, threads: u64) -> Budget {
     let Stop { ops, bytes, .. } = workload.stop;
     let pot = |amount: u64| SharedBudget::new(amount, threads);

@@ -17,11 +17,11 @@ use std::sync::Arc;
 pub struct PreparedTarget {
     /// The span.
     pub extent: Extent,
-    /// Where verified writes are booked.
+    /// The journal of a verified workload.
     pub journal: Option<Arc<WriteJournal>>,
     /// How the page cache is treated.
     pub cache: CacheUse,
-    /// What carries the operations.
+    /// The I/O engine.
     pub selection: Selection,
     /// Unwritten bytes in the span.
     pub unwritten_bytes: Option<u64>,
@@ -134,7 +134,8 @@ fn journal_for(
             "blocks must have one size, at least 64 bytes and a multiple of 8".to_owned(),
         ));
     }
-    if matches!(workload.access, Access::Stride { stride_bytes } if stride_bytes % u64::from(block) != 0)
+    if let Access::Stride { stride_bytes } = workload.access
+        && stride_bytes % u64::from(block) != 0
     {
         return Err(unverifiable(
             "a stride that is no multiple of the block makes blocks overlap".to_owned(),

@@ -1,5 +1,5 @@
-//! Which kernel interface carries a workload: the one asked for, or the best that works here, tried
-//! with a real request.
+//! Selects the I/O engine of a workload: the requested one, or the best that works here, tried with
+//! a real request.
 #![allow(unsafe_code)]
 
 use crate::io::Extent;
@@ -17,20 +17,20 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// The interface chosen, and those refused before it.
+/// The selected I/O engine, and those that failed before it.
 #[derive(Debug, Clone)]
 pub struct Selection {
     /// What will run.
     pub kind: EngineKind,
     /// What was tried first.
     pub fallbacks: Vec<Fallback>,
-    /// Whether io_uring hands this target's I/O to kernel worker threads, or would where another
-    /// was taken for it; `None` where that was not asked or cannot be known.
+    /// Whether io_uring hands, or would hand, this target's I/O to kernel worker threads; `None`
+    /// where it was not tested or is unknown.
     pub punted: Option<bool>,
 }
 
-/// Chooses for one workload on one target, where up to `in_flight_max` requests are in flight on
-/// all targets, of all that runs at the same time.
+/// Selects for one workload on one target. All workloads of the run together keep up to
+/// `in_flight_max` requests in flight.
 pub fn select(
     workload: &Workload,
     cache: CachePolicy,
@@ -101,7 +101,7 @@ pub fn select(
     })
 }
 
-/// What kept an interface from being used.
+/// Why an I/O engine cannot be used.
 fn refused(from: EngineKind, error: &io::Error) -> Fallback {
     let (name, setup) = match from {
         EngineKind::Uring => ("io_uring", "io_uring_setup"),
@@ -119,7 +119,7 @@ fn refused(from: EngineKind, error: &io::Error) -> Fallback {
                  kernel.io_uring_disabled"
             ),
         ),
-        // Of before Linux 5.11 it lacks what this program needs (crate::io::ring).
+        // Before Linux 5.11 io_uring lacks what this program needs (crate::io::ring).
         Some(libc::ENOSYS) if from == EngineKind::Uring => (
             FallbackCause::Missing,
             format!("this kernel has no {name}, or one from before Linux 5.11 ({errno})"),
@@ -148,12 +148,12 @@ fn refused(from: EngineKind, error: &io::Error) -> Fallback {
     Fallback { from, cause, why }
 }
 
-/// Where the kernel tells how many requests all AIO contexts may have, and have
+/// The kernel's limit of requests in all AIO contexts, and the present number
 /// (Documentation/admin-guide/sysctl/fs.rst).
 const AIO_LIMITS: &str = "/proc/sys/fs";
 
-/// Requests that AIO contexts of this machine may still be made for: databases take theirs from the
-/// same stock. Without end where nothing tells.
+/// Requests left for new AIO contexts on this machine; databases use the same limit. Unlimited
+/// where it is unknown.
 fn aio_left(limits: &Path) -> u64 {
     let number = |name: &str| {
         std::fs::read_to_string(limits.join(name))
@@ -168,7 +168,7 @@ fn aio_left(limits: &Path) -> u64 {
     }
 }
 
-/// Sets the interface up and, where there is data to read, reads one block through it.
+/// Sets the I/O engine up and reads one block with it where there is data.
 fn try_out(
     kind: EngineKind,
     workload: &Workload,
@@ -224,7 +224,7 @@ fn read_one(mut backend: impl Backend, len: u32, readable: bool) -> io::Result<(
         backend.reap(&mut |_, result| outcome = Some(result));
     }
     match outcome {
-        // An I/O error is the disk's, not the interface's: the run will count it.
+        // An I/O error comes from the disk, not from the I/O engine: the run will count it.
         Some(result) if result < 0 && -result != libc::EIO => {
             Err(io::Error::from_raw_os_error(-result))
         }
@@ -263,18 +263,18 @@ fn punted(workload: &Workload, target: &OpenTarget) -> Option<bool> {
     }
 }
 
-/// Linux AIO must be this much faster to be worth naming another interface than usual.
+/// Linux AIO must be this much faster to replace io_uring.
 const TRIAL_GAIN: f64 = 1.1;
-/// Each is tried so often, in turn, and its best counts: what else the machine does takes from a
-/// trial and never adds to it.
+/// Number of tries of each, in turn; the best counts. Other load on the machine only slows a try
+/// down.
 const TRIAL_ROUNDS: u32 = 3;
 
-/// Handing a request over takes a few microseconds: on a disk that does fewer than this per second
-/// nothing is gained by saving them, and each trial has to wait for a whole queue of slow requests.
+/// Handing a request to a worker thread takes a few microseconds. On a disk with a lower rate than
+/// this, saving them gains nothing, and each trial waits for a whole queue of slow requests.
 const TRIAL_RATE_MIN: f64 = 20_000.0;
 
-/// The best rates of two interfaces tried in turn; `None` where one cannot be tried, or the first
-/// one says that the disk is too slow to tell them apart.
+/// The best rates of two I/O engines tried in turn; `None` where one fails, or where the disk is
+/// too slow to tell them apart.
 fn best_of_each(
     mut first: impl FnMut() -> Option<f64>,
     mut second: impl FnMut() -> Option<f64>,
@@ -291,8 +291,8 @@ fn best_of_each(
 }
 
 /// Where io_uring hands every request to a worker thread, Linux AIO may be faster (a device that
-/// completes in the submission) or far slower (a filesystem that blocks in it): both are tried with
-/// a few milliseconds of random reads. `Some` reason when AIO wins.
+/// completes in the submission) or far slower (a filesystem that blocks in it). Both run a few
+/// milliseconds of random reads. Returns the reason where AIO wins.
 fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> Option<String> {
     let (block, depth) = (workload.block_bytes, workload.depth);
     let extent = Extent {
@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_error_has_its_cause() {
+    fn select_maps_each_errno_to_its_cause() {
         let cause = |from, errno| refused(from, &io::Error::from_raw_os_error(errno)).cause;
         assert_eq!(
             cause(EngineKind::Uring, libc::EPERM),
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn aio_requests_of_others_are_taken_from_what_is_left() {
+    fn aio_requests_left_exclude_other_contexts() {
         let limits = tempfile::tempdir().unwrap();
         assert_eq!(aio_left(limits.path()), u64::MAX);
         std::fs::write(limits.path().join("aio-max-nr"), "65536\n").unwrap();
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_disk_is_tried_once_and_a_fast_one_in_turn() {
+    fn select_tries_slow_disk_once_and_fast_disk_in_turn() {
         let mut tried = Vec::new();
         let slow = best_of_each(
             || {

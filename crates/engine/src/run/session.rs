@@ -1,6 +1,6 @@
-//! Workloads on open targets, from preparation to `Measurement`: page cache, layout, span, kernel
-//! interface, counters, verification. One at a time, or several together: then every figure is one
-//! of the time in which all of them ran.
+//! Workloads on open targets, from preparation to `Measurement`: page cache, layout, span, I/O
+//! engine, counters, verification. Workloads run one at a time, or several together; then every
+//! figure covers the time in which all of them ran.
 
 use crate::io::clock::{Clock, MonotonicClock};
 use crate::measure::usage;
@@ -25,7 +25,7 @@ use diskproof_model::measurement::{DeviceUse, Measurement, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Span, Stop, SyncPolicy, Workload};
 use diskproof_model::progress::{Control, Phase, Watch};
 
-/// Block size and depth with which the scratch file gets its content.
+/// Block size with which the scratch file gets its content.
 const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
 /// A page, which direct I/O takes on every filesystem.
 const LAYOUT_UNIT_BYTES: u64 = 4096;
@@ -39,7 +39,7 @@ pub struct Session {
     pub(crate) stall_timeout: StallTimeout,
 }
 
-/// Whether a scratch file was written to, so that a workload finds its content.
+/// Whether the layout has just written to a scratch file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScratchContent {
     There,
@@ -56,8 +56,8 @@ impl Session {
         }
     }
 
-    /// Gives a target up that does not answer for so long after it was time to end; without this,
-    /// for 45 s.
+    /// A target that does not answer for this long after everything was told to end counts as hung;
+    /// 45 s by default.
     pub fn with_stall_timeout(self, stall_ns: u64) -> Self {
         Self {
             stall_timeout: StallTimeout::from_ns(stall_ns),
@@ -88,9 +88,9 @@ impl Session {
         Ok(measurements)
     }
 
-    /// Runs the workloads of a group on all targets at the same time: they start together, warm up
-    /// equally long, and on each target they end together, as soon as the first of them has
-    /// done what it was to do. Measurements workload by workload, of each one per target in order.
+    /// Runs the workloads of a group on all targets at the same time. They start together and warm
+    /// up equally long. On each target they end together, as soon as the first of them is done.
+    /// Returns measurements workload by workload, in the order of the targets.
     pub fn run_together(
         &self,
         group: Group<'_>,
@@ -106,8 +106,8 @@ impl Session {
                 self.give_content(workload, target, watch)?;
             }
         }
-        // How the page cache is treated and what is to be read ahead belong to the description of
-        // an open file.
+        // Page cache mode and read-ahead belong to an open file description, so each workload has
+        // its own.
         let others = group.workloads[1..].iter().map(|_| {
             targets
                 .iter()
@@ -151,8 +151,8 @@ impl Session {
         if upto_bytes <= target.usable_bytes() {
             return Ok(Control::Continue);
         }
-        // A span may end, and an earlier workload through the page cache may have ended, where
-        // direct I/O cannot; the file itself has whole MiB.
+        // A span or an earlier buffered workload may have ended at an offset that direct I/O does
+        // not take; the file itself has whole MiB.
         let from = target.usable_bytes() / LAYOUT_UNIT_BYTES * LAYOUT_UNIT_BYTES;
         let upto_bytes = upto_bytes
             .next_multiple_of(LAYOUT_UNIT_BYTES)
@@ -215,7 +215,7 @@ impl Session {
         prepare_target(workload, target, cache, options)
     }
 
-    /// Writes what a workload needs to find in a scratch file, as far as that is not written yet.
+    /// Writes the part of a scratch file that a workload needs and that is not written yet.
     fn give_content(
         &self,
         workload: &Workload,

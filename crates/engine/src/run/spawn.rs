@@ -1,5 +1,5 @@
-//! Threads: each makes its own backend (a ring belongs to the thread that made it), reports ready,
-//! waits for the common start, and works.
+//! Worker threads. Each makes its own backend (a ring belongs to the thread that made it), reports
+//! ready, waits for the common start, and works.
 #![allow(unsafe_code)]
 
 use crate::io::Extent;
@@ -33,52 +33,51 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
-/// What one thread is told before it starts.
+/// What one thread needs before it starts.
 pub struct WorkerConfig {
-    /// Index of the post, a workload on a target.
+    /// Index of the assignment.
     pub assignment: usize,
-    /// Number of the thread among all; comes back with the results.
+    /// Number of the thread among all; returned with the results.
     pub number: usize,
     /// The workload, shared by all.
     pub workload: Arc<Workload>,
-    /// Which interface.
+    /// The I/O engine.
     pub kind: EngineKind,
     /// How the page cache is treated.
     pub cache: CachePolicy,
     /// The part of the target that its steps cover.
     pub pattern: Pattern,
-    /// End of the span in the target: what a mapping must reach.
+    /// The whole span, which a mapping must cover.
     pub extent: Extent,
     /// Requests in flight in this thread.
     pub depth: u32,
-    /// What this thread may use up, together with the others.
+    /// The budget, shared with the other threads.
     pub budget: Budget,
     /// What follows each write.
     pub after_write: AfterWrite,
     /// The schedule of an open loop; its start is set at the common start.
     pub pacer: Option<Pacer>,
-    /// Where verified writes are booked.
+    /// The journal of a verified workload.
     pub journal: Option<Arc<WriteJournal>>,
     /// Seed of its data.
     pub seed: u64,
     /// Number of the thread among all.
     pub stream: u64,
-    /// Told to end.
+    /// Set when the thread must end.
     pub stop: Arc<AtomicBool>,
     /// Where it publishes its counts.
     pub published: Arc<Mutex<TimeSeries>>,
-    /// Where it shows what it has measured so far.
+    /// Where it publishes its snapshots.
     pub snapshot: SharedSnapshot,
 }
 
-/// What a thread says.
+/// A message of a worker thread.
 pub enum WorkerReport {
-    /// It has its backend and waits for the start; its post, and the features that are on.
+    /// It has its backend and waits for the start; its assignment, and the active features.
     Ready(usize, Vec<String>),
-    /// It is done: its number, what it brings home, and the CPU time that it took from the start
-    /// on.
+    /// It is done: its number, its result, and its CPU time since the start.
     Done(usize, Box<WorkerResult>, CpuTime),
-    /// It could not go on: its number, and why.
+    /// It stopped with an error: its number, and why.
     Failed(usize, io::Error),
 }
 
@@ -111,28 +110,29 @@ pub fn spawn(
                 Ok((done, cpu)) => WorkerReport::Done(number, Box::new(done), cpu),
                 Err(error) => WorkerReport::Failed(number, error),
             };
-            // Nobody listens any more when the run was given up.
+            // The receiver is gone when the run has timed out.
             let _ = reports.send(report);
         })?;
     Ok(())
 }
 
-/// What `work` comes to, an error where it panics: whoever waits for the thread's report would wait
-/// for ever, or take what the others did for all of it.
+/// The result of `work`; an error where it panics. Otherwise the supervisor would wait for ever, or
+/// take the results of the others for all of them.
 fn catch_panics<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    // What is shared is behind locks that are taken over (crate::measure::snapshot), or a number.
+    // Shared data is a number, or behind a lock that recovers from a panic
+    // (crate::measure::snapshot).
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic
             .downcast_ref::<String>()
             .map(String::as_str)
             .or_else(|| panic.downcast_ref::<&str>().copied());
         Err(io::Error::other(WorkerPanic(
-            text.unwrap_or("without a word").to_owned(),
+            text.unwrap_or("without a message").to_owned(),
         )))
     })
 }
 
-/// Reads and writes of a mix go through different buffers: what was read, which may be zeros, is
+/// Reads and writes of a mix use different buffers, so that data that was read, possibly zeros, is
 /// never written.
 fn write_buffer_shift(workload: &Workload, depth: u32) -> u32 {
     if workload.reads() && workload.writes() {
@@ -213,8 +213,8 @@ fn work(
     }
 }
 
-/// The kernel may let a sleeping thread of an ordinary program sleep 50 µs longer, to wake several
-/// at once (PR_SET_TIMERSLACK in prctl(2)); starts are due more exactly than that.
+/// The kernel may let a thread sleep 50 µs longer, to wake several at once (PR_SET_TIMERSLACK in
+/// prctl(2)); scheduled starts need more precision.
 fn set_timer_slack() {
     // SAFETY: concerns this thread's timers only.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
@@ -227,10 +227,10 @@ fn run_worker<B: Backend>(
     start: &Receiver<StartSignal>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
-    let gone = |_| io::Error::other("the run was given up before it began");
+    let gone = |_| io::Error::other("the run ended before it began");
     reports
         .send(WorkerReport::Ready(config.assignment, features))
-        .map_err(|_| io::Error::other("the run was given up before it began"))?;
+        .map_err(|_| io::Error::other("the run ended before it began"))?;
     let start = start.recv().map_err(gone)?;
     lock_snapshot(&config.snapshot).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
     let before = usage::thread();
@@ -280,7 +280,7 @@ mod tests {
     use crate::run::error::RunError;
 
     #[test]
-    fn a_panic_is_an_error_that_somebody_hears_of() {
+    fn worker_panic_becomes_run_error() {
         let number = |text: &str| text.parse::<u32>().map_err(io::Error::other);
         assert_eq!(catch_panics(|| number("7")).unwrap(), 7);
         assert!(catch_panics(|| number("x")).is_err());
@@ -294,7 +294,7 @@ mod tests {
         }
         .to_string();
         assert!(
-            control.contains("slot 9 is not there") && control.contains("fault of this program"),
+            control.contains("slot 9 is not there") && control.contains("bug in diskproof"),
             "{control}"
         );
     }

@@ -13,10 +13,10 @@ pub struct ProcessTotal {
     pub ns: u64,
 }
 
-/// CPU time from start to end: to each measurement that of its own threads (`own_descriptor`), and of what
-/// else the process used the part of its operations. The rest are the kernel's threads that work
-/// for io_uring, which count for the process alone (io_uring/io-wq.c), and this program's display.
-/// For the measured time of it.
+/// Divides the CPU time of the run: each measurement gets that of its own threads (`own`), and a
+/// share of the rest by its operations. The rest is the kernel's io_uring worker threads, which
+/// count only for the process (io_uring/io-wq.c), and this program's display. Scaled to the
+/// measured time.
 pub fn share_out(
     measurements: &mut [Measurement],
     own_descriptor: &[CpuTime],
@@ -46,8 +46,8 @@ pub fn share_out(
     }
 }
 
-/// Holds the devices' counters against what was asked of them: by all workloads on all targets that
-/// lie on the same disks.
+/// Compares the devices' counters with the bytes requested by all workloads on all targets on the
+/// same disks.
 pub fn count_devices(
     measurements: &mut [Measurement],
     targets: &[&OpenTarget],

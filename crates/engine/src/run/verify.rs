@@ -1,5 +1,5 @@
-//! Reads back what a verified workload wrote, and names every block that is not what it should be.
-//! In a thread of its own, so that a disk that hangs meanwhile keeps nobody.
+//! Reads back what a verified workload wrote, and names every damaged block. Runs in a thread of
+//! its own, so that a disk that hangs does not block the run.
 
 use crate::io::buffers::Buffers;
 use crate::io::sync::sync;
@@ -15,15 +15,15 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Blocks that lie side by side are read together, up to this size.
+/// Adjacent blocks are read together, up to this size.
 const READ_BYTES: usize = 1 << 20;
-/// How many bad blocks are named; all are counted.
+/// At most this many bad blocks are named; all are counted.
 const NAMED_MAX: usize = 100;
-/// Cells of what the watcher sees.
+/// Cells of the series for the watcher.
 const CELL_NS: u64 = 50_000_000;
 const CELLS_MAX: usize = 1024;
 
-/// What is read back.
+/// What to verify.
 #[derive(Debug, Clone, Copy)]
 pub struct Readback<'a> {
     /// Name of the workload that wrote it.
@@ -32,11 +32,11 @@ pub struct Readback<'a> {
     pub target: usize,
     /// Bytes of a block.
     pub block_bytes: u32,
-    /// Whether the page cache may hold what was written: then it is emptied first.
+    /// Whether the page cache may hold the blocks; then they are dropped from it first.
     pub cache: CachePolicy,
 }
 
-/// What the thread that reads and whoever waits for it share.
+/// Shared by the reading thread and the supervisor.
 #[derive(Debug, Default)]
 struct VerifyProgress {
     result: Mutex<VerifyResult>,
@@ -49,9 +49,9 @@ impl VerifyProgress {
     }
 }
 
-/// Checks every block that the ledger knows. Ends early, with what was checked so far, when the
-/// watcher interrupts, or when the target has not answered for `stall_ns`: then for how long, in
-/// nanoseconds.
+/// Verifies every block in the journal. Ends early, with what was checked so far, when the watcher
+/// interrupts, or when the target has not answered for `stall_ns`; then it returns the length of
+/// that silence, in nanoseconds.
 pub fn verify(
     readback: Readback<'_>,
     target: &OpenTarget,
@@ -172,7 +172,7 @@ fn check_run(
                 at,
                 *generation,
             ),
-            // One bad sector fails the whole read: block by block tells which.
+            // One bad sector fails the whole read; reading block by block finds it.
             Err(_) => match read_all(fd, buffers.bytes_mut(0, block), at) {
                 Ok(()) => journal.find_damage(buffers.bytes(0, block), at, *generation),
                 Err(error) => Some(BadBlock {
@@ -181,7 +181,7 @@ fn check_run(
                 }),
             },
         };
-        // Not held while the disk is waited for.
+        // The lock is not held during a read.
         let mut result = checked.result();
         result.blocks += 1;
         if let Some(bad) = bad {

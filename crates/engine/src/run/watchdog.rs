@@ -21,8 +21,8 @@ pub const STALL_NS: u64 = 45_000_000_000;
 pub(crate) const CHECK_EVERY: Duration = Duration::from_millis(50);
 
 /// Work without a deadline of its own may be silent this many times longer. A disk that retries a
-/// bad sector is not hung: Linux sends the command to a SCSI disk six times and waits 30 s each time
-/// (SD_TIMEOUT and SD_MAX_RETRIES in drivers/scsi/sd.h).
+/// bad sector is not hung: Linux sends the command to a SCSI disk six times and waits 30 s each
+/// time (SD_TIMEOUT and SD_MAX_RETRIES in drivers/scsi/sd.h).
 const WITHOUT_DEADLINE_FACTOR: u64 = 5;
 
 /// A sync may take many minutes where other programs have much to write back. While the disk
@@ -170,8 +170,8 @@ impl<T: Send + 'static> Deferred<T> {
     }
 }
 
-/// Calls `work` in a thread of its own, with a descriptor of its own for the file behind `fd`, which
-/// stays open as long as the thread. Calls `look` every 50 ms with the length of the present
+/// Calls `work` in a thread of its own, with a descriptor of its own for the file behind `fd`,
+/// which stays open as long as the thread. Calls `look` every 50 ms with the length of the present
 /// silence, in nanoseconds; stops waiting after `stall_ns` without progress.
 pub(crate) fn call_with_timeout<T: Send + 'static>(
     fd: BorrowedFd<'_>,
@@ -264,8 +264,8 @@ const QUIET: Duration = Duration::from_secs(1);
 /// wait for a disk.
 const BUSY_SHARE: f64 = 0.2;
 
-/// Signs of life of a whole run: its heartbeat, what the disks complete, and the processor time that
-/// this process uses.
+/// Signs of life of a whole run: its heartbeat, what the disks complete, and the processor time
+/// that this process uses.
 #[derive(Debug)]
 pub struct SignsOfLife {
     heartbeat: Heartbeat,

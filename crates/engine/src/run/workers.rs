@@ -1,5 +1,5 @@
-//! The threads of one workload or of several that run together: made together, started at one
-//! instant, followed until the last is home.
+//! The threads of one workload, or of several that run together: started at one time, and
+//! supervised until the last has ended.
 
 use crate::io::clock::{Clock, MonotonicClock};
 use crate::load::pacer::Pacer;
@@ -38,39 +38,39 @@ pub struct Assignment<'a> {
     pub member: usize,
     /// Index of the target.
     pub target: usize,
-    /// The target, by the description that this workload uses.
+    /// The target, with the open file description of this workload.
     pub open: &'a OpenTarget,
-    /// What was found and chosen before.
+    /// The prepared target.
     pub prepared: &'a PreparedTarget,
 }
 
-/// The threads of all posts.
+/// The threads of all assignments.
 pub struct WorkerGroup<'a> {
     group: Group<'a>,
     stall_timeout: StallTimeout,
     assignments: &'a [Assignment<'a>],
     reports: Receiver<WorkerReport>,
     starts: Vec<Sender<StartSignal>>,
-    /// For each target, whether its threads are told to end.
+    /// For each target, set when its threads must end.
     stops: Vec<Arc<AtomicBool>>,
-    /// For each workload, what its threads have published, of all targets.
+    /// For each workload, the published series of all targets.
     published: Vec<Arc<Mutex<TimeSeries>>>,
-    /// For each post, what the backends have on, for the record.
+    /// For each assignment, the active features of its backends, for the record.
     pub features: Vec<Vec<String>>,
-    /// For each post, what the threads brought home.
+    /// For each assignment, the results of its threads.
     pub results: Vec<Vec<WorkerResult>>,
-    /// For each post in an open loop, its schedule; from time zero on.
+    /// For each assignment in an open loop, its schedule, from time zero on.
     pub pacers: Vec<Option<Pacer>>,
-    /// For each post, the CPU time of its threads.
+    /// For each assignment, the CPU time of its threads.
     pub cpu: Vec<CpuTime>,
-    /// For each post, what the target never answered.
+    /// For each assignment, the hang of its target.
     pub hangs: Vec<Option<Hang>>,
-    /// For each post, the threads that are not home yet.
+    /// For each assignment, the number of running threads.
     working: Vec<usize>,
     handles: Vec<WorkerHandle>,
 }
 
-/// A thread, as seen from here.
+/// A worker thread, as the supervisor sees it.
 struct WorkerHandle {
     assignment: usize,
     snapshot: SharedSnapshot,
@@ -80,7 +80,7 @@ struct WorkerHandle {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WorkerState {
     Running,
-    /// Its result is here, or it was given up.
+    /// Its result has arrived, or it has timed out.
     Finished,
 }
 
@@ -132,8 +132,8 @@ impl<'a> WorkerGroup<'a> {
         Ok(workers)
     }
 
-    /// Starts the threads of a post, and waits until each has its backend. Each worker has a
-    /// description of its own, the threads of one share it.
+    /// Starts the threads of an assignment, and waits until each has its backend. Each worker has
+    /// its own open file description, which its threads share.
     fn spawn_workers(
         &mut self,
         index: usize,
@@ -173,7 +173,7 @@ impl<'a> WorkerGroup<'a> {
         outcome.and(ready)
     }
 
-    /// By worker, for each of its threads.
+    /// The configuration of each thread, by worker.
     fn configs_for(
         &self,
         seed: u64,
@@ -224,7 +224,7 @@ impl<'a> WorkerGroup<'a> {
                     extent: prepared.extent,
                     journal: prepared.journal.clone(),
                     depth,
-                    // In order, the threads of a worker go through its part together.
+                    // The threads of a worker share its part of an ordered pattern.
                     budget: if ordered {
                         of_worker.clone()
                     } else {
@@ -244,8 +244,8 @@ impl<'a> WorkerGroup<'a> {
         all
     }
 
-    /// Hears of every thread of a post, also where one has failed: until then they use descriptors
-    /// that are not theirs.
+    /// Waits for every thread of an assignment, also where one has failed: until then they use
+    /// descriptors that belong to the caller.
     fn await_ready(&mut self, assignment: usize) -> Result<(), RunError> {
         let mut outcome = Ok(());
         for _ in 0..self.working[assignment] {
@@ -262,7 +262,7 @@ impl<'a> WorkerGroup<'a> {
         outcome
     }
 
-    /// A thread is not home, and will never be.
+    /// The error of a thread that ended without a report.
     fn lost_worker(&self) -> RunError {
         let assignment = self
             .working
@@ -291,13 +291,13 @@ impl<'a> WorkerGroup<'a> {
             schedule: schedule_of(self.group, at_ns),
         };
         for sender in self.starts.drain(..) {
-            // A worker that is gone has reported why.
+            // A worker that has ended has reported why.
             let _ = sender.send(start);
         }
         start
     }
 
-    /// Waits for all workers; asks the watcher meanwhile. Returns what the watcher said last.
+    /// Waits for all workers and calls the watcher meanwhile. Returns the watcher's last answer.
     pub fn follow(
         &mut self,
         phase: Phase,
@@ -309,7 +309,7 @@ impl<'a> WorkerGroup<'a> {
         let mut known = vec![false; self.group.workloads.len()];
         while self.working.iter().any(|working| *working > 0) {
             match self.reports.recv_timeout(CHECK_EVERY) {
-                // Given up, and answered after all: too late.
+                // A report after the timeout is too late.
                 Ok(WorkerReport::Done(number, ..) | WorkerReport::Failed(number, _))
                     if self.handles[number].state == WorkerState::Finished => {}
                 Ok(WorkerReport::Done(number, done, cpu)) => self.on_finished(number, *done, cpu),
@@ -319,13 +319,13 @@ impl<'a> WorkerGroup<'a> {
                     self.stop_all();
                 }
                 Ok(WorkerReport::Ready(..)) | Err(RecvTimeoutError::Timeout) => {}
-                // What the others did must not pass for all of it.
+                // The results of the others are not the whole result.
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(failure.unwrap_or_else(|| self.lost_worker()));
                 }
             }
             let now = MonotonicClock.now();
-            // Told to end, too: it is worth knowing what the end waits for.
+            // Also after the stop: the user should see what the end waits for.
             let wanted = self.tick(phase, start, now, &mut known, watch);
             if control == Control::Continue && wanted != Control::Continue {
                 control = wanted;
@@ -342,7 +342,7 @@ impl<'a> WorkerGroup<'a> {
             .for_each(|stop| stop.store(true, Ordering::Relaxed));
     }
 
-    /// Notes that a thread works no more; its post.
+    /// Marks a thread as finished; returns its assignment.
     fn mark_finished(&mut self, number: usize) -> usize {
         let handle = &mut self.handles[number];
         handle.state = WorkerState::Finished;
@@ -350,8 +350,9 @@ impl<'a> WorkerGroup<'a> {
         handle.assignment
     }
 
-    /// With its last thread a post is over. Where it was done before its time, or given up, the
-    /// others on its target end too: from here on their figures would be those of another load.
+    /// An assignment is over with its last thread. If it ended before its time, by budget or
+    /// errors, the other workloads on its target end, too: their figures would belong to another
+    /// load from here on.
     fn on_finished(&mut self, number: usize, done: WorkerResult, cpu: CpuTime) {
         let assignment = self.mark_finished(number);
         self.results[assignment].push(done);
@@ -433,7 +434,7 @@ impl<'a> WorkerGroup<'a> {
         }
     }
 
-    /// Shows the watcher every workload, and says what it makes of them together.
+    /// Shows the watcher every workload, and combines its answers.
     fn tick(
         &self,
         phase: Phase,
@@ -457,14 +458,13 @@ impl<'a> WorkerGroup<'a> {
         }
     }
 
-    /// Whether only operations or bytes that are done end this, and it would wait for those for
-    /// good.
+    /// Whether only a budget of operations or bytes ends the run.
     fn is_endless(&self) -> bool {
         self.group.time_ns().is_none()
     }
 
-    /// For how long a target has been asked for something and has completed nothing; 0 where it has
-    /// not been asked.
+    /// How long requests of a target have been in flight without any completion; 0 where none is in
+    /// flight.
     fn silence_of(&self, target: usize, start: StartSignal, now: u64) -> u64 {
         let handles = self.handles.iter().filter(|handle| {
             self.working[handle.assignment] > 0
@@ -478,7 +478,7 @@ impl<'a> WorkerGroup<'a> {
         .unwrap_or(0)
     }
 
-    /// The target that has been asked for something and has completed nothing for longest.
+    /// The target with the longest silence.
     fn silence(&self, start: StartSignal, now: u64) -> Option<Silence> {
         let of_target = |target| Silence {
             target,

@@ -13,16 +13,15 @@ use diskproof_model::surface::{AccessPlan, AccessPoint, SeekPattern};
 use std::collections::HashSet;
 use std::io;
 
-/// A disk may keep what lies around a block that it has read: no second access goes to the same so
-/// many bytes, where there is room enough.
+/// A disk may cache the surroundings of a block that it has read. No second access goes to the same
+/// range of this size, where there is room enough.
 const NEIGHBOURHOOD_BYTES: u64 = 64 << 10;
-/// Tries to find a place that was not read yet.
+/// Tries to find an offset that was not read yet.
 const TRIES: usize = 16;
-/// A track of disks in use holds about 0.5 to 2 MiB: a step of one to four of these leads to a
-/// neighbouring one, at any angle.
+/// A track of today's disks holds about 0.5 to 2 MiB. A step of one to four times this size leads
+/// to a neighbouring track, at any angle.
 const TRACK_BYTES: u64 = 1 << 20;
-/// Random places around a fixed one lie this far from it at most, so that the platter stands at any
-/// angle.
+/// Largest distance of random offsets around a fixed one, so that the platter stands at any angle.
 const SPREAD_BYTES: u64 = 16 << 20;
 
 const PATTERNS: [SeekPattern; 5] = [
@@ -33,7 +32,7 @@ const PATTERNS: [SeekPattern; 5] = [
     SeekPattern::Butterfly,
 ];
 
-/// Measures all patterns and leaves the accesses in the journal.
+/// Measures all patterns and puts the accesses into the log.
 pub fn measure<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
@@ -56,7 +55,7 @@ pub fn measure<B: Backend, C: Clock>(
         };
         let end_ns = queue.now() + plan.time_ns / 10 * tenths;
         let mut before = None;
-        // The first access is where the pattern begins: its distance belongs to none.
+        // The first access only sets the start of the pattern.
         for index in 0..=u64::from(count) {
             if count == 0 || log.is_stopped() || (queue.now() >= end_ns && index > 1) {
                 break;
@@ -107,7 +106,7 @@ struct Places {
 
 impl Places {
     fn new(target: &SurveyTarget, block: u64) -> Self {
-        // A span that is small for all the accesses has only its blocks to offer.
+        // A small span has only room for single blocks.
         let roomy = target.extent.length / NEIGHBOURHOOD_BYTES >= 16_384;
         let detector = if roomy {
             NEIGHBOURHOOD_BYTES.max(block)
@@ -137,7 +136,7 @@ impl Places {
 
     fn draw(&mut self, seek: SeekPattern, index: u64, count: u64, before: Option<u64>) -> u64 {
         let Extent { start, length } = self.extent;
-        // Relative to the span from here on.
+        // From here on relative to the span.
         let last = length - self.block;
         let spread = SPREAD_BYTES.min(length / 64).max(self.block);
         let before = before.map_or(0, |at| at.saturating_sub(start));
@@ -156,8 +155,8 @@ impl Places {
                 );
                 let anchor = match index {
                     0 => last / 6,
-                    // Up as long as there is room, then down; never the same two places all the
-                    // time.
+                    // Up while there is room, then down, so that the offsets do not alternate
+                    // between two places.
                     _ if before < third || (before < 2 * third && self.random.below(2) == 0) => {
                         before + third
                     }

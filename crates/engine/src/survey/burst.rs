@@ -1,4 +1,4 @@
-//! Rate of reading the same bytes again and again: what the cache of a disk and its link can do
+//! Rate of reading the same bytes again and again: what the disk's cache and its link deliver
 //! without the medium. Knows nothing of the other parts of a survey.
 
 use super::log::SurveyLog;
@@ -10,10 +10,10 @@ use diskproof_model::record::Estimate;
 use diskproof_model::surface::{Burst, BurstPlan};
 use std::io;
 
-/// Readings are summed up in this many parts of the time, from which the interval comes.
+/// The time is divided into this many parts, from which the interval is computed.
 const WINDOWS: u64 = 20;
 
-/// Measures the burst rate and leaves it in the journal; nothing where the place cannot be read.
+/// Measures the burst rate and puts it into the log; nothing where the range cannot be read.
 pub fn measure<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_is_students() {
+    fn burst_interval_uses_students_t() {
         // t for 4 degrees of freedom is 2.776, for 19 it is 2.093.
         let half = half_width(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert!(

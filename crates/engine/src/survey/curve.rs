@@ -1,9 +1,7 @@
 //! Transfer rate by position: how large the samples are, where they lie, and each one's rate. Knows
 //! nothing of the other parts of a survey.
 //!
-//! Each sample is the end of a stream: some requests before it bring the heads there and the queue
-//! into motion, untimed. From then on the time between the end of one request and the end of the
-//! next is the later one's, so that neither seek nor the filling of the queue is in the rate.
+//! Each sample is the end of a stream; see [`super::sample`].
 
 use super::log::SurveyLog;
 use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
@@ -21,28 +19,28 @@ use diskproof_model::surface::{Coverage, CurvePlan, CurvePoint};
 use std::cell::Cell;
 use std::io;
 
-/// What is in flight is worth this much time at the disk: 4 ms for each of eight requests. Longer
-/// requests would make the untimed part long, shorter ones could meet a limit of operations (the
-/// smallest cloud volumes allow 300 a second).
+/// The requests in flight take the disk this long: 4 ms for each of eight requests. Longer requests
+/// would make the untimed part long; shorter ones could reach an IOPS limit (the smallest cloud
+/// volumes allow 300 a second).
 const IN_FLIGHT_S: f64 = 0.032;
 const IN_FLIGHT_MIN: u64 = 512 << 10;
 const IN_FLIGHT_MAX: u64 = 8 << 20;
 /// Time of a sample where the disk is large enough. At 7200 rpm that is 24 turns; a wake-up that
 /// comes 1 ms late makes half a percent.
 const SAMPLE_S: f64 = 0.2;
-/// Writes end with a flush, whose turn of the disk (8 ms) must not weigh.
+/// Writes end with a flush, whose rotation (8 ms) must not matter.
 const WRITE_SAMPLE_S: f64 = 0.8;
-/// Samples are never smaller than this many times what is in flight: 128 ms, 15 turns at 7200 rpm,
-/// so that a wake-up that comes 1 ms late makes less than a percent.
+/// Samples are at least this many times the bytes in flight: 128 ms, 15 turns at 7200 rpm, so that
+/// a wake-up that comes 1 ms late makes less than a percent.
 const SAMPLE_BATCHES_MIN: u64 = 4;
 /// At most this part of the span is transferred, unless the smallest samples need more.
 const SPAN_PARTS: u64 = 50;
 /// Assumed where the trial failed altogether.
 const RATE_UNKNOWN: f64 = 100e6;
-/// From one place to the next, and the half turn there.
+/// A seek and half a turn.
 const ACCESS_S: f64 = 0.02;
-/// The slowest part of a rotating disk needs up to twice the time of the fastest; the trial sees
-/// something in between.
+/// The slowest part of a rotating disk takes up to twice the time of the fastest; the trial
+/// measures a rate in between.
 const SLOWER_ELSEWHERE: f64 = 1.4;
 /// Fewer points are no curve, whatever the time allows.
 const POINTS_MIN: u64 = 8;
@@ -50,7 +48,7 @@ const POINTS_MIN: u64 = 8;
 const TRIAL_NS: u64 = 50_000_000;
 const TRIAL_BYTES_MAX: u64 = 64 << 20;
 
-/// Measures the curve and leaves it in the journal.
+/// Measures the curve and puts it into the log.
 pub fn measure<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
@@ -123,7 +121,7 @@ fn power_of_two_below(bytes: u64) -> u64 {
     1 << bytes.max(1).ilog2()
 }
 
-/// How a curve is drawn on a target of about this rate.
+/// How to sample a curve on a target of about this rate.
 pub fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> CurveSizing {
     let span = target.extent.length;
     let asked = if let Coverage::Sampled { sample_bytes } = plan.coverage {
@@ -134,7 +132,7 @@ pub fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> CurveSizing {
     let points = u64::from(plan.points.max(1));
     let wanted =
         power_of_two_below((rate * IN_FLIGHT_S) as u64).clamp(IN_FLIGHT_MIN, IN_FLIGHT_MAX);
-    // A small span, or small samples, must not be all lead.
+    // In a small span, or for small samples, the lead must not use everything.
     let room = power_of_two_below(asked.unwrap_or(span / 8).min(span / 8) / SAMPLE_BATCHES_MIN);
     let least = UNIT_BYTES * u64::from(target.depth);
     let in_flight = wanted.min(room).max(least);
@@ -172,7 +170,7 @@ pub fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> CurveSizing {
     );
     let each = in_flight + sample_bytes;
     match () {
-        // The samples would touch: one stream is the better reading of the same bytes.
+        // The samples would touch: one stream reads the same bytes better.
         () if each.saturating_mul(points) >= span && seconds(span) <= time_s => whole(points),
         () => CurveSizing {
             request_bytes,
@@ -198,8 +196,8 @@ pub fn places(extent: Extent, points: u64, lead_bytes: u64, sample_bytes: u64) -
     (0..points).map(|index| align(place(index))).collect()
 }
 
-/// Bytes per second at two places in the inside, the higher of both; `None` where nothing could be
-/// read.
+/// Bytes per second at two offsets inside the span, the higher of both; `None` where nothing could
+/// be read.
 fn trial<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
@@ -213,7 +211,7 @@ fn trial<B: Backend, C: Clock>(
         return Ok(None);
     }
     let mut best = None;
-    // Off the places where points lie: a disk's cache must not answer them.
+    // Away from the points, which the disk's cache must not serve.
     for parts in [(length / 3) + length / 400, (length / 3 * 2) + length / 400] {
         let end = (start + parts + TRIAL_BYTES_MAX).min(start + parts + length / 4);
         let (at, busy_ns, bytes, landed) = (

@@ -1,5 +1,5 @@
-//! What a survey has seen so far, where the thread that surveys and the one that watches both see
-//! it: so that nothing is lost when the user or the disk ends it.
+//! What a survey has measured so far, shared by the thread that surveys and the one that watches:
+//! nothing is lost when the user or the disk ends it.
 
 use super::queue::BlockCompletion;
 use super::scan_log::ScanLog;
@@ -61,7 +61,7 @@ impl SurveyLog {
             .store((share.clamp(0.0, 1.0) * 1e6) as u64, Ordering::Relaxed);
     }
 
-    /// The share that was told last.
+    /// The share that was reported last.
     pub fn share_done(&self) -> f64 {
         self.done_ppm.load(Ordering::Relaxed) as f64 / 1e6
     }
@@ -92,7 +92,7 @@ impl SurveyLog {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it shall end.
+    /// Whether it must end.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

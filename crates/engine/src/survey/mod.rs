@@ -1,5 +1,5 @@
-//! The survey of a target: transfer rate by position, burst rate, access times, every block. Made
-//! ready here, carried out by one thread of its own, watched by the caller's. Judges nothing.
+//! The survey of a target: transfer rate by position, burst rate, access times, every block.
+//! Prepared here, measured by one thread of its own, watched by the caller's. Judges nothing.
 
 mod access;
 mod burst;
@@ -43,20 +43,20 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use target::{SECTOR_BYTES, SurveyTarget, UNIT_BYTES};
 
-/// What the surveying thread is told.
+/// What the surveying thread needs.
 struct SurveyConfig {
     survey: Survey,
     target: SurveyTarget,
-    /// What carries the curve and the burst.
+    /// The I/O engine of curve and burst.
     stream: EngineKind,
-    /// What carries one request at a time.
+    /// The I/O engine for one request at a time.
     read_one: EngineKind,
     fd: OwnedFd,
 }
 
 impl Session {
-    /// Surveys one target, number `index` of the plan. What was seen before the watcher interrupted
-    /// counts.
+    /// Surveys one target, number `index` of the plan. Returns what was measured before the watcher
+    /// interrupted.
     pub fn survey(
         &self,
         survey: &Survey,
@@ -187,7 +187,7 @@ impl Session {
     }
 }
 
-/// What a survey is called where a workload would be named.
+/// Stands for the name of a workload.
 const SURVEY: &str = "curve";
 /// A span needs room for a few requests.
 const SPAN_BYTES_MIN: u64 = 1 << 20;
@@ -223,8 +223,8 @@ fn survey_target(
     let physical_bytes = device
         .and_then(|layer| layer.physical_block_bytes)
         .unwrap_or(SECTOR_BYTES);
-    // A disk with 4 KiB sectors loses all eight logical ones of a sector at once: asking for each
-    // would only take longer.
+    // A disk with 4 KiB sectors loses all eight logical sectors at once; reading each would only
+    // take longer.
     let sector_bytes = alignment_bytes
         .max(u64::from(lba_bytes))
         .max(u64::from(physical_bytes).min(UNIT_BYTES));
@@ -233,8 +233,8 @@ fn survey_target(
             start,
             length: end.saturating_sub(start),
         },
-        // One large pread is cut by the kernel into requests that are in flight together: as good
-        // as a queue.
+        // The kernel splits one large pread into requests that are in flight together: as good as a
+        // queue.
         depth: if stream == EngineKind::Sync {
             1
         } else {
@@ -249,8 +249,8 @@ fn survey_target(
     }
 }
 
-/// The thread that surveys, followed until it is home, or until the target has not answered for too
-/// long. Returns what the watcher said last, and the hang, on the clock.
+/// Starts the thread that surveys, and waits until it ends, or until the target has not answered
+/// for too long. Returns the watcher's last answer, and the hang, on the clock.
 fn follow(
     config: SurveyConfig,
     log: &Arc<SurveyLog>,
@@ -261,7 +261,7 @@ fn follow(
     let mine = Arc::clone(log);
     let builder = std::thread::Builder::new().name("diskproof-survey".to_owned());
     let work = move || {
-        // Nobody listens any more when the survey was given up.
+        // The receiver is gone when the survey has timed out.
         let _ = sender.send(work(&config, &mine));
     };
     builder.spawn(work).map_err(RunError::Thread)?;
@@ -279,7 +279,7 @@ fn follow(
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
-        // Told to end, too: it is worth knowing what the end waits for.
+        // Also after the stop: the user should see what the end waits for.
         let wanted = progress.tick(log, watch);
         if control == Control::Continue && wanted != Control::Continue {
             control = wanted;
@@ -292,7 +292,7 @@ fn follow(
         };
         let lasted_ns = progress.silence_ns();
         if lasted_ns > silence_max_ns {
-            // What it said before is in the journal.
+            // The log holds what was measured before.
             log.stop();
             target.leave_open();
             return Ok((
@@ -307,7 +307,7 @@ fn follow(
     }
 }
 
-/// Tells the watcher how it goes.
+/// Shows the watcher the progress.
 struct SurveyProgress {
     step: &'static str,
     step_ns: u64,
@@ -316,7 +316,7 @@ struct SurveyProgress {
     ops: u64,
     /// Index of the target.
     target: usize,
-    /// When something of it was done last.
+    /// When the last request completed.
     answered_ns: u64,
     /// Over the time of the survey, in cells of at least the watcher's interval.
     series: TimeSeries,
@@ -341,7 +341,7 @@ impl SurveyProgress {
         }
     }
 
-    /// For how long nothing has been done, in nanoseconds.
+    /// How long nothing has completed, in nanoseconds.
     fn silence_ns(&self) -> u64 {
         MonotonicClock.now().saturating_sub(self.answered_ns)
     }
@@ -388,7 +388,7 @@ impl SurveyProgress {
     }
 }
 
-/// Everything that is asked, in order.
+/// All parts of the survey, in order.
 fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
     let SurveyConfig {
         survey,
@@ -421,7 +421,7 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
             curve::measure(queue, target, plan, log)?;
             log.seen().starved_ns = queue.starved_ns();
         }
-        // The page cache would answer, which tells nothing of the disk.
+        // The page cache would serve the reads, so the rate would not be the disk's.
         if let Some(plan) = survey
             .burst
             .as_ref()
@@ -453,7 +453,7 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
     Ok(())
 }
 
-/// Pages that the curve left behind must not answer.
+/// Pages that the curve left in the page cache must not serve later reads.
 fn drop_if_buffered(queue: &mut RequestQueue<AnyBackend, WorkerClock>, target: &SurveyTarget) {
     if target.cache == CachePolicy::Buffered {
         queue.drop_cache();

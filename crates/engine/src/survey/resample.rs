@@ -1,10 +1,10 @@
-//! Places of a curve that stand out from their neighbours are read again, so that a moment's
-//! disturbance is not taken for the disk. Knows nothing of the other parts of a survey.
+//! Reads points of the curve again that stand out from their neighbours, so that a brief
+//! disturbance does not count as a property of the disk. Knows nothing of the other parts of a
+//! survey.
 //!
-//! A pause of this program, or of the host, makes a sample too slow where it falls into the timed
-//! part, and too fast where it falls before: the disk reads ahead meanwhile, and the sample begins
-//! with what lies in its cache. What is slow or fast by itself is so again. The median of three
-//! readings belongs to the place and flatters nobody.
+//! A pause of this program or of the host makes a sample too slow where it falls into the timed
+//! part. Where it falls before, the sample is too fast, because the disk reads ahead into its cache
+//! meanwhile. A property of the disk repeats itself. The median of three readings favours neither.
 
 use super::queue::{BlockRequest, RequestQueue};
 use super::sample::{CurveLog, CurveSizing, STREAM_REQUEST_MAX, SamplePlace, sample};
@@ -19,28 +19,28 @@ use std::io;
 
 /// Neighbours on each side; three make a median that one outlier does not move.
 const NEIGHBOURS: usize = 3;
-/// Fewer points have no neighbourhood.
+/// Fewer points have no neighbours to compare with.
 const POINTS_MIN: usize = 5;
 /// A deviation of less does not matter, as a logarithm.
 const DISTANCE_MIN: f64 = 0.02;
-/// And neither does one of less than so many times what the points scatter anyway.
+/// Nor does one of less than this many times the usual scatter of the points.
 const SCATTERS: f64 = 4.0;
 /// The upper quartile of normally distributed distances of standard deviation 1 (as in the rules on
 /// the surface).
 const NORMAL_QUARTILE: f64 = 0.934;
-/// At most this part of the points is read again, and at least so many: where more stand out, they
-/// are the surface.
+/// At most this part of the points is read again, but at least [`PLACES_MIN`]: where more stand
+/// out, they are the surface.
 const SHARE_MAX: f64 = 0.2;
 const PLACES_MIN: usize = 4;
 /// Readings after the first one: three have a median.
 const ROUNDS: usize = 2;
-/// What is read in this time between two readings of a place drives it out of the disk's cache:
-/// caches grew with the rates.
+/// Reading elsewhere for this long displaces a sample from the disk's cache: caches grew with the
+/// rates.
 const AWAY_S: f64 = 1.0;
 const AWAY_BYTES: std::ops::RangeInclusive<u64> = 64 << 20..=512 << 20;
-/// A span that is not so many times as large may lie in the cache as a whole.
+/// A span smaller than this many times that amount may fit into the cache.
 const ROOM: u64 = 4;
-/// Longest part that is read again: in a longer one a pause is lost by itself.
+/// Longest sample that is read again: in a longer one a pause does not matter.
 const BUSY_NS_MAX: u64 = 2_000_000_000;
 /// Reading again takes at most this part of the time of the curve, or this long.
 const TIME_PARTS: u64 = 3;
@@ -55,11 +55,11 @@ pub(super) struct ResampleTask<'a> {
     pub rate: f64,
     /// The time that the curve should take, in nanoseconds.
     pub time_ns: Option<u64>,
-    /// The places of the points in the journal.
+    /// The places of the points in the log.
     pub places: &'a [SamplePlace],
 }
 
-/// Reads again what stands out, and corrects the points in the journal.
+/// Reads again what stands out, and corrects the points in the log.
 pub(super) fn measure<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
@@ -115,14 +115,14 @@ struct Resampler<'a> {
     away_bytes: u64,
     end_ns: u64,
     places: Vec<SamplePlace>,
-    /// Bytes read for that alone.
+    /// Bytes read elsewhere for that.
     washed_bytes: u64,
     /// All readings of the points that were read again.
     readings: BTreeMap<usize, Vec<CurvePoint>>,
 }
 
 impl Resampler<'_> {
-    /// Reads a point once more and corrects it in the journal; `false` when time is up.
+    /// Reads a point again and corrects it in the log; `false` when time is up.
     fn read<B: Backend, C: Clock>(
         &mut self,
         queue: &mut RequestQueue<B, C>,
@@ -163,8 +163,7 @@ impl Resampler<'_> {
     }
 }
 
-/// Reads as much elsewhere, untimed, going on from what was read there before; how much that is in
-/// all.
+/// Reads that much elsewhere, untimed, after what was read there before; returns the total.
 fn read_elsewhere<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
@@ -194,7 +193,7 @@ fn read_elsewhere<B: Backend, C: Clock>(
     Ok(at)
 }
 
-/// The point that all its readings make: the median one, of two the slower.
+/// The median of all readings of a point; of two the slower.
 fn median_reading(readings: &[CurvePoint]) -> Option<CurvePoint> {
     let mut sorted: Vec<&CurvePoint> = readings.iter().collect();
     sorted.sort_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second));
@@ -208,9 +207,9 @@ fn median_reading(readings: &[CurvePoint]) -> Option<CurvePoint> {
     })
 }
 
-/// The points that lie outside of what their neighbours suggest by more than the points of this
-/// curve do anyway, and those whose own error is larger than it is elsewhere; the furthest first. A
-/// zone's step is not outside.
+/// Points that deviate from their neighbours by more than the usual scatter, and those with a
+/// larger error of their own than elsewhere; the largest deviation first. A zone boundary is not a
+/// deviation.
 fn outliers(curve: &[CurvePoint]) -> Vec<usize> {
     let good: Vec<&CurvePoint> = curve
         .iter()
@@ -252,8 +251,8 @@ fn quartile(values: &[f64], number: usize) -> f64 {
         .unwrap_or(0.0)
 }
 
-/// How far a value lies outside of the interval between the medians on its left and on its right;
-/// at an end, of what the others suggest by their fall.
+/// Distance of a value from the interval between the medians on its left and on its right; at an
+/// end, from the extrapolation of the others.
 fn distance(values: &[f64], i: usize) -> f64 {
     let (before, after) = (
         &values[i.saturating_sub(NEIGHBOURS)..i],
@@ -291,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_reading_counts_and_of_two_the_slower() {
+    fn median_reading_counts_and_of_two_the_slower() {
         let rate = |rates: &[f64]| {
             median_reading(&curve(rates))
                 .unwrap()
@@ -321,17 +320,17 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_not_outside_and_outliers_are() {
+    fn outliers_are_detected_and_zone_steps_ignored() {
         let steps = [
             90e6, 90e6, 90e6, 90e6, 70e6, 70e6, 70e6, 70e6, 60e6, 60e6, 60e6, 60e6,
         ];
         assert_eq!(candidates(&steps), [0usize; 0]);
-        let mut spoilt = steps;
-        (spoilt[1], spoilt[6]) = (154e6, 76e6);
-        assert_eq!(candidates(&spoilt), [1, 6]);
-        spoilt = steps;
-        spoilt[0] = 80e6;
-        assert_eq!(candidates(&spoilt), [0], "a disk that wakes up");
+        let mut faulty = steps;
+        (faulty[1], faulty[6]) = (154e6, 76e6);
+        assert_eq!(candidates(&faulty), [1, 6]);
+        faulty = steps;
+        faulty[0] = 80e6;
+        assert_eq!(candidates(&faulty), [0], "a disk that wakes up");
         let ragged: Vec<f64> = (0..100)
             .map(|i| 90e6 - 10e6 * f64::from((i * 7) % 5))
             .collect();
@@ -344,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_that_is_uneven_in_itself_is_suspect_unless_all_are() {
+    fn uneven_sample_is_an_outlier_unless_all_are() {
         let mut points = curve(&[90e6; 12]);
         points[4].standard_error = Some(0.1);
         assert_eq!(outliers(&points), [4]);

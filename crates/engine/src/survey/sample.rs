@@ -14,15 +14,15 @@ use diskproof_model::plan::CachePolicy;
 use diskproof_model::surface::CurvePoint;
 use std::io;
 
-/// Requests in flight: enough for the channels of an SSD and the members of an array, and for a
-/// disk never to wait for us.
+/// Requests in flight: enough for the channels of an SSD and the members of an array, and to keep
+/// any disk busy.
 pub const STREAM_DEPTH: u32 = 8;
-/// The largest request: what the kernel sends in one piece to most disks is no larger.
+/// The largest request: the kernel splits larger ones for most disks.
 pub const STREAM_REQUEST_MAX: u32 = 1 << 20;
 /// Marks requests whose time does not count.
 pub const LEAD: u32 = u32::MAX;
 
-/// How a curve is drawn on one target.
+/// How a curve is sampled on one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CurveSizing {
     /// Bytes per request.
@@ -61,7 +61,7 @@ impl CurveLog<'_> {
         self.report(now_ns, share);
     }
 
-    /// The curve has come so far.
+    /// Reports the progress of the curve.
     pub fn report(&self, now_ns: u64, share: f64) {
         let mut seen = self.log.seen();
         seen.curve_ns = now_ns.saturating_sub(self.start_ns);
@@ -86,11 +86,11 @@ pub struct SampleSum {
     parts: (u32, f64, f64),
 }
 
-/// Parts of a sample whose spread tells something.
+/// Fewer parts of a sample have no meaningful spread.
 const PARTS_MIN: u32 = 4;
 
 impl SampleSum {
-    /// Nothing yet; what is in flight at once makes a part.
+    /// An empty sum. The bytes in flight at once make a part.
     pub fn new(sizing: CurveSizing) -> Self {
         Self {
             part_bytes: sizing.lead_bytes,
@@ -98,7 +98,7 @@ impl SampleSum {
         }
     }
 
-    /// A failed request is in neither bytes nor time: a disk may try for seconds.
+    /// A failed request counts in neither bytes nor time: a disk may retry for seconds.
     pub fn add(&mut self, completion: &BlockCompletion) {
         if completion.errno == 0 {
             self.bytes += u64::from(completion.request.len);
@@ -122,7 +122,7 @@ impl SampleSum {
         self.latency_max_ns = self.latency_max_ns.max(completion.latency_ns);
     }
 
-    /// Of the mean time per byte, as a share; to first order that of the rate is the same.
+    /// Standard error of the mean time per byte, as a share; to first order that of the rate.
     fn standard_error(&self) -> Option<f64> {
         let (parts, sum, squares) = self.parts;
         let n = f64::from(parts);
@@ -153,7 +153,7 @@ impl SampleSum {
     }
 }
 
-/// A part of the target, all of it or its second part timed.
+/// A part of the target; its second part is timed.
 #[derive(Debug, Clone, Copy)]
 struct StreamRange {
     from: u64,
@@ -161,7 +161,7 @@ struct StreamRange {
     until: u64,
 }
 
-/// One sample; `None` when it was ended before it was done.
+/// One sample; `None` where the survey was stopped meanwhile.
 pub fn sample<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
@@ -182,7 +182,7 @@ pub fn sample<B: Backend, C: Clock>(
         place.start + place.length,
     );
     if target.operation == OpKind::Write {
-        // From one flushed state to the next: else the write cache of the disk would be measured.
+        // From one flushed state to the next. Otherwise this would measure the disk's write cache.
         stream(
             queue,
             sizing,
@@ -239,7 +239,7 @@ fn stream<B: Backend, C: Clock>(
     let mut at = from;
     let next = || {
         (at < until && !log.is_stopped()).then(|| {
-            // The border between lead and sample is a border between requests.
+            // No request crosses the border between lead and sample.
             let (edge, tag) = if at < timed_from {
                 (timed_from, LEAD)
             } else {

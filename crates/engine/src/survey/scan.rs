@@ -1,5 +1,5 @@
-//! Every block once, in order: slow ones against their neighbourhood, unreadable ones narrowed down
-//! to sectors. Knows nothing of the other parts of a survey.
+//! Reads every block once, in order. Compares each with its neighbours to find slow ones, and
+//! narrows unreadable ones down to sectors. Knows nothing of the other parts of a survey.
 
 use super::log::SurveyLog;
 use super::queue::{BlockRequest, RequestQueue};
@@ -13,25 +13,25 @@ use diskproof_model::plan::CachePolicy;
 use diskproof_model::surface::ScanPlan;
 use std::io;
 
-/// A failed block is first read in pieces of this size, then the failed ones of these by sectors: a
-/// lone bad sector then costs three failed reads, each of which may take a disk many seconds;
-/// halving would cost eleven.
+/// A failed block is read in parts of this size, then the failed parts by sectors. A lone bad
+/// sector costs three failed reads, each of which may take a disk many seconds; halving would cost
+/// eleven.
 const NARROW_BYTES: u64 = 64 << 10;
 /// The kernel and the drive have tried several times before a read fails; a sector that fails twice
 /// is unreadable.
 const SECTOR_TRIES: u32 = 2;
-/// The longest that one block is narrowed down: what is left then counts as unreadable as a whole.
+/// Longest time to narrow one block down; the rest then counts as unreadable as a whole.
 const NARROW_NS_MAX: u64 = 60_000_000_000;
-/// After so many blocks in a row of which nothing could be read it is not a matter of sectors any
-/// more: the scan ends and says where.
+/// After this many entirely unreadable blocks in a row the failure is not a matter of sectors: the
+/// scan ends and reports where.
 const UNREADABLE_IN_ROW_MAX: u32 = 256;
-/// What a disk has just read may sit in its cache: suspects are read again once the scan is this
-/// far away.
+/// The disk's cache may hold what it has just read: slow blocks are read again once the scan is
+/// this far away.
 const AWAY_BYTES: u64 = 64 << 20;
-/// And no later than this, so that an interrupted scan has little to repeat.
+/// They are read again no later than this, so that an interrupted scan has little to repeat.
 const LATEST_BYTES: u64 = 512 << 20;
 
-/// Reads everything and leaves what was found in the journal.
+/// Reads everything and puts what was found into the log.
 pub fn measure<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
@@ -41,7 +41,7 @@ pub fn measure<B: Backend, C: Clock>(
     log.begin("scan");
     let block = target.fitting(u64::from(plan.block_bytes));
     let Extent { start, length } = target.extent;
-    // Blocks lie where they lay in the run that is continued.
+    // A resumed run uses the same block borders.
     let from = start
         + plan
             .resume_bytes
@@ -103,7 +103,7 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
         Ok(())
     }
 
-    /// Everything before the first block that is not judged yet is done.
+    /// Everything before the first block without a verdict is done.
     fn border(&self, at: u64) {
         let first = self
             .candidates
@@ -121,7 +121,7 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
         }
     }
 
-    /// Reads the block at `at`. Whether it is done: not when the user ended it meanwhile.
+    /// Reads the block at `at`; `false` where the user stopped the scan meanwhile.
     fn read(&mut self, at: u64, end: u64) -> io::Result<bool> {
         if self.log.is_stopped() {
             return Ok(false);
@@ -139,7 +139,7 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
         if completion.errno == 0 {
             self.unreadable_in_row = 0;
             self.log(|log| log.read(at, completion.latency_ns));
-            // The last block may be shorter, and is then no neighbour of the others.
+            // The last block may be shorter, and is then not comparable with the others.
             let latency_ns = completion.latency_ns;
             let found = self.detector.add(SlowCandidate {
                 offset: at,
@@ -163,7 +163,7 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
         Ok(true)
     }
 
-    /// Which parts of a failed block cannot be read; `None` when the user ended it meanwhile.
+    /// The unreadable parts of a failed block; `None` where the user stopped the scan meanwhile.
     fn narrow(&mut self, block: BlockRequest, errno: i32) -> io::Result<Option<Vec<FailedRange>>> {
         let end_ns = self.queue.now() + NARROW_NS_MAX;
         let mut bad = Vec::new();
@@ -190,8 +190,8 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
         Ok(Some(bad))
     }
 
-    /// The errno of a piece that fails each time, 0 when it is read once; `errno` unread when the
-    /// time is over. `None` when the user ended it.
+    /// The errno of a part that fails each time; 0 where one read succeeds; `errno`, without
+    /// reading, when time is up. `None` where the user stopped the scan.
     fn fails(
         &mut self,
         request: BlockRequest,
@@ -217,7 +217,7 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
         Ok(Some(last))
     }
 
-    /// Once the first suspect lies `latest` behind: reads those that lie `away` behind again.
+    /// Once the first slow block lies `latest` behind, reads those again that lie `away` behind.
     fn check_candidates(&mut self, at: u64, away: u64, latest: u64) -> io::Result<()> {
         let due = |candidate: &SlowCandidate, behind: u64| candidate.offset + behind <= at;
         if !self
@@ -244,9 +244,9 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
         Ok(())
     }
 
-    /// The shorter latency of a suspect; `None` when the user ended it. It is read in the stream of
-    /// the block before, as the first time; and only once, because the disk's cache would
-    /// answer the next time.
+    /// The shorter latency of a slow block; `None` where the user stopped the scan. It is read
+    /// after the block before it, as the first time, and only once, because the disk's cache would
+    /// serve the next read.
     fn again(&mut self, candidate: SlowCandidate) -> io::Result<Option<u64>> {
         if self.log.is_stopped() {
             return Ok(None);
@@ -270,7 +270,7 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
             tag: 0,
         })?;
         self.log.count(&completion);
-        // What we waited for a processor is not the block's.
+        // Waiting for a processor is not the block's latency.
         let latency_ns = completion
             .latency_ns
             .saturating_sub(self.queue.starved_ns() - starved_ns);
@@ -303,7 +303,7 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
     }
 }
 
-/// A range in pieces of `step`, the last one shorter.
+/// A range in parts of `step`, the last one shorter.
 fn parts(offset: u64, length: u64, step: u64) -> impl Iterator<Item = BlockRequest> {
     (0..length.div_ceil(step)).map(move |index| {
         let at = index * step;

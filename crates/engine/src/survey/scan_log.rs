@@ -28,7 +28,7 @@ pub struct ScanLog {
     slow: Vec<SlowBlock>,
     unreadable_bytes: u64,
     unreadable: Vec<UnreadableRange>,
-    /// The block that was read well last.
+    /// The last block that was read without an error.
     read_at: u64,
     /// What the watcher has been told.
     reported: Reported,
@@ -156,15 +156,15 @@ impl ScanLog {
         }
     }
 
-    /// Places that were found since the last call, as far as a record would list them.
+    /// Slow and unreadable places found since the last call, as far as a record lists them.
     pub fn take_found(&mut self) -> Vec<Found> {
-        // Once the list of slow blocks is full its entries change places.
+        // Once the list of slow blocks is full, its entries move.
         let slow = if self.slow_blocks > LIST_MAX as u64 {
             &[]
         } else {
             &self.slow[self.reported.slow..]
         };
-        // The last range may go on in the next block.
+        // The last range may continue in the next block.
         let whole =
             |range: &UnreadableRange| range.offset_bytes + range.length_bytes <= self.read_at;
         let whole = self.unreadable.len()
@@ -183,11 +183,11 @@ impl ScanLog {
         found
     }
 
-    /// What a record says of it.
+    /// The scan as a record holds it.
     pub fn scan(&self) -> Scan {
         let mut slow = self.slow.clone();
         slow.sort_by_key(|block| block.offset_bytes);
-        // What lies behind the border will be found again by whoever goes on there.
+        // A resumed scan finds again what lies behind the border.
         let unreadable: Vec<UnreadableRange> = self
             .unreadable
             .iter()

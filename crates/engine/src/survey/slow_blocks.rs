@@ -1,16 +1,16 @@
-//! Which blocks of a scan take long, beside their neighbours. Knows no disk.
+//! Detects blocks of a scan that take longer than their neighbours. Knows no disk.
 
 use std::collections::VecDeque;
 
-/// Blocks that are neighbours, the one that is judged in the middle: at 1 MiB each far less than a
+/// Number of neighbours, with the block in question in the middle: at 1 MiB each far less than a
 /// zone of a rotating disk, and enough for a median that a few slow ones cannot move.
 const WINDOW: usize = 65;
-/// A block is slow when it takes twice as long as its neighbours, and this much longer: more than
-/// one turn at 7200 rpm, so that a sector that is read at the second try can be seen, and on an SSD
+/// A block is slow when it takes twice as long as its neighbours, and at least this much longer:
+/// more than one turn at 7200 rpm, so that a sector read at the second try shows, and on an SSD
 /// more than any regular retry.
 const LONGER_NS_MIN: u64 = 10_000_000;
 
-/// From which latency on a block among neighbours of this median is slow.
+/// The latency from which on a block among neighbours of this median is slow.
 pub fn slow_from_ns(median_ns: u64) -> u64 {
     median_ns + median_ns.max(LONGER_NS_MIN)
 }
@@ -24,7 +24,7 @@ pub struct SlowCandidate {
     pub len: u32,
     /// How long it took.
     pub latency_ns: u64,
-    /// From which latency on it is slow.
+    /// The latency from which on it is slow.
     pub limit_ns: u64,
 }
 
@@ -37,7 +37,7 @@ pub struct SlowBlockDetector {
 }
 
 impl SlowBlockDetector {
-    /// Adds the next block; gives those that turn out to be slow.
+    /// Adds the next block; returns those that prove to be slow.
     pub fn add(&mut self, block: SlowCandidate) -> Vec<SlowCandidate> {
         self.recent.push_back(block);
         if self.recent.len() < WINDOW {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn each_slow_block_is_found_once_wherever_it_lies() {
+    fn slow_block_detector_finds_each_slow_block_once() {
         let slow = [0u64, 1, 31, 32, 33, 64, 65, 500, 998, 999];
         let mut detector = SlowBlockDetector::default();
         let mut found = Vec::new();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slower_zone_is_not_slow() {
+    fn slow_block_detector_ignores_slower_zone() {
         let mut detector = SlowBlockDetector::default();
         let zones =
             (0..400).map(|index| block(index, if index < 200 { 11_000_000 } else { 20_500_000 }));

@@ -4,9 +4,9 @@ use crate::io::Extent;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
 
-/// Samples and blocks lie on these borders: the unit of most media, and a multiple of every sector.
+/// Alignment of samples and blocks: the unit of most media, and a multiple of every sector.
 pub const UNIT_BYTES: u64 = 4096;
-/// Of a target that does not say, and of files.
+/// Sector size of files, and where the target does not report one.
 pub const SECTOR_BYTES: u32 = 512;
 
 /// What a survey knows of its target.
@@ -14,7 +14,7 @@ pub const SECTOR_BYTES: u32 = 512;
 pub struct SurveyTarget {
     /// The span.
     pub extent: Extent,
-    /// Requests in flight on the way of the curve.
+    /// Requests in flight during the curve.
     pub depth: u32,
     /// What lengths must be multiples of.
     pub alignment_bytes: u64,
@@ -39,7 +39,7 @@ impl SurveyTarget {
             .min(self.extent.length / self.alignment_bytes * self.alignment_bytes)
     }
 
-    /// The border before `offset`.
+    /// The aligned offset at or before `offset`.
     pub fn aligned(&self, offset: u64) -> u64 {
         let unit = UNIT_BYTES.max(self.alignment_bytes);
         offset / unit * unit

@@ -24,7 +24,7 @@ use std::io;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// A simulated disk right behind the backend's verbs, in virtual time. The host needs some time
+/// A simulated disk behind the backend's interface, in virtual time. The host needs some time
 /// between a completion and the next request, as real ones do.
 struct SimBackend {
     clock: FakeClock,
@@ -36,8 +36,7 @@ struct SimBackend {
     results: Vec<i32>,
     done: Vec<(u32, i32)>,
     host_ns: u64,
-    /// When the host stands still, and for how long: it finds out late what the disk did
-    /// meanwhile.
+    /// When the host pauses, and for how long: it sees completions late.
     pauses: Vec<(u64, u64)>,
 }
 
@@ -224,7 +223,7 @@ fn average(curve: &[CurvePoint]) -> f64 {
 }
 
 #[test]
-fn rotating_disks_have_the_curve_of_their_zones() {
+fn curve_of_rotating_disk_matches_its_zones() {
     let disks = [
         ("momentus-7200.4", 320_000_000_000),
         ("laptop-5400", 500_000_000_000),
@@ -264,7 +263,7 @@ fn rotating_disks_have_the_curve_of_their_zones() {
 }
 
 #[test]
-fn sampling_agrees_with_reading_everything() {
+fn sampled_curve_agrees_with_full_curve() {
     let spec = "rpm=7200,seek=1ms/10ms/22ms,rate=92MB/49MB,zones=8,ragged=16MiB+3ms";
     let bench = Bench::new(spec, 20_000_000_000);
     let (whole, sampled) = (bench.curve(200, Coverage::Full), bench.curve(200, SAMPLED));
@@ -273,7 +272,7 @@ fn sampling_agrees_with_reading_everything() {
 }
 
 #[test]
-fn limits_of_the_link_and_fixed_rates_are_met() {
+fn curve_meets_link_limit_and_fixed_rate() {
     for (text, rate) in [
         ("momentus-7200.4-capped", 78e6),
         ("cloud-3000-iops", 125e6),
@@ -283,13 +282,13 @@ fn limits_of_the_link_and_fixed_rates_are_met() {
         let bench = Bench::new(text, 100_000_000_000);
         near(bench.curve(50, SAMPLED)[0].bytes_per_second, rate, 0.01);
     }
-    // Latency on channels beside the pipe: the best that eight requests in flight can do.
+    // Latency on parallel channels limits the rate: the best that eight requests in flight can do.
     let bench = Bench::new("nvme-slc-cliff", 1_000_000_000_000);
     near(average(&bench.curve(50, SAMPLED)), 3.5e9, 0.02);
 }
 
 #[test]
-fn pauses_of_the_host_are_not_taken_for_the_disk() {
+fn curve_ignores_pauses_of_the_host() {
     for (seed, spec) in [
         (1, "momentus-7200.4"),
         (
@@ -349,7 +348,7 @@ fn pauses_of_the_host_are_not_taken_for_the_disk() {
 }
 
 #[test]
-fn places_that_are_slow_themselves_stay_slow_when_read_again() {
+fn resample_keeps_places_that_are_slow_themselves() {
     let bench = Bench::new(
         "momentus-7200.4,slow=100GB-101GB+10ms,slow=200GB-201GB+10ms",
         320_000_000_000,
@@ -371,7 +370,7 @@ fn places_that_are_slow_themselves_stay_slow_when_read_again() {
 }
 
 #[test]
-fn each_point_knows_its_own_error() {
+fn curve_point_has_standard_error() {
     let errors = |spec: &str| {
         let curve = Bench::new(spec, 320_000_000_000).curve(50, SAMPLED);
         let mut errors: Vec<f64> = curve.iter().filter_map(|p| p.standard_error).collect();
@@ -392,7 +391,7 @@ fn each_point_knows_its_own_error() {
 }
 
 #[test]
-fn small_disks_are_read_in_one_stream() {
+fn curve_reads_small_disk_in_one_stream() {
     let bench = Bench::new("rpm=7200,seek=1ms/10ms/22ms,rate=92MB/49MB,zones=8", GIB);
     let curve = bench.curve(200, SAMPLED);
     assert_eq!(curve.len(), 200);
@@ -406,7 +405,7 @@ fn small_disks_are_read_in_one_stream() {
 }
 
 #[test]
-fn targets_of_every_size_have_a_curve_without_nonsense() {
+fn curve_is_sane_for_every_target_size() {
     for size in [MIB, MIB + 4096, 3 * MIB, 17 * MIB, 100 * MIB, GIB] {
         for points in [1, 2, 7, 200, 1000] {
             for sample_bytes in [None, Some(1), Some(65_536), Some(10 * MIB)] {
@@ -430,7 +429,7 @@ fn targets_of_every_size_have_a_curve_without_nonsense() {
 }
 
 #[test]
-fn a_limit_of_time_makes_samples_smaller_and_then_fewer() {
+fn curve_time_limit_shrinks_samples_then_points() {
     let bench = Bench::new("momentus-7200.4", 320_000_000_000);
     for (seconds, points) in [(20, 64), (6, 64), (2, 64)] {
         let start = bench.clock.now();
@@ -451,7 +450,7 @@ fn a_limit_of_time_makes_samples_smaller_and_then_fewer() {
 }
 
 #[test]
-fn errors_are_counted_and_leave_the_rate_alone() {
+fn curve_counts_errors_outside_the_rate() {
     let spec =
         "rpm=7200,seek=1ms/10ms/22ms,rate=92MB/49MB,zones=8,eio=500MB-502MB,short=0-10MiB/4096";
     let curve = Bench::new(spec, GIB).curve(100, SAMPLED);
@@ -477,7 +476,7 @@ fn errors_are_counted_and_leave_the_rate_alone() {
 }
 
 #[test]
-fn access_times_are_those_of_the_arm_and_the_platter() {
+fn access_times_match_arm_and_platter() {
     let bench = Bench::new("momentus-7200.4", 320_000_000_000);
     let access = bench.access(1000, 150);
     let mean = |seek: SeekPattern| {
@@ -516,7 +515,7 @@ fn access_times_are_those_of_the_arm_and_the_platter() {
 }
 
 #[test]
-fn slow_disks_and_small_targets_end_in_time() {
+fn survey_of_slow_or_small_target_ends_in_time() {
     let bench = Bench::new("latency=200ms", GIB);
     let access = bench.access(1000, 150);
     assert!(bench.clock.now() < 62_000_000_000 && access.len() > 200);
@@ -535,7 +534,7 @@ fn slow_disks_and_small_targets_end_in_time() {
 }
 
 #[test]
-fn a_burst_shows_the_link() {
+fn burst_reports_link_rate() {
     let bench = Bench::new("momentus-7200.4", 320_000_000_000);
     let log = SurveyLog::default();
     burst::measure(
@@ -554,7 +553,7 @@ fn a_burst_shows_the_link() {
 }
 
 #[test]
-fn a_scan_finds_what_is_slow_and_what_cannot_be_read_exactly() {
+fn scan_finds_exactly_slow_and_unreadable_blocks() {
     let faults = "slow=100MiB-102MiB+40ms,slow=700000000-700000512+25ms,eio=300MiB-308736KiB,\
                   eio=500000256-500000512,stall=3s+200ms";
     let spec = format!("rpm=7200,seek=1ms/10ms/22ms,rate=92MB/49MB,zones=8,{faults}");
@@ -585,7 +584,7 @@ fn a_scan_finds_what_is_slow_and_what_cannot_be_read_exactly() {
     );
     assert_eq!(scan.unreadable_bytes, 1_572_864 + 512);
     assert!(scan.map.len() > 500 && scan.map.iter().map(|cell| cell.blocks).sum::<u64>() == 1024);
-    // Went on behind the first ones.
+    // It continued behind the first ones.
     let rest = bench.scan(400 * MIB);
     assert_eq!(
         (
@@ -599,7 +598,7 @@ fn a_scan_finds_what_is_slow_and_what_cannot_be_read_exactly() {
 }
 
 #[test]
-fn a_disk_without_hope_is_given_up() {
+fn scan_ends_on_disk_where_everything_fails() {
     let bench = Bench::new("bandwidth=500MB,eio=100MiB-900MiB", GIB);
     let scan = bench.scan(0);
     assert!(
@@ -614,7 +613,7 @@ fn a_disk_without_hope_is_given_up() {
 }
 
 #[test]
-fn writes_are_timed_up_to_the_flush() {
+fn written_curve_includes_the_flush() {
     let mut bench = Bench::new("momentus-7200.4", 320_000_000_000);
     bench.target.operation = OpKind::Write;
     let (curve, truth) = (bench.curve(20, SAMPLED), bench.truth());

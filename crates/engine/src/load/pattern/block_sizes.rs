@@ -40,7 +40,7 @@ impl BlockSizes {
         self.sizes.iter().map(|s| s.1).max().unwrap_or(1)
     }
 
-    /// The size, where there is only one.
+    /// The size, where there is only one; otherwise 0.
     #[inline(always)]
     pub fn only(&self) -> u32 {
         self.only

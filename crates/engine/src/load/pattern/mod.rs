@@ -1,5 +1,5 @@
-//! Where the next operation goes, and whether it reads or writes: pure, reproducible, without
-//! allocation after its making. Knows nothing of files, time or results.
+//! Where the next operation goes, and whether it reads or writes. Pure and reproducible; allocates
+//! only while it is made. Knows no file, time or result.
 
 mod block_sizes;
 mod walk;
@@ -33,7 +33,7 @@ pub struct Step {
     pub len: u32,
 }
 
-/// Positions that several threads share, reads and writes apart.
+/// Positions that several threads share, separate for reads and writes.
 #[derive(Debug, Clone, Default)]
 pub struct SharedCursors {
     reads: Arc<AtomicU64>,
@@ -50,7 +50,7 @@ pub struct Pattern {
     read_below: u64,
     mix: Mix,
     random: Random,
-    /// Up to where [`Pattern::take_passed`] has told, reads and writes apart.
+    /// Up to where [`Pattern::take_passed`] has reported, separate for reads and writes.
     reported: [WalkPosition; 2],
 }
 
@@ -61,7 +61,7 @@ enum Mix {
     Both,
 }
 
-/// Reads of one size, every aligned place alike.
+/// Reads of one size at uniformly random, aligned offsets.
 #[derive(Debug, Clone)]
 pub struct UniformReads {
     /// Bytes of each.
@@ -73,7 +73,7 @@ pub struct UniformReads {
 }
 
 impl UniformReads {
-    /// Where the next one begins.
+    /// The offset of the next read.
     #[inline(always)]
     pub fn offset(&mut self) -> u64 {
         self.start + self.random.below(self.blocks) * self.align
@@ -87,8 +87,8 @@ pub fn block_range(workload: &Workload) -> (u32, u32) {
 }
 
 impl Pattern {
-    /// The steps of `workload` inside `extent`, which must hold at least one block. `stream` tells
-    /// workers and targets apart.
+    /// The steps of `workload` inside `extent`, which must hold at least one block. Workers and
+    /// targets have different values of `stream`.
     pub fn new(workload: &Workload, extent: Extent, seed: u64, stream: u64) -> Self {
         let blocks = BlockSizes::new(workload);
         let walk = || {
@@ -117,9 +117,9 @@ impl Pattern {
         }
     }
 
-    /// Where its accesses have left something in the page cache since this was asked last: pieces,
-    /// some of them empty. `None` where that can be anywhere. What lies ahead of a sequential
-    /// walk is not among them: the kernel has read it ahead, and would have to read it twice.
+    /// Extents that the accesses since the last call have left in the page cache; some may be
+    /// empty. `None` where that can be anywhere. The data ahead of a sequential pattern is
+    /// excluded: the kernel has read it ahead and would have to read it twice.
     pub fn take_passed(&mut self) -> Option<[Extent; 2]> {
         let mut reported = self.reported;
         let reads = if self.mix == Mix::Writes {
@@ -136,8 +136,8 @@ impl Pattern {
         Some([reads, writes])
     }
 
-    /// Takes ordered steps from cursors that other threads take from as well: together they walk as
-    /// one worker would.
+    /// Takes ordered steps from cursors that other threads use, too: together they walk as one
+    /// worker would.
     pub fn with_cursors(mut self, cursors: &SharedCursors, extent: Extent) -> Self {
         if let (OffsetWalk::Sequential { .. }, len) =
             (&self.reads, u64::from(self.blocks.largest()))
@@ -160,7 +160,7 @@ impl Pattern {
         self
     }
 
-    /// The steps from here on, where they are that.
+    /// The steps from here on, where they are uniform reads.
     #[inline(always)]
     pub fn plain(&self) -> Option<UniformReads> {
         match self.reads {
@@ -179,13 +179,13 @@ impl Pattern {
         }
     }
 
-    /// Goes on where `plain` is.
+    /// Continues after the reads of `plain`.
     #[inline(always)]
     pub fn resume_from(&mut self, plain: &UniformReads) {
         self.random = plain.random.clone();
     }
 
-    /// The next step. Named apart from `Iterator::next`, because it never ends.
+    /// The next step. There is always one.
     #[inline(always)]
     pub fn step(&mut self) -> Step {
         let len = self.blocks.draw(&mut self.random);

@@ -40,13 +40,22 @@ fn access() -> impl Strategy<Value = Access> {
 
 proptest! {
     #[test]
-    fn steps_stay_inside_and_aligned(access in access(), start in 0u64..10, blocks in 12u64..200, permille in 0u16..=1000, mixed in any::<bool>()) {
+    fn pattern_steps_stay_inside_and_aligned(
+        access in access(),
+        start in 0u64..10,
+        blocks in 12u64..200,
+        permille in 0u16..=1000,
+        mixed in any::<bool>(),
+    ) {
         let mut w = Workload::named("any");
         w.access = access;
         w.block_bytes = 8192;
         w.read_permille = permille;
         if mixed {
-            w.block_mix = vec![BlockShare { block_bytes: 4096, weight: 3 }, BlockShare { block_bytes: 8192, weight: 1 }];
+            w.block_mix = vec![
+                BlockShare { block_bytes: 4096, weight: 3 },
+                BlockShare { block_bytes: 8192, weight: 1 },
+            ];
         }
         let extent = Extent { start: start * 4096, length: blocks * 4096 + 100 };
         let mut pattern = Pattern::new(&w, extent, 1, 2);
@@ -54,13 +63,19 @@ proptest! {
         for _ in 0..500 {
             let step = pattern.step();
             prop_assert_eq!(step, again.step());
-            prop_assert!(step.offset >= extent.start && step.offset + u64::from(step.len) <= extent.start + extent.length, "{:?}", step);
+            let end = step.offset + u64::from(step.len);
+            let is_inside = step.offset >= extent.start && end <= extent.start + extent.length;
+            prop_assert!(is_inside, "{:?}", step);
             prop_assert_eq!((step.offset - extent.start) % 4096, 0);
         }
     }
 
     #[test]
-    fn ordered_walks_cover_the_span_exactly_once_a_lap(backward in any::<bool>(), blocks in 1u64..100, workers in 1u64..5) {
+    fn ordered_pattern_covers_the_span_once_a_lap(
+        backward in any::<bool>(),
+        blocks in 1u64..100,
+        workers in 1u64..5,
+    ) {
         let mut w = Workload::named("any");
         w.access = if backward { Access::Backward } else { Access::Sequential };
         w.block_bytes = 4096;
@@ -69,25 +84,29 @@ proptest! {
         for worker in 0..workers {
             let part = whole.share(&w.access, worker, workers, 4096);
             let mut pattern = Pattern::new(&w, part, 1, worker);
-            (0..part.length / 4096).for_each(|_| seen[((pattern.step().offset - 4096) / 4096) as usize] += 1);
+            for _ in 0..part.length / 4096 {
+                seen[((pattern.step().offset - 4096) / 4096) as usize] += 1;
+            }
         }
         prop_assert!(seen.iter().all(|n| *n == 1), "{:?}", seen);
     }
 
     #[test]
-    fn strides_reach_every_block(blocks in 2u64..60, stride in 2u64..9) {
+    fn stride_pattern_reaches_every_block(blocks in 2u64..60, stride in 2u64..9) {
         let mut w = Workload::named("any");
         w.access = Access::Stride { stride_bytes: stride * 4096 };
         w.block_bytes = 4096;
         let mut pattern = Pattern::new(&w, Extent { start: 0, length: blocks * 4096 }, 1, 0);
         let mut seen = vec![false; blocks as usize];
-        (0..blocks * (stride + 1)).for_each(|_| seen[(pattern.step().offset / 4096) as usize] = true);
+        for _ in 0..blocks * (stride + 1) {
+            seen[(pattern.step().offset / 4096) as usize] = true;
+        }
         prop_assert!(seen.iter().all(|s| *s), "{:?}", seen);
     }
 }
 
 #[test]
-fn mixes_keep_their_shares() {
+fn pattern_mix_keeps_its_shares() {
     let mut w = Workload::named("any");
     w.read_permille = 300;
     w.access = Access::Random {
@@ -122,7 +141,7 @@ fn mixes_keep_their_shares() {
 }
 
 #[test]
-fn a_walk_upwards_tells_what_it_has_left_behind_and_others_do_not() {
+fn ascending_walks_report_passed_extents() {
     let pattern = |access, read_permille| {
         let w = Workload {
             access,
@@ -140,7 +159,7 @@ fn a_walk_upwards_tells_what_it_has_left_behind_and_others_do_not() {
             0,
         )
     };
-    let piece = |start, length| Extent { start, length };
+    let extent_at = |start, length| Extent { start, length };
     let steps = |pattern: &mut Pattern, n| {
         for _ in 0..n {
             pattern.step();
@@ -149,16 +168,29 @@ fn a_walk_upwards_tells_what_it_has_left_behind_and_others_do_not() {
     let nothing = Extent::default();
 
     let mut reads = pattern(Access::Sequential, 1000);
-    assert_eq!(reads.take_passed(), Some([piece(8192, 0), nothing]));
+    assert_eq!(reads.take_passed(), Some([extent_at(8192, 0), nothing]));
     steps(&mut reads, 3);
-    assert_eq!(reads.take_passed(), Some([piece(8192, 12_288), nothing]));
+    assert_eq!(
+        reads.take_passed(),
+        Some([extent_at(8192, 12_288), nothing])
+    );
     steps(&mut reads, 2);
-    assert_eq!(reads.take_passed(), Some([piece(20_480, 8192), nothing]));
-    // A lap is over: what was in flight when its place was told may still be there, so all of it.
+    assert_eq!(
+        reads.take_passed(),
+        Some([extent_at(20_480, 8192), nothing])
+    );
+    // A lap is over. Requests in flight at the last report may have left data anywhere, so the
+    // whole extent is reported.
     steps(&mut reads, 10);
-    assert_eq!(reads.take_passed(), Some([piece(8192, 40_960), nothing]));
+    assert_eq!(
+        reads.take_passed(),
+        Some([extent_at(8192, 40_960), nothing])
+    );
     steps(&mut reads, 1);
-    assert_eq!(reads.take_passed(), Some([piece(28_672, 4096), nothing]));
+    assert_eq!(
+        reads.take_passed(),
+        Some([extent_at(28_672, 4096), nothing])
+    );
 
     let mut mix = pattern(Access::Sequential, 500);
     steps(&mut mix, 6);
@@ -178,10 +210,16 @@ fn a_walk_upwards_tells_what_it_has_left_behind_and_others_do_not() {
     steps(&mut one, 2);
     steps(&mut other, 2);
     for pattern in [&mut one, &mut other] {
-        assert_eq!(pattern.take_passed(), Some([nothing, piece(8192, 16_384)]));
+        assert_eq!(
+            pattern.take_passed(),
+            Some([nothing, extent_at(8192, 16_384)])
+        );
     }
     steps(&mut one, 8);
-    assert_eq!(other.take_passed(), Some([nothing, piece(8192, 40_960)]));
+    assert_eq!(
+        other.take_passed(),
+        Some([nothing, extent_at(8192, 40_960)])
+    );
 
     assert_eq!(pattern(Access::Backward, 1000).take_passed(), None);
     assert_eq!(

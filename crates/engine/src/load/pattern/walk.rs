@@ -7,26 +7,26 @@ use diskproof_model::plan::{Access, Distribution, Zone};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A way through an extent.
+/// An order of offsets through an extent.
 #[derive(Debug, Clone)]
 pub enum OffsetWalk {
-    /// Upwards; wraps.
+    /// Ascending; wraps.
     Sequential {
         start: u64,
         end: u64,
         at: u64,
         lap: u64,
     },
-    /// Upwards, block by block, with other threads; wraps.
+    /// Ascending, shared with other threads; wraps.
     Shared {
         start: u64,
         blocks: u64,
         len: u64,
         next: Arc<AtomicU64>,
     },
-    /// Downwards; wraps.
+    /// Descending; wraps.
     Backward { start: u64, end: u64, at: u64 },
-    /// Upwards in steps; each lap begins one block further on.
+    /// Ascending in strides; each lap begins one block later.
     Stride {
         start: u64,
         end: u64,
@@ -35,11 +35,11 @@ pub enum OffsetWalk {
         stride: u64,
         align: u64,
     },
-    /// Every aligned block alike.
+    /// Uniformly random.
     Uniform { start: u64, blocks: u64, align: u64 },
-    /// A zone is drawn by its share, then a block in it.
+    /// A random zone by its share, then a random block in it.
     Zones { zones: Vec<ZoneBlocks>, align: u64 },
-    /// A popularity rank is drawn, and scattered over the extent.
+    /// A random popularity rank, scattered over the extent.
     Zipf { start: u64, align: u64, zipf: Zipf },
 }
 
@@ -53,7 +53,7 @@ pub struct ZoneBlocks {
 }
 
 impl OffsetWalk {
-    /// The way that `access` names. Offsets are aligned to the smallest block; the largest fits
+    /// The order of `access`. Offsets are aligned to the smallest block; the largest fits
     /// everywhere.
     pub fn new(access: &Access, extent: Extent, smallest: u32, largest: u32) -> Self {
         let (start, end) = (extent.start, extent.start + extent.length);
@@ -125,7 +125,7 @@ impl OffsetWalk {
         let edge = |share: f64| {
             ((extent.length as f64 * share / total_size) as u64).min(extent.length) / align * align
         };
-        // A zone too small for a block, or at the very end, still begins where one fits.
+        // A zone that is too small for a block, or at the very end, begins where a block fits.
         let last_start = extent.length.saturating_sub(largest) / align * align;
         let mut built: Vec<ZoneBlocks> = zones
             .iter()
@@ -222,7 +222,7 @@ impl OffsetWalk {
     }
 }
 
-/// How far a walk upwards has come.
+/// The position of an ascending walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WalkPosition {
     lap: u64,
@@ -230,8 +230,8 @@ pub struct WalkPosition {
 }
 
 impl OffsetWalk {
-    /// What it has left behind since `seen`, which moves on: all of its extent when a lap is over.
-    /// `None` where it does not go upwards block by block.
+    /// The extent passed since `seen`, which is updated; the whole extent when a lap is over.
+    /// `None` where the walk does not ascend block by block.
     pub fn take_passed(&self, seen: &mut WalkPosition) -> Option<Extent> {
         let (start, end, front) = match self {
             Self::Sequential {

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_follow_the_law() {
+    fn zipf_ranks_follow_the_law() {
         let (zipf, mut random) = (Zipf::new(1000, 1.1), Random::new(3, 0));
         let mut counts = vec![0f64; 1001];
         let draws = 200_000;
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn popular_blocks_lie_all_over_and_each_block_has_one_rank() {
+    fn zipf_scatters_popular_blocks_one_rank_each() {
         for n in [1, 2, 3, 7, 100, 4096, 131_072, 131_071, 1 << 28] {
             let zipf = Zipf::new(n, 1.1);
             let block =
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn every_block_can_be_drawn() {
+    fn zipf_reaches_every_block() {
         let (zipf, mut random) = (Zipf::new(7, 0.5), Random::new(3, 0));
         let mut seen = [false; 7];
         (0..2000).for_each(|_| seen[zipf.block(&mut random) as usize] = true);

@@ -1,4 +1,5 @@
-//! The loop on disks that answer in full, short, late, with errors or not yet; in virtual time.
+//! The hot loop in virtual time, on disks that complete in full, short, late, with errors or not
+//! yet.
 
 use super::*;
 use crate::io::Extent;
@@ -14,8 +15,8 @@ use std::collections::BTreeMap;
 const BLOCK: u32 = 4096;
 const DEPTH: u32 = 4;
 
-/// Answers by turns: in full, short, with an error, with the end of the file; one microsecond after
-/// it was asked.
+/// Completes each request after a microsecond: in full, short, with an error, and with the end of
+/// the file, in turn.
 struct Moody {
     buffers: Buffers,
     clock: FakeClock,
@@ -70,7 +71,7 @@ impl Backend for &mut Moody {
     }
 }
 
-/// Plain reads from a moody disk; the disk afterwards, and what the worker brought home.
+/// Plain reads from a faulty disk; the disk afterwards, and the worker's result.
 fn read_moodily<C: Clock>(
     budget: Budget,
     schedule: WorkerSchedule,
@@ -146,7 +147,7 @@ impl Clock for Contended {
 }
 
 #[test]
-fn waiting_for_processors_counts_from_the_end_of_the_warm_up() {
+fn processor_wait_counts_from_the_end_of_the_warm_up() {
     let schedule = WorkerSchedule {
         measure_ns: 20_000_000,
         end_ns: 60_000_000,
@@ -162,7 +163,7 @@ fn waiting_for_processors_counts_from_the_end_of_the_warm_up() {
 }
 
 #[test]
-fn plain_reads_that_fall_short_or_fail_are_finished_and_counted_like_any_other() {
+fn plain_reads_handle_short_and_failed_reads() {
     let (disk, home) = read_moodily(
         Budget::of_steps(1_000_000),
         WorkerSchedule {
@@ -184,14 +185,14 @@ fn plain_reads_that_fall_short_or_fail_are_finished_and_counted_like_any_other()
             ("EOF".to_owned(), disk.is_exhausted)
         ])
     );
-    // A remainder is asked for a microsecond later, and the whole counts from the first asking.
+    // A remainder is requested a microsecond later, and the whole counts from the first request.
     assert_eq!((read.latency.min_ns(), read.latency.max_ns()), (1000, 2000));
     assert_eq!(home.ending, EndReason::Time);
 }
 
 #[test]
-fn plain_reads_go_on_with_the_next_portion_without_a_gap() {
-    // Of what three may use up it does all, as the others do nothing.
+fn plain_reads_continue_with_the_next_portion_without_a_gap() {
+    // It uses the budget of all three workers, as the others do nothing.
     let budget = Budget {
         steps: Some(SharedBudget::new(100_003, 3)),
         ..Budget::default()
@@ -208,8 +209,8 @@ fn plain_reads_go_on_with_the_next_portion_without_a_gap() {
         (disk.full + disk.failed + disk.is_exhausted, home.ending),
         (100_003, EndReason::Budget)
     );
-    // The queue was full at each wait but the last, or the last two, where a remainder was asked
-    // for.
+    // The queue was full at each wait but the last, or the last two where a remainder was
+    // requested.
     assert!(disk.thin_waits <= 2, "{}", disk.thin_waits);
     let latency = &home.ops[&OpKind::Read].latency;
     assert_eq!(
@@ -219,18 +220,18 @@ fn plain_reads_go_on_with_the_next_portion_without_a_gap() {
     );
 }
 
-/// Answers each request after a time of its own, as drawn: mostly in full.
+/// Completes each request after a random time, mostly in full.
 #[derive(Debug, Clone)]
 struct Whim {
     service_ns: u64,
     jitter_ns: u64,
-    /// Of a thousand answers: short, failed, at the end of the file.
+    /// Of a thousand completions: short, failed, at the end of the file.
     odd_permille: [u64; 3],
-    /// Of a thousand waits: those that end without an answer.
+    /// Of a thousand waits: those that end without a completion.
     interrupted_permille: u64,
-    /// No more than these are taken at a time, as by a kernel that wants answers reaped first.
+    /// The largest number of requests taken at a time, as by a kernel with a full completion queue.
     takes: usize,
-    /// The worker is told to end.
+    /// The worker is stopped.
     told_ns: u64,
     seed: u64,
 }
@@ -241,7 +242,7 @@ struct Whimsical {
     clock: FakeClock,
     random: Random,
     stop: Arc<AtomicBool>,
-    /// Done when, its number among all, which slot, and the answer; soonest last.
+    /// Completion time, number, slot and result; the earliest last.
     in_flight: Vec<(u64, usize, u32, i32)>,
     /// Where each request began, and its length.
     asked: Vec<(u64, u32)>,
@@ -319,8 +320,8 @@ enum ReadLoop {
     General,
 }
 
-/// Everything that can be seen of a worker's reads: what was asked, what it brought home but for
-/// the look at zeros, and what it published.
+/// Everything observable of a worker's reads: the requests, the result except for the sampled
+/// zeros, and the published series.
 fn seen(
     by: ReadLoop,
     whim: &Whim,
@@ -387,8 +388,7 @@ fn seen(
         zero_blocks: ZeroSample::default(),
         ..worker.finish()
     };
-    // The shortest latency is not among what makes histograms equal, nor are the counts among what
-    // is printed of them.
+    // Equality of histograms ignores the shortest latency, and their debug output lacks the counts.
     let latencies: Vec<_> = home
         .ops
         .values()
@@ -407,8 +407,8 @@ fn seen(
 fn whim() -> impl Strategy<Value = Whim> {
     let odd = (0u64..60, 0u64..60, 0u64..20)
         .prop_map(|(short, failed, is_exhausted)| [short, failed, is_exhausted]);
-    // Sometimes all of a queue takes equally long, sometimes each request has its own time;
-    // sometimes longer than a cell, or than two.
+    // Sometimes all requests of a queue take equally long, sometimes each takes a time of its own,
+    // sometimes more than one or two cells.
     let times = (
         prop_oneof![Just(0u64), 1_000u64..200_000, 4_000_000u64..25_000_000],
         prop_oneof![Just(0u64), 1u64..300_000],
@@ -437,9 +437,9 @@ fn whim() -> impl Strategy<Value = Whim> {
 }
 
 proptest! {
-    /// The loop of plain reads is the general one without what they do not need: whatever the disk does, nobody can tell which of them it was.
+    /// The loop of plain reads and the general one give the same results on any disk.
     #[test]
-    fn the_loop_of_plain_reads_does_and_counts_what_the_general_one_would(
+    fn plain_read_loop_equals_general_loop(
         whim in whim(),
         depth in 1u32..40,
         steps in prop_oneof![Just(None), (0u64..3000).prop_map(Some)],
@@ -449,13 +449,13 @@ proptest! {
         let schedule = WorkerSchedule { measure_ns, end_ns: measure_ns + time_ns };
         let (plain, home, published) = seen(ReadLoop::UniformReads, &whim, depth, steps, schedule);
         let (general, expected, others) = seen(ReadLoop::General, &whim, depth, steps, schedule);
-        // Only in which slot is not the same, where one of a batch fell short.
+        // Only the slot differs where a request of a batch was short.
         prop_assert!(plain == general, "other requests");
         prop_assert_eq!((home, published), (expected, others));
     }
 }
 
-/// A clock that is `ahead_ns` ahead from `leap_ns` on, until it is held against its reference.
+/// A clock that jumps by `ahead_ns` at `leap_ns`, until it is compared with its reference.
 #[derive(Clone)]
 struct Leaping {
     right: FakeClock,
@@ -489,12 +489,12 @@ impl Clock for Leaping {
 }
 
 #[test]
-fn a_clock_that_leaps_ends_nothing_and_spoils_no_latency() {
+fn clock_jump_leaves_run_and_latencies_intact() {
     let schedule = WorkerSchedule {
         measure_ns: 0,
         end_ns: 60_000_000,
     };
-    // A machine that slept for an hour; a counter that has gone back.
+    // A machine that slept for an hour; a counter that went back.
     for ahead_ns in [3_600_000_000_000, u64::MAX / 4] {
         let leaping = |right| Leaping {
             right,
