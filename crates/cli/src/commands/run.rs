@@ -3,7 +3,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
-use crate::job_file::{Beside, JobFile, JobFileFlags, System, read_text};
+use crate::job_file::{CliOverrides, JobFile, JobFileFlags, System, read_text};
 use crate::plan_file::{PlanFile, Planned};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, MeasuringJob, measure};
@@ -168,7 +168,7 @@ impl RunRequest {
                  as run job.fio --section NAME"
             )));
         }
-        let beside = Beside {
+        let beside = CliOverrides {
             sections: &run.job_file.sections,
             targets: named,
             size: measuring.size,
@@ -391,7 +391,7 @@ fn is_job_file(path: &Path) -> bool {
 }
 
 /// A plan file as it is, or a job file as what it becomes.
-fn read_plan(path: &Path, flags: &WorkloadFlags, beside: Beside<'_>) -> Result<JobFile, Failure> {
+fn read_plan(path: &Path, flags: &WorkloadFlags, beside: CliOverrides<'_>) -> Result<JobFile, Failure> {
     let shown = path.display();
     let (kind, place) = match is_job_file(path) {
         true => ("job", "options into its sections"),

@@ -2,15 +2,15 @@
 //! target, and nothing of the other jobs.
 
 use super::numbers::Amount;
-use super::sections::Spot;
+use super::sections::SourceLine;
 use crate::flags::EngineName;
 use crate::workload::Rw;
 
 /// One job.
 #[derive(Debug, Clone)]
-pub struct Job {
+pub struct FioJob {
     /// Where its section begins.
-    pub spot: Spot,
+    pub spot: SourceLine,
     /// Name of its section.
     pub section: String,
     /// Name in results.
@@ -20,9 +20,9 @@ pub struct Job {
     /// What it does.
     pub rw: Rw,
     /// How an ordered walk goes on.
-    pub gait: Gait,
+    pub gait: WalkOrder,
     /// Bytes per operation.
-    pub blocks: Blocks,
+    pub blocks: JobBlocks,
     /// Requests in flight.
     pub depth: u64,
     /// Kernel interface.
@@ -32,9 +32,9 @@ pub struct Job {
     /// What the page cache does.
     pub cache: Cache,
     /// The part of the file, and what is done.
-    pub extent: Extent,
+    pub extent: JobExtent,
     /// How likely each block is.
-    pub law: Law,
+    pub law: OffsetLaw,
     /// Whether fio meets each of its blocks once before it meets one again.
     pub is_mapped: bool,
     /// Share of reads as it is written.
@@ -75,12 +75,12 @@ pub struct Filename {
     /// The name.
     pub name: String,
     /// Where it is given.
-    pub spot: Spot,
+    pub spot: SourceLine,
 }
 
 /// How an ordered walk goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gait {
+pub enum WalkOrder {
     /// Block after block.
     Plain,
     /// From the end to the start.
@@ -91,14 +91,14 @@ pub enum Gait {
 
 /// Bytes per operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Blocks {
+pub enum JobBlocks {
     /// One size.
     One(u64),
     /// A mix, as `bssplit` has it, with bytes; and the smallest.
     Mix(String, u64),
 }
 
-impl Blocks {
+impl JobBlocks {
     /// The smallest.
     pub fn smallest(&self) -> u64 {
         match self {
@@ -120,7 +120,7 @@ pub enum Cache {
 
 /// The part of the file, and how much is done in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Extent {
+pub struct JobExtent {
     /// Where it begins.
     pub offset: Amount,
     /// How much further each copy begins.
@@ -139,7 +139,7 @@ pub struct Extent {
 
 /// How likely each block is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Law {
+pub enum OffsetLaw {
     /// All alike.
     Uniform,
     /// With this exponent.

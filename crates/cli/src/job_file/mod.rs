@@ -1,6 +1,6 @@
 //! Job files of fio: translated into what a plan file in TOML gives, so that nothing behind it
 //! knows of fio. What would be another load is refused with its line; what a user has to know is
-//! told. Pure: what the machine and its files say comes from [`Surroundings`].
+//! told. Pure: what the machine and its files say comes from [`Environment`].
 
 mod jobs;
 mod numbers;
@@ -15,7 +15,7 @@ mod workloads;
 pub use surroundings::{System, read_text};
 
 use crate::plan_file::PlanFile;
-use remarks::Remarks;
+use remarks::TranslationNotes;
 use sections::Section;
 use std::path::{Path, PathBuf};
 
@@ -58,7 +58,7 @@ pub struct JobFileFlags {
 
 /// What the command line says beside the file.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Beside<'a> {
+pub struct CliOverrides<'a> {
     /// The sections that are wanted; all of them where it names none.
     pub sections: &'a [String],
     /// Targets, which take the place of those in the file.
@@ -69,7 +69,7 @@ pub struct Beside<'a> {
 
 /// What stands at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum PathKind {
     /// Nothing.
     Nothing,
     /// A directory.
@@ -84,7 +84,7 @@ pub enum Found {
 
 /// What fio's keywords stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Machine {
+pub struct MachineFacts {
     /// `$pagesize`
     pub page_bytes: u64,
     /// `$mb_memory`
@@ -95,15 +95,15 @@ pub struct Machine {
 
 /// The machine and its files, as far as a job file asks for them. Nothing is written, and nothing
 /// is run.
-pub trait Surroundings {
+pub trait Environment {
     /// A variable of the environment.
     fn variable(&self, name: &str) -> Option<String>;
     /// What keywords stand for.
-    fn machine(&self) -> Machine;
+    fn machine(&self) -> MachineFacts;
     /// Text of a file that is included, or why it cannot be had.
     fn text(&self, path: &Path) -> Result<String, String>;
     /// What stands at a path.
-    fn found(&self, path: &Path) -> Found;
+    fn found(&self, path: &Path) -> PathKind;
 }
 
 impl JobFile {
@@ -111,14 +111,14 @@ impl JobFile {
     pub fn translate(
         text: &str,
         path: &Path,
-        beside: Beside<'_>,
-        surroundings: &dyn Surroundings,
+        beside: CliOverrides<'_>,
+        surroundings: &dyn Environment,
     ) -> Result<Self, JobFileError> {
         let sections = wanted(
             sections::read_sections(text, path, surroundings)?,
             beside.sections,
         )?;
-        let mut remarks = Remarks::default();
+        let mut remarks = TranslationNotes::default();
         let jobs = sections
             .iter()
             .map(|section| reading::read_job(section, &mut remarks))

@@ -145,7 +145,7 @@ enum Units {
 
 /// A number, and whether divisions of it leave a fraction.
 #[derive(Debug, Clone, Copy)]
-struct Value {
+struct ExpressionValue {
     number: f64,
     whole: bool,
 }
@@ -203,7 +203,7 @@ impl Parser<'_> {
         self.rest.chars().next()
     }
 
-    fn value(&mut self, least: u8) -> Result<Value, String> {
+    fn value(&mut self, least: u8) -> Result<ExpressionValue, String> {
         self.deep += 1;
         if self.deep > PARENTHESES_DEEP {
             return Err(self.wrong());
@@ -232,7 +232,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn operand(&mut self) -> Result<Value, String> {
+    fn operand(&mut self) -> Result<ExpressionValue, String> {
         match self.peek() {
             Some('(') => {
                 self.rest = &self.rest[1..];
@@ -244,7 +244,7 @@ impl Parser<'_> {
             Some('-') => {
                 self.rest = &self.rest[1..];
                 let value = self.value(SIGN_BINDS)?;
-                Ok(Value {
+                Ok(ExpressionValue {
                     number: -value.number,
                     ..value
                 })
@@ -257,7 +257,7 @@ impl Parser<'_> {
                 let (digits, rest) = self.rest.split_at(end);
                 let number = digits.parse::<f64>().map_err(|_| self.wrong())?;
                 self.rest = rest;
-                Ok(Value {
+                Ok(ExpressionValue {
                     number,
                     whole: !digits.contains('.'),
                 })
@@ -265,7 +265,7 @@ impl Parser<'_> {
         }
     }
 
-    fn unit(&mut self, value: Value) -> Result<Value, String> {
+    fn unit(&mut self, value: ExpressionValue) -> Result<ExpressionValue, String> {
         let (unit, rest) = self.rest.split_at(
             self.rest
                 .find(|c: char| !c.is_ascii_alphabetic())
@@ -278,14 +278,14 @@ impl Parser<'_> {
         };
         let factor = factor.ok_or_else(|| self.wrong())?;
         (self.rest, self.has_unit) = (rest, true);
-        Ok(Value {
+        Ok(ExpressionValue {
             number: value.number * factor,
             ..value
         })
     }
 }
 
-fn combine(sign: char, left: Value, right: Value) -> Option<Value> {
+fn combine(sign: char, left: ExpressionValue, right: ExpressionValue) -> Option<ExpressionValue> {
     let whole = left.whole && right.whole;
     let (a, b) = (left.number, right.number);
     let number = match sign {
@@ -299,7 +299,9 @@ fn combine(sign: char, left: Value, right: Value) -> Option<Value> {
         _ => return None,
     };
     // A division by nothing is no number.
-    number.is_finite().then_some(Value { number, whole })
+    number
+        .is_finite()
+        .then_some(ExpressionValue { number, whole })
 }
 
 #[cfg(test)]

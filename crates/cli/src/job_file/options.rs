@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 /// What becomes of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum Handling {
     /// It means the same here, or is translated to what does.
     Carried,
     /// It does not change what the disk is asked for.
@@ -20,35 +20,35 @@ pub enum Fate {
 
 /// Some options with the same fate.
 #[derive(Debug)]
-pub struct Row {
+pub struct OptionRow {
     /// Their names; those with a `/` have aliases behind it.
     pub names: &'static [&'static str],
     /// What becomes of them.
-    pub fate: Fate,
+    pub fate: Handling,
     /// More about it, as a phrase; what a refusal says stands in the answers.
     pub text: &'static str,
 }
 
-const fn carried(names: &'static [&'static str], text: &'static str) -> Row {
-    Row {
+const fn carried(names: &'static [&'static str], text: &'static str) -> OptionRow {
+    OptionRow {
         names,
-        fate: Fate::Carried,
+        fate: Handling::Carried,
         text,
     }
 }
 
-const fn left_out(names: &'static [&'static str], text: &'static str) -> Row {
-    Row {
+const fn left_out(names: &'static [&'static str], text: &'static str) -> OptionRow {
+    OptionRow {
         names,
-        fate: Fate::LeftOut,
+        fate: Handling::LeftOut,
         text,
     }
 }
 
-const fn refused(names: &'static [&'static str], harmless: &'static [&'static str]) -> Row {
-    Row {
+const fn refused(names: &'static [&'static str], harmless: &'static [&'static str]) -> OptionRow {
+    OptionRow {
         names,
-        fate: Fate::Refused(harmless),
+        fate: Handling::Refused(harmless),
         text: "",
     }
 }
@@ -59,7 +59,7 @@ const ZERO: &[&str] = &["0"];
 const NONE: &[&str] = &["none"];
 
 /// The table.
-pub const ROWS: &[Row] = &[
+pub const ROWS: &[OptionRow] = &[
     carried(
         &["name"],
         "name in results, where it stands in the job's own section; else that of the section; \
@@ -530,16 +530,16 @@ pub fn canonical(key: &str) -> Option<&'static str> {
 }
 
 /// What becomes of an option.
-pub fn row(key: &str) -> Option<&'static Row> {
+pub fn row(key: &str) -> Option<&'static OptionRow> {
     row_and_name(key).map(|(row, _)| row)
 }
 
-fn row_and_name(key: &str) -> Option<(&'static Row, &'static str)> {
+fn row_and_name(key: &str) -> Option<(&'static OptionRow, &'static str)> {
     BY_NAME.get(key).copied()
 }
 
 /// Each name's row, and the first of its names. A file may have a million settings.
-static BY_NAME: LazyLock<HashMap<&'static str, (&'static Row, &'static str)>> =
+static BY_NAME: LazyLock<HashMap<&'static str, (&'static OptionRow, &'static str)>> =
     LazyLock::new(|| {
         let names = ROWS
             .iter()

@@ -1,10 +1,10 @@
 //! Where the jobs of a file work: its files and devices become targets, and files that are not
 //! there become parts of one scratch file. Opens nothing.
 
-use super::jobs::Job;
+use super::jobs::FioJob;
 use super::numbers::Amount;
-use super::remarks::Remarks;
-use super::{Beside, Found, JobFileError, Surroundings, quoted};
+use super::remarks::TranslationNotes;
+use super::{CliOverrides, Environment, JobFileError, PathKind, quoted};
 use crate::workload::Direction;
 use diskproof_model::units::format_bytes;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ const PART_BYTES: u64 = 1 << 20;
 
 /// A part of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct FilePart {
     /// First byte.
     pub start: u64,
     /// Bytes, without what is left over behind the last block of a file of its own.
@@ -28,18 +28,18 @@ pub struct Piece {
 
 /// Where a job works.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seat {
+pub struct JobPlacement {
     /// Which of the targets.
     pub target: usize,
     /// For each copy of the job.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<FilePart>,
     /// Whether the job would be the first in fio to write to a file that is new.
     pub is_first_to_write: bool,
 }
 
 /// Where all of them work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places {
+pub struct Placements {
     /// Targets, unless the command line names them.
     pub targets: Vec<PathBuf>,
     /// What each has, or will have, in bytes; one entry for all that the command line names, 0
@@ -48,12 +48,12 @@ pub struct Places {
     /// Size of the scratch file.
     pub scratch_bytes: Option<u64>,
     /// For each job.
-    pub seats: Vec<Seat>,
+    pub seats: Vec<JobPlacement>,
 }
 
 /// What a job's files belong to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Anchor {
+enum TargetRoot {
     /// It is there.
     Existing { path: PathBuf, bytes: u64 },
     /// A scratch file in this directory; its size, where the command line gives one.
@@ -69,7 +69,7 @@ enum Anchor {
     },
 }
 
-impl Anchor {
+impl TargetRoot {
     fn is_scratch(&self) -> bool {
         matches!(
             self,
@@ -91,7 +91,7 @@ impl Anchor {
 
 /// The files of a job, one for each copy.
 struct Files {
-    anchor: Anchor,
+    anchor: TargetRoot,
     paths: Vec<PathBuf>,
     /// Whether each copy has its own.
     is_own: bool,
@@ -99,34 +99,34 @@ struct Files {
 
 /// Finds the places of all jobs.
 pub fn place(
-    jobs: &[Job],
-    beside: Beside<'_>,
-    surroundings: &dyn Surroundings,
-    remarks: &mut Remarks,
-) -> Result<Places, JobFileError> {
+    jobs: &[FioJob],
+    beside: CliOverrides<'_>,
+    surroundings: &dyn Environment,
+    remarks: &mut TranslationNotes,
+) -> Result<Placements, JobFileError> {
     let given = (!beside.targets.is_empty()).then(|| given(beside, surroundings));
     let files = jobs
         .iter()
         .map(|job| files(job, given.as_ref(), beside, surroundings))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut anchors: Vec<&Anchor> = Vec::new();
+    let mut anchors: Vec<&TargetRoot> = Vec::new();
     for file in &files {
         if !anchors.contains(&&file.anchor) {
             anchors.push(&file.anchor);
         }
     }
-    let mut places = Places {
+    let mut places = Placements {
         targets: Vec::new(),
         total_bytes: Vec::new(),
         scratch_bytes: None,
         seats: Vec::new(),
     };
-    let mut seats: Vec<Option<Seat>> = vec![None; jobs.len()];
+    let mut seats: Vec<Option<JobPlacement>> = vec![None; jobs.len()];
     for (target, anchor) in anchors.iter().enumerate() {
         let here: Vec<usize> = (0..jobs.len())
             .filter(|job| files[*job].anchor == **anchor)
             .collect();
-        let members: Vec<(&Job, &Files)> =
+        let members: Vec<(&FioJob, &Files)> =
             here.iter().map(|job| (&jobs[*job], &files[*job])).collect();
         let (pieces, total) = share_out(&members, anchor.bytes())?;
         for (job, pieces) in here.iter().zip(pieces) {
@@ -138,7 +138,7 @@ pub fn place(
                 && jobs[*job].rw.direction == Direction::Write
                 && !jobs[*job].overwrites
                 && !is_used;
-            seats[*job] = Some(Seat {
+            seats[*job] = Some(JobPlacement {
                 target,
                 pieces,
                 is_first_to_write,
@@ -150,24 +150,24 @@ pub fn place(
     Ok(places)
 }
 
-impl Places {
+impl Placements {
     /// One more target, and what the user should know of it.
     fn settle(
         &mut self,
-        anchor: &Anchor,
+        anchor: &TargetRoot,
         total: u64,
-        members: &[(&Job, &Files)],
-        remarks: &mut Remarks,
+        members: &[(&FioJob, &Files)],
+        remarks: &mut TranslationNotes,
     ) -> Result<(), JobFileError> {
         let mut paths: Vec<&PathBuf> = members.iter().flat_map(|(_, files)| &files.paths).collect();
         paths.sort();
         paths.dedup();
         match anchor {
-            Anchor::Existing { path, bytes } => {
+            TargetRoot::Existing { path, bytes } => {
                 self.targets.push(path.clone());
                 self.total_bytes.push(*bytes);
             }
-            Anchor::Given { bytes, is_scratch } => {
+            TargetRoot::Given { bytes, is_scratch } => {
                 // Where a device stands beside a directory, nothing is all of both.
                 self.total_bytes.push(if bytes.is_some() || *is_scratch {
                     total
@@ -182,7 +182,7 @@ impl Places {
                     ));
                 }
             }
-            Anchor::Scratch { directory, .. } => {
+            TargetRoot::Scratch { directory, .. } => {
                 if self.scratch_bytes.is_some_and(|other| other != total) {
                     let (job, _) = members[0];
                     return Err(job.spot.error(format!("[{}]: {}", job.section, UNLIKE)));
@@ -218,32 +218,32 @@ pub const UNLIKE: &str = "the jobs do different things on different disks or dir
                           (--section NAME), or name the targets on the command line";
 
 /// What the command line names. Sizes of directories are only known where it gives them.
-fn given(beside: Beside<'_>, surroundings: &dyn Surroundings) -> Anchor {
-    let found: Vec<Found> = beside
+fn given(beside: CliOverrides<'_>, surroundings: &dyn Environment) -> TargetRoot {
+    let found: Vec<PathKind> = beside
         .targets
         .iter()
         .map(|target| surroundings.found(target))
         .collect();
     let bytes = found.iter().map(|found| match found {
-        Found::File(bytes) | Found::Device(bytes) => Some(*bytes),
+        PathKind::File(bytes) | PathKind::Device(bytes) => Some(*bytes),
         // What is wrong with the others is said when they are looked at as targets.
-        Found::Directory | Found::Nothing | Found::Other(_) => beside.size,
+        PathKind::Directory | PathKind::Nothing | PathKind::Other(_) => beside.size,
     });
     let bytes = bytes
         .collect::<Option<Vec<u64>>>()
         .and_then(|all| all.into_iter().min());
-    Anchor::Given {
+    TargetRoot::Given {
         bytes,
-        is_scratch: found.iter().all(|found| *found == Found::Directory),
+        is_scratch: found.iter().all(|found| *found == PathKind::Directory),
     }
 }
 
 /// The files of a job, and what they belong to.
 fn files(
-    job: &Job,
-    given: Option<&Anchor>,
-    beside: Beside<'_>,
-    surroundings: &dyn Surroundings,
+    job: &FioJob,
+    given: Option<&TargetRoot>,
+    beside: CliOverrides<'_>,
+    surroundings: &dyn Environment,
 ) -> Result<Files, JobFileError> {
     let within = |name: &str| match &job.directory {
         // As fio: the directory stands before any name, be it absolute.
@@ -266,9 +266,9 @@ fn files(
     // fio takes the name of a section for a device where there is one.
     if job.section.contains('/')
         && let path = within(&job.section)
-        && let Found::Device(bytes) = surroundings.found(&path)
+        && let PathKind::Device(bytes) = surroundings.found(&path)
     {
-        let anchor = given.cloned().unwrap_or(Anchor::Existing {
+        let anchor = given.cloned().unwrap_or(TargetRoot::Existing {
             path: path.clone(),
             bytes,
         });
@@ -304,30 +304,30 @@ fn files(
 
 fn anchor_of(
     path: &Path,
-    job: &Job,
-    beside: Beside<'_>,
-    surroundings: &dyn Surroundings,
-) -> Result<Anchor, String> {
+    job: &FioJob,
+    beside: CliOverrides<'_>,
+    surroundings: &dyn Environment,
+) -> Result<TargetRoot, String> {
     let shown = quoted(&path.display().to_string());
     match surroundings.found(path) {
-        Found::File(bytes) | Found::Device(bytes) => Ok(Anchor::Existing {
+        PathKind::File(bytes) | PathKind::Device(bytes) => Ok(TargetRoot::Existing {
             path: path.to_path_buf(),
             bytes,
         }),
-        Found::Directory => Err(format!(
+        PathKind::Directory => Err(format!(
             "filename={shown}: this is a directory: write it as directory, or name it on the \
              command line"
         )),
-        Found::Other(why) => Err(why),
+        PathKind::Other(why) => Err(why),
         // What belongs there is a device: a file would be made of memory.
-        Found::Nothing if path.starts_with("/dev") && !path.starts_with("/dev/shm") => {
+        PathKind::Nothing if path.starts_with("/dev") && !path.starts_with("/dev/shm") => {
             Err(format!(
                 "[{}]: there is no {shown}: write the disk's name here, or name it on the command \
                  line",
                 job.section
             ))
         }
-        Found::Nothing => {
+        PathKind::Nothing => {
             let parent = path
                 .parent()
                 .filter(|parent| !parent.as_os_str().is_empty())
@@ -340,15 +340,15 @@ fn anchor_of(
 
 fn scratch_in(
     directory: &Path,
-    beside: Beside<'_>,
-    surroundings: &dyn Surroundings,
-) -> Result<Anchor, String> {
+    beside: CliOverrides<'_>,
+    surroundings: &dyn Environment,
+) -> Result<TargetRoot, String> {
     match surroundings.found(directory) {
-        Found::Directory => Ok(Anchor::Scratch {
+        PathKind::Directory => Ok(TargetRoot::Scratch {
             directory: directory.to_path_buf(),
             bytes: beside.size,
         }),
-        Found::Other(why) => Err(why),
+        PathKind::Other(why) => Err(why),
         _ => {
             let shown = quoted(&directory.display().to_string());
             Err(format!(
@@ -362,9 +362,9 @@ fn scratch_in(
 /// Pieces of each job's copies, and the bytes that all files take side by side. A single file
 /// begins at 0 and may be as large as its target.
 fn share_out(
-    members: &[(&Job, &Files)],
+    members: &[(&FioJob, &Files)],
     whole: Option<u64>,
-) -> Result<(Vec<Vec<Piece>>, u64), JobFileError> {
+) -> Result<(Vec<Vec<FilePart>>, u64), JobFileError> {
     let is_single = members.iter().all(|(_, files)| {
         files
             .paths
@@ -385,13 +385,13 @@ fn share_out(
             > 1;
         // What is left over of a file behind the last whole block is never met, and nor is what
         // lies before an offset that nobody else goes below.
-        let trimmed = |piece: Piece| match files.is_own {
-            true if whole.is_none() && !is_shared => Piece {
+        let trimmed = |piece: FilePart| match files.is_own {
+            true if whole.is_none() && !is_shared => FilePart {
                 start: 0,
                 length: piece.length / unit * unit,
                 ..piece
             },
-            true => Piece {
+            true => FilePart {
                 length: piece.length / unit * unit,
                 ..piece
             },
@@ -417,10 +417,10 @@ fn share_out(
             }
         }
     }
-    let moved = |path: &PathBuf, piece: Piece| {
+    let moved = |path: &PathBuf, piece: FilePart| {
         let file_bytes = whole.unwrap_or(extents[path.as_path()]);
         let is_whole_file = piece.is_whole_file && piece.length == file_bytes;
-        Piece {
+        FilePart {
             start: piece.start.saturating_add(starts[path.as_path()]),
             is_whole_file,
             ..piece
@@ -441,7 +441,7 @@ fn share_out(
 }
 
 /// The part of its file that a copy of a job uses.
-fn piece(job: &Job, copy: u64, whole: Option<u64>) -> Result<Piece, JobFileError> {
+fn piece(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFileError> {
     let wrong = |why: &str| job.spot.error(format!("[{}]: {why}", job.section));
     let of = |amount: Amount| match (amount, whole) {
         (Amount::Percent(_), None) => Err(wrong(
@@ -468,7 +468,7 @@ fn piece(job: &Job, copy: u64, whole: Option<u64>) -> Result<Piece, JobFileError
              size, or a smaller bs or offset",
         ));
     }
-    Ok(Piece {
+    Ok(FilePart {
         start,
         length,
         asked_bytes: length,

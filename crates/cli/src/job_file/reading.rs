@@ -4,10 +4,10 @@
 mod operations;
 
 use super::JobFileError;
-use super::jobs::{Cache, Extent, Filename, Job};
+use super::jobs::{Cache, Filename, FioJob, JobExtent};
 use super::numbers::{self, Amount, Base};
-use super::options::{self, Fate};
-use super::remarks::{Remark, Remarks};
+use super::options::{self, Handling};
+use super::remarks::{TranslationNote, TranslationNotes};
 use super::sections::{Scope, Section, Setting, last_by_name};
 use crate::flags::EngineName;
 use crate::workload::Direction;
@@ -17,7 +17,7 @@ const FILENAME_FORMAT_DEFAULT: &str = "$jobname.$jobnum.$filenum";
 /// More than any machine gains from, and few enough to be told apart in results.
 const NUMJOBS_MAX: u64 = 1024;
 /// Reads a section.
-pub fn read_job(section: &Section, remarks: &mut Remarks) -> Result<Job, JobFileError> {
+pub fn read_job(section: &Section, remarks: &mut TranslationNotes) -> Result<FioJob, JobFileError> {
     // An engine that is none here has options of its own, and is what to hear about first.
     let named = |key: &str| options::canonical(key).unwrap_or("");
     let engine = last_by_name(&section.settings, named)
@@ -35,7 +35,7 @@ pub fn read_job(section: &Section, remarks: &mut Remarks) -> Result<Job, JobFile
             _ => return Err(setting.error("use 1024 or 1000")),
         },
     };
-    Reading {
+    JobReader {
         section,
         given,
         base,
@@ -45,7 +45,11 @@ pub fn read_job(section: &Section, remarks: &mut Remarks) -> Result<Job, JobFile
 }
 
 /// Says what is no option, refused or left out.
-fn check(setting: &Setting, section: &Section, remarks: &mut Remarks) -> Result<(), JobFileError> {
+fn check(
+    setting: &Setting,
+    section: &Section,
+    remarks: &mut TranslationNotes,
+) -> Result<(), JobFileError> {
     let Some(row) = options::row(&setting.key) else {
         return Err(setting.error(
             "fio 3.42 has no such option, or only for engines that are none here: mind the \
@@ -54,12 +58,12 @@ fn check(setting: &Setting, section: &Section, remarks: &mut Remarks) -> Result<
     };
     let name = options::canonical(&setting.key).unwrap_or_default();
     match row.fate {
-        Fate::Carried => Ok(()),
-        Fate::LeftOut => {
+        Handling::Carried => Ok(()),
+        Handling::LeftOut => {
             remarks.leave_out(name, row.text);
             Ok(())
         }
-        Fate::Refused(harmless)
+        Handling::Refused(harmless)
             if setting
                 .value
                 .as_deref()
@@ -67,7 +71,7 @@ fn check(setting: &Setting, section: &Section, remarks: &mut Remarks) -> Result<
         {
             Ok(())
         }
-        Fate::Refused(_) => Err(setting.error(format!(
+        Handling::Refused(_) => Err(setting.error(format!(
             "[{}]: fio's '{name}' {}",
             section.name,
             options::refusal(name)
@@ -98,17 +102,17 @@ fn engine(setting: &Setting) -> Result<EngineName, JobFileError> {
 }
 
 /// A setting, and its value or a part of it.
-type Said<'a> = (&'a Setting, &'a str);
+type OptionValue<'a> = (&'a Setting, &'a str);
 
-struct Reading<'a, 'b> {
+struct JobReader<'a, 'b> {
     section: &'a Section,
     given: BTreeMap<&'static str, &'a Setting>,
     base: Base,
-    remarks: &'b mut Remarks,
+    remarks: &'b mut TranslationNotes,
 }
 
-impl<'a> Reading<'a, '_> {
-    fn job(&mut self, engine: EngineName) -> Result<Job, JobFileError> {
+impl<'a> JobReader<'a, '_> {
+    fn job(&mut self, engine: EngineName) -> Result<FioJob, JobFileError> {
         let (rw, postfix) = self.rw()?;
         let blocks = self.blocks(rw)?;
         let gait = self.gait(rw, postfix, &blocks)?;
@@ -121,7 +125,7 @@ impl<'a> Reading<'a, '_> {
         let at_end = writes && (self.flag("end_fsync")? || self.flag("fsync_on_close")?);
         let exits_all = self.flag("exitall")?;
         self.names_one_file()?;
-        Ok(Job {
+        Ok(FioJob {
             spot: self.section.spot.clone(),
             section: self.section.name.clone(),
             name: self.name(),
@@ -166,7 +170,7 @@ impl<'a> Reading<'a, '_> {
     }
 
     /// The setting and its value, which must be there.
-    fn value(&self, name: &str) -> Result<Option<Said<'a>>, JobFileError> {
+    fn value(&self, name: &str) -> Result<Option<OptionValue<'a>>, JobFileError> {
         let Some(setting) = self.setting(name) else {
             return Ok(None);
         };
@@ -238,7 +242,8 @@ impl<'a> Reading<'a, '_> {
                     && !is_offloaded
                     && matches!(engine, EngineName::Sync | EngineName::Mmap) =>
             {
-                self.remarks.tell(Remark::Depth, &self.section.name);
+                self.remarks
+                    .tell(TranslationNote::Depth, &self.section.name);
                 Ok(1)
             }
             depth => Ok(depth),
@@ -281,7 +286,7 @@ impl<'a> Reading<'a, '_> {
         })
     }
 
-    fn extent(&self) -> Result<Extent, JobFileError> {
+    fn extent(&self) -> Result<JobExtent, JobFileError> {
         let (size, filesize) = (
             self.amount("size")?,
             self.parsed("filesize", |text| numbers::bytes(text, self.base))?
@@ -310,7 +315,7 @@ impl<'a> Reading<'a, '_> {
         if let (Some(setting), Some(_), 2..) = (self.setting("loops"), io_size, loops) {
             return Err(setting.error("io_size ends the job too: use one of them"));
         }
-        Ok(Extent {
+        Ok(JobExtent {
             offset: self.amount("offset")?.unwrap_or(Amount::Bytes(0)),
             increment,
             size: size
@@ -341,7 +346,8 @@ impl<'a> Reading<'a, '_> {
                 "only what the same job wrote is verified here: let it write, or leave verify out",
             ));
         }
-        self.remarks.tell(Remark::Verify, &self.section.name);
+        self.remarks
+            .tell(TranslationNote::Verify, &self.section.name);
         Ok(true)
     }
 

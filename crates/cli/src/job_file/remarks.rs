@@ -7,7 +7,7 @@ const NAMED_MAX: usize = 3;
 
 /// What differs from fio, or would be a surprise to somebody who knows only the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Remark {
+pub enum TranslationNote {
     /// One request at a time, whatever the file says.
     Depth,
     /// `direct=0`.
@@ -32,7 +32,7 @@ pub enum Remark {
     Copies,
 }
 
-impl Remark {
+impl TranslationNote {
     fn text(self) -> &'static str {
         match self {
             Self::Depth => {
@@ -81,15 +81,15 @@ impl Remark {
 
 /// All of them.
 #[derive(Debug, Clone, Default)]
-pub struct Remarks {
-    told: BTreeMap<Remark, Vec<String>>,
+pub struct TranslationNotes {
+    told: BTreeMap<TranslationNote, Vec<String>>,
     left_out: BTreeMap<&'static str, Vec<&'static str>>,
     lines: Vec<String>,
 }
 
-impl Remarks {
+impl TranslationNotes {
     /// Something about a job.
-    pub fn tell(&mut self, remark: Remark, job: &str) {
+    pub fn tell(&mut self, remark: TranslationNote, job: &str) {
         let jobs = self.told.entry(remark).or_default();
         if jobs.iter().all(|other| other != job) {
             jobs.push(job.to_owned());

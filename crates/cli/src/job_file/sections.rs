@@ -4,7 +4,7 @@
 //! fio, except its form.
 
 use super::numbers::arithmetic;
-use super::{JobFileError, Machine, Surroundings, quoted};
+use super::{Environment, JobFileError, MachineFacts, quoted};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -25,7 +25,7 @@ const INCLUDES_MAX: usize = 256;
 
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spot {
+pub struct SourceLine {
     file: Rc<str>,
     /// Line, from 1.
     pub line: usize,
@@ -53,7 +53,7 @@ const INCLUDED_OPTIONS: &str = "this job cannot be used with the options that it
                                 are not shown, because the file may be secret; copy them into \
                                 the job file to see what is wrong";
 
-impl Spot {
+impl SourceLine {
     /// An error at this line that quotes nothing of it.
     fn plain_error(&self, text: &'static str) -> JobFileError {
         JobFileError {
@@ -86,7 +86,7 @@ pub struct Setting {
     /// What stands behind the sign.
     pub value: Option<String>,
     /// Where.
-    pub spot: Spot,
+    pub spot: SourceLine,
     /// Of which it is.
     pub scope: Scope,
 }
@@ -122,7 +122,7 @@ pub enum Scope {
 #[derive(Debug, Clone)]
 pub struct Section {
     /// Where its name stands.
-    pub spot: Spot,
+    pub spot: SourceLine,
     /// Between the brackets.
     pub name: String,
     /// In order, the global ones first.
@@ -133,7 +133,7 @@ pub struct Section {
 pub fn read_sections(
     text: &str,
     path: &Path,
-    surroundings: &dyn Surroundings,
+    surroundings: &dyn Environment,
 ) -> Result<Vec<Section>, JobFileError> {
     let mut reader = Reader {
         surroundings,
@@ -147,7 +147,7 @@ pub fn read_sections(
     reader.read(text, path, 0)?;
     reader.close();
     match reader.sections.is_empty() {
-        true => Err(Spot {
+        true => Err(SourceLine {
             file: shown(path),
             line: 1,
             origin: TextOrigin::JobFile,
@@ -162,12 +162,12 @@ pub fn read_sections(
 enum Open {
     Nothing,
     Global,
-    Job(Section),
+    FioJob(Section),
 }
 
 struct Reader<'a> {
-    surroundings: &'a dyn Surroundings,
-    machine: Option<Machine>,
+    surroundings: &'a dyn Environment,
+    machine: Option<MachineFacts>,
     global: Vec<Rc<Setting>>,
     sections: Vec<Section>,
     open: Open,
@@ -184,7 +184,7 @@ impl Reader<'_> {
             TextOrigin::Include
         };
         for (index, line) in text.lines().enumerate() {
-            let spot = Spot {
+            let spot = SourceLine {
                 file: Rc::clone(&file),
                 line: index + 1,
                 origin,
@@ -218,7 +218,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn count(&mut self, bytes: usize, spot: &Spot) -> Result<(), JobFileError> {
+    fn count(&mut self, bytes: usize, spot: &SourceLine) -> Result<(), JobFileError> {
         self.bytes += bytes;
         if self.bytes > TEXT_BYTES_MAX {
             Err(spot.error("with all that is included it has more than 4 MiB of text; split it"))
@@ -227,7 +227,7 @@ impl Reader<'_> {
         }
     }
 
-    fn begin(&mut self, line: &str, spot: Spot) -> Result<(), JobFileError> {
+    fn begin(&mut self, line: &str, spot: SourceLine) -> Result<(), JobFileError> {
         self.close();
         let Some(name) = line[1..]
             .strip_suffix(']')
@@ -252,8 +252,8 @@ impl Reader<'_> {
                 true => TextOrigin::SectionWithInclude,
                 false => TextOrigin::JobFile,
             };
-            Open::Job(Section {
-                spot: Spot { origin, ..spot },
+            Open::FioJob(Section {
+                spot: SourceLine { origin, ..spot },
                 name: name.to_owned(),
                 settings: self.global.clone(),
             })
@@ -262,7 +262,7 @@ impl Reader<'_> {
     }
 
     fn close(&mut self) {
-        if let Open::Job(section) = std::mem::replace(&mut self.open, Open::Nothing) {
+        if let Open::FioJob(section) = std::mem::replace(&mut self.open, Open::Nothing) {
             self.sections.push(section);
         }
     }
@@ -270,7 +270,7 @@ impl Reader<'_> {
     fn include(
         &mut self,
         name: &str,
-        spot: &Spot,
+        spot: &SourceLine,
         includer: &Path,
         depth: usize,
     ) -> Result<(), JobFileError> {
@@ -303,7 +303,7 @@ impl Reader<'_> {
         self.read(&text, &path, depth + 1)
     }
 
-    fn add(&mut self, line: &str, spot: Spot) -> Result<(), JobFileError> {
+    fn add(&mut self, line: &str, spot: SourceLine) -> Result<(), JobFileError> {
         let line = self.without_variables(line, &spot)?;
         let line = self.without_keywords(line, &spot)?;
         let (key, value) = match line.split_once('=') {
@@ -329,7 +329,7 @@ impl Reader<'_> {
                 self.global.push(setting(Scope::Global));
                 &self.global
             }
-            Open::Job(section) => {
+            Open::FioJob(section) => {
                 if spot.origin == TextOrigin::Include {
                     section.spot.origin = TextOrigin::SectionWithInclude;
                 }
@@ -347,7 +347,7 @@ impl Reader<'_> {
 
     /// `${NAME}` by the environment. What that holds is not looked through again, so nothing can go
     /// in circles.
-    fn without_variables(&mut self, line: &str, spot: &Spot) -> Result<String, JobFileError> {
+    fn without_variables(&mut self, line: &str, spot: &SourceLine) -> Result<String, JobFileError> {
         let (mut done, mut rest) = (String::new(), line);
         while let Some((before, name, behind)) = first_variable(rest) {
             let Some(value) = self.surroundings.variable(name) else {
@@ -373,7 +373,11 @@ impl Reader<'_> {
     }
 
     /// fio's keywords for the machine, and the sums that are made with them.
-    fn without_keywords(&mut self, line: String, spot: &Spot) -> Result<String, JobFileError> {
+    fn without_keywords(
+        &mut self,
+        line: String,
+        spot: &SourceLine,
+    ) -> Result<String, JobFileError> {
         if !["$pagesize", "$mb_memory", "$ncpus"]
             .iter()
             .any(|keyword| line.contains(keyword))

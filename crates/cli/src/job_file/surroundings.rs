@@ -1,7 +1,7 @@
 //! The machine and its files as a job file sees them. Reads only: environment, memory, included
 //! files, and what stands at a path.
 
-use super::{Found, Machine, Surroundings};
+use super::{Environment, MachineFacts, PathKind};
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
 use diskproof_device::{ProbeError, host_facts, probe};
 use diskproof_model::target::TargetKind;
@@ -14,13 +14,13 @@ use std::path::Path;
 #[derive(Debug, Clone, Copy)]
 pub struct System;
 
-impl Surroundings for System {
+impl Environment for System {
     fn variable(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
     }
 
-    fn machine(&self) -> Machine {
-        Machine {
+    fn machine(&self) -> MachineFacts {
+        MachineFacts {
             page_bytes: rustix::param::page_size() as u64,
             memory_mib: host_facts().memory_bytes >> 20,
             cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64),
@@ -31,7 +31,7 @@ impl Surroundings for System {
         read_text(path)
     }
 
-    fn found(&self, path: &Path) -> Found {
+    fn found(&self, path: &Path) -> PathKind {
         match probe(path) {
             Ok(identity) => match identity.kind {
                 // What belongs there is a device: a file would be made of memory.
@@ -41,18 +41,18 @@ impl Surroundings for System {
                         .as_ref()
                         .is_some_and(|filesystem| filesystem.kind == "devtmpfs") =>
                 {
-                    Found::Other(format!(
+                    PathKind::Other(format!(
                         "{}: device nodes are there, and no such disk: write the name of one that \
                          is there",
                         path.display()
                     ))
                 }
-                TargetKind::Directory => Found::Directory,
-                TargetKind::File => Found::File(identity.size_bytes),
-                TargetKind::BlockDevice => Found::Device(identity.size_bytes),
+                TargetKind::Directory => PathKind::Directory,
+                TargetKind::File => PathKind::File(identity.size_bytes),
+                TargetKind::BlockDevice => PathKind::Device(identity.size_bytes),
             },
-            Err(ProbeError::Missing { .. }) => Found::Nothing,
-            Err(error) => Found::Other(error.to_string()),
+            Err(ProbeError::Missing { .. }) => PathKind::Nothing,
+            Err(error) => PathKind::Other(error.to_string()),
         }
     }
 }

@@ -14,16 +14,16 @@ const GIB: u64 = 1 << 30;
 struct Fake {
     variables: BTreeMap<&'static str, String>,
     files: BTreeMap<&'static str, String>,
-    found: BTreeMap<&'static str, Found>,
+    found: BTreeMap<&'static str, PathKind>,
 }
 
-impl Surroundings for Fake {
+impl Environment for Fake {
     fn variable(&self, name: &str) -> Option<String> {
         self.variables.get(name).cloned()
     }
 
-    fn machine(&self) -> Machine {
-        Machine {
+    fn machine(&self) -> MachineFacts {
+        MachineFacts {
             page_bytes: 4096,
             memory_mib: 64,
             cpus: 8,
@@ -37,38 +37,38 @@ impl Surroundings for Fake {
             .ok_or_else(|| "it is not there".to_owned())
     }
 
-    fn found(&self, path: &Path) -> Found {
+    fn found(&self, path: &Path) -> PathKind {
         match path.to_str().unwrap() {
-            "." | "/data" | "/other" | "/tmp" => Found::Directory,
-            "/dev/sda" | "/dev/sdb" => Found::Device(8 * GIB),
-            "/dev/big" => Found::Device(16 * GIB),
-            "/data/table" => Found::File(GIB),
-            "/dev/null" => Found::Other("/dev/null: it is no disk".to_owned()),
-            path => self.found.get(path).cloned().unwrap_or(Found::Nothing),
+            "." | "/data" | "/other" | "/tmp" => PathKind::Directory,
+            "/dev/sda" | "/dev/sdb" => PathKind::Device(8 * GIB),
+            "/dev/big" => PathKind::Device(16 * GIB),
+            "/data/table" => PathKind::File(GIB),
+            "/dev/null" => PathKind::Other("/dev/null: it is no disk".to_owned()),
+            path => self.found.get(path).cloned().unwrap_or(PathKind::Nothing),
         }
     }
 }
 
-fn translated(text: &str, beside: Beside<'_>) -> Result<JobFile, String> {
+fn translated(text: &str, beside: CliOverrides<'_>) -> Result<JobFile, String> {
     JobFile::translate(text, Path::new("jobs/x.fio"), beside, &Fake::default())
         .map_err(|error| error.to_string())
 }
 
 fn plan(text: &str) -> PlanFile {
-    translated(text, Beside::default())
+    translated(text, CliOverrides::default())
         .unwrap_or_else(|error| panic!("{text}\n{error}"))
         .plan
 }
 
 fn remarks(text: &str) -> String {
-    translated(text, Beside::default())
+    translated(text, CliOverrides::default())
         .unwrap_or_else(|error| panic!("{text}\n{error}"))
         .remarks
         .join("\n")
 }
 
 fn refused(text: &str) -> String {
-    translated(text, Beside::default())
+    translated(text, CliOverrides::default())
         .map(|file| format!("{file:?}"))
         .expect_err(text)
 }
@@ -543,19 +543,19 @@ fn the_same_on_each_of_several_disks_is_one_plan() {
     let targets = [PathBuf::from("/data")];
     let given = translated(
         text,
-        Beside {
+        CliOverrides {
             targets: &targets,
             size: Some(64 * MIB),
-            ..Beside::default()
+            ..CliOverrides::default()
         },
     )
     .expect_err("sizes of two files are not known");
     assert!(given.contains("without a size"), "{given}");
     let given = translated(
         &text.replace("[one]", "size=8m\n[one]"),
-        Beside {
+        CliOverrides {
             targets: &targets,
-            ..Beside::default()
+            ..CliOverrides::default()
         },
     )
     .unwrap();
@@ -575,9 +575,9 @@ fn the_same_on_each_of_several_disks_is_one_plan() {
     let device = [PathBuf::from("/dev/big")];
     let given = translated(
         "[a]\nfilename=/dev/sda\nrw=randread\n",
-        Beside {
+        CliOverrides {
             targets: &device,
-            ..Beside::default()
+            ..CliOverrides::default()
         },
     )
     .unwrap();
@@ -592,9 +592,9 @@ fn single_sections_run_alone() {
         let sections: Vec<String> = sections.iter().map(|name| (*name).to_owned()).collect();
         let file = translated(
             text,
-            Beside {
+            CliOverrides {
                 sections: &sections,
-                ..Beside::default()
+                ..CliOverrides::default()
             },
         )?;
         Ok::<_, String>((
@@ -873,7 +873,7 @@ fn errors_quote_no_line_of_an_included_file() {
             ..Fake::default()
         };
         let text = "[a]\nfilename=/dev/sda\nrw=randread\ninclude /etc/shadow\n";
-        let told = JobFile::translate(text, Path::new("x.fio"), Beside::default(), &fake)
+        let told = JobFile::translate(text, Path::new("x.fio"), CliOverrides::default(), &fake)
             .expect_err(line)
             .to_string();
         assert!(
@@ -903,7 +903,7 @@ fn includes_and_variables_are_bounded() {
         }
     };
     let read = |fake: &Fake, text: &str| {
-        JobFile::translate(text, Path::new("jobs/x.fio"), Beside::default(), fake)
+        JobFile::translate(text, Path::new("jobs/x.fio"), CliOverrides::default(), fake)
             .map_err(|error| error.to_string())
     };
     let fake = with(
@@ -1004,7 +1004,7 @@ fn every_option_has_one_fate_and_each_refusal_an_answer() {
     let mut seen = std::collections::BTreeSet::new();
     for row in options::ROWS {
         assert!(
-            matches!(row.fate, options::Fate::Refused(_)) || !row.text.is_empty(),
+            matches!(row.fate, options::Handling::Refused(_)) || !row.text.is_empty(),
             "{:?}",
             row.names
         );
@@ -1027,21 +1027,21 @@ const TABLE: &str = "\n| option of fio | becomes |\n|---|---|\n";
 /// The table in docs/job-files.md is that of the code. Written anew under UPDATE_DOCS=1.
 #[test]
 fn the_table_in_the_docs_is_that_of_the_code() {
-    let names = |row: &options::Row| {
+    let names = |row: &options::OptionRow| {
         row.names
             .iter()
             .map(|names| format!("`{}`", names.replace('/', "`, `")))
             .collect::<Vec<_>>()
             .join(", ")
     };
-    let becomes = |row: &options::Row| match row.fate {
-        options::Fate::Carried => row.text.to_owned(),
-        options::Fate::LeftOut => format!("left out: {}", row.text),
-        options::Fate::Refused([]) => format!(
+    let becomes = |row: &options::OptionRow| match row.fate {
+        options::Handling::Carried => row.text.to_owned(),
+        options::Handling::LeftOut => format!("left out: {}", row.text),
+        options::Handling::Refused([]) => format!(
             "refused: {}",
             options::refusal(options::canonical(row.names[0]).unwrap_or(row.names[0]))
         ),
-        options::Fate::Refused(harmless) => {
+        options::Handling::Refused(harmless) => {
             let values: Vec<String> = harmless.iter().map(|value| format!("`{value}`")).collect();
             let first = row.names[0].split('/').next().unwrap_or_default();
             format!(
@@ -1079,7 +1079,7 @@ proptest! {
     ) {
         let lines = lines.join("\n");
         for text in [text.clone(), format!("[a]\n{text}"), lines.clone(), format!("[a]\nfilename=/dev/sda\n{lines}")] {
-            match translated(&text, Beside::default()) {
+            match translated(&text, CliOverrides::default()) {
                 Ok(file) => prop_assert!(!file.plan.workloads.is_empty()),
                 Err(error) => prop_assert!(error.contains(": line "), "{error}"),
             }

@@ -2,10 +2,10 @@
 //! Pure.
 
 use super::JobFileError;
-use super::jobs::{Blocks, Cache, Gait, Job, Law};
+use super::jobs::{Cache, FioJob, JobBlocks, OffsetLaw, WalkOrder};
 use super::numbers::Amount;
-use super::places::{Piece, Places, UNLIKE};
-use super::remarks::{Remark, Remarks};
+use super::places::{FilePart, Placements, UNLIKE};
+use super::remarks::{TranslationNote, TranslationNotes};
 use crate::flags::EngineName;
 use crate::plan_file::{PlanFile, Planned};
 use crate::workload::{
@@ -22,9 +22,9 @@ const NAME_CHARS_MAX: usize = 30;
 
 /// Makes the plan.
 pub fn plan(
-    jobs: &[Job],
-    places: &Places,
-    remarks: &mut Remarks,
+    jobs: &[FioJob],
+    places: &Placements,
+    remarks: &mut TranslationNotes,
 ) -> Result<PlanFile, JobFileError> {
     let mut names = Names::default();
     let mut workloads: Vec<Planned> = Vec::new();
@@ -47,7 +47,7 @@ pub fn plan(
             .filter(|index| places.seats[**index].is_first_to_write)
         {
             if !(workloads.is_empty() && is_first_pass(&members)) {
-                remarks.tell(Remark::Overwrites, &jobs[*index].section);
+                remarks.tell(TranslationNote::Overwrites, &jobs[*index].section);
             }
         }
         for (index, (job, copy, flags)) in members.iter_mut().enumerate() {
@@ -94,11 +94,11 @@ pub fn plan(
 
 /// Whether it is a plain walk of one job through all of a new scratch file, which writes that for
 /// the first time here as well.
-fn is_first_pass(members: &[Member<'_>]) -> bool {
+fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
     match members {
         [(job, _, flags)] => {
             let is_plain = job.rw.order == Order::Sequential
-                && job.gait == Gait::Plain
+                && job.gait == WalkOrder::Plain
                 && flags.fsync.is_none()
                 && flags.fdatasync.is_none();
             is_plain
@@ -111,7 +111,7 @@ fn is_first_pass(members: &[Member<'_>]) -> bool {
 }
 
 /// What runs at the same time.
-fn groups(jobs: &[Job]) -> Vec<Vec<usize>> {
+fn groups(jobs: &[FioJob]) -> Vec<Vec<usize>> {
     let indices: Vec<usize> = (0..jobs.len()).collect();
     indices
         .chunk_by(|_, next| !jobs[*next].waits)
@@ -120,7 +120,7 @@ fn groups(jobs: &[Job]) -> Vec<Vec<usize>> {
 }
 
 /// What those who run together have in common, and how that differs from fio.
-fn remark(members: &[Member<'_>], remarks: &mut Remarks) {
+fn remark(members: &[GroupMember<'_>], remarks: &mut TranslationNotes) {
     let Some(((first, ..), _)) = members
         .split_first()
         .filter(|(_, others)| !others.is_empty())
@@ -129,28 +129,28 @@ fn remark(members: &[Member<'_>], remarks: &mut Remarks) {
     };
     let jobs = || members.iter().map(|(job, ..)| *job);
     if jobs().any(|job| job.ramp_ns != first.ramp_ns) {
-        jobs().for_each(|job| remarks.tell(Remark::Warmup, &job.section));
+        jobs().for_each(|job| remarks.tell(TranslationNote::Warmup, &job.section));
     }
     let end_by_themselves =
         jobs().any(|job| !job.extent.is_time_based || job.time_ns != first.time_ns);
     if end_by_themselves && !jobs().any(|job| job.exits_all) {
-        jobs().for_each(|job| remarks.tell(Remark::EndTogether, &job.section));
+        jobs().for_each(|job| remarks.tell(TranslationNote::EndTogether, &job.section));
     }
 }
 
 /// How each goes about the page cache. A job that only writes and syncs its writes finds nothing in
 /// it and leaves nothing there that the disk has not got, so that it may be left alone, as by fio;
 /// beside others it has to go their way, as a target has one page cache.
-fn settle_caches(group: &[usize], jobs: &[Job], remarks: &mut Remarks) -> Vec<Cache> {
+fn settle_caches(group: &[usize], jobs: &[FioJob], remarks: &mut TranslationNotes) -> Vec<Cache> {
     let commits =
-        |job: &Job| job.rw.direction == Direction::Write && (job.fsync > 0 || job.fdatasync > 0);
-    let emptied = |job: &Job| job.cache == Cache::Emptied && !commits(job);
+        |job: &FioJob| job.rw.direction == Direction::Write && (job.fsync > 0 || job.fdatasync > 0);
+    let emptied = |job: &FioJob| job.cache == Cache::Emptied && !commits(job);
     let is_emptied = group.iter().any(|index| emptied(&jobs[*index]));
     let settled = group.iter().map(|index| match &jobs[*index] {
         job if job.cache == Cache::Emptied && !is_emptied => Cache::Kept,
         job => {
             if job.cache == Cache::Emptied {
-                remarks.tell(Remark::Emptied, &job.section);
+                remarks.tell(TranslationNote::Emptied, &job.section);
             }
             job.cache
         }
@@ -159,18 +159,18 @@ fn settle_caches(group: &[usize], jobs: &[Job], remarks: &mut Remarks) -> Vec<Ca
 }
 
 /// A workload, the job that it comes from, and which copy it is where they are apart.
-type Member<'a> = (&'a Job, Option<u64>, WorkloadFlags);
+type GroupMember<'a> = (&'a FioJob, Option<u64>, WorkloadFlags);
 
 /// The workloads of a group: the same on each target, or there is no plan.
 fn members<'a>(
     group: &[usize],
-    jobs: &'a [Job],
-    places: &Places,
+    jobs: &'a [FioJob],
+    places: &Placements,
     caches: &[Cache],
-    remarks: &mut Remarks,
-) -> Result<Vec<Member<'a>>, JobFileError> {
+    remarks: &mut TranslationNotes,
+) -> Result<Vec<GroupMember<'a>>, JobFileError> {
     let targets = places.total_bytes.len();
-    let mut by_target: Vec<Vec<Member<'a>>> = vec![Vec::new(); targets];
+    let mut by_target: Vec<Vec<GroupMember<'a>>> = vec![Vec::new(); targets];
     for (index, cache) in group.iter().zip(caches) {
         let (job, seat) = (&jobs[*index], &places.seats[*index]);
         let made = workloads(
@@ -182,7 +182,7 @@ fn members<'a>(
         )?;
         by_target[seat.target].extend(made.into_iter().map(|(copy, flags)| (job, copy, flags)));
     }
-    let flags = |members: &[Member<'_>]| {
+    let flags = |members: &[GroupMember<'_>]| {
         members
             .iter()
             .map(|(_, _, flags)| flags.clone())
@@ -198,15 +198,15 @@ fn members<'a>(
 
 /// The workloads of a job: one for all copies where that is the same load, else one for each.
 fn workloads(
-    job: &Job,
-    pieces: &[Piece],
+    job: &FioJob,
+    pieces: &[FilePart],
     total_bytes: u64,
     cache: Cache,
-    remarks: &mut Remarks,
+    remarks: &mut TranslationNotes,
 ) -> Result<Vec<(Option<u64>, WorkloadFlags)>, JobFileError> {
     let copies = pieces.len() as u64;
-    if matches!(job.gait, Gait::Stride(_)) {
-        remarks.tell(Remark::Stride, &job.section);
+    if matches!(job.gait, WalkOrder::Stride(_)) {
+        remarks.tell(TranslationNote::Stride, &job.section);
     }
     if let Some(piece) = united(job, pieces) {
         return Ok(vec![(
@@ -215,9 +215,9 @@ fn workloads(
         )]);
     }
     if pieces.iter().all(|piece| *piece == pieces[0]) {
-        remarks.tell(Remark::Copies, &job.section);
+        remarks.tell(TranslationNote::Copies, &job.section);
     }
-    let one = |(copy, piece): (usize, &Piece)| {
+    let one = |(copy, piece): (usize, &FilePart)| {
         Ok((
             Some(copy as u64 + 1),
             flags(job, 1, *piece, *piece, total_bytes, cache)?,
@@ -228,39 +228,39 @@ fn workloads(
 
 /// The part that all copies together use, where workers of one workload share it as the copies do:
 /// random ones draw from all of it, ordered ones have a part each.
-fn united(job: &Job, pieces: &[Piece]) -> Option<Piece> {
+fn united(job: &FioJob, pieces: &[FilePart]) -> Option<FilePart> {
     let first = pieces[0];
     let is_one = pieces.iter().all(|piece| *piece == first);
     if pieces.len() == 1 || (is_one && job.rw.order == Order::Random) {
         return Some(first);
     }
-    let follows = |pair: &[Piece]| {
+    let follows = |pair: &[FilePart]| {
         pair[1].length == pair[0].length
             && pair[0].start.checked_add(pair[0].length) == Some(pair[1].start)
     };
     // Parts of an ordered walk are cut at blocks of the one size.
     let is_whole = match job.blocks {
-        Blocks::One(block) => first.length.is_multiple_of(block),
-        Blocks::Mix(..) => job.rw.order == Order::Random,
+        JobBlocks::One(block) => first.length.is_multiple_of(block),
+        JobBlocks::Mix(..) => job.rw.order == Order::Random,
     };
-    let is_alike = job.rw.order == Order::Sequential || job.law == Law::Uniform;
+    let is_alike = job.rw.order == Order::Sequential || job.law == OffsetLaw::Uniform;
     let length = first.length.checked_mul(pieces.len() as u64)?;
-    (is_alike && is_whole && pieces.windows(2).all(follows)).then_some(Piece { length, ..first })
+    (is_alike && is_whole && pieces.windows(2).all(follows)).then_some(FilePart { length, ..first })
 }
 
 /// What is said of a workload of `copies` copies, each of which has work like that in `own`, all in
 /// `piece`.
 fn flags(
-    job: &Job,
+    job: &FioJob,
     copies: u64,
-    own: Piece,
-    piece: Piece,
+    own: FilePart,
+    piece: FilePart,
     total_bytes: u64,
     cache: Cache,
 ) -> Result<WorkloadFlags, JobFileError> {
     let (bs, bssplit) = match &job.blocks {
-        Blocks::One(bytes) => (Some(said(job, &bytes.to_string())?), None),
-        Blocks::Mix(mix, _) => (None, Some(said(job, mix)?)),
+        JobBlocks::One(bytes) => (Some(said(job, &bytes.to_string())?), None),
+        JobBlocks::Mix(mix, _) => (None, Some(said(job, mix)?)),
     };
     let extent = job.extent;
     let bytes = work_bytes(job, own)?.saturating_mul(copies);
@@ -268,11 +268,11 @@ fn flags(
     // Of two limits the one that is reached first; with a mix of sizes that may be either.
     let (bytes, ops) = match (&job.blocks, ops, extent.is_time_based) {
         (_, ops, true) => (None, ops),
-        (Blocks::One(block), Some(ops), false) if ops.saturating_mul(*block) <= bytes => {
+        (JobBlocks::One(block), Some(ops), false) if ops.saturating_mul(*block) <= bytes => {
             (None, Some(ops))
         }
-        (Blocks::One(_), _, false) => (Some(bytes), None),
-        (Blocks::Mix(..), ops, false) => (Some(bytes), ops),
+        (JobBlocks::One(_), _, false) => (Some(bytes), None),
+        (JobBlocks::Mix(..), ops, false) => (Some(bytes), ops),
     };
     let is_all = piece.start == 0 && piece.length == total_bytes;
     let span = Part {
@@ -302,16 +302,16 @@ fn flags(
         warmup: Some(Time(job.ramp_ns)),
         span: (!is_all).then_some(span),
         zones: match &job.law {
-            Law::Zones(zones) if is_random => Some(said(job, zones)?),
+            OffsetLaw::Zones(zones) if is_random => Some(said(job, zones)?),
             _ => None,
         },
         distribution: match &job.law {
-            Law::Zipf(theta) if is_random => Some(said(job, &format!("zipf:{theta}"))?),
+            OffsetLaw::Zipf(theta) if is_random => Some(said(job, &format!("zipf:{theta}"))?),
             _ => None,
         },
-        backward: (job.gait == Gait::Backward).then_some(true),
+        backward: (job.gait == WalkOrder::Backward).then_some(true),
         stride: match job.gait {
-            Gait::Stride(bytes) => Some(Bytes(bytes)),
+            WalkOrder::Stride(bytes) => Some(Bytes(bytes)),
             _ => None,
         },
         fsync: (job.fsync > 0).then_some(Count(job.fsync)),
@@ -330,7 +330,7 @@ fn flags(
 /// random places end with the last whole block of the file, others go on until it is enough. A walk
 /// with gaps that comes to lie across the end of its file, or has met it, ends there; one that
 /// comes to lie behind it begins again.
-fn work_bytes(job: &Job, own: Piece) -> Result<u64, JobFileError> {
+fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
     let (block, loops) = (job.blocks.smallest(), job.extent.loops);
     let enough = |bytes: u64| bytes.div_ceil(block).saturating_mul(block);
     let laps = |lap: u64| lap / block * block.saturating_mul(loops);
@@ -341,16 +341,16 @@ fn work_bytes(job: &Job, own: Piece) -> Result<u64, JobFileError> {
         .map(|size| enough(size.of(own.asked_bytes)));
     let is_ordered = job.rw.order == Order::Sequential && job.rw.direction != Direction::Mixed;
     let lap = match job.gait {
-        Gait::Plain if is_ordered || job.is_mapped => laps(own.asked_bytes),
-        Gait::Plain => enough(own.asked_bytes.saturating_mul(loops)),
-        Gait::Backward if !own.is_whole_file && job.extent.offset != Amount::Bytes(0) => {
+        WalkOrder::Plain if is_ordered || job.is_mapped => laps(own.asked_bytes),
+        WalkOrder::Plain => enough(own.asked_bytes.saturating_mul(loops)),
+        WalkOrder::Backward if !own.is_whole_file && job.extent.offset != Amount::Bytes(0) => {
             return wrong(
                 "fio ends a walk backwards that has an offset after a request or two: leave the \
                  offset out, or write a plan file with backward and span",
             );
         }
-        Gait::Backward => enough(own.asked_bytes).saturating_mul(loops),
-        Gait::Stride(step) => {
+        WalkOrder::Backward => enough(own.asked_bytes).saturating_mul(loops),
+        WalkOrder::Stride(step) => {
             let rest = own.asked_bytes % step;
             let is_over = !own.is_whole_file || (rest > 0 && rest <= block);
             if is_over {
@@ -361,7 +361,7 @@ fn work_bytes(job: &Job, own: Piece) -> Result<u64, JobFileError> {
         }
     };
     match io_size {
-        Some(bytes) if bytes > lap && job.gait != Gait::Plain => wrong(
+        Some(bytes) if bytes > lap && job.gait != WalkOrder::Plain => wrong(
             "io_size is more than a walk backwards or with gaps does in its file: use loops, or \
              time_based with a runtime",
         ),
@@ -371,7 +371,7 @@ fn work_bytes(job: &Job, own: Piece) -> Result<u64, JobFileError> {
 }
 
 /// Reads a word by the parser of its flag, so that the same bounds hold.
-fn said<T: FromStr<Err: Display>>(job: &Job, text: &str) -> Result<T, JobFileError> {
+fn said<T: FromStr<Err: Display>>(job: &FioJob, text: &str) -> Result<T, JobFileError> {
     text.parse()
         .map_err(|error: T::Err| job.spot.error(format!("[{}]: {error}", job.section)))
 }

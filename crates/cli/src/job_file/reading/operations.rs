@@ -1,11 +1,11 @@
 //! What the operations of a job are: direction, order, sizes, places and rate. Knows nothing of how
 //! many there are, or where.
 
-use super::{Reading, Said};
+use super::{JobReader, OptionValue};
 use crate::job_file::JobFileError;
-use crate::job_file::jobs::{Blocks, Gait, Law};
+use crate::job_file::jobs::{JobBlocks, OffsetLaw, WalkOrder};
 use crate::job_file::numbers;
-use crate::job_file::remarks::Remark;
+use crate::job_file::remarks::TranslationNote;
 use crate::job_file::sections::Setting;
 use crate::workload::{Direction, Order, Rw};
 
@@ -14,8 +14,8 @@ const BLOCK_BYTES_DEFAULT: u64 = 4096;
 /// fio's default exponent (`FIO_DEF_ZIPF`).
 const ZIPF_DEFAULT: &str = "1.1";
 
-impl<'a> Reading<'a, '_> {
-    pub(super) fn rw(&self) -> Result<(Rw, Option<Said<'a>>), JobFileError> {
+impl<'a> JobReader<'a, '_> {
+    pub(super) fn rw(&self) -> Result<(Rw, Option<OptionValue<'a>>), JobFileError> {
         let Some((setting, value)) = self.value("rw")? else {
             return Ok((
                 Rw {
@@ -48,11 +48,11 @@ impl<'a> Reading<'a, '_> {
     pub(super) fn gait(
         &self,
         rw: Rw,
-        postfix: Option<Said<'_>>,
-        blocks: &Blocks,
-    ) -> Result<Gait, JobFileError> {
+        postfix: Option<OptionValue<'_>>,
+        blocks: &JobBlocks,
+    ) -> Result<WalkOrder, JobFileError> {
         let Some((setting, postfix)) = postfix else {
-            return Ok(Gait::Plain);
+            return Ok(WalkOrder::Plain);
         };
         let (is_back, size) = postfix
             .strip_prefix('-')
@@ -60,7 +60,7 @@ impl<'a> Reading<'a, '_> {
         let bytes = numbers::bytes(size, self.base).map_err(|why| setting.error(why))?;
         if rw.order == Order::Random {
             return match bytes {
-                1 if !is_back => Ok(Gait::Plain),
+                1 if !is_back => Ok(WalkOrder::Plain),
                 _ => Err(setting.error(
                     "several blocks in a row from each random place have no place here: use a \
                      larger bs, or leave the number out",
@@ -68,14 +68,14 @@ impl<'a> Reading<'a, '_> {
             };
         }
         match (is_back, blocks) {
-            (_, _) if bytes == 0 => Ok(Gait::Plain),
-            (_, Blocks::Mix(..)) => {
+            (_, _) if bytes == 0 => Ok(WalkOrder::Plain),
+            (_, JobBlocks::Mix(..)) => {
                 Err(setting
                     .error("a walk with gaps needs one block size: use bs instead of bssplit"))
             }
-            (false, Blocks::One(block)) => Ok(Gait::Stride(block + bytes)),
-            (true, Blocks::One(block)) if bytes == 2 * block => Ok(Gait::Backward),
-            (true, Blocks::One(block)) => Err(setting.error(format!(
+            (false, JobBlocks::One(block)) => Ok(WalkOrder::Stride(block + bytes)),
+            (true, JobBlocks::One(block)) if bytes == 2 * block => Ok(WalkOrder::Backward),
+            (true, JobBlocks::One(block)) => Err(setting.error(format!(
                 "backwards goes block by block here, which is twice the block: write -{} for this \
                  bs, or leave the number out",
                 2 * block
@@ -105,10 +105,10 @@ impl<'a> Reading<'a, '_> {
         }
     }
 
-    pub(super) fn blocks(&self, rw: Rw) -> Result<Blocks, JobFileError> {
+    pub(super) fn blocks(&self, rw: Rw) -> Result<JobBlocks, JobFileError> {
         let blocks = self
             .split(rw)?
-            .map_or_else(|| self.one_block(rw).map(Blocks::One), Ok)?;
+            .map_or_else(|| self.one_block(rw).map(JobBlocks::One), Ok)?;
         if let Some((setting, value)) = self.value("blockalign")? {
             let align = numbers::bytes(self.of_direction(setting, value, rw)?, self.base)
                 .map_err(|why| setting.error(why))?;
@@ -149,7 +149,7 @@ impl<'a> Reading<'a, '_> {
         }
     }
 
-    fn split(&self, rw: Rw) -> Result<Option<Blocks>, JobFileError> {
+    fn split(&self, rw: Rw) -> Result<Option<JobBlocks>, JobFileError> {
         let Some((setting, value)) = self.value("bssplit")? else {
             return Ok(None);
         };
@@ -172,35 +172,35 @@ impl<'a> Reading<'a, '_> {
         }
         match entries.as_slice() {
             [] => Err(setting.error("write size/percent pairs, such as 4k/60:64k/40")),
-            [_] => Ok(Some(Blocks::One(smallest))),
-            _ => Ok(Some(Blocks::Mix(entries.join(":"), smallest))),
+            [_] => Ok(Some(JobBlocks::One(smallest))),
+            _ => Ok(Some(JobBlocks::Mix(entries.join(":"), smallest))),
         }
     }
 
-    pub(super) fn law(&mut self, rw: Rw, blocks: &Blocks) -> Result<Law, JobFileError> {
+    pub(super) fn law(&mut self, rw: Rw, blocks: &JobBlocks) -> Result<OffsetLaw, JobFileError> {
         if rw.order == Order::Sequential {
-            return Ok(Law::Uniform);
+            return Ok(OffsetLaw::Uniform);
         }
         let Some((setting, value)) = self
             .value("random_distribution")?
             .filter(|(_, value)| *value != "random")
         else {
             if self.is_mapped(rw)? {
-                let remark = if matches!(blocks, Blocks::Mix(..)) {
-                    Remark::NoMapForMix
+                let remark = if matches!(blocks, JobBlocks::Mix(..)) {
+                    TranslationNote::NoMapForMix
                 } else {
-                    Remark::NoMap
+                    TranslationNote::NoMap
                 };
                 self.remarks.tell(remark, &self.section.name);
             }
-            return Ok(Law::Uniform);
+            return Ok(OffsetLaw::Uniform);
         };
         match value.split_once(':').unwrap_or((value, "")) {
-            ("zipf", "") => Ok(Law::Zipf(ZIPF_DEFAULT.to_owned())),
-            ("zipf", theta) if !theta.contains(':') => Ok(Law::Zipf(theta.to_owned())),
+            ("zipf", "") => Ok(OffsetLaw::Zipf(ZIPF_DEFAULT.to_owned())),
+            ("zipf", theta) if !theta.contains(':') => Ok(OffsetLaw::Zipf(theta.to_owned())),
             ("zoned", zones) => {
                 let zones = self.of_direction(setting, zones, rw)?;
-                filled_zones(zones).map(Law::Zones).ok_or_else(|| {
+                filled_zones(zones).map(OffsetLaw::Zones).ok_or_else(|| {
                     setting.error(
                         "write access/size pairs in percent, such as zoned:60/10:30/20:10/70",
                     )
@@ -250,7 +250,7 @@ impl<'a> Reading<'a, '_> {
     }
 
     /// Operations per second of one copy.
-    pub(super) fn rate(&mut self, rw: Rw, blocks: &Blocks) -> Result<Option<f64>, JobFileError> {
+    pub(super) fn rate(&mut self, rw: Rw, blocks: &JobBlocks) -> Result<Option<f64>, JobFileError> {
         let (setting, value, unit) = match (self.value("rate")?, self.value("rate_iops")?) {
             (None, None) => return Ok(None),
             (Some(_), Some((setting, _))) => {
@@ -258,8 +258,8 @@ impl<'a> Reading<'a, '_> {
             }
             (None, Some((setting, value))) => (setting, value, 1),
             (Some((setting, value)), None) => match blocks {
-                Blocks::One(block) => (setting, value, *block),
-                Blocks::Mix(..) => {
+                JobBlocks::One(block) => (setting, value, *block),
+                JobBlocks::Mix(..) => {
                     return Err(
                         setting.error("a rate in bytes needs one block size: use rate_iops")
                     );
@@ -308,7 +308,7 @@ impl<'a> Reading<'a, '_> {
             }
         };
         if rate.is_some() {
-            self.remarks.tell(Remark::Rate, &self.section.name);
+            self.remarks.tell(TranslationNote::Rate, &self.section.name);
         }
         Ok(rate)
     }
