@@ -13,8 +13,11 @@ mod names;
 mod openers;
 mod permit;
 mod postgres;
+mod prerequisites;
 pub(crate) mod refusal;
 mod servers;
+mod subject;
+mod visibility;
 
 use crate::errno;
 use crate::held::Held;
@@ -22,50 +25,19 @@ use crate::sysroot::SysRoot;
 use ancestry::Ancestry;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
-use in_use::VisibilityGaps;
 pub use permit::{Admission, Consent, Intent, Overwriting, UnknownContent};
 pub(crate) use permit::{Grant, Permit};
+pub use prerequisites::READ_BYTES_MIN;
+pub(crate) use prerequisites::overwriting_asked;
+use prerequisites::{bytes_kept_free, judge_access, judge_filesystem_kind};
 use refusal::RefusalReasons;
 use rustix::fs::{Access as Permission, StatVfsMountFlags, access, statvfs};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
+use visibility::VisibilityGaps;
 
-/// The smallest file, device or scratch file that is measured: below one MiB a single large request
-/// covers all of it.
-pub const READ_BYTES_MIN: u64 = 1 << 20;
-/// Free space that a scratch file leaves on the filesystem, whatever its size: room for the
-/// database's next WAL segments and its log.
-const FREE_BYTES_KEPT: u64 = 2 << 30;
 const GIB: u64 = 1 << 30;
-/// And the share of the filesystem that stays free: one in this many bytes, since most filesystems
-/// slow down above 90 %.
-const FREE_SHARE_KEPT: u64 = 10;
-/// Filesystems in memory.
-pub(crate) const MEMORY_FILESYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
-/// Filesystems that are windows into the kernel, with nothing stored behind them.
-const KERNEL_FILESYSTEMS: [&str; 20] = [
-    "proc",
-    "sysfs",
-    "cgroup",
-    "cgroup2",
-    "debugfs",
-    "tracefs",
-    "securityfs",
-    "devpts",
-    "mqueue",
-    "bpf",
-    "pstore",
-    "configfs",
-    "fusectl",
-    "binfmt_misc",
-    "selinuxfs",
-    "efivarfs",
-    "autofs",
-    "nsfs",
-    "rpc_pipefs",
-    "resctrl",
-];
 
 /// Admits a target, or names everything that speaks against it. Writes nothing; what would be
 /// overwritten is inspected first.
@@ -142,11 +114,6 @@ fn scratch_asked(identity: &TargetIdentity, size_bytes: u64) -> String {
     )
 }
 
-/// What a refusal says was asked for.
-pub(crate) fn overwriting_asked(identity: &TargetIdentity) -> String {
-    format!("overwrite {}", identity.path)
-}
-
 /// The largest scratch file that leaves 10 % of the filesystem and 2 GiB free, in whole MiB; 0 when
 /// there is no room, or no directory.
 pub fn scratch_bytes_max(identity: &TargetIdentity) -> u64 {
@@ -157,10 +124,6 @@ pub fn scratch_bytes_max(identity: &TargetIdentity) -> u64 {
         .free_bytes
         .saturating_sub(bytes_kept_free(filesystem.size_bytes));
     room - room % READ_BYTES_MIN
-}
-
-fn bytes_kept_free(filesystem_bytes: u64) -> u64 {
-    FREE_BYTES_KEPT.max(filesystem_bytes / FREE_SHARE_KEPT)
 }
 
 fn judge_read(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
@@ -197,49 +160,6 @@ fn judge_read(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
         TargetKind::File | TargetKind::BlockDevice => {}
     }
     judge_access(identity, Permission::READ_OK, "read", reasons);
-}
-
-fn judge_access(
-    identity: &TargetIdentity,
-    wanted: Permission,
-    doing: &str,
-    reasons: &mut RefusalReasons,
-) {
-    add_denied(identity, access(&identity.path, wanted), doing, reasons);
-}
-
-/// The same for what is held, whatever has its name by now.
-fn judge_held_access(
-    identity: &TargetIdentity,
-    held: &Held,
-    wanted: Permission,
-    doing: &str,
-    reasons: &mut RefusalReasons,
-) {
-    add_denied(identity, access(held.proc_path(), wanted), doing, reasons);
-}
-
-fn add_denied(
-    identity: &TargetIdentity,
-    answer: Result<(), Errno>,
-    doing: &str,
-    reasons: &mut RefusalReasons,
-) {
-    let Err(errno) = answer else {
-        return;
-    };
-    let remedy = match identity.kind {
-        TargetKind::BlockDevice => "Run as root or as a member of the device's group (often \
-                                    `disk`), or name a directory on it."
-            .to_owned(),
-        _ => {
-            format!("Run as a user who may {doing} it, or name a directory in which you may write.")
-        }
-    };
-    reasons.add(
-        format!("this user may not {doing} it ({})", errno::name(errno)),
-        remedy,
-    );
 }
 
 fn judge_scratch(identity: &TargetIdentity, size_bytes: u64, reasons: &mut RefusalReasons) {
@@ -326,32 +246,10 @@ fn judge_filesystem(identity: &TargetIdentity, size_bytes: u64, reasons: &mut Re
     }
 }
 
-/// Where there is no disk.
-fn judge_filesystem_kind(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
-    let Some(filesystem) = &identity.filesystem else {
-        return reasons.add(
-            "its filesystem could not be told",
-            "Make sure that /proc is mounted.",
-        );
-    };
-    let kind = filesystem.kind.as_str();
-    if MEMORY_FILESYSTEMS.contains(&kind) {
-        reasons.add(
-            format!("{kind} lives in memory: there is no disk to measure"),
-            "Name a directory on a disk.",
-        );
-    } else if KERNEL_FILESYSTEMS.contains(&kind) {
-        reasons.add(
-            format!("{kind} is a window into the kernel: there is no disk to measure"),
-            "Name a directory on a disk.",
-        );
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::tests::bare_layer;
+    use crate::disk::bare_layer;
     use diskproof_model::target::Filesystem;
 
     const GIB: u64 = 1 << 30;

@@ -1,5 +1,5 @@
 //! What the disks at the bottom did between two moments, by the kernel's own counters, and who else
-//! used storage meanwhile. Judges nothing and syncs nothing: whoever wants buffered writes counted
+//! used storage meanwhile. Judges nothing and syncs nothing: who wants buffered writes counted
 //! syncs before [`Snapshot::finish`].
 
 use crate::processes::ProcessCounters;
@@ -16,14 +16,14 @@ const SECTOR_BYTES: u64 = 512;
 #[derive(Debug)]
 pub struct Snapshot {
     root: SysRoot,
-    disks: Vec<Disk>,
+    disks: Vec<CountedDisk>,
     unresolved: Option<String>,
     processes: ProcessCounters,
     taken: Instant,
 }
 
 #[derive(Debug)]
-struct Disk {
+struct CountedDisk {
     name: String,
     device: String,
     before: DiskCounters,
@@ -51,11 +51,11 @@ impl Snapshot {
 
     fn take_in(root: SysRoot, identity: &TargetIdentity) -> Self {
         let processes = ProcessCounters::read(&root);
-        let found: Result<Vec<Disk>, String> = identity
+        let found: Result<Vec<CountedDisk>, String> = identity
             .disks()
             .map(|layer| {
                 let before = read_counters(&root, &layer.name, &layer.device)?;
-                Ok(Disk {
+                Ok(CountedDisk {
                     name: layer.name.clone(),
                     device: layer.device.clone(),
                     before,
@@ -143,7 +143,7 @@ impl Snapshot {
     }
 }
 
-/// Whether the disks below a target complete anything, whoever asked for it: one that hangs does
+/// Whether the disks below a target complete anything, whatever requested it: one that hangs does
 /// not.
 #[derive(Debug)]
 pub struct Pulse {
@@ -260,7 +260,7 @@ fn parse_stat(text: &str) -> Option<DiskCounters> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::tests::bare_layer;
+    use crate::disk::bare_layer;
     use diskproof_model::target::TargetKind;
     use proptest::prelude::*;
     use std::path::Path;

@@ -2,7 +2,7 @@
 //! unwritten. Reading them costs no disk access, so a figure that includes them is wrong. Knows
 //! nothing of who asks.
 
-use crate::fiemap::{Extent, fiemap};
+use crate::fiemap::{FileExtent, fiemap};
 use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
@@ -48,7 +48,7 @@ fn written_by_fiemap(fd: BorrowedFd<'_>, start: u64, end: u64) -> Option<u64> {
 }
 
 /// Written bytes of one extent, clipped to the range.
-fn written_in(extent: &Extent, start: u64, end: u64) -> u64 {
+fn written_in(extent: &FileExtent, start: u64, end: u64) -> u64 {
     if extent.flags & UNWRITTEN != 0 {
         return 0;
     }

@@ -29,8 +29,8 @@ pub enum OpenError {
     },
     /// It is not what it was when it was looked at.
     #[error(
-        "{path}: {what} since it was looked at; nothing was done to it: run again once nobody \
-         changes it"
+        "{path}: {what} since it was looked at; nothing was written to it. Run again when no other \
+         process changes it"
     )]
     Changed {
         /// What was opened.

@@ -16,7 +16,7 @@ const EXTENTS: usize = 128;
 /// One extent as `struct fiemap_extent` (linux/fiemap.h) has it.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Extent {
+pub(crate) struct FileExtent {
     pub(crate) logical: u64,
     physical: u64,
     pub(crate) length: u64,
@@ -33,12 +33,16 @@ struct Fiemap {
     mapped_extents: u32,
     extent_count: u32,
     reserved: u32,
-    extents: [Extent; EXTENTS],
+    extents: [FileExtent; EXTENTS],
 }
 
 /// The next extents at or after `start`, at most [`EXTENTS`]; empty when there are none in the
 /// range.
-pub(crate) fn fiemap(fd: BorrowedFd<'_>, start: u64, length: u64) -> Result<Vec<Extent>, Errno> {
+pub(crate) fn fiemap(
+    fd: BorrowedFd<'_>,
+    start: u64,
+    length: u64,
+) -> Result<Vec<FileExtent>, Errno> {
     let mut map = Fiemap {
         start,
         length,
@@ -46,7 +50,7 @@ pub(crate) fn fiemap(fd: BorrowedFd<'_>, start: u64, length: u64) -> Result<Vec<
         mapped_extents: 0,
         extent_count: EXTENTS as u32,
         reserved: 0,
-        extents: [Extent::default(); EXTENTS],
+        extents: [FileExtent::default(); EXTENTS],
     };
     // SAFETY: the descriptor is open for the length of the borrow; the structure has the kernel's
     // layout (repr(C), checked by the test below) and room for the `extent_count` extents that
@@ -64,7 +68,7 @@ mod tests {
 
     #[test]
     fn structures_have_the_kernels_size() {
-        assert_eq!(size_of::<Extent>(), 56);
+        assert_eq!(size_of::<FileExtent>(), 56);
         assert_eq!(std::mem::offset_of!(Fiemap, extents), 32);
     }
 }

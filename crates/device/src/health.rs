@@ -5,6 +5,7 @@
 
 mod answer;
 mod ata;
+mod document;
 mod nvme;
 mod scsi;
 mod smartctl;
@@ -16,7 +17,7 @@ use answer::{Answer, read_answer};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
 use rustix::fs::{FileType, stat};
-use smartctl::{Silence, ask, find_program};
+use smartctl::{NoAnswer, ask, find_program};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use std::time::Duration;
 
 /// A healthy disk answers within tens of milliseconds; one that needs longer is busy mending
 /// itself, or hangs.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// Disks asked at the same time: a machine with a hundred of them must not wait for each in turn,
 /// nor start a hundred programs.
 const AT_ONCE: usize = 16;
@@ -40,7 +41,7 @@ pub fn disk_health(identities: &[TargetIdentity], search_path: Option<&OsStr>) -
         .collect();
     let program = find_program(search_path);
     let disks: Vec<&Layer> = disks.into_values().collect();
-    let examine = |disk: &Layer| examine(disk, program.as_deref(), PATIENCE);
+    let examine = |disk: &Layer| examine(disk, program.as_deref(), TIME_LIMIT);
     let mut health = Vec::new();
     for disks in disks.chunks(AT_ONCE) {
         std::thread::scope(|scope| {
@@ -95,15 +96,15 @@ fn node_of(disk: &Layer) -> Option<PathBuf> {
         .then_some(node)
 }
 
-fn why_silent(silence: &Silence, program: &Path, node: &Path, retry: Duration) -> String {
+fn why_silent(silence: &NoAnswer, program: &Path, node: &Path, retry: Duration) -> String {
     match silence {
-        Silence::Late => format!(
+        NoAnswer::Late => format!(
             "smartctl gave no answer within {} s and was ended: look into dmesg, and try smartctl \
              -a {} by hand",
             retry.as_secs_f64(),
             node.display()
         ),
-        Silence::Failed(error) => format!("{} could not be run: {error}", program.display()),
+        NoAnswer::Failed(error) => format!("{} could not be run: {error}", program.display()),
     }
 }
 
@@ -113,7 +114,7 @@ fn nature(disk: &Layer) -> Option<&'static str> {
         disk.link.as_ref().is_some_and(|link| link.bus == "virtio") || disk.name.starts_with("xvd");
     match disk.kind {
         LayerKind::Disk if is_virtual => {
-            Some("a virtual disk tells nothing of the real one: ask the host, or the provider")
+            Some("the hypervisor hides the physical disk; ask the provider for its health")
         }
         LayerKind::Disk if disk.name.starts_with("mmcblk") => {
             Some("smartctl does not know SD cards and eMMC")

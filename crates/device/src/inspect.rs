@@ -5,7 +5,7 @@ use crate::aligned::AlignedBlock;
 use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed};
 use crate::naming::device_number;
-use crate::signatures::{Found, Image, Slice, scan, scan_around, scan_device};
+use crate::signatures::{Image, ScanResult, Slice, scan, scan_around, scan_device};
 use diskproof_model::target::TargetIdentity;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::{Errno, pread};
@@ -50,7 +50,7 @@ pub(crate) fn open_claiming(
 /// Whether the exclusive claim on a block device could be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// Nobody else has it.
+    /// No other program has it.
     Free,
     /// A mount, swap, RAID … has it (EBUSY).
     Another,
@@ -72,7 +72,7 @@ enum Descriptor<'fd> {
 const READING: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
 
 impl Inspector<'static> {
-    /// Opens a block device for reading, exclusively where nobody else claims it.
+    /// Opens a block device for reading, exclusively where no other program claims it.
     pub(crate) fn of_device(
         identity: &TargetIdentity,
         retry: RetryPolicy,
@@ -126,19 +126,19 @@ impl<'fd> Inspector<'fd> {
     }
 
     /// Looks for signatures at the ends and in the partitions.
-    pub(crate) fn scan(&self, size_bytes: u64, known: &[Slice]) -> Found {
+    pub(crate) fn scan(&self, size_bytes: u64, known: &[Slice]) -> ScanResult {
         let read_at = |offset: u64, length: usize| read_block(self.fd(), offset, length);
         scan(&Image::new(&read_at, size_bytes), known)
     }
 
     /// The same, and for data at the ends that no signature explains.
-    pub(crate) fn scan_device(&self, size_bytes: u64, known: &[Slice]) -> Found {
+    pub(crate) fn scan_device(&self, size_bytes: u64, known: &[Slice]) -> ScanResult {
         let read_at = |offset: u64, length: usize| read_block(self.fd(), offset, length);
         scan_device(&Image::new(&read_at, size_bytes), known)
     }
 
     /// Looks for what all of a divided disk is.
-    pub(crate) fn scan_around(&self, size_bytes: u64) -> Found {
+    pub(crate) fn scan_around(&self, size_bytes: u64) -> ScanResult {
         let read_at = |offset: u64, length: usize| read_block(self.fd(), offset, length);
         scan_around(&Image::new(&read_at, size_bytes))
     }

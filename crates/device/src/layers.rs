@@ -1,9 +1,9 @@
 //! The stack of block devices below a filesystem or a device, down to the disks, followed through
 //! sysfs. Opens no device.
 
-use crate::admit::MEMORY_FILESYSTEMS;
 use crate::disk::{describe, kind_of};
-use crate::mounts::{Mount, holding};
+use crate::filesystems::MEMORY_FILESYSTEMS;
+use crate::mounts::{MountEntry, holding};
 use crate::naming::device_number;
 use crate::sysroot::{SysRoot, list, read_text};
 use diskproof_model::target::{Layer, LayerKind};
@@ -19,15 +19,20 @@ pub(crate) struct Stack {
 }
 
 /// Layers below a block device (`major:minor`).
-pub(crate) fn below_device(root: &SysRoot, mounts: &[Mount], device: &str) -> Stack {
-    let mut walk = Walk::new(root, mounts);
+pub(crate) fn below_device(root: &SysRoot, mounts: &[MountEntry], device: &str) -> Stack {
+    let mut walk = LayerWalk::new(root, mounts);
     walk.visit(device);
     walk.finish()
 }
 
 /// Layers below the filesystem that holds `path`, whose `st_dev` is `device`.
-pub(crate) fn below_path(root: &SysRoot, mounts: &[Mount], device: &str, path: &Path) -> Stack {
-    let mut walk = Walk::new(root, mounts);
+pub(crate) fn below_path(
+    root: &SysRoot,
+    mounts: &[MountEntry],
+    device: &str,
+    path: &Path,
+) -> Stack {
+    let mut walk = LayerWalk::new(root, mounts);
     // The last first: the list is turned round at the end.
     for device in walk.devices_of_path(device, path).iter().rev() {
         walk.visit(device);
@@ -35,9 +40,9 @@ pub(crate) fn below_path(root: &SysRoot, mounts: &[Mount], device: &str, path: &
     walk.finish()
 }
 
-struct Walk<'a> {
+struct LayerWalk<'a> {
     root: &'a SysRoot,
-    mounts: &'a [Mount],
+    mounts: &'a [MountEntry],
     /// Devices visited, and paths of files behind loop devices and overlays: both end circles.
     devices: HashSet<String>,
     paths: HashSet<PathBuf>,
@@ -46,8 +51,8 @@ struct Walk<'a> {
     unresolved: Vec<String>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(root: &'a SysRoot, mounts: &'a [Mount]) -> Self {
+impl<'a> LayerWalk<'a> {
+    fn new(root: &'a SysRoot, mounts: &'a [MountEntry]) -> Self {
         Self {
             root,
             mounts,
@@ -155,7 +160,7 @@ impl<'a> Walk<'a> {
 
     /// All member devices, as /sys/fs/btrfs/UUID/devices lists them; the mount's source is only one
     /// of them.
-    fn devices_of_btrfs(&mut self, mount: &Mount) -> Vec<String> {
+    fn devices_of_btrfs(&mut self, mount: &MountEntry) -> Vec<String> {
         let Some(source) = self.device_of_source(&mount.source) else {
             return self.give_up(format!(
                 "btrfs: its device {} cannot be looked at from here",
@@ -178,7 +183,7 @@ impl<'a> Walk<'a> {
 
     /// The upper directory takes all writes, so a directory is measured on its disk. A file may
     /// still lie in a lower one.
-    fn devices_of_overlay(&mut self, mount: &Mount, path: &Path) -> Vec<String> {
+    fn devices_of_overlay(&mut self, mount: &MountEntry, path: &Path) -> Vec<String> {
         const HIDDEN: &str = "overlayfs: the upper directory's disk cannot be told from inside";
         let Some(upper) = mount.option("upperdir").map(Path::new) else {
             return self.give_up(

@@ -1,5 +1,5 @@
 //! Whether anybody else has a file open for writing, as the kernel itself counts: it grants a lease
-//! only where nobody has. Knows nothing of why.
+//! only where no other process has. Knows nothing of why.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -4,7 +4,7 @@
 //! or printing.
 //!
 //! Writing is possible to an unlinked scratch file that this crate has made itself, and to a device
-//! or file that the user gave up by name and against which nothing speaks. A writable
+//! or file that the user released by name and that passed every check. A writable
 //! [`OpenTarget`] comes from the gate and from nowhere else.
 
 mod admit;
@@ -18,6 +18,7 @@ mod failure;
 #[cfg(test)]
 mod fake_sysfs;
 mod fiemap;
+mod filesystems;
 mod health;
 mod held;
 mod host;
@@ -49,5 +50,5 @@ pub use failure::OpenError;
 pub use health::disk_health;
 pub use host::host_facts;
 pub use memory::memory_free_bytes;
-pub use open::{Access, OpenTarget};
+pub use open::{OpenTarget, TargetAccess};
 pub use probe::{ProbeError, probe};

@@ -15,7 +15,7 @@ pub(crate) fn link_of(root: &SysRoot, disk: &Path) -> Option<Link> {
         .or_else(|| pcie(&nvme_controller(disk)?))
 }
 
-/// SATA hangs below `ataN`; its speed is told by the class `ata_link`, device `linkN`, and what the
+/// SATA hangs below `ataN`; its speed stands in the class `ata_link`, device `linkN`, and what the
 /// disk itself can by the cached IDENTIFY of `ata_device`, device `devN.0`
 /// (Documentation/ABI/testing/sysfs-ata). `sata_spd_limit` is what libata or the port allows, so it
 /// says nothing of the disk.
@@ -331,7 +331,8 @@ mod tests {
 
         #[test]
         fn parsing_never_panics(text in "\\PC*", lanes: u32) {
-            let _ = (gigabits(&text), pcie_speed(&text, lanes), pcie_speed(&format!("{text} GT/s"), lanes), numbered(&text, "ata"), sata_generation(&text));
+            let _ = (gigabits(&text), pcie_speed(&text, lanes), sata_generation(&text));
+            let _ = (pcie_speed(&format!("{text} GT/s"), lanes), numbered(&text, "ata"));
         }
     }
 }

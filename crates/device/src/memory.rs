@@ -4,7 +4,7 @@
 use crate::sysroot::{SysRoot, read_number, read_text};
 use std::path::{Path, PathBuf};
 
-/// Bytes of memory that are free, or cache that nobody misses: of the machine (`MemAvailable` in
+/// Bytes of memory that are free, or cache that can be dropped: of the machine (`MemAvailable` in
 /// proc_meminfo(5)), and of what each control group above this process may take. `None` where
 /// nothing tells.
 pub fn memory_free_bytes() -> Option<u64> {
@@ -12,7 +12,7 @@ pub fn memory_free_bytes() -> Option<u64> {
 }
 
 /// Where a version of control groups keeps its figures.
-struct Figures {
+struct MemoryFigures {
     /// Below the mount points of all.
     mount: &'static str,
     limit: &'static str,
@@ -22,13 +22,13 @@ struct Figures {
 }
 
 /// Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.
-const UNIFIED: Figures = Figures {
+const UNIFIED: MemoryFigures = MemoryFigures {
     mount: "fs/cgroup",
     limit: "memory.max",
     used: "memory.current",
     prefix: "",
 };
-const LEGACY: Figures = Figures {
+const LEGACY: MemoryFigures = MemoryFigures {
     mount: "fs/cgroup/memory",
     limit: "memory.limit_in_bytes",
     used: "memory.usage_in_bytes",
@@ -67,7 +67,7 @@ fn available(meminfo: &str) -> Option<u64> {
 
 /// The least that a group or one above it has left. In a container the path may be the host's, and
 /// only the groups from its own root on can be seen.
-fn free_in_group(mount: &Path, path: &str, figures: &Figures) -> Option<u64> {
+fn free_in_group(mount: &Path, path: &str, figures: &MemoryFigures) -> Option<u64> {
     let own = mount.join(path.trim_start_matches('/'));
     let above: Vec<PathBuf> = own
         .ancestors()
@@ -77,7 +77,7 @@ fn free_in_group(mount: &Path, path: &str, figures: &Figures) -> Option<u64> {
     above.iter().filter_map(|at| left_in(at, figures)).min()
 }
 
-fn left_in(group: &Path, figures: &Figures) -> Option<u64> {
+fn left_in(group: &Path, figures: &MemoryFigures) -> Option<u64> {
     // "max" is no limit.
     let (limit, used): (u64, u64) = (
         read_number(&group.join(figures.limit))?,
@@ -200,12 +200,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parsing_never_panics(groups in "[0-9a-z:,/.\\n=]*", text in "\\PC*", stat in "[a-z_ 0-9\\n]*") {
+        fn parsing_never_panics(
+            groups in "[0-9a-z:,/.\\n=]*",
+            text in "\\PC*",
+            stat in "[a-z_ 0-9\\n]*",
+        ) {
             let machine = Machine::new(&groups);
             machine.put("fs/cgroup/memory.max", &text);
             machine.put("fs/cgroup/memory.current", "7");
             machine.put("fs/cgroup/memory.stat", &stat);
-            let _ = (machine.free_mib(), available(&text), available(&format!("MemAvailable:{text}kB")));
+            let _ = (machine.free_mib(), available(&text));
+            let _ = available(&format!("MemAvailable:{text}kB"));
         }
     }
 }

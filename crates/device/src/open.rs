@@ -4,11 +4,14 @@
 
 use crate::admit::{Admission, Grant, Permit, UnknownContent, judge_open_directory};
 use crate::aligned::AlignedBlock;
+use crate::errno;
+use crate::extents;
 use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed};
 use crate::released::{self, Released};
 use crate::reopen::{Reopened, reopen};
-use crate::{errno, extents, scratch, wipe};
+use crate::scratch;
+use crate::wipe;
 use diskproof_model::measurement::CacheUse;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -30,17 +33,17 @@ const ALIGNMENT_MIN: u32 = 512;
 
 /// How a target is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum TargetAccess {
     /// For reading.
     Read,
-    /// For reading and writing: a scratch file, or what was given up.
+    /// For reading and writing: a scratch file, or a released target.
     Write,
 }
 
 /// What the descriptor stands for. The permit to write stays with it: without one there is no
 /// writing. Every description of the same target shares it.
 #[derive(Debug, Clone)]
-enum Content {
+enum TargetContent {
     Existing,
     Released {
         _permit: Arc<Permit>,
@@ -75,7 +78,7 @@ enum DirectSupport {
 pub struct OpenTarget {
     fd: Arc<OwnedFd>,
     identity: TargetIdentity,
-    content: Content,
+    content: TargetContent,
     direct: DirectNeeds,
     /// What the kernel was told of the order of accesses.
     advice: Advice,
@@ -86,16 +89,16 @@ pub struct OpenTarget {
 }
 
 impl OpenTarget {
-    /// Opens what was admitted: an existing file or device for reading, what was given up for
+    /// Opens what was admitted: an existing file or device for reading, what was released for
     /// writing too (a device exclusively, its disk locked against udev, everything that spoke
     /// for it checked once more), or a new nameless scratch file in the directory.
     pub fn open(admission: Admission) -> Result<Self, OpenError> {
         let (identity, grant) = admission.into_parts();
         let (fd, content) = match grant {
-            Grant::Read => (Arc::new(open_existing(&identity)?), Content::Existing),
+            Grant::Read => (Arc::new(open_existing(&identity)?), TargetContent::Existing),
             Grant::Overwrite(permit, consent) => {
                 let Released { fd, lock } = released::open(&identity, &consent, &permit)?;
-                let content = Content::Released {
+                let content = TargetContent::Released {
                     _permit: Arc::new(permit),
                     _lock: lock,
                     unknown: consent.unknown,
@@ -105,7 +108,7 @@ impl OpenTarget {
             Grant::Scratch(permit) => {
                 let directory = open_directory(&identity, permit.size_bytes())?;
                 let fd = scratch::create(directory.as_fd(), &identity.path, &permit)?;
-                let content = Content::Scratch {
+                let content = TargetContent::Scratch {
                     capacity_bytes: permit.size_bytes(),
                     written_bytes: 0,
                     _permit: Arc::new(permit),
@@ -130,7 +133,7 @@ impl OpenTarget {
     /// leaves all as they are.
     pub fn wipe_unknown(&self) -> Result<(), OpenError> {
         match self.content {
-            Content::Released {
+            TargetContent::Released {
                 unknown: UnknownContent::Wipe,
                 ..
             } if self.identity.kind == TargetKind::BlockDevice => {
@@ -180,8 +183,8 @@ impl OpenTarget {
         Ok(fd)
     }
 
-    /// Never closes it: a target that does not answer may hold up whoever closes it, too, for good
-    /// (a network filesystem writes back on close, a block device at its last close;
+    /// Never closes it: a target that does not answer may block the thread that closes it, too, for
+    /// good (a network filesystem writes back on close, a block device at its last close;
     /// filp_close() in Linux's fs/open.c). The end of the process closes it.
     pub fn leave_open(&self) {
         std::mem::forget((
@@ -192,7 +195,7 @@ impl OpenTarget {
         self.left.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was left open because it does not answer: nothing may be asked of it any more.
+    /// Whether it was left open because it does not answer: no request may go to it any more.
     pub fn is_left_open(&self) -> bool {
         self.left.load(Ordering::Relaxed)
     }
@@ -208,21 +211,21 @@ impl OpenTarget {
     }
 
     /// How it is open.
-    pub fn access(&self) -> Access {
+    pub fn access(&self) -> TargetAccess {
         match self.content {
-            Content::Existing => Access::Read,
-            Content::Scratch { .. } | Content::Released { .. } => Access::Write,
+            TargetContent::Existing => TargetAccess::Read,
+            TargetContent::Scratch { .. } | TargetContent::Released { .. } => TargetAccess::Write,
         }
     }
 
     /// Whether writes are possible.
     pub fn is_writable(&self) -> bool {
-        self.access() == Access::Write
+        self.access() == TargetAccess::Write
     }
 
     /// Whether it is a scratch file of our own.
     pub fn is_scratch(&self) -> bool {
-        matches!(self.content, Content::Scratch { .. })
+        matches!(self.content, TargetContent::Scratch { .. })
     }
 
     /// What offsets and lengths of direct I/O must be multiples of, in bytes: as the kernel says
@@ -236,25 +239,25 @@ impl OpenTarget {
     /// file, what has been written.
     pub fn usable_bytes(&self) -> u64 {
         match self.content {
-            Content::Existing | Content::Released { .. } => self.identity.size_bytes,
-            Content::Scratch { written_bytes, .. } => written_bytes,
+            TargetContent::Existing | TargetContent::Released { .. } => self.identity.size_bytes,
+            TargetContent::Scratch { written_bytes, .. } => written_bytes,
         }
     }
 
     /// Bytes that writes may cover, from offset 0: the scratch size as admitted, the whole of what
-    /// was given up; 0 when read-only.
+    /// was released; 0 when read-only.
     pub fn capacity_bytes(&self) -> u64 {
         match self.content {
-            Content::Existing => 0,
-            Content::Released { .. } => self.identity.size_bytes,
-            Content::Scratch { capacity_bytes, .. } => capacity_bytes,
+            TargetContent::Existing => 0,
+            TargetContent::Released { .. } => self.identity.size_bytes,
+            TargetContent::Scratch { capacity_bytes, .. } => capacity_bytes,
         }
     }
 
     /// Notes that everything below `bytes` has been written. Never lowers the mark, never passes
     /// the capacity; without effect on what existed before.
     pub fn mark_written(&mut self, bytes: u64) {
-        if let Content::Scratch {
+        if let TargetContent::Scratch {
             written_bytes,
             capacity_bytes,
             ..
@@ -268,7 +271,7 @@ impl OpenTarget {
     /// to its end go side by side. What is not written yet reads as zeros then;
     /// [`OpenTarget::usable_bytes`] stays.
     pub fn lengthen(&self, size_bytes: u64) {
-        if let (Content::Scratch { capacity_bytes, .. }, Some(filesystem)) =
+        if let (TargetContent::Scratch { capacity_bytes, .. }, Some(filesystem)) =
             (&self.content, &self.identity.filesystem)
         {
             scratch::lengthen(self.fd(), &filesystem.kind, size_bytes.min(*capacity_bytes));
@@ -278,7 +281,7 @@ impl OpenTarget {
     /// Cuts a scratch file to what was written and makes that its capacity: for when the time for
     /// laying it out was over.
     pub fn trim_to_written(&mut self) -> Result<(), OpenError> {
-        let Content::Scratch {
+        let TargetContent::Scratch {
             written_bytes,
             capacity_bytes,
             ..
@@ -331,7 +334,7 @@ impl OpenTarget {
     /// Sets how the page cache is treated from now on; the answer says what was really done.
     /// Direct: O_DIRECT, proven by one direct request; where the filesystem refuses it or would
     /// only pretend, buffered. Buffered: dirty pages written back, the target's pages dropped.
-    /// Cached: neither. Access times are left alone where the kernel allows (O_NOATIME, owner
+    /// Cached: neither. TargetAccess times are left alone where the kernel allows (O_NOATIME, owner
     /// or root).
     ///
     /// Must not be called while requests are in flight.

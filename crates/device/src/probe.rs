@@ -1,10 +1,12 @@
 //! Path → [`TargetIdentity`], by stat, statvfs, mountinfo and sysfs alone: the target is never
 //! opened, so this works where opening it is forbidden. Judges nothing: that is admit.rs.
 
-use crate::mounts::{self, Mount, holding};
+use crate::disk;
+use crate::errno;
+use crate::layers;
+use crate::mounts::{self, MountEntry, holding};
 use crate::naming::device_number;
 use crate::sysroot::SysRoot;
-use crate::{disk, errno, layers};
 use diskproof_model::target::{Filesystem, TargetIdentity, TargetKind};
 use rustix::fs::{FileType, Stat, lstat, stat, statvfs};
 use rustix::io::Errno;
@@ -49,7 +51,7 @@ pub enum ProbeError {
     },
     /// The path led to two places within a moment.
     #[error(
-        "{path}: it leads to another place than a moment ago; run again once nobody changes it"
+        "{path}: it leads to another place than a moment ago; run again when no process changes it"
     )]
     Moving {
         /// What was asked for.
@@ -138,7 +140,12 @@ fn probe_in(root: &SysRoot, path: &Path) -> Result<TargetIdentity, ProbeError> {
     }
 }
 
-fn probe_device(root: &SysRoot, mounts: &[Mount], path: String, stat: &Stat) -> TargetIdentity {
+fn probe_device(
+    root: &SysRoot,
+    mounts: &[MountEntry],
+    path: String,
+    stat: &Stat,
+) -> TargetIdentity {
     let device = device_number(stat.st_rdev);
     let stack = layers::below_device(root, mounts, &device);
     TargetIdentity {
@@ -160,7 +167,7 @@ fn probe_device(root: &SysRoot, mounts: &[Mount], path: String, stat: &Stat) -> 
 
 fn probe_on_filesystem(
     root: &SysRoot,
-    mounts: &[Mount],
+    mounts: &[MountEntry],
     path: String,
     stat: &Stat,
     kind: TargetKind,
@@ -197,7 +204,7 @@ fn probe_on_filesystem(
 
 /// Empty where /proc is not mounted: then the filesystem is unknown, which admit.rs refuses for
 /// writing.
-fn read_mounts(root: &SysRoot) -> Vec<Mount> {
+fn read_mounts(root: &SysRoot) -> Vec<MountEntry> {
     let bytes = std::fs::read(root.proc.join("self/mountinfo")).unwrap_or_default();
     mounts::parse(&String::from_utf8_lossy(&bytes))
 }
@@ -315,7 +322,7 @@ mod tests {
         std::os::unix::fs::chown(at("shared"), Some(65534), None).unwrap();
         assert!(
             !foreign("shared/theirs"),
-            "whoever owns the directory may say where it leads"
+            "the owner of the directory decides where it leads"
         );
         assert_eq!(
             probe(&at("shared/theirs")).map(|identity| identity.path),

@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// Names tried before giving up; with 64 random bits in the name even the second try means that
-/// something else is wrong.
+/// Names tried before the creation fails; with 64 random bits in the name even the second try means
+/// that something else is wrong.
 const NAME_TRIES: usize = 4;
 
 /// An empty, nameless, writable file in `directory`. The permit is the proof that the directory was
@@ -84,7 +84,7 @@ fn owner_only() -> Mode {
     Mode::RUSR | Mode::WUSR
 }
 
-/// A number that nobody can guess: the standard library seeds its hash maps from the kernel's
+/// A number that cannot be guessed: the standard library seeds its hash maps from the kernel's
 /// random source.
 pub(crate) fn random_u64() -> u64 {
     RandomState::new().build_hasher().finish()

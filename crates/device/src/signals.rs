@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-/// While it lives, no signal (but SIGKILL and SIGSTOP, which nobody can hold back) is delivered to
+/// While it lives, no signal (but SIGKILL and SIGSTOP, which cannot be blocked) is delivered to
 /// this thread.
 pub(crate) struct SignalsHeld {
     before: libc::sigset_t,

@@ -15,7 +15,7 @@ const WORD_BYTES: usize = 8;
 /// An arbitrary constant: foreign data has it here by chance once in 2⁶⁴ sectors.
 const MARK: [u8; WORD_BYTES] = *b"\xd1\x5c\x9f\x00\xf5\xa4\x1e\x83";
 /// The rest of a sector is random. 448 random bytes have about 211 different values, and never
-/// fewer than this many; a sector that somebody changed in part by hand or with text has fewer.
+/// fewer than this many; a sector that was changed in part by hand or with text has fewer.
 const VALUES_MIN: usize = 128;
 
 /// Marks every whole sector of a buffer. Bytes outside of the mark stay.

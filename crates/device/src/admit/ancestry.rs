@@ -109,14 +109,15 @@ impl Ancestry {
     }
 }
 
+/// For tests: of a path in a directory of their own.
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
+pub(super) fn above(path: &Path) -> Ancestry {
+    Ancestry::of_directory(Held::at(path).expect("it exists").fd()).expect("it has ancestors")
+}
 
-    /// Of a path in a test's own directory.
-    pub(crate) fn above(path: &Path) -> Ancestry {
-        Ancestry::of_directory(Held::at(path).unwrap().fd()).unwrap()
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn ancestry_reaches_the_root_and_stays_with_renamed_directories() {

@@ -3,20 +3,21 @@
 
 use super::ancestry::Ancestry;
 use super::contents;
-use super::family::{BackingFile, Family};
+use super::family::{BackingFile, DeviceFamily};
 use super::file::judge_names;
+use super::postgres;
 use super::refusal::RefusalReasons;
-use super::{postgres, servers};
+use super::servers;
 use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed};
 use crate::inspect::Inspector;
-use crate::signatures::Found;
+use crate::signatures::ScanResult;
 use rustix::fs::{OFlags, fstat};
 use std::os::fd::AsFd;
 
 /// Judges every file and device behind the target. What was `found` on the target itself is not
 /// told again.
-pub(super) fn judge(family: &Family, found: &Found, reasons: &mut RefusalReasons) {
+pub(super) fn judge(family: &DeviceFamily, found: &ScanResult, reasons: &mut RefusalReasons) {
     for file in &family.backing_files {
         if let Err(error) = judge_file(file, found, reasons) {
             add_uninspected(file, &error.to_string(), reasons);
@@ -39,7 +40,7 @@ pub(super) fn judge(family: &Family, found: &Found, reasons: &mut RefusalReasons
 
 fn judge_file(
     file: &BackingFile,
-    found: &Found,
+    found: &ScanResult,
     reasons: &mut RefusalReasons,
 ) -> Result<(), OpenError> {
     let path = file.path.display().to_string();

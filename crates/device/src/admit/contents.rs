@@ -1,25 +1,25 @@
-//! What the marks on a disk or in a file mean for whoever wants to overwrite it, and the command
+//! What the marks on a disk or in a file mean for overwriting it, and the command
 //! that takes each away. Pure.
 
 use super::permit::UnknownContent;
 use super::refusal::RefusalReasons;
 use crate::errno;
 use crate::naming::node;
-use crate::signatures::{Clearing, Found, Signature, Slice, SliceName, Unknown};
+use crate::signatures::{Clearing, ScanResult, Signature, Slice, SliceName, Unknown};
 use diskproof_model::shell::quoted;
 use diskproof_model::units::{counted, format_bytes};
 
-/// What `dd` is told to write at a time: no device has larger logical blocks.
+/// The block size for `dd`: no device has larger logical blocks.
 const ZERO_BYTES: u64 = 4096;
 
-/// No mark that is told of by its place is longer, and between the start of any of them and a
+/// No mark that is found by its place is longer, and between the start of any of them and a
 /// partition table there is more room.
 const MARK_BYTES: u64 = 32;
 
 /// For a device: every mark is a reason, and the user takes it away himself.
 pub(super) fn judge_device(
     path: &str,
-    found: &Found,
+    found: &ScanResult,
     unknown: UnknownContent,
     reasons: &mut RefusalReasons,
 ) {
@@ -74,7 +74,7 @@ fn dump(unknown: &Unknown) -> String {
 
 /// For the disk around a partition: what it is as a whole, the partition is a part of. `wipefs
 /// --all` would take the partition table too, and so would a whole block of zeros near the start.
-pub(super) fn judge_around(disk: &str, found: &Found, reasons: &mut RefusalReasons) {
+pub(super) fn judge_around(disk: &str, found: &ScanResult, reasons: &mut RefusalReasons) {
     let disk = quoted(disk);
     for Signature { what, offset, .. } in &found.signatures {
         reasons.add(
@@ -92,8 +92,8 @@ pub(super) fn judge_around(disk: &str, found: &Found, reasons: &mut RefusalReaso
 /// device itself shows were told already.
 pub(super) fn judge_behind(
     path: &str,
-    behind: &Found,
-    shown: &Found,
+    behind: &ScanResult,
+    shown: &ScanResult,
     start: u64,
     reasons: &mut RefusalReasons,
 ) {
@@ -118,7 +118,7 @@ pub(super) fn judge_behind(
 }
 
 /// For a file: another one is easily made, so nothing is taken away.
-pub(super) fn judge_file(found: &Found, reasons: &mut RefusalReasons) {
+pub(super) fn judge_file(found: &ScanResult, reasons: &mut RefusalReasons) {
     for signature in &found.signatures {
         reasons.add(
             format!("it holds a mark of: {}", described(signature)),
@@ -137,7 +137,7 @@ fn wipe_at(quoted: &str, offset: u64) -> String {
     )
 }
 
-fn judge_unreadable(found: &Found, reasons: &mut RefusalReasons) {
+fn judge_unreadable(found: &ScanResult, reasons: &mut RefusalReasons) {
     if let Some(first) = found.unreadable.first() {
         let why = first
             .errno
@@ -146,7 +146,7 @@ fn judge_unreadable(found: &Found, reasons: &mut RefusalReasons) {
         reasons.add(
             format!(
                 "{places} of the places where marks stand cannot be read, the first at byte {} \
-                 ({why}), so nobody can say what it holds",
+                 ({why}), so its content is unknown",
                 first.offset
             ),
             "see dmesg and smartctl --all: the disk may be failing",
@@ -186,7 +186,7 @@ fn clearing(path: &str, signature: &Signature) -> String {
     let (place, path) = (quoted(&place), quoted(path));
     match (signature.clearing, in_partition) {
         // Without its node no tool reaches into a partition; with the table its partitions are
-        // given up.
+        // released.
         (_, Some(SliceName::Number(_))) => {
             format!("{SAVED} (partx --add {place} makes it a device): wipefs --all {place}")
         }

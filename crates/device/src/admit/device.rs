@@ -1,17 +1,20 @@
-//! Whether a block device may be destroyed: its name was typed in full, nobody uses it, and nothing
-//! on it says that it holds anything. Reads the device's ends; writes nothing. Every check that
-//! cannot be made speaks against it.
+//! Whether a block device may be destroyed: its name was typed in full, nothing uses it, and
+//! nothing on it says that it holds anything. Reads the device's ends; writes nothing. Every check
+//! that cannot be made speaks against it.
 
-use super::family::{Family, Member};
-use super::in_use::{self, Subject, VisibilityGaps};
+use super::backing;
+use super::contents;
+use super::family::{DeviceFamily, Member};
+use super::in_use;
 use super::names::{disk_of, names};
 use super::permit::Consent;
+use super::prerequisites::{READ_BYTES_MIN, judge_access};
 use super::refusal::RefusalReasons;
-use super::{READ_BYTES_MIN, judge_access};
-use super::{backing, contents};
+use super::subject::Subject;
+use super::visibility::VisibilityGaps;
 use crate::inspect::{Claim, Inspector, RetryPolicy};
 use crate::layers;
-use crate::signatures::Found;
+use crate::signatures::ScanResult;
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{LayerKind, TargetIdentity, TargetKind};
@@ -46,7 +49,7 @@ pub(super) fn judge(
     };
     match Inspector::of_device(identity, retry) {
         Ok(inspector) => {
-            // Whoever claims it is told above where /proc or sysfs knows him; a mount in a
+            // A claim that /proc or sysfs explains is reported above; that of a mount in a
             // namespace without processes is not.
             if inspector.claim() == Claim::Another && !is_used {
                 add_claimed(identity, reasons);
@@ -54,15 +57,15 @@ pub(super) fn judge(
             judge_contents(identity, &family, consent, &inspector, reasons);
         }
         Err(error) => reasons.add(
-            format!("it cannot be looked at: {error}"),
-            "see to that first; what cannot be looked at is not written to",
+            format!("it cannot be inspected: {error}"),
+            "solve that first; diskproof writes only to what it can inspect",
         ),
     }
     gaps
 }
 
 /// The same once more, with the device open for writing and claimed: nothing may have changed, and
-/// nobody may have come.
+/// no other user may have come.
 pub(crate) fn judge_again(
     root: &SysRoot,
     identity: &TargetIdentity,
@@ -89,7 +92,7 @@ pub(crate) fn judge_again(
     if who(&now).is_none() || who(&now) != who(identity) {
         reasons.add(
             "it is another device than a moment ago (name, size, serial or model)",
-            "run again once nobody plugs disks in or out",
+            "run again when no disk is plugged in or out",
         );
     }
     judge_name(root, &now, &consent.destroy, reasons);
@@ -194,11 +197,11 @@ fn family(
     root: &SysRoot,
     identity: &TargetIdentity,
     reasons: &mut RefusalReasons,
-) -> Option<Family> {
-    let Some(family) = Family::of(root, &identity.device) else {
+) -> Option<DeviceFamily> {
+    let Some(family) = DeviceFamily::of(root, &identity.device) else {
         reasons.add(
             format!(
-                "sysfs does not show the device {}, so nobody can say who uses it",
+                "sysfs does not show the device {}, so its users are unknown",
                 identity.device
             ),
             "mount /sys, or run outside of the container",
@@ -233,15 +236,15 @@ fn family(
 }
 
 /// What stands on an open device now.
-pub(crate) fn inspect(identity: &TargetIdentity, inspector: &Inspector<'_>) -> Found {
-    let family = Family::of(&SysRoot::default(), &identity.device);
+pub(crate) fn inspect(identity: &TargetIdentity, inspector: &Inspector<'_>) -> ScanResult {
+    let family = DeviceFamily::of(&SysRoot::default(), &identity.device);
     let slices = family.map(|family| family.slices).unwrap_or_default();
     inspector.scan_device(identity.size_bytes, &slices)
 }
 
 fn judge_contents(
     identity: &TargetIdentity,
-    family: &Family,
+    family: &DeviceFamily,
     consent: &Consent,
     inspector: &Inspector<'_>,
     reasons: &mut RefusalReasons,
@@ -261,8 +264,8 @@ fn judge_disk_around(disk: &Member, reasons: &mut RefusalReasons) {
     match Inspector::of_relative(&node, &disk.device) {
         Ok(inspector) => contents::judge_around(&node, &inspector.scan_around(size_bytes), reasons),
         Err(error) => reasons.add(
-            format!("its whole disk cannot be looked at: {error}"),
-            "see to that first; what cannot be looked at is not written to",
+            format!("its whole disk cannot be inspected: {error}"),
+            "solve that first; diskproof writes only to what it can inspect",
         ),
     }
 }

@@ -53,7 +53,7 @@ pub(crate) struct BackingDevice {
 
 /// A target and its relatives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Family {
+pub(crate) struct DeviceFamily {
     /// The target.
     pub(crate) target: Member,
     /// The whole disk: the target itself, unless that is a partition.
@@ -72,7 +72,7 @@ pub(crate) struct Family {
     pub(crate) backing_devices: Vec<BackingDevice>,
 }
 
-impl Family {
+impl DeviceFamily {
     /// `None` where sysfs does not show the device: then nothing can be vouched for.
     pub(crate) fn of(root: &SysRoot, device: &str) -> Option<Self> {
         let target = member(root, device)?;
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
     use crate::fake_sysfs::FakeSysfs;
 
-    fn names(family: &Family) -> Vec<&str> {
+    fn names(family: &DeviceFamily) -> Vec<&str> {
         family
             .members
             .iter()
@@ -283,12 +283,12 @@ mod tests {
         partition(&sysfs, "x/sda/sda1", "8:1", "0", "1024");
         partition(&sysfs, "x/sda/sda2", "8:2", "1024", "1024");
         partition(&sysfs, "x/sda/sda3", "8:3", "1023", "2");
-        let disk = Family::of(&sysfs.root(), "8:0").unwrap();
+        let disk = DeviceFamily::of(&sysfs.root(), "8:0").unwrap();
         assert_eq!(
             (names(&disk), disk.slices.len()),
             (vec!["sda", "sda1", "sda2", "sda3"], 3)
         );
-        let part = Family::of(&sysfs.root(), "8:2").unwrap();
+        let part = DeviceFamily::of(&sysfs.root(), "8:2").unwrap();
         assert_eq!(
             (
                 names(&part),
@@ -297,7 +297,7 @@ mod tests {
             ),
             (vec!["sda2", "sda", "sda3"], "sda", &["sda3".to_owned()][..])
         );
-        assert_eq!(Family::of(&sysfs.root(), "8:99"), None);
+        assert_eq!(DeviceFamily::of(&sysfs.root(), "8:99"), None);
     }
 
     #[test]
@@ -316,7 +316,7 @@ mod tests {
             &[("size", "4096"), ("device/wwid", "naa.5000c500ffffffff")],
         );
         partition(&sysfs, "x/sdb/sdb1", "8:17", "0", "8");
-        let family = Family::of(&sysfs.root(), "8:0").unwrap();
+        let family = DeviceFamily::of(&sysfs.root(), "8:0").unwrap();
         assert_eq!(
             (names(&family), &family.paths[..]),
             (vec!["sda", "sdb", "sdb1"], &["sdb".to_owned()][..])

@@ -1,14 +1,18 @@
-//! Whether an existing file may be overwritten: the user said so, nobody uses it, it belongs to no
-//! server, and it is no image of anything. Reads its ends; writes nothing.
+//! Whether an existing file may be overwritten: the user released it, nothing uses it, it belongs
+//! to no server, and it is no image of anything. Reads its ends; writes nothing.
 
 use super::ancestry::Ancestry;
-use super::in_use::{self, Subject, VisibilityGaps};
+use super::contents;
+use super::in_use;
 use super::permit::Overwriting;
-use super::refusal::RefusalReasons;
-use super::{
-    READ_BYTES_MIN, bytes_kept_free, contents, judge_filesystem_kind, judge_held_access, postgres,
-    servers,
+use super::postgres;
+use super::prerequisites::{
+    READ_BYTES_MIN, bytes_kept_free, judge_filesystem_kind, judge_held_access,
 };
+use super::refusal::RefusalReasons;
+use super::servers;
+use super::subject::Subject;
+use super::visibility::VisibilityGaps;
 use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed};
 use crate::inspect::Inspector;
@@ -73,7 +77,7 @@ fn add_uninspected(error: &OpenError, reasons: &mut RefusalReasons) {
     );
 }
 
-/// What chattr(1) protects is protected from root too, who is told by which flag.
+/// What chattr(1) protects is protected from root too; the refusal names the flag.
 fn judge_access(identity: &TargetIdentity, held: &Held, reasons: &mut RefusalReasons) {
     let stat = statx(held.fd(), "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).ok();
     let has = |flag: StatxAttributes| stat.is_some_and(|stat| stat.stx_attributes.contains(flag));

@@ -2,118 +2,20 @@
 //! bcache), loop devices, processes. Each use becomes a reason with the command that ends it. Reads
 //! /proc and /sys; opens nothing.
 
-use super::family::{Family, Member, backing_path};
+use super::family::backing_path;
 use super::openers::{self, Opener};
 use super::refusal::RefusalReasons;
+use super::subject::{Node, Subject};
+use super::visibility::{HiddenBy, VisibilityGaps};
 use crate::loop_file;
-use crate::mounts::{Mount, parse};
-use crate::naming::{device_number, node};
+use crate::mounts::{MountEntry, parse};
+use crate::naming::node;
 use crate::sysroot::{SysRoot, list, read_text};
 use diskproof_model::shell::quoted;
-use rustix::fs::{FileType, Stat, stat};
+use rustix::fs::stat;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// What must not be in use.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Subject<'a> {
-    /// A block device with all its relatives.
-    Device(&'a Family),
-    /// A regular file.
-    File {
-        /// Its path.
-        path: &'a str,
-        /// Device and inode.
-        id: (u64, u64),
-    },
-}
-
-impl Subject<'_> {
-    /// The name by which what `path` names belongs to the subject: the target itself, a partition,
-    /// the file behind a loop device.
-    fn owns_path(&self, path: &Path) -> Option<String> {
-        self.owns(&Node::from(&stat(path).ok()?))
-    }
-
-    /// The same for what was looked at already.
-    pub(super) fn owns(&self, node: &Node) -> Option<String> {
-        match self {
-            Self::Device(family) if node.is_block => {
-                family.member(&device_number(node.device)).map(Member::node)
-            }
-            Self::Device(family) => {
-                let behind = family
-                    .backing_files
-                    .iter()
-                    .find(|file| file.id == Some(node.id));
-                behind.map(|file| file.path.display().to_string())
-            }
-            Self::File { path, id } => {
-                (!node.is_block && *id == node.id).then(|| (*path).to_owned())
-            }
-        }
-    }
-
-    fn owns_device(&self, device: &str) -> Option<String> {
-        match self {
-            Self::Device(family) => family.member(device).map(Member::node),
-            Self::File { .. } => None,
-        }
-    }
-
-    /// For paths that cannot be looked at from here: by the last part of their name.
-    fn owns_node_name(&self, path: &Path) -> Option<String> {
-        let name = path.strip_prefix("/dev").ok()?.to_str()?.replace('/', "!");
-        match self {
-            Self::Device(family) => family
-                .members
-                .iter()
-                .find(|member| member.name == name)
-                .map(Member::node),
-            Self::File { .. } => None,
-        }
-    }
-}
-
-/// What a path or a descriptor leads to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Node {
-    pub(super) is_block: bool,
-    /// Number of the device that it is.
-    pub(super) device: u64,
-    /// Device that it lies on, and its inode.
-    pub(super) id: (u64, u64),
-}
-
-impl From<&Stat> for Node {
-    fn from(stat: &Stat) -> Self {
-        let is_block = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
-        Self {
-            is_block,
-            device: stat.st_rdev,
-            id: (stat.st_dev, stat.st_ino),
-        }
-    }
-}
-
-/// What could not be seen, though it does not speak against the target by itself.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct VisibilityGaps {
-    /// Processes whose open files this user may not look at.
-    pub(crate) processes: u32,
-    /// Why there may be processes that are not even listed.
-    pub(crate) hidden_by: Option<HiddenBy>,
-}
-
-/// What keeps processes out of /proc.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HiddenBy {
-    /// A PID namespace of our own: a container.
-    Namespace,
-    /// The mount option `hidepid`, for all but root.
-    MountOption,
-}
 
 /// `PROC_PID_INIT_INO` of linux/proc_ns.h: the namespace that all others are inside of.
 const PID_NAMESPACE_OF_ALL: &str = "pid:[4026531836]";
@@ -159,7 +61,7 @@ pub(crate) fn judge(
 
 /// A namespace's mounts, and how to get into it.
 struct MountTable {
-    mounts: Vec<Mount>,
+    mounts: Vec<MountEntry>,
     /// Pid and name of a process that lives there; `None` for our own.
     inside: Option<(u32, String)>,
 }
@@ -168,7 +70,7 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
     let tables = mount_tables(root);
     if tables.first().is_none_or(|own| own.mounts.is_empty()) {
         reasons.add(
-            "/proc/self/mountinfo cannot be read, so nobody can say what is mounted",
+            "/proc/self/mountinfo cannot be read, so the mounts are unknown",
             "mount /proc",
         );
     }
@@ -268,9 +170,7 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
         Err(error) => {
             return reasons.add(
-                format!(
-                    "/proc/swaps cannot be read ({error}), so nobody can say what is swapped to"
-                ),
+                format!("/proc/swaps cannot be read ({error}), so the swap devices are unknown"),
                 "run as root",
             );
         }
@@ -453,6 +353,7 @@ fn judge_openers(
 
 #[cfg(test)]
 mod tests {
+    use super::super::family::DeviceFamily;
     use super::*;
     use crate::fake_sysfs::FakeSysfs;
 
@@ -472,7 +373,7 @@ mod tests {
 
     fn reasons(sysfs: &FakeSysfs) -> Vec<String> {
         let root = sysfs.root();
-        let family = Family::of(&root, "240:0").unwrap();
+        let family = DeviceFamily::of(&root, "240:0").unwrap();
         let mut reasons = RefusalReasons::default();
         judge(&root, Subject::Device(&family), &mut reasons);
         reasons.into_stepwise_refusal(String::new()).reasons
@@ -487,7 +388,7 @@ mod tests {
     fn without_proc_nothing_is_vouched_for() {
         let sysfs = quiet();
         std::fs::remove_file(sysfs.root().proc.join("self/mountinfo")).unwrap();
-        assert!(reasons(&sysfs)[0].contains("nobody can say what is mounted"));
+        assert!(reasons(&sysfs)[0].contains("the mounts are unknown"));
     }
 
     #[test]

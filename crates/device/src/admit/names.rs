@@ -1,5 +1,5 @@
-//! Which words name a block device beyond reason_and_step: what the user has to type before it is destroyed.
-//! Reads sysfs only.
+//! Which words name a block device beyond doubt: what the user has to type before it is
+//! destroyed. Reads sysfs only.
 
 use crate::disk::describe;
 use crate::sysroot::{SysRoot, list, read_text};
@@ -7,14 +7,14 @@ use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
 
 /// What has to be typed, and how it is asked for without saying it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Names {
+pub(super) struct AcceptedNames {
     /// Any of these, in full.
     pub(super) accepted: Vec<String>,
     /// Such as `its serial or its model, as …`.
     pub(super) described: String,
 }
 
-impl Names {
+impl AcceptedNames {
     /// Whether one of the words is exactly one of the names.
     pub(super) fn match_any(&self, words: &[String]) -> bool {
         words.iter().any(|word| self.accepted.contains(word))
@@ -24,9 +24,9 @@ impl Names {
 /// The serial and the model of the disk, each only where no other disk of this machine has the
 /// same; the kernel name where neither is left. A partition without a disk that has either goes by
 /// its own kernel name.
-pub(super) fn names(root: &SysRoot, identity: &TargetIdentity) -> Names {
+pub(super) fn names(root: &SysRoot, identity: &TargetIdentity) -> AcceptedNames {
     let Some(target) = identity.layers.first() else {
-        return Names {
+        return AcceptedNames {
             accepted: Vec::new(),
             described: "its name".into(),
         };
@@ -61,7 +61,7 @@ pub(super) fn names(root: &SysRoot, identity: &TargetIdentity) -> Names {
                 .to_owned(),
         ),
     };
-    Names {
+    AcceptedNames {
         accepted: accepted
             .into_iter()
             .map(|name| name.trim().to_owned())

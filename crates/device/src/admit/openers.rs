@@ -1,7 +1,7 @@
 //! Which processes hold something open or have it mapped into memory, from /proc/PID/fd,
 //! /proc/PID/task/*/fd and /proc/PID/maps. Knows nothing of what follows.
 
-use super::in_use::{Node, Subject};
+use super::subject::{Node, Subject};
 use crate::descriptors::tables;
 use crate::sysroot::{SysRoot, list, read_text};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};

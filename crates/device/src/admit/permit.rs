@@ -1,6 +1,6 @@
 //! What the user allows, what a caller wants, and what the gate grants. Holds no rule.
 
-use super::in_use::{HiddenBy, VisibilityGaps};
+use super::visibility::{HiddenBy, VisibilityGaps};
 use diskproof_model::target::TargetIdentity;
 
 /// Whether the user said that existing files may be overwritten.
@@ -26,7 +26,7 @@ pub enum UnknownContent {
 /// What the user releases, in his own words: without it, what exists is only read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Consent {
-    /// Names of block devices: serial or model in full, or the kernel name of one that has
+    /// AcceptedNames of block devices: serial or model in full, or the kernel name of one that has
     /// neither.
     pub destroy: Vec<String>,
     /// Whether regular files may be overwritten.

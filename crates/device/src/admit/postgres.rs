@@ -82,7 +82,7 @@ fn is_wal_segment_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ancestry::tests::above;
+    use super::super::ancestry::above;
     use super::*;
 
     #[test]

@@ -40,7 +40,7 @@ pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ancestry::tests::above;
+    use super::super::ancestry::above;
     use super::*;
 
     #[test]

@@ -2,8 +2,11 @@
 //! (`json_format_version` 1.0, smartmontools 7.0 to 7.5). Every field may be missing or of another
 //! type than expected; then it is unknown. Knows nothing of processes.
 
-use super::{ata, nvme, scsi};
-use diskproof_model::health::{DiskHealth, SelfTest};
+use super::ata;
+use super::document::{Report, celsius};
+use super::nvme;
+use super::scsi;
+use diskproof_model::health::DiskHealth;
 use serde_json::Value;
 
 /// What came of asking.
@@ -29,64 +32,6 @@ pub(super) fn read_answer(text: &str, node: &str) -> Answer {
     } else {
         Answer::Nothing(why_nothing(report, node))
     }
-}
-
-/// smartctl's document, with access that never fails.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Report<'a>(pub(super) &'a Value);
-
-impl<'a> Report<'a> {
-    /// What stands at a JSON pointer.
-    pub(super) fn at(self, pointer: &str) -> Option<Report<'a>> {
-        self.0.pointer(pointer).map(Report)
-    }
-
-    /// A whole number that is not negative.
-    pub(super) fn count(self, pointer: &str) -> Option<u64> {
-        self.at(pointer)?.0.as_u64()
-    }
-
-    /// A whole number.
-    pub(super) fn number(self, pointer: &str) -> Option<i64> {
-        self.at(pointer)?.0.as_i64()
-    }
-
-    /// Text without blanks around it; `None` when there is none.
-    pub(super) fn text(self, pointer: &str) -> Option<&'a str> {
-        Some(self.at(pointer)?.0.as_str()?.trim()).filter(|text| !text.is_empty())
-    }
-
-    /// True or false.
-    pub(super) fn flag(self, pointer: &str) -> Option<bool> {
-        self.at(pointer)?.0.as_bool()
-    }
-
-    /// The elements of an array.
-    pub(super) fn list(self, pointer: &str) -> impl Iterator<Item = Report<'a>> {
-        self.at(pointer)
-            .and_then(|found| found.0.as_array())
-            .into_iter()
-            .flatten()
-            .map(Report)
-    }
-
-    /// A share in percent.
-    pub(super) fn percent(self, pointer: &str) -> Option<u32> {
-        self.count(pointer)?.try_into().ok()
-    }
-}
-
-/// Temperatures beyond these are none: a register that was never filled, or a unit that is not
-/// Celsius.
-const CELSIUS: std::ops::RangeInclusive<i64> = -40..=150;
-
-/// A temperature in degrees Celsius. SCSI tells 0 and 255 where it knows none.
-pub(super) fn celsius(report: Report<'_>, pointer: &str) -> Option<i32> {
-    report
-        .number(pointer)
-        .filter(|celsius| *celsius != 0 && CELSIUS.contains(celsius))?
-        .try_into()
-        .ok()
 }
 
 fn read_health(report: Report<'_>) -> DiskHealth {
@@ -138,7 +83,7 @@ fn tells_something(health: &DiskHealth) -> bool {
 }
 
 /// smartctl's messages, and the bits of its exit status (smartctl(8), EXIT STATUS): 0 the command
-/// line, 1 the opening, 2 a command to the disk failed. The other bits tell of the disk, and then
+/// line, 1 the opening, 2 a command to the disk failed. The other bits describe the disk, and then
 /// there is something to read.
 fn why_nothing(report: Report<'_>, node: &str) -> String {
     let messages: Vec<&str> = report
@@ -196,48 +141,4 @@ fn device_option(message: &str) -> Option<&str> {
     message
         .split('\'')
         .find(|part| part.starts_with("-d ") && part.contains(','))
-}
-
-/// The self-test to report, of the one that runs and all that are logged, newest first, each with
-/// the name of its kind. An extended one that failed comes before all, for a short one that passes
-/// afterwards has not looked where that one failed.
-pub(super) fn telling<'a>(
-    running: Option<SelfTest>,
-    logged: impl Iterator<Item = (&'a str, SelfTest)>,
-) -> Option<SelfTest> {
-    let logged: Vec<(&str, SelfTest)> = logged.collect();
-    // "Extended" in ATA and NVMe, "Background long" and "Foreground long" in SCSI.
-    let is_long = |kind: &str| kind.contains("Extended") || kind.contains("long");
-    let long = logged
-        .iter()
-        .find(|(kind, test)| is_long(kind) && test.passed.is_some())
-        .filter(|(_, test)| test.passed == Some(false));
-    long.map(|(_, test)| test.clone())
-        .or(running)
-        .or_else(|| logged.first().map(|(_, test)| test.clone()))
-}
-
-/// A self-test that runs.
-pub(super) fn running(status: &str, remaining_percent: Option<u32>) -> SelfTest {
-    SelfTest {
-        status: status.to_owned(),
-        passed: None,
-        hours: None,
-        remaining_percent: Some(remaining_percent.unwrap_or(100)),
-    }
-}
-
-/// A self-test that has ended.
-pub(super) fn ended(
-    kind: &str,
-    status: &str,
-    passed: Option<bool>,
-    hours: Option<u64>,
-) -> SelfTest {
-    SelfTest {
-        status: format!("{kind}: {status}"),
-        passed,
-        hours,
-        remaining_percent: None,
-    }
 }

@@ -1,8 +1,8 @@
 //! The attributes of ATA disks, as smartctl tells them. Their numbers and units differ from vendor
-//! to vendor: they are told by the names that smartctl's database of disks gives them. Knows
+//! to vendor: they are recognised by the names that smartctl's database of disks gives them. Knows
 //! nothing of other protocols.
 
-use super::answer::{Report, ended, running, telling};
+use super::document::{Report, ended, running, telling};
 use diskproof_model::health::{DiskHealth, SelfTest};
 
 const SECTOR_BYTES: u64 = 512;
@@ -40,8 +40,8 @@ pub(super) fn complete(health: DiskHealth, report: Report<'_>) -> DiskHealth {
             .find(|a| ids.contains(&a.id) && names.iter().any(|name| a.name.contains(name)))
             .map(|attribute| attribute.raw)
     };
-    // Spare blocks are told of flash; of rotating disks newer smartctl gives the normalized count
-    // of reallocations that name.
+    // Spare blocks are reported for flash; of rotating disks newer smartctl gives the normalized
+    // count of reallocations that name.
     let spare = table
         .iter()
         .find(|a| a.name.starts_with("Available_Reservd_Space") && a.value <= FULL)

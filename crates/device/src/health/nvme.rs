@@ -1,7 +1,7 @@
 //! The health log of NVMe (base specification 1.4, 5.14.1.2), as smartctl tells it. Knows nothing
 //! of other protocols.
 
-use super::answer::{Report, celsius, ended, running, telling};
+use super::document::{Report, celsius, ended, running, telling};
 use diskproof_model::health::{DiskHealth, SelfTest};
 
 /// Data units are thousands of 512 bytes.
@@ -34,7 +34,7 @@ pub(super) fn complete(health: DiskHealth, report: Report<'_>) -> DiskHealth {
     };
     let warning = log.count("/critical_warning");
     DiskHealth {
-        // smartctl's verdict is that no bit is set; heat is told apart.
+        // smartctl's verdict is that no bit is set; heat is reported separately.
         passed: warning
             .map(|bits| bits & !TEMPERATURE == 0)
             .or(health.passed),

@@ -1,7 +1,7 @@
 //! The health of SCSI and SAS disks (SPC-4 log pages), as smartctl tells it. Knows nothing of other
 //! protocols.
 
-use super::answer::{Report, celsius, ended, running, telling};
+use super::document::{Report, celsius, ended, running, telling};
 use diskproof_model::health::{DiskHealth, SelfTest};
 
 /// Additional sense code 0x0B with qualifier 0x01: "warning - specified temperature exceeded"

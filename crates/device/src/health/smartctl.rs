@@ -22,14 +22,14 @@ const REAP_FOR: Duration = Duration::from_millis(200);
 
 /// Why there is no text.
 #[derive(Debug)]
-pub(super) enum Silence {
+pub(super) enum NoAnswer {
     /// Nothing came in time; the program was ended.
     Late,
     /// It could not be started or read.
     Failed(io::Error),
 }
 
-/// The program, in the directories of `search_path` (relative ones left out), then where
+/// The program, in the directories of `search_path` (relative ones skipped), then where
 /// distributions put it.
 pub(super) fn find_program(search_path: Option<&OsStr>) -> Option<PathBuf> {
     let listed = search_path
@@ -48,7 +48,7 @@ pub(super) fn find_program(search_path: Option<&OsStr>) -> Option<PathBuf> {
 
 /// What `smartctl --json -a -n standby NODE` prints. Its exit status says less than the text, which
 /// holds it too.
-pub(super) fn ask(program: &Path, node: &Path, retry: Duration) -> Result<String, Silence> {
+pub(super) fn ask(program: &Path, node: &Path, retry: Duration) -> Result<String, NoAnswer> {
     let deadline = Instant::now() + retry;
     let mut command = Command::new(program);
     // A disk asleep is left asleep: reading its health would start its motor.
@@ -59,9 +59,9 @@ pub(super) fn ask(program: &Path, node: &Path, retry: Duration) -> Result<String
         .stderr(Stdio::null());
     // A group of its own, so that Ctrl-C does not cut it short, and so that what it may have
     // started ends with it.
-    let mut child = command.process_group(0).spawn().map_err(Silence::Failed)?;
+    let mut child = command.process_group(0).spawn().map_err(NoAnswer::Failed)?;
     let Some(stdout) = child.stdout.take() else {
-        return Err(Silence::Failed(io::ErrorKind::BrokenPipe.into()));
+        return Err(NoAnswer::Failed(io::ErrorKind::BrokenPipe.into()));
     };
     let (sender, receiver) = mpsc::channel();
     // Reads on its own, and is left to itself when nothing comes: it ends with the program.
@@ -71,7 +71,7 @@ pub(super) fn ask(program: &Path, node: &Path, retry: Duration) -> Result<String
             .take(REPORT_BYTES_MAX)
             .read_to_end(&mut bytes)
             .map(|_| bytes);
-        // Nobody waits any more when it is late.
+        // No caller waits any more when it is late.
         let _ = sender.send(read);
     });
     let read = receiver.recv_timeout(retry);
@@ -89,8 +89,8 @@ pub(super) fn ask(program: &Path, node: &Path, retry: Duration) -> Result<String
     }
     match read {
         Ok(Ok(bytes)) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        Ok(Err(error)) => Err(Silence::Failed(error)),
-        Err(_) => Err(Silence::Late),
+        Ok(Err(error)) => Err(NoAnswer::Failed(error)),
+        Err(_) => Err(NoAnswer::Late),
     }
 }
 

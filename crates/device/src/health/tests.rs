@@ -3,7 +3,7 @@
 
 use super::answer::{Answer, read_answer};
 use super::*;
-use crate::disk::tests::bare_layer;
+use crate::disk::bare_layer;
 use diskproof_model::health::SelfTest;
 use diskproof_model::target::Link;
 use diskproof_simdisk::testbed::{Loop, can_run};
@@ -36,8 +36,11 @@ fn nothing(text: &str) -> String {
 /// smartctl's JSON with one message and nothing else.
 fn message(text: &str, exit_status: u32) -> String {
     let messages = serde_json::json!([{ "string": text, "severity": "error" }]);
-    serde_json::json!({ "json_format_version": [1, 0], "smartctl": { "version": [7, 3], "messages": messages, "exit_status": exit_status } })
-        .to_string()
+    serde_json::json!({
+        "json_format_version": [1, 0],
+        "smartctl": { "version": [7, 3], "messages": messages, "exit_status": exit_status },
+    })
+    .to_string()
 }
 
 fn self_test(status: &str, passed: bool, hours: u64) -> Option<SelfTest> {
@@ -195,10 +198,19 @@ fn heat_alone_is_no_verdict() {
 fn self_tests_of_nvme_and_scsi() {
     // As smartctl 7.4 writes them.
     let mut document: serde_json::Value = serde_json::from_str(&recorded("nvme")).unwrap();
-    let entry = |kind: &str, value: u32, text: &str, hours: u32| serde_json::json!({ "self_test_code": { "value": 1, "string": kind }, "self_test_result": { "value": value, "string": text }, "power_on_hours": hours });
+    let entry = |kind: &str, value: u32, text: &str, hours: u32| {
+        serde_json::json!({
+            "self_test_code": { "value": 1, "string": kind },
+            "self_test_result": { "value": value, "string": text },
+            "power_on_hours": hours,
+        })
+    };
     document["nvme_self_test_log"] = serde_json::json!({
         "current_self_test_operation": { "value": 0, "string": "No self-test in progress" },
-        "table": [entry("Short", 0, "Completed without error", 140), entry("Extended", 7, "Completed: failed segments", 100)],
+        "table": [
+            entry("Short", 0, "Completed without error", 140),
+            entry("Extended", 7, "Completed: failed segments", 100),
+        ],
     });
     let Answer::Health(seen) = read_answer(&document.to_string(), "/dev/sdx") else {
         panic!()
@@ -209,7 +221,13 @@ fn self_tests_of_nvme_and_scsi() {
     );
 
     let mut document: serde_json::Value = serde_json::from_str(&recorded("scsi-sas")).unwrap();
-    let entry = |value: u32, text: &str, hours: u32| serde_json::json!({ "code": { "value": 1, "string": "Background short" }, "result": { "value": value, "string": text }, "power_on_time": { "hours": hours } });
+    let entry = |value: u32, text: &str, hours: u32| {
+        serde_json::json!({
+            "code": { "value": 1, "string": "Background short" },
+            "result": { "value": value, "string": text },
+            "power_on_time": { "hours": hours },
+        })
+    };
     document["scsi_self_test_0"] = entry(0, "Completed", 22_000);
     document["scsi_self_test_1"] = entry(4, "Completed, segment failed", 21_000);
     let Answer::Health(seen) = read_answer(&document.to_string(), "/dev/sdx") else {
@@ -257,7 +275,10 @@ fn scsi_disks() {
 
     let mut document: serde_json::Value = serde_json::from_str(&recorded("scsi-sas")).unwrap();
     let text = "HARDWARE IMPENDING FAILURE GENERAL HARD DRIVE FAILURE [asc=5d, ascq=10]";
-    document["smart_status"] = serde_json::json!({ "passed": false, "scsi": { "asc": 0x5d, "ascq": 0x10, "ie_string": text } });
+    document["smart_status"] = serde_json::json!({
+        "passed": false,
+        "scsi": { "asc": 0x5d, "ascq": 0x10, "ie_string": text },
+    });
     let Answer::Health(seen) = read_answer(&document.to_string(), "/dev/sdx") else {
         panic!()
     };
@@ -369,19 +390,19 @@ fn controllers_and_disks_without_health_are_named() {
     };
     // No advice to install anything where that would not help.
     assert!(
-        examine(&virtual_disk, None, PATIENCE)
+        examine(&virtual_disk, None, TIME_LIMIT)
             .unavailable
             .unwrap()
             .contains("ask the host")
     );
     assert!(
-        examine(&disk, None, PATIENCE)
+        examine(&disk, None, TIME_LIMIT)
             .unavailable
             .unwrap()
             .contains("install smartmontools")
     );
     assert!(
-        examine(&bare_layer("zram0", "252:0"), None, PATIENCE)
+        examine(&bare_layer("zram0", "252:0"), None, TIME_LIMIT)
             .unavailable
             .unwrap()
             .contains("memory")
@@ -447,7 +468,7 @@ fn a_program_that_hangs_is_left() {
     );
     let begun = Instant::now();
     let silence = ask(&hanging, Path::new("/dev/sdx"), Duration::from_millis(300)).unwrap_err();
-    assert!(matches!(silence, Silence::Late));
+    assert!(matches!(silence, NoAnswer::Late));
     assert!(
         begun.elapsed() < Duration::from_secs(500),
         "it did not wait for the end"
@@ -466,7 +487,7 @@ fn a_program_that_hangs_is_left() {
             false
         }));
     }
-    let text = why_silent(&silence, &hanging, Path::new("/dev/sdx"), PATIENCE);
+    let text = why_silent(&silence, &hanging, Path::new("/dev/sdx"), TIME_LIMIT);
     assert!(
         text.contains("within 5 s") && text.contains("dmesg"),
         "{text}"
@@ -474,7 +495,7 @@ fn a_program_that_hangs_is_left() {
     let missing = ask(
         Path::new("/nonexistent/smartctl"),
         Path::new("/dev/sdx"),
-        PATIENCE,
+        TIME_LIMIT,
     )
     .unwrap_err();
     assert!(
@@ -482,7 +503,7 @@ fn a_program_that_hangs_is_left() {
             &missing,
             Path::new("/nonexistent/smartctl"),
             Path::new("/dev/sdx"),
-            PATIENCE
+            TIME_LIMIT
         )
         .contains("could not be run")
     );

@@ -4,7 +4,7 @@
 
 use super::image::View;
 use super::table::At::Start;
-use super::table::{Check, Clearing, Mark, Role, Row, Table, find_structures, first};
+use super::table::{Check, Clearing, FormatMark, Role, Row, Table, find_structures, first};
 use diskproof_model::units::SECTOR_BYTES;
 
 const KIB: u64 = 1 << 10;
@@ -48,7 +48,7 @@ const CHECKS: [Check; 3] = [
 pub(super) const TABLE: Table = Table::new(MAGICS, Clearing::Zeros, Role::Content);
 
 /// Every copy that is there.
-pub(super) fn find(view: &View<'_, '_>) -> Vec<Mark> {
+pub(super) fn find(view: &View<'_, '_>) -> Vec<FormatMark> {
     find_structures(view, &CHECKS, Role::Content)
 }
 

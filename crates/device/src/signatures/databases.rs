@@ -3,7 +3,7 @@
 
 use super::image::View;
 use super::table::At::{self, Start};
-use super::table::{Check, Clearing, Mark, Role, Row, Table, end, find_structures, first};
+use super::table::{Check, Clearing, FormatMark, Role, Row, Table, end, find_structures, first};
 use diskproof_model::units::SECTOR_BYTES;
 
 const REDIS: &str = "Redis or Valkey snapshot (RDB)";
@@ -104,7 +104,7 @@ const CHECKS: [Check; 4] = [
 pub(super) const TABLE: Table = Table::new(MAGICS, Clearing::Zeros, Role::Content);
 
 /// Every structure that is there.
-pub(super) fn find(view: &View<'_, '_>) -> Vec<Mark> {
+pub(super) fn find(view: &View<'_, '_>) -> Vec<FormatMark> {
     find_structures(view, &CHECKS, Role::Content)
 }
 

@@ -7,7 +7,7 @@
 
 use super::image::View;
 use super::table::At::{self, Start};
-use super::table::{Clearing, Mark, Role, Row, Table, end};
+use super::table::{Clearing, FormatMark, Role, Row, Table, end};
 use diskproof_model::units::SECTOR_BYTES as SECTOR;
 
 const KIB: u64 = 1 << 10;
@@ -468,11 +468,11 @@ const SWAP_TEXTS: [(&str, &[u8]); 6] = [
 
 /// Marks that stand in several places: swap at the end of the first page, whatever its size, and
 /// the metadata of Promise controllers.
-pub(super) fn find(view: &View<'_, '_>) -> Vec<Mark> {
+pub(super) fn find(view: &View<'_, '_>) -> Vec<FormatMark> {
     let mut found = Vec::new();
     let mut look = |what: &'static str, offset: u64, text: &[u8]| {
         if view.holds(offset, text) {
-            found.push(Mark {
+            found.push(FormatMark {
                 what,
                 offset,
                 clearing: Clearing::Wipefs,

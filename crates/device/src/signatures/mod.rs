@@ -18,7 +18,7 @@ pub(crate) use unknown::Unknown;
 
 use image::View;
 use std::collections::HashSet;
-use table::{Mark, Role, Table};
+use table::{FormatMark, Role, Table};
 
 /// A mark that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) struct Signature {
 
 /// Everything that was found, and everything that could not be looked at.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct ScanResult {
     pub(crate) signatures: Vec<Signature>,
     /// Data at the ends of a device that no signature explains; empty where a signature was found.
     pub(crate) unknown: Vec<Unknown>,
@@ -52,9 +52,9 @@ const TABLES: [Table; 6] = [
     backups::TABLE,
 ];
 
-/// Looks at both ends of a disk or file, at those of every partition that a table on it tells of,
+/// Looks at both ends of a disk or file, at those of every partition in a table on it,
 /// and at those of `known` partitions.
-pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> Found {
+pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     let whole = image.whole();
     let tables = partition_tables::read(&whole);
     let mut signatures = signatures_in(&whole, tables.marks, None);
@@ -78,7 +78,7 @@ pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> Found {
     // A partition that begins where the disk does has the disk's marks.
     let mut seen = HashSet::new();
     signatures.retain(|signature| seen.insert((signature.what, signature.offset)));
-    Found {
+    ScanResult {
         signatures,
         unknown: Vec::new(),
         unreadable: image.unreadable(),
@@ -87,7 +87,7 @@ pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> Found {
 
 /// The same for a device, together with data at its ends and at those of `known` partitions that no
 /// signature explains.
-pub(crate) fn scan_device(image: &Image<'_>, known: &[Slice]) -> Found {
+pub(crate) fn scan_device(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     let mut found = scan(image, known);
     if !found.signatures.is_empty() {
         return found;
@@ -108,26 +108,30 @@ pub(crate) fn scan_device(image: &Image<'_>, known: &[Slice]) -> Found {
 
 /// For the disk around a partition: what all of it is, partitions included, such as a member of a
 /// firmware RAID whose volume is divided.
-pub(crate) fn scan_around(image: &Image<'_>) -> Found {
+pub(crate) fn scan_around(image: &Image<'_>) -> ScanResult {
     let whole = image.whole();
     let mut marks = marks_of(&whole);
     marks.retain(|mark| mark.role == Role::Content);
-    Found {
+    ScanResult {
         signatures: one_of_a_name(&whole, marks, None),
         unknown: Vec::new(),
         unreadable: image.unreadable(),
     }
 }
 
-fn signatures_in(view: &View<'_, '_>, tables: Vec<Mark>, slice: Option<&Slice>) -> Vec<Signature> {
+fn signatures_in(
+    view: &View<'_, '_>,
+    tables: Vec<FormatMark>,
+    slice: Option<&Slice>,
+) -> Vec<Signature> {
     let mut marks = tables;
     marks.extend(marks_of(view));
     one_of_a_name(view, marks, slice)
 }
 
 /// Every mark but those of partition tables that name partitions.
-fn marks_of(view: &View<'_, '_>) -> Vec<Mark> {
-    let mut marks: Vec<Mark> = TABLES.iter().flat_map(|table| table.find(view)).collect();
+fn marks_of(view: &View<'_, '_>) -> Vec<FormatMark> {
+    let mut marks: Vec<FormatMark> = TABLES.iter().flat_map(|table| table.find(view)).collect();
     marks.extend(magics::find(view));
     marks.extend(structures::find(view));
     marks.extend(databases::find(view));
@@ -136,7 +140,11 @@ fn marks_of(view: &View<'_, '_>) -> Vec<Mark> {
 }
 
 /// The four labels of ZFS are one reason. A copy that outlives the first is found by the next look.
-fn one_of_a_name(view: &View<'_, '_>, marks: Vec<Mark>, slice: Option<&Slice>) -> Vec<Signature> {
+fn one_of_a_name(
+    view: &View<'_, '_>,
+    marks: Vec<FormatMark>,
+    slice: Option<&Slice>,
+) -> Vec<Signature> {
     let mut signatures: Vec<Signature> = Vec::new();
     for mark in marks {
         if !signatures.iter().any(|known| known.what == mark.what) {

@@ -1,11 +1,11 @@
 //! Partition tables that the kernel may or may not have read: MBR with logical partitions, GPT at
-//! both ends, Apple's map. What a table tells of is looked into, whether or not it is plausible.
+//! both ends, Apple's map. Every partition of a table is inspected, whether or not it is plausible.
 
 use super::image::View;
-use super::table::{Clearing, Mark, Role};
+use super::table::{Clearing, FormatMark, Role};
 use std::collections::BTreeSet;
 
-/// A partition, as the kernel or a table tells of it.
+/// A partition, as the kernel or a table describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Slice {
     /// Kernel name where the kernel knows it; else the number in its table.
@@ -28,7 +28,7 @@ pub(crate) enum SliceName {
 /// What the tables of a disk say.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    pub(super) marks: Vec<Mark>,
+    pub(super) marks: Vec<FormatMark>,
     pub(super) slices: Vec<Slice>,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn read(view: &View<'_, '_>) -> Tables {
 
 impl Tables {
     fn mark(&mut self, what: &'static str, offset: u64) {
-        self.marks.push(Mark {
+        self.marks.push(FormatMark {
             what,
             offset,
             clearing: Clearing::Wipefs,

@@ -3,7 +3,7 @@
 //! second look is taken only where a text of two bytes would be met by chance.
 
 use super::image::View;
-use super::table::{Check, Clearing, Mark, Role, find_structures, first};
+use super::table::{Check, Clearing, FormatMark, Role, find_structures, first};
 use diskproof_model::units::SECTOR_BYTES as SECTOR;
 
 const KIB: u64 = 1 << 10;
@@ -36,7 +36,7 @@ const TABLES: [Check; 3] = [
 ];
 
 /// Every structure that is there.
-pub(super) fn find(view: &View<'_, '_>) -> Vec<Mark> {
+pub(super) fn find(view: &View<'_, '_>) -> Vec<FormatMark> {
     let mut found = find_structures(view, &CHECKS, Role::Content);
     found.extend(find_structures(view, &TABLES, Role::PartitionTable));
     found
@@ -147,8 +147,8 @@ fn sysv(view: &View<'_, '_>) -> Option<u64> {
 }
 
 /// A FAT boot sector without a text: the numbers that every driver needs are those of a filesystem.
-/// `mkfs.vfat -A` writes neither the usual jump nor the mark of a boot sector, so without a jump the
-/// first entry of the allocation table must repeat the media byte, as it does in every FAT.
+/// `mkfs.vfat -A` writes neither the usual jump nor the mark of a boot sector, so without a jump
+/// the first entry of the allocation table must repeat the media byte, as it does in every FAT.
 fn fat(view: &View<'_, '_>) -> Option<u64> {
     first([0], |at| {
         let boot: [u8; 64] = view.array(at)?;

@@ -26,7 +26,7 @@ pub(crate) enum Role {
 
 /// A mark within a disk or partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(super) struct FormatMark {
     pub(super) what: &'static str,
     /// Bytes from the start of the disk or partition.
     pub(super) offset: u64,
@@ -84,7 +84,7 @@ impl Table {
     }
 
     /// Every row whose text is there.
-    pub(super) fn find(&self, view: &View<'_, '_>) -> Vec<Mark> {
+    pub(super) fn find(&self, view: &View<'_, '_>) -> Vec<FormatMark> {
         let mut found = Vec::new();
         for (what, at, text) in self.rows {
             if let Some(offset) = at.offset(view.length())
@@ -96,8 +96,8 @@ impl Table {
         found
     }
 
-    fn mark(&self, what: &'static str, offset: u64) -> Mark {
-        Mark {
+    fn mark(&self, what: &'static str, offset: u64) -> FormatMark {
+        FormatMark {
             what,
             offset,
             clearing: self.clearing,
@@ -118,11 +118,15 @@ impl Table {
 pub(super) type Check = (&'static str, fn(&View<'_, '_>) -> Option<u64>, Clearing);
 
 /// Every structure that is there.
-pub(super) fn find_structures(view: &View<'_, '_>, checks: &[Check], role: Role) -> Vec<Mark> {
+pub(super) fn find_structures(
+    view: &View<'_, '_>,
+    checks: &[Check],
+    role: Role,
+) -> Vec<FormatMark> {
     let mut found = Vec::new();
     for (what, check, clearing) in checks {
         if let Some(offset) = check(view) {
-            found.push(Mark {
+            found.push(FormatMark {
                 what,
                 offset,
                 clearing: *clearing,

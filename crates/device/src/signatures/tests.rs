@@ -31,7 +31,7 @@ impl Disk {
         self
     }
 
-    fn scan_with(&self, known: &[Slice]) -> Found {
+    fn scan_with(&self, known: &[Slice]) -> ScanResult {
         let read_at = |offset: u64, length: usize| {
             let mut block = vec![0; length.min(self.size.saturating_sub(offset) as usize)];
             self.bytes
@@ -68,7 +68,7 @@ fn an_empty_disk_holds_nothing_and_costs_few_reads() {
         };
         assert_eq!(
             scan(&Image::new(&read_at, size), &[]),
-            Found::default(),
+            ScanResult::default(),
             "{size}"
         );
         assert!(reads.get() < 64, "{}", reads.get());
@@ -348,7 +348,7 @@ fn random_and_uniform_content_is_no_mark() {
         };
         assert_eq!(
             scan(&Image::new(&read_at, 100 * MIB + 512), &[]),
-            Found::default(),
+            ScanResult::default(),
             "{disk}"
         );
     }
@@ -356,7 +356,7 @@ fn random_and_uniform_content_is_no_mark() {
         let read_at = |_: u64, length: usize| Ok(vec![byte; length]);
         assert_eq!(
             scan(&Image::new(&read_at, 100 * MIB), &[]),
-            Found::default(),
+            ScanResult::default(),
             "{byte}"
         );
     }
@@ -420,9 +420,14 @@ fn around_a_partition_only_what_all_of_the_disk_is_counts() {
 
 proptest! {
     #[test]
-    fn scanning_never_panics(size in 0u64..(4 << 20), seed in any::<[u8; 32]>(), tables in any::<bool>()) {
+    fn scanning_never_panics(
+        size in 0u64..(4 << 20),
+        seed in any::<[u8; 32]>(),
+        tables in any::<bool>(),
+    ) {
         let read_at = |offset: u64, length: usize| {
-            let mut block: Vec<u8> = (0..length).map(|index| seed[(offset as usize + index * 7) % 32]).collect();
+            let byte = |index: usize| seed[(offset as usize + index * 7) % 32];
+            let mut block: Vec<u8> = (0..length).map(byte).collect();
             if tables {
                 for at in [512usize, 4096] {
                     if let Some(place) = block.get_mut(at..at + 8) {

@@ -81,7 +81,7 @@ impl Disk {
                 opened => Some(opened.unwrap()),
             }
         });
-        let target = opened.expect("nobody holds it open all the time");
+        let target = opened.expect("no process holds it open all the time");
         assert!(target.is_writable() && !target.is_scratch());
         assert_eq!(
             (target.usable_bytes(), target.capacity_bytes()),
@@ -126,7 +126,7 @@ pub(crate) fn consent(name: &str) -> Consent {
 }
 
 /// The answer of the gate. Programs that look into every block device (`pvcreate`, `blkid` and
-/// `lsblk` of other tests, of whoever else uses the machine) have this one open for a moment, too,
+/// `lsblk` of other tests, of other users of the machine) have this one open for a moment, too,
 /// which is a reason against it; so it is asked again until they are gone. Who holds one here on
 /// purpose is a shell.
 pub(crate) fn admitted(path: &Path, consent: &Consent) -> Result<Admission, Vec<String>> {
@@ -144,7 +144,10 @@ pub(crate) fn admitted(path: &Path, consent: &Consent) -> Result<Admission, Vec<
             answer => return answer,
         }
     }
-    panic!("{}: somebody holds it open all the time", path.display())
+    panic!(
+        "{}: another process holds it open all the time",
+        path.display()
+    )
 }
 
 /// Runs a program; its output, or a panic with what it said. Another test may be starting a
@@ -831,7 +834,7 @@ fn a_partition_of_what_is_one_thing_as_a_whole_is_refused() {
 }
 
 /// Between its fork and its exec, every process that is being started shares the descriptors of
-/// whoever starts it, claims among them.
+/// the process that starts it, claims among them.
 #[test]
 fn a_claim_of_a_moment_is_no_use() {
     if !can_run("a_claim_of_a_moment_is_no_use", &["losetup"]) {
@@ -878,7 +881,7 @@ fn swap_holders_and_open_files_are_in_use() {
     {
         run("swapon", &["--priority", "0", disk.node()]);
         let _swap = Swap(disk.node().to_owned());
-        // Not held against its hash before: the kernel may swap to it at any time.
+        // Not compared with its hash before: the kernel may swap to it at any time.
         let reasons = disk.admit().err().unwrap_or_default();
         let parts = [
             format!("{0} is in use as swap space → swapoff {0}", disk.node()),
@@ -1241,9 +1244,10 @@ fn files_are_overwritten_only_when_nobody_needs_them() {
         .unwrap()
         .write_all_at(b"XFSB", 0)
         .unwrap();
-    assert!(
-        matches!(OpenTarget::open(admission), Err(OpenError::Refused(refusal)) if refusal.reasons[0].contains("XFS"))
-    );
+    assert!(matches!(
+        OpenTarget::open(admission),
+        Err(OpenError::Refused(refusal)) if refusal.reasons[0].contains("XFS")
+    ));
     fill("data");
     let admission = overwriting(&at("data")).unwrap();
     std::fs::File::options()
@@ -1254,7 +1258,7 @@ fn files_are_overwritten_only_when_nobody_needs_them() {
         .unwrap();
     assert!(
         matches!(OpenTarget::open(admission), Err(OpenError::Changed { .. })),
-        "grown: somebody writes to it"
+        "grown: another process writes to it"
     );
     assert!(overwriting(place.path()).unwrap_err()[0].contains("it is a directory"));
 }

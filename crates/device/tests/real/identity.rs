@@ -164,8 +164,8 @@ fn partitions_and_loops_over_loops_are_followed() {
         ],
     );
     let outer = Loop::over(&image, &["--partscan"]);
-    // Kernels built without partition parsers (CONFIG_EFI_PARTITION) are told by partx; for others
-    // this changes nothing.
+    // Kernels built without partition parsers (CONFIG_EFI_PARTITION) learn them from partx; for
+    // others this changes nothing.
     run("partx", &["--update", outer.node.to_str().unwrap()]);
     let partition = probe(&outer.partition(2)).unwrap();
     let below = |first: &[&str]| {

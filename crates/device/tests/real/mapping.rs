@@ -13,7 +13,8 @@ use std::process::{Command, Stdio};
 const MAPPED: &str = "DISKPROOF_TARGET_TEST_MAPPED";
 const TEST: &str = "what_is_only_mapped_is_in_use";
 
-/// The child: maps a page, closes the descriptor, says so, and lives until nobody listens any more.
+/// The child: maps a page, closes the descriptor, says so, and lives until its parent stops
+/// listening.
 fn hold_mapping(path: &str) {
     let file = std::fs::File::options()
         .read(true)
@@ -66,7 +67,7 @@ fn what_is_only_mapped_is_in_use() {
     );
     std::fs::write(at("file"), vec![1; 4 << 20]).unwrap();
     let file = at("file");
-    // The device itself, another node of it, the file behind it, and a file that is nobody's disk.
+    // The device itself, another node of it, the file behind it, and a file that is no disk.
     let cases: [(&Path, &Path); 4] = [
         (&device.node, &device.node),
         (&node, &device.node),
@@ -79,7 +80,7 @@ fn what_is_only_mapped_is_in_use() {
                 .err()
                 .map(|refusal| refusal.reasons.join("\n"))
         };
-        assert_eq!(refusal(), None, "nobody has it yet");
+        assert_eq!(refusal(), None, "no process has it yet");
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",

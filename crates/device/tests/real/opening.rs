@@ -1,7 +1,8 @@
 //! Admission, opening, scratch files, cache policies and counters on real filesystems and devices.
 
 use diskproof_device::{
-    Access, Intent, OpenError, OpenTarget, Snapshot, admit, host_facts, probe, scratch_bytes_max,
+    Intent, OpenError, OpenTarget, Snapshot, TargetAccess, admit, host_facts, probe,
+    scratch_bytes_max,
 };
 use diskproof_model::measurement::{ByteCount, CacheUse};
 use diskproof_model::plan::CachePolicy;
@@ -60,7 +61,7 @@ fn scratch_files_leave_nothing_and_give_the_space_back() {
         let mut target = scratch(disk.path(), 64 * MIB);
         assert_eq!(
             (target.access(), target.is_writable(), target.is_scratch()),
-            (Access::Write, true, true)
+            (TargetAccess::Write, true, true)
         );
         assert_eq!(
             (target.usable_bytes(), target.capacity_bytes()),
@@ -309,14 +310,14 @@ fn buffered_drops_the_cache_and_cached_keeps_it() {
             target.capacity_bytes(),
             target.usable_bytes()
         ),
-        (Access::Read, 0, 8 * MIB)
+        (TargetAccess::Read, 0, 8 * MIB)
     );
     target.set_cache(CachePolicy::Cached).unwrap();
     target.set_cache(CachePolicy::Direct).unwrap();
     assert_eq!(
         cached_bytes(&file),
         8 * MIB,
-        "somebody else's cache is left alone"
+        "another user's cache is left alone"
     );
     target.set_cache(CachePolicy::Buffered).unwrap();
     assert_eq!(cached_bytes(&file), 0);
@@ -693,7 +694,7 @@ fn without_root_nothing_opens_that_should_not() {
     }
     std::fs::create_dir(at("closed")).unwrap();
     set_mode(&at("closed"), 0o700);
-    // Whoever built this may have a home that others cannot enter: run a copy.
+    // The user who built this may have a home that others cannot enter: run a copy.
     std::fs::copy(std::env::current_exe().unwrap(), at("test")).unwrap();
     let (variable, test) = (
         format!("{AS_NOBODY}={}", place.path().display()),

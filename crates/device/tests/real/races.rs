@@ -1,5 +1,5 @@
-//! Another process exchanges what the gate looks at, as fast as it can. Whatever the gate then says,
-//! nothing may be written but what was released.
+//! Another process exchanges what the gate looks at, as fast as it can. Whatever the gate then
+//! says, nothing may be written but what was released.
 
 use crate::gate::{MIB, consent, run};
 use diskproof_device::{Consent, Intent, OpenTarget, Overwriting, admit, probe};

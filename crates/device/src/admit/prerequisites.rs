@@ -1,0 +1,93 @@
+//! What every target must meet, whatever is wanted of it: a size, free space, a disk below it,
+//! permissions. Opens nothing.
+
+use super::refusal::RefusalReasons;
+use crate::errno;
+use crate::filesystems::{KERNEL_FILESYSTEMS, MEMORY_FILESYSTEMS};
+use crate::held::Held;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use rustix::fs::{Access as Permission, access};
+use rustix::io::Errno;
+
+/// The smallest file, device or scratch file that is measured: below one MiB a single large request
+/// covers all of it.
+pub const READ_BYTES_MIN: u64 = 1 << 20;
+/// Free space that a scratch file leaves on the filesystem, whatever its size: room for the
+/// database's next WAL segments and its log.
+const FREE_BYTES_KEPT: u64 = 2 << 30;
+/// And the share of the filesystem that stays free: one in this many bytes, since most filesystems
+/// slow down above 90 %.
+const FREE_SHARE_KEPT: u64 = 10;
+pub(super) fn bytes_kept_free(filesystem_bytes: u64) -> u64 {
+    FREE_BYTES_KEPT.max(filesystem_bytes / FREE_SHARE_KEPT)
+}
+
+pub(super) fn judge_access(
+    identity: &TargetIdentity,
+    wanted: Permission,
+    doing: &str,
+    reasons: &mut RefusalReasons,
+) {
+    add_denied(identity, access(&identity.path, wanted), doing, reasons);
+}
+
+/// The same for what is held, whatever has its name by now.
+pub(super) fn judge_held_access(
+    identity: &TargetIdentity,
+    held: &Held,
+    wanted: Permission,
+    doing: &str,
+    reasons: &mut RefusalReasons,
+) {
+    add_denied(identity, access(held.proc_path(), wanted), doing, reasons);
+}
+
+fn add_denied(
+    identity: &TargetIdentity,
+    answer: Result<(), Errno>,
+    doing: &str,
+    reasons: &mut RefusalReasons,
+) {
+    let Err(errno) = answer else {
+        return;
+    };
+    let remedy = match identity.kind {
+        TargetKind::BlockDevice => "Run as root or as a member of the device's group (often \
+                                    `disk`), or name a directory on it."
+            .to_owned(),
+        _ => {
+            format!("Run as a user who may {doing} it, or name a directory in which you may write.")
+        }
+    };
+    reasons.add(
+        format!("this user may not {doing} it ({})", errno::name(errno)),
+        remedy,
+    );
+}
+
+/// Where there is no disk.
+pub(super) fn judge_filesystem_kind(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
+    let Some(filesystem) = &identity.filesystem else {
+        return reasons.add(
+            "its filesystem could not be told",
+            "Make sure that /proc is mounted.",
+        );
+    };
+    let kind = filesystem.kind.as_str();
+    if MEMORY_FILESYSTEMS.contains(&kind) {
+        reasons.add(
+            format!("{kind} lives in memory: there is no disk to measure"),
+            "Name a directory on a disk.",
+        );
+    } else if KERNEL_FILESYSTEMS.contains(&kind) {
+        reasons.add(
+            format!("{kind} is a window into the kernel: there is no disk to measure"),
+            "Name a directory on a disk.",
+        );
+    }
+}
+
+/// What a refusal says was asked for.
+pub(crate) fn overwriting_asked(identity: &TargetIdentity) -> String {
+    format!("overwrite {}", identity.path)
+}
