@@ -393,7 +393,7 @@ fn controllers_and_disks_without_health_are_named() {
         examine(&virtual_disk, None, TIME_LIMIT)
             .unavailable
             .unwrap()
-            .contains("ask the host")
+            .contains("ask the provider for its health")
     );
     assert!(
         examine(&disk, None, TIME_LIMIT)
