@@ -101,7 +101,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Splits at the relation: what is held against the threshold, how, and the threshold.
+    /// Splits at the relation: what is compared with the threshold, how, and the threshold.
     pub(crate) fn split(text: &str) -> Option<(&str, Self, &str)> {
         let at = text.find(['<', '>'])?;
         let (figure, rest) = text.split_at(at);
@@ -245,7 +245,7 @@ fn threshold(metric: Metric, value: &str) -> Result<f64, ExpectError> {
             "a share of one CPU; write it in percent, such as 50%",
         ),
         _ => {
-            // A bare number would be seconds, which nobody means for a latency.
+            // A bare number would be seconds, which no user means for a latency.
             let ns = Some(value)
                 .filter(|v| v.ends_with(char::is_alphabetic))
                 .and_then(|v| units::parse_duration(v).ok());

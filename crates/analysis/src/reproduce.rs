@@ -408,10 +408,10 @@ mod tests {
 
     fn line(
         name: &str,
-        spoil: impl Fn(&mut WorkloadRecord, &mut TargetIdentity, &mut Workload),
+        change: impl Fn(&mut WorkloadRecord, &mut TargetIdentity, &mut Workload),
     ) -> String {
         let (mut workload, mut target, mut asked) = case(name);
-        spoil(&mut workload, &mut target, &mut asked);
+        change(&mut workload, &mut target, &mut asked);
         alone(&workload, &target, &asked)
     }
 

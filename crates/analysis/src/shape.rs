@@ -65,7 +65,7 @@ pub(crate) struct Shape {
     pub own_error: Option<f64>,
     /// Where the curve lies lower than on both sides, by position.
     pub dips: Vec<Dip>,
-    /// Stretches of one rate, by position; the points of the dips left out.
+    /// Stretches of one rate, by position; without the points of the dips.
     pub levels: Vec<Level>,
 }
 
@@ -367,7 +367,7 @@ fn has_waited(curve: &[CurvePoint], points: &[ShapePoint], lone: &LonePoint) -> 
 /// The partition into stretches of one level that costs least: squared deviations plus a penalty
 /// for each stretch (optimal partitioning; Jackson et al.,
 /// "An algorithm for optimal partitioning of data on an interval", 2005), with the starts that can
-/// no longer win left out (Killick et al., "Optimal detection of changepoints with a linear
+/// no longer win dropped (Killick et al., "Optimal detection of changepoints with a linear
 /// computational cost", 2012).
 fn stretches(values: &[f64], scatter: f64) -> Vec<Range<usize>> {
     let n = values.len();

@@ -10,13 +10,13 @@ use diskproof_model::target::{Layer, LayerKind, TargetIdentity, WriteCache};
 use diskproof_model::units::{counted, format_bytes};
 use std::collections::BTreeSet;
 
-/// Values that are told where the runs of a side differ among themselves.
+/// Values that are reported where the runs of a side differ among themselves.
 const VALUES_MAX: usize = 3;
 
 /// A fact of a record, as text; empty where it is not known.
 type Fact = (&'static str, fn(&Record) -> Vec<String>);
 
-/// Facts in the order in which they are told: nearest to the disk first.
+/// Facts in the order in which they are reported: nearest to the disk first.
 const FACTS: [Fact; 22] = [
     ("disk", |r| disks(r, |disk| Some(model_text(disk)))),
     ("serial", |r| {
@@ -88,7 +88,7 @@ const FACTS: [Fact; 22] = [
 ];
 
 /// What differs between two sides. Where the runs of a side differ among themselves, all their
-/// values are told.
+/// values are reported.
 pub(super) fn differences(a: &[Run<'_>], b: &[Run<'_>]) -> Vec<Difference> {
     let values = |side: &[Run<'_>], fact: fn(&Record) -> Vec<String>| {
         side.iter()

@@ -14,7 +14,7 @@ const BUSY_CELLS_MAX: f64 = 0.9;
 const INDEX_MIN: f64 = 0.01;
 /// A step of the percentile curve is this many points to the next halving of what lies beyond.
 const STEPS_A_HALVING: i32 = 4;
-/// Fewest latencies beyond a percentile that is told.
+/// Fewest latencies beyond a percentile that is reported.
 const BEYOND_MIN: f64 = 10.0;
 
 /// A latency distribution as its filled buckets.

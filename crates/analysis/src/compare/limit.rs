@@ -87,7 +87,7 @@ impl Limit {
     /// Holds it against a comparison.
     ///
     /// It holds when the change lies beyond the threshold and, where no change at all would not be
-    /// beyond it, the 95 % interval leaves out that there is none: noise alone must not fail a
+    /// beyond it, the 95 % interval excludes that there is none: noise alone must not fail a
     /// build. A threshold of −5 % is therefore passed over by a change that lies beyond it but
     /// might be chance.
     pub(super) fn evaluate(&self, candidate: &Candidate) -> Condition {

@@ -261,7 +261,7 @@ pub(super) fn holm(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// A ratio held against the margin.
+/// A ratio compared with the margin.
 pub(super) struct Judged {
     pub verdict: Verdict,
     /// Times as much as there is that would decide, if it is undecided and that can be told.

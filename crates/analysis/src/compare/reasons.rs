@@ -101,7 +101,7 @@ pub(super) fn tainted(reasons: &mut Reasons, name: &str, record: &Record, places
     }
 }
 
-/// Whether a span leaves out no more than what does not fill a block.
+/// Whether a span omits no more than what does not fill a block.
 pub(super) fn covers(start: u64, length: u64, size: u64, block_bytes: u32) -> bool {
     start == 0 && length.saturating_add(u64::from(block_bytes)) > size
 }

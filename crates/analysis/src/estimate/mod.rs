@@ -66,7 +66,7 @@ pub struct RateEstimate {
     pub ops: Estimate,
     /// Bytes per second, unit `B/s`.
     pub bytes: Estimate,
-    /// Prefix that was left out because the rate had not settled, in nanoseconds after the start
+    /// Prefix that was skipped because the rate had not settled, in nanoseconds after the start
     /// of the measured time.
     pub settling_ns: u64,
     /// Whether the rate settled; `None` when there was too little to tell.
@@ -76,7 +76,7 @@ pub struct RateEstimate {
 /// Where the steady part of a run begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settling {
-    /// Prefix to leave out, in nanoseconds after the start of the measured time.
+    /// Prefix to skip, in nanoseconds after the start of the measured time.
     pub settling_ns: u64,
     /// Whether the rate settled; `None` when there was too little to tell.
     pub settled: Option<bool>,
@@ -456,7 +456,7 @@ fn batch_means(values: &[f64]) -> Option<BatchMeans> {
 ///
 /// Few values that swing slowly look too much alike: part of their swing is in their mean, about
 /// which they are taken to vary. So the share V of the variance that the mean of n of them has
-/// (Priestley 1981, 5.3.5) is held against the 1 − V that is left to be seen. Of pairs of runs of
+/// (Priestley 1981, 5.3.5) is compared with the 1 − V that is left to be seen. Of pairs of runs of
 /// equal disks that wander for a fifth of a run, 9 % instead of 4 % seem to differ at the level of
 /// 5 % without that; for a half, 21 % instead of 10 %.
 pub(crate) fn widening(values: &[f64]) -> f64 {

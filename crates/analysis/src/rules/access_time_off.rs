@@ -18,8 +18,7 @@ use diskproof_model::units::{format_latency, format_rate, format_throughput};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "access-time-off",
     title: "The disk contradicts its data sheet",
-    meaning: "Random accesses or the top rate are clearly beside what the data sheet and the \
-              revolutions per minute allow.",
+    meaning: "Access time or peak rate contradicts the data sheet or the revolutions per minute.",
     taints: None,
     check: Check::Survey(check),
     #[cfg(test)]
@@ -29,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// An access may take so many times as long as computed: sheets leave out the electronics and round
+/// An access may take so many times as long as computed: sheets omit the electronics and round
 /// in their favour.
 const SLOWER: f64 = 1.15;
 /// Least share of the average seek that random accesses over the whole surface take on an honest

@@ -15,8 +15,8 @@ use diskproof_model::units::format_bytes;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "amplified",
     title: "The disk moved more bytes than requested",
-    meaning: "The disk read or wrote much more than was asked for, so the figure is what is left \
-              of its work, and an application that asks like this pays the same.",
+    meaning: "The disk read or wrote far more than was requested. The figure is what remains, and \
+              an application with the same requests pays the same price.",
     taints: None,
     check: Check::Workloads(check),
     #[cfg(test)]
@@ -213,7 +213,7 @@ fn cause(record: &Record, hit: &Hit<'_>) -> Cause {
              shows.",
         ),
         Direction::Read if buffered && !sequential => cause(
-            "The kernel reads ahead what nobody asked for.",
+            "The kernel reads ahead data that was not requested.",
             "Make the read-ahead smaller where accesses are random (blockdev --setra), or tell \
              the kernel so (posix_fadvise with POSIX_FADV_RANDOM); without --buffered the disk's \
              own figure shows.",
@@ -250,7 +250,7 @@ fn unknown(record: &Record, hit: &Hit<'_>) -> String {
               or the kernel, which writes back what others wrote before."
             .to_owned(),
         n => format!(
-            "The filesystem did it (a journal of data, copy on write), or somebody among {n} \
+            "The filesystem did it (a journal of data, copy on write), or a process among {n} \
              processes of other users whose I/O is hidden; root sees them."
         ),
     }
@@ -333,15 +333,15 @@ mod tests {
 
     #[test]
     fn what_others_did_is_not_told_twice() {
-        let both = |spoil: fn(&mut Measurement)| {
-            let record = fixture::faulty("random-write-d32", spoil);
+        let both = |change: fn(&mut Measurement)| {
+            let record = fixture::faulty("random-write-d32", change);
             record
                 .findings
                 .iter()
                 .map(|finding| finding.code.clone())
                 .collect::<Vec<_>>()
         };
-        let by_somebody = |m: &mut Measurement| {
+        let by_another_process = |m: &mut Measurement| {
             m.device.write_bytes *= 4;
             m.device.others = vec![OtherProcess {
                 pid: 812,
@@ -350,9 +350,9 @@ mod tests {
                 write_bytes: m.asked.write_bytes * 3,
             }];
         };
-        assert_eq!(both(by_somebody), ["disturbed"]);
+        assert_eq!(both(by_another_process), ["disturbed"]);
         assert_eq!(both(|m| m.device.write_bytes *= 4), ["amplified"]);
-        // Reads past the page cache are either ours or somebody else's.
+        // Reads past the page cache are either ours or another process's.
         assert_eq!(
             both(|m| m.device.read_bytes += m.asked.write_bytes * 3),
             ["disturbed"]

@@ -11,7 +11,7 @@ use diskproof_model::units::counted;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "bad-blocks",
     title: "Blocks read back wrong",
-    meaning: "Blocks that the disk had acknowledged held something else when they were read back.",
+    meaning: "Blocks that the disk had acknowledged held other data when they were read back.",
     taints: Some(Taint {
         from: Severity::Note,
         why: "blocks read back wrong in",

@@ -1,6 +1,6 @@
 //! `cache-answered`: the survey saw what no disk can do, so a cache answered: more than the link
 //! below carries, or random accesses in less time than a turning platter takes to come round. What
-//! the disks' own counters show is told by `served-from-cache`, and then not again here.
+//! the disks' own counters show is reported by `served-from-cache`, and then not again here.
 
 #[cfg(test)]
 use super::rule::Examples;
@@ -15,8 +15,8 @@ use diskproof_model::units::{format_latency, format_percent, format_throughput};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "cache-answered",
     title: "The survey measured a cache",
-    meaning: "Rates above what the link carries, or random accesses faster than the platter \
-              turns: a cache above the disk answered.",
+    meaning: "The survey measured rates above what the link carries, or random accesses faster \
+              than the platter turns. A cache answered.",
     taints: Some(Taint {
         from: Severity::Note,
         why: "a cache answered instead of the disk in",

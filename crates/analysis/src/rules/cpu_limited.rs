@@ -14,7 +14,7 @@ use diskproof_model::units::format_percent;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "cpu-limited",
     title: "The CPU limited the rate",
-    meaning: "The CPU was the limit, not the disk: it could do more than the figures say.",
+    meaning: "The CPU was the limit, not the disk. The disk can do more than the figures show.",
     taints: Some(Taint {
         from: Severity::Warning,
         why: "the CPU, not the disk, limited the rate in",

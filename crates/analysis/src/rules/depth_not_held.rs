@@ -13,7 +13,7 @@ use diskproof_model::record::{MeasurementRecord, Record};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "depth-not-held",
     title: "The queue depth was not reached",
-    meaning: "Fewer requests were in flight than the queue depth asked for, so the figure belongs \
+    meaning: "Fewer requests were in flight than the queue depth requested, so the figure belongs \
               to a smaller depth.",
     taints: None,
     check: Check::Workloads(check),
@@ -103,7 +103,7 @@ fn is_meant(m: &MeasurementRecord) -> bool {
 fn shallow(index: usize, m: &MeasurementRecord) -> Option<Depth> {
     let (held, queued) = (HELD_MIN * wanted_depth(m), QUEUED_MIN * wanted_depth(m));
     // Without a processor nobody sends the next request, and the disks' queues run dry: `starved`
-    // tells of that. What is missing beyond the time that was waited has another cause.
+    // reports that. What is missing beyond the time that was waited has another cause.
     let kept_waiting = starved::is_kept_waiting(m);
     let with_processors = |depth: f64| {
         if kept_waiting {
@@ -242,30 +242,30 @@ mod tests {
     #[test]
     fn a_machine_without_a_free_processor_is_no_matter_of_the_interface() {
         use diskproof_model::measurement::Starvation;
-        let starved = |share: f64, mean_wait_ns: f64, spoil: fn(&mut Measurement)| {
+        let starved = |share: f64, mean_wait_ns: f64, change: fn(&mut Measurement)| {
             check(&fixture::faulty("random-read-d32", |m| {
-                spoil(m);
+                change(m);
                 m.starved = Starvation {
                     share,
                     mean_wait_ns,
                 };
             }))
         };
-        let spoil: [fn(&mut Measurement); 3] = [
+        let change: [fn(&mut Measurement); 3] = [
             |m| m.achieved_depth = 20.0,
             |m| m.device.queue_depth = Some(11.0),
             |m| (m.engine.used, m.engine.done_before_wait) = (EngineKind::Aio, Some(0.99)),
         ];
-        for spoil in spoil {
+        for change in change {
             // Of 3.2 ms that a request takes.
-            assert_eq!(starved(0.4, 900_000.0, spoil), None);
+            assert_eq!(starved(0.4, 900_000.0, change), None);
             // Waking up, often.
             assert!(
-                starved(0.4, 8_000.0, spoil).is_some() && starved(0.001, 60_000.0, spoil).is_some()
+                starved(0.4, 8_000.0, change).is_some() && starved(0.001, 60_000.0, change).is_some()
             );
         }
         // Waits too short to find requests done for.
-        assert!(starved(0.4, 60_000.0, spoil[2]).is_some());
+        assert!(starved(0.4, 60_000.0, change[2]).is_some());
         // Far more is missing than the time that was waited.
         assert!(
             starved(0.1, 60_000.0, |m| m.achieved_depth = 11.0).is_some()

@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "disturbed",
     title: "Other programs used the disk",
-    meaning: "Other processes used the disk while it was measured, so it had less to give than it \
-              can.",
+    meaning: "Other processes used the disk during the measurement, so it had less to give than \
+              it can.",
     taints: Some(Taint {
         from: Severity::Note,
         why: "other programs used the disk during",
@@ -47,7 +47,7 @@ const KERNEL_WORKERS: [&str; 12] = [
 /// Processes that are named; the busiest.
 const NAMED_MAX: usize = 3;
 
-/// What was asked of a target's disks and what they did: of a workload or of the survey.
+/// What was requested from a target's disks and what they did: of a workload or of the survey.
 pub(super) struct Counted<'a> {
     index: Option<usize>,
     name: &'a str,
@@ -160,7 +160,7 @@ pub(super) struct Excess {
 }
 
 /// What the disks moved on top of what was asked: by others, where that is seen, and the rest;
-/// `None` where nobody counted.
+/// `None` where nothing was counted.
 fn shares_of(counted: &Counted<'_>) -> Option<(Excess, Excess)> {
     let Counted {
         target,
@@ -216,7 +216,7 @@ fn shares_of(counted: &Counted<'_>) -> Option<(Excess, Excess)> {
 }
 
 /// What the disks moved on top of what was asked, and nobody else is seen who asked for it; `None`
-/// where nobody counted.
+/// where nothing was counted.
 pub(super) fn excess_of(counted: &Counted<'_>) -> Option<Excess> {
     shares_of(counted).map(|(_, rest)| rest)
 }
@@ -384,7 +384,7 @@ mod tests {
 
     pub(super) fn fires() -> Record {
         let mut run = fixture::run();
-        // 80 MiB asked for; somebody reads 16 MiB.
+        // 80 MiB asked for; another process reads 16 MiB.
         run.1[2].device.read_bytes += 16 << 20;
         run.1[2].device.others = vec![process("pg_dump", 16 << 20, 0), process("systemd", 4096, 0)];
         // Somebody writes during our writes.
@@ -419,12 +419,12 @@ mod tests {
     #[test]
     fn workloads_that_ran_together_do_not_disturb_each_other() {
         let (reads, scan) = ("random-read-d1", "sequential-read");
-        let record = |spoil: fn(&mut Measurement)| {
+        let record = |change: fn(&mut Measurement)| {
             let mut run = fixture::together(&[reads, scan]);
             run.1
                 .iter_mut()
                 .filter(|m| [reads, scan].contains(&m.workload.name.as_str()))
-                .for_each(spoil);
+                .for_each(change);
             fixture::judge(run)
         };
         assert_eq!(check(&record(|_| {})), None);
@@ -475,9 +475,9 @@ mod tests {
 
     #[test]
     fn who_uses_the_disk_during_a_survey_is_named() {
-        let surveyed = |spoil: fn(&mut diskproof_model::surface::SurfaceMeasurement)| {
+        let surveyed = |change: fn(&mut diskproof_model::surface::SurfaceMeasurement)| {
             let mut run = SurveyedDisk::rotating().run(1);
-            spoil(&mut run.1);
+            change(&mut run.1);
             check(&surveyed::judge(run))
         };
         let finding = surveyed(|s| {
@@ -508,8 +508,8 @@ mod tests {
     }
 
     #[test]
-    fn journals_redundancy_read_ahead_and_other_disks_are_nobodys_fault() {
-        let spoil: [fn(&mut Measurement); 4] = [
+    fn journals_redundancy_read_ahead_and_other_disks_are_not_reported() {
+        let change: [fn(&mut Measurement); 4] = [
             // A journal and a mirror.
             |m| {
                 m.device.write_bytes =
@@ -536,8 +536,8 @@ mod tests {
                 ];
             },
         ];
-        for (i, spoil) in spoil.into_iter().enumerate() {
-            assert_eq!(check(&fixture::all_faulty(spoil)), None, "{i}");
+        for (i, change) in change.into_iter().enumerate() {
+            assert_eq!(check(&fixture::all_faulty(change)), None, "{i}");
         }
         assert!(
             !is_kernel_worker("mdadm")

@@ -13,9 +13,8 @@ use diskproof_model::record::Record;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "engine-fallback",
     title: "A slower I/O engine was used",
-    meaning: "The best kernel interface was refused, is missing or used up, or does not work \
-              here, so another one carried the I/O, at a higher CPU cost per operation; or it was \
-              tried and is slower on this target.",
+    meaning: "The best I/O engine was refused, missing, used up or slower on this target, so \
+              another one carried the I/O.",
     taints: None,
     check: Check::Workloads(check),
     #[cfg(test)]

@@ -12,8 +12,8 @@ use diskproof_model::units::{format_percent, format_rate};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "engine-limited",
     title: "The load generator limited the rate",
-    meaning: "The measuring program came close to its own limit, measured without any I/O: the \
-              disk may be faster than the figure.",
+    meaning: "The load generator came close to its own limit, which was measured without any I/O. \
+              The disk may be faster than the figure.",
     taints: Some(Taint {
         from: Severity::Warning,
         why: "the load generator, not the disk, limited the rate in",

@@ -23,8 +23,8 @@ use diskproof_model::units::{format_percent, format_throughput};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "flat-top",
     title: "Something other than the disk limits throughput",
-    meaning: "The outer zones of a rotating disk all have the same rate: something other than the \
-              disk (link, cable, port, controller, CPU) limits them.",
+    meaning: "The outer zones of a rotating disk all have the same rate. Something other than the \
+              disk limits them: link, cable, port, controller or CPU.",
     taints: None,
     check: Check::Survey(check),
     #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `hung`: a target did not answer any more and was given up.
+//! `hung`: a target did not answer any more and was timed out.
 
 use super::evidence::{SURVEY, evidence};
 #[cfg(test)]
@@ -13,8 +13,8 @@ use diskproof_model::units::{counted, format_duration};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "hung",
     title: "The disk stopped answering",
-    meaning: "The disk, or the path to it, did not answer any more; what was measured before \
-              stands, and the time without an answer is part of the rates.",
+    meaning: "The disk, or the path to it, stopped answering. The figures measured before stand; \
+              the time without an answer is part of the rates.",
     taints: None,
     check: Check::Run(check),
     #[cfg(test)]
@@ -36,11 +36,11 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .surface
         .as_ref()
         .and_then(|surface| Some((surface, surface.hang?)));
-    let told = hung().map(|(_, m, hang)| tell(record, m, hang));
-    let told: Vec<String> = surveyed
+    let claims = hung().map(|(_, m, hang)| tell(record, m, hang));
+    let claims: Vec<String> = surveyed
         .iter()
         .map(|(surface, hang)| tell_survey(record, surface, *hang))
-        .chain(told)
+        .chain(claims)
         .collect();
     let between = record.stalled.as_ref().map(|stalled| {
         let (paths, lasted) = (
@@ -48,12 +48,12 @@ fn check(record: &Record) -> Option<Diagnosis> {
             format_duration(stalled.lasted_ns),
         );
         format!(
-            "{paths} did not answer for {lasted} around {}, between its requests, and was given up",
+            "{paths} did not answer for {lasted} around {}, between its requests, and timed out",
             stalled.around
         )
     });
-    let told: Vec<String> = told.into_iter().chain(between).collect();
-    if told.is_empty() {
+    let claims: Vec<String> = claims.into_iter().chain(between).collect();
+    if claims.is_empty() {
         return None;
     }
     let of_stall = record.stalled.iter().map(|stalled| Evidence {
@@ -77,7 +77,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     });
     Some(Diagnosis {
         severity: Severity::Failure,
-        claim: format!("{}.", told.join("; ")),
+        claim: format!("{}.", claims.join("; ")),
         evidence: of_survey.chain(seen).chain(of_stall).collect(),
         remedy: "See the kernel log (dmesg) for timeouts and resets of that time, and look at the \
                  path to the disk: cable and power, or the network and the storage system behind \
@@ -98,7 +98,7 @@ fn tell_survey(record: &Record, surface: &SurfaceRecord, hang: Hang) -> String {
         format_duration(hang.lasted_ns),
     );
     format!(
-        "{path} stopped answering {since} into {SURVEY}, and was given up when it had answered \
+        "{path} stopped answering {since} into {SURVEY}, and timed out after it had answered \
          nothing for {lasted}"
     )
 }
@@ -116,8 +116,8 @@ fn tell(record: &Record, m: &MeasurementRecord, hang: Hang) -> String {
     };
     let requests = counted(hang.requests, "request");
     format!(
-        "{path} stopped answering {since}: {requests} had no answer after {lasted}, when it was \
-         given up"
+        "{path} stopped answering {since}: {requests} had no answer after {lasted}, and the \
+         run stopped waiting"
     )
 }
 

@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     code: "imprecise",
     title: "Some rates are known only roughly",
     meaning: "The rate varied or drifted so much, or was measured so briefly, that the figure is \
-              known only roughly.",
+              known only roughly. A choice between disks or settings may be wrong.",
     taints: None,
     check: Check::Workloads(check),
     #[cfg(test)]
@@ -48,23 +48,38 @@ struct Hit {
 fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<Hit> = real(record).filter_map(hit).collect();
     let worst = hits.iter().max_by(|a, b| a.width.total_cmp(&b.width))?;
-    let those = |are: fn(&MeasurementRecord) -> bool| {
-        hits.iter()
-            .map(|h| h.index)
-            .filter(|i| are(&record.measurements[*i]))
-            .collect::<Vec<_>>()
+    let those = |are: fn(&MeasurementRecord) -> bool| -> Vec<usize> {
+        let indices = hits.iter().map(|hit| hit.index);
+        indices.filter(|index| are(&record.measurements[*index])).collect()
     };
-    let (unanswered, used_up) = (those(is_unanswered), those(is_used_up));
-    let unsettled: Vec<usize> = hits
+    let unsettled = those(|m| m.settled == Some(false));
+    let mut claims = empty_claims(record, &those(is_unanswered), &those(is_used_up));
+    let rough: Vec<&Hit> = hits
         .iter()
-        .map(|h| h.index)
-        .filter(|i| record.measurements[*i].settled == Some(false))
+        .filter(|hit| hit.width > WIDTH_NOTE && !is_empty(&record.measurements[hit.index]))
         .collect();
+    claims.extend(rough_claim(record, &rough));
+    if !unsettled.is_empty() {
+        let scope = scope(record, unsettled.iter().copied());
+        claims.push(format!("The rate was still changing at the end of {scope}."));
+    }
+    claims.push(consequence(worst));
+    Some(Diagnosis {
+        severity: heaviest(hits.iter().map(|hit| hit.severity)),
+        claim: claims.join(" "),
+        evidence: hits.iter().map(|hit| hit.evidence.clone()).collect(),
+        remedy: remedy(record, worst, &unsettled),
+        reproduce: None,
+    })
+}
+
+/// Workloads of which nothing was measured.
+fn empty_claims(record: &Record, unanswered: &[usize], used_up: &[usize]) -> Vec<String> {
     let mut claims = Vec::new();
     if let Some(first) = unanswered.first() {
-        let time = format_duration(record.measurements[*first].wall_ns);
         claims.push(format!(
-            "No operation was done within the measured time of {time} in {}.",
+            "No operation was done within the measured time of {} in {}.",
+            format_duration(record.measurements[*first].wall_ns),
             scope(record, unanswered.iter().copied())
         ));
     }
@@ -74,36 +89,40 @@ fn check(record: &Record) -> Option<Diagnosis> {
             scope(record, used_up.iter().copied())
         ));
     }
-    let rough = || {
-        hits.iter().filter(|h| {
-            h.width > WIDTH_NOTE && !unanswered.contains(&h.index) && !used_up.contains(&h.index)
-        })
+    claims
+}
+
+/// Workloads whose rate is known only roughly, with the least known one.
+fn rough_claim(record: &Record, rough: &[&Hit]) -> Option<String> {
+    let roughest = rough.iter().max_by(|a, b| a.width.total_cmp(&b.width))?;
+    let name = &record.measurements[roughest.index].workload.name;
+    let width = if roughest.width.is_finite() {
+        format!("to ±{} in {name}", format_percent(roughest.width))
+    } else {
+        format!("too short to tell in {name}")
     };
-    if let Some(roughest) = rough().max_by(|a, b| a.width.total_cmp(&b.width)) {
-        let name = &record.measurements[roughest.index].workload.name;
-        let width = if roughest.width.is_finite() {
-            format!("to ±{} in {name}", format_percent(roughest.width))
-        } else {
-            format!("too short to tell in {name}")
-        };
-        claims.push(format!(
-            "The rate is known only roughly in {}: {width}.",
-            scope(record, rough().map(|h| h.index))
-        ));
+    let scope = scope(record, rough.iter().map(|hit| hit.index));
+    Some(format!("The rate is known only roughly in {scope}: {width}."))
+}
+
+/// What a reader might decide wrongly.
+fn consequence(worst: &Hit) -> String {
+    if worst.width.is_infinite() {
+        "A decision that rests on such a figure may be wrong.".to_owned()
+    } else if worst.width > WIDTH_NOTE {
+        format!(
+            "A disk up to {} faster or slower could show the same figure, so a choice between \
+             disks or settings may be wrong.",
+            format_percent(worst.width)
+        )
+    } else {
+        "The lasting rate may be lower, so capacity planned with the figure may be too small."
+            .to_owned()
     }
-    if !unsettled.is_empty() {
-        claims.push(format!(
-            "It was still changing at the end of {}.",
-            scope(record, unsettled.iter().copied())
-        ));
-    }
-    Some(Diagnosis {
-        severity: heaviest(hits.iter().map(|h| h.severity)),
-        claim: claims.join(" "),
-        evidence: hits.iter().map(|h| h.evidence.clone()).collect(),
-        remedy: remedy(record, worst, &unsettled),
-        reproduce: None,
-    })
+}
+
+fn is_empty(m: &MeasurementRecord) -> bool {
+    is_unanswered(m) || is_used_up(m)
 }
 
 /// Whether everything that was asked for came only after the measured time.
@@ -126,7 +145,7 @@ fn is_used_up(m: &MeasurementRecord) -> bool {
 }
 
 fn hit((index, m): Measured) -> Option<Hit> {
-    if let (true, Some((kind, _))) = (is_unanswered(m) || is_used_up(m), m.headline_ops().first()) {
+    if let (true, Some((kind, _))) = (is_empty(m), m.headline_ops().first()) {
         let evidence = evidence(
             index,
             &format!("ops/{}/count", kind.as_str()),
@@ -185,13 +204,13 @@ fn remedy(record: &Record, worst: &Hit, unsettled: &[usize]) -> String {
     } else {
         "--time"
     };
-    // Where the program itself took all processors, `cpu-limited` tells.
+    // Where the program itself used all processors, `cpu-limited` reports it.
     if starved::is_kept_waiting(m)
         && !cpu_limited::is_cpu_limited(record, m)
         && worst.width.is_finite()
     {
         return format!(
-            "Measure when the machine is quieter, or give this program precedence (chrt -f 10 \
+            "Measure when the machine is quieter, or raise the program's priority (chrt -f 10 \
              diskproof … as root): in {} it got no processor for {} of the time, which makes any \
              rate uneven.",
             m.workload.name,
@@ -200,19 +219,19 @@ fn remedy(record: &Record, worst: &Hit, unsettled: &[usize]) -> String {
     }
     if !unsettled.is_empty() {
         return format!(
-            "Measure longer ({how}) until the rate has settled: a cache or a burst credit may \
-             have run out, or others used the disk."
+            "Measure longer ({how}) until the rate has settled. A cache or a burst credit may \
+             have run out, or other programs used the disk."
         );
     }
     if is_used_up(m) {
-        return "Warm up for less (--warmup 0s), or ask for more (--ops, --bytes): what the \
-                warm-up does is taken from it."
+        return "Warm up for less (--warmup 0s), or request more (--ops, --bytes): the warm-up's \
+                operations count."
             .to_owned();
     }
     if is_unanswered(m) {
         return format!(
-            "Measure longer ({how} 10s); if the disk takes that long for an operation, see dmesg: \
-             it may be failing or hung."
+            "Measure longer ({how} 10s). If an operation takes that long, read dmesg: the disk may \
+             be failing or hung."
         );
     }
     if !worst.width.is_finite() {
@@ -220,8 +239,8 @@ fn remedy(record: &Record, worst: &Hit, unsettled: &[usize]) -> String {
     }
     let needed_ns = m.wall_ns as f64 * (worst.width / WIDTH_NOTE).powi(2);
     if needed_ns > SUGGESTED_NS_MAX {
-        return "Find out what makes the rate vary (other users, the disk's own housekeeping): \
-                measuring longer will hardly help."
+        return "Find out what makes the rate vary (other programs, the disk's own housekeeping). A \
+                longer measurement hardly helps."
             .to_owned();
     }
     let (needed, had) = (
@@ -229,8 +248,7 @@ fn remedy(record: &Record, worst: &Hit, unsettled: &[usize]) -> String {
         format_duration(m.wall_ns),
     );
     format!(
-        "To know {} to ±5 % takes about {needed} instead of {had} ({how}), if the disk goes on as \
-         it did.",
+        "Measure longer ({how}): to know {} to ±5 % takes about {needed} instead of {had}.",
         m.workload.name
     )
 }
@@ -299,7 +317,7 @@ mod tests {
         assert!(
             finding
                 .claim
-                .contains("still changing at the end of 1 of 8 workloads (sequential-write)"),
+                .contains("was still changing at the end of 1 of 8 workloads (sequential-write)"),
             "{}",
             finding.claim
         );
@@ -316,6 +334,7 @@ mod tests {
             "{}",
             finding.claim
         );
+        assert!(finding.claim.ends_with("so a choice between disks or settings may be wrong."));
         assert!(
             finding
                 .remedy
@@ -355,7 +374,7 @@ mod tests {
         assert_eq!(finding.severity, Severity::Warning);
         let claim = "No operation was done within the measured time of 5.0 s in 1 of 8 workloads \
                      (random-read-d32).";
-        assert_eq!(finding.claim, claim);
+        assert!(finding.claim.starts_with(claim), "{}", finding.claim);
         assert_eq!(
             (
                 finding.evidence[0].path.as_str(),
@@ -377,7 +396,7 @@ mod tests {
         assert_eq!(finding.severity, Severity::Warning);
         let claim =
             "Nothing was left to measure after the warm-up in 1 of 8 workloads (random-read-d32).";
-        assert_eq!(finding.claim, claim);
+        assert!(finding.claim.starts_with(claim), "{}", finding.claim);
         assert!(
             finding.remedy.starts_with("Warm up for less (--warmup 0s)"),
             "{}",

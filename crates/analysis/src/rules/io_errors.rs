@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "io-errors",
     title: "The disk failed operations",
-    meaning: "The disk, or something on the way to it, failed operations while it was measured.",
+    meaning: "The disk, or something on the path to it, failed operations during the measurement.",
     taints: Some(Taint {
         from: Severity::Note,
         why: "operations failed in",
@@ -58,7 +58,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     }
     let counts: Vec<String> = totals
         .iter()
-        .map(|(errno, count)| format!("{count} × {errno} ({})", told(errno)))
+        .map(|(errno, count)| format!("{count} × {errno} ({})", meaning_of(errno)))
         .collect();
     // A survey that failed asks for what a failing medium asks for.
     let remedy = sentence(&remedy(
@@ -84,7 +84,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     })
 }
 
-fn told(errno: &str) -> &'static str {
+fn meaning_of(errno: &str) -> &'static str {
     if errno == CURVE {
         "in the curve; curve --scan names the blocks"
     } else {

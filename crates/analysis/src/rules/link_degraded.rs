@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "link-degraded",
     title: "The link runs below its full speed",
-    meaning: "A disk's link was negotiated at a lower speed, or with fewer lanes, than the disk \
-              can: cable, port, slot or controller hold it back.",
+    meaning: "A disk's link runs at a lower speed, or with fewer lanes, than the disk supports. \
+              Cable, port, slot or controller limit it.",
     taints: None,
     check: Check::Run(check),
     #[cfg(test)]
@@ -55,7 +55,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .min_by(f64::total_cmp)?;
     let fastest = fastest(record);
     let matters = fastest.is_none_or(|rate| rate >= ROOM * slowest);
-    let told: Vec<String> = hits
+    let claims: Vec<String> = hits
         .iter()
         .map(|(_, layer, loss)| loss.tell(layer))
         .collect();
@@ -76,7 +76,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         } else {
             Severity::Note
         },
-        claim: format!("{}. {effect}", told.join("; "))
+        claim: format!("{}. {effect}", claims.join("; "))
             .trim_end()
             .to_owned(),
         evidence: hits
@@ -122,14 +122,14 @@ impl Loss {
                  ..
              }| (bus, speed.as_deref(), speed_max.as_deref()),
         );
-        let told = |speed: Option<&str>, rate: f64| {
+        let claims = |speed: Option<&str>, rate: f64| {
             speed.map_or(String::new(), |s| format!("{s}, ")) + &format_throughput(rate)
         };
         format!(
             "The link of {} ({bus}) runs at {}; the disk can do {}",
             layer.name,
-            told(speed, self.now),
-            told(best, self.could)
+            claims(speed, self.now),
+            claims(best, self.could)
         )
     }
 }

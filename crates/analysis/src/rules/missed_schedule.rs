@@ -11,8 +11,8 @@ use diskproof_model::units::{format_percent, format_rate};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "missed-schedule",
     title: "The offered load was not reached",
-    meaning: "The offered load could not be started on time, so the figures show less load than \
-              was asked for.",
+    meaning: "The offered load could not be started on time, so the figures show a smaller load \
+              than requested.",
     taints: None,
     check: Check::Workloads(check),
     #[cfg(test)]

@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     code: "not-zoned",
     title: "Speed does not depend on position",
     meaning: "Neither transfer rate nor access time depends on the position: an SSD, an array or \
-              a virtual disk, on which a short stroke gains nothing.",
+              a virtual disk. A short stroke gains nothing.",
     taints: None,
     check: Check::Survey(check),
     #[cfg(test)]

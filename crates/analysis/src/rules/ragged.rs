@@ -20,8 +20,8 @@ use diskproof_model::units::{counted, format_percent, format_throughput};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "ragged",
     title: "Throughput varies between neighbouring places",
-    meaning: "Neighbouring places of the disk differ in rate by far more than a healthy surface, \
-              or a quiet machine, lets them.",
+    meaning: "Neighbouring places of the disk differ in rate by far more than a healthy surface \
+              and a quiet machine allow.",
     taints: None,
     check: Check::Survey(check),
     #[cfg(test)]

@@ -16,8 +16,8 @@ use diskproof_model::units::{format_bytes, format_percent};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "served-from-cache",
     title: "A cache answered instead of the disk",
-    meaning: "The disks moved clearly fewer bytes than were asked for, so a cache above them \
-              answered: the figure is not the disk's.",
+    meaning: "The disks moved fewer bytes than requested, so a cache above them answered. The \
+              figure is not the disk's.",
     taints: Some(Taint {
         from: Severity::Note,
         why: "a cache answered instead of the disk in",
@@ -39,7 +39,7 @@ const SHARE_FAILURE: f64 = 0.5;
 /// Fewer bytes than this prove nothing.
 const ASKED_BYTES_MIN: u64 = 1 << 20;
 
-/// What was asked of a target's disks and what they did: of a workload or of the survey.
+/// What was requested from a target's disks and what they did: of a workload or of the survey.
 struct Counted<'a> {
     target: usize,
     name: &'a str,

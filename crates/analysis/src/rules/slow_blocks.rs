@@ -11,8 +11,8 @@ use diskproof_model::units::{counted, format_latency};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "slow-blocks",
     title: "Some blocks read slowly every time",
-    meaning: "The scan met blocks that took far longer than the others, and again so when read a \
-              second time: the disk reads them several times.",
+    meaning: "The scan found blocks that took far longer than the others, and again on a second \
+              read. The disk retries them.",
     taints: None,
     check: Check::Survey(check),
     #[cfg(test)]

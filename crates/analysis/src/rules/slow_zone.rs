@@ -20,8 +20,7 @@ use diskproof_model::units::{format_percent, format_throughput};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "slow-zone",
     title: "One zone of the disk is slow",
-    meaning: "A stretch of the disk transfers clearly more slowly than the places on both sides \
-              of it.",
+    meaning: "A stretch of the disk transfers more slowly than the places on both sides of it.",
     taints: None,
     check: Check::Survey(check),
     #[cfg(test)]
@@ -39,7 +38,7 @@ const POINTS_MIN_SOLID: usize = 3;
 const DEPTH_MIN_SINGLE: f64 = 0.16;
 /// Where points scatter by more than this, as a share of the rate, no slow one is an exception.
 const SCATTER_MAX: f64 = 0.25;
-/// Stretches told in the claim.
+/// Stretches claims in the claim.
 const NAMED: usize = 3;
 
 fn check(record: &Record) -> Option<Diagnosis> {
@@ -65,7 +64,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         )
     };
     let (from, to) = bounds(worst);
-    let told: Vec<String> = zones
+    let claims: Vec<String> = zones
         .iter()
         .take(NAMED)
         .map(|dip| tell(dip, bounds(dip)))
@@ -89,7 +88,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             } else {
                 format!("{} stretches of the disk are slow", zones.len())
             },
-            told.join("; ")
+            claims.join("; ")
         ),
         evidence: zones
             .iter()

@@ -15,8 +15,8 @@ use diskproof_model::units::{counted, format_percent};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "starved",
     title: "diskproof waited for a processor",
-    meaning: "The machine had no processor for this program when the disk answered: what \
-              latencies and surveys show is partly the machine's waiting, not the disk's.",
+    meaning: "The machine had no processor for this program when the disk answered. Latencies and \
+              surveys contain that waiting time.",
     taints: None,
     check: Check::Run(check),
     #[cfg(test)]

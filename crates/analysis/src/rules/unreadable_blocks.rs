@@ -12,8 +12,8 @@ use diskproof_model::units::format_bytes;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "unreadable-blocks",
     title: "The scan found unreadable sectors",
-    meaning: "The scan met sectors that the disk could not read: what they held is lost, unless \
-              elsewhere.",
+    meaning: "The scan found sectors that the disk cannot read. Their content is lost unless a \
+              copy exists.",
     taints: None,
     check: Check::Survey(check),
     #[cfg(test)]

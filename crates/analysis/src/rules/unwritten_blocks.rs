@@ -12,8 +12,8 @@ use diskproof_model::units::{format_bytes, format_percent};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "unwritten-blocks",
     title: "Unwritten blocks were read",
-    meaning: "Blocks were read that hold nothing (holes, discarded or never written); such reads \
-              are answered without the medium and look too fast.",
+    meaning: "The reads met blocks without content: holes, discarded or never written. Such reads \
+              do not reach the medium and look too fast.",
     taints: None,
     check: Check::Workloads(check),
     #[cfg(test)]

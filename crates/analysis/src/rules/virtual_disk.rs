@@ -11,7 +11,7 @@ use diskproof_model::target::Layer;
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "virtual-disk",
     title: "The disk is virtual",
-    meaning: "The disk is virtual: a cache of the host may answer for it, and the host decides \
+    meaning: "The disk is virtual. A cache of the host may answer for it, and the host decides \
               whether a flush reaches a medium.",
     taints: None,
     check: Check::Run(check),

@@ -71,7 +71,7 @@ fn what_is_not_the_same_measurement_is_not_compared() {
                 others
                     .iter()
                     .all(|m| m.reasons.is_empty() && m.verdict == Verdict::Same),
-                "{code} spoils others"
+                "{code} taints others"
             );
             assert_eq!(candidate.headline.not_comparable, 1);
             let pairs = candidate.percentiles.iter();
@@ -229,7 +229,7 @@ fn a_busy_machine_is_told() {
     );
     assert!(!candidate.notes.iter().any(|note| note.contains("A began")));
     assert_eq!(candidate.all.not_comparable, 0);
-    // Far busier: one run a side tells nothing, and several tell how they differ.
+    // Far busier: one run a side shows nothing, and several tell how they differ.
     let overloaded = |id: &str| {
         changed(|run| {
             (run.0.run_id, run.0.host.load_average, run.0.host.cpus) =

@@ -115,7 +115,7 @@ fn the_shape_of_a_curve_is_no_error_of_it() {
 }
 
 #[test]
-fn findings_on_the_survey_spoil_the_survey() {
+fn survey_is_tainted_by_findings_on_it() {
     let (a, mut b) = (surveyed_record(1.0, 1), surveyed_record(1.0, 2));
     b.findings.push(Finding {
         code: "disturbed".to_owned(),
