@@ -12,7 +12,7 @@ pub use range::{Range, Ranges};
 use crate::text::clean;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{MeasurementRecord, Record};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// One picture.
 #[derive(Debug, Clone, PartialEq)]
@@ -175,7 +175,7 @@ pub fn charts(record: &Record) -> Vec<Chart> {
     charts.extend(depth::charts(record));
     charts.extend(latency::charts(record));
     charts.extend(time::charts(record));
-    let mut ids = BTreeSet::new();
+    let mut ids = BTreeMap::new();
     charts
         .into_iter()
         .filter_map(drawable)
@@ -197,7 +197,19 @@ fn drawable(mut chart: Chart) -> Option<Chart> {
         );
     }
     chart.series.retain(|series| !series.points.is_empty());
-    chart.guides.retain(|guide| guide.at.is_finite());
+    chart.guides.retain(|guide| guide.at.abs() < VALUE_ABS_MAX);
+    for axis in [
+        Some(&mut chart.x),
+        Some(&mut chart.y),
+        chart.y_right.as_mut(),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        axis.min = axis.min.filter(|end| end.abs() < VALUE_ABS_MAX);
+        axis.max = axis.max.filter(|end| end.abs() < VALUE_ABS_MAX);
+        axis.ticks.retain(|tick| tick.abs() < VALUE_ABS_MAX);
+    }
     chart
         .guides
         .iter_mut()
@@ -217,11 +229,13 @@ fn scale_of(side: Side, y: &Axis, y_right: Option<&Axis>) -> Scale {
     }
 }
 
+/// Arithmetic on the ends of an axis would overflow with larger values.
+const VALUE_ABS_MAX: f64 = 1e100;
+
 fn keep_drawable(series: &mut Series, x: Scale, y: Scale) {
     let fits = |scale: Scale, value: f64| match scale {
-        // Beyond it, arithmetic on the ends of an axis would overflow.
-        Scale::Linear => value.abs() < 1e100,
-        Scale::Log => value < 1e100 && value > 1e-100,
+        Scale::Linear => value.abs() < VALUE_ABS_MAX,
+        Scale::Log => value < VALUE_ABS_MAX && value > 1.0 / VALUE_ABS_MAX,
         Scale::Percentile => (0.0..100.0).contains(&value),
     };
     let widths = std::mem::take(&mut series.half_widths_95);
@@ -229,7 +243,7 @@ fn keep_drawable(series: &mut Series, x: Scale, y: Scale) {
         widths
             .get(index)
             .copied()
-            .filter(|width| width.is_finite())
+            .filter(|width| (0.0..VALUE_ABS_MAX).contains(width))
             .unwrap_or(0.0)
     };
     let points = std::mem::take(&mut series.points)
@@ -246,15 +260,15 @@ fn keep_drawable(series: &mut Series, x: Scale, y: Scale) {
     };
 }
 
-/// The id, numbered when another chart has it.
-fn unused(ids: &mut BTreeSet<String>, id: &str) -> String {
-    let numbered = (2..).map(|n| format!("{id}-{n}"));
-    let free = [id.to_owned()]
-        .into_iter()
-        .chain(numbered)
-        .find(|id| !ids.contains(id))
-        .expect("there are more numbers than charts");
-    ids.insert(free.clone());
+/// The id, numbered when another chart has it. `used` counts the charts by id.
+fn unused(used: &mut BTreeMap<String, usize>, id: &str) -> String {
+    let mut free = id.to_owned();
+    while used.contains_key(&free) {
+        let count = used.entry(id.to_owned()).or_insert(1);
+        *count += 1;
+        free = format!("{id}-{count}");
+    }
+    used.insert(free.clone(), 1);
     free
 }
 
@@ -391,7 +405,7 @@ mod tests {
         assert_eq!(slug("../../etc\u{1b}"), "etc");
         assert_eq!(slug("数据"), "unnamed");
         assert!(slug(&"ab ".repeat(90)).len() <= SLUG_MAX);
-        let mut ids = BTreeSet::new();
+        let mut ids = BTreeMap::new();
         assert_eq!(
             [
                 unused(&mut ids, "a"),

@@ -66,7 +66,7 @@ fn curve(record: &Record) -> Option<Chart> {
     let end = record
         .surface
         .as_ref()
-        .map(|s| position(s.span_start_bytes + s.span_bytes));
+        .map(|s| position(s.span_start_bytes.saturating_add(s.span_bytes)));
     let read: Vec<&CurvePoint> = record.curve.iter().filter(|p| p.bytes > 0).collect();
     let failed: Vec<&CurvePoint> = record
         .curve

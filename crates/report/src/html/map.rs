@@ -164,7 +164,7 @@ fn heat(cell: &ScanCell, median_ns: u64) -> usize {
 }
 
 fn scale(scan: &Scan) -> Markup {
-    let limit = |index: usize| format_latency(scan.latency_p50_ns << (index + 1));
+    let limit = |index: usize| format_latency(scan.latency_p50_ns.saturating_mul(1 << (index + 1)));
     html! {
         ul.heat-scale aria-label="Colours of the map" {
             @for index in 0..CLASSES {

@@ -209,6 +209,10 @@ impl Canvas {
             _ => places.windows(2).map(|pair| (pair[0], pair[1])).collect(),
         };
         for (from, to) in pairs {
+            // A point far outside the axes would take as many steps as it is far.
+            let Some((from, to)) = clipped(from, to) else {
+                continue;
+            };
             let (across, upward) = (
                 (to.0 - from.0) * self.dots_across(),
                 (to.1 - from.1) * self.dots_upward(),
@@ -286,6 +290,30 @@ impl Canvas {
         }
         pieces
     }
+}
+
+/// The part of a line that lies within the unit square, by Liang and Barsky (ACM TOG 3, 1984);
+/// `None` where no part does.
+fn clipped(from: (f64, f64), to: (f64, f64)) -> Option<((f64, f64), (f64, f64))> {
+    let (mut start, mut end) = (0.0_f64, 1.0_f64);
+    for (low, way) in [(from.0, to.0 - from.0), (from.1, to.1 - from.1)] {
+        if way == 0.0 {
+            if !(0.0..=1.0).contains(&low) {
+                return None;
+            }
+            continue;
+        }
+        let (enters, leaves) = (-low / way, (1.0 - low) / way);
+        start = start.max(enters.min(leaves));
+        end = end.min(enters.max(leaves));
+    }
+    let at = |part: f64| {
+        (
+            from.0 + (to.0 - from.0) * part,
+            from.1 + (to.1 - from.1) * part,
+        )
+    };
+    (start <= end).then(|| (at(start), at(end)))
 }
 
 /// Values as bars of one line, from zero to the largest; each of at most `width` bars is the mean
@@ -371,6 +399,23 @@ mod tests {
         assert_eq!(worst_line(&[1.0, 1.0, 1.0, 100.0, 1.0, 1.0], 3), "▂█▂");
         assert_eq!(worst_line(&[], 3), "");
         assert_eq!(worst_line(&[0.0], 3), " ");
+    }
+
+    #[test]
+    fn line_is_clipped_to_the_graph() {
+        assert_eq!(
+            clipped((-1.0, 0.5), (3.0, 0.5)),
+            Some(((0.0, 0.5), (1.0, 0.5)))
+        );
+        assert_eq!(clipped((2.0, 0.0), (3.0, 1.0)), None);
+        assert_eq!(
+            clipped((0.5, 0.5), (0.5, 0.5)),
+            Some(((0.5, 0.5), (0.5, 0.5)))
+        );
+        // 2^50 bytes beyond an axis of one byte: an unclipped line would take 10^17 steps.
+        let mut canvas = Canvas::new(20, 10);
+        canvas.line(&[(0.0, 0.5), (1e15, 0.5), (1e90, 1e90), (-1e90, 0.0)]);
+        assert!(canvas.lines.iter().any(|dots| *dots != 0));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! The charts of every fixture: which there are, what they say, and that all of it can be drawn.
 
-use crate::{RECORDS, fixture, is_harmless};
+use crate::{RECORDS, fixture, is_harmless, written};
 use diskproof_model::record::Record;
 use diskproof_report::chart::{Chart, GuideAxis, Mark, Scale, Side, charts};
+use diskproof_report::style::{Color, Style};
+use diskproof_report::{gnuplot, html, svg, terminal};
 use std::fmt::Write as _;
 
 /// A chart in words, with the ends of every series.
@@ -180,4 +182,45 @@ fn one_slow_access_does_not_press_all_others_to_the_ground() {
     assert_eq!(scale(&record), Some(Scale::Linear));
     record.access[7].latency_ns = 3_000_000_000;
     assert_eq!(scale(&record), Some(Scale::Log));
+}
+
+/// Records come from anywhere: a curve point 2^50 bytes beyond its span kept `show` in a loop.
+#[test]
+fn extreme_numbers_make_bounded_pages() {
+    let mut record = fixture::surveyed();
+    record.note = Some("x".repeat(1 << 20));
+    for (index, point) in record.curve.iter_mut().enumerate() {
+        point.offset_bytes = u64::MAX - index as u64;
+        point.bytes_per_second = f64::MAX / (index + 1) as f64;
+        point.readings = vec![0.0, f64::MAX];
+    }
+    for point in &mut record.access {
+        (point.latency_ns, point.distance_bytes) = (u64::MAX, u64::MAX);
+    }
+    let surface = record.surface.as_mut().unwrap();
+    (surface.span_start_bytes, surface.span_bytes) = (u64::MAX, u64::MAX);
+    let rate = surface.rate.as_mut().unwrap();
+    (rate.min, rate.max, rate.average.value) = (f64::MIN, f64::MAX, f64::MIN_POSITIVE);
+    rate.average.half_width_95 = Some(f64::MAX);
+    for stroke in &mut surface.short_strokes {
+        (stroke.percent, stroke.iops.value) = (f64::MAX, f64::MAX);
+        (stroke.iops.half_width_95, stroke.latency_max_ns) = (Some(f64::MAX), u64::MAX);
+    }
+    let scan = surface.scan.as_mut().unwrap();
+    scan.latency_p50_ns = u64::MAX;
+    for cell in &mut scan.map {
+        (cell.offset_bytes, cell.latency_max_ns) = (u64::MAX, u64::MAX);
+    }
+    for width in [60, 200] {
+        let style = Style {
+            width,
+            color: Color::Plain,
+        };
+        let page = written(|out| terminal::write_record(&record, &style, out));
+        assert!(page.len() < 3 << 20, "{} bytes", page.len());
+    }
+    assert!(written(|out| html::write_record(&record, out)).len() < 4 << 20);
+    let charts = charts(&record);
+    assert!(written(|out| svg::write_sheet(&charts, "origin", out)).len() < 1 << 20);
+    assert!(written(|out| gnuplot::write_record(&record, "x", out)).len() < 1 << 20);
 }
