@@ -2,7 +2,7 @@
 //! itself. Quoted as RFC 4180 says, with the line ends of Unix, since every reader takes them and
 //! half of the tools here stumble over the others.
 
-use crate::figures::{Figure, figures, points};
+use crate::figures::{FigureRow, figures, points};
 use crate::text::clean;
 use diskproof_model::record::Record;
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn row(record: &Record, figure: &Figure) -> String {
+fn row(record: &Record, figure: &FigureRow) -> String {
     let target = record.targets.get(figure.target);
     let disk = target.and_then(|target| target.disks().next());
     let words = [

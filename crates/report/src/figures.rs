@@ -7,7 +7,7 @@ use diskproof_model::surface::{SeekPattern, SeekSummary, SurfaceRecord};
 
 /// One figure.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Figure {
+pub(crate) struct FigureRow {
     /// Index of its target.
     pub(crate) target: usize,
     /// The workload it belongs to, or the part of a survey: `curve`, `burst`, `access-random`,
@@ -40,7 +40,7 @@ pub(crate) fn company(m: &MeasurementRecord) -> String {
     m.workload.together_with.join("; ")
 }
 
-impl Figure {
+impl FigureRow {
     fn with(self, metric: &'static str, value: f64, unit: &'static str) -> Self {
         Self {
             metric,
@@ -60,8 +60,8 @@ impl Figure {
 }
 
 /// Everything that stands in tables: per workload, per operation, per part of a survey.
-pub(crate) fn figures(record: &Record) -> Vec<Figure> {
-    let mut all: Vec<Figure> = record
+pub(crate) fn figures(record: &Record) -> Vec<FigureRow> {
+    let mut all: Vec<FigureRow> = record
         .measurements
         .iter()
         .flat_map(of_measurement)
@@ -71,16 +71,16 @@ pub(crate) fn figures(record: &Record) -> Vec<Figure> {
 }
 
 /// A figure of a workload without anything that tells which.
-fn of_workload(m: &MeasurementRecord) -> Figure {
-    Figure {
+fn of_workload(m: &MeasurementRecord) -> FigureRow {
+    FigureRow {
         target: m.target,
         workload: m.workload.name.clone(),
         together_with: company(m),
-        ..Figure::default()
+        ..FigureRow::default()
     }
 }
 
-fn of_measurement(m: &MeasurementRecord) -> Vec<Figure> {
+fn of_measurement(m: &MeasurementRecord) -> Vec<FigureRow> {
     let whole = of_workload(m);
     let mut all = vec![
         whole.clone().with("wall_time", m.wall_ns as f64, "ns"),
@@ -94,7 +94,7 @@ fn of_measurement(m: &MeasurementRecord) -> Vec<Figure> {
     );
     for (kind, op) in &m.ops {
         all.extend(of_operation(
-            &Figure {
+            &FigureRow {
                 op: kind.as_str(),
                 ..whole.clone()
             },
@@ -104,7 +104,7 @@ fn of_measurement(m: &MeasurementRecord) -> Vec<Figure> {
     all
 }
 
-fn of_operation(whole: &Figure, op: &OpRecord) -> Vec<Figure> {
+fn of_operation(whole: &FigureRow, op: &OpRecord) -> Vec<FigureRow> {
     let mut all = vec![
         whole.clone().with("operations", op.count as f64, "1"),
         whole.clone().with("bytes", op.bytes as f64, "B"),
@@ -114,7 +114,7 @@ fn of_operation(whole: &Figure, op: &OpRecord) -> Vec<Figure> {
         whole.clone().estimated("iops", &op.iops, "1/s"),
         whole.clone().estimated("throughput", &op.throughput, "B/s"),
     ];
-    let whole = &Figure {
+    let whole = &FigureRow {
         n: Some(op.count),
         ..whole.clone()
     };
@@ -151,7 +151,11 @@ const INTENDED_METRICS: [&str; 8] = [
 ];
 
 /// A percentile that would be a guess is no figure.
-fn of_latency(whole: &Figure, l: &LatencySummary, metrics: &[&'static str; 8]) -> Vec<Figure> {
+fn of_latency(
+    whole: &FigureRow,
+    l: &LatencySummary,
+    metrics: &[&'static str; 8],
+) -> Vec<FigureRow> {
     let ns = |value: u64| Some(value as f64);
     let percentile = |value: Option<u64>| value.map(|ns| ns as f64);
     let percentiles = [l.p50, l.p90, l.p99, l.p99_9, l.p99_99].map(percentile);
@@ -166,12 +170,12 @@ fn of_latency(whole: &Figure, l: &LatencySummary, metrics: &[&'static str; 8]) -
         .collect()
 }
 
-fn of_surface(s: &SurfaceRecord) -> Vec<Figure> {
-    let part = |workload: &str| Figure {
+fn of_surface(s: &SurfaceRecord) -> Vec<FigureRow> {
+    let part = |workload: &str| FigureRow {
         target: s.target,
         workload: workload.to_owned(),
         op: s.operation.as_str(),
-        ..Figure::default()
+        ..FigureRow::default()
     };
     let mut all = Vec::new();
     if let Some(rate) = &s.rate {
@@ -200,7 +204,7 @@ fn of_surface(s: &SurfaceRecord) -> Vec<Figure> {
         );
     }
     if let Some(scan) = &s.scan {
-        all.push(Figure {
+        all.push(FigureRow {
             n: Some(scan.blocks),
             ..part("scan").with("latency_p50", scan.latency_p50_ns as f64, "ns")
         });
@@ -215,13 +219,13 @@ fn access_name(seek: SeekPattern) -> String {
     format!("access-{}", seek.as_str().replace(' ', "-"))
 }
 
-fn of_seek(whole: &Figure, seek: &SeekSummary) -> Vec<Figure> {
+fn of_seek(whole: &FigureRow, seek: &SeekSummary) -> Vec<FigureRow> {
     vec![
         whole.clone().estimated("latency_mean", &seek.mean, "ns"),
         whole.clone().with("latency_min", seek.min_ns as f64, "ns"),
         whole.clone().with("latency_p50", seek.p50_ns as f64, "ns"),
         whole.clone().with("latency_max", seek.max_ns as f64, "ns"),
-        Figure {
+        FigureRow {
             n: Some(seek.n),
             ..whole.clone().with("iops", seek.iops, "1/s")
         },
@@ -229,19 +233,19 @@ fn of_seek(whole: &Figure, seek: &SeekSummary) -> Vec<Figure> {
 }
 
 /// Single points: of the curve, of accesses, of a scan, and of each workload over time.
-pub(crate) fn points(record: &Record) -> Vec<Figure> {
+pub(crate) fn points(record: &Record) -> Vec<FigureRow> {
     let target = record.surface.as_ref().map_or(0, |surface| surface.target);
     let op = record
         .surface
         .as_ref()
         .map_or(OpKind::Read, |surface| surface.operation)
         .as_str();
-    let place = |workload: String, offset: u64| Figure {
+    let place = |workload: String, offset: u64| FigureRow {
         target,
         op,
         workload,
         offset_bytes: Some(offset),
-        ..Figure::default()
+        ..FigureRow::default()
     };
     let mut all = Vec::new();
     for p in record.curve.iter().filter(|p| p.bytes > 0) {
@@ -260,7 +264,7 @@ pub(crate) fn points(record: &Record) -> Vec<Figure> {
             p.latency_ns as f64,
             "ns",
         );
-        all.push(Figure {
+        all.push(FigureRow {
             distance_bytes: Some(p.distance_bytes),
             ..point
         });
@@ -285,15 +289,15 @@ pub(crate) fn points(record: &Record) -> Vec<Figure> {
     all
 }
 
-fn over_time(m: &MeasurementRecord) -> Vec<Figure> {
+fn over_time(m: &MeasurementRecord) -> Vec<FigureRow> {
     let mut all = Vec::new();
     for (kind, op) in m.headline_ops() {
-        let whole = Figure {
+        let whole = FigureRow {
             op: kind.as_str(),
             ..of_workload(m)
         };
         for (at, seconds, cell) in m.cells_over_time(op) {
-            let at = |metric, value, unit| Figure {
+            let at = |metric, value, unit| FigureRow {
                 time_s: Some(at),
                 ..whole.clone().with(metric, value, unit)
             };

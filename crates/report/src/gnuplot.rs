@@ -3,7 +3,7 @@
 //! shows a window for each where there is a screen. Titles, units, figures and axes are filled in.
 
 use crate::chart::{
-    Axis, Chart, GuideAxis, Mark, Range, Ranges, Scale, Series, Side, charts, origin,
+    Axis, AxisSide, Chart, GuideAxis, Range, Ranges, Scale, Series, SeriesMark, charts, origin,
 };
 use crate::text::{clean, shortened};
 use diskproof_model::record::Record;
@@ -211,7 +211,7 @@ fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Resu
 }
 
 fn plot(series: &Series, chart: usize, number: usize) -> String {
-    let axes = if series.side == Side::Right {
+    let axes = if series.side == AxisSide::Right {
         " axes x1y2"
     } else {
         ""
@@ -220,16 +220,16 @@ fn plot(series: &Series, chart: usize, number: usize) -> String {
     let shape = format!("pointtype {}", [7, 5, 9, 13, 11][number % 5]);
     let has_bars = !series.half_widths_95.is_empty();
     let style = match (series.mark, has_bars) {
-        (Mark::Line, false) => format!("lines linewidth 2 dashtype {}", number % 5 + 1),
-        (Mark::Line, true) => format!("yerrorlines linewidth 2 {shape}"),
-        (Mark::Dots, _) if series.points.len() > POINTS_MANY => {
+        (SeriesMark::Line, false) => format!("lines linewidth 2 dashtype {}", number % 5 + 1),
+        (SeriesMark::Line, true) => format!("yerrorlines linewidth 2 {shape}"),
+        (SeriesMark::Dots, _) if series.points.len() > POINTS_MANY => {
             format!("points {shape} pointsize 0.35")
         }
-        (Mark::Dots, _) => format!("points {shape}"),
-        (Mark::Bars, false) => "boxes".to_owned(),
-        (Mark::Bars, true) => "boxerrorbars".to_owned(),
+        (SeriesMark::Dots, _) => format!("points {shape}"),
+        (SeriesMark::Bars, false) => "boxes".to_owned(),
+        (SeriesMark::Bars, true) => "boxerrorbars".to_owned(),
     };
-    let name = if series.side == Side::Right {
+    let name = if series.side == AxisSide::Right {
         format!("{} (right axis)", series.name)
     } else {
         series.name.clone()

@@ -1,7 +1,7 @@
 //! JSON documents: pretty-printed, one trailing newline, nothing else on the stream. The shapes are
 //! the model's.
 
-use crate::Examined;
+use crate::examined::Examined;
 use crate::text::is_hidden;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::plan::Plan;

@@ -11,15 +11,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 /// A metric with all its samples: both formats want them together.
-struct Family {
+struct MetricFamily {
     name: &'static str,
     kind: &'static str,
     help: &'static str,
-    samples: Vec<Sample>,
+    samples: Vec<MetricSample>,
 }
 
 /// What follows the name, the labels, the value.
-type Sample = (&'static str, Labels, f64);
+type MetricSample = (&'static str, Labels, f64);
 
 /// Names and values, in the order of writing.
 type Labels = Vec<(&'static str, String)>;
@@ -37,7 +37,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# EOF")
 }
 
-fn write_family(family: &Family, out: &mut dyn Write) -> io::Result<()> {
+fn write_family(family: &MetricFamily, out: &mut dyn Write) -> io::Result<()> {
     let name = family.name;
     writeln!(out, "# HELP {name} {}", family.help)?;
     writeln!(out, "# TYPE {name} {}", family.kind)?;
@@ -74,8 +74,8 @@ fn escaped(value: &str) -> String {
     clean(value).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-fn gauge(name: &'static str, help: &'static str, samples: Vec<(Labels, f64)>) -> Family {
-    Family {
+fn gauge(name: &'static str, help: &'static str, samples: Vec<(Labels, f64)>) -> MetricFamily {
+    MetricFamily {
         name,
         kind: "gauge",
         help,
@@ -86,7 +86,7 @@ fn gauge(name: &'static str, help: &'static str, samples: Vec<(Labels, f64)>) ->
     }
 }
 
-fn of_run(record: &Record) -> Vec<Family> {
+fn of_run(record: &Record) -> Vec<MetricFamily> {
     let start = record
         .started
         .parse::<jiff::Timestamp>()
@@ -189,7 +189,7 @@ fn labelled(record: &Record) -> Vec<(Labels, &MeasurementRecord)> {
     all
 }
 
-fn of_workloads(record: &Record) -> Vec<Family> {
+fn of_workloads(record: &Record) -> Vec<MetricFamily> {
     let measurements = labelled(record);
     let per_op = |figure: &dyn Fn(&OpRecord) -> Option<f64>| -> Vec<(Labels, f64)> {
         let ops = measurements.iter().flat_map(|(labels, m)| {
@@ -272,8 +272,8 @@ fn latency(
     help: &'static str,
     measurements: &[(Labels, &MeasurementRecord)],
     pick: impl Fn(&OpRecord) -> Option<&LatencySummary>,
-) -> Family {
-    let mut samples: Vec<Sample> = Vec::new();
+) -> MetricFamily {
+    let mut samples: Vec<MetricSample> = Vec::new();
     for (labels, m) in measurements {
         for (kind, op) in m.ops.iter().filter(|(_, op)| op.count > 0) {
             let (labels, Some(l)) = (with(labels, "op", kind.as_str()), pick(op)) else {
@@ -298,7 +298,7 @@ fn latency(
             samples.push(("_count", labels, op.count as f64));
         }
     }
-    Family {
+    MetricFamily {
         name,
         kind: "summary",
         help,
@@ -306,7 +306,7 @@ fn latency(
     }
 }
 
-fn of_surface(record: &Record) -> Vec<Family> {
+fn of_surface(record: &Record) -> Vec<MetricFamily> {
     let Some(surface) = &record.surface else {
         return Vec::new();
     };
@@ -488,7 +488,7 @@ fn count(count: Option<u64>) -> Option<f64> {
     count.map(|count| count as f64)
 }
 
-fn of_health(record: &Record) -> Vec<Family> {
+fn of_health(record: &Record) -> Vec<MetricFamily> {
     let labels = |disk: &DiskHealth| -> Labels {
         let known = [
             ("disk", Some(&disk.disk)),

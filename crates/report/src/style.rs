@@ -3,7 +3,7 @@
 
 /// The narrowest page; narrower wishes are treated as this, since a figure cut in two is worse than
 /// a line that the terminal folds.
-pub const WIDTH_MIN: usize = 60;
+pub const WIDTH_MIN: usize = 40;
 
 /// The look of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

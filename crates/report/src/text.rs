@@ -101,7 +101,8 @@ pub(crate) fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
         .map(|line| {
             let words = line.iter().map(|word| word.word);
             let line: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-            line.join(" ").replace(GLUE, " ")
+            // A glued phrase that was cut may end or begin with its glue.
+            line.join(" ").replace(GLUE, " ").trim().to_owned()
         })
         .collect()
 }
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_break_at_spaces_and_long_words_are_cut() {
+    fn wrap_breaks_at_spaces_and_cuts_long_words() {
         assert_eq!(wrap("one two three", 7, 7), ["one two", "three"]);
         assert_eq!(wrap("one two three", 3, 9), ["one", "two three"]);
         assert_eq!(
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_their_units() {
+    fn wrap_keeps_numbers_and_units_together() {
         let text = glue_units("the disk moved 4.5 GiB more (1948 %), in 91 s a day");
         assert_eq!(
             wrap(&text, 17, 17),
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phrase_that_fits_only_the_later_lines_leaves_the_first_one_empty() {
+    fn wrap_leaves_a_narrow_first_line_empty() {
         assert_eq!(wrap("abcdef", 3, 6), ["", "abcdef"]);
     }
 }

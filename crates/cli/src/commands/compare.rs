@@ -175,7 +175,7 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     let detail = if compare.all {
         MetricDetail::All
     } else {
-        MetricDetail::Telling
+        MetricDetail::Independent
     };
     print(
         &comparison,

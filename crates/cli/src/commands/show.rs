@@ -85,7 +85,7 @@ fn show_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<
         let form = if show.json {
             compare::Form::Json
         } else {
-            compare::Form::Page(MetricDetail::Telling)
+            compare::Form::Page(MetricDetail::Independent)
         };
         compare::print(comparison, form, show.color)?;
     }

@@ -1,6 +1,6 @@
 //! IOPS and latency over depth, where several measurements of a record differ in nothing else.
 
-use super::{Axis, Chart, Guide, GuideAxis, Mark, Scale, Series, latency_unit, slug};
+use super::{Axis, Chart, Guide, GuideAxis, Scale, Series, SeriesMark, latency_unit, slug};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Access;
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record, WorkloadRecord};
@@ -83,7 +83,7 @@ fn chart(record: &Record, group: &[&MeasurementRecord], kind: OpKind) -> Option<
     );
     let mut iops = Series::new(
         "IOPS",
-        Mark::Line,
+        SeriesMark::Line,
         points
             .iter()
             .map(|(depth, op)| (*depth as f64, op.iops.value))
@@ -123,8 +123,8 @@ fn chart(record: &Record, group: &[&MeasurementRecord], kind: OpKind) -> Option<
         y_right: Some(Axis::new("latency", latency).starting_at_zero()),
         series: vec![
             iops,
-            Series::new("mean latency", Mark::Line, mean).on_the_right(),
-            Series::new("p99 latency", Mark::Dots, p99).on_the_right(),
+            Series::new("mean latency", SeriesMark::Line, mean).on_the_right(),
+            Series::new("p99 latency", SeriesMark::Dots, p99).on_the_right(),
         ],
         guides: knee(&points).into_iter().collect(),
     })

@@ -1,7 +1,7 @@
 //! Latency percentiles: the whole distribution of every operation, on the axis of HdrHistogram's
 //! own plots.
 
-use super::{Axis, Chart, Mark, Scale, Series, Unit, latency_unit, operation, slug};
+use super::{Axis, Chart, Scale, Series, SeriesMark, Unit, latency_unit, operation, slug};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::record::{LatencySummary, MeasurementRecord, Record};
 use diskproof_model::units::{format_bytes, format_latency};
@@ -28,7 +28,7 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
 }
 
 /// An operation's line in the making.
-struct Distribution {
+struct LatencyLine {
     name: String,
     summary: LatencySummary,
     histogram: LatencyHistogram,
@@ -39,7 +39,7 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
         .measurements
         .iter()
         .filter(|m| m.workload.block_bytes == block_bytes);
-    let distributions: Vec<Distribution> = group.flat_map(|m| distributions(record, m)).collect();
+    let distributions: Vec<LatencyLine> = group.flat_map(|m| distributions(record, m)).collect();
     let longest = distributions.iter().map(|d| d.summary.max).max()?;
     // On a logarithmic axis the unit is that of the middle rather than of the longest one.
     let unit = latency_unit(longest as f64 / 5.0);
@@ -71,7 +71,7 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
 
 /// Of the operations that a reader looks at; under an offered load also from the intended start,
 /// since only that shows what a caller waited.
-fn distributions(record: &Record, m: &MeasurementRecord) -> Vec<Distribution> {
+fn distributions(record: &Record, m: &MeasurementRecord) -> Vec<LatencyLine> {
     let mut all = Vec::new();
     for (kind, op) in m.headline_ops().into_iter().filter(|(_, op)| op.count > 0) {
         let name = operation(record, m, kind);
@@ -81,7 +81,7 @@ fn distributions(record: &Record, m: &MeasurementRecord) -> Vec<Distribution> {
             .map(|summary| (format!("{name} from the intended start"), summary));
         for (name, summary) in [(name.clone(), &op.latency)].into_iter().chain(intended) {
             if let Ok(histogram) = LatencyHistogram::from_hdr_base64(&summary.hdr) {
-                all.push(Distribution {
+                all.push(LatencyLine {
                     name,
                     summary: summary.clone(),
                     histogram,
@@ -92,11 +92,11 @@ fn distributions(record: &Record, m: &MeasurementRecord) -> Vec<Distribution> {
     all
 }
 
-fn line(d: &Distribution, (_, ns): Unit) -> Series {
+fn line(d: &LatencyLine, (_, ns): Unit) -> Series {
     let name = format!("{} (max {})", d.name, format_latency(d.summary.max));
     Series::new(
         name,
-        Mark::Line,
+        SeriesMark::Line,
         quantiles(&d.histogram)
             .into_iter()
             .map(|(p, value)| (p * 100.0, value as f64 / ns))

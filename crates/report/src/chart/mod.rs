@@ -118,9 +118,9 @@ pub struct Series {
     /// Its name in the legend.
     pub name: String,
     /// How it is drawn.
-    pub mark: Mark,
+    pub mark: SeriesMark,
     /// Which axis it is held against.
-    pub side: Side,
+    pub side: AxisSide,
     /// (x, y) in the units of the axes, x ascending for lines.
     pub points: Vec<(f64, f64)>,
     /// Half-widths of the 95 % intervals, one for each point, 0 where one point has none; empty
@@ -129,11 +129,11 @@ pub struct Series {
 }
 
 impl Series {
-    fn new(name: impl Into<String>, mark: Mark, points: Vec<(f64, f64)>) -> Self {
+    fn new(name: impl Into<String>, mark: SeriesMark, points: Vec<(f64, f64)>) -> Self {
         Self {
             name: name.into(),
             mark,
-            side: Side::Left,
+            side: AxisSide::Left,
             points,
             half_widths_95: Vec::new(),
         }
@@ -141,7 +141,7 @@ impl Series {
 
     fn on_the_right(self) -> Self {
         Self {
-            side: Side::Right,
+            side: AxisSide::Right,
             ..self
         }
     }
@@ -149,7 +149,7 @@ impl Series {
 
 /// How a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
+pub enum SeriesMark {
     /// A line.
     Line,
     /// Dots.
@@ -160,7 +160,7 @@ pub enum Mark {
 
 /// The axis of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum AxisSide {
     /// The left one.
     Left,
     /// The right one.
@@ -214,7 +214,11 @@ fn drawable(mut chart: Chart) -> Option<Chart> {
         .guides
         .iter_mut()
         .for_each(|guide| guide.label = clean(&guide.label));
-    if !chart.series.iter().any(|series| series.side == Side::Right) {
+    if !chart
+        .series
+        .iter()
+        .any(|series| series.side == AxisSide::Right)
+    {
         chart.y_right = None;
         chart.guides.retain(|guide| guide.axis != GuideAxis::Right);
     }
@@ -222,9 +226,9 @@ fn drawable(mut chart: Chart) -> Option<Chart> {
     (!chart.series.is_empty()).then_some(chart)
 }
 
-fn scale_of(side: Side, y: &Axis, y_right: Option<&Axis>) -> Scale {
+fn scale_of(side: AxisSide, y: &Axis, y_right: Option<&Axis>) -> Scale {
     match (side, y_right) {
-        (Side::Right, Some(axis)) => axis.scale,
+        (AxisSide::Right, Some(axis)) => axis.scale,
         _ => y.scale,
     }
 }
@@ -365,7 +369,7 @@ mod tests {
     use super::*;
 
     fn chart(points: Vec<(f64, f64)>) -> Chart {
-        let mut series = Series::new("a\u{1b}", Mark::Line, points);
+        let mut series = Series::new("a\u{1b}", SeriesMark::Line, points);
         series.half_widths_95 = vec![f64::NAN, 0.5];
         Chart {
             id: "c".to_owned(),

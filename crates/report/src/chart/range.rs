@@ -1,7 +1,7 @@
 //! An axis with its numbers: from where to where it goes, where a value lies on it, and where
 //! labels belong. Every printer that draws uses this one, so that their axes agree.
 
-use super::{Axis, Chart, GuideAxis, Scale, Side};
+use super::{Axis, AxisSide, Chart, GuideAxis, Scale};
 
 /// Steps between labels that people count in.
 const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
@@ -47,11 +47,11 @@ pub struct Ranges {
 impl Chart {
     /// From where to where each axis must go so that everything is seen.
     pub fn ranges(&self) -> Ranges {
-        let y = Range::rounded(&self.y, self.heights(Side::Left));
+        let y = Range::rounded(&self.y, self.heights(AxisSide::Left));
         let y_right = self
             .y_right
             .as_ref()
-            .map(|axis| Range::beside(&y, axis, self.heights(Side::Right)));
+            .map(|axis| Range::beside(&y, axis, self.heights(AxisSide::Right)));
         Ranges {
             x: self.range_across(),
             y,
@@ -77,8 +77,8 @@ impl Chart {
 
     /// Everything that a vertical axis must hold: points with their error bars, guides; and the
     /// ground that bars stand on.
-    fn heights(&self, side: Side) -> Vec<f64> {
-        let axis = if side == Side::Left {
+    fn heights(&self, side: AxisSide) -> Vec<f64> {
+        let axis = if side == AxisSide::Left {
             GuideAxis::Left
         } else {
             GuideAxis::Right
@@ -106,7 +106,7 @@ impl Chart {
         let bars = self
             .series
             .iter()
-            .find(|series| series.mark == super::Mark::Bars)?;
+            .find(|series| series.mark == super::SeriesMark::Bars)?;
         let mut places: Vec<f64> = bars.points.iter().map(|point| point.0).collect();
         places.sort_by(f64::total_cmp);
         let gap = places
@@ -365,7 +365,7 @@ fn is_whole(value: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::{Mark, Series};
+    use crate::chart::{Series, SeriesMark};
 
     fn labels(range: &Range) -> Vec<String> {
         range.ticks.iter().map(|tick| range.label(*tick)).collect()
@@ -387,9 +387,9 @@ mod tests {
 
     #[test]
     fn axes_end_at_round_numbers_and_share_their_lines() {
-        let rate = Series::new("rate", Mark::Line, vec![(0.0, 92.2), (320.1, 48.9)]);
+        let rate = Series::new("rate", SeriesMark::Line, vec![(0.0, 92.2), (320.1, 48.9)]);
         let access =
-            Series::new("access", Mark::Dots, vec![(3.0, 23.1), (5.0, 4.0)]).on_the_right();
+            Series::new("access", SeriesMark::Dots, vec![(3.0, 23.1), (5.0, 4.0)]).on_the_right();
         let zero = || Axis::new("", "").starting_at_zero();
         let ranges = chart(zero(), Some(zero()), vec![rate, access]).ranges();
         assert_eq!(labels(&ranges.y), ["0", "20", "40", "60", "80", "100"]);

@@ -1,7 +1,9 @@
 //! Charts of a disk's surface: transfer rate and access time by position, access time by distance,
 //! short strokes, the map of a scan.
 
-use super::{Axis, Chart, Guide, GuideAxis, Mark, Scale, Series, latency_unit, position_unit};
+use super::{
+    Axis, Chart, Guide, GuideAxis, Scale, Series, SeriesMark, latency_unit, position_unit,
+};
 use diskproof_model::record::Record;
 use diskproof_model::surface::{
     AccessPoint, CurvePoint, Scan, ScanCell, SeekPattern, ShortStroke, SurfaceRecord,
@@ -102,9 +104,9 @@ fn curve(record: &Record) -> Option<Chart> {
         y: Axis::new("transfer rate", "MB/s").starting_at_zero(),
         y_right: Some(access_axis(&record.access, latency)),
         series: vec![
-            Series::new("transfer rate", Mark::Line, rate),
-            Series::new("access time", Mark::Dots, dots).on_the_right(),
-            Series::new("unreadable", Mark::Dots, unreadable),
+            Series::new("transfer rate", SeriesMark::Line, rate),
+            Series::new("access time", SeriesMark::Dots, dots).on_the_right(),
+            Series::new("unreadable", SeriesMark::Dots, unreadable),
         ],
         guides: curve_guides(record.surface.as_ref()),
     })
@@ -183,7 +185,7 @@ fn access_by_distance(record: &Record) -> Option<Chart> {
             mean.map_or(seek.as_str().to_owned(), |mean| {
                 format!("{}: average {mean}", seek.as_str())
             }),
-            Mark::Dots,
+            SeriesMark::Dots,
             points,
         )
     });
@@ -222,7 +224,7 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
     );
     let mut iops = Series::new(
         "random reads per second",
-        Mark::Bars,
+        SeriesMark::Bars,
         strokes.iter().map(|s| (s.percent, s.iops.value)).collect(),
     );
     iops.half_widths_95 = strokes
@@ -259,8 +261,8 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
         y_right: Some(Axis::new("access time", latency).starting_at_zero()),
         series: vec![
             iops,
-            Series::new("average access time", Mark::Dots, mean).on_the_right(),
-            Series::new("worst access time", Mark::Dots, worst).on_the_right(),
+            Series::new("average access time", SeriesMark::Dots, mean).on_the_right(),
+            Series::new("worst access time", SeriesMark::Dots, worst).on_the_right(),
         ],
         guides: Vec::new(),
     })
@@ -321,19 +323,23 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
         y: Axis::new("latency of a block", latency).scaled(Scale::Log),
         y_right: None,
         series: vec![
-            Series::new("longest", Mark::Line, cells(&|cell| cell.latency_max_ns)),
+            Series::new(
+                "longest",
+                SeriesMark::Line,
+                cells(&|cell| cell.latency_max_ns),
+            ),
             // Where each cell holds one block, both lines would be the same.
             Series::new(
                 "mean",
-                Mark::Line,
+                SeriesMark::Line,
                 if is_coarse {
                     cells(&|cell| cell.latency_mean_ns)
                 } else {
                     Vec::new()
                 },
             ),
-            Series::new("slow blocks", Mark::Dots, slow),
-            Series::new("unreadable", Mark::Dots, unreadable),
+            Series::new("slow blocks", SeriesMark::Dots, slow),
+            Series::new("unreadable", SeriesMark::Dots, unreadable),
         ],
         guides: vec![Guide {
             label: limit,

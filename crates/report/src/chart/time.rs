@@ -1,6 +1,6 @@
 //! What happened when: rate and longest latency over the measured time of each measurement.
 
-use super::{Axis, Chart, Guide, GuideAxis, Mark, Series, latency_unit, slug, subject};
+use super::{Axis, Chart, Guide, GuideAxis, Series, SeriesMark, latency_unit, slug, subject};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
 use diskproof_model::series::Cell;
@@ -11,7 +11,7 @@ const BLOCK_FOR_THROUGHPUT: u32 = 64 * 1024;
 
 /// What the rate is counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Count {
+pub(crate) enum RateUnit {
     /// Operations.
     Operations,
     /// Bytes.
@@ -38,7 +38,7 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
         .map(|(_, op)| op.series.total().latency_max_ns)
         .max()?;
     let (latency, ns) = latency_unit(longest as f64);
-    let (label, unit) = if count == Count::Bytes {
+    let (label, unit) = if count == RateUnit::Bytes {
         ("throughput", "MB/s")
     } else {
         ("rate", "IOPS")
@@ -46,7 +46,7 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
     let mut series = Vec::new();
     let mut guides = Vec::new();
     for (kind, op) in &ops {
-        let scale = if count == Count::Bytes { 1e-6 } else { 1.0 };
+        let scale = if count == RateUnit::Bytes { 1e-6 } else { 1.0 };
         let of = if ops.len() > 1 {
             format!("{}s: ", kind.as_str())
         } else {
@@ -58,14 +58,19 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
             .filter(|(_, latency)| *latency > 0.0);
         series.push(Series::new(
             format!("{of}{label}"),
-            Mark::Line,
+            SeriesMark::Line,
             rates(m, op)
                 .into_iter()
                 .map(|(at, rate)| (at, rate * scale))
                 .collect(),
         ));
         series.push(
-            Series::new(format!("{of}longest latency"), Mark::Dots, worst.collect()).on_the_right(),
+            Series::new(
+                format!("{of}longest latency"),
+                SeriesMark::Dots,
+                worst.collect(),
+            )
+            .on_the_right(),
         );
         let estimate = estimate(count, op);
         guides.push(Guide {
@@ -104,18 +109,18 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
     })
 }
 
-fn estimate(count: Count, op: &OpRecord) -> &Estimate {
-    if count == Count::Bytes {
+fn estimate(count: RateUnit, op: &OpRecord) -> &Estimate {
+    if count == RateUnit::Bytes {
         &op.throughput
     } else {
         &op.iops
     }
 }
 
-fn rate_text(count: Count, estimate: &Estimate) -> String {
+fn rate_text(count: RateUnit, estimate: &Estimate) -> String {
     let rate = match count {
-        Count::Bytes => format_throughput(estimate.value),
-        Count::Operations => format!("{} IOPS", format_rate(estimate.value)),
+        RateUnit::Bytes => format_throughput(estimate.value),
+        RateUnit::Operations => format!("{} IOPS", format_rate(estimate.value)),
     };
     estimate
         .relative_half_width()
@@ -125,13 +130,13 @@ fn rate_text(count: Count, estimate: &Estimate) -> String {
 }
 
 /// What a reader counts of this workload.
-pub(crate) fn counted(m: &MeasurementRecord) -> Count {
+pub(crate) fn counted(m: &MeasurementRecord) -> RateUnit {
     let is_large =
         m.workload.block_bytes >= BLOCK_FOR_THROUGHPUT && !m.ops.contains_key(&OpKind::Commit);
     if is_large {
-        Count::Bytes
+        RateUnit::Bytes
     } else {
-        Count::Operations
+        RateUnit::Operations
     }
 }
 
@@ -139,7 +144,7 @@ pub(crate) fn counted(m: &MeasurementRecord) -> Count {
 pub(crate) fn rates(m: &MeasurementRecord, op: &OpRecord) -> Vec<(f64, f64)> {
     let count = counted(m);
     let events = |cell: &Cell| {
-        if count == Count::Bytes {
+        if count == RateUnit::Bytes {
             cell.bytes
         } else {
             cell.ops

@@ -2,7 +2,7 @@
 //! into, and the data for it, the table and the CSV.
 
 use super::elements::{self, shown};
-use crate::chart::{Axis, Chart, Guide, GuideAxis, Mark, Range, Scale, Series, Side};
+use crate::chart::{Axis, AxisSide, Chart, Guide, GuideAxis, Range, Scale, Series, SeriesMark};
 use crate::svg::{dashes, dot, inline};
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -83,9 +83,9 @@ fn key(chart: &Chart, series: &Series, index: usize) -> Markup {
     let color = index % COLORS;
     html! {
         @match series.mark {
-            Mark::Line => line class={"s" (color)} x1="1" x2="23" y1="6" y2="6" stroke-dasharray=[dashes(chart, index)] {},
-            Mark::Dots => path class={"f" (color)} d=(dot(index, (12.0, 6.0), 4.0)) {},
-            Mark::Bars => rect class={"f" (color)} x="7" y="1" width="10" height="10" {},
+            SeriesMark::Line => line class={"s" (color)} x1="1" x2="23" y1="6" y2="6" stroke-dasharray=[dashes(chart, index)] {},
+            SeriesMark::Dots => path class={"f" (color)} d=(dot(index, (12.0, 6.0), 4.0)) {},
+            SeriesMark::Bars => rect class={"f" (color)} x="7" y="1" width="10" height="10" {},
         }
     }
 }
@@ -134,16 +134,16 @@ fn guide_data(guide: &Guide) -> Value {
 
 fn series_data(chart: &Chart, series: &Series, index: usize) -> Value {
     let mark = match series.mark {
-        Mark::Line => "line",
-        Mark::Dots => "dots",
-        Mark::Bars => "bars",
+        SeriesMark::Line => "line",
+        SeriesMark::Dots => "dots",
+        SeriesMark::Bars => "bars",
     };
     let numbers = |values: &mut dyn Iterator<Item = f64>| values.map(rounded).collect::<Vec<f64>>();
     json!({
         "name": series.name,
         "mark": mark,
         "dash": dashes(chart, index).unwrap_or_default().split_whitespace().filter_map(|length| length.parse().ok()).collect::<Vec<f64>>(),
-        "right": series.side == Side::Right,
+        "right": series.side == AxisSide::Right,
         "x": numbers(&mut series.points.iter().map(|point| point.0)),
         "y": numbers(&mut series.points.iter().map(|point| point.1)),
         "half": numbers(&mut series.half_widths_95.iter().copied()),

@@ -1,21 +1,20 @@
-//! The page of a comparison: the verdict, what was compared, every ratio with its interval drawn,
-//! what would decide, the latencies of both sides over each other. Knows nothing of how verdicts
-//! come about.
+//! The page of a comparison: the verdict, what was compared, every ratio with its interval, what
+//! would decide, the latencies of both sides in one chart. Does not know how verdicts are made.
 
-use super::document::{Block, Document};
+use super::document::{DataBlock, HtmlPage};
 use super::elements::{section, shown, wide_table};
 use super::{charts, read_back};
-use crate::chart::{Axis, Chart, Mark, Scale, Series, Side as ChartSide};
-use crate::terminal::MetricDetail;
-use crate::terminal::compare::{
-    figure_name, interval_text, is_shown, letter, needed_text, ratio_text, run_text, subject_text,
-    value_text,
+use crate::chart::{Axis, AxisSide, Chart, Scale, Series, SeriesMark};
+use crate::describe::comparison::{
+    MetricDetail, figure_name, interval_text, is_shown, letter, needed_text, ratio_text, run_text,
+    subject_text,
 };
-use crate::terminal::words::percent;
+use crate::labels;
 use diskproof_model::comparison::{
     Candidate, Comparison, ConditionOutcome, Direction, Holder, MetricComparison, PercentilePair,
     PercentilePoint, Ratio, Side, Verdict,
 };
+use diskproof_model::units::format_percent;
 use maud::{Markup, html};
 use std::io::{self, Write};
 
@@ -38,23 +37,23 @@ pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Res
         (section("metrics", "Metrics", &metrics(comparison)))
         @if !charts.is_empty() { (charts::section(&charts, None)) }
         (section("data", "Data", &html! {
-            p { "This file holds the whole comparison: every metric with its interval, and the latency distributions of both sides. " code { "diskproof show THIS-FILE.html" } " prints it." }
+            p { "This file holds the whole comparison: every metric with its interval and the latency distributions of both sides. " code { "diskproof show THIS-FILE.html" } " prints it." }
             p.buttons { button #save-record.scripted type="button" { "Save the comparison as JSON" } " " button #save-charts.scripted type="button" { "Save all charts as CSV" } }
         }))
     };
     let blocks = [
-        Block {
+        DataBlock {
             id: "chart-data",
             json: charts::data(&charts).to_string(),
         },
-        Block {
+        DataBlock {
             id: read_back::COMPARISON_ID,
             json: serde_json::to_string(comparison)?,
         },
     ];
     let title = format!("{} · comparison", names(comparison));
     out.write_all(
-        Document {
+        HtmlPage {
             title: &title,
             sections: &sections,
             file_name: "diskproof-comparison",
@@ -76,7 +75,7 @@ fn names(comparison: &Comparison) -> String {
 fn overview(comparison: &Comparison) -> Markup {
     html! {
         section.overview #verdict aria-labelledby="title" {
-            p.kicker { "comparison · differences up to " (percent(comparison.margin)) " count as none" }
+            p.kicker { "comparison · differences up to " (format_percent(comparison.margin)) " are ignored" }
             h1 #title { (names(comparison)) }
             @for candidate in &comparison.candidates { p.headline { (shown(&candidate.summary)) } (tally(candidate)) }
             (conditions(comparison))
@@ -124,7 +123,7 @@ fn tone(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Says the same as the colour.
+/// The same as the colour, for readers who do not see it.
 fn sign(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "▲",
@@ -160,8 +159,8 @@ fn metrics(comparison: &Comparison) -> Markup {
             (unmatched(&letter, candidate))
         }
         p.legend {
-            "95 % is the confidence interval of the ratio; the dot is the ratio, the grey band the margin of ± " (percent(comparison.margin))
-            ". Right of the line B is the larger. Better and worse: surely different, allowing for the number of metrics, and by more than the margin. Same: all of the interval within it."
+            "95 % is the confidence interval of the ratio; the dot is the ratio, the grey band the margin of ± " (format_percent(comparison.margin))
+            ". Right of the line B is larger. Better and worse: different with confidence, corrected for the number of metrics, and by more than the margin. Same: the whole interval is within the margin."
         }
     }
 }
@@ -183,7 +182,7 @@ fn table(letter: &str, candidate: &Candidate, margin: f64) -> Markup {
     let rows: Vec<&MetricComparison> = candidate
         .metrics
         .iter()
-        .filter(|m| is_shown(m, MetricDetail::Telling, candidate))
+        .filter(|m| is_shown(m, MetricDetail::Independent, candidate))
         .collect();
     let reach = reach(&rows, margin);
     html! {
@@ -216,10 +215,10 @@ fn row(metric: &MetricComparison, reach: f64, margin: f64) -> Markup {
     html! {
         tr class=(tone(metric.verdict)) {
             th.operation scope="row" title=(better) { span.beside aria-hidden="true" { (sign(metric.verdict)) } (shown(&figure_name(metric))) }
-            td.number { (value_text(&metric.a)) }
-            td.number { (value_text(&metric.b)) }
-            td.number { strong { (metric.ratio.map_or("–".to_owned(), |ratio| ratio_text(ratio.value))) } }
-            td.number { (metric.ratio.map_or("–".to_owned(), interval_text)) }
+            td.number { (metric.a.value_text()) }
+            td.number { (metric.b.value_text()) }
+            td.number { strong { (metric.ratio.map_or(labels::UNKNOWN.to_owned(), ratio_text)) } }
+            td.number { (metric.ratio.map_or(labels::UNKNOWN.to_owned(), interval_text)) }
             td.drawn { @if let Some(ratio) = metric.ratio { (forest(ratio, reach, margin)) } }
             td { span.verdict { (sign(metric.verdict)) " " (metric.verdict.as_str()) } }
             td.conditions { @if metric.verdict == Verdict::Undecided { (shown(&needed_text(metric))) } }
@@ -237,7 +236,7 @@ fn reasons_text(metric: &MetricComparison) -> String {
 }
 
 /// Half the width of the picture's scale, as the logarithm of a ratio: all intervals fit, up to a
-/// factor of four; a percent is always to be seen.
+/// factor of four.
 fn reach(rows: &[&MetricComparison], margin: f64) -> f64 {
     let ends = rows
         .iter()
@@ -292,7 +291,7 @@ fn unmatched(letter: &str, candidate: &Candidate) -> Markup {
     }
 }
 
-/// The percentile curves of both sides over each other, a chart for each workload.
+/// The percentile curves of both sides, a chart for each workload.
 fn overlays(candidate: &Candidate, letter: &str, several: bool) -> Vec<Chart> {
     candidate
         .percentiles
@@ -312,8 +311,8 @@ fn overlay(pair: &PercentilePair, index: usize, letter: &str, several: bool) -> 
     };
     let line = |name: &str, points: Vec<(f64, f64)>| Series {
         name: name.to_owned(),
-        mark: Mark::Line,
-        side: ChartSide::Left,
+        mark: SeriesMark::Line,
+        side: AxisSide::Left,
         points,
         half_widths_95: Vec::new(),
     };
@@ -347,7 +346,7 @@ fn overlay(pair: &PercentilePair, index: usize, letter: &str, several: bool) -> 
             pair.op.as_str()
         ),
         caption: "Read upwards from a percentile: that share of the operations took no longer \
-                  than the line says. The lower line is the better one."
+                  than the line says. The lower line is better."
             .to_owned(),
         x: axis("percentile", "%", Scale::Percentile),
         y: axis("latency", "ms", Scale::Log),
@@ -372,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_shows_its_verdicts_reasons_and_both_curves() {
+    fn comparison_page_shows_verdicts_reasons_and_both_curves() {
         let page = page(&comparison());
         for part in [
             "▲ better",
@@ -389,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_from_outside_becomes_markup() {
+    fn hostile_text_never_becomes_markup() {
         let scripts = page(&comparison()).matches("<script").count();
         let hostile = "</script><script>alert(1)</script>\"><img src=x onerror=alert(1)>\u{202e}";
         let mut comparison = comparison();
@@ -411,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn half_and_double_lie_equally_far_from_one() {
+    fn forest_places_half_and_double_equally_far_from_one() {
         let drawn = |value| {
             forest(
                 Ratio {
@@ -429,7 +428,7 @@ mod tests {
             "{}",
             drawn(2.0)
         );
-        // Beyond the scale it ends at its edge, and an interval without an end reaches it.
+        // A ratio beyond the scale is drawn at its edge; an interval without an end reaches it.
         assert!(drawn(100.0).contains("cx=\"156.0\""));
         let open = forest(
             Ratio {

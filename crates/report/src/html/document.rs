@@ -22,7 +22,7 @@ const SCRIPT: &str = include_str!("script.js");
 const STYLE: &str = include_str!("style.css");
 
 /// A page before it is written.
-pub(super) struct Document<'a> {
+pub(super) struct HtmlPage<'a> {
     /// Title of the window.
     pub(super) title: &'a str,
     /// Anchors and names of the sections.
@@ -32,18 +32,18 @@ pub(super) struct Document<'a> {
     /// What is on it.
     pub(super) body: Markup,
     /// Data for the script and for reading back.
-    pub(super) blocks: &'a [Block],
+    pub(super) blocks: &'a [DataBlock],
 }
 
 /// A data block.
-pub(super) struct Block {
+pub(super) struct DataBlock {
     /// Its id.
     pub(super) id: &'static str,
     /// Its content.
     pub(super) json: String,
 }
 
-impl Document<'_> {
+impl HtmlPage<'_> {
     pub(super) fn render(self) -> String {
         let style = format!("{PLOT_STYLE}\n{STYLE}");
         let policy = format!(

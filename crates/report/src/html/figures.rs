@@ -1,22 +1,23 @@
-//! Every figure with its error bar, the conditions that make it one, and what must be known beside
-//! it.
+//! Every figure with its error bar, its conditions and the remarks on it.
 
 use super::elements::{finding_anchor, section, shown, wide_table};
-use crate::terminal::figures::{conditions, legend, remarks, shown_latency, shown_ops};
-use crate::terminal::words::percent;
-use crate::verdict::doubts;
+use crate::describe::figures::{conditions, legend, shown_latency, shown_ops};
+use crate::describe::remarks::remarks;
+use crate::describe::run::skipped;
+use crate::labels;
+use diskproof_model::digits::rounded;
+use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
 use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::units::{
-    counted, format_bytes, format_latency, format_rate, format_throughput,
+    counted, format_bytes, format_latency, format_percent, format_throughput,
 };
 use maud::{Markup, html};
 
-/// Half the width of an error bar's scale: wider intervals end in an arrow.
+/// Half the width of an error bar's scale; wider intervals are dashed.
 const BAR_SCALE: f64 = 0.5;
-/// The colour of a doubled rate, of the six that there are (0 to 5): dark letters are still read on
-/// it.
+/// The colour of a doubled rate, out of six (0 to 5): dark letters stay legible on it.
 const HEAT_OF_DOUBLE: f64 = 2.0;
 
 /// The section `figures`.
@@ -56,12 +57,11 @@ fn target_figures(record: &Record, target: usize, targets: usize) -> Markup {
     html! {
         @if targets > 1 { h3 { (path) } } @else if record.surface.is_some() { h3 { "Workloads" } }
         (wide_table(&label, &table(record, &own)))
-        p.legend { (unbroken_dash(&legend(&measurements))) " The bar beside a rate is its 95 % interval; the whole scale is ± " (percent(BAR_SCALE)) "." }
+        p.legend { (unbroken_dash(&legend(&measurements))) " The bar shows the 95 % interval; its scale ends at ±" (format_percent(BAR_SCALE)) "." }
     }
 }
 
-/// A browser may break a line between a dash and the space behind it that is none; a word joiner
-/// (U+2060) forbids it.
+/// Browsers break a line between a dash and a no-break space; a word joiner (U+2060) forbids it.
 fn unbroken_dash(text: &str) -> String {
     text.replace("–\u{a0}", "–\u{2060}\u{a0}")
 }
@@ -89,15 +89,15 @@ fn measurement(record: &Record, index: usize, m: &MeasurementRecord) -> Markup {
                 @for finding in &doubts { " " a.tag.warning href={"#" (finding_anchor(&finding.code))} { "! " (shown(&finding.code)) } }
             } } }
             @for (row, (kind, op)) in shown_ops(m).into_iter().enumerate() { (figure(m, kind, op, row == 0)) }
-            @if shown_ops(m).is_empty() { tr { td colspan="14" { "nothing was measured" } } }
-            @for (_, text) in remarks(m) { tr.remark { td colspan="14" { div.pinned { (shown(&text)) } } } }
+            @if shown_ops(m).is_empty() { tr { td colspan="14" { "Nothing was measured." } } }
+            @for remark in remarks(m) { tr.remark { td colspan="14" { div.pinned { (shown(&remark.text)) } } } }
         }
     }
 }
 
 fn figure(m: &MeasurementRecord, kind: OpKind, op: &OpRecord, is_first: bool) -> Markup {
     let latency = shown_latency(op);
-    let percentile = |ns: Option<u64>| ns.map_or("–".to_owned(), format_latency);
+    let percentile = labels::latency;
     let times = [
         percentile((op.count > 0).then_some(latency.mean.round() as u64)),
         percentile(latency.p50),
@@ -109,28 +109,19 @@ fn figure(m: &MeasurementRecord, kind: OpKind, op: &OpRecord, is_first: bool) ->
     ];
     html! {
         tr {
-            th.operation scope="row" { (plural(kind)) "/s" }
-            td.number { strong { (format_rate(op.iops.value)) } }
-            td.number { "± " (op.iops.relative_half_width().map_or("?".to_owned(), percent)) }
+            th.operation scope="row" { (labels::operations(kind)) "/s" }
+            td.number { strong { (op.iops.value_text().trim_end_matches("/s")) } }
+            td.number { (labels::interval(&op.iops)) }
             td.drawn.interval { (error_bar(&op.iops)) }
-            td.number { (format_throughput(op.throughput.value).replace(" MB/s", "")) }
+            td.number { (labels::megabytes(&op.throughput)) }
             @for time in times { td.number { (time) } }
             td.number { @if is_first { (format!("{:.1}", m.achieved_depth)) } }
-            td.number { @if is_first { (percent(m.cpu_share())) } }
+            td.number { @if is_first { (format_percent(m.cpu_share())) } }
         }
     }
 }
 
-fn plural(kind: OpKind) -> &'static str {
-    match kind {
-        OpKind::Read => "reads",
-        OpKind::Write => "writes",
-        OpKind::Sync => "syncs",
-        OpKind::Commit => "commits",
-    }
-}
-
-/// The interval, drawn. The numbers beside it say the same, so readers of the screen may skip it.
+/// The interval as a picture. The number beside it says the same, so screen readers skip it.
 fn error_bar(estimate: &Estimate) -> Markup {
     let Some(width) = estimate.relative_half_width() else {
         return html! {};
@@ -158,28 +149,20 @@ fn surface_figures(surface: &SurfaceRecord) -> Markup {
     html! {
         h3 { "Survey of the surface" }
         @if let Some(rate) = &surface.rate { p {
-            strong { "Transfer rate (" (verb) "): " (estimate_text(&rate.average)) }
-            " on average over position, slowest " (format_throughput(rate.min)) ", fastest " (format_throughput(rate.max))
-            "; " (percent(surface.curve_share)) " of " (format_bytes(surface.span_bytes)) " was transferred."
+            strong { "Transfer rate (" (verb) "): " (rate.average.text()) }
+            " on average over all positions, slowest " (format_throughput(rate.min)) ", fastest " (format_throughput(rate.max))
+            "; " (format_percent(surface.curve_share)) " of " (format_bytes(surface.span_bytes)) " was transferred."
         } }
         @if let Some(burst) = &surface.burst { p {
-            strong { "Burst: " (estimate_text(&burst.throughput)) }
-            " when the same " (format_bytes(burst.bytes)) " are read again and again (" (counted(burst.rounds, "time")) "): the device's cache and its link."
+            strong { "Burst: " (burst.throughput.text()) }
+            " while reading the same " (format_bytes(burst.bytes)) " repeatedly (" (counted(burst.rounds, "time")) "): the speed of the device's cache and its link."
         } }
         @if !surface.seeks.is_empty() { (wide_table("Access times", &seeks(surface))) }
         @if !surface.short_strokes.is_empty() { (wide_table("Short strokes", &strokes(surface))) }
     }
 }
 
-fn estimate_text(estimate: &Estimate) -> String {
-    let half = estimate
-        .relative_half_width()
-        .map_or("± ?".to_owned(), |width| format!("± {}", percent(width)));
-    format!("{} {half}", format_throughput(estimate.value))
-}
-
 fn seeks(surface: &SurfaceRecord) -> Markup {
-    let ns = |value: f64| format_latency(value.max(0.0).round() as u64);
     html! {
         table.plain {
             caption { "Access times by seek pattern" }
@@ -187,21 +170,21 @@ fn seeks(surface: &SurfaceRecord) -> Markup {
             tbody { @for (pattern, seek) in &surface.seeks { tr {
                 th scope="row" { (pattern.as_str()) }
                 td.number { (seek.n) }
-                td.number { strong { (ns(seek.mean.value)) } }
-                td.number { "± " (seek.mean.relative_half_width().map_or("?".to_owned(), percent)) }
+                td.number { strong { (seek.mean.value_text()) } }
+                td.number { (labels::interval(&seek.mean)) }
                 td.number { (format_latency(seek.min_ns)) }
                 td.number { (format_latency(seek.p50_ns)) }
                 td.number { (format_latency(seek.max_ns)) }
                 td.number { (format_bytes(seek.distance_mean_bytes as u64)) }
-                td.number { (format_rate(seek.iops)) }
+                td.number { (rounded(seek.iops, seek.mean.relative_half_width().map(|half| half * seek.iops))) }
             } } }
         }
     }
 }
 
 fn strokes(surface: &SurfaceRecord) -> Markup {
-    // Depth of colour follows the gain, which is printed in the cell as well: palest where nothing
-    // is gained, never darker than for twice the rate.
+    // The colour follows the gain, which the cell prints too: palest without a gain, darkest from
+    // twice the rate on.
     let heat = |gain: f64| {
         format!(
             "number heat-{:.0}",
@@ -210,13 +193,13 @@ fn strokes(surface: &SurfaceRecord) -> Markup {
     };
     html! {
         table.plain {
-            caption { "What the first part of the disk can do alone" }
+            caption { "Random reads within the first part of the disk" }
             thead { tr { th scope="col" { "Part used" } @for name in ["Bytes", "Random reads/s", "± 95 %", "Gain", "Mean", "Longest", "MB/s"] { th.number scope="col" { (name) } } } }
             tbody { @for stroke in &surface.short_strokes { tr {
                 th scope="row" { (stroke.percent) "\u{a0}%" }
                 td.number { (format_bytes(stroke.span_bytes)) }
-                td.number { strong { (format_rate(stroke.iops.value)) } }
-                td.number { "± " (stroke.iops.relative_half_width().map_or("?".to_owned(), percent)) }
+                td.number { strong { (rounded(stroke.iops.value, stroke.iops.half_width_95)) } }
+                td.number { (labels::interval(&stroke.iops)) }
                 td class=(heat(stroke.gain)) { (format!("{:.2} ×", stroke.gain)) }
                 td.number { (format_latency(stroke.latency_mean_ns.max(0.0).round() as u64)) }
                 td.number { (format_latency(stroke.latency_max_ns)) }
@@ -226,21 +209,27 @@ fn strokes(surface: &SurfaceRecord) -> Markup {
     }
 }
 
-/// What the plan left out or did not come to.
+/// The warnings and failures that concern a measurement.
+fn doubts(record: &Record, index: usize) -> Vec<&Finding> {
+    let findings = record.findings.iter();
+    findings
+        .filter(|finding| finding.severity >= Severity::Warning && finding.concerns(index))
+        .collect()
+}
+
+/// Planned workloads that did not run, and skipped ones.
 fn gaps(record: &Record) -> Markup {
     let is_measured = |name: &str| record.measurements.iter().any(|m| m.workload.name == name);
-    let missing: Vec<String> = record
-        .plan
-        .workloads
-        .iter()
+    let planned = record.plan.workloads.iter();
+    let missing: Vec<String> = planned
         .filter(|w| !is_measured(&w.name))
         .map(|w| shown(&w.name))
         .collect();
     html! {
         @if !missing.is_empty() { p.alert.warning { strong { "Not run: " } (missing.join(", ")) } }
         @if !record.plan.skipped.is_empty() {
-            p { "Left out:" }
-            ul { @for skipped in &record.plan.skipped { li { (shown(&skipped.workload)) ": " (shown(&skipped.why)) } } }
+            p { "Skipped:" }
+            ul { @for (why, names) in skipped(&record.plan) { li { (shown(&names.join(", "))) ": " (shown(why)) } } }
         }
     }
 }

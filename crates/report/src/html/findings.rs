@@ -1,17 +1,19 @@
-//! What it means and what to do: findings in order of weight with their evidence, then the settings
-//! for PostgreSQL.
+//! Findings by severity with their evidence and remedy, then the settings for PostgreSQL.
 
 use super::elements::{command, finding_anchor, section, shown, wide_table};
+use crate::describe::findings::advised_text;
+use crate::describe::run::third_digit;
+use diskproof_model::digits::figure_text;
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::record::{Advice, Record};
-use diskproof_model::units::{format_bytes, format_latency, format_rate, format_throughput};
+use diskproof_model::units::{format_bytes, format_latency};
 use maud::{Markup, html};
 
 /// The section `findings`.
 pub(super) fn findings(record: &Record) -> Markup {
     let content = html! {
         @if record.findings.is_empty() {
-            p.alert.good { span.sign aria-hidden="true" { "✓" } " None: nothing was seen that puts " @if record.partial { "what was measured" } @else { "these figures" } " in doubt." }
+            p.alert.good { span.sign aria-hidden="true" { "✓" } " No findings." }
         }
         @for (index, item) in record.findings.iter().enumerate() { (finding(record, index, item)) }
     };
@@ -24,7 +26,7 @@ fn finding(record: &Record, index: usize, finding: &Finding) -> Markup {
         Severity::Warning => ("finding warning", "! Warning"),
         Severity::Note => ("finding note", "i Note"),
     };
-    // A link by code goes to the first of its kind.
+    // A link by code leads to the first finding of its kind.
     let is_first = record
         .findings
         .iter()
@@ -32,17 +34,16 @@ fn finding(record: &Record, index: usize, finding: &Finding) -> Markup {
         == Some(index);
     html! {
         article class=(class) id=[is_first.then(|| finding_anchor(&finding.code))] {
-            h3 { span.tag { (label) } " " code { (shown(&finding.code)) } }
+            h3 { span.tag { (label) } " " (shown(finding.heading())) @if finding.title.is_some() { " " code { (shown(&finding.code)) } } }
             p.claim { (shown_whole(&finding.claim)) }
-            p { strong { "What to do: " } (shown_whole(&finding.remedy)) }
+            p { strong { "Remedy: " } (shown_whole(&finding.remedy)) }
             @if !finding.evidence.is_empty() { (evidence(record, finding)) }
             @if let Some(text) = &finding.reproduce { (command(text, &finding.code)) }
         }
     }
 }
 
-/// Sentences of ours may hold names from outside: harmless, and cut only where something is wrong
-/// with them.
+/// Our own sentences may hold foreign names: cleaned, and cut only at an absurd length.
 fn shown_whole(text: &str) -> String {
     const SENTENCES_CHARS_MAX: usize = 2000;
     if text.chars().count() > SENTENCES_CHARS_MAX {
@@ -55,7 +56,7 @@ fn shown_whole(text: &str) -> String {
 fn evidence(record: &Record, finding: &Finding) -> Markup {
     let table = html! {
         table.plain {
-            thead { tr { th scope="col" { "Where in the record" } th.number scope="col" { "Seen" } th.number scope="col" { "Held against" } } }
+            thead { tr { th scope="col" { "Path in the record" } th.number scope="col" { "Observed" } th.number scope="col" { "Threshold" } } }
             tbody { @for item in &finding.evidence { tr {
                 td { (place(record, item)) code.path { (shown(&item.path)) } }
                 td.number { (quantity(item.observed, &item.unit)) }
@@ -71,7 +72,7 @@ fn evidence(record: &Record, finding: &Finding) -> Markup {
     }
 }
 
-/// The workload that a pointer leads into, by name.
+/// The name of the workload that a JSON pointer leads into.
 fn place(record: &Record, evidence: &Evidence) -> Markup {
     let index = evidence
         .path
@@ -83,24 +84,23 @@ fn place(record: &Record, evidence: &Evidence) -> Markup {
     html! { @if let Some(name) = name { (name) " " } }
 }
 
-/// A number in the unit that a finding gives it.
+/// A number in its unit.
 fn quantity(value: f64, unit: &str) -> String {
     match unit {
         "1" => plain_number(value),
         "ns" => format_latency(value.max(0.0).round() as u64),
         "B" => format_bytes(value.max(0.0).round() as u64),
-        "B/s" => format_throughput(value),
-        "1/s" => format!("{}/s", format_rate(value)),
+        "B/s" | "1/s" => figure_text(value, Some(third_digit(value)), unit),
         "CPUs" if value == 1.0 => "1 CPU".to_owned(),
         "CPUs" => format!("{} CPUs", plain_number(value)),
-        // Facts that hold or do not carry their name as unit.
+        // A fact that holds or not has its name as unit.
         fact if value == 0.0 => format!("not {}", shown(fact)),
         fact if value == 1.0 => shown(fact),
         other => format!("{} {}", plain_number(value), shown(other)),
     }
 }
 
-/// At most four digits behind the point, none where they are zero.
+/// At most four decimals, without trailing zeros.
 fn plain_number(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -112,12 +112,12 @@ pub(super) fn advice(advice: &[Advice]) -> Markup {
         return html! {};
     }
     let table = html! {
-        // Rows stand as blocks on a phone; the roles keep it a table for readers of the screen.
+        // Rows are blocks on a phone; the roles keep it a table for screen readers.
         table.plain.advice role="table" {
             thead role="rowgroup" { tr role="row" { th scope="col" role="columnheader" { "Setting" } th scope="col" role="columnheader" { "Value" } th scope="col" role="columnheader" { "Why" } } }
             tbody role="rowgroup" { @for item in advice { tr role="row" {
                 th scope="row" role="rowheader" { code { (shown(&item.setting)) } }
-                td role="cell" { (advised(item)) }
+                td role="cell" { strong { (shown(&advised_text(item))) } }
                 td role="cell" { (shown_whole(&item.why)) @if !item.from.is_empty() { span.source { " From " (shown(&item.from.join(", "))) "." } } }
             } } }
         }
@@ -128,20 +128,9 @@ pub(super) fn advice(advice: &[Advice]) -> Markup {
         .collect();
     let content = html! {
         (wide_table("Settings for postgresql.conf", &table))
-        @if !lines.is_empty() { p { "For postgresql.conf:" } (command(&lines.join("\n"), "lines for postgresql.conf")) }
+        @if !lines.is_empty() { p { "Lines for postgresql.conf:" } (command(&lines.join("\n"), "lines for postgresql.conf")) }
     };
     section("advice", "Settings for PostgreSQL", &content)
-}
-
-fn advised(item: &Advice) -> Markup {
-    match (&item.value, item.range) {
-        (Some(value), None) => html! { strong { (shown(value)) } },
-        (Some(value), Some([low, high])) => {
-            html! { strong { (shown(value)) } " (from " (low) " to " (high) ")" }
-        }
-        (None, Some([low, high])) => html! { "from " strong { (low) } " to " strong { (high) } },
-        (None, None) => html! { "leave it alone" },
-    }
 }
 
 #[cfg(test)]

@@ -1,15 +1,14 @@
-//! For the vendor: which disk, which firmware, in which health, on which machine; how exactly it
-//! was measured; and the data.
+//! For the vendor: the disk, its firmware and health, the machine, the method, and the data.
 
 use super::elements::{command, facts, section, shown, wide_table};
-use crate::terminal::identity::{filesystem_facts, host_facts, layer_facts, target_facts};
-use crate::terminal::subject::{stacked_text, tested_text};
-use crate::terminal::words;
-use diskproof_model::health::DiskHealth;
+use crate::describe::health::health_facts;
+use crate::describe::identity::{filesystem_facts, host_facts, layer_facts, target_facts};
+use crate::describe::target::{layers_text, tested_text};
+use crate::labels;
 use diskproof_model::plan::Origin;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::shell::quoted;
-use diskproof_model::units::{format_bytes, format_duration};
+use diskproof_model::units::format_duration;
 use maud::{Markup, html};
 
 /// The section `disk`.
@@ -18,13 +17,12 @@ pub(super) fn machine(record: &Record) -> Markup {
         @for target in &record.targets {
             div.cards {
                 @for layer in &target.layers { div.card {
-                    h3 { (words::layer_kind(layer.kind)) " " (shown(&layer.name)) }
+                    h3 { (labels::layer_kind(layer.kind)) " " (shown(&layer.name)) }
                     (facts(&layer_facts(layer)))
                 } }
-                @for health in record.health.iter().filter(|health| target.disks().any(|disk| disk.name == health.disk)) { (health_card(health)) }
+                @for health in record.health.iter().filter(|health| target.disks().any(|disk| disk.name == health.disk)) { div.card { h3 { "Health of " (shown(&health.disk)) } (facts(&health_facts(health))) } }
                 div.card { h3 { "Target" } (facts(&[("path", Some(target.path.clone())), ("tested", Some(tested_text(target, record.plan.scratch_bytes)))])) (facts(&target_facts(target)))
-                    @let stacked: Vec<String> = target.layers.iter().filter(|l| !l.below.is_empty()).map(stacked_text).collect();
-                    @if !stacked.is_empty() { (facts(&[("layers", Some(stacked.join("; ")))])) }
+                    (facts(&[("layers", layers_text(target))]))
                 }
                 @if let Some(filesystem) = &target.filesystem { div.card { h3 { "Filesystem" } (facts(&[("mounted at", Some(filesystem.mount_point.clone()))])) (facts(&filesystem_facts(filesystem))) } }
             }
@@ -32,68 +30,6 @@ pub(super) fn machine(record: &Record) -> Markup {
         div.cards { div.card { h3 { "Machine" } (facts(&host_facts(&record.host))) } }
     };
     section("disk", "Disk and machine", &content)
-}
-
-fn health_card(health: &DiskHealth) -> Markup {
-    let count = |n: Option<u64>| n.map(|n| n.to_string());
-    let percent = |n: Option<u32>| n.map(|n| format!("{n} %"));
-    let verdict = health.passed.map(|passed| {
-        if passed {
-            "healthy, by its own account"
-        } else {
-            "FAILING, by its own account"
-        }
-        .to_owned()
-    });
-    let temperature = health.temperature_celsius.map(|now| {
-        let limit = health
-            .temperature_limit_celsius
-            .map_or(String::new(), |limit| format!(" (limit {limit} °C)"));
-        format!("{now} °C{limit}")
-    });
-    let self_test = health.self_test.as_ref().map(|test| match test.hours {
-        Some(hours) => format!("{} at {hours} h", test.status),
-        None => test.status.clone(),
-    });
-    let list = [
-        ("verdict", verdict),
-        ("source", health.source.clone()),
-        ("not known", health.unavailable.clone()),
-        (
-            "alarms",
-            (!health.alarms.is_empty()).then(|| health.alarms.join("; ")),
-        ),
-        ("model", health.model.clone()),
-        ("serial", health.serial.clone()),
-        ("firmware", health.firmware.clone()),
-        ("protocol", health.protocol.clone()),
-        (
-            "rotation",
-            health.rotation_rpm.map(|rpm| {
-                if rpm == 0 {
-                    "none".to_owned()
-                } else {
-                    format!("{rpm} rpm")
-                }
-            }),
-        ),
-        ("temperature", temperature),
-        ("power-on hours", count(health.power_on_hours)),
-        ("endurance used", percent(health.wear_percent)),
-        ("spare blocks left", percent(health.spare_percent)),
-        ("reallocated sectors", count(health.reallocated_sectors)),
-        ("pending sectors", count(health.pending_sectors)),
-        ("uncorrectable sectors", count(health.uncorrectable_sectors)),
-        ("media errors", count(health.media_errors)),
-        ("link errors", count(health.link_errors)),
-        ("unsafe shutdowns", count(health.unsafe_shutdowns)),
-        (
-            "written in its life",
-            health.written_bytes.map(format_bytes),
-        ),
-        ("last self-test", self_test),
-    ];
-    html! { div.card { h3 { "Health of " (shown(&health.disk)) } (facts(&list)) } }
 }
 
 /// The section `method`.
@@ -107,14 +43,14 @@ pub(super) fn method(record: &Record) -> Markup {
         (
             "method",
             Some(format!(
-                "version {}: only runs of the same version compare",
+                "version {}; only runs of the same version are comparable",
                 record.method
             )),
         ),
         (
             "seed",
             Some(format!(
-                "{}: the same seed gives the same offsets and data",
+                "{}; the same seed gives the same offsets and data",
                 record.plan.seed
             )),
         ),
@@ -123,7 +59,7 @@ pub(super) fn method(record: &Record) -> Markup {
         (
             "clock",
             Some(format!(
-                "{}, steps of {} ns, {:.0} ns a reading",
+                "{}, steps of {} ns, {:.0} ns per reading",
                 record.clock.source, record.clock.resolution_ns, record.clock.cost_ns
             )),
         ),
@@ -133,7 +69,7 @@ pub(super) fn method(record: &Record) -> Markup {
         h3 { "The command of this run" }
         (command(&argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "), "this run"))
         @if !record.measurements.is_empty() {
-            h3 { "How each figure was measured, and how to see it with another tool" }
+            h3 { "How each figure was measured, and the command of another tool that reproduces it" }
             div.methods { @for m in &record.measurements { (measured(record, m)) } }
         }
         @if let Some(surface) = record.surface.as_ref().filter(|surface| !surface.reproduce.is_empty()) {
@@ -144,17 +80,17 @@ pub(super) fn method(record: &Record) -> Markup {
 }
 
 fn measured(record: &Record, m: &MeasurementRecord) -> Markup {
-    let asked = record
+    let planned = record
         .plan
         .workloads
         .iter()
         .find(|workload| workload.name == m.workload.name);
-    let warmup = asked.map_or(String::new(), |workload| {
+    let warmup = planned.map_or(String::new(), |workload| {
         format!(" after {} of warm-up", format_duration(workload.warmup_ns))
     });
     let settling = if m.settling_ns > 0 {
         format!(
-            "; the first {} are left out: the rate was settling",
+            "; without the first {}, in which the rate settled",
             format_duration(m.settling_ns)
         )
     } else {
@@ -165,10 +101,10 @@ fn measured(record: &Record, m: &MeasurementRecord) -> Markup {
     } else {
         format!(" ({})", m.engine.features.join(", "))
     };
-    let depth = words::depth(m.workload.depth, m.workload.workers);
+    let depth = labels::depth(m.workload.depth, m.workload.workers);
     let accounted = m.device.accounted.map(|share| {
         format!(
-            "the kernel's counters of {} saw {:.1} % of the bytes asked",
+            "the kernel's counters of {} confirm {:.1} % of the bytes",
             m.device.disks.join(", "),
             share * 100.0
         )
@@ -178,28 +114,28 @@ fn measured(record: &Record, m: &MeasurementRecord) -> Markup {
             "operations",
             Some(format!(
                 "{}, {}",
-                words::operation(m.workload.read_permille, m.workload.sync),
-                words::access(&m.workload.access)
+                labels::operation(m.workload.read_permille, m.workload.sync),
+                labels::access(&m.workload.access)
             )),
         ),
         (
             "block, depth",
             Some(format!(
-                "{}, {depth} in flight asked, {:.1} held",
-                words::block(m.workload.block_bytes, &m.workload.block_mix),
+                "{}, {depth} requested, {:.1} held on average",
+                labels::block(m.workload.block_bytes, &m.workload.block_mix),
                 m.achieved_depth
             )),
         ),
         (
             "span",
-            Some(words::span(
+            Some(labels::span(
                 m.workload.span_start_bytes,
                 m.workload.span_bytes,
             )),
         ),
         (
             "page cache",
-            Some(words::cache(m.workload.cache).to_owned()),
+            Some(labels::cache(m.workload.cache).to_owned()),
         ),
         (
             "at the same time",
@@ -219,7 +155,7 @@ fn measured(record: &Record, m: &MeasurementRecord) -> Markup {
                 m.device
                     .unresolved
                     .as_ref()
-                    .map(|why| format!("unknown what the disk did: {why}"))
+                    .map(|why| format!("unknown: {why}"))
             }),
         ),
     ];
@@ -243,12 +179,12 @@ fn measured(record: &Record, m: &MeasurementRecord) -> Markup {
 /// The section `data`.
 pub(super) fn data(record: &Record) -> Markup {
     let content = html! {
-        p { "This file holds the whole record: every setting, series and histogram. " code { "diskproof show THIS-FILE.html" } " prints it, and other verbs take it as a saved run." }
+        p { "This file holds the whole record: every setting, series and histogram. " code { "diskproof show THIS-FILE.html" } " prints it; other commands accept it as a saved run." }
         p.buttons {
             button #save-record.scripted type="button" { "Save the record as JSON" }
             " " button #save-charts.scripted type="button" { "Save all charts as CSV" }
         }
-        noscript { p { "Scripts are switched off: charts are still pictures, and the record stands in this file's source." } }
+        noscript { p { "Scripts are off: charts are pictures, and this file's source holds the record." } }
         (wide_table("Contents of the record", &contents(record)))
     };
     section("data", "Data", &content)
@@ -265,7 +201,7 @@ fn contents(record: &Record) -> Markup {
     ];
     html! {
         table.plain {
-            thead { tr { th scope="col" { "In the record (" (shown(&record.schema)) ")" } th.number scope="col" { "How many" } } }
+            thead { tr { th scope="col" { "In the record (" (shown(&record.schema)) ")" } th.number scope="col" { "Number" } } }
             tbody { @for (name, n) in rows { tr { th scope="row" { (name) } td.number { (n) } } } }
         }
     }

@@ -3,8 +3,8 @@
 
 use super::charts;
 use super::elements::{shown, wide_table};
-use crate::chart::{Axis, Chart, Mark, Scale, Series, Side, position_unit};
-use crate::terminal::surface::reach;
+use crate::chart::{Axis, AxisSide, Chart, Scale, Series, SeriesMark, position_unit};
+use crate::describe::surface::reach;
 use diskproof_model::record::Record;
 use diskproof_model::surface::{Scan, ScanCell};
 use diskproof_model::units::{counted, format_bytes, format_latency};
@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 /// Cells in a row; at most 1000 cells then make at most 20 rows.
 const CELLS_PER_ROW: usize = 50;
-/// Side of a cell in the units of the picture.
+/// AxisSide of a cell in the units of the picture.
 const CELL: usize = 14;
 /// A cell's class is how many times the median its slowest block took: up to 2, 4, 8, 16, 32 and
 /// more.
@@ -38,7 +38,7 @@ pub(super) fn data(record: &Record) -> Option<Value> {
     };
     let series = |name: &str, side, value: &dyn Fn(&ScanCell) -> Option<f64>| Series {
         name: name.to_owned(),
-        mark: Mark::Dots,
+        mark: SeriesMark::Dots,
         side,
         points: scan
             .map
@@ -56,16 +56,16 @@ pub(super) fn data(record: &Record) -> Option<Value> {
         y: axis("latency of a block", "ms"),
         y_right: Some(axis("blocks", "")),
         series: vec![
-            series("mean", Side::Left, &|cell| {
+            series("mean", AxisSide::Left, &|cell| {
                 timed(cell).then_some(cell.latency_mean_ns as f64 / 1e6)
             }),
-            series("longest", Side::Left, &|cell| {
+            series("longest", AxisSide::Left, &|cell| {
                 timed(cell).then_some(cell.latency_max_ns as f64 / 1e6)
             }),
-            series("blocks read", Side::Right, &|cell| {
+            series("blocks read", AxisSide::Right, &|cell| {
                 (cell.blocks > 0).then_some(cell.blocks as f64)
             }),
-            series("blocks failed", Side::Right, &|cell| {
+            series("blocks failed", AxisSide::Right, &|cell| {
                 (cell.errors > 0).then_some(cell.errors as f64)
             }),
         ],

@@ -1,8 +1,7 @@
-//! The page for a browser: one file that needs nothing else, for three readers. The administrator
-//! finds the verdict, the findings and the settings, the engineer the figures and charts, the
-//! vendor the disk, the method and the commands. The record itself stands in the page and can be
-//! read back from it. Knows nothing of files or browsers; `script.js` and `style.css` are the
-//! page's only moving parts.
+//! The page for a browser: one self-contained file for three readers. The administrator finds the
+//! verdict, findings and settings, the engineer the figures and charts, the vendor the disk, method
+//! and commands. The page holds the whole record, which can be read back from it. Does not know
+//! files or browsers; `script.js` and `style.css` are its only moving parts.
 
 mod charts;
 mod comparison;
@@ -19,11 +18,10 @@ pub use comparison::write_comparison;
 pub use read_back::{PageError, page_json, read_record};
 
 use crate::chart::{Chart, charts};
-use crate::terminal::record::asked_text;
+use crate::describe::run::request_text;
 use crate::text::clean;
-use crate::verdict::verdict;
 use diskproof_model::record::Record;
-use document::{Block, Document};
+use document::{DataBlock, HtmlPage};
 use elements::shown;
 use maud::html;
 use std::io::{self, Write};
@@ -50,9 +48,8 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         ("method", "Method"),
         ("data", "Data"),
     ]);
-    let verdict = verdict(record);
     let body = html! {
-        (overview::overview(record, &verdict, hero))
+        (overview::overview(record, hero))
         (findings::findings(record))
         (findings::advice(&record.advice))
         (figures::figures(record))
@@ -63,29 +60,29 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     };
     let title = format!(
         "{} · {}",
-        shown(&asked_text(&record.plan)),
+        shown(&request_text(&record.plan)),
         clean(&record.started)
     );
-    let record_block = Block {
+    let record_block = DataBlock {
         id: read_back::RECORD_ID,
         json: serde_json::to_string(record)?,
     };
-    let chart_block = Block {
+    let chart_block = DataBlock {
         id: "chart-data",
         json: charts::data(&charts).to_string(),
     };
-    let map_block = map::data(record).map(|data| Block {
+    let map_block = map::data(record).map(|data| DataBlock {
         id: "map-data",
         json: data.to_string(),
     });
-    let blocks: Vec<Block> = [chart_block]
+    let blocks: Vec<DataBlock> = [chart_block]
         .into_iter()
         .chain(map_block)
         .chain([record_block])
         .collect();
     let file_name = file_name(record);
     out.write_all(
-        Document {
+        HtmlPage {
             title: &title,
             sections: &sections,
             file_name: &file_name,
@@ -97,13 +94,13 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-/// Whether a chart is what the run was made for, and stands at the top: the rate across the
-/// surface, the rate over the depth.
+/// Whether a chart answers the question of the run and stands at the top: the rate by position, the
+/// rate over the depth.
 fn is_answer(chart: &Chart) -> bool {
     chart.id == "curve" || chart.id.starts_with("depth")
 }
 
-/// What files saved from the page are called: letters, digits and hyphens only.
+/// The name of files saved from the page: letters, digits and hyphens only.
 fn file_name(record: &Record) -> String {
     let disk = record
         .targets
@@ -139,7 +136,7 @@ pub(crate) mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// Texts that break pages which trust them.
+    /// Texts that break pages without escaping.
     const HOSTILE: [&str; 5] = [
         "</script><script>alert(1)</script>",
         "\"><img src=x onerror=alert(1)>",
@@ -177,7 +174,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_record_comes_back_as_it_was_whatever_it_holds() {
+    fn record_is_read_back_unchanged() {
         assert_eq!(read_record(&page(&record())).unwrap(), record());
         for text in HOSTILE.into_iter().chain([&*"x".repeat(10_000)]) {
             let record = hostile(text);
@@ -186,7 +183,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn no_text_from_outside_becomes_markup() {
+    fn hostile_text_never_becomes_markup() {
         let scripts = page(&record()).matches("<script").count();
         for text in HOSTILE {
             let page = page(&hostile(text));
@@ -203,7 +200,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_page_asks_for_nothing_and_stays_small() {
+    fn page_requests_nothing_and_stays_small() {
         let page = page(&record());
         let (_, policy) = page
             .split_once("Content-Security-Policy\" content=\"")
@@ -232,7 +229,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_link_inside_the_page_leads_somewhere() {
+    fn page_has_no_dead_links() {
         let page = page(&record());
         let targets: Vec<&str> = page
             .split(" href=\"#")
@@ -246,7 +243,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_page_without_figures_says_so() {
+    fn page_without_figures_says_so() {
         let mut record = record();
         (record.measurements, record.findings, record.advice) =
             (Vec::new(), Vec::new(), Vec::new());
@@ -256,7 +253,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_page_of_ours_is_told() {
+    fn foreign_and_cut_pages_are_refused() {
         assert!(matches!(
             read_record("<!DOCTYPE html><p>hello"),
             Err(PageError::NoRecord)

@@ -1,33 +1,30 @@
-//! The top of the page: what was measured, what the disk is good for, how far to trust it, what was
-//! demanded.
+//! The top of the page: what was measured, the verdict, the expectations.
 
 use super::charts;
 use super::elements::{finding_anchor, section, shown};
 use crate::chart::Chart;
-use crate::terminal::record::{asked_text, observed_text, start_text};
-use crate::terminal::subject::{disk_text, model};
-use crate::terminal::words::percent;
-use crate::verdict::{Grade, Trust, Use, Verdict};
-use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::Access;
-use diskproof_model::record::{Estimate, MeasurementRecord, Record};
+use crate::describe::findings::grade_text;
+use crate::describe::run::{observed_text, partial_text, request_text, start_text};
+use crate::describe::target::{disk_text, model};
+use crate::labels;
+use diskproof_model::digits::figure_text;
+use diskproof_model::record::Record;
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
-use diskproof_model::units::{format_duration, format_latency, format_rate, format_throughput};
+use diskproof_model::units::{format_duration, format_percent, format_throughput};
+use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel, UseGrade};
 use maud::{Markup, html};
 
 /// The section `verdict`, with the chart that answers the run's question where there is one.
-pub(super) fn overview(record: &Record, verdict: &Verdict, hero: Option<&Chart>) -> Markup {
+pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
     html! {
         section.overview #verdict aria-labelledby="title" {
-            p.kicker { (shown(&asked_text(&record.plan))) " · " (shown(&start_text(&record.started))) " · " (format_duration(record.elapsed_ns())) }
+            p.kicker { (shown(&request_text(&record.plan))) " · " (shown(&start_text(&record.started))) " · " (format_duration(record.elapsed_ns())) }
             h1 #title { (subject(record)) }
             @for target in record.targets.iter() { (disk_lines(target)) }
             @if let Some(note) = &record.note { p.note { strong { "Note: " } (shown(note)) } }
-            @if record.partial || record.ended_early.is_some() { (partial(record)) }
-            p.headline { (shown(&verdict.headline)) }
-            (trust(verdict))
-            @if !verdict.uses.is_empty() { ul.uses { @for use_ in &verdict.uses { (use_card(record, use_)) } } }
+            @if let Some(why) = partial_text(record) { p.alert.failure { strong { "Partial run: " } (shown(why)) } }
+            @if let Some(verdict) = &record.verdict { (verdict_part(record, verdict)) }
             @if let Some(surface) = &record.surface { (tiles(surface)) }
             @if let Some(chart) = hero { (charts::groups(std::slice::from_ref(chart))) }
         }
@@ -35,38 +32,42 @@ pub(super) fn overview(record: &Record, verdict: &Verdict, hero: Option<&Chart>)
     }
 }
 
-/// The six figures that people know a disk by.
+/// The headline, whether the figures can be relied on, and a card for each use.
+fn verdict_part(record: &Record, verdict: &RunVerdict) -> Markup {
+    html! {
+        p.headline { (shown(&verdict.headline)) }
+        (trust(verdict))
+        @if !verdict.grades.is_empty() { ul.uses { @for grade in &verdict.grades { (use_card(record, grade)) } } }
+    }
+}
+
+/// The figures of a survey that readers look for first.
 fn tiles(surface: &SurfaceRecord) -> Markup {
-    let half = half_text;
     let mut tiles: Vec<(&str, String, Option<String>)> = Vec::new();
     if let Some(rate) = &surface.rate {
-        tiles.push(("Slowest place", format_throughput(rate.min), None));
-        tiles.push((
-            "Average rate",
-            format_throughput(rate.average.value),
-            half(&rate.average),
-        ));
-        tiles.push(("Fastest place", format_throughput(rate.max), None));
+        let average = &rate.average;
+        tiles.push(("Slowest position", format_throughput(rate.min), None));
+        tiles.push(("Average rate", average.value_text(), average.width_text()));
+        tiles.push(("Fastest position", format_throughput(rate.max), None));
     }
     if let Some(seek) = surface.seeks.get(&SeekPattern::Random) {
         tiles.push((
             "Access time",
-            format_latency(seek.mean.value.max(0.0).round() as u64),
-            half(&seek.mean),
+            seek.mean.value_text(),
+            seek.mean.width_text(),
         ));
     }
     if let Some(burst) = &surface.burst {
-        tiles.push((
-            "Burst rate",
-            format_throughput(burst.throughput.value),
-            half(&burst.throughput),
-        ));
+        let rate = &burst.throughput;
+        tiles.push(("Burst rate", rate.value_text(), rate.width_text()));
     }
     if surface.rate.is_some() {
-        tiles.push(("CPU use", percent(surface.curve_cpu_share), None));
+        tiles.push(("CPU use", format_percent(surface.curve_cpu_share), None));
     }
     html! {
-        @if !tiles.is_empty() { dl.tiles { @for (name, value, half) in tiles { div { dt { (name) } dd { strong { (value) } @if let Some(half) = half { " " span.half { (half) } } } } } } }
+        @if !tiles.is_empty() { dl.tiles { @for (name, value, half) in tiles {
+            div { dt { (name) } dd { strong { (value) } @if let Some(half) = half { " " span.half { (half) } } } }
+        } } }
     }
 }
 
@@ -95,68 +96,66 @@ fn disk_lines(target: &TargetIdentity) -> Markup {
     }
 }
 
-fn partial(record: &Record) -> Markup {
-    let why = record
-        .ended_early
-        .as_deref()
-        .unwrap_or("the run ended before its plan did; what was measured until then follows");
-    html! { p.alert.failure { strong { "Partial run: " } (shown(why)) } }
-}
-
-fn trust(verdict: &Verdict) -> Markup {
-    let (class, sign) = match verdict.trust {
-        Trust::Sound => ("alert good", "✓"),
-        Trust::Doubtful => ("alert warning", "!"),
-        Trust::Broken => ("alert failure", "✕"),
+fn trust(verdict: &RunVerdict) -> Markup {
+    let (class, sign) = match verdict.trust.level {
+        TrustLevel::Reliable => ("alert good", "✓"),
+        TrustLevel::Doubtful => ("alert warning", "!"),
+        TrustLevel::Unreliable => ("alert failure", "✕"),
     };
-    html! { p class=(class) { span.sign aria-hidden="true" { (sign) } " " (verdict.trust_why) @if verdict.trust != Trust::Sound { " " a href="#findings" { "See what, and what to do" } } } }
-}
-
-/// The figure that a use stands on, and its interval.
-fn figure(m: &MeasurementRecord) -> Option<(String, Option<String>)> {
-    let (kind, op) = m.headline_ops().into_iter().next()?;
-    let (estimate, text) = match kind {
-        OpKind::Commit => (
-            &op.iops,
-            format!("{} commits/s", format_rate(op.iops.value)),
-        ),
-        _ if m.workload.access == Access::Sequential => {
-            (&op.throughput, format_throughput(op.throughput.value))
+    html! {
+        p class=(class) {
+            span.sign aria-hidden="true" { (sign) } " " (shown(&verdict.trust.why))
+            @if let Some(worst) = &verdict.worst {
+                " Most severe: " a href={"#" (finding_anchor(&worst.code))} { (labels::severity(worst.severity)) ", " (shown(&worst.title)) } "."
+            }
         }
-        _ => (&op.iops, format!("{} IOPS", format_rate(op.iops.value))),
-    };
-    Some((text, half_text(estimate)))
+    }
 }
 
-fn half_text(estimate: &Estimate) -> Option<String> {
-    estimate
-        .relative_half_width()
-        .map(|width| format!("± {}", percent(width)))
-}
-
-fn use_card(record: &Record, item: &Use) -> Markup {
-    let (class, sign) = match item.grade {
-        Grade::Good => ("use good", "●●●"),
-        Grade::Limited => ("use limited", "●●○"),
-        Grade::Poor => ("use poor", "●○○"),
+fn use_card(record: &Record, item: &UseGrade) -> Markup {
+    // The colour and the dots are those of the worse of two grades.
+    let worse = item
+        .grade
+        .map(|grade| item.or.map_or(grade, |or| grade.min(or)));
+    let (class, sign) = match worse {
+        Some(Grade::Good) => ("use good", "●●●"),
+        Some(Grade::Limited) => ("use limited", "●●○"),
+        Some(Grade::Poor) => ("use poor", "●○○"),
+        None => ("use limited", "○○○"),
     };
     let measured = record.measurements.get(item.measurement);
     let name = measured.map_or("", |m| m.workload.name.as_str());
+    let target = measured.and_then(|m| record.targets.get(m.target));
+    let target = target.filter(|_| record.targets.len() > 1);
     html! {
         li class=(class) {
-            h3 { (capitalized(item.name)) }
-            p.grade { span.dots aria-hidden="true" { (sign) } " " (item.grade.as_str()) }
-            @if let Some((figure, half)) = measured.and_then(figure) { p.figure { strong { (figure) } @if let Some(half) = half { " " span.half { (half) } } } }
-            p { (item.why) }
+            h3 { (capitalized(&item.name)) @if let Some(target) = target { " on " (shown(&target.path)) } }
+            p.grade { span.dots aria-hidden="true" { (sign) } " " (shown(&item.words())) }
+            p.figure { strong { (item.figure.value_text()) } " " span.half { (labels::interval(&item.figure)) } }
+            p { (thresholds_text(item)) }
             p.source {
                 "from " a href={"#figure-" (item.measurement)} { (shown(name)) }
-                @if !item.doubts.is_empty() { "; in doubt: " @for (index, code) in item.doubts.iter().enumerate() {
+                @if !item.doubts.is_empty() { "; see " @for (index, code) in item.doubts.iter().enumerate() {
                     @if index > 0 { ", " }
                     a href={"#" (finding_anchor(code))} { (shown(code)) }
                 } }
             }
         }
     }
+}
+
+/// Where the grades begin, and why there.
+fn thresholds_text(item: &UseGrade) -> String {
+    let thresholds = &item.thresholds;
+    let text = |value: f64| figure_text(value, Some(value * 1e-3), &item.figure.unit);
+    format!(
+        "{} from {}, {} from {}. {}.",
+        capitalized(grade_text(Some(Grade::Limited))),
+        text(thresholds.limited_from),
+        grade_text(Some(Grade::Good)),
+        text(thresholds.good_from),
+        shown(&capitalized(&thresholds.source))
+    )
 }
 
 fn capitalized(text: &str) -> String {
@@ -169,7 +168,7 @@ fn capitalized(text: &str) -> String {
 fn expectations(record: &Record) -> Markup {
     let table = html! {
         table.plain {
-            thead { tr { th scope="col" { "Outcome" } th scope="col" { "Demanded" } th scope="col" { "Measured" } } }
+            thead { tr { th scope="col" { "Outcome" } th scope="col" { "Expected" } th scope="col" { "Measured" } } }
             tbody { @for expectation in &record.expectations { tr {
                 td { @if expectation.met { span.tag.good { "✓ met" } } @else { span.tag.failure { "✕ missed" } } }
                 td { code { (shown(&expectation.expression)) } }

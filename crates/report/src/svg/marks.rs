@@ -1,8 +1,8 @@
 //! Marks: lines, dots, bars and their error bars, each series told apart by its shape or dashes as
 //! well as by its colour.
 
-use super::{Place, px};
-use crate::chart::{Chart, Mark, Series};
+use super::{Projection, px};
+use crate::chart::{Chart, Series, SeriesMark};
 use maud::{Markup, html};
 use std::fmt::{self, Write as _};
 
@@ -27,7 +27,7 @@ const DOTS_MANY: usize = 150;
 
 /// What a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ink {
+pub(super) enum Tone {
     /// The headline.
     Strong,
     /// Labels and sentences.
@@ -36,7 +36,7 @@ pub(super) enum Ink {
     Faint,
 }
 
-impl Ink {
+impl Tone {
     pub(super) fn class(self) -> &'static str {
         match self {
             Self::Strong => "strong",
@@ -68,31 +68,31 @@ fn class(kind: char, index: usize) -> String {
 
 /// A series in its place. A single line gets a tint down to the ground: it is what the picture is
 /// about.
-pub(super) fn mark(chart: &Chart, index: usize, place: &Place<'_>) -> Markup {
+pub(super) fn mark(chart: &Chart, index: usize, place: &Projection<'_>) -> Markup {
     let series = &chart.series[index];
     let points: Vec<(f64, f64)> = series.points.iter().map(|point| place.of(*point)).collect();
-    let of_kind = |mark: Mark| {
+    let of_kind = |mark: SeriesMark| {
         chart
             .series
             .iter()
             .filter(move |series| series.mark == mark)
     };
-    let is_crowded = of_kind(Mark::Dots)
+    let is_crowded = of_kind(SeriesMark::Dots)
         .map(|series| series.points.len())
         .sum::<usize>()
         > DOTS_MANY;
     html! {
         @match series.mark {
-            Mark::Line => {
-                @if of_kind(Mark::Line).count() == 1 && points.len() > 1 { (tint(&points, index, place.frame.bottom)) }
+            SeriesMark::Line => {
+                @if of_kind(SeriesMark::Line).count() == 1 && points.len() > 1 { (tint(&points, index, place.frame.bottom)) }
                 (line(&points, index, dashes(chart, index)))
                 @if points.len() <= POINTS_SHOWN { (dots(&points, index, 3.2, 1.0)) }
             }
-            Mark::Dots => {
+            SeriesMark::Dots => {
                 @let (size, opacity) = if is_crowded { (2.4, 0.65) } else { (4.0, 0.9) };
                 (dots(&points, index, size, opacity))
             }
-            Mark::Bars => { (bars(series, index, place, chart.bar_width().unwrap_or(1.0))) }
+            SeriesMark::Bars => { (bars(series, index, place, chart.bar_width().unwrap_or(1.0))) }
         }
         @if !series.half_widths_95.is_empty() { (error_bars(series, place)) }
     }
@@ -108,12 +108,12 @@ pub(super) fn sample(
     let series = &chart.series[index];
     html! {
         @match series.mark {
-            Mark::Line => {
+            SeriesMark::Line => {
                 (line(&[(left, middle), (left + width, middle)], index, dashes(chart, index)))
                 @if series.points.len() <= POINTS_SHOWN { (dots(&[(left + width / 2.0, middle)], index, 3.2, 1.0)) }
             }
-            Mark::Dots => { (dots(&[(left + width / 2.0, middle)], index, 4.0, 1.0)) }
-            Mark::Bars => {
+            SeriesMark::Dots => { (dots(&[(left + width / 2.0, middle)], index, 4.0, 1.0)) }
+            SeriesMark::Bars => {
                 rect class=(class('f', index)) x=(px(left + width / 2.0 - 7.0)) y=(px(middle - 6.0)) width="14" height="12" fill=(color(index)) fill-opacity="0.6" {}
             }
         }
@@ -124,7 +124,7 @@ pub(super) fn sample(
 pub(crate) fn dashes(chart: &Chart, index: usize) -> Option<&'static str> {
     let line = chart.series[..index]
         .iter()
-        .filter(|series| series.mark == Mark::Line)
+        .filter(|series| series.mark == SeriesMark::Line)
         .count();
     DASHES[line % DASHES.len()]
 }
@@ -256,7 +256,7 @@ fn outline(index: usize, r: f64) -> Outline {
     Outline { start, way }
 }
 
-fn bars(series: &Series, index: usize, place: &Place<'_>, width: f64) -> Markup {
+fn bars(series: &Series, index: usize, place: &Projection<'_>, width: f64) -> Markup {
     html! {
         @for (x, y) in &series.points {
             @let (left, top) = place.of((x - width / 2.0, *y));
@@ -270,7 +270,7 @@ fn bars(series: &Series, index: usize, place: &Place<'_>, width: f64) -> Markup 
 
 /// An upright line over the interval with a short end above and below; intervals too small to be
 /// seen are left out.
-fn error_bars(series: &Series, place: &Place<'_>) -> Markup {
+fn error_bars(series: &Series, place: &Projection<'_>) -> Markup {
     let mut path = String::new();
     for ((x, y), half) in series.points.iter().zip(&series.half_widths_95) {
         let ((x, high), (_, low)) = (place.of((*x, y + half)), place.of((*x, y - half)));

@@ -3,14 +3,14 @@
 //! records.
 
 mod marks;
-mod words;
+mod text_block;
 
-use crate::chart::{Axis, Chart, Guide, GuideAxis, Mark, Range, Ranges, Scale, Side};
-use marks::{Ink, mark, sample};
+use crate::chart::{Axis, AxisSide, Chart, Guide, GuideAxis, Range, Ranges, Scale, SeriesMark};
+use marks::{Tone, mark, sample};
 pub(crate) use marks::{dashes, dot};
 use maud::{Markup, PreEscaped, html};
 use std::io::{self, Write};
-use words::{Block, text_columns};
+use text_block::{TextBlock, text_columns};
 
 /// Width of a picture. In a document of full width its smallest letters are then as large as a
 /// footnote.
@@ -69,7 +69,7 @@ pub fn write_sheet(charts: &[Chart], origin: &str, out: &mut dyn Write) -> io::R
     };
     let width = WIDTH * per_row as f64;
     let panels: Vec<Panel<'_>> = charts.iter().map(Panel::of).collect();
-    let origin = Block::new(origin, 11.0, width - 2.0 * EDGE);
+    let origin = TextBlock::new(origin, 11.0, width - 2.0 * EDGE);
     let mut placed = Vec::new();
     let mut top = 0.0;
     for row in panels.chunks(per_row) {
@@ -82,18 +82,18 @@ pub fn write_sheet(charts: &[Chart], origin: &str, out: &mut dyn Write) -> io::R
     }
     let height = (top + 4.0 + origin.height() + EDGE - 6.0).ceil();
     let joined = |text: fn(&Chart) -> &str| {
-        words::allowed(&charts.iter().map(text).collect::<Vec<_>>().join(" · "))
+        text_block::allowed(&charts.iter().map(text).collect::<Vec<_>>().join(" · "))
     };
     let picture = html! {
         (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
         svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height) viewBox=(format!("0 0 {width} {height}")) role="img"
             font-family="system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif" {
             title { (joined(|chart| &chart.title)) }
-            @if let [chart] = charts { desc { (words::allowed(&chart.caption)) } }
+            @if let [chart] = charts { desc { (text_block::allowed(&chart.caption)) } }
             style { (PreEscaped(STYLE)) }
             rect.ground width=(width) height=(height) fill="#ffffff" {}
             @for panel in placed { (panel) }
-            (origin.at(EDGE, top + 4.0, Ink::Faint))
+            (origin.at(EDGE, top + 4.0, Tone::Faint))
         }
     };
     out.write_all(picture.into_string().as_bytes())?;
@@ -103,11 +103,11 @@ pub fn write_sheet(charts: &[Chart], origin: &str, out: &mut dyn Write) -> io::R
 /// A chart with its words, and the room that it takes.
 struct Panel<'a> {
     chart: &'a Chart,
-    headline: Block,
-    figures: Block,
+    headline: TextBlock,
+    figures: TextBlock,
     legend: Legend<'a>,
     frame: Frame,
-    caption: Block,
+    caption: TextBlock,
     height: f64,
 }
 
@@ -115,8 +115,8 @@ impl<'a> Panel<'a> {
     fn of(chart: &'a Chart) -> Self {
         let inner = WIDTH - 2.0 * EDGE;
         let (headline, figures) = chart.title.split_once(": ").unwrap_or((&chart.title, ""));
-        let headline = Block::new(headline, 19.0, inner);
-        let figures = Block::new(figures, 13.0, inner);
+        let headline = TextBlock::new(headline, 19.0, inner);
+        let figures = TextBlock::new(figures, 13.0, inner);
         let legend = Legend::of(chart, inner);
         let top = EDGE + headline.height() + figures.height() + legend.height() + 14.0;
         let right_room = if chart.y_right.is_some() {
@@ -130,7 +130,7 @@ impl<'a> Panel<'a> {
             top,
             bottom: top + PLOT_HEIGHT,
         };
-        let caption = Block::new(&chart.caption, 12.5, inner);
+        let caption = TextBlock::new(&chart.caption, 12.5, inner);
         let height = frame.bottom + BELOW + 10.0 + caption.height();
         Self {
             chart,
@@ -146,11 +146,11 @@ impl<'a> Panel<'a> {
     fn drawn(&self, left: f64, top: f64) -> Markup {
         html! {
             g transform=(format!("translate({left} {top:.1})")) {
-                (self.headline.at(EDGE, EDGE, Ink::Strong))
-                (self.figures.at(EDGE, EDGE + self.headline.height(), Ink::Plain))
+                (self.headline.at(EDGE, EDGE, Tone::Strong))
+                (self.figures.at(EDGE, EDGE + self.headline.height(), Tone::Plain))
                 (self.legend.at(EDGE, EDGE + self.headline.height() + self.figures.height() + 4.0))
                 (plot(self.chart, &self.frame))
-                (self.caption.at(EDGE, self.frame.bottom + BELOW + 10.0, Ink::Plain))
+                (self.caption.at(EDGE, self.frame.bottom + BELOW + 10.0, Tone::Plain))
             }
         }
     }
@@ -172,7 +172,7 @@ pub(crate) fn inline(chart: &Chart) -> Markup {
     };
     let height = frame.bottom + BELOW;
     html! {
-        svg viewBox=(format!("0 0 {WIDTH} {height}")) role="img" aria-label=(words::allowed(&chart.title)) { (plot(chart, &frame)) }
+        svg viewBox=(format!("0 0 {WIDTH} {height}")) role="img" aria-label=(text_block::allowed(&chart.title)) { (plot(chart, &frame)) }
     }
 }
 
@@ -181,7 +181,7 @@ fn plot(chart: &Chart, frame: &Frame) -> Markup {
     let ranges = chart.ranges();
     // Lines last, so that no crowd of dots hides them.
     let mut order: Vec<usize> = (0..chart.series.len()).collect();
-    order.sort_by_key(|index| chart.series[*index].mark == Mark::Line);
+    order.sort_by_key(|index| chart.series[*index].mark == SeriesMark::Line);
     html! {
         (grid(frame, &ranges))
         (axis_names(chart, frame))
@@ -196,25 +196,25 @@ fn plot(chart: &Chart, frame: &Frame) -> Markup {
 }
 
 /// From values to places in the picture.
-struct Place<'a> {
+struct Projection<'a> {
     frame: &'a Frame,
     x: &'a Range,
     y: &'a Range,
 }
 
-impl Place<'_> {
+impl Projection<'_> {
     fn of(&self, (x, y): (f64, f64)) -> (f64, f64) {
         (self.frame.x(self.x, x), self.frame.y(self.y, y))
     }
 }
 
-fn place<'a>(frame: &'a Frame, ranges: &'a Ranges, side: Side) -> Place<'a> {
+fn place<'a>(frame: &'a Frame, ranges: &'a Ranges, side: AxisSide) -> Projection<'a> {
     let y = ranges
         .y_right
         .as_ref()
-        .filter(|_| side == Side::Right)
+        .filter(|_| side == AxisSide::Right)
         .unwrap_or(&ranges.y);
-    Place {
+    Projection {
         frame,
         x: &ranges.x,
         y,
@@ -230,18 +230,18 @@ fn grid(frame: &Frame, ranges: &Ranges) -> Markup {
         @for tick in &ranges.y.ticks {
             @let y = frame.y(&ranges.y, *tick);
             (line("grid", "#e4e7ec", (frame.left, y), (frame.right, y)))
-            (text(frame.left - 8.0, y + 4.0, "end", 12.0, Ink::Plain, &ranges.y.label(*tick)))
+            (text(frame.left - 8.0, y + 4.0, "end", 12.0, Tone::Plain, &ranges.y.label(*tick)))
         }
         @for tick in uncrowded(frame, &ranges.x) {
             @let x = frame.x(&ranges.x, tick);
             (line("grid", "#e4e7ec", (x, frame.top), (x, frame.bottom)))
-            (text(x, frame.bottom + 17.0, "middle", 12.0, Ink::Plain, &ranges.x.label(tick)))
+            (text(x, frame.bottom + 17.0, "middle", 12.0, Tone::Plain, &ranges.x.label(tick)))
         }
         @if let Some(right) = &ranges.y_right {
             @for tick in &right.ticks {
                 @let y = frame.y(right, *tick);
                 @if !shares_lines { (line("frame", "#8a93a1", (frame.right - 5.0, y), (frame.right, y))) }
-                (text(frame.right + 8.0, y + 4.0, "start", 12.0, Ink::Plain, &right.label(*tick)))
+                (text(frame.right + 8.0, y + 4.0, "start", 12.0, Tone::Plain, &right.label(*tick)))
             }
         }
     }
@@ -252,7 +252,7 @@ fn uncrowded(frame: &Frame, x: &Range) -> Vec<f64> {
     let mut kept: Vec<f64> = Vec::new();
     let mut free_from = f64::NEG_INFINITY;
     for tick in &x.ticks {
-        let half = text_columns(&x.label(*tick)) * 12.0 * words::EM_PER_COLUMN / 2.0 + 4.0;
+        let half = text_columns(&x.label(*tick)) * 12.0 * text_block::EM_PER_COLUMN / 2.0 + 4.0;
         let at = frame.x(x, *tick);
         if at - half >= free_from {
             free_from = at + half;
@@ -266,13 +266,13 @@ fn axis_names(chart: &Chart, frame: &Frame) -> Markup {
     let middle = f64::midpoint(frame.top, frame.bottom);
     let upright = |x: f64, turn: i32, name: &str| {
         html! {
-            text.plain transform=(format!("translate({x:.1} {middle:.1}) rotate({turn})")) text-anchor="middle" font-size="13" fill=(Ink::Plain.color()) {
-                (words::allowed(name))
+            text.plain transform=(format!("translate({x:.1} {middle:.1}) rotate({turn})")) text-anchor="middle" font-size="13" fill=(Tone::Plain.color()) {
+                (text_block::allowed(name))
             }
         }
     };
     html! {
-        (text(f64::midpoint(frame.left, frame.right), frame.bottom + 40.0, "middle", 13.0, Ink::Plain, &axis_name(&chart.x)))
+        (text(f64::midpoint(frame.left, frame.right), frame.bottom + 40.0, "middle", 13.0, Tone::Plain, &axis_name(&chart.x)))
         (upright(EDGE + 2.0, -90, &axis_name(&chart.y)))
         @if let Some(right) = &chart.y_right { (upright(WIDTH - EDGE - 2.0, 90, &axis_name(right))) }
     }
@@ -290,7 +290,7 @@ fn guide_line(guide: &Guide, frame: &Frame, ranges: &Ranges) -> Markup {
     let (from, to, label) = match guide.axis {
         GuideAxis::X => {
             let x = frame.x(&ranges.x, guide.at);
-            let room = text_columns(&guide.label) * 12.0 * words::EM_PER_COLUMN;
+            let room = text_columns(&guide.label) * 12.0 * text_block::EM_PER_COLUMN;
             let (at, anchor) = if x + room + 6.0 < frame.right {
                 (x + 6.0, "start")
             } else {
@@ -330,7 +330,7 @@ fn guide_line(guide: &Guide, frame: &Frame, ranges: &Ranges) -> Markup {
 
 /// A label that stays readable on top of data: the ground shines around it.
 fn haloed(x: f64, y: f64, anchor: &str, label: &str) -> Markup {
-    let columns = text_columns(label) * 12.0 * words::EM_PER_COLUMN + 6.0;
+    let columns = text_columns(label) * 12.0 * text_block::EM_PER_COLUMN + 6.0;
     let left = if anchor == "end" {
         x - columns + 3.0
     } else {
@@ -338,7 +338,7 @@ fn haloed(x: f64, y: f64, anchor: &str, label: &str) -> Markup {
     };
     html! {
         rect.ground x=(px(left)) y=(px(y - 11.0)) width=(px(columns)) height="15" rx="3" fill="#ffffff" fill-opacity="0.8" {}
-        (text(x, y, anchor, 12.0, Ink::Plain, label))
+        (text(x, y, anchor, 12.0, Tone::Plain, label))
     }
 }
 
@@ -359,18 +359,19 @@ impl<'a> Legend<'a> {
         let (mut x, mut rows) = (0.0, 0);
         let mut entries = Vec::new();
         for (index, series) in chart.series.iter().enumerate() {
-            let side = if series.side == Side::Right {
+            let side = if series.side == AxisSide::Right {
                 " (right axis)"
             } else {
                 ""
             };
-            let name = words::shortened(
+            let name = text_block::shortened(
                 &format!("{}{side}", series.name),
                 room - LEGEND_SAMPLE,
                 LEGEND_SIZE,
             );
-            let width =
-                LEGEND_SAMPLE + text_columns(&name) * LEGEND_SIZE * words::EM_PER_COLUMN + 18.0;
+            let width = LEGEND_SAMPLE
+                + text_columns(&name) * LEGEND_SIZE * text_block::EM_PER_COLUMN
+                + 18.0;
             if x + width > room && x > 0.0 {
                 (x, rows) = (0.0, rows + 1);
             }
@@ -392,7 +393,7 @@ impl<'a> Legend<'a> {
         html! {
             @for (index, name, x, y) in &self.entries {
                 (sample(self.chart, *index, (left + x, top + y + LEGEND_ROW / 2.0), LEGEND_SAMPLE - 8.0))
-                (text(left + x + LEGEND_SAMPLE, top + y + LEGEND_ROW / 2.0 + 4.5, "start", LEGEND_SIZE, Ink::Plain, name))
+                (text(left + x + LEGEND_SAMPLE, top + y + LEGEND_ROW / 2.0 + 4.5, "start", LEGEND_SIZE, Tone::Plain, name))
             }
         }
     }
@@ -402,10 +403,10 @@ fn line(class: &str, stroke: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
     html! { line class=(class) x1=(px(from.0)) y1=(px(from.1)) x2=(px(to.0)) y2=(px(to.1)) stroke=(stroke) {} }
 }
 
-fn text(x: f64, y: f64, anchor: &str, size: f64, ink: Ink, content: &str) -> Markup {
+fn text(x: f64, y: f64, anchor: &str, size: f64, tone: Tone, content: &str) -> Markup {
     html! {
-        text class=(ink.class()) x=(px(x)) y=(px(y)) text-anchor=(anchor) font-size=(size) font-weight=[ink.weight()] fill=(ink.color()) {
-            (words::allowed(content))
+        text class=(tone.class()) x=(px(x)) y=(px(y)) text-anchor=(anchor) font-size=(size) font-weight=[tone.weight()] fill=(tone.color()) {
+            (text_block::allowed(content))
         }
     }
 }

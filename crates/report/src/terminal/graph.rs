@@ -1,9 +1,9 @@
-//! Graphs in text: a chart on a grid of characters with both its axes, and one-line graphs. A line
-//! is drawn in braille, eight dots to a character; single points are characters of their own, so
-//! that shape tells them apart and not colour alone.
+//! A chart in text: a grid of characters with both axes. Lines are drawn in braille, eight dots to a
+//! character. Single points are other characters, so that shape and not only colour tells them
+//! apart.
 
-use crate::chart::{Axis, Chart, Mark, Range, Ranges, Scale, Side};
-use crate::page::{Ink, Page};
+use crate::chart::{Axis, AxisSide, Chart, Range, Ranges, SeriesMark};
+use crate::page::{Page, StyledText, TextStyle};
 use crate::text::{columns, glue};
 use std::io;
 
@@ -16,9 +16,8 @@ const POINTS: [char; 3] = ['•', 'x', '+'];
 /// Shapes of steep and flat curves are seen best when the graph is this many times as wide as high,
 /// counting characters as twice as high as wide.
 const COLUMNS_PER_ROW: usize = 6;
+/// Rows of a graph.
 const ROWS: std::ops::RangeInclusive<usize> = 10..=24;
-/// Bars of a one-line graph.
-const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Writes a chart as wide as the page: what its marks are, then the graph. Of lines all are drawn,
 /// of dots the lowest and the highest in each column.
@@ -45,7 +44,7 @@ pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) -> io::Result<()> 
     let height = (width / COLUMNS_PER_ROW).clamp(*ROWS.start(), *ROWS.end());
     let mut canvas = Canvas::new(width, height);
     canvas.draw(chart, &ranges);
-    page.text(Ink::Faint, &legend(chart))?;
+    page.text(TextStyle::Dim.of(&legend(chart)))?;
     write_units(page, chart, left, width)?;
     let (left_labels, right_labels) = (
         labels(&ranges.y, height),
@@ -53,21 +52,15 @@ pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) -> io::Result<()> 
     );
     for row in 0..height {
         let label = left_labels[row].as_deref();
-        let mut pieces = vec![(
-            Ink::Faint,
-            format!(
-                "{:>left$} {}",
-                label.unwrap_or_default(),
-                if label.is_some() { '┤' } else { '│' }
-            ),
-        )];
+        let mut pieces = vec![TextStyle::Dim.of(format!(
+            "{:>left$} {}",
+            label.unwrap_or_default(),
+            if label.is_some() { '┤' } else { '│' }
+        ))];
         pieces.extend(canvas.row(row));
         let label = right_labels.as_ref().map(|labels| labels[row].as_deref());
         pieces.extend(label.map(|label| {
-            (
-                Ink::Faint,
-                label.map_or("│".to_owned(), |label| format!("├ {label}")),
-            )
+            TextStyle::Dim.of(label.map_or("│".to_owned(), |label| format!("├ {label}")))
         }));
         page.pieces(&pieces)?;
     }
@@ -78,12 +71,12 @@ pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) -> io::Result<()> 
 fn legend(chart: &Chart) -> String {
     let mut dots = 0;
     let names = chart.series.iter().map(|series| {
-        let side = if series.side == Side::Right {
+        let side = if series.side == AxisSide::Right {
             ", right axis"
         } else {
             ""
         };
-        let mark = if series.mark == Mark::Dots {
+        let mark = if series.mark == SeriesMark::Dots {
             dots += 1;
             POINTS[(dots - 1) % POINTS.len()]
         } else {
@@ -95,7 +88,7 @@ fn legend(chart: &Chart) -> String {
     let has_dots = chart
         .series
         .iter()
-        .any(|series| series.mark == Mark::Dots && series.points.len() > 1);
+        .any(|series| series.mark == SeriesMark::Dots && series.points.len() > 1);
     if has_dots {
         format!("{names}   (dots: lowest and highest in each column)")
     } else {
@@ -106,8 +99,10 @@ fn legend(chart: &Chart) -> String {
 fn write_units(page: &mut Page<'_>, chart: &Chart, left: usize, width: usize) -> io::Result<()> {
     let unit = format!("{:>left$}", chart.y.unit);
     match &chart.y_right {
-        Some(axis) => page.pieces(&[(Ink::Faint, format!("{unit}{:width$}  {}", "", axis.unit))]),
-        None => page.pieces(&[(Ink::Faint, unit)]),
+        Some(axis) => {
+            page.pieces(&[TextStyle::Dim.of(format!("{unit}{:width$}  {}", "", axis.unit))])
+        }
+        None => page.pieces(&[TextStyle::Dim.of(unit)]),
     }
 }
 
@@ -144,19 +139,20 @@ fn write_ground(
             text = format!("{text:start$}{label}");
         }
     }
-    page.pieces(&[(
-        Ink::Faint,
-        format!("{:left$} └{}", "", line.into_iter().collect::<String>()),
-    )])?;
+    page.pieces(&[TextStyle::Dim.of(format!(
+        "{:left$} └{}",
+        "",
+        line.into_iter().collect::<String>()
+    ))])?;
     let unit = if columns(&text) + 1 + columns(&axis.unit) <= width {
         format!(" {}", axis.unit)
     } else {
         String::new()
     };
-    page.pieces(&[(Ink::Faint, format!("{:left$}  {text}{unit}", ""))])
+    page.pieces(&[TextStyle::Dim.of(format!("{:left$}  {text}{unit}", ""))])
 }
 
-/// Characters under the pen.
+/// The grid of characters.
 struct Canvas {
     width: usize,
     height: usize,
@@ -182,7 +178,7 @@ impl Canvas {
             let y = ranges
                 .y_right
                 .as_ref()
-                .filter(|_| series.side == Side::Right)
+                .filter(|_| series.side == AxisSide::Right)
                 .unwrap_or(&ranges.y);
             let places: Vec<(f64, f64)> = series
                 .points
@@ -190,12 +186,12 @@ impl Canvas {
                 .map(|point| (ranges.x.place(point.0), y.place(point.1)))
                 .collect();
             match series.mark {
-                Mark::Line => self.line(&places),
-                Mark::Dots => {
+                SeriesMark::Line => self.line(&places),
+                SeriesMark::Dots => {
                     self.extremes(&places, POINTS[dots % POINTS.len()]);
                     dots += 1;
                 }
-                Mark::Bars => places
+                SeriesMark::Bars => places
                     .iter()
                     .for_each(|(x, y)| self.line(&[(*x, 0.0), (*x, *y)])),
             }
@@ -264,31 +260,28 @@ impl Canvas {
         }
     }
 
-    /// A row in pieces of one ink.
-    fn row(&self, row: usize) -> Vec<(Ink, String)> {
-        let mut pieces: Vec<(Ink, String)> = Vec::new();
+    /// A row in pieces of one style.
+    fn row(&self, row: usize) -> Vec<StyledText<'static>> {
+        let mut pieces: Vec<(TextStyle, String)> = Vec::new();
         for index in row * self.width..(row + 1) * self.width {
-            let (ink, c) = match (self.lines[index], self.points[index]) {
-                (0, None) => (Ink::Plain, ' '),
-                (0, Some(mark)) => (
-                    if mark == POINTS[0] {
-                        Ink::Dot
-                    } else {
-                        Ink::Alarm
-                    },
-                    mark,
-                ),
-                (dots, _) => (
-                    Ink::Plain,
-                    char::from_u32(0x2800 + u32::from(dots)).unwrap_or(' '),
-                ),
+            let (style, c) = match (self.lines[index], self.points[index]) {
+                (0, None) => (TextStyle::Plain, ' '),
+                (0, Some(mark)) if mark == POINTS[0] => (TextStyle::Dot, mark),
+                (0, Some(mark)) => (TextStyle::Error, mark),
+                (dots, _) => {
+                    let braille = char::from_u32(0x2800 + u32::from(dots)).unwrap_or(' ');
+                    (TextStyle::Plain, braille)
+                }
             };
             match pieces.last_mut() {
-                Some((last, text)) if *last == ink => text.push(c),
-                _ => pieces.push((ink, c.to_string())),
+                Some((last, text)) if *last == style => text.push(c),
+                _ => pieces.push((style, c.to_string())),
             }
         }
         pieces
+            .into_iter()
+            .map(|(style, text)| style.of(text))
+            .collect()
     }
 }
 
@@ -316,90 +309,9 @@ fn clipped(from: (f64, f64), to: (f64, f64)) -> Option<((f64, f64), (f64, f64))>
     (start <= end).then(|| (at(start), at(end)))
 }
 
-/// Values as bars of one line, from zero to the largest; each of at most `width` bars is the mean
-/// of its part. Empty where there is nothing to see.
-pub(super) fn sparkline(values: &[f64], width: usize) -> String {
-    let parts = values.len().min(width);
-    if parts == 0 {
-        return String::new();
-    }
-    let part = |k: usize| &values[k * values.len() / parts..(k + 1) * values.len() / parts];
-    let means: Vec<f64> = (0..parts)
-        .map(|k| part(k).iter().sum::<f64>() / part(k).len() as f64)
-        .collect();
-    bars(&means)
-}
-
-/// As [`sparkline`], but each bar is the largest of its part and bars grow with the logarithm: for
-/// latencies, whose longest matter and are rare.
-pub(super) fn worst_line(values: &[f64], width: usize) -> String {
-    let parts = values.len().min(width);
-    let part = |k: usize| {
-        values[k * values.len() / parts..(k + 1) * values.len() / parts]
-            .iter()
-            .copied()
-            .fold(0.0, f64::max)
-    };
-    let worst: Vec<f64> = (0..parts).map(part).collect();
-    let least = worst
-        .iter()
-        .copied()
-        .filter(|value| *value > 0.0)
-        .fold(f64::INFINITY, f64::min);
-    let scale = Range {
-        scale: Scale::Log,
-        low: least / 2.0,
-        high: worst.iter().copied().fold(0.0, f64::max).max(least * 4.0),
-        ticks: Vec::new(),
-    };
-    bars(
-        &worst
-            .iter()
-            .map(|value| {
-                if *value > 0.0 && least.is_finite() {
-                    scale.place(*value)
-                } else {
-                    0.0
-                }
-            })
-            .collect::<Vec<_>>(),
-    )
-}
-
-fn bars(values: &[f64]) -> String {
-    let largest = values
-        .iter()
-        .copied()
-        .filter(|value| value.is_finite())
-        .fold(0.0, f64::max);
-    let bar = |value: &f64| match value / largest {
-        part if part > 0.0 => {
-            BARS[((part * BARS.len() as f64).ceil() as usize).clamp(1, BARS.len()) - 1]
-        }
-        _ => ' ',
-    };
-    values.iter().map(bar).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_line_graphs_begin_at_zero() {
-        assert_eq!(sparkline(&[100.0, 99.0, 100.0, 30.0, 0.0], 80), "███▃ ");
-        assert_eq!(sparkline(&[1.0, 1.0, 3.0, 3.0], 2), "▃█");
-        assert_eq!(sparkline(&[], 80), "");
-        assert_eq!(sparkline(&[0.0, 0.0], 80), "  ");
-        assert_eq!(sparkline(&[f64::INFINITY, 1.0], 80).chars().count(), 2);
-    }
-
-    #[test]
-    fn the_worst_of_each_part_is_kept() {
-        assert_eq!(worst_line(&[1.0, 1.0, 1.0, 100.0, 1.0, 1.0], 3), "▂█▂");
-        assert_eq!(worst_line(&[], 3), "");
-        assert_eq!(worst_line(&[0.0], 3), " ");
-    }
 
     #[test]
     fn line_is_clipped_to_the_graph() {
@@ -422,11 +334,11 @@ mod tests {
     fn a_line_goes_from_corner_to_corner() {
         let mut canvas = Canvas::new(2, 1);
         canvas.line(&[(0.0, 1.0), (1.0, 0.0)]);
-        assert_eq!(canvas.row(0), [(Ink::Plain, "⠑⢄".to_owned())]);
+        assert_eq!(canvas.row(0), [TextStyle::Plain.of("⠑⢄".to_owned())]);
         canvas.extremes(&[(0.0, 0.5)], '•');
         assert_eq!(
             canvas.row(0),
-            [(Ink::Plain, "⠑⢄".to_owned())],
+            [TextStyle::Plain.of("⠑⢄".to_owned())],
             "lines hide points, not the other way round"
         );
     }

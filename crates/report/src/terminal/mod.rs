@@ -1,22 +1,25 @@
-//! Text pages, for terminals, log files and mails: readable without colour, never wider than the
-//! style says (commands apart). A page per file; what they share is how the model's enums are said
-//! in words.
+//! Text pages for terminals, log files and mails: readable without colour, and never wider than the
+//! style allows, commands excepted. A page per file.
 
+mod advice;
 mod commands;
-pub(crate) mod compare;
-pub(crate) mod figures;
+mod compare;
+mod details;
+mod facts;
+mod figures;
+mod findings;
 mod graph;
-pub(crate) mod health;
-pub(crate) mod identity;
+mod identity;
 mod plan;
-pub(crate) mod record;
+mod record;
 mod runs;
-pub(crate) mod subject;
-pub(crate) mod surface;
-pub(crate) mod words;
+mod sparkline;
+mod surface;
+mod verdict;
 
+pub use crate::describe::comparison::MetricDetail;
 pub use commands::write_commands;
-pub use compare::{MetricDetail, write_comparison};
+pub use compare::write_comparison;
 pub use identity::write_identity;
 pub use plan::{budget_line, write_plan};
 pub use record::write_record;
@@ -24,17 +27,20 @@ pub use runs::write_runs;
 
 use crate::text::{clean, columns, glue_units, wrap};
 
-/// A message as it may be shown to people: hidden characters spelled out, and lines that are wider
-/// than `width` columns broken between words. Without a width, for files and pipes, lines stay
-/// whole.
+/// A message for people: hidden characters spelled out, and lines wider than `width` columns broken
+/// between words. Without a width, for files and pipes, lines stay whole.
 pub fn message(text: &str, width: Option<usize>) -> String {
-    let shown = text.lines().map(|line| match (clean(line), width) {
-        (line, Some(width)) if columns(&line) > width => {
-            wrap(&glue_units(&line), width, width).join("\n")
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let line = clean(line);
+        match width {
+            Some(width) if columns(&line) > width => {
+                lines.extend(wrap(&glue_units(&line), width, width));
+            }
+            _ => lines.push(line),
         }
-        (line, _) => line,
-    });
-    shown.collect::<Vec<_>>().join("\n")
+    }
+    lines.join("\n")
 }
 
 #[cfg(test)]
@@ -42,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_broken_only_where_they_must_and_never_act_on_the_terminal() {
+    fn message_is_broken_between_words_and_never_acts_on_the_terminal() {
         let text = "a path \u{1b}[2J of 4 KiB\n   ^ here";
         assert_eq!(message(text, None), "a path \\u{1b}[2J of 4 KiB\n   ^ here");
         assert_eq!(

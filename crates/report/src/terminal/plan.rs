@@ -1,29 +1,30 @@
-//! The pages before a run: what will be done, how long it may take, how much it may write. Knows
-//! nothing of how it will be done.
+//! The plan page: what a run will do, how long it may take, how much it may write.
 
-use super::record::{asked_text, write_skipped};
-use super::subject::fact;
-use super::words;
-use crate::page::{Columns, Ink, Lean, Page};
+use super::facts::fact;
+use super::record::write_skipped;
+use crate::describe::run::request_text;
+use crate::labels;
+use crate::page::{Page, TextStyle};
 use crate::style::Style;
+use crate::table::{Align, Columns};
 use crate::text::{clean, glue, list, wrap};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{CachePolicy, Plan, Start, Workload};
 use diskproof_model::surface::{Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{counted, format_bytes, format_duration};
+use diskproof_model::units::{counted, format_bytes, format_duration, format_percent};
 use std::io::{self, Write};
 
 const COLUMNS: usize = 6;
 const HEADING: [&str; COLUMNS] = ["workload", "block", "depth", "access", "time", "bytes"];
-/// What stands where there is no limit.
+/// Stands for a limit that is not set.
 const NO_LIMIT: &str = "no limit";
-/// What stands before a workload that runs at the same time as the one above.
+/// Prefix of a workload that runs at the same time as the one above.
 const TOGETHER: &str = "+ ";
-const UNLIMITED: &str = "as long as it needs: a workload has no time limit";
+const UNLIMITED: &str = "unlimited time";
 
-/// Writes the plan: what it costs, then its workloads in order, then what is left out.
+/// Writes the plan: its budget, the skipped workloads, then the workloads in order.
 pub fn write_plan(
     plan: &Plan,
     identities: &[TargetIdentity],
@@ -31,14 +32,11 @@ pub fn write_plan(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let page = &mut Page::new(style, out);
-    page.text(
-        Ink::Strong,
-        &format!(
-            "plan: {} · seed {} · nothing has been written",
-            asked_text(plan),
-            plan.seed
-        ),
-    )?;
+    page.text(TextStyle::Bold.of(&format!(
+        "plan: {} · seed {} · nothing was written",
+        request_text(plan),
+        plan.seed
+    )))?;
     page.blank()?;
     for identity in identities {
         fact(page, "target", &target_text(identity))?;
@@ -69,7 +67,7 @@ fn survey_text(survey: &Survey) -> String {
     };
     let points = |plan: CurvePlan| format!("curve of {}", counted(u64::from(plan.points), "point"));
     let curve = survey.curve.map(|plan| match plan.coverage {
-        Coverage::Full => format!("{}, everything {operation}", points(plan)),
+        Coverage::Full => format!("{}, all of it {operation}", points(plan)),
         Coverage::Sampled {
             sample_bytes: Some(bytes),
         } => {
@@ -80,7 +78,10 @@ fn survey_text(survey: &Survey) -> String {
             )
         }
         Coverage::Sampled { sample_bytes: None } => {
-            format!("{}, samples as large as precision needs", points(plan))
+            format!(
+                "{}, samples as large as the precision requires",
+                points(plan)
+            )
         }
     });
     let burst = survey
@@ -88,7 +89,7 @@ fn survey_text(survey: &Survey) -> String {
         .map(|plan| format!("burst of {}", format_bytes(plan.bytes)));
     let access = survey.access.map(|plan| {
         format!(
-            "{} random accesses of {} B and {} of each other pattern",
+            "{} random accesses of {} B, {} of each other pattern",
             plan.random_reads, plan.block_bytes, plan.pattern_reads
         )
     });
@@ -99,7 +100,7 @@ fn survey_text(survey: &Survey) -> String {
     let span = survey
         .span
         .length_bytes
-        .map(|length| words::span(survey.span.start_bytes, length));
+        .map(|length| labels::span(survey.span.start_bytes, length));
     span.into_iter()
         .chain(curve)
         .chain(burst)
@@ -109,7 +110,7 @@ fn survey_text(survey: &Survey) -> String {
         .join("; ")
 }
 
-/// What it will cost, in one line: shown before the first write.
+/// The budget in one line: shown before the first write.
 pub fn budget_line(plan: &Plan, identities: &[TargetIdentity]) -> String {
     wrap(
         &clean(&budget_text(plan, identities)),
@@ -131,8 +132,8 @@ fn budget_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
     )
 }
 
-/// The longest time, the same for all targets, since they run at once; the filling of a scratch
-/// file, whose speed is not known yet, is not in it.
+/// The longest time; targets run at the same time. Without the time that filling a scratch file
+/// takes, whose speed is not known yet.
 fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
     let Some((survey, target)) = plan.survey.as_ref().zip(identities.first()) else {
         return plan.time_ns_max().map_or(UNLIMITED.to_owned(), |ns| {
@@ -143,8 +144,7 @@ fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
         .scratch_bytes
         .filter(|_| target.kind == TargetKind::Directory)
         .unwrap_or(target.size_bytes);
-    // One rotating disk among several sets the pace; where nobody knows, the slower kind is
-    // assumed.
+    // One rotating disk among several sets the pace; an unknown disk counts as rotating.
     let kinds: Option<Vec<bool>> = target.disks().map(|disk| disk.rotational).collect();
     let rotational = kinds
         .filter(|kinds| !kinds.is_empty())
@@ -157,19 +157,19 @@ fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
     };
     match plan.time_ns_max() {
         Some(ns) => format!(
-            "about {} if it is as fast as {kind} usually is",
+            "about {} at the usual speed of {kind}",
             format_duration(guess + ns)
         ),
         None => UNLIMITED.to_owned(),
     }
 }
 
-/// What will be written to a target, and what becomes of it.
+/// What will be written to a target, and what is lost by it.
 fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
     let path = &identity.path;
     let limit = |bytes: Option<u64>| {
         let unlimited = if plan.time_ns_max().is_some() {
-            "writes as much as the disk takes in that time"
+            "writes as much as the disk accepts in that time"
         } else {
             "writes without a limit"
         };
@@ -183,7 +183,7 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
         });
         let place = place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
         return format!(
-            "{} into a scratch file{scratch} in {path}{place} that is gone afterwards",
+            "{} into a scratch file{scratch} in {path}{place}, removed afterwards",
             limit(plan.scratch_write_bytes_max())
         );
     }
@@ -196,14 +196,10 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
     let most = plan.write_bytes_max().filter(|_| !surveyed);
     match (identity.kind, writes) {
         (_, false) => format!("writes nothing to {path}"),
-        (TargetKind::BlockDevice, true) => format!(
-            "{} to the device {path}, whose content is lost",
-            limit(most)
-        ),
-        (_, true) => format!(
-            "{} into the file {path}, whose content is lost",
-            limit(most)
-        ),
+        (TargetKind::BlockDevice, true) => {
+            format!("{} to the device {path}; its content is lost", limit(most))
+        }
+        (_, true) => format!("{} into the file {path}; its content is lost", limit(most)),
     }
 }
 
@@ -227,13 +223,13 @@ fn free_bytes(identity: &TargetIdentity) -> Option<u64> {
     })
 }
 
-/// What the scratch file leaves while it is there.
+/// The free space that remains during the run.
 fn space_text(plan: &Plan, identity: &TargetIdentity) -> Option<String> {
     let (scratch, free) = (plan.scratch_bytes?, free_bytes(identity)?);
     let left = glue(&format_bytes(free.saturating_sub(scratch)));
     (identity.kind == TargetKind::Directory).then(|| {
         format!(
-            "{left} of the {} free stay free meanwhile",
+            "{left} of {} free space remain during the run",
             glue(&format_bytes(free))
         )
     })
@@ -243,7 +239,7 @@ fn target_text(identity: &TargetIdentity) -> String {
     format!(
         "{} ({}, {})",
         identity.path,
-        words::target_kind(identity.kind),
+        labels::target_kind(identity.kind),
         glue(&format_bytes(identity.size_bytes))
     )
 }
@@ -255,19 +251,20 @@ fn write_workloads(page: &mut Page<'_>, plan: &Plan) -> io::Result<()> {
         .groups()
         .flat_map(|group| group.workloads.iter().map(move |w| workload_row(group, w)))
         .collect();
-    let leans = [
-        Lean::Left,
-        Lean::Right,
-        Lean::Right,
-        Lean::Left,
-        Lean::Right,
-        Lean::Right,
+    let aligns = [
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Left,
+        Align::Right,
+        Align::Right,
     ];
-    let columns = Columns::fit(&leans, rows.iter().chain([&heading]));
-    if page.has_room_for(columns.total()) {
-        page.unbroken(Ink::Faint, &columns.line(&heading))?;
-        rows.iter()
-            .try_for_each(|row| page.unbroken(Ink::Plain, &columns.line(row)))?;
+    let fitted = Columns::fit(&aligns, rows.iter().chain([&heading]), page.width());
+    if let Some(columns) = fitted {
+        page.unbroken(TextStyle::Dim.of(columns.line(&heading)))?;
+        for row in &rows {
+            page.unbroken(TextStyle::Plain.of(columns.line(row)))?;
+        }
     } else {
         for row in &rows {
             let facts = row
@@ -275,7 +272,11 @@ fn write_workloads(page: &mut Page<'_>, plan: &Plan) -> io::Result<()> {
                 .zip(HEADING)
                 .skip(1)
                 .map(|(cell, name)| format!("{name} {cell}"));
-            page.entry((Ink::Strong, &row[0]), 4, (Ink::Plain, &list(facts)))?;
+            page.entry(
+                TextStyle::Bold.of(&row[0]),
+                4,
+                TextStyle::Plain.of(&list(facts)),
+            )?;
         }
     }
     write_ends(page, plan)
@@ -296,32 +297,32 @@ fn workload_row(group: Group<'_>, workload: &Workload) -> Vec<String> {
         } else {
             workload.name.clone()
         },
-        words::block(workload.block_bytes, &workload.block_mix),
-        words::depth(workload.depth, workload.workers),
+        labels::block(workload.block_bytes, &workload.block_mix),
+        labels::depth(workload.depth, workload.workers),
         access_text(workload),
         time,
         bytes,
     ]
 }
 
-/// Where operations go and which they are.
+/// The order of offsets and the operations.
 fn access_text(workload: &Workload) -> String {
-    let operation = words::operation(workload.read_permille, workload.sync);
-    let mut facts = vec![format!("{} {operation}", words::access(&workload.access))];
+    let operation = labels::operation(workload.read_permille, workload.sync);
+    let mut facts = vec![format!("{} {operation}", labels::access(&workload.access))];
     facts.extend(
         workload
             .span
             .length_bytes
-            .map(|length| words::span(workload.span.start_bytes, length)),
+            .map(|length| labels::span(workload.span.start_bytes, length)),
     );
-    facts.extend(words::offered(workload.rate));
+    facts.extend(labels::offered(workload.rate));
     if workload.cache != CachePolicy::Direct {
-        facts.push(words::cache(workload.cache).to_owned());
+        facts.push(labels::cache(workload.cache).to_owned());
     }
     facts.join(", ")
 }
 
-/// What ends a workload before its limits: precision, which most share.
+/// What the limits mean, and the precision that ends a workload earlier.
 fn write_ends(page: &mut Page<'_>, plan: &Plan) -> io::Result<()> {
     let workloads = &plan.workloads;
     let mut text = "Times (with warm-up) and bytes are limits.".to_owned();
@@ -337,9 +338,9 @@ fn write_ends(page: &mut Page<'_>, plan: &Plan) -> io::Result<()> {
             "Some workloads end"
         };
         let range = if finest == widest {
-            words::percent(widest)
+            format_percent(widest)
         } else {
-            format!("{} to {}", words::percent(finest), words::percent(widest))
+            format!("{} to {}", format_percent(finest), format_percent(widest))
         };
         text.push_str(&format!(
             " {who} earlier once the rate is known to {}.",
@@ -351,8 +352,8 @@ fn write_ends(page: &mut Page<'_>, plan: &Plan) -> io::Result<()> {
         .any(|workload| workload.start == Start::WithPrevious)
     {
         text.push_str(
-            " + runs together with the one above; whichever reaches a limit first ends them all.",
+            " + runs at the same time as the one above; the first to reach a limit ends them all.",
         );
     }
-    page.text(Ink::Faint, &text)
+    page.text(TextStyle::Dim.of(&text))
 }

@@ -1,21 +1,22 @@
-//! The list of saved runs: two lines for each where the page is narrow, a table where it is wide
-//! enough.
+//! The list of saved runs: a table on a wide page, two lines or more a run on a narrow one.
 
-use super::record::start_text;
-use crate::page::{Columns, Ink, Lean, Page};
-use crate::style::{Style, WIDTH_MIN};
-use crate::text::{clean, columns, glue, list};
+use crate::describe::run::start_text;
+use crate::labels;
+use crate::page::{Page, TextStyle};
+use crate::style::Style;
+use crate::table::{Align, Columns};
+use crate::text::{clean, columns, glue, list, shortened};
+use diskproof_model::digits;
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::saved::{Headline, SavedRun};
-use diskproof_model::units::{format_latency, format_rate, format_throughput};
 use std::io::{self, Write};
 
-/// Digits of an id that tell runs apart; `show` takes them.
+/// Digits of an id that identify a run; `show` accepts them.
 const ID_DIGITS: usize = 8;
-/// Columns of a path or of a disk in a table: more would leave no room for figures.
+/// Columns of a path or a disk: more would leave no room for figures.
 const CELL_MAX: usize = 28;
-/// Figures in a table; they come in the order of their weight.
+/// Figures of a run; the most important come first.
 const FIGURES_MAX: usize = 3;
 const HEADING: [&str; 7] = [
     "run",
@@ -32,16 +33,19 @@ pub fn write_runs(runs: &[SavedRun], style: &Style, out: &mut dyn Write) -> io::
     let page = &mut Page::new(style, out);
     let heading: Vec<String> = HEADING.map(str::to_owned).to_vec();
     let rows: Vec<Vec<String>> = runs.iter().map(row).collect();
-    let fitted = Columns::fit(&[Lean::Left; HEADING.len()], rows.iter().chain([&heading]));
-    if page.has_room_for(fitted.total()) {
-        page.unbroken(Ink::Faint, &fitted.line(&heading))?;
-        return rows
-            .iter()
-            .zip(runs)
-            .try_for_each(|(row, run)| page.unbroken(ink(run), &fitted.line(row)));
+    let aligns = [Align::Left; HEADING.len()];
+    let table = Columns::fit(&aligns, rows.iter().chain([&heading]), page.width());
+    if let Some(columns) = table {
+        page.unbroken(TextStyle::Dim.of(columns.line(&heading)))?;
+        for (row, run) in rows.iter().zip(runs) {
+            page.unbroken(text_style(run).of(columns.line(row)))?;
+        }
+        return Ok(());
     }
-    runs.iter()
-        .try_for_each(|run| write_entry(page, run, style.width.max(WIDTH_MIN)))
+    for run in runs {
+        write_entry(page, run)?;
+    }
+    Ok(())
 }
 
 /// One line of a table.
@@ -56,15 +60,16 @@ fn row(run: &SavedRun) -> Vec<String> {
         id(run),
         started(run),
         run.verb.clone(),
-        shortened(&run.targets.join(" "), CELL_MAX),
-        shortened(&disks(run), CELL_MAX),
+        shortened(&clean(&run.targets.join(" ")), CELL_MAX),
+        shortened(&clean(&disks(run)), CELL_MAX),
         run.label.clone().unwrap_or_default(),
         notable,
     ]
 }
 
-/// A run on two lines or more: what it is, and what came of it.
-fn write_entry(page: &mut Page<'_>, run: &SavedRun, width: usize) -> io::Result<()> {
+/// A run on two lines or more: what it is, then its figures.
+fn write_entry(page: &mut Page<'_>, run: &SavedRun) -> io::Result<()> {
+    let width = page.width();
     let label = run
         .label
         .as_ref()
@@ -77,30 +82,33 @@ fn write_entry(page: &mut Page<'_>, run: &SavedRun, width: usize) -> io::Result<
         clean(&run.targets.join(" "))
     );
     page.unbroken(
-        Ink::Strong,
-        &(shortened(&asked, width.saturating_sub(columns(&label))) + &label),
+        TextStyle::Bold.of(&(shortened(&asked, width.saturating_sub(columns(&label))) + &label)),
     )?;
     let facts = [disks(run), run.host.clone()]
         .into_iter()
         .filter(|fact| !fact.is_empty());
-    let facts = list(facts.map(|fact| shortened(&fact, CELL_MAX)));
+    let facts = list(facts.map(|fact| shortened(&clean(&fact), CELL_MAX)));
     let figures = list(run.figures.iter().take(FIGURES_MAX).map(figure_text));
     let parts = [facts, figures].into_iter().filter(|part| !part.is_empty());
     let indent = ID_DIGITS + 2;
     page.entry(
-        (Ink::Plain, ""),
+        TextStyle::Plain.of(""),
         indent,
-        (Ink::Plain, &parts.collect::<Vec<_>>().join(" · ")),
+        TextStyle::Plain.of(&parts.collect::<Vec<_>>().join(" · ")),
     )?;
     let note = run
         .note
         .as_ref()
-        .map(|note| format!("note: {}", shortened(note, width)));
+        .map(|note| format!("note: {}", shortened(&clean(note), width)));
     let remarks: Vec<String> = remarks(run).into_iter().chain(note).collect();
     if remarks.is_empty() {
         Ok(())
     } else {
-        page.entry((Ink::Plain, ""), indent, (ink(run), &list(remarks)))
+        page.entry(
+            TextStyle::Plain.of(""),
+            indent,
+            text_style(run).of(list(remarks)),
+        )
     }
 }
 
@@ -113,7 +121,7 @@ fn started(run: &SavedRun) -> String {
     start_text(&run.started).trim_end_matches(" UTC").to_owned()
 }
 
-/// The disks by what tells them best.
+/// The disks by their serial or model.
 fn disks(run: &SavedRun) -> String {
     run.disks
         .iter()
@@ -122,36 +130,31 @@ fn disks(run: &SavedRun) -> String {
         .join(" ")
 }
 
-/// What makes a run less than it should be.
+/// Partial, and the most severe finding.
 fn remarks(run: &SavedRun) -> Vec<String> {
     let partial = run.partial.then(|| "PARTIAL".to_owned());
     let worst = run.worst.as_ref().map(|worst| {
-        let weight = match worst.severity {
-            Severity::Failure => "failure",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        };
-        glue(&format!("{weight}: {}", worst.code))
+        glue(&format!(
+            "{}: {}",
+            labels::severity(worst.severity),
+            worst.code
+        ))
     });
     partial.into_iter().chain(worst).collect()
 }
 
-fn ink(run: &SavedRun) -> Ink {
+fn text_style(run: &SavedRun) -> TextStyle {
     match run.worst.as_ref().map(|worst| worst.severity) {
-        _ if run.partial => Ink::Alarm,
-        Some(Severity::Failure) => Ink::Alarm,
-        Some(Severity::Warning | Severity::Note) | None => Ink::Plain,
+        _ if run.partial => TextStyle::Error,
+        Some(Severity::Failure) => TextStyle::Error,
+        Some(Severity::Warning | Severity::Note) | None => TextStyle::Plain,
     }
 }
 
 fn figure_text(figure: &Headline) -> String {
-    let value = match figure.unit.as_str() {
-        "B/s" => format_throughput(figure.value),
-        "ns" => format_latency(figure.value.round() as u64),
-        _ => format!("{}/s", format_rate(figure.value)),
-    };
+    let value = digits::figure_text(figure.value, figure.half_width_95, &figure.unit);
     let name = &figure.workload;
-    // A name that says what is done need not hear it again.
+    // A name that holds the operation does not need it twice.
     match figure.operation {
         operation @ (OpKind::Read | OpKind::Write)
             if !name.contains("read") && !name.contains("write") =>
@@ -160,22 +163,6 @@ fn figure_text(figure: &Headline) -> String {
         }
         _ => format!("{name} {value}"),
     }
-}
-
-/// The text, or as much of it as fits with a mark that something is missing.
-fn shortened(text: &str, room: usize) -> String {
-    let text = clean(text);
-    if columns(&text) <= room {
-        return text;
-    }
-    let mut short = String::new();
-    for c in text.chars() {
-        if columns(&short) + columns(c.encode_utf8(&mut [0; 4])) + 1 > room {
-            break;
-        }
-        short.push(c);
-    }
-    short + "…"
 }
 
 #[cfg(test)]
@@ -189,7 +176,7 @@ mod tests {
             workload: workload.to_owned(),
             operation: OpKind::Read,
             value,
-            half_width_95: None,
+            half_width_95: Some(value * 1e-3),
             unit: unit.to_owned(),
         };
         SavedRun {
@@ -234,19 +221,19 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_page_has_a_table_and_a_narrow_one_a_few_lines_a_run() {
+    fn runs_are_a_table_on_a_wide_page_and_lines_on_a_narrow_one() {
         let wide = "run       started (UTC)     verb   target     disk  label  figures\n3f2a91c0  \
                     2026-11-20 10:00  check  /srv/data  F00D  base   PARTIAL, failure: io-errors, \
-                    random-read-d32 98100/s, curve read 150 MB/s, access read 12.6 ms\n";
+                    random-read-d32 98,100/s, curve read 150 MB/s, access read 12.6 ms\n";
         assert_eq!(printed(&run(), 200).replace('\u{a0}', " "), wide);
         let narrow = "3f2a91c0  2026-11-20 10:00  check /srv/data  [base]\n          F00D, db1 · \
-                      random-read-d32 98100/s, curve read 150 MB/s,\n          access read 12.6 \
+                      random-read-d32 98,100/s, curve read 150 MB/s,\n          access read 12.6 \
                       ms\n          PARTIAL, failure: io-errors\n";
         assert_eq!(printed(&run(), 80), narrow);
     }
 
     #[test]
-    fn nothing_that_a_run_is_called_leaves_its_line_or_acts_on_the_terminal() {
+    fn hostile_names_stay_on_their_line_and_never_act_on_the_terminal() {
         let long = "x\u{1b}[2J\n".repeat(40);
         let disks = vec![SavedDisk {
             name: long.clone(),
@@ -268,7 +255,7 @@ mod tests {
             host,
             ..run()
         };
-        for width in [60, 80, 400] {
+        for width in [40, 80, 400] {
             let page = printed(&hostile, width);
             assert!(
                 page.chars()

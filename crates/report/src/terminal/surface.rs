@@ -1,24 +1,27 @@
-//! What a survey saw: the curve as a graph, minimum, average and maximum, seeks by pattern, short
-//! strokes, and what a scan found.
+//! The survey on the result page: the curve as a graph, minimum, average and maximum, seeks by
+//! pattern, short strokes, and the result of a scan.
 
-use super::graph::{worst_line, write_graph};
-use super::subject::{INDENT, fact};
-use super::words;
+use super::facts::{INDENT, fact};
+use super::graph::write_graph;
+use super::sparkline::worst_line;
 use crate::chart::charts;
-use crate::page::{Columns, Ink, Lean, Page};
+use crate::describe::surface::{conditions, distance, place, reach};
+use crate::labels;
+use crate::page::{Page, StyledText, TextStyle};
+use crate::table::{Align, Columns};
 use crate::text::glue;
-use diskproof_model::measurement::OpKind;
+use diskproof_model::digits::rounded;
 use diskproof_model::record::{Estimate, Record};
-use diskproof_model::surface::{CurvePoint, Scan, SeekPattern, SurfaceRecord};
+use diskproof_model::surface::{CurvePoint, Scan, SeekPattern, SeekSummary, SurfaceRecord};
 use diskproof_model::units::{
-    counted, format_bytes, format_duration, format_latency, format_rate, format_throughput,
+    counted, format_bytes, format_latency, format_percent, format_throughput,
 };
 use std::io;
 
-/// Bad places that a page lists; the record holds more.
+/// Slow and unreadable places that the page lists; the record holds all.
 const PLACES_SHOWN: usize = 10;
 
-/// Readings that differ by less are the same, as a share.
+/// Readings that differ by a smaller share count as the same.
 const CONFIRMED: f64 = 0.02;
 
 /// Writes everything about the surface.
@@ -27,6 +30,7 @@ pub(super) fn write_surface(
     record: &Record,
     s: &SurfaceRecord,
 ) -> io::Result<()> {
+    page.blank()?;
     fact(page, "surface", &conditions(s))?;
     if let Some(chart) = charts(record).iter().find(|chart| chart.id == "curve") {
         page.blank()?;
@@ -42,33 +46,6 @@ pub(super) fn write_surface(
         .map_or(Ok(()), |scan| write_scan(page, scan, s.span_start_bytes))
 }
 
-fn conditions(s: &SurfaceRecord) -> String {
-    let verb = if s.operation == OpKind::Write {
-        "writes"
-    } else {
-        "reads"
-    };
-    let mut text = format!(
-        "{verb} {}, {}, {}",
-        words::span(s.span_start_bytes, s.span_bytes),
-        words::cache(s.cache),
-        s.engine.as_str()
-    );
-    if s.rate.is_some() {
-        let done = if s.operation == OpKind::Write {
-            "wrote"
-        } else {
-            "read"
-        };
-        let (bytes, share) = (format_bytes(s.curve_bytes), words::percent(s.curve_share));
-        text.push_str(&format!(
-            "; the curve {done} {bytes} of it ({share}) in {}",
-            format_duration(s.curve_ns)
-        ));
-    }
-    text
-}
-
 fn write_errors(page: &mut Page<'_>, record: &Record, s: &SurfaceRecord) -> io::Result<()> {
     let bad: Vec<u64> = record
         .curve
@@ -78,12 +55,16 @@ fn write_errors(page: &mut Page<'_>, record: &Record, s: &SurfaceRecord) -> io::
         .collect();
     if let Some(first) = bad.first() {
         let text = format!(
-            "{} of {} of the curve gave errors, the first at {}",
+            "{} of {} of the curve failed, the first at {}",
             bad.len(),
             counted(record.curve.len() as u64, "place"),
             place(*first)
         );
-        page.entry((Ink::Alarm, "errors"), INDENT, (Ink::Plain, &text))?;
+        page.entry(
+            TextStyle::Error.of("errors"),
+            INDENT,
+            TextStyle::Plain.of(&text),
+        )?;
     }
     let failed: Vec<String> = s
         .access_errors
@@ -94,17 +75,14 @@ fn write_errors(page: &mut Page<'_>, record: &Record, s: &SurfaceRecord) -> io::
         Ok(())
     } else {
         page.entry(
-            (Ink::Alarm, "errors"),
+            TextStyle::Error.of("errors"),
             INDENT,
-            (
-                Ink::Plain,
-                &format!("accesses that failed: {}", failed.join(", ")),
-            ),
+            TextStyle::Plain.of(&format!("failed accesses: {}", failed.join(", "))),
         )
     }
 }
 
-/// Points that a disturbance had made stand out, and how far.
+/// Points that were read again because they stood out.
 fn write_repeats(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
     let repeated: Vec<_> = record
         .curve
@@ -124,7 +102,7 @@ fn write_repeats(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
         record.curve.len(),
     );
     let text = if change(most) < CONFIRMED {
-        format!("{what} of {of} stood out and {verb} read again, with the same result")
+        format!("{what} of {of} stood out and {verb} read again: confirmed")
     } else {
         let (at, before, after) = (
             distance(most.offset_bytes as f64),
@@ -132,54 +110,30 @@ fn write_repeats(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
             format_throughput(most.bytes_per_second),
         );
         format!(
-            "{what} of {of} stood out and {verb} read again; the median counts (most changed: \
-             {at}, {before} at first, then {after})"
+            "{what} of {of} stood out and {verb} read again; the median counts (largest change: \
+             {before} to {after} at {at})"
         )
     };
     fact(page, "again", &text)
 }
 
-/// Offsets are compared with data sheets and partition tables: decimal, and to the byte.
-fn place(offset_bytes: u64) -> String {
-    format!("{} (byte {offset_bytes})", distance(offset_bytes as f64))
-}
-
-fn distance(bytes: f64) -> String {
-    if bytes < 1e9 {
-        format!("{:.1} MB", bytes / 1e6)
-    } else {
-        format!("{:.1} GB", bytes / 1e9)
-    }
-}
-
-fn precision(estimate: &Estimate) -> String {
-    estimate
-        .relative_half_width()
-        .map_or("± ?".to_owned(), |relative| {
-            format!("± {}", words::percent(relative))
-        })
-}
-
-fn latency(ns: f64) -> String {
-    format_latency(ns.round() as u64)
-}
-
-/// A table whose first column holds words and all others figures; rows too wide for the page are
-/// told as running text.
+/// A table whose first column holds words and all others figures; running text where it does not
+/// fit.
 fn write_table(page: &mut Page<'_>, heading: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
     page.blank()?;
     let heading: Vec<String> = heading.iter().map(|&name| name.to_owned()).collect();
-    let mut leans = vec![Lean::Right; heading.len()];
-    leans[0] = Lean::Left;
-    let columns = Columns::fit(&leans, rows.iter().chain([&heading]));
-    if page.has_room_for(columns.total()) {
-        page.unbroken(Ink::Faint, &columns.line(&heading))?;
-        return rows
-            .iter()
-            .try_for_each(|row| page.unbroken(Ink::Plain, &columns.line(row)));
+    let mut aligns = vec![Align::Right; heading.len()];
+    aligns[0] = Align::Left;
+    let fitted = Columns::fit(&aligns, rows.iter().chain([&heading]), page.width());
+    if let Some(columns) = fitted {
+        page.unbroken(TextStyle::Dim.of(columns.line(&heading)))?;
+        for row in rows {
+            page.unbroken(TextStyle::Plain.of(columns.line(row)))?;
+        }
+        return Ok(());
     }
     for row in rows {
         let cells = row
@@ -191,114 +145,105 @@ fn write_table(page: &mut Page<'_>, heading: &[&str], rows: &[Vec<String>]) -> i
             .map(|(cell, name)| glue(&format!("{name} {cell}")))
             .collect();
         page.entry(
-            (Ink::Plain, &row[0]),
+            TextStyle::Plain.of(&row[0]),
             INDENT,
-            (Ink::Plain, &text.join(", ")),
+            TextStyle::Plain.of(&text.join(", ")),
         )?;
     }
     Ok(())
 }
 
-/// Minimum, average and maximum of everything that has them.
+/// Minimum, average and maximum of the transfer rate, the access time and the rest.
 fn write_ends(page: &mut Page<'_>, s: &SurfaceRecord) -> io::Result<()> {
-    let row = |cells: [String; 5]| cells.to_vec();
     let mut rows = Vec::new();
-    if let Some(rate) = &s.rate {
-        let [min, average, max] = [rate.min, rate.average.value, rate.max].map(format_throughput);
-        rows.push(row([
-            "transfer rate".to_owned(),
+    let mut row = |name: &str, min: String, estimate: &Estimate, max: String| {
+        let average = estimate.value_text();
+        rows.push(vec![
+            name.to_owned(),
             min,
             average,
-            precision(&rate.average),
+            labels::interval(estimate),
             max,
-        ]));
+        ]);
+    };
+    if let Some(rate) = &s.rate {
+        let [min, max] = [rate.min, rate.max].map(format_throughput);
+        row("transfer rate", min, &rate.average, max);
     }
     if let Some(seek) = s.seeks.get(&SeekPattern::Random) {
-        let (min, max) = (format_latency(seek.min_ns), format_latency(seek.max_ns));
-        rows.push(row([
-            "access time".to_owned(),
-            min,
-            latency(seek.mean.value),
-            precision(&seek.mean),
-            max,
-        ]));
+        let [min, max] = [seek.min_ns, seek.max_ns].map(format_latency);
+        row("access time", min, &seek.mean, max);
     }
     if let Some(burst) = &s.burst {
-        let rate = format_throughput(burst.throughput.value);
-        rows.push(row([
-            "burst rate".to_owned(),
+        row(
+            "burst rate",
             String::new(),
-            rate,
-            precision(&burst.throughput),
+            &burst.throughput,
             String::new(),
-        ]));
+        );
     }
     if s.rate.is_some() {
-        rows.push(row([
-            "CPU use".to_owned(),
-            String::new(),
-            words::percent(s.curve_cpu_share),
-            String::new(),
-            String::new(),
-        ]));
+        let cpu = format_percent(s.curve_cpu_share);
+        let cells = ["CPU use", "", &cpu, "", ""];
+        rows.push(cells.map(str::to_owned).to_vec());
     }
     write_table(page, &["", "min", "average", "± 95 %", "max"], &rows)
 }
 
 fn write_seeks(page: &mut Page<'_>, s: &SurfaceRecord) -> io::Result<()> {
-    let row = |(pattern, seek): (&SeekPattern, &diskproof_model::surface::SeekSummary)| {
-        vec![
+    let mut rows = Vec::new();
+    for (pattern, seek) in &s.seeks {
+        rows.push(vec![
             pattern.as_str().to_owned(),
             seek.n.to_string(),
             distance(seek.distance_mean_bytes),
-            latency(seek.mean.value),
-            precision(&seek.mean),
+            seek.mean.value_text(),
+            labels::interval(&seek.mean),
             format_latency(seek.p50_ns),
             format_latency(seek.max_ns),
-            format_rate(seek.iops),
-        ]
-    };
-    let rows: Vec<Vec<String>> = s.seeks.iter().map(row).collect();
-    write_table(
-        page,
-        &[
-            "seeks", "number", "distance", "average", "± 95 %", "median", "max", "IOPS",
-        ],
-        &rows,
-    )
+            rounded(seek.iops, iops_half_width(seek)),
+        ]);
+    }
+    let heading = [
+        "seeks", "number", "distance", "average", "± 95 %", "median", "max", "IOPS",
+    ];
+    write_table(page, &heading, &rows)
+}
+
+/// The IOPS of a seek pattern follow from its mean, and are as uncertain.
+fn iops_half_width(seek: &SeekSummary) -> Option<f64> {
+    let relative = seek.mean.relative_half_width()?;
+    Some(seek.iops * relative)
 }
 
 fn write_short_strokes(page: &mut Page<'_>, s: &SurfaceRecord) -> io::Result<()> {
-    let row = |stroke: &diskproof_model::surface::ShortStroke| {
-        vec![
+    let mut rows = Vec::new();
+    for stroke in &s.short_strokes {
+        rows.push(vec![
             format!("first {} %", stroke.percent),
             format_bytes(stroke.span_bytes),
-            format_rate(stroke.iops.value),
-            precision(&stroke.iops),
+            rounded(stroke.iops.value, stroke.iops.half_width_95),
+            labels::interval(&stroke.iops),
             format!("× {:.2}", stroke.gain),
-            latency(stroke.latency_mean_ns),
+            format_latency(stroke.latency_mean_ns.round() as u64),
             format_latency(stroke.latency_max_ns),
             stroke.throughput.map(format_throughput).unwrap_or_default(),
-        ]
-    };
-    let rows: Vec<Vec<String>> = s.short_strokes.iter().map(row).collect();
-    write_table(
-        page,
-        &[
-            "short stroke",
-            "size",
-            "IOPS",
-            "± 95 %",
-            "gain",
-            "average",
-            "worst",
-            "transfer",
-        ],
-        &rows,
-    )
+        ]);
+    }
+    let heading = [
+        "short stroke",
+        "size",
+        "IOPS",
+        "± 95 %",
+        "gain",
+        "average",
+        "longest",
+        "transfer",
+    ];
+    write_table(page, &heading, &rows)
 }
 
-/// The map, then the places that somebody has to look at.
+/// The map, then the slow and unreadable places.
 fn write_scan(page: &mut Page<'_>, scan: &Scan, span_start_bytes: u64) -> io::Result<()> {
     page.blank()?;
     let text = format!(
@@ -320,7 +265,7 @@ fn write_scan(page: &mut Page<'_>, scan: &Scan, span_start_bytes: u64) -> io::Re
             format!("took {}", format_latency(block.latency_ns)),
         )
     });
-    write_places(page, (Ink::Caution, "slow"), slow, scan.slow_blocks)?;
+    write_places(page, TextStyle::Warning.of("slow"), slow, scan.slow_blocks)?;
     let bad = scan.unreadable.iter().map(|r| {
         (
             r.lba,
@@ -328,28 +273,15 @@ fn write_scan(page: &mut Page<'_>, scan: &Scan, span_start_bytes: u64) -> io::Re
             format!("{} {}", format_bytes(r.length_bytes), r.errno),
         )
     });
-    write_places(page, (Ink::Alarm, "bad"), bad, scan.unreadable.len() as u64)
+    write_places(
+        page,
+        TextStyle::Error.of("bad"),
+        bad,
+        scan.unreadable.len() as u64,
+    )
 }
 
-/// Which part of the span this run read. What lies before may be full of holes, and nobody may take
-/// it for read.
-pub(crate) fn reach(scan: &Scan, span_start_bytes: u64) -> String {
-    let from = if scan.from_bytes > span_start_bytes {
-        format!("from {} ", place(scan.from_bytes))
-    } else {
-        String::new()
-    };
-    match (scan.finished, from.is_empty()) {
-        (true, true) => "all of the span".to_owned(),
-        (true, false) => format!("{from}to the end, not what lies before"),
-        (false, _) => format!(
-            "{from}up to {}; --resume goes on there",
-            place(scan.to_bytes)
-        ),
-    }
-}
-
-/// Longest latency by position in one line, and below it where blocks failed.
+/// Longest latency by position in one line; below it marks for unreadable blocks.
 fn write_map(page: &mut Page<'_>, scan: &Scan) -> io::Result<()> {
     let width = page.width() - INDENT;
     let latencies: Vec<f64> = scan
@@ -362,8 +294,8 @@ fn write_map(page: &mut Page<'_>, scan: &Scan) -> io::Result<()> {
     }
     let indent = " ".repeat(INDENT - "map".len());
     page.pieces(&[
-        (Ink::Faint, format!("map{indent}")),
-        (Ink::Plain, worst_line(&latencies, width)),
+        TextStyle::Dim.of(format!("map{indent}")),
+        TextStyle::Plain.of(worst_line(&latencies, width)),
     ])?;
     let parts = latencies.len().min(width);
     let failed = |k: usize| {
@@ -376,8 +308,8 @@ fn write_map(page: &mut Page<'_>, scan: &Scan) -> io::Result<()> {
         .collect();
     if marks.contains('!') {
         page.pieces(&[
-            (Ink::Plain, " ".repeat(INDENT)),
-            (Ink::Alarm, marks.trim_end().to_owned()),
+            TextStyle::Plain.of(" ".repeat(INDENT)),
+            TextStyle::Error.of(marks.trim_end().to_owned()),
         ])?;
     }
     let marks = if marks.contains('!') {
@@ -392,24 +324,28 @@ fn write_map(page: &mut Page<'_>, scan: &Scan) -> io::Result<()> {
     )
 }
 
-/// Places by block address, as many as a page takes.
+/// Places by block address, as many as the page lists.
 fn write_places(
     page: &mut Page<'_>,
-    label: (Ink, &str),
+    label: StyledText<'_>,
     places: impl Iterator<Item = (u64, u64, String)>,
     total: u64,
 ) -> io::Result<()> {
     let mut shown = 0;
     for (lba, offset, what) in places.take(PLACES_SHOWN) {
         page.entry(
-            if shown == 0 { label } else { (Ink::Plain, "") },
+            if shown == 0 {
+                label.clone()
+            } else {
+                TextStyle::Plain.of("")
+            },
             INDENT,
-            (Ink::Plain, &format!("LBA {lba}, {}: {what}", place(offset))),
+            TextStyle::Plain.of(&format!("LBA {lba}, {}: {what}", place(offset))),
         )?;
         shown += 1;
     }
     if total > shown {
-        fact(page, "", &format!("and {} more: --json", total - shown))
+        fact(page, "", &format!("and {} more (--json)", total - shown))
     } else {
         Ok(())
     }

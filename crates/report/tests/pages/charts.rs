@@ -2,7 +2,7 @@
 
 use crate::{RECORDS, fixture, is_harmless, written};
 use diskproof_model::record::Record;
-use diskproof_report::chart::{Chart, GuideAxis, Mark, Scale, Side, charts};
+use diskproof_report::chart::{AxisSide, Chart, GuideAxis, Scale, SeriesMark, charts};
 use diskproof_report::style::{Color, Style};
 use diskproof_report::{gnuplot, html, svg, terminal};
 use std::fmt::Write as _;
@@ -99,7 +99,7 @@ fn everything_in_a_chart_can_be_drawn() {
 fn assert_drawable(chart: &Chart) {
     assert_eq!(
         chart.y_right.is_some(),
-        chart.series.iter().any(|s| s.side == Side::Right),
+        chart.series.iter().any(|s| s.side == AxisSide::Right),
         "{}",
         chart.id
     );
@@ -122,7 +122,7 @@ fn assert_drawable(chart: &Chart) {
         );
         assert!(chart.x.scale != Scale::Log || series.points.iter().all(|(x, _)| *x > 0.0));
         assert!(
-            series.mark != Mark::Line
+            series.mark != SeriesMark::Line
                 || series.points.windows(2).all(|pair| pair[0].0 <= pair[1].0),
             "{} {}",
             chart.id,

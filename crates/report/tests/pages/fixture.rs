@@ -2,8 +2,10 @@
 //! off, a hostile one.
 
 mod surveyed;
+mod verdict;
 
 pub use surveyed::{depths, surveyed};
+pub use verdict::graded;
 
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::health::{DiskHealth, SelfTest};
@@ -470,7 +472,7 @@ pub fn finding(severity: Severity, code: &str, claim: &str, remedy: &str) -> Fin
 
 /// A healthy run of `check` on a directory: all eight workloads, advice, nothing found.
 pub fn healthy() -> Record {
-    Record {
+    graded(Record {
         schema: RECORD_SCHEMA.to_owned(),
         tool: Tool {
             name: "diskproof".to_owned(),
@@ -528,7 +530,7 @@ pub fn healthy() -> Record {
             },
         ],
         expectations: Vec::new(),
-    }
+    })
 }
 
 /// A device that was only read.

@@ -1,78 +1,52 @@
-//! What was measured, in a few lines: the disk and its health, the layers and the filesystem above
-//! it, the test's own file, the machine.
+//! A target in words: its disks, the layers above them, what was tested, the machine.
 
-use super::health::health_text;
-use super::words;
-use crate::page::{Ink, Page};
+use crate::labels;
 use crate::text::{glue, list};
-use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::Plan;
-use diskproof_model::target::{HostFacts, Layer, TargetIdentity, TargetKind};
+use diskproof_model::target::{HostFacts, Layer, LayerKind, TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes};
-use std::io;
 
-/// Column at which the text beside a label begins.
-pub(super) const INDENT: usize = 9;
+/// A label and a value; `None` where the value is unknown.
+pub(crate) type LabeledValue = (&'static str, Option<String>);
 
-/// A label and its text.
-pub(super) fn fact(page: &mut Page<'_>, label: &str, text: &str) -> io::Result<()> {
-    page.entry((Ink::Faint, label), INDENT, (Ink::Plain, text))
-}
-
-/// The lines of one target, from the disks up to the file.
-pub(super) fn write_target(
-    page: &mut Page<'_>,
-    target: &TargetIdentity,
-    plan: &Plan,
-) -> io::Result<()> {
+/// A target in a few lines, from the disks up to the file.
+pub(crate) fn summary(target: &TargetIdentity, plan: &Plan) -> Vec<LabeledValue> {
+    let mut lines = Vec::new();
     for disk in target.disks() {
-        fact(page, "disk", &disk_text(disk))?;
+        lines.push(("disk", Some(disk_text(disk))));
     }
     if let Some(why) = &target.unresolved {
-        fact(page, "disk", &format!("unknown: {why}"))?;
+        lines.push(("disk", Some(format!("unknown: {why}"))));
     }
-    let above: Vec<String> = target
-        .layers
-        .iter()
-        .filter(|layer| !layer.below.is_empty())
-        .map(stacked_text)
-        .collect();
-    if !above.is_empty() {
-        fact(page, "layers", &above.join("; "))?;
-    }
+    lines.push(("layers", layers_text(target)));
     if let Some(fs) = &target.filesystem {
-        let options = fs.options.join(",");
         let text = format!(
-            "{} on {} mounted at {} ({options}), {}",
+            "{} on {} mounted at {} ({}), {}",
             fs.kind,
             fs.source,
             fs.mount_point,
-            glue(&free_text(fs.free_bytes))
+            fs.options.join(","),
+            glue(&format!("{} free", format_bytes(fs.free_bytes)))
         );
-        fact(page, "on", &text)?;
+        lines.push(("on", Some(text)));
     }
-    fact(page, "test", &tested_text(target, plan.scratch_bytes))
+    lines.push(("test", Some(tested_text(target, plan.scratch_bytes))));
+    lines
 }
 
-/// A line for each disk of the target that was asked of its health.
-pub(super) fn write_health(
-    page: &mut Page<'_>,
-    target: &TargetIdentity,
-    health: &[DiskHealth],
-) -> io::Result<()> {
-    let asked = health
-        .iter()
-        .filter(|health| target.disks().any(|disk| disk.name == health.disk));
-    asked
-        .map(health_text)
-        .try_for_each(|text| fact(page, "health", &text))
+/// The devices that stand on others.
+pub(crate) fn layers_text(target: &TargetIdentity) -> Option<String> {
+    let above = target.layers.iter().filter(|layer| !layer.below.is_empty());
+    let texts: Vec<String> = above
+        .map(|layer| {
+            let kind = labels::layer_kind(layer.kind);
+            format!("{} ({kind}) on {}", layer.name, layer.below.join(", "))
+        })
+        .collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
 }
 
-fn free_text(bytes: u64) -> String {
-    format!("{} free", format_bytes(bytes))
-}
-
-/// What the operations go to.
+/// What the operations are done on.
 pub(crate) fn tested_text(target: &TargetIdentity, scratch_bytes: Option<u64>) -> String {
     let size = glue(&format_bytes(target.size_bytes));
     match (target.kind, scratch_bytes) {
@@ -87,11 +61,19 @@ pub(crate) fn tested_text(target: &TargetIdentity, scratch_bytes: Option<u64>) -
     }
 }
 
-/// A disk: what a vendor would want to know first.
+/// A disk by the little that tells it from others: name, bus, model, size.
+pub(crate) fn disk_name(disk: &Layer) -> String {
+    let mut facts = vec![disk.name.clone()];
+    facts.extend(model(disk).or_else(|| disk.link.as_ref().map(|link| link.bus.clone())));
+    facts.push(format_bytes(disk.size_bytes));
+    list(facts)
+}
+
+/// A disk with everything that a vendor asks for.
 pub(crate) fn disk_text(disk: &Layer) -> String {
     let mut facts = vec![disk.name.clone()];
-    if disk.kind != diskproof_model::target::LayerKind::Disk {
-        facts.push(words::layer_kind(disk.kind).to_owned());
+    if disk.kind != LayerKind::Disk {
+        facts.push(labels::layer_kind(disk.kind).to_owned());
     }
     if let Some(link) = &disk.link {
         facts.push(
@@ -107,11 +89,11 @@ pub(crate) fn disk_text(disk: &Layer) -> String {
     facts.push(named("serial", &disk.serial).unwrap_or_else(|| "serial unknown".to_owned()));
     facts.extend(named("firmware", &disk.firmware));
     facts.extend(named("backed by", &disk.backing_file));
-    facts.extend(words::rotation(disk).map(str::to_owned));
+    facts.extend(labels::rotation(disk).map(str::to_owned));
     facts.extend(named("scheduler", &disk.scheduler));
     facts.push(format!(
         "write cache: {}",
-        words::write_cache(disk.write_cache)
+        labels::write_cache(disk.write_cache)
     ));
     if disk.read_only {
         facts.push("read-only".to_owned());
@@ -119,7 +101,7 @@ pub(crate) fn disk_text(disk: &Layer) -> String {
     list(facts)
 }
 
-/// Vendor and model, as the device says them.
+/// Vendor and model, as the device reports them.
 pub(crate) fn model(disk: &Layer) -> Option<String> {
     match (&disk.vendor, &disk.model) {
         (Some(vendor), Some(model)) if !model.starts_with(vendor.as_str()) => {
@@ -128,16 +110,6 @@ pub(crate) fn model(disk: &Layer) -> Option<String> {
         (_, Some(model)) => Some(model.clone()),
         (vendor, None) => vendor.clone(),
     }
-}
-
-/// A device that stands on others.
-pub(crate) fn stacked_text(layer: &Layer) -> String {
-    format!(
-        "{} ({}) on {}",
-        layer.name,
-        words::layer_kind(layer.kind),
-        layer.below.join(", ")
-    )
 }
 
 /// The machine.

@@ -1,20 +1,23 @@
-//! What a disk says of its own health: as facts for `info`, and as one line for the result page.
-//! Judges nothing: that is in the findings.
+//! A disk's health as it reports it: labels and values, and one line. Judges nothing; findings do.
 
-use super::identity::Fact;
+use super::target::LabeledValue;
 use crate::text::list;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::units::format_bytes;
 
-/// Hours of a year, on average.
+/// Hours of an average year.
 const YEAR_HOURS: f64 = 8766.0;
 
 /// Everything known of one disk's health.
-pub(super) fn health_facts(disk: &DiskHealth) -> Vec<Fact> {
+pub(crate) fn health_facts(disk: &DiskHealth) -> Vec<LabeledValue> {
     let count = |count: Option<u64>| count.map(|count| count.to_string());
     vec![
-        ("unknown", disk.unavailable.clone()),
-        ("disk's verdict", verdict(disk).map(str::to_owned)),
+        ("not available", disk.unavailable.clone()),
+        ("model", disk.model.clone()),
+        ("serial", disk.serial.clone()),
+        ("firmware", disk.firmware.clone()),
+        ("protocol", disk.protocol.clone()),
+        ("verdict", verdict(disk).map(str::to_owned)),
         (
             "alarms",
             (!disk.alarms.is_empty()).then(|| disk.alarms.join("; ")),
@@ -25,31 +28,31 @@ pub(super) fn health_facts(disk: &DiskHealth) -> Vec<Fact> {
             disk.wear_percent.map(|percent| format!("{percent} %")),
         ),
         ("spare blocks left", spare(disk)),
-        ("sectors replaced", count(disk.reallocated_sectors)),
-        ("sectors pending", count(disk.pending_sectors)),
-        ("sectors lost", count(disk.uncorrectable_sectors)),
+        ("reallocated sectors", count(disk.reallocated_sectors)),
+        ("pending sectors", count(disk.pending_sectors)),
+        ("uncorrectable sectors", count(disk.uncorrectable_sectors)),
         ("media errors", count(disk.media_errors)),
         ("link errors", count(disk.link_errors)),
-        ("under power", disk.power_on_hours.map(power_on)),
-        ("hard power losses", count(disk.unsafe_shutdowns)),
-        ("written so far", disk.written_bytes.map(format_bytes)),
-        ("self-test", self_test(disk)),
+        ("power-on time", disk.power_on_hours.map(power_on)),
+        ("unsafe shutdowns", count(disk.unsafe_shutdowns)),
+        ("written in total", disk.written_bytes.map(format_bytes)),
+        ("last self-test", self_test(disk)),
         (
-            "rotates",
+            "rotation",
             disk.rotation_rpm.map(|rpm| {
                 if rpm == 0 {
-                    "no".to_owned()
+                    "none".to_owned()
                 } else {
                     format!("{rpm} rpm")
                 }
             }),
         ),
-        ("from", disk.source.clone()),
+        ("source", disk.source.clone()),
     ]
 }
 
 /// The health of one disk in a line.
-pub(super) fn health_text(disk: &DiskHealth) -> String {
+pub(crate) fn health_text(disk: &DiskHealth) -> String {
     if let Some(why) = &disk.unavailable {
         return format!("{} unknown: {why}", disk.disk);
     }
@@ -65,9 +68,9 @@ pub(super) fn health_text(disk: &DiskHealth) -> String {
         temperature(disk),
         disk.wear_percent
             .map(|percent| format!("{percent} % of endurance used")),
-        counted(disk.reallocated_sectors, "sectors replaced"),
-        counted(disk.pending_sectors, "sectors pending"),
-        counted(disk.uncorrectable_sectors, "sectors lost"),
+        counted(disk.reallocated_sectors, "reallocated sectors"),
+        counted(disk.pending_sectors, "pending sectors"),
+        counted(disk.uncorrectable_sectors, "uncorrectable sectors"),
         counted(disk.media_errors, "media errors"),
         counted(disk.link_errors, "link errors"),
         disk.power_on_hours.map(power_on),
@@ -133,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_tells_what_there_is_and_no_zeros() {
+    fn line_lists_known_values_without_zeros() {
         let text = |disk: &DiskHealth| health_text(disk).replace('\u{a0}', " ");
         assert_eq!(
             text(&disk()),
@@ -151,7 +154,7 @@ mod tests {
                 disk: "sda".to_owned(),
                 ..failing
             }),
-            "sda FAILING, 8 sectors pending, 40 h"
+            "sda FAILING, 8 pending sectors, 40 h"
         );
         assert_eq!(
             text(&DiskHealth::unknown("vda", "a virtual disk")),
@@ -160,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_say_zero_where_it_was_told() {
+    fn facts_list_reported_zeros() {
         let facts = health_facts(&disk());
         assert!(
             facts.contains(&("media errors", Some("0".to_owned())))

@@ -1,12 +1,14 @@
-//! How the model's enums and numbers are said in words. Knows nothing of pages.
+//! The words for the model's enums and for parts of a workload. Does not know pages.
 
 use crate::text::list;
+use diskproof_model::finding::Severity;
+use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, BlockShare, CachePolicy, Distribution, SyncCall, SyncPolicy};
+use diskproof_model::record::Estimate;
 use diskproof_model::target::{Layer, LayerKind, TargetKind, WriteCache};
-use diskproof_model::units::{format_bytes, format_rate};
+use diskproof_model::units::{format_bytes, format_latency, format_percent, format_rate};
 
-/// How the page cache was treated, for people: `cached` alone would sound as if nothing had reached
-/// the disk.
+/// The cache mode. `cached` alone would read as if nothing had reached the disk.
 pub(crate) fn cache(policy: CachePolicy) -> &'static str {
     match policy {
         CachePolicy::Direct => "direct",
@@ -15,7 +17,7 @@ pub(crate) fn cache(policy: CachePolicy) -> &'static str {
     }
 }
 
-/// What ran at the same time, if anything did: a figure beside others is another figure.
+/// The workloads that ran at the same time, if any.
 pub(crate) fn together(names: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| format!("together with {}", list(names)))
 }
@@ -43,7 +45,7 @@ pub(crate) fn target_kind(kind: TargetKind) -> &'static str {
     }
 }
 
-/// The write cache, in the kernel's words; that it is not known matters.
+/// The write cache in the kernel's words.
 pub(crate) fn write_cache(cache: Option<WriteCache>) -> &'static str {
     match cache {
         Some(WriteCache::WriteBack) => "write back",
@@ -52,7 +54,8 @@ pub(crate) fn write_cache(cache: Option<WriteCache>) -> &'static str {
     }
 }
 
-/// What the kernel says of rotation. Virtio says yes for everything, so there it says nothing.
+/// Whether the medium rotates; `None` where the kernel does not know. It reports every virtio disk
+/// as rotating.
 pub(crate) fn rotation(layer: &Layer) -> Option<&'static str> {
     let is_virtio = layer
         .link
@@ -61,11 +64,11 @@ pub(crate) fn rotation(layer: &Layer) -> Option<&'static str> {
     match layer.rotational? {
         true if is_virtio => None,
         true => Some("rotating"),
-        false => Some("not rotating"),
+        false => Some("solid state"),
     }
 }
 
-/// Where operations go.
+/// The order of offsets.
 pub(crate) fn access(access: &Access) -> String {
     match access {
         Access::Sequential => "sequential".to_owned(),
@@ -122,7 +125,7 @@ pub(crate) fn block(block_bytes: u32, mix: &[BlockShare]) -> String {
     }))
 }
 
-/// Requests in flight.
+/// Requests in flight: per worker, times workers.
 pub(crate) fn depth(depth: u32, workers: u32) -> String {
     if workers == 1 {
         depth.to_string()
@@ -131,7 +134,7 @@ pub(crate) fn depth(depth: u32, workers: u32) -> String {
     }
 }
 
-/// How writes are made durable; nothing to say where they are not.
+/// How writes are made durable; `None` where they are not.
 pub(crate) fn sync(policy: SyncPolicy) -> Option<String> {
     match policy {
         SyncPolicy::None => None,
@@ -143,7 +146,7 @@ pub(crate) fn sync(policy: SyncPolicy) -> Option<String> {
     }
 }
 
-/// Which operations there are, and what makes them durable: `write, final sync`, `50 % reads`,
+/// The operations and how they are made durable: `write, final sync`, `50 % reads`,
 /// `write+fdatasync`.
 pub(crate) fn operation(read_permille: u16, policy: SyncPolicy) -> String {
     let kind = mix(read_permille)
@@ -162,24 +165,67 @@ fn call_name(call: SyncCall) -> &'static str {
     }
 }
 
-/// Share of reads, where both are done.
+/// The share of reads of a mixed workload.
 pub(crate) fn mix(read_permille: u16) -> Option<String> {
-    (1..1000)
-        .contains(&read_permille)
-        .then(|| format!("{} reads", percent(f64::from(read_permille) / 1000.0)))
+    (1..1000).contains(&read_permille).then(|| {
+        format!(
+            "{} reads",
+            format_percent(f64::from(read_permille) / 1000.0)
+        )
+    })
 }
 
-/// Offered load, where there is one.
+/// The offered load of an open loop.
 pub(crate) fn offered(rate: Option<f64>) -> Option<String> {
     rate.map(|rate| format!("offered {}/s", format_rate(rate)))
 }
 
-/// A share as percent, two digits below 10 %: `0.4 %`, `12 %`, `<0.1 %`.
-pub(crate) fn percent(share: f64) -> String {
-    match share * 100.0 {
-        p if p > 0.0 && p < 0.05 => "<0.1 %".to_owned(),
-        p if p < 9.95 && (p * 10.0).round() % 10.0 != 0.0 => format!("{p:.1} %"),
-        p => format!("{p:.0} %"),
+/// Block size in fio's words, for tables: `8k`, `1M`, `512`; `mix` for several sizes.
+pub(crate) fn short_block(block_bytes: u32, mix: &[BlockShare]) -> String {
+    const KIB: u32 = 1 << 10;
+    const MIB: u32 = 1 << 20;
+    match block_bytes {
+        _ if !mix.is_empty() => "mix".to_owned(),
+        bytes if bytes.is_multiple_of(MIB) && bytes > 0 => format!("{}M", bytes / MIB),
+        bytes if bytes.is_multiple_of(KIB) && bytes > 0 => format!("{}k", bytes / KIB),
+        bytes => bytes.to_string(),
+    }
+}
+
+/// The plural of a kind of operation.
+pub(crate) fn operations(kind: OpKind) -> &'static str {
+    match kind {
+        OpKind::Read => "reads",
+        OpKind::Write => "writes",
+        OpKind::Sync => "syncs",
+        OpKind::Commit => "commits",
+    }
+}
+
+/// A latency with three digits; `–` where a percentile would rest on fewer than ten samples.
+pub(crate) fn latency(ns: Option<u64>) -> String {
+    ns.map_or_else(|| UNKNOWN.to_owned(), format_latency)
+}
+
+/// Stands for a figure that is not known.
+pub(crate) const UNKNOWN: &str = "–";
+
+/// The interval of an estimate: `±1.2 %`, `±?`.
+pub(crate) fn interval(estimate: &Estimate) -> String {
+    estimate.width_text().unwrap_or_else(|| "±?".to_owned())
+}
+
+/// A rate in MB/s without its unit, for columns that name it.
+pub(crate) fn megabytes(estimate: &Estimate) -> String {
+    estimate.value_text().replace(" MB/s", "")
+}
+
+/// The weight of a finding.
+pub(crate) fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Failure => "failure",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
     }
 }
 
@@ -188,23 +234,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_print_short() {
+    fn short_blocks_are_those_of_fio() {
         let cases = [
-            (0.0, "0 %"),
-            (0.0001, "<0.1 %"),
-            (0.012, "1.2 %"),
-            (0.02, "2 %"),
-            (0.123, "12 %"),
-            (0.0999, "10 %"),
-            (1.5, "150 %"),
+            (512, "512"),
+            (8192, "8k"),
+            (1 << 20, "1M"),
+            (1536, "1536"),
+            (0, "0"),
         ];
-        for (share, text) in cases {
-            assert_eq!(percent(share), text);
+        for (bytes, text) in cases {
+            assert_eq!(short_block(bytes, &[]), text);
         }
     }
 
     #[test]
-    fn operations_say_how_they_become_durable() {
+    fn operation_names_its_sync() {
         let every = |writes| SyncPolicy::Every {
             writes,
             call: SyncCall::Fsync,
@@ -222,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mix_of_blocks_names_every_size() {
+    fn block_mix_names_every_size() {
         let mix = [
             BlockShare {
                 block_bytes: 4096,

@@ -1,7 +1,7 @@
 //! Words in a picture: how wide they are without knowing the font, broken into lines, and without
 //! what XML forbids.
 
-use super::marks::Ink;
+use super::marks::Tone;
 use crate::text::{self, clean, columns, wrap};
 use maud::{Markup, html};
 
@@ -39,12 +39,12 @@ pub(super) fn shortened(text: &str, room: f64, size: f64) -> String {
 }
 
 /// Lines of text, one below the other.
-pub(super) struct Block {
+pub(super) struct TextBlock {
     lines: Vec<String>,
     size: f64,
 }
 
-impl Block {
+impl TextBlock {
     /// Broken so that it fits; nothing of nothing.
     pub(super) fn new(text: &str, size: f64, room: f64) -> Self {
         let most = (room / (size * EM_PER_COLUMN)) as usize;
@@ -66,10 +66,10 @@ impl Block {
     }
 
     /// Drawn from a corner on.
-    pub(super) fn at(&self, left: f64, top: f64, ink: Ink) -> Markup {
+    pub(super) fn at(&self, left: f64, top: f64, tone: Tone) -> Markup {
         html! {
             @for (index, line) in self.lines.iter().enumerate() {
-                (super::text(left, top + index as f64 * self.line_height() + self.size, "start", self.size, ink, line))
+                (super::text(left, top + index as f64 * self.line_height() + self.size, "start", self.size, tone, line))
             }
         }
     }

@@ -1,0 +1,98 @@
+//! The figures of a measurement in words: the conditions under which they hold, which operations
+//! have a row, what the signs of a table mean.
+
+use crate::labels;
+use crate::text::list;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::SyncPolicy;
+use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord, WorkloadRecord};
+
+/// Block size, depth, span and cache mode: no figure means anything without them.
+pub(crate) fn conditions(workload: &WorkloadRecord) -> String {
+    let mut facts = vec![labels::block(workload.block_bytes, &workload.block_mix)];
+    facts.extend(labels::mix(workload.read_permille));
+    facts.extend(labels::sync(workload.sync));
+    let depth = labels::depth(workload.depth, workload.workers);
+    facts.push(format!("depth {depth}"));
+    facts.push(span(workload));
+    facts.extend(labels::offered(workload.rate));
+    facts.push(labels::cache(workload.cache).to_owned());
+    facts.extend(labels::together(&workload.together_with));
+    list(facts)
+}
+
+/// `random over 4 GiB`
+fn span(workload: &WorkloadRecord) -> String {
+    format!(
+        "{} {}",
+        labels::access(&workload.access),
+        labels::span(workload.span_start_bytes, workload.span_bytes)
+    )
+}
+
+/// What a table of these measurements need not repeat in each row: span and cache mode, where all
+/// have the same.
+pub(crate) fn common_conditions(measurements: &[&MeasurementRecord]) -> Option<String> {
+    let common = |m: &MeasurementRecord| {
+        let w = &m.workload;
+        let span = labels::span(w.span_start_bytes, w.span_bytes);
+        format!("{span}, {}", labels::cache(w.cache))
+    };
+    let first = common(measurements.first()?);
+    measurements
+        .iter()
+        .all(|m| common(m) == first)
+        .then_some(first)
+}
+
+/// What one request of a row is, in fio's words: `read 8k`, `write 1M×8`.
+pub(crate) fn request(kind: OpKind, workload: &WorkloadRecord) -> String {
+    let block = labels::short_block(workload.block_bytes, &workload.block_mix);
+    let in_flight = u64::from(workload.depth) * u64::from(workload.workers);
+    match (kind, in_flight) {
+        (OpKind::Sync, _) => kind.as_str().to_owned(),
+        (_, 1) => format!("{} {block}", kind.as_str()),
+        (_, n) => format!("{} {block}×{n}", kind.as_str()),
+    }
+}
+
+/// The headline operations, and the syncs where they come every few writes: neither the writes nor
+/// a commit contain their time.
+pub(crate) fn shown_ops(measurement: &MeasurementRecord) -> Vec<(OpKind, &OpRecord)> {
+    let mut ops = measurement.headline_ops();
+    let sync = measurement.ops.get(&OpKind::Sync);
+    if let (SyncPolicy::Every { writes: 2.., .. }, Some(sync)) = (measurement.workload.sync, sync) {
+        ops.push((OpKind::Sync, sync));
+    }
+    ops
+}
+
+/// Under an offered load the wait of a request begins at its intended start, not when a free slot
+/// admitted it (coordinated omission).
+pub(crate) fn shown_latency(op: &OpRecord) -> &LatencySummary {
+    op.latency_intended.as_ref().unwrap_or(&op.latency)
+}
+
+/// What the signs of a table mean, as far as they occur.
+pub(crate) fn legend(measurements: &[&MeasurementRecord]) -> String {
+    let ops: Vec<&OpRecord> = measurements
+        .iter()
+        .flat_map(|m| shown_ops(m))
+        .map(|(_, op)| op)
+        .collect();
+    let mut legend = "±: half of the 95 % interval of the rate.".to_owned();
+    if ops.iter().any(|op| op.iops.relative_half_width().is_none()) {
+        legend.push_str(" ±?: measured too briefly for an interval.");
+    }
+    let has_unknown = |op: &&OpRecord| {
+        let latency = shown_latency(op);
+        [latency.p50, latency.p99, latency.p99_9].contains(&None)
+    };
+    if ops.iter().any(has_unknown) {
+        legend.push_str(" –:\u{a0}fewer than ten samples beyond it.");
+    }
+    if ops.iter().any(|op| op.latency_intended.is_some()) {
+        legend.push_str(" Latencies under an offered load count from the intended start.");
+    }
+    legend
+}

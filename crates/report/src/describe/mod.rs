@@ -1,0 +1,13 @@
+//! Parts of a record in words: what the terminal pages and the browser pages both say. Does not
+//! know how a page is laid out.
+
+pub(crate) mod comparison;
+pub(crate) mod figures;
+pub(crate) mod findings;
+pub(crate) mod health;
+pub(crate) mod identity;
+pub(crate) mod proof;
+pub(crate) mod remarks;
+pub(crate) mod run;
+pub(crate) mod surface;
+pub(crate) mod target;

@@ -1,0 +1,78 @@
+//! Whether the figures of a target came from its disks, by the disks' own counters; which engines
+//! carried the operations.
+
+use crate::text::{glue, list};
+use diskproof_model::measurement::DeviceUse;
+use diskproof_model::plan::EngineKind;
+use diskproof_model::record::{MeasurementRecord, Record};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+/// What the disks' counters say about a target; `None` where nothing was measured on it.
+pub(crate) fn proof_text(record: &Record, target: usize) -> Option<String> {
+    let measured = record.measurements.iter().filter(|m| m.target == target);
+    let surveyed = record.surface.iter().filter(|s| s.target == target);
+    let devices: Vec<&DeviceUse> = measured
+        .map(|m| &m.device)
+        .chain(surveyed.map(|s| &s.device))
+        .collect();
+    let unknown = devices
+        .iter()
+        .filter(|device| device.accounted.is_none())
+        .filter_map(|device| device.unresolved.as_deref());
+    let unknown: BTreeSet<&str> = unknown.collect();
+    let why = Vec::from_iter(unknown).join("; ");
+    let known = record.accounted_range(target).map(|range| {
+        let disks: BTreeSet<&str> = devices
+            .iter()
+            .flat_map(|device| &device.disks)
+            .map(String::as_str)
+            .collect();
+        let disks = Vec::from_iter(disks).join(", ");
+        format!(
+            "the kernel's counters of {disks} confirm {} of the bytes",
+            share_text(range)
+        )
+    });
+    match (known, why.is_empty()) {
+        (None, true) => None,
+        (Some(known), true) => Some(known),
+        (Some(known), false) => Some(format!("{known}; in part unknown: {why}")),
+        (None, false) => Some(format!(
+            "unknown, the disk's counters are not available: {why}"
+        )),
+    }
+}
+
+/// `99.6 % to 100.3 %`
+fn share_text((low, high): (f64, f64)) -> String {
+    let [low, high] = [low, high].map(|share| glue(&format!("{:.1} %", share * 100.0)));
+    if low == high {
+        low
+    } else {
+        format!("{low} to {high}")
+    }
+}
+
+/// The engines of a target: the most used one, then each other one with its workloads.
+pub(crate) fn engines_text(measurements: &[&MeasurementRecord]) -> Option<String> {
+    let mut engines: Vec<(EngineKind, Vec<&str>)> = Vec::new();
+    for workload in measurements.iter().map(|m| &m.workload) {
+        match engines
+            .iter_mut()
+            .find(|(engine, _)| *engine == workload.engine)
+        {
+            Some((_, names)) => names.push(&workload.name),
+            None => engines.push((workload.engine, vec![&workload.name])),
+        }
+    }
+    engines.sort_by_key(|(_, names)| Reverse(names.len()));
+    let mut texts = Vec::new();
+    for (index, (engine, names)) in engines.iter().enumerate() {
+        texts.push(match index {
+            0 => engine.as_str().to_owned(),
+            _ => format!("{} for {}", engine.as_str(), list(names)),
+        });
+    }
+    (!texts.is_empty()).then(|| texts.join("; "))
+}

@@ -1,0 +1,154 @@
+//! What a reader must know about the figures of a measurement: failed operations, the page cache, a
+//! rate that did not settle, the result of a verification.
+
+use crate::text::list;
+use diskproof_model::measurement::{OpKind, StopReason, VerifyResult};
+use diskproof_model::plan::CachePolicy;
+use diskproof_model::record::MeasurementRecord;
+use diskproof_model::units::counted;
+
+/// The kind of a remark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RemarkKind {
+    /// Something failed during the measurement.
+    Failed,
+    /// The page cache was involved.
+    Cached,
+    /// The rate did not settle.
+    Drifting,
+    /// Everything that was read back was correct.
+    Verified,
+}
+
+impl RemarkKind {
+    /// All, in the order of printing.
+    pub(crate) const ALL: [Self; 4] = [Self::Failed, Self::Cached, Self::Drifting, Self::Verified];
+
+    /// Its sign beside a figure.
+    pub(crate) fn sign(self) -> char {
+        match self {
+            Self::Failed => '!',
+            Self::Cached => '*',
+            Self::Drifting => '~',
+            Self::Verified => '=',
+        }
+    }
+}
+
+/// A remark on a measurement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MeasurementRemark {
+    pub(crate) kind: RemarkKind,
+    pub(crate) text: String,
+}
+
+/// All remarks on a measurement.
+pub(crate) fn remarks(measurement: &MeasurementRecord) -> Vec<MeasurementRemark> {
+    let all = [
+        errors(measurement),
+        ending(measurement.stopped),
+        measurement.verify.as_ref().and_then(verification),
+        missed_starts(measurement),
+        cache(measurement),
+        (measurement.settled == Some(false)).then(|| {
+            let text = "the rate was still changing when the time was over";
+            remark(RemarkKind::Drifting, text)
+        }),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+fn remark(kind: RemarkKind, text: impl Into<String>) -> MeasurementRemark {
+    MeasurementRemark {
+        kind,
+        text: text.into(),
+    }
+}
+
+fn errors(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
+    let failed = measurement.errors_total();
+    let by_name = measurement.errors_by_name();
+    let names = list(by_name.iter().map(|(name, n)| format!("{n} × {name}")));
+    let text = format!(
+        "{} failed ({names}); the figure counts successful operations only",
+        counted(failed, "operation")
+    );
+    (failed > 0).then(|| remark(RemarkKind::Failed, text))
+}
+
+fn ending(stopped: StopReason) -> Option<MeasurementRemark> {
+    let text = match stopped {
+        StopReason::Interrupted => "interrupted",
+        StopReason::Errors => "stopped: too many operations failed",
+        StopReason::Hung => "stopped: the target no longer answered",
+        StopReason::Precision
+        | StopReason::Time
+        | StopReason::Bytes
+        | StopReason::Ops
+        | StopReason::Companion => return None,
+    };
+    Some(remark(RemarkKind::Failed, text))
+}
+
+fn missed_starts(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
+    let missed = measurement.missed_starts.filter(|missed| *missed > 0)?;
+    let text = format!(
+        "{} started over 1 ms late or not at all; latencies count from the intended start",
+        counted(missed, "request")
+    );
+    Some(remark(RemarkKind::Failed, text))
+}
+
+fn cache(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
+    let cache = &measurement.cache;
+    // Where every write is synced, the page cache cannot answer.
+    let is_commit =
+        measurement.ops.contains_key(&OpKind::Commit) && measurement.workload.read_permille == 0;
+    let text = match (cache.used, &cache.why) {
+        (CachePolicy::Direct, _) => return None,
+        (used, Some(why)) => format!("{}: {why}", used.as_str()),
+        (CachePolicy::Buffered, None) => {
+            "buffered: through the page cache, emptied continuously".to_owned()
+        }
+        (CachePolicy::Cached, None) if is_commit => return None,
+        (CachePolicy::Cached, None) => {
+            "cached: the page cache may have answered instead of the disk".to_owned()
+        }
+    };
+    Some(remark(RemarkKind::Cached, text))
+}
+
+/// How much of what was written was read back, and whether it was correct.
+fn verification(verify: &VerifyResult) -> Option<MeasurementRemark> {
+    let written = counted(verify.blocks_written.unwrap_or(verify.blocks), "block");
+    let is_whole = verify.unchecked() == 0;
+    let (kind, text) = match (verify.blocks, verify.bad_blocks) {
+        (0, _) if is_whole => return None,
+        (0, _) => {
+            let text = format!("0 of {written} read back before an interruption");
+            (RemarkKind::Failed, text)
+        }
+        (_, 0) if is_whole => {
+            let text = format!("{written} read back, all correct");
+            (RemarkKind::Verified, text)
+        }
+        (blocks, 0) => {
+            let text =
+                format!("{blocks} of {written} read back before an interruption, all correct");
+            (RemarkKind::Failed, text)
+        }
+        (blocks, bad) => {
+            let interrupted = if is_whole {
+                ""
+            } else {
+                " before an interruption"
+            };
+            let text = format!(
+                "{bad} of {} read back wrong{interrupted}",
+                counted(blocks, "block")
+            );
+            (RemarkKind::Failed, text)
+        }
+    };
+    Some(remark(kind, text))
+}

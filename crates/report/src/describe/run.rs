@@ -1,0 +1,129 @@
+//! A run in words: what was requested, when, and how its expectations came out.
+
+use diskproof_model::digits::figure_text;
+use diskproof_model::plan::{Origin, Plan};
+use diskproof_model::record::Record;
+
+/// The verb and its targets.
+pub(crate) fn request_text(plan: &Plan) -> String {
+    let Origin::Native { verb, .. } = &plan.origin;
+    format!("{verb} {}", plan.targets.join(", "))
+}
+
+/// `2026-11-20T10:00:00Z` as `2026-11-20 10:00 UTC`; other texts stay as they are.
+pub(crate) fn start_text(started: &str) -> String {
+    let parts = (
+        started.get(..10),
+        started.get(10..11),
+        started.get(11..16),
+        started.ends_with('Z'),
+    );
+    match parts {
+        (Some(day), Some("T"), Some(minute), true) => format!("{day} {minute} UTC"),
+        _ => started.to_owned(),
+    }
+}
+
+/// Why the run is partial; `None` for a whole one.
+pub(crate) fn partial_text(record: &Record) -> Option<&str> {
+    let is_partial = record.partial || record.ended_early.is_some();
+    is_partial.then(|| {
+        record.ended_early.as_deref().unwrap_or(
+            "the run ended before its plan was complete; these are the results until then",
+        )
+    })
+}
+
+/// Names of planned workloads that did not run on a target.
+pub(crate) fn not_run(record: &Record, target: usize) -> Vec<&str> {
+    let is_measured = |name: &str| {
+        let mut own = record.measurements.iter().filter(|m| m.target == target);
+        own.any(|m| m.workload.name == name)
+    };
+    let planned = record.plan.workloads.iter().map(|w| w.name.as_str());
+    planned.filter(|name| !is_measured(name)).collect()
+}
+
+/// Workloads that the plan skips, by reason.
+pub(crate) fn skipped(plan: &Plan) -> Vec<(&str, Vec<&str>)> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for skipped in &plan.skipped {
+        match reasons.iter_mut().find(|(why, _)| *why == skipped.why) {
+            Some((_, names)) => names.push(&skipped.workload),
+            None => reasons.push((&skipped.why, vec![&skipped.workload])),
+        }
+    }
+    reasons
+}
+
+/// The observed value of an expectation in the unit of its metric, with three digits, so that it
+/// can be compared with the threshold.
+pub(crate) fn observed_text(expression: &str, value: f64) -> String {
+    match observed_unit(expression) {
+        Some(unit) => figure_text(value, Some(third_digit(value)), unit),
+        None => value.to_string(),
+    }
+}
+
+/// One in the third digit of a value: as its half-width it keeps three digits.
+pub(crate) fn third_digit(value: f64) -> f64 {
+    if value == 0.0 {
+        0.0
+    } else {
+        10.0_f64.powf(value.abs().log10().floor() - 2.0)
+    }
+}
+
+/// The unit of the metric in an expression such as `random-read-d32.p99.9 <= 5ms`.
+fn observed_unit(expression: &str) -> Option<&'static str> {
+    let figure = expression.split(['<', '>', '=']).next()?.trim();
+    if figure.starts_with("curve.") {
+        return Some("B/s");
+    }
+    // Not after the last dot: `p99.9` has one of its own.
+    let metric = figure.split_once('.').map_or(figure, |(_, metric)| metric);
+    let metric = ["read.", "write.", "commit."]
+        .iter()
+        .find_map(|operation| metric.strip_prefix(operation))
+        .unwrap_or(metric);
+    let is_latency = |m: &str| {
+        ["p50", "p90", "p99", "max", "mean", "min"]
+            .iter()
+            .any(|name| m.starts_with(name))
+    };
+    match metric {
+        "iops" => Some("1/s"),
+        "throughput" => Some("B/s"),
+        m if is_latency(m) => Some("ns"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn observed_value_has_the_unit_of_its_metric() {
+        let cases = [
+            ("random-read-d32.iops>=5000", 8213.4, "8210/s"),
+            ("commit-fdatasync.p99.9<=5ms", 8_210_000.0, "8.21 ms"),
+            ("mixed-random.read.p99 < 5ms", 8_210_000.0, "8.21 ms"),
+            ("sequential-read.throughput>=1GB", 1.234e9, "1230 MB/s"),
+            ("curve.min>=80MB/s", 49e6, "49.0 MB/s"),
+            ("access.mean<=15ms", 14_900_000.0, "14.9 ms"),
+            ("x.other>1", 0.5, "0.5"),
+        ];
+        for (expression, value, text) in cases {
+            assert_eq!(observed_text(expression, value), text);
+        }
+    }
+
+    #[test]
+    fn start_of_a_run_is_printed_as_a_date() {
+        assert_eq!(start_text("2026-11-20T10:00:00Z"), "2026-11-20 10:00 UTC");
+        let other = "2026-11-20T10:00:00+02:00";
+        assert_eq!(start_text(other), other);
+        assert_eq!(start_text("früher"), "früher");
+    }
+}

@@ -1,0 +1,67 @@
+//! The end of the result page: which machine, disk and filesystem, by which engine, under which
+//! conditions, and how the figures were proven.
+
+use super::facts::fact;
+use crate::describe::figures::conditions;
+use crate::describe::health::health_text;
+use crate::describe::proof::{engines_text, proof_text};
+use crate::describe::target::{host_text, summary};
+use crate::page::{Page, TextStyle};
+use crate::text::glue;
+use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::target::TargetIdentity;
+use diskproof_model::units::format_percent;
+use std::io;
+
+/// Column at which conditions begin: two more than the longest name that `check` uses.
+const CONDITIONS_INDENT: usize = 18;
+
+/// Writes the details of the machine and of each target.
+pub(super) fn write_details(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
+    page.blank()?;
+    page.text(TextStyle::Bold.of("details"))?;
+    fact(page, "host", &host_text(&record.host))?;
+    for (index, target) in record.targets.iter().enumerate() {
+        write_target(page, record, target, index)?;
+    }
+    for m in &record.measurements {
+        let cpu = glue(&format!("CPU {}", format_percent(m.cpu_share())));
+        let text = format!("{}; {cpu}", conditions(&m.workload));
+        page.entry(
+            TextStyle::Plain.of(&m.workload.name),
+            CONDITIONS_INDENT,
+            TextStyle::Dim.of(text),
+        )?;
+    }
+    Ok(())
+}
+
+fn write_target(
+    page: &mut Page<'_>,
+    record: &Record,
+    target: &TargetIdentity,
+    index: usize,
+) -> io::Result<()> {
+    for (label, value) in summary(target, &record.plan) {
+        if let Some(value) = value {
+            fact(page, label, &value)?;
+        }
+    }
+    for health in &record.health {
+        if target.disks().any(|disk| disk.name == health.disk) {
+            fact(page, "health", &health_text(health))?;
+        }
+    }
+    let measurements: Vec<&MeasurementRecord> = record
+        .measurements
+        .iter()
+        .filter(|m| m.target == index)
+        .collect();
+    if let Some(engines) = engines_text(&measurements) {
+        fact(page, "engine", &engines)?;
+    }
+    if let Some(proof) = proof_text(record, index) {
+        fact(page, "proof", &proof)?;
+    }
+    Ok(())
+}
