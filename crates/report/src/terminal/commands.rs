@@ -50,7 +50,7 @@ pub fn write_commands(record: &Record, style: &Style, out: &mut dyn Write) -> io
         .iter()
         .filter_map(|f| f.reproduce.as_ref().map(|command| (f, command)))
     {
-        page.unbroken(TextStyle::Bold.of(&format!("# finding {}", finding.code)))?;
+        page.unbroken(TextStyle::Bold.of(format!("# finding {}", finding.code)))?;
         page.unbroken(TextStyle::Plain.of(command))?;
     }
     Ok(())

@@ -45,7 +45,7 @@ pub fn write_comparison(
     }
     write_conditions(page, comparison)?;
     page.blank()?;
-    page.text(TextStyle::Dim.of(&legend(comparison)))
+    page.text(TextStyle::Dim.of(legend(comparison)))
 }
 
 fn write_side(page: &mut Page<'_>, letter: &str, side: &Side) -> io::Result<()> {
@@ -72,11 +72,11 @@ fn write_candidate(
 ) -> io::Result<()> {
     if !candidate.differences.is_empty() {
         page.blank()?;
-        page.text(TextStyle::Bold.of(&format!("what differs from A to {letter}")))?;
+        page.text(TextStyle::Bold.of(format!("what differs from A to {letter}")))?;
         for difference in &candidate.differences {
             let text = format!("{} → {}", difference.a, difference.b);
             page.entry(
-                TextStyle::Dim.of(&format!("  {}", difference.what)),
+                TextStyle::Dim.of(format!("  {}", difference.what)),
                 19,
                 TextStyle::Plain.of(&text),
             )?;
@@ -118,7 +118,7 @@ fn write_table(
         if before.replace((&metric.subject, metric.target))
             != Some((&metric.subject, metric.target))
         {
-            page.text(TextStyle::Bold.of(&subject_text(metric)))?;
+            page.text(TextStyle::Bold.of(subject_text(metric)))?;
             write_reasons(page, metric)?;
         }
         match &table {
@@ -210,7 +210,7 @@ fn write_undecided(
         page.entry(
             TextStyle::Plain.of(""),
             2,
-            TextStyle::Plain.of(&format!("{}: {text}", list(names))),
+            TextStyle::Plain.of(format!("{}: {text}", list(names))),
         )
     })
 }
@@ -230,9 +230,9 @@ fn write_unmatched(page: &mut Page<'_>, letter: &str, candidate: &Candidate) -> 
             .collect();
         if !names.is_empty() {
             page.entry(
-                TextStyle::Dim.of(&format!("only in {name}")),
+                TextStyle::Dim.of(format!("only in {name}")),
                 11,
-                TextStyle::Plain.of(&list(names)),
+                TextStyle::Plain.of(list(names)),
             )?;
         }
     }
@@ -260,7 +260,7 @@ fn write_conditions(page: &mut Page<'_>, comparison: &Comparison) -> io::Result<
         page.entry(
             style.of(label),
             14,
-            TextStyle::Plain.of(&format!("{}{of}: {}", condition.expression, condition.why)),
+            TextStyle::Plain.of(format!("{}{of}: {}", condition.expression, condition.why)),
         )?;
     }
     Ok(())

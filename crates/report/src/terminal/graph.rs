@@ -44,7 +44,7 @@ pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) -> io::Result<()> 
     let height = (width / COLUMNS_PER_ROW).clamp(*ROWS.start(), *ROWS.end());
     let mut canvas = Canvas::new(width, height);
     canvas.draw(chart, &ranges);
-    page.text(TextStyle::Dim.of(&legend(chart)))?;
+    page.text(TextStyle::Dim.of(legend(chart)))?;
     write_units(page, chart, left, width)?;
     let (left_labels, right_labels) = (
         labels(&ranges.y, height),

@@ -68,7 +68,7 @@ fn write_section(page: &mut Page<'_>, title: &str, facts: &[LabeledValue]) -> io
         .filter_map(|(label, value)| value.as_ref().map(|value| (label, value)))
     {
         page.entry(
-            TextStyle::Dim.of(&format!("  {label}")),
+            TextStyle::Dim.of(format!("  {label}")),
             INDENT,
             TextStyle::Plain.of(value),
         )?;

@@ -32,7 +32,7 @@ pub fn write_plan(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let page = &mut Page::new(style, out);
-    page.text(TextStyle::Bold.of(&format!(
+    page.text(TextStyle::Bold.of(format!(
         "plan: {} · seed {} · nothing was written",
         request_text(plan),
         plan.seed
@@ -275,7 +275,7 @@ fn write_workloads(page: &mut Page<'_>, plan: &Plan) -> io::Result<()> {
             page.entry(
                 TextStyle::Bold.of(&row[0]),
                 4,
-                TextStyle::Plain.of(&list(facts)),
+                TextStyle::Plain.of(list(facts)),
             )?;
         }
     }

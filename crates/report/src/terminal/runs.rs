@@ -94,7 +94,7 @@ fn write_entry(page: &mut Page<'_>, run: &SavedRun) -> io::Result<()> {
     page.entry(
         TextStyle::Plain.of(""),
         indent,
-        TextStyle::Plain.of(&parts.collect::<Vec<_>>().join(" · ")),
+        TextStyle::Plain.of(parts.collect::<Vec<_>>().join(" · ")),
     )?;
     let note = run
         .note

@@ -77,7 +77,7 @@ fn write_errors(page: &mut Page<'_>, record: &Record, s: &SurfaceRecord) -> io::
         page.entry(
             TextStyle::Error.of("errors"),
             INDENT,
-            TextStyle::Plain.of(&format!("failed accesses: {}", failed.join(", "))),
+            TextStyle::Plain.of(format!("failed accesses: {}", failed.join(", "))),
         )
     }
 }
@@ -147,7 +147,7 @@ fn write_table(page: &mut Page<'_>, heading: &[&str], rows: &[Vec<String>]) -> i
         page.entry(
             TextStyle::Plain.of(&row[0]),
             INDENT,
-            TextStyle::Plain.of(&text.join(", ")),
+            TextStyle::Plain.of(text.join(", ")),
         )?;
     }
     Ok(())
@@ -340,7 +340,7 @@ fn write_places(
                 TextStyle::Plain.of("")
             },
             INDENT,
-            TextStyle::Plain.of(&format!("LBA {lba}, {}: {what}", place(offset))),
+            TextStyle::Plain.of(format!("LBA {lba}, {}: {what}", place(offset))),
         )?;
         shown += 1;
     }
