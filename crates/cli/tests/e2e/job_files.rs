@@ -95,7 +95,8 @@ fn jobs_without_a_stonewall_run_at_the_same_time() {
     let dry = run_job(here.path(), text, &["--dry-run"]);
     assert_eq!(dry.code, Some(0), "{}", dry.err);
     assert!(
-        dry.out.contains("+ runs together with the one above") || dry.out.contains("+ points"),
+        dry.out.contains("+ runs at the same time as the one above")
+            || dry.out.contains("+ points"),
         "{}",
         dry.out
     );

@@ -122,7 +122,7 @@ fn released_disk_is_written_to() {
         dry.err
     );
     assert!(
-        dry.out.contains("8 MiB") && dry.out.contains("whose content is lost"),
+        dry.out.contains("8 MiB") && dry.out.contains("its content is lost"),
         "{}",
         dry.out
     );
@@ -370,7 +370,7 @@ fn a_file_is_overwritten_in_its_size_or_not_at_all() {
         let before = content_hash(&file);
         let ran = diskproof("run", &file, &[flags, &["--overwrite", "--json"]].concat());
         assert_eq!(ran.code, Some(0), "{}", ran.err);
-        assert!(ran.err.contains("whose content is lost"), "{}", ran.err);
+        assert!(ran.err.contains("its content is lost"), "{}", ran.err);
         assert_ne!(content_hash(&file), before);
         assert_eq!(std::fs::metadata(&file).unwrap().len(), 16 * MIB + 1000);
     }

@@ -61,7 +61,8 @@ fn commits_beside_reads_are_measured_and_told() {
     let dry = run_plan(&plan, here.path(), &["--dry-run"]);
     let squeezed = dry.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        dry.out.contains("\n+ reads") && squeezed.contains("+ runs together with the one above"),
+        dry.out.contains("\n+ reads")
+            && squeezed.contains("+ runs at the same time as the one above"),
         "{}",
         dry.out
     );
