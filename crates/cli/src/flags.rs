@@ -8,17 +8,25 @@ use clap::{ArgAction, ValueEnum};
 use diskproof_analysis::expect::Expected;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::units::parse_size;
+use diskproof_report::format::Format;
+use diskproof_report::formats::extensions;
 use std::path::PathBuf;
 use std::str::FromStr;
+
+/// The help of `-o`, with the extensions of the formats that `is_listed` selects.
+pub fn output_help(is_listed: fn(&Format) -> bool) -> String {
+    format!(
+        "Save the result; the format follows the extension: {} (repeatable; see docs/formats.md)",
+        extensions(is_listed)
+    )
+}
 
 /// Flags of every verb that measures.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = None::<&str>)]
 pub struct MeasuringFlags {
-    /// Save the result; the format follows the extension: .json, .html, .csv, .svg (x.svg for all
-    /// charts on a sheet, x-%.svg for a file each), .gnuplot, .hlog, .prom, .fio.json (repeatable;
-    /// see docs/formats.md)
-    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    /// Files to write.
+    #[arg(short = 'o', long = "output", value_name = "FILE", help = output_help(|_| true))]
     pub outputs: Vec<PathBuf>,
     /// Print only the record, as JSON, on stdout
     #[arg(long)]

@@ -10,7 +10,6 @@ mod deferred;
 mod failure;
 mod flag_hints;
 mod flags;
-mod formats;
 mod health;
 mod interrupt;
 pub mod job_file;

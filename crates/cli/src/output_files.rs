@@ -1,10 +1,11 @@
 //! The files that `-o` names: tried out before the run, written after it.
 
 use crate::failure::Failure;
-use crate::formats::{Document, Format};
 use crate::stderr::Verbosity;
 use anyhow::Context as _;
 use diskproof_model::record::Record;
+use diskproof_report::format::OutputFile;
+use diskproof_report::formats::{extensions, format_of};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -21,11 +22,11 @@ impl<'a> OutputFiles<'a> {
     /// Tries each path out, and leaves nothing behind.
     pub fn prepare(paths: &'a [PathBuf]) -> Result<Self, Failure> {
         for path in paths {
-            if Format::of(path).is_none() {
+            if format_of(path).is_none() {
                 return Err(Failure::Usage(format!(
                     "-o {}: unknown format. The format follows the extension; use one of {}.",
                     path.display(),
-                    Format::known()
+                    extensions(|_| true)
                 )));
             }
             try_out(path)?;
@@ -56,16 +57,16 @@ pub fn save_record(record: &Record, path: &Path, verbosity: Verbosity) -> anyhow
 }
 
 fn save_as_format(record: &Record, path: &Path, verbosity: Verbosity) -> anyhow::Result<()> {
-    let format = Format::of(path).context("unknown format")?;
-    let documents = format.documents(record, path);
-    anyhow::ensure!(!documents.is_empty(), format.why_none());
+    let format = format_of(path).context("unknown format")?;
+    let files = format.files(record, path);
+    anyhow::ensure!(!files.is_empty(), format.requires.missing_text());
     let mut others = Vec::new();
-    for document in &documents {
-        let saved = save_document(document);
-        if document.path == path {
+    for file in &files {
+        let saved = save_file(file);
+        if file.path == path {
             saved?;
         } else {
-            let name = document.path.display().to_string();
+            let name = file.path.display().to_string();
             saved.with_context(|| name.clone())?;
             others.push(name);
         }
@@ -99,11 +100,11 @@ pub fn try_out(path: &Path) -> Result<(), Failure> {
 
 /// Writes to a temporary file first and renames it: a file of this name is complete at every
 /// moment.
-pub fn save_document(document: &Document<'_>) -> io::Result<()> {
-    let path = &document.path;
+pub fn save_file(output: &OutputFile<'_>) -> io::Result<()> {
+    let path = &output.path;
     let (temporary, file) = create_temporary(path)?;
     let mut out = BufWriter::new(&file);
-    let written = (document.write)(&mut out)
+    let written = (output.write)(&mut out)
         .and_then(|()| out.flush())
         .and_then(|()| file.sync_all());
     let saved = written.and_then(|()| std::fs::rename(&temporary, path));

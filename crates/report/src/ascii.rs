@@ -1,8 +1,7 @@
-//! Pages for terminals that know no more than ASCII: every sign is replaced by one that takes as
-//! many columns, so that tables and graphs stay in line. Which terminals those are is not known
-//! here.
+//! Pages for terminals that show ASCII only: every sign is replaced by one of the same width, so that
+//! tables and graphs stay aligned.
 
-/// The page in ASCII. Signs that have no likeness become `?`.
+/// The page in ASCII. Signs without an equivalent become `?`.
 pub fn transliterate(page: &str) -> String {
     page.chars()
         .map(|c| if c.is_ascii() { c } else { likeness(c) })
@@ -21,6 +20,7 @@ fn likeness(c: char) -> char {
         '│' => '|',
         '┤' | '├' | '└' | '┴' => '+',
         '•' => 'o',
+        '→' => '>',
         '’' | '‘' => '\'',
         '“' | '”' => '"',
         '\u{a0}' => ' ',
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signs_keep_their_column() {
+    fn transliteration_keeps_columns() {
         let page = "8 µs ± 1 % · 2 × –\n 90 ┤⣀⡀ • ├ 5\n    └──┴─\n▁▂▃▄▅▆▇█ é";
         assert_eq!(
             transliterate(page),

@@ -1,8 +1,9 @@
-//! A record as a table for spreadsheets and plotting programs: one row a figure, each row whole in
-//! itself. Quoted as RFC 4180 says, with the line ends of Unix, since every reader takes them and
-//! half of the tools here stumble over the others.
+//! A record as a table for spreadsheets and plotting programs: one self-contained row per figure.
+//! Quoted as in RFC 4180, but with Unix line ends: every reader accepts them, and half of the Unix
+//! tools stumble over the others.
 
 use crate::figures::{FigureRow, figures, points};
+use crate::format::{Format, OutputFile, Requires};
 use crate::text::clean;
 use diskproof_model::record::Record;
 use std::io::{self, Write};
@@ -10,11 +11,21 @@ use std::io::{self, Write};
 const HEADING: &str = "run_id,started,host,target,model,serial,workload,op,metric,value,\
                        half_width_95,n,unit,offset_bytes,distance_bytes,time_s,together_with";
 
+/// The format.
+pub const FORMAT: Format = Format {
+    extension: ".csv",
+    description: "one row per figure, for spreadsheets and scripts",
+    requires: Requires::Nothing,
+    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
+    comparison: None,
+    identity: None,
+};
+
 /// Writes all figures, then all points of curves, accesses, scans and of workloads over time.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{HEADING}")?;
     for figure in figures(record).iter().chain(&points(record)) {
-        // No spreadsheet knows infinity, and none of our figures should.
+        // Spreadsheets have no infinity.
         if figure.value.is_finite() {
             writeln!(out, "{}", row(record, figure))?;
         }
@@ -60,13 +71,13 @@ fn row(record: &Record, figure: &FigureRow) -> String {
             .map(|seconds| seconds.to_string())
             .unwrap_or_default(),
     );
-    // Last, so that the columns before it keep their numbers.
+    // Last, so that the other columns keep their numbers.
     cells.push(field(&figure.together_with));
     cells.join(",")
 }
 
-/// A text as one cell. Spreadsheets take what begins with these signs for a formula and run it
-/// (CWE-1236), so an apostrophe goes before them.
+/// A text as one cell. Spreadsheets run text that begins with these signs as a formula (CWE-1236);
+/// an apostrophe prevents it.
 fn field(text: &str) -> String {
     let mut text = clean(text);
     if text.trim_start().starts_with(['=', '+', '-', '@']) {
@@ -84,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_text_whatever_it_holds() {
+    fn cell_is_never_a_formula() {
         let cases = [
             ("plain", "plain"),
             ("a,b", "\"a,b\""),

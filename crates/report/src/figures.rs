@@ -1,9 +1,10 @@
-//! A record as a list of figures, one by one: what tables for spreadsheets and monitoring are made
-//! of. Decides which figures there are and what they are called; each name and unit is stable.
+//! A record as a list of figures, for tables and monitoring. Decides which figures there are and
+//! their names; names and units are stable.
 
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, LatencySummary, MeasurementRecord, OpRecord, Record};
 use diskproof_model::surface::{SeekPattern, SeekSummary, SurfaceRecord};
+use diskproof_model::verdict::Grade;
 
 /// One figure.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -13,7 +14,7 @@ pub(crate) struct FigureRow {
     /// The workload it belongs to, or the part of a survey: `curve`, `burst`, `access-random`,
     /// `scan`.
     pub(crate) workload: String,
-    /// The kind of operation; empty where it is about the whole workload.
+    /// The kind of operation; empty for a figure of the whole workload.
     pub(crate) op: &'static str,
     /// What it is, such as `iops`.
     pub(crate) metric: &'static str,
@@ -27,7 +28,7 @@ pub(crate) struct FigureRow {
     pub(crate) unit: &'static str,
     /// Where on the target.
     pub(crate) offset_bytes: Option<u64>,
-    /// How far from the access before.
+    /// Distance from the previous access.
     pub(crate) distance_bytes: Option<u64>,
     /// When, in seconds after the start of the measured time.
     pub(crate) time_s: Option<f64>,
@@ -59,7 +60,7 @@ impl FigureRow {
     }
 }
 
-/// Everything that stands in tables: per workload, per operation, per part of a survey.
+/// All figures but single points: per workload, per operation, per part of a survey, the grades.
 pub(crate) fn figures(record: &Record) -> Vec<FigureRow> {
     let mut all: Vec<FigureRow> = record
         .measurements
@@ -67,10 +68,28 @@ pub(crate) fn figures(record: &Record) -> Vec<FigureRow> {
         .flat_map(of_measurement)
         .collect();
     all.extend(record.surface.iter().flat_map(of_surface));
+    for grade in record.verdict.iter().flat_map(|verdict| &verdict.grades) {
+        let measurement = record.measurements.get(grade.measurement);
+        let value = grade.grade.map(grade_value);
+        all.extend(
+            measurement
+                .zip(value)
+                .map(|(m, value)| of_workload(m).with("grade", value, "1")),
+        );
+    }
     all
 }
 
-/// A figure of a workload without anything that tells which.
+/// A grade as a number: 2 good, 1 limited, 0 poor.
+pub(crate) fn grade_value(grade: Grade) -> f64 {
+    match grade {
+        Grade::Poor => 0.0,
+        Grade::Limited => 1.0,
+        Grade::Good => 2.0,
+    }
+}
+
+/// A row of a workload, still without a figure.
 fn of_workload(m: &MeasurementRecord) -> FigureRow {
     FigureRow {
         target: m.target,
@@ -150,7 +169,7 @@ const INTENDED_METRICS: [&str; 8] = [
     "latency_intended_max",
 ];
 
-/// A percentile that would be a guess is no figure.
+/// The figures of a distribution; unknown percentiles have none.
 fn of_latency(
     whole: &FigureRow,
     l: &LatencySummary,

@@ -1,10 +1,11 @@
-//! All charts of a record as one gnuplot script with the data inside: `gnuplot -p x.gnuplot` writes
-//! a PNG file (or SVG, where gnuplot has no cairo) for each chart into the working directory, and
-//! shows a window for each where there is a screen. Titles, units, figures and axes are filled in.
+//! All charts of a record as one gnuplot script with its data: `gnuplot -p x.gnuplot` writes a PNG
+//! file (SVG without cairo) for each chart into the working directory, and opens a window for each
+//! if there is a screen.
 
 use crate::chart::{
     Axis, AxisSide, Chart, GuideAxis, Range, Ranges, Scale, Series, SeriesMark, charts, origin,
 };
+use crate::format::{Format, OutputFile, Requires};
 use crate::text::{clean, shortened};
 use diskproof_model::record::Record;
 use std::io::{self, Write};
@@ -19,19 +20,38 @@ const POINTS_MANY: usize = 150;
 /// Two such names fit side by side.
 const NAME_COLUMNS_MAX: usize = 60;
 
-/// What stands before the first chart. Enhanced mode would read `_` and `^` of names as marks.
-const PRELUDE: &str = "\
-set encoding utf8
-screen = (strstrt('qt wxt x11 aqua windows', GPVAL_TERM) > 0) ? GPVAL_TERM : ''
-cairo = strstrt(GPVAL_TERMINALS, 'pngcairo') > 0
-ending = cairo ? '.png' : '.svg'
-if (cairo) { set terminal pngcairo noenhanced size 1200,675 font ',11' } else { set terminal svg \
-                       noenhanced size 1200,675 font ',11' }
-set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb '#d5dae3'
-set border linecolor rgb '#5a6472'
-set key outside bottom center horizontal noenhanced
-set style fill solid 0.3
-";
+/// The beginning of the script. Enhanced mode would interpret `_` and `^` in names.
+const PRELUDE: &str = concat!(
+    "set encoding utf8\n",
+    "screen = (strstrt('qt wxt x11 aqua windows', GPVAL_TERM) > 0) ? GPVAL_TERM : ''\n",
+    "cairo = strstrt(GPVAL_TERMINALS, 'pngcairo') > 0\n",
+    "ending = cairo ? '.png' : '.svg'\n",
+    "if (cairo) { set terminal pngcairo noenhanced size 1200,675 font ',11' } ",
+    "else { set terminal svg noenhanced size 1200,675 font ',11' }\n",
+    "set grid xtics ytics linetype 1 linewidth 0.5 linecolor rgb '#d5dae3'\n",
+    "set border linecolor rgb '#5a6472'\n",
+    "set key outside bottom center horizontal noenhanced\n",
+    "set style fill solid 0.3\n",
+);
+
+/// The format.
+pub const FORMAT: Format = Format {
+    extension: ".gnuplot",
+    description: "all charts as a gnuplot script with its data",
+    requires: Requires::Nothing,
+    record: |record, path| {
+        let stem = path
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        vec![OutputFile::new(path, move |out| {
+            write_record(record, &stem, out)
+        })]
+    },
+    comparison: None,
+    identity: None,
+};
 
 /// Writes the script. Pictures are called `STEM-CHART.png`; of the stem only letters, digits, `.`,
 /// `-` and `_` are used.
@@ -241,8 +261,8 @@ fn plot(series: &Series, chart: usize, number: usize) -> String {
     )
 }
 
-/// In single quotes gnuplot reads nothing but the quote itself; in double ones it would run what
-/// stands between backquotes.
+/// In single quotes gnuplot interprets only the quote; in double quotes it would run commands in
+/// backquotes.
 fn quoted(text: &str) -> String {
     format!("'{}'", clean(text).replace('\'', "''"))
 }
@@ -252,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_cannot_leave_its_quotes() {
+    fn text_stays_in_its_quotes() {
         assert_eq!(quoted("it's `id`\n\\"), "'it''s `id`\\n\\'");
     }
 }

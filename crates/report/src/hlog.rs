@@ -1,13 +1,24 @@
-//! The latency distributions of a record as a histogram log of HdrHistogram, version 1.3, which its
-//! tools in every language read: a comment that tells the version, a comment that tells the start,
-//! the names of the columns, then a line per distribution with its tag.
+//! The latency distributions of a record as a histogram log of HdrHistogram, version 1.3: a comment
+//! with the version, a comment with the start, the column names, then a tagged line per
+//! distribution.
 
+use crate::format::{Format, OutputFile, Requires};
 use diskproof_model::record::{LatencySummary, MeasurementRecord, Record};
 use std::io::{self, Write};
 
-/// The maximum is told in milliseconds, as the readers' own writers do for nanoseconds
+/// The maximum is in milliseconds, as HdrHistogram's own writers print nanoseconds
 /// (`HistogramLogWriter`, `maxValueUnitRatio`).
 const NS_PER_UNIT_OF_MAX: f64 = 1e6;
+
+/// The format.
+pub const FORMAT: Format = Format {
+    extension: ".hlog",
+    description: "every latency distribution, for HdrHistogram's tools",
+    requires: Requires::Nothing,
+    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
+    comparison: None,
+    identity: None,
+};
 
 /// Writes every distribution: tag `WORKLOAD.OP`, with `.intended` where latency counts from the
 /// intended start, and `.targetN` after the first target. Values are nanoseconds.
@@ -89,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_one_word() {
+    fn tag_is_one_word() {
         assert_eq!(tag("my load, at\tnight.read"), "my_load__at\\tnight.read");
     }
 }

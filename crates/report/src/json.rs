@@ -1,7 +1,7 @@
-//! JSON documents: pretty-printed, one trailing newline, nothing else on the stream. The shapes are
-//! the model's.
+//! JSON documents: pretty-printed, with one trailing newline. The shapes are the model's.
 
 use crate::examined::Examined;
+use crate::format::{Format, OutputFile, Requires};
 use crate::text::is_hidden;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::plan::Plan;
@@ -10,13 +10,22 @@ use diskproof_model::saved::SavedRun;
 use diskproof_model::target::TargetIdentity;
 use std::io::{self, Write};
 
-/// Writes the whole record: the published contract.
+/// The format.
+pub const FORMAT: Format = Format {
+    extension: ".json",
+    description: "the record: everything that was measured",
+    requires: Requires::Nothing,
+    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
+    comparison: Some(write_comparison),
+    identity: Some(write_identity),
+};
+
+/// Writes the whole record in its published schema.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     write_document(&serde_json::to_string_pretty(record)?, out)
 }
 
-/// Writes what is known of a machine and a target: an object with `host`, `target`, `health` and
-/// `findings`, each as inside a record.
+/// Writes an object with `host`, `target`, `health` and `findings`, each as in a record.
 pub fn write_identity(examined: &Examined<'_>, out: &mut dyn Write) -> io::Result<()> {
     let Examined {
         host,
@@ -28,26 +37,25 @@ pub fn write_identity(examined: &Examined<'_>, out: &mut dyn Write) -> io::Resul
     write_document(&serde_json::to_string_pretty(&document)?, out)
 }
 
-/// Writes a plan that has not been carried out: an object with `plan` and `targets`, each as inside
-/// a record.
+/// Writes a plan before it runs: an object with `plan` and `targets`, each as in a record.
 pub fn write_plan(plan: &Plan, targets: &[TargetIdentity], out: &mut dyn Write) -> io::Result<()> {
     let document = serde_json::json!({ "plan": plan, "targets": targets });
     write_document(&serde_json::to_string_pretty(&document)?, out)
 }
 
-/// Writes a comparison: a published contract too.
+/// Writes a comparison in its published schema.
 pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     write_document(&serde_json::to_string_pretty(comparison)?, out)
 }
 
-/// Writes saved runs in short: an array, in the order given.
+/// Writes an array of saved runs in short, in the order given.
 pub fn write_runs(runs: &[SavedRun], out: &mut dyn Write) -> io::Result<()> {
     write_document(&serde_json::to_string_pretty(runs)?, out)
 }
 
-/// JSON demands escapes only below U+0020. A device's name may also hold U+009B, which some
-/// terminals take for an escape sequence, or marks that reorder what is shown; outside of strings
-/// JSON has none of these, so they can be escaped wherever they stand.
+/// JSON requires escapes only below U+0020. A device's name may also hold U+009B, which some
+/// terminals interpret as an escape sequence, or marks that reorder text. JSON has none of these
+/// outside of strings, so all are escaped.
 pub(crate) fn write_document(document: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut safe = String::with_capacity(document.len() + 1);
     for c in document.chars() {
@@ -70,7 +78,7 @@ mod tests {
     use diskproof_model::target::HostFacts;
 
     #[test]
-    fn no_control_character_leaves_as_itself_and_none_is_lost() {
+    fn control_characters_are_escaped_and_kept() {
         let host = HostFacts {
             name: "a\u{1b}[31m\u{9b}2J\u{202e}\u{e0041}\n\"é".to_owned(),
             ..HostFacts::default()

@@ -10,6 +10,8 @@ mod describe;
 mod examined;
 mod figures;
 pub mod fio_json;
+pub mod format;
+pub mod formats;
 pub mod gnuplot;
 pub mod hlog;
 pub mod html;

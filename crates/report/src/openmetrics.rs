@@ -1,12 +1,14 @@
-//! A record as metrics for Prometheus: text that both its own format (0.0.4, which node_exporter's
-//! textfile collector reads) and OpenMetrics 1.0 allow. Names and labels are stable; a collector
-//! drops a whole file for one doubled series, so every series is written once.
+//! A record as metrics for Prometheus: valid in its own format (0.0.4, which node_exporter's textfile
+//! collector reads) and in OpenMetrics 1.0. Names and labels are stable. Collectors drop a whole file
+//! for one duplicate series, so every series is written once.
 
-use crate::figures::company;
+use crate::figures::{company, grade_value};
+use crate::format::{Format, OutputFile, Requires};
 use crate::text::clean;
 use diskproof_model::finding::Severity;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord, Record};
+use diskproof_model::verdict::TrustLevel;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
@@ -23,6 +25,16 @@ type MetricSample = (&'static str, Labels, f64);
 
 /// Names and values, in the order of writing.
 type Labels = Vec<(&'static str, String)>;
+
+/// The format.
+pub const FORMAT: Format = Format {
+    extension: ".prom",
+    description: "metrics for node_exporter's textfile collector",
+    requires: Requires::Nothing,
+    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
+    comparison: None,
+    identity: None,
+};
 
 /// Writes all metrics.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
@@ -124,22 +136,22 @@ fn of_run(record: &Record) -> Vec<MetricFamily> {
     vec![
         gauge(
             "diskproof_run_timestamp_seconds",
-            "Start of the run that these figures come from, in seconds since the epoch.",
+            "Start of the run, in seconds since the epoch.",
             vec![(Vec::new(), start)],
         ),
         gauge(
             "diskproof_run_info",
-            "Which run, by which version; always 1.",
+            "Identity of the run; always 1.",
             vec![(info, 1.0)],
         ),
         gauge(
             "diskproof_run_partial",
-            "1 when the run ended before its plan did.",
+            "1 if the run ended early.",
             vec![(Vec::new(), f64::from(u8::from(record.partial)))],
         ),
         gauge(
             "diskproof_findings",
-            "Findings by weight.",
+            "Number of findings by severity.",
             findings.to_vec(),
         ),
         gauge(
@@ -148,14 +160,47 @@ fn of_run(record: &Record) -> Vec<MetricFamily> {
             found.collect(),
         ),
         gauge(
+            "diskproof_grade",
+            "Grade of the verdict: 2 good, 1 limited, 0 poor; no series where not graded.",
+            grades(record),
+        ),
+        gauge(
+            "diskproof_reliable",
+            "1 if no finding concerns the figures, 0.5 if a warning does, 0 if a failure does.",
+            reliable(record),
+        ),
+        gauge(
             "diskproof_expectations_missed",
-            "Thresholds that were not met.",
+            "Missed thresholds.",
             vec![(Vec::new(), missed)],
         ),
     ]
 }
 
-/// Labels that tell which target.
+fn grades(record: &Record) -> Vec<(Labels, f64)> {
+    let mut samples = Vec::new();
+    for grade in record.verdict.iter().flat_map(|verdict| &verdict.grades) {
+        let target = record
+            .measurements
+            .get(grade.measurement)
+            .map_or(0, |m| m.target);
+        let labels = with(&target_labels(record, target), "use", &grade.name);
+        samples.extend(grade.grade.map(|grade| (labels, grade_value(grade))));
+    }
+    samples
+}
+
+fn reliable(record: &Record) -> Vec<(Labels, f64)> {
+    let level = record.verdict.as_ref().map(|verdict| verdict.trust.level);
+    let value = level.map(|level| match level {
+        TrustLevel::Reliable => 1.0,
+        TrustLevel::Doubtful => 0.5,
+        TrustLevel::Unreliable => 0.0,
+    });
+    value.map(|value| (Vec::new(), value)).into_iter().collect()
+}
+
+/// The labels of a target.
 fn target_labels(record: &Record, target: usize) -> Labels {
     let identity = record.targets.get(target);
     let serial = identity.and_then(|identity| identity.disks().next()?.serial.clone());
@@ -170,7 +215,7 @@ fn target_labels(record: &Record, target: usize) -> Labels {
     ]
 }
 
-/// Each measurement with its labels; a name that comes again on the same target gets a number.
+/// Each measurement with its labels; a repeated name on the same target gets a number.
 fn labelled(record: &Record) -> Vec<(Labels, &MeasurementRecord)> {
     let mut seen: BTreeMap<(usize, &str), usize> = BTreeMap::new();
     let mut all = Vec::new();
@@ -183,7 +228,7 @@ fn labelled(record: &Record) -> Vec<(Labels, &MeasurementRecord)> {
             format!("{} ({count})", m.workload.name)
         };
         let labels = with(&target_labels(record, m.target), "workload", &name);
-        // No label where it ran alone: the series of before stay the same.
+        // No label where it ran alone.
         all.push((with(&labels, "together_with", &company(m)), m));
     }
     all
@@ -240,11 +285,7 @@ fn of_workloads(record: &Record) -> Vec<MetricFamily> {
             &measurements,
             |op| op.latency_intended.as_ref(),
         ),
-        gauge(
-            "diskproof_errors",
-            "Operations that failed.",
-            per_op(&errors),
-        ),
+        gauge("diskproof_errors", "Failed operations.", per_op(&errors)),
         gauge(
             "diskproof_cpu_ratio",
             "CPU time of the program over wall time; 1 is one processor.",
@@ -252,7 +293,7 @@ fn of_workloads(record: &Record) -> Vec<MetricFamily> {
         ),
         gauge(
             "diskproof_accounted_ratio",
-            "Bytes that the disks moved over bytes that were asked.",
+            "Bytes moved by the disks over bytes requested.",
             per_workload(&|m| m.device.accounted),
         ),
     ]
@@ -350,14 +391,14 @@ fn of_surface(record: &Record) -> Vec<MetricFamily> {
     vec![
         gauge(
             "diskproof_curve_bytes_per_second",
-            "Transfer rate over the positions: min, average and max.",
+            "Transfer rate by position: min, average and max.",
             rates
                 .map(|(figure, value)| (with(&labels, "figure", figure), value))
                 .collect(),
         ),
         gauge(
             "diskproof_burst_bytes_per_second",
-            "Rate of reading the same bytes again and again.",
+            "Rate of repeated reads of the same bytes.",
             burst.collect(),
         ),
         gauge(
@@ -377,12 +418,12 @@ fn of_surface(record: &Record) -> Vec<MetricFamily> {
         ),
         gauge(
             "diskproof_scan_slow_blocks",
-            "Blocks that took too long.",
+            "Slow blocks.",
             scan(&|scan| scan.slow_blocks as f64),
         ),
         gauge(
             "diskproof_scan_unreadable_bytes",
-            "Bytes that could not be read.",
+            "Unreadable bytes.",
             scan(&|scan| scan.unreadable_bytes as f64),
         ),
     ]
@@ -391,22 +432,22 @@ fn of_surface(record: &Record) -> Vec<MetricFamily> {
 /// Name, help, and the figure of a disk.
 type HealthMetric = (&'static str, &'static str, fn(&DiskHealth) -> Option<f64>);
 
-/// What the disks say of themselves. A figure that a disk does not tell has no series, so that
-/// nobody takes it for a zero.
+/// The disks' own health values. A value that a disk does not report has no series, because a zero
+/// would be wrong.
 const HEALTH: [HealthMetric; 16] = [
     (
         "diskproof_health_known",
-        "1 when the disk was asked for its health and answered, 0 when it could not be asked.",
+        "1 if the disk reported its health, 0 if it did not.",
         |d| flag(Some(d.source.is_some())),
     ),
     (
         "diskproof_health_passed",
-        "The disk's own verdict: 1 takes itself for healthy, 0 for failing.",
+        "The disk's own verdict: 1 healthy, 0 failing.",
         |d| flag(d.passed),
     ),
     (
         "diskproof_health_alarms",
-        "Alarms that the disk raises itself.",
+        "Alarms raised by the disk.",
         |d| d.source.as_ref().map(|_| d.alarms.len() as f64),
     ),
     (
@@ -416,27 +457,27 @@ const HEALTH: [HealthMetric; 16] = [
     ),
     (
         "diskproof_health_temperature_limit_celsius",
-        "Temperature from which on the disk complains or slows down.",
+        "Temperature at which the disk raises an alarm or slows down.",
         |d| d.temperature_limit_celsius.map(f64::from),
     ),
     (
         "diskproof_health_endurance_used_ratio",
-        "Endurance used; 1 is all that was promised.",
+        "Share of the rated endurance used.",
         |d| share(d.wear_percent),
     ),
     (
         "diskproof_health_spare_ratio",
-        "Spare blocks left; 1 is all.",
+        "Share of spare blocks left.",
         |d| share(d.spare_percent),
     ),
     (
         "diskproof_health_spare_threshold_ratio",
-        "Spare blocks at which the disk raises its alarm.",
+        "Share of spare blocks at which the disk raises an alarm.",
         |d| share(d.spare_threshold_percent),
     ),
     (
         "diskproof_health_power_on_seconds",
-        "Time under power over the disk's life.",
+        "Power-on time over the disk's life.",
         |d| count(d.power_on_hours).map(|hours| hours * 3600.0),
     ),
     (
@@ -446,32 +487,30 @@ const HEALTH: [HealthMetric; 16] = [
     ),
     (
         "diskproof_health_reallocated_sectors",
-        "Sectors that were replaced by spare ones.",
+        "Reallocated sectors.",
         |d| count(d.reallocated_sectors),
     ),
     (
         "diskproof_health_pending_sectors",
-        "Sectors that wait to be replaced or to prove good.",
+        "Sectors pending reallocation.",
         |d| count(d.pending_sectors),
     ),
     (
         "diskproof_health_uncorrectable_sectors",
-        "Sectors that could not be corrected.",
+        "Uncorrectable sectors.",
         |d| count(d.uncorrectable_sectors),
     ),
     (
         "diskproof_health_media_errors",
-        "Errors that the medium's own correction could not mend.",
+        "Uncorrected errors of the medium.",
         |d| count(d.media_errors),
     ),
-    (
-        "diskproof_health_link_errors",
-        "Errors on the cable.",
-        |d| count(d.link_errors),
-    ),
+    ("diskproof_health_link_errors", "Errors of the link.", |d| {
+        count(d.link_errors)
+    }),
     (
         "diskproof_health_unsafe_shutdowns",
-        "Power losses without warning.",
+        "Unsafe shutdowns.",
         |d| count(d.unsafe_shutdowns),
     ),
 ];
@@ -519,7 +558,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_escaped_and_empty_ones_left_out() {
+    fn labels_are_escaped_and_never_empty() {
         let labels = vec![
             ("target", "a\\b\"c\nd".to_owned()),
             ("serial", String::new()),
@@ -529,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn no_series_is_written_twice_and_no_infinity() {
+    fn every_series_is_finite_and_written_once() {
         let family = gauge(
             "m",
             "Help.",

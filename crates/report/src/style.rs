@@ -1,8 +1,6 @@
-//! How wide a page may be and whether it has colours. Who decides that, and from what, is not known
-//! here.
+//! The width of a page and whether it has colours.
 
-/// The narrowest page; narrower wishes are treated as this, since a figure cut in two is worse than
-/// a line that the terminal folds.
+/// The narrowest page: on a narrower terminal a folded line is better than a cut figure.
 pub const WIDTH_MIN: usize = 40;
 
 /// The look of a page.
@@ -10,7 +8,7 @@ pub const WIDTH_MIN: usize = 40;
 pub struct Style {
     /// Columns that a line may take; at least [`WIDTH_MIN`] are used.
     pub width: usize,
-    /// Whether words are coloured. Colour never carries anything that the words do not.
+    /// Whether words are coloured. Colour never adds information.
     pub color: Color,
 }
 

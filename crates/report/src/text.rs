@@ -1,5 +1,4 @@
-//! Text from anywhere made safe to print, measured in terminal columns, and broken into lines.
-//! Knows nothing of pages or records.
+//! Foreign text made safe to print, measured in terminal columns, and broken into lines.
 
 use textwrap::WordSeparator;
 use textwrap::core::{Word, break_words};
@@ -11,7 +10,7 @@ const GLUE: char = '\u{a0}';
 /// Longer phrases may be broken: kept whole they would leave half of a narrow line empty.
 const GLUE_COLUMNS_MAX: usize = 32;
 
-/// Whether a character acts on the terminal, or on the text around it, instead of being seen:
+/// Whether a character acts on the terminal or on the text around it instead of being visible:
 /// control characters (C0, C1, DEL), line and paragraph separators, zero-width characters, the
 /// marks that reverse the direction of text (CVE-2021-42574) and invisible tags.
 pub(crate) fn is_hidden(c: char) -> bool {
@@ -20,8 +19,8 @@ pub(crate) fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The text with every hidden character spelled out, as `\n` or `\u{1b}`: what a device calls
-/// itself must not move the cursor.
+/// The text with every hidden character spelled out, as `\n` or `\u{1b}`: a device's name must not
+/// move the cursor.
 pub(crate) fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for c in text.chars() {
@@ -48,7 +47,7 @@ pub(crate) fn glue(text: &str) -> String {
     }
 }
 
-/// Phrases glued and put in a row with commas.
+/// Phrases, each glued, joined with commas.
 pub(crate) fn list<T: AsRef<str>>(phrases: impl IntoIterator<Item = T>) -> String {
     phrases
         .into_iter()

@@ -1,9 +1,8 @@
 //! `diskproof compare`: compares saved runs metric by metric. Measures nothing.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::ColorWhen;
-use crate::formats::Format;
-use crate::output_files::{save_document, try_out};
+use crate::flags::{ColorWhen, output_help};
+use crate::output_files::{save_file, try_out};
 use crate::saved::{Kept, load_all, short};
 use crate::stderr::eprint_line;
 use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_page};
@@ -14,6 +13,7 @@ use diskproof_analysis::compare::{
 };
 use diskproof_model::comparison::{Comparison, ConditionOutcome};
 use diskproof_model::record::{Record, Tool};
+use diskproof_report::formats::{extensions, format_of};
 use diskproof_report::style::{Color, Style};
 use diskproof_report::terminal::MetricDetail;
 use diskproof_report::{json, terminal};
@@ -66,8 +66,8 @@ pub struct CompareFlags {
     /// Print the comparison as JSON
     #[arg(long)]
     pub json: bool,
-    /// Write the comparison to a file; the extension selects the format: .json, .html (repeatable)
-    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    /// Files to write.
+    #[arg(short = 'o', long = "output", value_name = "FILE", help = output_help(|format| format.comparison.is_some()))]
     pub outputs: Vec<PathBuf>,
     /// Colour the result
     #[arg(long, value_name = "WHEN", default_value = "auto")]
@@ -213,10 +213,11 @@ fn words(compare: &CompareFlags) -> Result<Vec<String>, Failure> {
 /// Checks that the output files can be written.
 pub(super) fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
     for path in outputs {
-        if !Format::of(path).is_some_and(Format::takes_comparisons) {
+        if format_of(path).is_none_or(|format| format.comparison.is_none()) {
             let name = path.display();
             return Err(Failure::Usage(format!(
-                "-o {name}: a comparison can be written as .json or .html only"
+                "-o {name}: a comparison can be written as {} only",
+                extensions(|format| format.comparison.is_some())
             )));
         }
         try_out(path)?;
@@ -227,8 +228,8 @@ pub(super) fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
 /// Writes a comparison to all output files.
 pub(super) fn save(comparison: &Comparison, outputs: &[PathBuf]) -> anyhow::Result<()> {
     for path in outputs {
-        let document = Format::of(path).and_then(|format| format.comparison(comparison, path));
-        let saved = document.as_ref().map_or(Ok(()), save_document);
+        let file = format_of(path).and_then(|format| format.comparison_file(comparison, path));
+        let saved = file.as_ref().map_or(Ok(()), save_file);
         saved.with_context(|| format!("-o {}: cannot save the comparison", path.display()))?;
     }
     Ok(())

@@ -4,7 +4,6 @@
 use crate::data_sheet::SheetWords;
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
-use crate::formats::Format;
 use crate::provenance::{command_line, random_seed};
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
 use crate::session::{Filling, MeasuringJob, measure};
@@ -19,7 +18,9 @@ use diskproof_model::plan::{
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, ScanPlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_size};
-use std::path::PathBuf;
+use diskproof_report::format::Requires;
+use diskproof_report::formats::format_of;
+use std::path::{Path, PathBuf};
 
 const SECOND: u64 = 1_000_000_000;
 /// Enough to see each zone of a disk, and as many as a terminal has columns for.
@@ -157,11 +158,14 @@ pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
 
 /// A survey may take hours: an output file that would stay empty is refused before it.
 fn refuse_empty_fio_json(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
+    let needs_workloads = |path: &Path| {
+        format_of(path).is_some_and(|format| format.requires == Requires::Workloads)
+    };
     let fio = outputs
         .iter()
-        .find(|path| plan.workloads.is_empty() && Format::of(path) == Some(Format::FioJson));
+        .find(|path| plan.workloads.is_empty() && needs_workloads(path));
     fio.map_or(Ok(()), |path| {
-        let why = "fio's JSON knows workloads only, and a curve is none: add --short-stroke, or \
+        let why = "fio's JSON holds workloads only, and a curve is none: add --short-stroke, or \
                    name a .json or .csv";
         Err(Failure::Usage(format!("-o {}: {why}", path.display())))
     })

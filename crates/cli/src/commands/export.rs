@@ -2,6 +2,7 @@
 
 use super::compare;
 use crate::failure::Exit;
+use crate::flags::output_help;
 use crate::output_files::OutputFiles;
 use crate::saved::{Kept, SavedDocument, find};
 use crate::stderr::Verbosity;
@@ -14,9 +15,8 @@ pub struct ExportFlags {
     /// report or comparison)
     #[arg(value_name = "RUN|FILE")]
     pub run: String,
-    /// Files to write; the extension selects the format: .json, .html, .csv, .svg, .gnuplot, .hlog,
-    /// .prom, .fio.json (see docs/formats.md); for a comparison .json or .html
-    #[arg(value_name = "OUTPUT", required_unless_present = "named")]
+    /// Files to write.
+    #[arg(value_name = "OUTPUT", required_unless_present = "named", help = output_help(|_| true))]
     pub outputs: Vec<PathBuf>,
     /// The same as OUTPUT, as in other verbs (repeatable)
     #[arg(short = 'o', long = "output", value_name = "OUTPUT")]

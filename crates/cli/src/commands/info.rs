@@ -2,14 +2,15 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{ColorWhen, HealthFlags};
-use crate::formats::{Document, Format};
 use crate::health::read_health;
-use crate::output_files::{save_document, try_out};
+use crate::output_files::{save_file, try_out};
 use crate::session::refuse_target_as_output;
 use crate::stdout::{style, to_stdout, write_in_locale};
 use anyhow::Context as _;
 use diskproof_analysis::rules::health_findings;
 use diskproof_device::{host_facts, probe};
+use diskproof_report::format::OutputFile;
+use diskproof_report::formats::{extensions, format_of};
 use diskproof_report::{Examined, json, terminal};
 use std::path::PathBuf;
 
@@ -49,11 +50,10 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
         findings: &findings,
     };
     for path in &info.outputs {
-        let document = Document {
-            path: path.clone(),
-            write: Box::new(|out| json::write_identity(&examined, out)),
+        let Some(write) = format_of(path).and_then(|format| format.identity) else {
+            continue;
         };
-        save_document(&document)
+        save_file(&OutputFile::new(path, |out| write(&examined, out)))
             .with_context(|| format!("-o {}: cannot save it", path.display()))?;
     }
     to_stdout(|out| match info.json {
@@ -69,10 +69,11 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
 /// would be empty.
 fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
     for path in outputs {
-        if Format::of(path) != Some(Format::Json) {
+        if format_of(path).is_none_or(|format| format.identity.is_none()) {
             return Err(Failure::Usage(format!(
-                "-o {}: info is written as .json; name such a file",
-                path.display()
+                "-o {}: info is written as {}; name such a file",
+                path.display(),
+                extensions(|format| format.identity.is_some())
             )));
         }
         try_out(path)?;

@@ -195,7 +195,7 @@ fn page(comparison: &Comparison, width: usize) -> String {
     let mut out = Vec::new();
     write_comparison(
         comparison,
-        MetricDetail::Telling,
+        MetricDetail::Independent,
         &Style {
             width,
             color: Color::Plain,

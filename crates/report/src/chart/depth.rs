@@ -1,12 +1,13 @@
-//! IOPS and latency over depth, where several measurements of a record differ in nothing else.
+//! IOPS and latency over depth, where measurements of a record differ in depth only.
 
 use super::{Axis, Chart, Guide, GuideAxis, Scale, Series, SeriesMark, latency_unit, slug};
+use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Access;
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record, WorkloadRecord};
-use diskproof_model::units::{format_bytes, format_rate};
+use diskproof_model::units::format_bytes;
 
-/// Fewer depths show no bend, only a straight line that nobody measured.
+/// Fewer depths show no bend.
 const DEPTHS_LEAST: usize = 3;
 
 /// One chart for each group and kind of operation.
@@ -20,7 +21,7 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
     charts
 }
 
-/// Measurements that differ in depth alone.
+/// Measurements that differ in depth only.
 fn groups(record: &Record) -> Vec<Vec<&MeasurementRecord>> {
     let mut groups: Vec<Vec<&MeasurementRecord>> = Vec::new();
     for m in record
@@ -40,8 +41,7 @@ fn groups(record: &Record) -> Vec<Vec<&MeasurementRecord>> {
 }
 
 fn differ_in_depth(a: &MeasurementRecord, b: &MeasurementRecord) -> bool {
-    // Names differ by nature, and the engine follows the depth: one request at a time needs no
-    // queue.
+    // Names always differ, and the engine follows the depth: one request at a time needs no queue.
     let same = |w: &WorkloadRecord| WorkloadRecord {
         name: String::new(),
         depth: 0,
@@ -101,18 +101,16 @@ fn chart(record: &Record, group: &[&MeasurementRecord], kind: OpKind) -> Option<
         .iter()
         .filter_map(|(depth, op)| Some((*depth as f64, op.latency.p99? as f64 / ns)))
         .collect();
-    let best = points
-        .iter()
-        .map(|(_, op)| op.iops.value)
-        .fold(0.0, f64::max);
+    let rates = points.iter().map(|(_, op)| &op.iops);
+    let best = rates.max_by(|a, b| a.value.total_cmp(&b.value))?;
     let what = what(record, group[0], kind);
     Some(Chart {
         id: format!("depth-{}", slug(&what)),
         title: format!(
             "IOPS and latency over depth: {what}, at most {} IOPS",
-            format_rate(best)
+            rounded(best.value, best.half_width_95)
         ),
-        caption: "More requests in flight give more IOPS up to the knee; beyond it they only wait \
+        caption: "More requests in flight give more IOPS up to the knee; beyond it they wait \
                   longer. The knee is where IOPS over latency is largest."
             .to_owned(),
         x: Axis {
@@ -155,7 +153,7 @@ fn what(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
 
 /// The depth of the largest power, which is throughput over response time (Kleinrock, ICC 1979). By
 /// Little's law that is the square of the rate over the depth: for a disk that serves up to so many
-/// requests side by side, exactly that many.
+/// requests in parallel, exactly that many.
 fn knee(points: &[(u64, &OpRecord)]) -> Option<Guide> {
     let power = |(depth, op): &(u64, &OpRecord)| op.iops.value.powi(2) / *depth as f64;
     let (depth, _) = points.iter().max_by(|a, b| power(a).total_cmp(&power(b)))?;

@@ -8,10 +8,10 @@ use diskproof_model::units::{format_bytes, format_latency};
 
 /// Points on a line between 90 and 99 %, and as many in each tenth of the rest.
 const POINTS_PER_DECADE: usize = 20;
-/// As for percentiles in tables: with fewer latencies beyond it, a point would be a guess.
+/// As for percentiles in tables: fewer latencies beyond a point do not support it.
 const BEYOND_LEAST: f64 = 10.0;
 
-/// One chart for each block size: only latencies of like transfers are worth comparing.
+/// One chart for each block size: only latencies of equal transfers are comparable.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let mut sizes: Vec<u32> = record
         .measurements
@@ -27,7 +27,7 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
         .collect()
 }
 
-/// An operation's line in the making.
+/// The line of an operation.
 struct LatencyLine {
     name: String,
     summary: LatencySummary,
@@ -41,7 +41,7 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
         .filter(|m| m.workload.block_bytes == block_bytes);
     let distributions: Vec<LatencyLine> = group.flat_map(|m| distributions(record, m)).collect();
     let longest = distributions.iter().map(|d| d.summary.max).max()?;
-    // On a logarithmic axis the unit is that of the middle rather than of the longest one.
+    // On a logarithmic axis the unit fits the middle, not the longest one.
     let unit = latency_unit(longest as f64 / 5.0);
     let block = format_bytes(u64::from(block_bytes));
     Some(Chart {
@@ -55,8 +55,7 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
             format_latency(longest)
         ),
         caption: "Read upwards from a percentile: that share of the operations took no longer \
-                  than the line says. Each step to the right leaves a tenth of the operations of \
-                  the step before; a line ends where fewer than ten operations lie beyond."
+                  than the line shows. A line ends where fewer than ten operations lie beyond."
             .to_owned(),
         x: Axis {
             min: Some(0.0),
@@ -69,8 +68,8 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
     })
 }
 
-/// Of the operations that a reader looks at; under an offered load also from the intended start,
-/// since only that shows what a caller waited.
+/// The headline operations; under an offered load also from the intended start, which includes the
+/// time that a caller waited.
 fn distributions(record: &Record, m: &MeasurementRecord) -> Vec<LatencyLine> {
     let mut all = Vec::new();
     for (kind, op) in m.headline_ops().into_iter().filter(|(_, op)| op.count > 0) {

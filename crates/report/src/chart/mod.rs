@@ -1,5 +1,5 @@
-//! What a picture shows, before anybody draws it: axes with units, series of points. The SVG files,
-//! the pages and the terminal draw the same charts, so that a figure is the same in each of them.
+//! Charts as data: axes with units, series of points. SVG files, browser pages and the terminal draw
+//! the same charts.
 
 mod depth;
 mod latency;
@@ -20,7 +20,7 @@ pub struct Chart {
     /// Stable name, such as `curve` or `latency-percentiles-random-read-d32`: part of file names
     /// and anchors.
     pub id: String,
-    /// What it shows, with the figures that a reader would ask for first.
+    /// What it shows, with the main figures.
     pub title: String,
     /// One sentence: how to read it.
     pub caption: String,
@@ -71,8 +71,8 @@ pub struct Axis {
     pub min: Option<f64>,
     /// Where it ends; `None`: with the largest value.
     pub max: Option<f64>,
-    /// Where labels belong, where only some values make sense (depths that were measured); empty:
-    /// wherever they read well.
+    /// Positions of labels where only some values make sense (measured depths); empty: at round
+    /// values.
     pub ticks: Vec<f64>,
 }
 
@@ -119,7 +119,7 @@ pub struct Series {
     pub name: String,
     /// How it is drawn.
     pub mark: SeriesMark,
-    /// Which axis it is held against.
+    /// Its vertical axis.
     pub side: AxisSide,
     /// (x, y) in the units of the axes, x ascending for lines.
     pub points: Vec<(f64, f64)>,
@@ -167,9 +167,8 @@ pub enum AxisSide {
     Right,
 }
 
-/// Every chart that this record has data for, in the order in which a reader wants them: the
-/// surface, depth, latency, then what happened over time. All numbers are finite, no series is
-/// empty, every id is used once, and no text holds a character that would act on a page.
+/// Every chart that this record has data for: surface, depth, latency, then rates over time. All
+/// numbers are finite, no series is empty, ids are unique, and texts hold no hidden characters.
 pub fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = surface::charts(record);
     charts.extend(depth::charts(record));
@@ -186,7 +185,7 @@ pub fn charts(record: &Record) -> Vec<Chart> {
         .collect()
 }
 
-/// The chart without what cannot be drawn; `None` when nothing is left.
+/// The chart without points that cannot be drawn; `None` without any others.
 fn drawable(mut chart: Chart) -> Option<Chart> {
     for series in &mut chart.series {
         series.name = clean(&series.name);
@@ -300,8 +299,7 @@ fn slug(name: &str) -> String {
 /// File names may have 255 bytes, and an extension and a folder's own prefix come on top.
 const SLUG_MAX: usize = 60;
 
-/// How a measurement is called where several stand side by side: its workload, and its target where
-/// the run has more than one.
+/// The name of a measurement among others: its workload, and its target where the run has several.
 fn subject(record: &Record, m: &MeasurementRecord) -> String {
     match record.targets.get(m.target) {
         Some(target) if record.targets.len() > 1 => {
@@ -311,7 +309,7 @@ fn subject(record: &Record, m: &MeasurementRecord) -> String {
     }
 }
 
-/// The subject, and which of its operations where it has several.
+/// The name of an operation among others.
 fn operation(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
     if m.headline_ops().len() > 1 {
         format!("{} {}s", subject(record, m), kind.as_str())
@@ -320,8 +318,7 @@ fn operation(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
     }
 }
 
-/// Which disk, which machine, when, by which run: the line below every picture that leaves its
-/// record. Harmless on a page.
+/// Disk, machine, time and run: the line below every picture. Without hidden characters.
 pub fn origin(record: &Record) -> String {
     let mut facts: Vec<String> = Vec::new();
     match record.targets.as_slice() {
@@ -355,7 +352,7 @@ pub(crate) fn position_unit(bytes_max: f64) -> Unit {
     }
 }
 
-/// Milliseconds, unless everything that is shown happens within two of them.
+/// Milliseconds, or microseconds where all values are below two milliseconds.
 fn latency_unit(ns_largest: f64) -> Unit {
     if ns_largest >= 2e6 {
         ("ms", 1e6)
@@ -388,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_drawn_is_left_out() {
+    fn undrawable_points_are_removed() {
         let kept = drawable(chart(vec![
             (0.0, 1.0),
             (1.0, 2.0),
@@ -404,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_fit_for_file_names_and_used_once() {
+    fn ids_are_unique_and_fit_for_file_names() {
         assert_eq!(slug("Random Read/d32"), "random-read-d32");
         assert_eq!(slug("../../etc\u{1b}"), "etc");
         assert_eq!(slug("数据"), "unnamed");

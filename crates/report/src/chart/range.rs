@@ -1,11 +1,11 @@
-//! An axis with its numbers: from where to where it goes, where a value lies on it, and where
-//! labels belong. Every printer that draws uses this one, so that their axes agree.
+//! The range of an axis, the position of a value on it, and its labels. All printers use it, so that
+//! their axes agree.
 
 use super::{Axis, AxisSide, Chart, GuideAxis, Scale};
 
 /// Steps between labels that people count in.
 const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
-/// Also these, where labels must stand on the lines of another axis.
+/// Further steps, for labels on the lines of another axis.
 const STEPS_SHARED: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
 /// As many labels as a horizontal axis may have without looking crowded; half as many when they are
 /// long.
@@ -19,7 +19,7 @@ const TICKS_UPWARD: usize = 6;
 /// A logarithmic axis that spans fewer decades than this has labels at 1, 2 and 5.
 const DECADES_FOR_POWERS_ALONE: f64 = 3.9;
 
-/// The ends of an axis and what stands on it.
+/// The ends of an axis and its labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Range {
     /// How values are spread.
@@ -45,7 +45,7 @@ pub struct Ranges {
 }
 
 impl Chart {
-    /// From where to where each axis must go so that everything is seen.
+    /// The range of each axis, so that everything is visible.
     pub fn ranges(&self) -> Ranges {
         let y = Range::rounded(&self.y, self.heights(AxisSide::Left));
         let y_right = self
@@ -75,8 +75,7 @@ impl Chart {
         Range::tight(&axis)
     }
 
-    /// Everything that a vertical axis must hold: points with their error bars, guides; and the
-    /// ground that bars stand on.
+    /// All values of a vertical axis: points with their error bars, and guides.
     fn heights(&self, side: AxisSide) -> Vec<f64> {
         let axis = if side == AxisSide::Left {
             GuideAxis::Left
@@ -223,8 +222,7 @@ impl Range {
     }
 }
 
-/// The value on a ruler with even marks. For percentiles: how many times nine out of ten have been
-/// left behind.
+/// The value on a linear scale. For percentiles: the number of nines.
 fn spread(scale: Scale, value: f64) -> f64 {
     match scale {
         Scale::Linear => value,
@@ -310,8 +308,8 @@ fn round_up(value: f64) -> f64 {
         .unwrap_or(power * 10.0)
 }
 
-/// The median and each nine that is behind; of the others as many as have room, so that short runs,
-/// which end before 99 %, can be read, too.
+/// The median and each nine; of the others as many as have room, for short runs that end before
+/// 99 %.
 fn percentiles(high: f64) -> Vec<f64> {
     let nines = (1..=9).map(|k| 100.0 - 10.0_f64.powi(2 - k));
     let mut ticks: Vec<f64> = [0.0, 50.0]
@@ -453,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_numbers_still_make_an_axis() {
+    fn extreme_numbers_make_an_axis() {
         for values in [
             vec![],
             vec![0.0],

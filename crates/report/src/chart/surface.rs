@@ -4,13 +4,12 @@
 use super::{
     Axis, Chart, Guide, GuideAxis, Scale, Series, SeriesMark, latency_unit, position_unit,
 };
-use diskproof_model::record::Record;
+use diskproof_model::digits::rounded;
+use diskproof_model::record::{Estimate, Record};
 use diskproof_model::surface::{
     AccessPoint, CurvePoint, Scan, ScanCell, SeekPattern, ShortStroke, SurfaceRecord,
 };
-use diskproof_model::units::{
-    counted, format_bytes, format_latency, format_rate, format_throughput,
-};
+use diskproof_model::units::{counted, format_bytes, format_latency, format_throughput};
 
 /// All of them that the record has data for.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
@@ -31,8 +30,7 @@ fn longest(access: &[AccessPoint]) -> f64 {
         .unwrap_or(0) as f64
 }
 
-/// From zero, unless a few accesses took so much longer than the usual one that all others would
-/// lie on the ground.
+/// From zero; logarithmic if a few accesses took so long that all others would lie on the axis.
 fn access_axis(access: &[AccessPoint], unit: &str) -> Axis {
     let mut latencies: Vec<u64> = access.iter().map(|point| point.latency_ns).collect();
     latencies.sort_unstable();
@@ -50,7 +48,7 @@ fn access_axis(access: &[AccessPoint], unit: &str) -> Axis {
 /// Then the usual access time takes less than a twentieth of the height.
 const LONGEST_OVER_USUAL: f64 = 20.0;
 
-/// The picture that HD Tune made known: rate as a line, single accesses as dots.
+/// The transfer-rate graph that HD Tune made known: rate as a line, single accesses as dots.
 fn curve(record: &Record) -> Option<Chart> {
     let farthest = record
         .curve
@@ -114,14 +112,15 @@ fn curve(record: &Record) -> Option<Chart> {
 
 fn curve_title(surface: Option<&SurfaceRecord>) -> String {
     let rate = surface.and_then(|s| s.rate.as_ref()).map(|rate| {
-        let [max, average, min] = [rate.max, rate.average.value, rate.min].map(format_throughput);
+        let [max, min] = [rate.max, rate.min].map(format_throughput);
+        let average = rate.average.value_text();
         format!("Transfer rate by position: max {max}, average {average}, min {min}")
     });
     let access = surface
         .and_then(|s| s.seeks.get(&SeekPattern::Random))
         .map(|seek| {
-            let [mean, max, min] =
-                [seek.mean.value.round() as u64, seek.max_ns, seek.min_ns].map(format_latency);
+            let [max, min] = [seek.max_ns, seek.min_ns].map(format_latency);
+            let mean = seek.mean.value_text();
             format!("access time: average {mean}, max {max}, min {min}")
         });
     match (rate, access) {
@@ -133,10 +132,10 @@ fn curve_title(surface: Option<&SurfaceRecord>) -> String {
 }
 
 fn curve_caption(has_rate: bool, has_access: bool) -> String {
-    let rate = "The line is the transfer rate at each place: a rotating disk falls from the outer \
-                tracks to the inner ones, an SSD or an array is level; a flat top means that \
-                something other than the disk limits it.";
-    let access = "Each dot is one random access at its place, held against the right axis.";
+    let rate = "The line is the transfer rate at each position. It falls from the outer to the inner \
+                tracks of a rotating disk and is level on an SSD or an array. A flat top means \
+                that something other than the disk is the limit.";
+    let access = "Each dot is one random access at its position (right axis).";
     match (has_rate, has_access) {
         (true, true) => format!("{rate} {access}"),
         (true, false) => rate.to_owned(),
@@ -147,11 +146,11 @@ fn curve_caption(has_rate: bool, has_access: bool) -> String {
 fn curve_guides(surface: Option<&SurfaceRecord>) -> Vec<Guide> {
     let average = surface
         .and_then(|s| s.rate.as_ref())
-        .map(|rate| rate.average.value);
-    let guide = |value| Guide {
-        label: format!("average {}", format_throughput(value)),
+        .map(|rate| &rate.average);
+    let guide = |average: &Estimate| Guide {
+        label: format!("average {}", average.value_text()),
         axis: GuideAxis::Left,
-        at: value / 1e6,
+        at: average.value / 1e6,
     };
     average.map(guide).into_iter().collect()
 }
@@ -180,7 +179,7 @@ fn access_by_distance(record: &Record) -> Option<Chart> {
             .surface
             .as_ref()
             .and_then(|surface| surface.seeks.get(&seek))
-            .map(|s| format_latency(s.mean.value.round() as u64));
+            .map(|s| s.mean.value_text());
         Series::new(
             mean.map_or(seek.as_str().to_owned(), |mean| {
                 format!("{}: average {mean}", seek.as_str())
@@ -192,9 +191,9 @@ fn access_by_distance(record: &Record) -> Option<Chart> {
     Some(Chart {
         id: "access-by-distance".to_owned(),
         title: "Access time by seek distance".to_owned(),
-        caption: "Each dot is one access and how far it lies from the one before. On a rotating \
-                  disk the lower edge is the seek alone, and the height of the band is one \
-                  revolution; without moving parts distance makes no difference."
+        caption: "Each dot is one access and its distance from the previous one. On a rotating \
+                  disk the lower edge is the seek, and the height of the band is one revolution. \
+                  Without moving parts the distance makes no difference."
             .to_owned(),
         x: Axis::new("distance", unit).starting_at_zero(),
         y: access_axis(&record.access, latency),
@@ -211,7 +210,7 @@ fn of_distance(point: &AccessPoint, bytes: f64, ns: f64) -> (f64, f64) {
     )
 }
 
-/// What is gained by using only the first part of a disk.
+/// The gain from using only the first part of a disk.
 fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
     let mut strokes: Vec<&ShortStroke> = strokes.iter().collect();
     strokes.sort_by(|a, b| a.percent.total_cmp(&b.percent));
@@ -241,17 +240,16 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
         .collect();
     let title = format!(
         "Short strokes: {} IOPS over {} %, {} over the first {} %",
-        format_rate(longest.iops.value),
+        rounded(longest.iops.value, longest.iops.half_width_95),
         longest.percent,
-        format_rate(shortest.iops.value),
+        rounded(shortest.iops.value, shortest.iops.half_width_95),
         shortest.percent
     );
     Some(Chart {
         id: "short-strokes".to_owned(),
         title,
-        caption: "Random reads within the first part of the disk only: the shorter the part, the \
-                  shorter the seeks. Where all bars are alike, nothing is gained by leaving the \
-                  rest empty."
+        caption: "Random reads within the first part of the disk: the shorter the part, the \
+                  shorter the seeks. Equal bars mean that leaving the rest empty gains nothing."
             .to_owned(),
         x: Axis {
             ticks: strokes.iter().map(|s| s.percent).collect(),
@@ -262,7 +260,7 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
         series: vec![
             iops,
             Series::new("average access time", SeriesMark::Dots, mean).on_the_right(),
-            Series::new("worst access time", SeriesMark::Dots, worst).on_the_right(),
+            Series::new("longest access time", SeriesMark::Dots, worst).on_the_right(),
         ],
         guides: Vec::new(),
     })
@@ -288,7 +286,7 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
             )
         })
         .collect();
-    // Nothing was timed there: the dot stands at the limit, where it cannot be overlooked.
+    // An unreadable block has no latency: its dot stands at the limit.
     let unreadable = scan
         .unreadable
         .iter()
@@ -311,9 +309,8 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
     Some(Chart {
         id: "scan".to_owned(),
         title,
-        caption: "Latency of the blocks by position: the longest in each part and, where a part \
-                  holds several, their mean. Single blocks above the limit are where the disk had \
-                  to try again."
+        caption: "Latency of the blocks by position: the longest in each part, and the mean of \
+                  several. Where single blocks exceed the limit, the disk had to retry."
             .to_owned(),
         x: Axis {
             min: Some(scan.from_bytes as f64 / bytes),
@@ -328,7 +325,7 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
                 SeriesMark::Line,
                 cells(&|cell| cell.latency_max_ns),
             ),
-            // Where each cell holds one block, both lines would be the same.
+            // With one block per cell both lines would be equal.
             Series::new(
                 "mean",
                 SeriesMark::Line,

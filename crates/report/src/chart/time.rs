@@ -1,12 +1,11 @@
-//! What happened when: rate and longest latency over the measured time of each measurement.
+//! Rate and longest latency over the measured time of each measurement.
 
 use super::{Axis, Chart, Guide, GuideAxis, Series, SeriesMark, latency_unit, slug, subject};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
 use diskproof_model::series::Cell;
-use diskproof_model::units::{format_rate, format_throughput};
 
-/// From this block size on a reader thinks in MB/s, below in IOPS.
+/// Rates are in MB/s from this block size on, in IOPS below.
 const BLOCK_FOR_THROUGHPUT: u32 = 64 * 1024;
 
 /// What the rate is counted in.
@@ -74,18 +73,14 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
         );
         let estimate = estimate(count, op);
         guides.push(Guide {
-            label: format!("{of}{}", rate_text(count, estimate)),
+            label: format!("{of}{}", rate_text(estimate)),
             axis: GuideAxis::Left,
             at: estimate.value * scale,
         });
     }
     let figures = ops.iter().map(|(kind, op)| match ops.len() {
-        1 => rate_text(count, estimate(count, op)),
-        _ => format!(
-            "{}s {}",
-            kind.as_str(),
-            rate_text(count, estimate(count, op))
-        ),
+        1 => rate_text(estimate(count, op)),
+        _ => format!("{}s {}", kind.as_str(), rate_text(estimate(count, op))),
     });
     Some(Chart {
         id: format!("time-{}", slug(&m.workload.name)),
@@ -94,10 +89,11 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
             subject(record, m),
             figures.collect::<Vec<_>>().join(", ")
         ),
-        caption: "The line is the rate in each cell of the measured time, the dots the longest \
-                  latency in it, held against the right axis. A level line is a steady disk; \
-                  steps are caches that fill, notches are pauses."
-            .to_owned(),
+        caption:
+            "The line is the rate in each cell of the measured time, the dots are the longest \
+                  latency in it (right axis). A level line is a steady disk; steps are caches \
+                  that fill, notches are pauses."
+                .to_owned(),
         x: Axis {
             max: Some(m.wall_ns as f64 / 1e9),
             ..Axis::new("time", "s").starting_at_zero()
@@ -117,19 +113,13 @@ fn estimate(count: RateUnit, op: &OpRecord) -> &Estimate {
     }
 }
 
-fn rate_text(count: RateUnit, estimate: &Estimate) -> String {
-    let rate = match count {
-        RateUnit::Bytes => format_throughput(estimate.value),
-        RateUnit::Operations => format!("{} IOPS", format_rate(estimate.value)),
-    };
+fn rate_text(estimate: &Estimate) -> String {
     estimate
-        .relative_half_width()
-        .map_or(rate.clone(), |relative| {
-            format!("{rate} ± {:.1} %", relative * 100.0)
-        })
+        .text()
+        .replacen("/s ", " IOPS ", usize::from(estimate.unit == "1/s"))
 }
 
-/// What a reader counts of this workload.
+/// The unit of this workload's rate.
 pub(crate) fn counted(m: &MeasurementRecord) -> RateUnit {
     let is_large =
         m.workload.block_bytes >= BLOCK_FOR_THROUGHPUT && !m.ops.contains_key(&OpKind::Commit);

@@ -1,4 +1,4 @@
-//! `disk_util`: what the kernel's counters say of the disks below, as far as the record has it.
+//! `disk_util`: the kernel's counters of the disks, as far as the record has them.
 
 use super::form::object;
 use diskproof_model::measurement::DeviceUse;
@@ -66,8 +66,7 @@ fn window(m: &MeasurementRecord) -> Window {
     }
 }
 
-/// Measurements of one time, on several targets or together on one, all saw the same deeds of the
-/// disk: they count once.
+/// Concurrent measurements saw the same operations of the disk: they count once.
 fn sum(mut windows: Vec<Window>) -> Counts {
     windows.sort_by_key(|window| window.start_ns);
     let mut apart: Vec<Window> = Vec::new();
@@ -115,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_seen_twice_at_one_time_counts_once() {
+    fn concurrent_windows_count_once() {
         let window = |start_ns, end_ns, read_ops| Window {
             start_ns,
             end_ns,

@@ -1,5 +1,4 @@
-//! How fio writes JSON: keys in its order, integers and floats told apart, floats with six digits.
-//! Knows no field.
+//! How fio writes JSON: keys in its order, integers and floats distinct, floats with six digits.
 
 use serde::Serialize as _;
 use serde_json::Value;
@@ -9,8 +8,8 @@ use std::io::{self, Write};
 /// Keys keep their order.
 pub(super) type Object = serde_json::Map<String, Value>;
 
-/// An object of those keys that have a value. JSON has no infinity and nothing that is no number,
-/// and a reader that looks for a number must not find null: such keys are left out.
+/// An object of the keys that have a value. JSON has no infinity and no NaN, and readers expect
+/// numbers and not null: such keys are skipped.
 pub(super) fn object<'a>(pairs: impl IntoIterator<Item = (&'a str, Value)>) -> Object {
     pairs
         .into_iter()
@@ -37,8 +36,7 @@ pub(super) fn text(document: &Value) -> io::Result<String> {
 struct AsFio<'a>(PrettyFormatter<'a>);
 
 impl Formatter for AsFio<'_> {
-    /// `%f` of printf(3), which fio uses: readers take a key with a fraction for a float, and one
-    /// without for an integer.
+    /// `%f` of printf(3), as in fio: readers distinguish floats and integers by the fraction.
     fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> io::Result<()> {
         write!(out, "{value:.6}")
     }

@@ -11,10 +11,9 @@ const PERCENTILES: [f64; 17] = [
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
     99.99,
 ];
-/// Latencies below a percentile that it takes to be no guess, as many as the record wants beyond
-/// it.
+/// Latencies below a percentile that support it, as many as the record requires beyond it.
 const SAMPLES_BELOW: f64 = 10.0;
-/// fio tells latencies apart to this many binary digits after the first (`FIO_IO_U_PLAT_BITS` in
+/// fio distinguishes latencies to this many binary digits after the first (`FIO_IO_U_PLAT_BITS` in
 /// its stat.h).
 const BIN_BITS: u32 = 6;
 /// Where fio's last bin begins; all longer latencies count there (`plat_val_to_idx()` in its
@@ -26,12 +25,11 @@ const RANGES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 /// A distribution with its figures.
 pub(super) struct Latency<'a> {
     summary: &'a LatencySummary,
-    /// `None` where the record's cannot be read.
+    /// `None` if the record's histogram cannot be read.
     histogram: Option<LatencyHistogram>,
 }
 
-/// As fio prints a latency that has no samples, or that the engine does not tell: see
-/// docs/fio-json.md for `slat_ns`.
+/// As fio prints a latency without samples; see docs/fio-json.md for `slat_ns`.
 pub(super) fn without_samples() -> Value {
     object([
         ("min", 0.into()),
@@ -105,8 +103,8 @@ impl<'a> Latency<'a> {
     }
 }
 
-/// How many latencies fell into each of fio's bins. Ours are finer and none lies across a border of
-/// fio's, so that no latency is counted in the wrong one.
+/// Latencies by fio's bins. Ours are finer and cross no border of fio's, so that every latency is
+/// counted in the right one.
 fn bins(histogram: &LatencyHistogram) -> Object {
     let mut bins = BTreeMap::new();
     for (low, _, n) in histogram.buckets() {

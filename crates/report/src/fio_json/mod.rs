@@ -1,13 +1,13 @@
 //! A record as the JSON that fio prints with `--output-format=json+`: names, order, units and types
-//! are those of `show_thread_status_json()` in stat.c of fio 3.42. What is not measured has no key,
-//! or fio's own form for it (`"N": 0`); docs/fio-json.md tells of each field where it comes from or
-//! why it is missing. Knows records only: neither fio nor how anything was measured.
+//! are those of `show_thread_status_json()` in stat.c of fio 3.42. A value that was not measured has
+//! no key, or fio's own form (`"N": 0`). docs/fio-json.md lists the source of each field.
 
 mod disks;
 mod form;
 mod latency;
 mod rates;
 
+use crate::format::{Format, OutputFile, Requires};
 use crate::json::write_document;
 use diskproof_model::errno;
 use diskproof_model::finding::Severity;
@@ -20,10 +20,15 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Whether fio's JSON has a place for anything in the record: it knows workloads only.
-pub fn has_place_for(record: &Record) -> bool {
-    !record.measurements.is_empty()
-}
+/// The format.
+pub const FORMAT: Format = Format {
+    extension: ".fio.json",
+    description: "the figures as fio prints them with --output-format=json+",
+    requires: Requires::Workloads,
+    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
+    comparison: None,
+    identity: None,
+};
 
 /// Writes the record: a job for each workload and target, in the order of the record.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
@@ -50,8 +55,7 @@ fn document(record: &Record) -> Value {
         ),
         ("timestamp", end.map(|end| end.as_second()).into()),
         ("timestamp_ms", end_ms.into()),
-        // As ctime(3) has it; in UTC, since the record does not know the time zone of whoever
-        // reads it.
+        // The form of ctime(3), in UTC.
         (
             "time",
             end.map(|end| end.strftime("%a %b %e %H:%M:%S %Y").to_string())
@@ -129,8 +133,8 @@ fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i6
     job.into()
 }
 
-/// The workload's name; from the second target on with its number, as in the histogram log: scripts
-/// make dictionaries of these names.
+/// The workload's name; from the second target on with its number, as in the histogram log, because
+/// scripts use these names as keys.
 fn name(m: &MeasurementRecord) -> String {
     if m.target == 0 {
         m.workload.name.clone()
@@ -139,8 +143,8 @@ fn name(m: &MeasurementRecord) -> String {
     }
 }
 
-/// The number of the most frequent error; 0 without one. Scripts look here for whether a job
-/// failed, so an unknown one counts as EIO.
+/// The number of the most frequent error; 0 without one. Scripts check it for failed jobs, so an
+/// unknown error counts as EIO.
 fn first_error(m: &MeasurementRecord) -> u32 {
     const EIO: u32 = 5;
     let most = m
@@ -151,8 +155,8 @@ fn first_error(m: &MeasurementRecord) -> u32 {
     most.map_or(0, |(name, _)| errno::number(name).unwrap_or(EIO))
 }
 
-/// The options of the line that repeats the workload, in the words that fio itself prints them
-/// with: those of its own job, where others ran together with it.
+/// The options of the fio command that repeats the workload, as fio prints them: those of its own
+/// job, where others ran together with it.
 fn options(m: &MeasurementRecord) -> Object {
     let words = shell::words(&m.reproduce);
     let name = |word: &String| word.strip_prefix("--name=").map(str::to_owned);
@@ -193,7 +197,7 @@ fn direction(m: &MeasurementRecord, measured: Option<(&OpRecord, &Latency<'_>)>)
     direction.into()
 }
 
-/// A rate without its fraction; `None` for what no rate is.
+/// A rate without its fraction; `None` for infinity and NaN.
 fn whole(rate: f64) -> Option<u64> {
     rate.is_finite().then_some(rate.round() as u64)
 }
@@ -219,8 +223,7 @@ fn syncs(measured: Option<(&OpRecord, &Latency<'_>)>) -> Value {
     object([("total_ios", count.into()), ("lat_ns", latency)]).into()
 }
 
-/// What fio's JSON has no place for and no reader may miss: which disk and run, and what speaks
-/// against the figures.
+/// What fio's JSON has no field for: disk, run, and the findings about the figures.
 fn description(record: &Record, index: usize, m: &MeasurementRecord) -> String {
     let path = record
         .targets
@@ -262,8 +265,7 @@ fn description(record: &Record, index: usize, m: &MeasurementRecord) -> String {
     parts.join("; ")
 }
 
-/// Whether a finding with evidence at these places speaks of this measurement: by name, or of the
-/// run as a whole.
+/// Whether a finding with evidence at these places concerns this measurement, or the whole run.
 fn concerns<'a>(mut places: impl Iterator<Item = &'a str> + Clone, index: usize) -> bool {
     let measurement = |place: &'a str| {
         place

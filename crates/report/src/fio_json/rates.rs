@@ -1,5 +1,5 @@
-//! `bw_min` to `iops_samples`: how the rate of an operation went over time. fio samples it twice a
-//! second by default; so do we, from the record's series.
+//! `bw_min` to `iops_samples`: the rate of an operation over time, from the record's series in the
+//! interval that fio samples by default.
 
 use super::form::{Object, object};
 use diskproof_model::record::{MeasurementRecord, OpRecord};

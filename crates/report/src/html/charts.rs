@@ -1,5 +1,5 @@
-//! Charts as the page holds them: a picture that needs no script, the frame that the script draws
-//! into, and the data for it, the table and the CSV.
+//! Charts of the page: a picture that needs no script, the frame for the script's chart, and the data
+//! for it, its table and its CSV.
 
 use super::elements::{self, shown};
 use crate::chart::{Axis, AxisSide, Chart, Guide, GuideAxis, Range, Scale, Series, SeriesMark};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// The section `charts`: the map of a scan where there was one, then the charts.
 pub(super) fn section(charts: &[Chart], map: Option<Markup>) -> Markup {
     let content = html! {
-        p.legend.scripted { "Point at a chart to read values; drag to zoom, double-click to see all again. With the keyboard: arrow keys read, + and − zoom, 0 shows all." }
+        p.legend.scripted { "Point at a chart to read values; drag to zoom, double-click to show all. Keyboard: arrow keys read, + and − zoom, 0 shows all." }
         @if let Some(map) = map { (map) }
         (groups(charts))
     };
@@ -41,7 +41,7 @@ fn figure(chart: &Chart, caption: &str) -> Markup {
     html! {
         figure class=(class) id={"chart-" (id)} data-chart=(id) aria-labelledby={"title-" (id)} aria-describedby=(caption) {
             figcaption { h3 id={"title-" (id)} { (shown(&chart.title)) } }
-            // The picture that needs no script, and that paper gets; the script draws its own in the same place.
+            // The picture for paper and for browsers without scripts; the script draws its own there.
             div.plot { div.still { (inline(chart)) } }
             div.under {
                 (legend(chart))
@@ -63,7 +63,7 @@ fn buttons(chart: &Chart) -> Markup {
     }
 }
 
-/// What the lines are; a click shows and hides one.
+/// The names of the series; a click shows or hides one.
 fn legend(chart: &Chart) -> Markup {
     html! {
         ul.series aria-label={"Series: " (shown(&chart.title))} {
@@ -93,7 +93,7 @@ fn key(chart: &Chart, series: &Series, index: usize) -> Markup {
 /// Colours of series in the style sheet, the same as those of the pictures.
 const COLORS: usize = 8;
 
-/// Everything that the script needs to draw, to fill tables and to save CSV files.
+/// The data for the script's charts, tables and CSV files.
 pub(super) fn data(charts: &[Chart]) -> Value {
     charts.iter().map(chart_data).collect()
 }
@@ -111,8 +111,8 @@ fn chart_data(chart: &Chart) -> Value {
     })
 }
 
-/// An axis; `whole` is its range while all is shown, the same as in the picture, so that nothing
-/// jumps when the script takes over.
+/// An axis; `whole` is its range while everything is shown, as in the picture, so that nothing jumps
+/// when the script takes over.
 fn axis_data(axis: &Axis, whole: Option<&Range>) -> Value {
     let scale = match axis.scale {
         Scale::Linear => "linear",
@@ -150,8 +150,7 @@ fn series_data(chart: &Chart, series: &Series, index: usize) -> Value {
     })
 }
 
-/// Seven significant digits: more than any figure has, and percentiles such as 99.99995 stay what
-/// they are. Halves the size of the data.
+/// Seven significant digits halve the size of the data and keep percentiles such as 99.99995.
 pub(super) fn rounded(value: f64) -> f64 {
     format!("{value:.6e}").parse().unwrap_or(value)
 }

@@ -1,10 +1,8 @@
-//! The frame of every page: head, policy, navigation, script, data blocks. Knows nothing of what is
-//! on the page.
+//! The frame of every page: head, policy, navigation, script, data blocks.
 //!
-//! The Content-Security-Policy lets the page's own script and style run, by their hashes, and
-//! nothing else; nothing can be loaded from anywhere. Hashes come from sha2, so that a change of
-//! the script cannot be forgotten; maud escapes every text; data blocks are base64, which has no
-//! `<`.
+//! The Content-Security-Policy allows the page's own script and style, by their hashes, and nothing
+//! else; nothing can be loaded. The hashes are computed, so they follow every change of the script.
+//! maud escapes every text; data blocks are base64, which has no `<`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -21,15 +19,15 @@ const PLOT_LICENSE: &str = include_str!("vendor/uPlot.LICENSE");
 const SCRIPT: &str = include_str!("script.js");
 const STYLE: &str = include_str!("style.css");
 
-/// A page before it is written.
+/// The parts of a page.
 pub(super) struct HtmlPage<'a> {
     /// Title of the window.
     pub(super) title: &'a str,
     /// Anchors and names of the sections.
     pub(super) sections: &'a [(&'a str, &'a str)],
-    /// What files saved from the page are called, without extension.
+    /// The name of files saved from the page, without extension.
     pub(super) file_name: &'a str,
-    /// What is on it.
+    /// Its content.
     pub(super) body: Markup,
     /// Data for the script and for reading back.
     pub(super) blocks: &'a [DataBlock],
@@ -63,7 +61,7 @@ impl HtmlPage<'_> {
                     meta name="color-scheme" content="light dark";
                     meta name="referrer" content="no-referrer";
                     title { (self.title) }
-                    // Without it browsers would ask a server for one.
+                    // Without it browsers would request one from a server.
                     link rel="icon" href="data:,";
                     style { (PreEscaped(style)) }
                 }
@@ -71,7 +69,7 @@ impl HtmlPage<'_> {
                     a.skip href="#main" { "Skip to the content" }
                     (banner(self.sections))
                     main #main tabindex="-1" { (self.body) }
-                    footer { p { "Made by diskproof. This file is complete: it asks nothing of any network. Charts drawn by uPlot." } }
+                    footer { p { "Made by diskproof. This file is self-contained and requests nothing from any network. Charts by uPlot." } }
                     div #spoken .unseen role="status" aria-live="polite" {}
                     @for block in self.blocks {
                         script type=(PACKED_TYPE) id=(block.id) { (packed(&block.json)) }
@@ -100,8 +98,8 @@ fn banner(sections: &[(&str, &str)]) -> Markup {
     }
 }
 
-/// What the type of a data block says: zlib (RFC 1950) in base64. Browsers run no script of a type
-/// that they do not know.
+/// The type of a data block: zlib (RFC 1950) in base64. Browsers do not run scripts of unknown
+/// types.
 pub(super) const PACKED_TYPE: &str = "application/zlib;base64";
 
 /// A tenth to a third of the JSON's size, and nothing in it that could end the element.
@@ -126,21 +124,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_our_own_script_or_style_ends_its_element() {
+    fn own_script_and_style_stay_in_their_elements() {
         for text in [PLOT_SCRIPT, SCRIPT, PLOT_STYLE, STYLE] {
             assert!(
                 !text.contains("</script") && !text.contains("</style") && !text.contains("<!--"),
                 "{}",
                 &text[..60]
             );
-            // The HTML parser turns these into something else, and the hash would no longer match.
+            // The HTML parser changes these, and the hash would no longer match.
             assert!(!text.contains(['\r', '\0']));
         }
         assert!(!PLOT_LICENSE.contains("--"));
     }
 
     #[test]
-    fn a_hash_is_what_the_policy_demands() {
+    fn hash_has_the_form_of_the_policy() {
         // The example of the CSP specification, level 3, section 8.3.
         assert_eq!(
             hash("alert('Hello, world.');"),
@@ -149,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_data_hold_nothing_that_a_page_could_take_for_markup() {
+    fn packed_data_contain_no_markup() {
         let text = packed(&"</script><!--\u{2028}é".repeat(100));
         assert!(
             text.chars()

@@ -1,5 +1,4 @@
-//! The small pieces that sections are made of. Every text that came from outside passes [`shown`]
-//! on its way into the page; maud escapes the rest.
+//! The elements of sections. Every foreign text passes [`shown`]; maud escapes the rest.
 
 use crate::text::clean;
 use maud::{Markup, html};
@@ -7,8 +6,7 @@ use maud::{Markup, html};
 /// Longer names are cut on the page, with their length; the record holds them whole.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// Text from outside as it may stand on the page: hidden characters spelled out, and not longer
-/// than a reader can bear.
+/// Foreign text for the page: hidden characters spelled out, and cut at an absurd length.
 pub(super) fn shown(text: &str) -> String {
     let chars = text.chars().count();
     if chars <= SHOWN_CHARS_MAX {
@@ -38,7 +36,7 @@ pub(super) fn section(id: &str, heading: &str, content: &Markup) -> Markup {
     }
 }
 
-/// Labels and values; what is not known is left out.
+/// Labels and values; unknown ones are skipped.
 pub(super) fn facts<L: AsRef<str>>(facts: &[(L, Option<String>)]) -> Markup {
     html! {
         dl.facts {
@@ -51,8 +49,8 @@ pub(super) fn facts<L: AsRef<str>>(facts: &[(L, Option<String>)]) -> Markup {
     }
 }
 
-/// A command line with a button that copies it. Whole, however long: a cut command would be a wrong
-/// one. Lines break between its words, never at the hyphens of a flag.
+/// A command line with a button that copies it; never cut. Lines break between its words, not at the
+/// hyphens of a flag.
 pub(super) fn command(text: &str, what: &str) -> Markup {
     let text = clean(text);
     html! {
@@ -65,8 +63,7 @@ pub(super) fn command(text: &str, what: &str) -> Markup {
     }
 }
 
-/// A table that may be wider than the page: it scrolls inside its own frame, which the keyboard can
-/// reach.
+/// A table that may be wider than the page: it scrolls in its own frame, also by keyboard.
 pub(super) fn wide_table(label: &str, table: &Markup) -> Markup {
     html! { div.wide tabindex="0" role="region" aria-label=(label) { (table) } }
 }
@@ -76,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outside_text_is_harmless_and_short() {
+    fn foreign_text_is_harmless_and_short() {
         assert_eq!(shown("a\u{202e}b"), "a\\u{202e}b");
         let long = shown(&"x".repeat(10_000));
         assert!(long.len() < 400 && long.ends_with("… (10000 characters)"));
@@ -86,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_never_cut() {
+    fn command_is_never_cut() {
         let text = format!("fio  --filename=/{}", "x".repeat(5000));
         let markup = command(&text, "name")
             .into_string()

@@ -1,5 +1,5 @@
-//! The map of a scan: the whole span as a field of cells, each as bright as its slowest block was
-//! slow; unreadable ones are crossed out.
+//! The map of a scan: the span as a grid of cells, coloured by their slowest block; unreadable ones
+//! are crossed out.
 
 use super::charts;
 use super::elements::{shown, wide_table};
@@ -17,14 +17,12 @@ use std::fmt::Write as _;
 const CELLS_PER_ROW: usize = 50;
 /// AxisSide of a cell in the units of the picture.
 const CELL: usize = 14;
-/// A cell's class is how many times the median its slowest block took: up to 2, 4, 8, 16, 32 and
-/// more.
+/// A cell's class is its slowest block over the median block: up to 2, 4, 8, 16, 32 and more.
 const CLASSES: usize = 6;
-/// From this class on (more than four times the median) a cell is worth a visit.
+/// From this class on (over four times the median) Page Up and Page Down stop at a cell.
 const NOTABLE_HEAT: usize = 2;
 
-/// What the script needs to read a cell out, to fill the table and to save the CSV: the map as the
-/// data of a chart, and where each cell lies.
+/// The data for the script: the map as a chart, and the position of each cell.
 pub(super) fn data(record: &Record) -> Option<Value> {
     let scan = scan(record)?;
     let (unit, bytes) = position_unit(scan.map.last()?.offset_bytes as f64);
@@ -95,7 +93,7 @@ fn scan(record: &Record) -> Option<&Scan> {
         .filter(|scan| !scan.map.is_empty())
 }
 
-/// The map, where a scan was made.
+/// The map of a scan.
 pub(super) fn scan_map(record: &Record) -> Option<Markup> {
     let scan = scan(record)?;
     let read = reach(scan, record.surface.as_ref()?.span_start_bytes);
@@ -115,7 +113,7 @@ pub(super) fn scan_map(record: &Record) -> Option<Markup> {
                 (scale(scan))
                 div.buttons.scripted { button.csv type="button" aria-label="CSV: save the cells of the map" { "CSV" } }
             }
-            p.legend.scripted { "Point at a cell to read it. With the keyboard: arrow keys go from cell to cell, Page Up and Page Down to the next slow or unreadable place." }
+            p.legend.scripted { "Point at a cell to read it. Keyboard: arrow keys move between cells, Page Up and Page Down between slow or unreadable places." }
             details.values.scripted { summary { "Values as a table" } div.wide tabindex="0" role="region" aria-label="Values: map of the scan" {} }
             @if !scan.slow.is_empty() || !scan.unreadable.is_empty() { details { summary { "Slow and unreadable places" } (wide_table("Slow and unreadable places", &places(scan))) } }
         }
@@ -193,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_classed_by_its_slowest_block() {
+    fn cell_class_follows_its_slowest_block() {
         let cell = |latency_max_ns, errors| ScanCell {
             offset_bytes: 0,
             blocks: 9,

@@ -19,12 +19,23 @@ pub use read_back::{PageError, page_json, read_record};
 
 use crate::chart::{Chart, charts};
 use crate::describe::run::request_text;
+use crate::format::{Format, OutputFile, Requires};
 use crate::text::clean;
 use diskproof_model::record::Record;
 use document::{DataBlock, HtmlPage};
 use elements::shown;
 use maud::html;
 use std::io::{self, Write};
+
+/// The format.
+pub const FORMAT: Format = Format {
+    extension: ".html",
+    description: "a page for a browser, with the record inside",
+    requires: Requires::Nothing,
+    record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
+    comparison: Some(write_comparison),
+    identity: None,
+};
 
 /// Writes the page of a run.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {

@@ -1,5 +1,4 @@
-//! The data back from a saved page. The page is ours or somebody's: nothing in it is believed but
-//! what reads as a record or a comparison.
+//! The data of a saved page. The page may be foreign: only a record or a comparison is accepted.
 
 use super::document::PACKED_TYPE;
 use base64::Engine as _;
@@ -10,31 +9,28 @@ use diskproof_model::record::Record;
 use flate2::read::ZlibDecoder;
 use std::io::Read as _;
 
-/// Where the record stands in the page.
+/// Id of the record's data block.
 pub(super) const RECORD_ID: &str = "record";
 
-/// Where a comparison stands in its page.
+/// Id of a comparison's data block.
 pub(super) const COMPARISON_ID: &str = "comparison";
 
 /// Why nothing could be read from a page.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// Not a page of ours.
-    #[error(
-        "there is no record in this page; only pages that diskproof made with -o FILE.html hold \
-         one"
-    )]
+    /// Not a page of diskproof.
+    #[error("the page contains no record; use a page that diskproof wrote with -o FILE.html")]
     NoRecord,
     /// Cut off, or changed.
     #[error(
-        "the data in this page cannot be read: {0}; the file may be cut off, or an editor or mail \
-         program changed it"
+        "cannot read the data in the page: {0}. The file may be truncated or changed by an editor \
+         or mail program"
     )]
     Unreadable(String),
 }
 
-/// The JSON text of the record or the comparison in a page, as `--json` would have it but for white
-/// space. A browser that saves a page may write the tag in another way: its id decides.
+/// The JSON text of the record or the comparison in a page. The id decides: browsers that save a
+/// page may write the tag differently.
 pub fn page_json(page: &str) -> Result<String, PageError> {
     let ids = [RECORD_ID, COMPARISON_ID].map(|id| format!("id=\"{id}\""));
     let block = page.match_indices("<script").find_map(|(at, _)| {
@@ -48,7 +44,7 @@ pub fn page_json(page: &str) -> Result<String, PageError> {
     });
     match block {
         Some((tag, content)) if tag.contains(PACKED_TYPE) => unpacked(content),
-        // Pages that were made before data were packed.
+        // Pages of versions before the packing.
         Some((_, content)) => Ok(content.to_owned()),
         None => Err(PageError::NoRecord),
     }
@@ -82,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_of_before_the_packing_is_read() {
+    fn unpacked_page_is_read() {
         let page = r#"<!DOCTYPE html><script type="application/json" id="record">{"note": "\u003c"}</script>"#;
         assert_eq!(page_json(page).unwrap(), r#"{"note": "\u003c"}"#);
     }
@@ -103,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_a_mail_program_broke_are_joined() {
+    fn broken_lines_are_joined() {
         let page = format!(
             "<script type=\"{PACKED_TYPE}\" id=\"comparison\">\neJyrrgUA\r\nAXUA+Q==\n</script>"
         );

@@ -1,11 +1,11 @@
-// The page's moving parts: charts that can be read, zoomed and saved; the switch for dark; buttons that copy. The page is whole without it.
-// Loads nothing, stores nothing. Text goes in by textContent only.
+// The page's moving parts: charts to read, zoom and save; the switch for dark; buttons that copy. The page is complete without it.
+// Loads nothing, stores nothing. Inserts text by textContent only.
 "use strict";
 (() => {
   const root = document.documentElement;
   const one = (selector, from = document) => from.querySelector(selector);
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
-  // Data blocks are zlib in base64, so that the page stays small enough to mail.
+  // Data blocks are zlib in base64, which keeps the page small enough to mail.
   async function textOf(block) {
     const bytes = Uint8Array.from(atob(block.textContent.trim()), (letter) => letter.charCodeAt(0));
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
@@ -15,7 +15,7 @@
   const say = (text) => { one("#spoken").textContent = text; };
   const fileName = document.body.dataset.fileName || "diskproof";
 
-  // Numbers: four digits, as many as a reader compares.
+  // Numbers have at most four digits.
   const number = (value) => {
     const size = Math.abs(value);
     if (value === 0) return "0";
@@ -25,7 +25,7 @@
   const quantity = (value, axis) => (axis.scale === "percentile" ? +value.toFixed(6) : number(value)) + (axis.unit ? " " + axis.unit : "");
   const heading = (axis) => axis.unit && axis.unit !== axis.label ? `${axis.label} (${axis.unit})` : axis.label;
 
-  // uPlot counts the marks of a logarithmic axis from its lower end: they are round only if that is.
+  // uPlot counts the ticks of a logarithmic axis from its lower end: they are round only if that is.
   const roundBelow = (value) => { const power = 10 ** Math.floor(Math.log10(value)); return Math.floor(value / power) * power; };
 
   // Multiples of a step, as uPlot chose it.
@@ -36,7 +36,7 @@
   const percentOf = (position) => 100 * (1 - 10 ** -position);
 
   const COLOURS = 8;
-  // Letters in charts grow with those of the page, which are larger on a wall than on a desk.
+  // Letters in charts scale with those of the page.
   const letter = () => parseFloat(getComputedStyle(root).fontSize) / 16;
   const ERROR_CAP = 4;
   const polygon = (corners) => (ctx, x, y, r) => {
@@ -202,7 +202,7 @@
       return { ...common, ...tint, width: 1.8, dash: series.dash, points: { show: series.x.length <= 40 && this.data.x.scale !== "percentile", size: 5, width: 0, fill: paint } };
     }
 
-    // Every series answers with its own point next to the cursor.
+    // Each series shows its own point next to the cursor.
     nearest(series, index) {
       if (series === 0) return index;
       const values = this.table[series];
@@ -286,7 +286,7 @@
       ctx.restore();
     }
 
-    // What stands under the cursor, in words.
+    // The values under the cursor, in words.
     reading(u) {
       const { idx, idxs } = u.cursor;
       if (idx == null || !idxs) return "";
@@ -437,7 +437,7 @@
     seek(by) {
       const from = this.chosen ?? (by > 0 ? -1 : this.cells.length);
       for (let index = from + by; index >= 0 && index < this.cells.length; index += by) if (this.notable[index]) return this.go(index);
-      say(by > 0 ? "No slow place further on" : "No slow place before");
+      say(by > 0 ? "No slow place after this one" : "No slow place before this one");
     }
 
     go(index) {
@@ -467,7 +467,7 @@
     values.addEventListener("toggle", () => { if (values.open && !one("table", values)) one(".wide", values).append(tableOf(data)); });
   }
 
-  // More rows than anybody reads make a browser slow; the CSV has them all.
+  // More rows make a browser slow; the CSV has them all.
   const ROWS_MAX = 5000;
 
   function tableOf(data) {
@@ -489,11 +489,11 @@
       series.x.slice(0, left).forEach((x, i) => row(body, "td", [series.name, x, `${series.y[i]} ${axis.unit}`, series.half[i] ? series.half[i] : ""]));
       left -= Math.min(left, series.x.length);
     }
-    if (left === 0) row(body, "td", [`the first ${ROWS_MAX} rows; all are in the CSV`]);
+    if (left === 0) row(body, "td", [`first ${ROWS_MAX} rows; the CSV has all`]);
     return table;
   }
 
-  // One row a point. A name that a spreadsheet would take for a formula is kept from being one.
+  // One row per point. An apostrophe keeps a name from being run as a formula.
   function csv(charts) {
     const cell = (text) => `"${(/^[=+\-@\t\r]/.test(text) ? "'" + text : text).replaceAll('"', '""')}"`;
     const lines = ["chart,series,x,x_quantity,x_unit,y,y_quantity,y_unit,half_width_95"];
@@ -521,7 +521,7 @@
     try {
       await navigator.clipboard.writeText(code.textContent);
     } catch {
-      // No clipboard here (an old browser, or a page opened by mail): select it, and try the older way.
+      // Without a clipboard (an old browser, a page in a mail): select the text and use the older way.
       getSelection().selectAllChildren(code);
       done = document.execCommand("copy");
     }
@@ -559,7 +559,7 @@
   addEventListener("beforeprint", () => { closed = all("details:not(.values):not([open])"); for (const details of closed) details.open = true; });
   addEventListener("afterprint", () => { for (const details of closed) details.open = false; });
 
-  // A browser of before 2023 cannot unpack data: its charts stay pictures, without what would need the data.
+  // Browsers from before 2023 cannot unpack data: charts stay pictures, without controls.
   const withoutData = () => { for (const part of all("#charts .scripted, #save-record, #save-charts")) part.remove(); for (const button of all("[data-series]")) button.disabled = true; };
   drawCharts().catch(withoutData).then(() => root.classList.add("has-script"));
 })();

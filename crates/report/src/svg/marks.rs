@@ -1,13 +1,11 @@
-//! Marks: lines, dots, bars and their error bars, each series told apart by its shape or dashes as
-//! well as by its colour.
+//! Marks: lines, dots, bars and error bars. Shape or dashes distinguish the series as well as colour.
 
 use super::{Projection, px};
 use crate::chart::{Chart, Series, SeriesMark};
 use maud::{Markup, html};
 use std::fmt::{self, Write as _};
 
-/// Colours that stay apart for colour-blind eyes (after Okabe and Ito, darkened where white paper
-/// needs it).
+/// Colours that colour-blind readers can distinguish (after Okabe and Ito, darkened for white paper).
 const COLORS: [&str; 8] = [
     "#0a64c8", "#d1490c", "#00835f", "#a63fb0", "#9a6a00", "#0b7f99", "#c2185b", "#4a5260",
 ];
@@ -66,8 +64,7 @@ fn class(kind: char, index: usize) -> String {
     format!("{kind}{}", index % COLORS.len())
 }
 
-/// A series in its place. A single line gets a tint down to the ground: it is what the picture is
-/// about.
+/// A series. A single line gets a tint down to the axis.
 pub(super) fn mark(chart: &Chart, index: usize, place: &Projection<'_>) -> Markup {
     let series = &chart.series[index];
     let points: Vec<(f64, f64)> = series.points.iter().map(|point| place.of(*point)).collect();
@@ -207,11 +204,11 @@ pub(crate) fn dot(index: usize, (x, y): (f64, f64), r: f64) -> String {
 /// How many shapes there are.
 const SHAPES: usize = 5;
 
-/// A shape from one of its corners on: short, because a thousand of them stand in a picture.
+/// A shape from one of its corners on: short, because a picture has thousands of them.
 struct Outline {
     /// The corner, from the middle of the shape.
     start: (f64, f64),
-    /// The way back to it.
+    /// The path from there and back.
     way: String,
 }
 
@@ -268,8 +265,7 @@ fn bars(series: &Series, index: usize, place: &Projection<'_>, width: f64) -> Ma
     }
 }
 
-/// An upright line over the interval with a short end above and below; intervals too small to be
-/// seen are left out.
+/// A vertical line over the interval with short ends; invisible ones are skipped.
 fn error_bars(series: &Series, place: &Projection<'_>) -> Markup {
     let mut path = String::new();
     for ((x, y), half) in series.points.iter().zip(&series.half_widths_95) {

@@ -1,19 +1,54 @@
-//! Charts as one SVG file that needs nothing else: no script, no font, no style sheet. White, and
-//! dark where the reader's program is dark and knows how to say so. Knows charts, nothing of
-//! records.
+//! Charts as a self-contained SVG file: no script, font or style sheet. White, and dark in viewers
+//! that support `prefers-color-scheme`.
 
 mod marks;
 mod text_block;
 
-use crate::chart::{Axis, AxisSide, Chart, Guide, GuideAxis, Range, Ranges, Scale, SeriesMark};
+use crate::chart::{
+    self, Axis, AxisSide, Chart, Guide, GuideAxis, Range, Ranges, Scale, SeriesMark,
+};
+use crate::format::{Format, OutputFile, Requires};
+use diskproof_model::record::Record;
 use marks::{Tone, mark, sample};
 pub(crate) use marks::{dashes, dot};
 use maud::{Markup, PreEscaped, html};
 use std::io::{self, Write};
+use std::path::Path;
 use text_block::{TextBlock, text_columns};
 
-/// Width of a picture. In a document of full width its smallest letters are then as large as a
-/// footnote.
+/// The format.
+pub const FORMAT: Format = Format {
+    extension: ".svg",
+    description: "all charts on one sheet; with % in the name a file per chart",
+    requires: Requires::Charts,
+    record: pictures,
+    comparison: None,
+    identity: None,
+};
+
+/// Stands for the name of a chart in a file name: each chart then gets a file of its own.
+const EACH: char = '%';
+
+fn pictures<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
+    let (charts, origin) = (chart::charts(record), chart::origin(record));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if !name.contains(EACH) {
+        return vec![OutputFile::new(path, move |out| {
+            write_sheet(&charts, &origin, out)
+        })];
+    }
+    let mut files = Vec::new();
+    for chart in charts {
+        let path = path.with_file_name(name.replace(EACH, &chart.id));
+        let origin = origin.clone();
+        files.push(OutputFile::new(&path, move |out| {
+            write_sheet(std::slice::from_ref(&chart), &origin, out)
+        }));
+    }
+    files
+}
+
+/// Width of a picture: at full page width its smallest letters are as large as a footnote.
 const WIDTH: f64 = 960.0;
 /// Height of the part that holds the data: between 16:9 and 5:2 slopes and steps are both easy to
 /// see.
@@ -26,18 +61,20 @@ const EDGE: f64 = 20.0;
 /// Room below the data for the labels and the name of the axis.
 const BELOW: f64 = 48.0;
 
-/// Other colours on a dark ground; everything else is said at each element, since not every program
-/// reads style sheets.
-const STYLE: &str = "@media (prefers-color-scheme: dark) {
-.ground{fill:#14171c}.strong{fill:#f2f4f8}.plain{fill:#d5dae3}.faint{fill:#a3adbd}
-.grid{stroke:#2c323c}.frame{stroke:#7d8796}.guide{stroke:#a3adbd}.error{stroke:#e8ebf0}
-.f0{fill:#4ea1ff}.s0{stroke:#4ea1ff}.f1{fill:#ff8f4f}.s1{stroke:#ff8f4f}.f2{fill:#35c79a}.\
-                     s2{stroke:#35c79a}.f3{fill:#d98fe0}.s3{stroke:#d98fe0}
-.f4{fill:#e8b93b}.s4{stroke:#e8b93b}.f5{fill:#6fd3e8}.s5{stroke:#6fd3e8}.f6{fill:#ff7d8f}.\
-                     s6{stroke:#ff7d8f}.f7{fill:#b4bccb}.s7{stroke:#b4bccb}
-}";
+/// Colours for a dark background. All others are attributes of the elements, because not every
+/// program reads style sheets.
+const STYLE: &str = concat!(
+    "@media (prefers-color-scheme: dark) {\n",
+    ".ground{fill:#14171c}.strong{fill:#f2f4f8}.plain{fill:#d5dae3}.faint{fill:#a3adbd}\n",
+    ".grid{stroke:#2c323c}.frame{stroke:#7d8796}.guide{stroke:#a3adbd}.error{stroke:#e8ebf0}\n",
+    ".f0{fill:#4ea1ff}.s0{stroke:#4ea1ff}.f1{fill:#ff8f4f}.s1{stroke:#ff8f4f}",
+    ".f2{fill:#35c79a}.s2{stroke:#35c79a}.f3{fill:#d98fe0}.s3{stroke:#d98fe0}\n",
+    ".f4{fill:#e8b93b}.s4{stroke:#e8b93b}.f5{fill:#6fd3e8}.s5{stroke:#6fd3e8}",
+    ".f6{fill:#ff7d8f}.s6{stroke:#ff7d8f}.f7{fill:#b4bccb}.s7{stroke:#b4bccb}\n",
+    "}",
+);
 
-/// Where everything stands, in units of the picture.
+/// The rectangle of the data, in units of the picture.
 struct Frame {
     left: f64,
     right: f64,
@@ -55,12 +92,10 @@ impl Frame {
     }
 }
 
-/// With so many charts two stand side by side, so that a sheet is not much taller than a screen or
-/// a page.
+/// From this number of charts on, two share a row, so that a sheet fits a screen or a page.
 const SIDE_BY_SIDE_FROM: usize = 3;
 
-/// Writes a picture of these charts. `origin` says where their figures come from, and stands below
-/// them.
+/// Writes a picture of these charts, with `origin` below them.
 pub fn write_sheet(charts: &[Chart], origin: &str, out: &mut dyn Write) -> io::Result<()> {
     let per_row = if charts.len() >= SIDE_BY_SIDE_FROM {
         2
@@ -156,8 +191,7 @@ impl<'a> Panel<'a> {
     }
 }
 
-/// The data and its axes alone, for a page that has title, legend and caption of its own. Style
-/// sheets of the page colour the classes.
+/// The data and its axes, for a page with its own title, legend, caption and colours.
 pub(crate) fn inline(chart: &Chart) -> Markup {
     let right_room = if chart.y_right.is_some() {
         SIDE_LABELS
@@ -195,7 +229,7 @@ fn plot(chart: &Chart, frame: &Frame) -> Markup {
     }
 }
 
-/// From values to places in the picture.
+/// From values to positions in the picture.
 struct Projection<'a> {
     frame: &'a Frame,
     x: &'a Range,
@@ -328,7 +362,7 @@ fn guide_line(guide: &Guide, frame: &Frame, ranges: &Ranges) -> Markup {
     }
 }
 
-/// A label that stays readable on top of data: the ground shines around it.
+/// A label with a background, legible on top of data.
 fn haloed(x: f64, y: f64, anchor: &str, label: &str) -> Markup {
     let columns = text_columns(label) * 12.0 * text_block::EM_PER_COLUMN + 6.0;
     let left = if anchor == "end" {

@@ -1,15 +1,14 @@
-//! Words in a picture: how wide they are without knowing the font, broken into lines, and without
-//! what XML forbids.
+//! Text in a picture: its width without knowing the font, broken into lines, without characters that
+//! XML forbids.
 
 use super::marks::Tone;
 use crate::text::{self, clean, columns, wrap};
 use maud::{Markup, html};
 
-/// Width of a column of text over the size of its letters, in the widest of the usual fonts (DejaVu
-/// Sans): rather too much room than too little.
+/// Width of a column over the size of its letters, in the widest usual font (DejaVu Sans).
 pub(super) const EM_PER_COLUMN: f64 = 0.585;
 
-/// Longer names say nothing more; and of the widest letters, so many still fit.
+/// Longer names are cut; so many of the widest letters fit.
 const NAME_COLUMNS_MAX: usize = 84;
 
 /// Columns of a text as they would be on a terminal.

@@ -1,0 +1,110 @@
+//! The registry of output formats: `-o` help, errors and docs/formats.md follow it. A new format is
+//! one file with a `FORMAT` and its line here.
+
+use crate::format::Format;
+use crate::{csv, fio_json, gnuplot, hlog, html, json, openmetrics, svg};
+use std::path::Path;
+
+/// Every format.
+pub static FORMATS: [&Format; 8] = [
+    &json::FORMAT,
+    &html::FORMAT,
+    &csv::FORMAT,
+    &svg::FORMAT,
+    &gnuplot::FORMAT,
+    &hlog::FORMAT,
+    &openmetrics::FORMAT,
+    &fio_json::FORMAT,
+];
+
+/// The format that a file name asks for: of two extensions that fit, the longer one.
+pub fn format_of(path: &Path) -> Option<&'static Format> {
+    let name = path.file_name()?.to_string_lossy().to_lowercase();
+    let format = FORMATS
+        .into_iter()
+        .filter(|format| name.ends_with(format.extension))
+        .max_by_key(|format| format.extension.len())?;
+    (name.len() > format.extension.len()).then_some(format)
+}
+
+/// The extensions of the formats that `is_listed` selects: `.json, .html`.
+pub fn extensions(is_listed: fn(&Format) -> bool) -> String {
+    let listed = FORMATS.into_iter().filter(|format| is_listed(format));
+    let extensions: Vec<&str> = listed.map(|format| format.extension).collect();
+    extensions.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    #[test]
+    fn format_follows_the_longest_extension() {
+        let of = |name: &str| format_of(Path::new(name)).map(|format| format.extension);
+        assert_eq!(of("/tmp/a.b.JSON"), Some(".json"));
+        assert_eq!(of("x.svg"), Some(".svg"));
+        assert_eq!(
+            (of("x.fio.json"), of("fio.json")),
+            (Some(".fio.json"), Some(".json"))
+        );
+        for name in ["svg", ".svg", "x.svgz", "x.", "/", "x.svg/..", ".fio.json"] {
+            assert_eq!(of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn svg_is_one_sheet_unless_its_name_asks_for_a_file_per_chart() {
+        let record = crate::html::tests::record();
+        let paths = |name: &str| -> Vec<PathBuf> {
+            let files = svg::FORMAT.files(&record, Path::new(name));
+            files.into_iter().map(|file| file.path).collect()
+        };
+        assert_eq!(paths("/a/x.y.svg"), [Path::new("/a/x.y.svg")]);
+        let each = paths("/a/x-%.svg");
+        let expected = PathBuf::from("/a/x-time-random-read-d32.svg");
+        assert!(each.len() > 2 && each.contains(&expected), "{each:?}");
+    }
+
+    #[test]
+    fn registry_is_complete_and_documented() {
+        let docs = include_str!("../../../docs/formats.md");
+        let extensions: BTreeSet<&str> = FORMATS.iter().map(|format| format.extension).collect();
+        assert_eq!(
+            extensions.len(),
+            FORMATS.len(),
+            "an extension names one format"
+        );
+        for format in FORMATS {
+            let row = format!("| `{}` | {} |", format.extension, format.description);
+            assert!(docs.contains(&row), "docs/formats.md lacks the row {row}");
+        }
+        // Every module that declares a format is in the list.
+        let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut declared = 0;
+        for entry in std::fs::read_dir(source).unwrap() {
+            let path = entry.unwrap().path();
+            let file = if path.is_dir() {
+                path.join("mod.rs")
+            } else {
+                path
+            };
+            let text = std::fs::read_to_string(file).unwrap_or_default();
+            declared += usize::from(text.contains("pub const FORMAT: Format = "));
+        }
+        assert_eq!(declared, FORMATS.len());
+    }
+
+    #[test]
+    fn formats_without_their_data_make_no_file() {
+        let mut record = crate::html::tests::record();
+        let files = |record: &_, format: &Format| format.files(record, Path::new("x")).len();
+        assert!(FORMATS.iter().all(|format| files(&record, format) == 1));
+        record.measurements.clear();
+        for format in FORMATS {
+            let expected = usize::from(format.requires == crate::format::Requires::Nothing);
+            assert_eq!(files(&record, format), expected, "{}", format.extension);
+        }
+    }
+}
