@@ -246,7 +246,7 @@ fn what_cannot_be_learnt_is_a_line_and_no_error() {
         );
         let ran = with_smartctl(place.path(), commands, &["info"]);
         assert!(
-            ran.code == Some(0) && ran.err.is_empty() && ran.out.contains("  unknown  "),
+            ran.code == Some(0) && ran.err.is_empty() && ran.out.contains("  not available  "),
             "{commands}: {} {}",
             ran.out,
             ran.err

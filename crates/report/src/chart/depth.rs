@@ -1,6 +1,7 @@
 //! IOPS and latency over depth, where measurements of a record differ in depth only.
 
-use super::{Axis, Chart, Guide, GuideAxis, Scale, Series, SeriesMark, latency_unit, slug};
+use super::names::{latency_unit, slug};
+use super::types::{Axis, Chart, Guide, GuideAxis, Scale, Series, SeriesMark};
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Access;

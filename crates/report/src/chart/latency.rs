@@ -1,7 +1,8 @@
 //! Latency percentiles: the whole distribution of every operation, on the axis of HdrHistogram's
 //! own plots.
 
-use super::{Axis, Chart, Scale, Series, SeriesMark, Unit, latency_unit, operation, slug};
+use super::names::{Unit, latency_unit, operation, slug};
+use super::types::{Axis, Chart, Scale, Series, SeriesMark};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::record::{LatencySummary, MeasurementRecord, Record};
 use diskproof_model::units::{format_bytes, format_latency};

@@ -3,169 +3,19 @@
 
 mod depth;
 mod latency;
+mod names;
 mod range;
 mod surface;
 mod time;
+mod types;
 
+pub(crate) use names::position_unit;
 pub use range::{Range, Ranges};
+pub use types::{Axis, AxisSide, Chart, Guide, GuideAxis, Scale, Series, SeriesMark};
 
 use crate::text::clean;
-use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::Record;
 use std::collections::BTreeMap;
-
-/// One picture.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Chart {
-    /// Stable name, such as `curve` or `latency-percentiles-random-read-d32`: part of file names
-    /// and anchors.
-    pub id: String,
-    /// What it shows, with the main figures.
-    pub title: String,
-    /// One sentence: how to read it.
-    pub caption: String,
-    /// The horizontal axis.
-    pub x: Axis,
-    /// The left axis.
-    pub y: Axis,
-    /// The right axis, where some series have another unit.
-    pub y_right: Option<Axis>,
-    /// What is drawn.
-    pub series: Vec<Series>,
-    /// Values that matter, drawn as thin lines across the picture.
-    pub guides: Vec<Guide>,
-}
-
-/// A value that matters, such as the knee, an average or a limit.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Guide {
-    /// What it is, with its figure.
-    pub label: String,
-    /// The axis that it is a value of.
-    pub axis: GuideAxis,
-    /// The value, in the unit of that axis.
-    pub at: f64,
-}
-
-/// The axis that a guide is a value of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GuideAxis {
-    /// The horizontal axis: the line is upright.
-    X,
-    /// The left axis.
-    Left,
-    /// The right axis.
-    Right,
-}
-
-/// An axis.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Axis {
-    /// What it measures, such as `position`.
-    pub label: String,
-    /// Its unit as printed, such as `GB`, `MB/s`, `ms`; values are in it.
-    pub unit: String,
-    /// How values are spread.
-    pub scale: Scale,
-    /// Where it begins; `None`: with the smallest value.
-    pub min: Option<f64>,
-    /// Where it ends; `None`: with the largest value.
-    pub max: Option<f64>,
-    /// Positions of labels where only some values make sense (measured depths); empty: at round
-    /// values.
-    pub ticks: Vec<f64>,
-}
-
-impl Axis {
-    fn new(label: &str, unit: &str) -> Self {
-        Self {
-            label: label.to_owned(),
-            unit: unit.to_owned(),
-            scale: Scale::Linear,
-            min: None,
-            max: None,
-            ticks: Vec::new(),
-        }
-    }
-
-    fn starting_at_zero(self) -> Self {
-        Self {
-            min: Some(0.0),
-            ..self
-        }
-    }
-
-    fn scaled(self, scale: Scale) -> Self {
-        Self { scale, ..self }
-    }
-}
-
-/// How values are spread along an axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
-    /// Evenly.
-    Linear,
-    /// By powers of ten.
-    Log,
-    /// Percentiles as HdrHistogram plots them: by 1/(1−p), so that 90 %, 99 %, 99.9 % lie evenly
-    /// apart. Values are in percent.
-    Percentile,
-}
-
-/// Points that belong together.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Series {
-    /// Its name in the legend.
-    pub name: String,
-    /// How it is drawn.
-    pub mark: SeriesMark,
-    /// Its vertical axis.
-    pub side: AxisSide,
-    /// (x, y) in the units of the axes, x ascending for lines.
-    pub points: Vec<(f64, f64)>,
-    /// Half-widths of the 95 % intervals, one for each point, 0 where one point has none; empty
-    /// where no point has one.
-    pub half_widths_95: Vec<f64>,
-}
-
-impl Series {
-    fn new(name: impl Into<String>, mark: SeriesMark, points: Vec<(f64, f64)>) -> Self {
-        Self {
-            name: name.into(),
-            mark,
-            side: AxisSide::Left,
-            points,
-            half_widths_95: Vec::new(),
-        }
-    }
-
-    fn on_the_right(self) -> Self {
-        Self {
-            side: AxisSide::Right,
-            ..self
-        }
-    }
-}
-
-/// How a series is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SeriesMark {
-    /// A line.
-    Line,
-    /// Dots.
-    Dots,
-    /// Bars.
-    Bars,
-}
-
-/// The axis of a series.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AxisSide {
-    /// The left one.
-    Left,
-    /// The right one.
-    Right,
-}
 
 /// Every chart that this record has data for: surface, depth, latency, then rates over time. All
 /// numbers are finite, no series is empty, ids are unique, and texts hold no hidden characters.
@@ -275,49 +125,6 @@ fn unused(used: &mut BTreeMap<String, usize>, id: &str) -> String {
     free
 }
 
-/// A name as a part of ids and file names: lower-case letters, digits and single hyphens.
-fn slug(name: &str) -> String {
-    let mut slug = String::new();
-    for c in name.chars().map(|c| c.to_ascii_lowercase()) {
-        if c.is_ascii_alphanumeric() {
-            slug.push(c);
-        } else if !slug.is_empty() && !slug.ends_with('-') {
-            slug.push('-');
-        }
-        if slug.len() >= SLUG_MAX {
-            break;
-        }
-    }
-    let slug = slug.trim_end_matches('-');
-    if slug.is_empty() {
-        "unnamed".to_owned()
-    } else {
-        slug.to_owned()
-    }
-}
-
-/// File names may have 255 bytes, and an extension and a folder's own prefix come on top.
-const SLUG_MAX: usize = 60;
-
-/// The name of a measurement among others: its workload, and its target where the run has several.
-fn subject(record: &Record, m: &MeasurementRecord) -> String {
-    match record.targets.get(m.target) {
-        Some(target) if record.targets.len() > 1 => {
-            format!("{} on {}", m.workload.name, target.path)
-        }
-        _ => m.workload.name.clone(),
-    }
-}
-
-/// The name of an operation among others.
-fn operation(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
-    if m.headline_ops().len() > 1 {
-        format!("{} {}s", subject(record, m), kind.as_str())
-    } else {
-        subject(record, m)
-    }
-}
-
 /// Disk, machine, time and run: the line below every picture. Without hidden characters.
 pub fn origin(record: &Record) -> String {
     let mut facts: Vec<String> = Vec::new();
@@ -340,29 +147,9 @@ pub fn origin(record: &Record) -> String {
     clean(&facts.join(" · "))
 }
 
-/// A unit, and how many of the record's own unit make one.
-pub(crate) type Unit = (&'static str, f64);
-
-/// Decimal, as disks are sold.
-pub(crate) fn position_unit(bytes_max: f64) -> Unit {
-    if bytes_max >= 1e9 {
-        ("GB", 1e9)
-    } else {
-        ("MB", 1e6)
-    }
-}
-
-/// Milliseconds, or microseconds where all values are below two milliseconds.
-fn latency_unit(ns_largest: f64) -> Unit {
-    if ns_largest >= 2e6 {
-        ("ms", 1e6)
-    } else {
-        ("µs", 1e3)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::names::{SLUG_MAX, slug};
     use super::*;
 
     fn chart(points: Vec<(f64, f64)>) -> Chart {

@@ -1,7 +1,7 @@
 //! The range of an axis, the position of a value on it, and its labels. All printers use it, so that
 //! their axes agree.
 
-use super::{Axis, AxisSide, Chart, GuideAxis, Scale};
+use super::types::{Axis, AxisSide, Chart, GuideAxis, Scale, SeriesMark};
 
 /// Steps between labels that people count in.
 const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
@@ -105,7 +105,7 @@ impl Chart {
         let bars = self
             .series
             .iter()
-            .find(|series| series.mark == super::SeriesMark::Bars)?;
+            .find(|series| series.mark == SeriesMark::Bars)?;
         let mut places: Vec<f64> = bars.points.iter().map(|point| point.0).collect();
         places.sort_by(f64::total_cmp);
         let gap = places

@@ -1,9 +1,8 @@
 //! Charts of a disk's surface: transfer rate and access time by position, access time by distance,
 //! short strokes, the map of a scan.
 
-use super::{
-    Axis, Chart, Guide, GuideAxis, Scale, Series, SeriesMark, latency_unit, position_unit,
-};
+use super::names::{latency_unit, position_unit};
+use super::types::{Axis, Chart, Guide, GuideAxis, Scale, Series, SeriesMark};
 use diskproof_model::digits::rounded;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::surface::{

@@ -1,6 +1,7 @@
 //! Rate and longest latency over the measured time of each measurement.
 
-use super::{Axis, Chart, Guide, GuideAxis, Series, SeriesMark, latency_unit, slug, subject};
+use super::names::{latency_unit, slug, subject};
+use super::types::{Axis, Chart, Guide, GuideAxis, Series, SeriesMark};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, MeasurementRecord, OpRecord, Record};
 use diskproof_model::series::Cell;

@@ -1,6 +1,6 @@
 //! Marks: lines, dots, bars and error bars. Shape or dashes distinguish the series as well as colour.
 
-use super::{Projection, px};
+use super::frame::{Projection, px};
 use crate::chart::{Chart, Series, SeriesMark};
 use maud::{Markup, html};
 use std::fmt::{self, Write as _};
@@ -22,39 +22,6 @@ const DASHES: [Option<&str>; 6] = [
 const POINTS_SHOWN: usize = 40;
 /// Many dots are drawn small and see-through, so that their density shows.
 const DOTS_MANY: usize = 150;
-
-/// What a text is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tone {
-    /// The headline.
-    Strong,
-    /// Labels and sentences.
-    Plain,
-    /// Where it comes from.
-    Faint,
-}
-
-impl Tone {
-    pub(super) fn class(self) -> &'static str {
-        match self {
-            Self::Strong => "strong",
-            Self::Plain => "plain",
-            Self::Faint => "faint",
-        }
-    }
-
-    pub(super) fn color(self) -> &'static str {
-        match self {
-            Self::Strong => "#12161c",
-            Self::Plain => "#333b47",
-            Self::Faint => "#5f6977",
-        }
-    }
-
-    pub(super) fn weight(self) -> Option<&'static str> {
-        (self == Self::Strong).then_some("600")
-    }
-}
 
 fn color(index: usize) -> &'static str {
     COLORS[index % COLORS.len()]

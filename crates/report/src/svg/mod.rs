@@ -1,6 +1,7 @@
 //! Charts as a self-contained SVG file: no script, font or style sheet. White, and dark in viewers
 //! that support `prefers-color-scheme`.
 
+mod frame;
 mod marks;
 mod text_block;
 
@@ -9,8 +10,9 @@ use crate::chart::{
 };
 use crate::format::{Format, OutputFile, Requires};
 use diskproof_model::record::Record;
-use marks::{Tone, mark, sample};
+use frame::{Frame, Projection, Tone, allowed, line, px, text};
 pub(crate) use marks::{dashes, dot};
+use marks::{mark, sample};
 use maud::{Markup, PreEscaped, html};
 use std::io::{self, Write};
 use std::path::Path;
@@ -74,24 +76,6 @@ const STYLE: &str = concat!(
     "}",
 );
 
-/// The rectangle of the data, in units of the picture.
-struct Frame {
-    left: f64,
-    right: f64,
-    top: f64,
-    bottom: f64,
-}
-
-impl Frame {
-    fn x(&self, range: &Range, value: f64) -> f64 {
-        self.left + range.place(value).clamp(0.0, 1.0) * (self.right - self.left)
-    }
-
-    fn y(&self, range: &Range, value: f64) -> f64 {
-        self.bottom - range.place(value).clamp(0.0, 1.0) * (self.bottom - self.top)
-    }
-}
-
 /// From this number of charts on, two share a row, so that a sheet fits a screen or a page.
 const SIDE_BY_SIDE_FROM: usize = 3;
 
@@ -117,14 +101,14 @@ pub fn write_sheet(charts: &[Chart], origin: &str, out: &mut dyn Write) -> io::R
     }
     let height = (top + 4.0 + origin.height() + EDGE - 6.0).ceil();
     let joined = |text: fn(&Chart) -> &str| {
-        text_block::allowed(&charts.iter().map(text).collect::<Vec<_>>().join(" · "))
+        allowed(&charts.iter().map(text).collect::<Vec<_>>().join(" · "))
     };
     let picture = html! {
         (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
         svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height) viewBox=(format!("0 0 {width} {height}")) role="img"
             font-family="system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif" {
             title { (joined(|chart| &chart.title)) }
-            @if let [chart] = charts { desc { (text_block::allowed(&chart.caption)) } }
+            @if let [chart] = charts { desc { (allowed(&chart.caption)) } }
             style { (PreEscaped(STYLE)) }
             rect.ground width=(width) height=(height) fill="#ffffff" {}
             @for panel in placed { (panel) }
@@ -206,7 +190,7 @@ pub(crate) fn inline(chart: &Chart) -> Markup {
     };
     let height = frame.bottom + BELOW;
     html! {
-        svg viewBox=(format!("0 0 {WIDTH} {height}")) role="img" aria-label=(text_block::allowed(&chart.title)) { (plot(chart, &frame)) }
+        svg viewBox=(format!("0 0 {WIDTH} {height}")) role="img" aria-label=(allowed(&chart.title)) { (plot(chart, &frame)) }
     }
 }
 
@@ -226,19 +210,6 @@ fn plot(chart: &Chart, frame: &Frame) -> Markup {
             (guide_line(guide, frame, &ranges))
         }
         rect.frame x=(frame.left) y=(frame.top) width=(frame.right - frame.left) height=(PLOT_HEIGHT) fill="none" stroke="#8a93a1" {}
-    }
-}
-
-/// From values to positions in the picture.
-struct Projection<'a> {
-    frame: &'a Frame,
-    x: &'a Range,
-    y: &'a Range,
-}
-
-impl Projection<'_> {
-    fn of(&self, (x, y): (f64, f64)) -> (f64, f64) {
-        (self.frame.x(self.x, x), self.frame.y(self.y, y))
     }
 }
 
@@ -301,7 +272,7 @@ fn axis_names(chart: &Chart, frame: &Frame) -> Markup {
     let upright = |x: f64, turn: i32, name: &str| {
         html! {
             text.plain transform=(format!("translate({x:.1} {middle:.1}) rotate({turn})")) text-anchor="middle" font-size="13" fill=(Tone::Plain.color()) {
-                (text_block::allowed(name))
+                (allowed(name))
             }
         }
     };
@@ -431,22 +402,4 @@ impl<'a> Legend<'a> {
             }
         }
     }
-}
-
-fn line(class: &str, stroke: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
-    html! { line class=(class) x1=(px(from.0)) y1=(px(from.1)) x2=(px(to.0)) y2=(px(to.1)) stroke=(stroke) {} }
-}
-
-fn text(x: f64, y: f64, anchor: &str, size: f64, tone: Tone, content: &str) -> Markup {
-    html! {
-        text class=(tone.class()) x=(px(x)) y=(px(y)) text-anchor=(anchor) font-size=(size) font-weight=[tone.weight()] fill=(tone.color()) {
-            (text_block::allowed(content))
-        }
-    }
-}
-
-/// A tenth of a unit is finer than any screen shows.
-fn px(value: f64) -> String {
-    let text = format!("{value:.1}");
-    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }

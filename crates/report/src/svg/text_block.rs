@@ -1,8 +1,8 @@
 //! Text in a picture: its width without knowing the font, broken into lines, without characters that
 //! XML forbids.
 
-use super::marks::Tone;
-use crate::text::{self, clean, columns, wrap};
+use super::frame::{Tone, allowed, text as text_at};
+use crate::text::{self, columns, wrap};
 use maud::{Markup, html};
 
 /// Width of a column over the size of its letters, in the widest usual font (DejaVu Sans).
@@ -14,21 +14,6 @@ const NAME_COLUMNS_MAX: usize = 84;
 /// Columns of a text as they would be on a terminal.
 pub(super) fn text_columns(text: &str) -> f64 {
     columns(text) as f64
-}
-
-/// The text without characters that XML 1.0 forbids even as references (section 2.2): hidden ones
-/// spelled out, noncharacters replaced.
-pub(super) fn allowed(text: &str) -> String {
-    clean(text)
-        .chars()
-        .map(|c| {
-            if matches!(u32::from(c) & 0xffff, 0xfffe | 0xffff) {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect()
 }
 
 /// The text, cut where it is longer than the room.
@@ -68,7 +53,7 @@ impl TextBlock {
     pub(super) fn at(&self, left: f64, top: f64, tone: Tone) -> Markup {
         html! {
             @for (index, line) in self.lines.iter().enumerate() {
-                (super::text(left, top + index as f64 * self.line_height() + self.size, "start", self.size, tone, line))
+                (text_at(left, top + index as f64 * self.line_height() + self.size, "start", self.size, tone, line))
             }
         }
     }

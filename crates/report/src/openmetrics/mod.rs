@@ -2,29 +2,18 @@
 //! collector reads) and in OpenMetrics 1.0. Names and labels are stable. Collectors drop a whole file
 //! for one duplicate series, so every series is written once.
 
+mod family;
+mod health;
+
 use crate::figures::{company, grade_value};
 use crate::format::{Format, OutputFile, Requires};
-use crate::text::clean;
 use diskproof_model::finding::Severity;
-use diskproof_model::health::DiskHealth;
 use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord, Record};
 use diskproof_model::verdict::TrustLevel;
-use std::collections::{BTreeMap, BTreeSet};
+use family::{Labels, MetricFamily, MetricSample, gauge, with, write_family};
+use health::of_health;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
-
-/// A metric with all its samples: both formats want them together.
-struct MetricFamily {
-    name: &'static str,
-    kind: &'static str,
-    help: &'static str,
-    samples: Vec<MetricSample>,
-}
-
-/// What follows the name, the labels, the value.
-type MetricSample = (&'static str, Labels, f64);
-
-/// Names and values, in the order of writing.
-type Labels = Vec<(&'static str, String)>;
 
 /// The format.
 pub const FORMAT: Format = Format {
@@ -47,55 +36,6 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         .filter(|family| !family.samples.is_empty())
         .try_for_each(|family| write_family(family, out))?;
     writeln!(out, "# EOF")
-}
-
-fn write_family(family: &MetricFamily, out: &mut dyn Write) -> io::Result<()> {
-    let name = family.name;
-    writeln!(out, "# HELP {name} {}", family.help)?;
-    writeln!(out, "# TYPE {name} {}", family.kind)?;
-    let mut written = BTreeSet::new();
-    for (suffix, labels, value) in family
-        .samples
-        .iter()
-        .filter(|(_, _, value)| value.is_finite())
-    {
-        let series = format!("{name}{suffix}{}", label_text(labels));
-        if written.insert(series.clone()) {
-            writeln!(out, "{series} {value}")?;
-        }
-    }
-    Ok(())
-}
-
-/// Empty labels are the same as none.
-fn label_text(labels: &Labels) -> String {
-    let pairs: Vec<String> = labels
-        .iter()
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
-        .collect();
-    if pairs.is_empty() {
-        String::new()
-    } else {
-        format!("{{{}}}", pairs.join(","))
-    }
-}
-
-/// The formats' own escapes, on text that holds no control characters any more.
-fn escaped(value: &str) -> String {
-    clean(value).replace('\\', "\\\\").replace('"', "\\\"")
-}
-
-fn gauge(name: &'static str, help: &'static str, samples: Vec<(Labels, f64)>) -> MetricFamily {
-    MetricFamily {
-        name,
-        kind: "gauge",
-        help,
-        samples: samples
-            .into_iter()
-            .map(|(labels, value)| ("", labels, value))
-            .collect(),
-    }
 }
 
 fn of_run(record: &Record) -> Vec<MetricFamily> {
@@ -299,14 +239,6 @@ fn of_workloads(record: &Record) -> Vec<MetricFamily> {
     ]
 }
 
-fn with(labels: &Labels, name: &'static str, value: &str) -> Labels {
-    labels
-        .iter()
-        .cloned()
-        .chain([(name, value.to_owned())])
-        .collect()
-}
-
 /// A summary: its quantiles, how many there were, and their sum.
 fn latency(
     name: &'static str,
@@ -427,162 +359,4 @@ fn of_surface(record: &Record) -> Vec<MetricFamily> {
             scan(&|scan| scan.unreadable_bytes as f64),
         ),
     ]
-}
-
-/// Name, help, and the figure of a disk.
-type HealthMetric = (&'static str, &'static str, fn(&DiskHealth) -> Option<f64>);
-
-/// The disks' own health values. A value that a disk does not report has no series, because a zero
-/// would be wrong.
-const HEALTH: [HealthMetric; 16] = [
-    (
-        "diskproof_health_known",
-        "1 if the disk reported its health, 0 if it did not.",
-        |d| flag(Some(d.source.is_some())),
-    ),
-    (
-        "diskproof_health_passed",
-        "The disk's own verdict: 1 healthy, 0 failing.",
-        |d| flag(d.passed),
-    ),
-    (
-        "diskproof_health_alarms",
-        "Alarms raised by the disk.",
-        |d| d.source.as_ref().map(|_| d.alarms.len() as f64),
-    ),
-    (
-        "diskproof_health_temperature_celsius",
-        "Temperature of the disk.",
-        |d| d.temperature_celsius.map(f64::from),
-    ),
-    (
-        "diskproof_health_temperature_limit_celsius",
-        "Temperature at which the disk raises an alarm or slows down.",
-        |d| d.temperature_limit_celsius.map(f64::from),
-    ),
-    (
-        "diskproof_health_endurance_used_ratio",
-        "Share of the rated endurance used.",
-        |d| share(d.wear_percent),
-    ),
-    (
-        "diskproof_health_spare_ratio",
-        "Share of spare blocks left.",
-        |d| share(d.spare_percent),
-    ),
-    (
-        "diskproof_health_spare_threshold_ratio",
-        "Share of spare blocks at which the disk raises an alarm.",
-        |d| share(d.spare_threshold_percent),
-    ),
-    (
-        "diskproof_health_power_on_seconds",
-        "Power-on time over the disk's life.",
-        |d| count(d.power_on_hours).map(|hours| hours * 3600.0),
-    ),
-    (
-        "diskproof_health_written_bytes",
-        "Bytes written over the disk's life.",
-        |d| count(d.written_bytes),
-    ),
-    (
-        "diskproof_health_reallocated_sectors",
-        "Reallocated sectors.",
-        |d| count(d.reallocated_sectors),
-    ),
-    (
-        "diskproof_health_pending_sectors",
-        "Sectors pending reallocation.",
-        |d| count(d.pending_sectors),
-    ),
-    (
-        "diskproof_health_uncorrectable_sectors",
-        "Uncorrectable sectors.",
-        |d| count(d.uncorrectable_sectors),
-    ),
-    (
-        "diskproof_health_media_errors",
-        "Uncorrected errors of the medium.",
-        |d| count(d.media_errors),
-    ),
-    ("diskproof_health_link_errors", "Errors of the link.", |d| {
-        count(d.link_errors)
-    }),
-    (
-        "diskproof_health_unsafe_shutdowns",
-        "Unsafe shutdowns.",
-        |d| count(d.unsafe_shutdowns),
-    ),
-];
-
-fn flag(flag: Option<bool>) -> Option<f64> {
-    flag.map(|flag| f64::from(u8::from(flag)))
-}
-
-fn share(percent: Option<u32>) -> Option<f64> {
-    percent.map(|percent| f64::from(percent) / 100.0)
-}
-
-fn count(count: Option<u64>) -> Option<f64> {
-    count.map(|count| count as f64)
-}
-
-fn of_health(record: &Record) -> Vec<MetricFamily> {
-    let labels = |disk: &DiskHealth| -> Labels {
-        let known = [
-            ("disk", Some(&disk.disk)),
-            ("serial", disk.serial.as_ref()),
-            ("model", disk.model.as_ref()),
-        ];
-        known
-            .into_iter()
-            .map(|(name, value)| (name, value.cloned().unwrap_or_default()))
-            .collect()
-    };
-    let family = |(name, help, figure): HealthMetric| {
-        gauge(
-            name,
-            help,
-            record
-                .health
-                .iter()
-                .filter_map(|disk| Some((labels(disk), figure(disk)?)))
-                .collect(),
-        )
-    };
-    HEALTH.map(family).into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_are_escaped_and_never_empty() {
-        let labels = vec![
-            ("target", "a\\b\"c\nd".to_owned()),
-            ("serial", String::new()),
-        ];
-        assert_eq!(label_text(&labels), "{target=\"a\\\\b\\\"c\\\\nd\"}");
-        assert_eq!(label_text(&Vec::new()), "");
-    }
-
-    #[test]
-    fn every_series_is_finite_and_written_once() {
-        let family = gauge(
-            "m",
-            "Help.",
-            vec![
-                (Vec::new(), 1.0),
-                (Vec::new(), 2.0),
-                (vec![("a", "b".to_owned())], f64::INFINITY),
-            ],
-        );
-        let mut out = Vec::new();
-        write_family(&family, &mut out).unwrap();
-        assert_eq!(
-            String::from_utf8(out).unwrap(),
-            "# HELP m Help.\n# TYPE m gauge\nm 1\n"
-        );
-    }
 }

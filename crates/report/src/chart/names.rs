@@ -1,0 +1,68 @@
+//! Names and units of charts: ids, measurements among others, MB or GB, µs or ms.
+
+use diskproof_model::measurement::OpKind;
+use diskproof_model::record::{MeasurementRecord, Record};
+
+/// A unit, and how many of the record's own unit make one.
+pub(crate) type Unit = (&'static str, f64);
+
+/// A name as a part of ids and file names: lower-case letters, digits and single hyphens.
+pub(super) fn slug(name: &str) -> String {
+    let mut slug = String::new();
+    for c in name.chars().map(|c| c.to_ascii_lowercase()) {
+        if c.is_ascii_alphanumeric() {
+            slug.push(c);
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+        if slug.len() >= SLUG_MAX {
+            break;
+        }
+    }
+    let slug = slug.trim_end_matches('-');
+    if slug.is_empty() {
+        "unnamed".to_owned()
+    } else {
+        slug.to_owned()
+    }
+}
+
+/// File names may have 255 bytes, and an extension and a folder's own prefix come on top.
+pub(super) const SLUG_MAX: usize = 60;
+
+/// The name of a measurement among others: its workload, and its target where the run has several.
+pub(super) fn subject(record: &Record, m: &MeasurementRecord) -> String {
+    match record.targets.get(m.target) {
+        Some(target) if record.targets.len() > 1 => {
+            format!("{} on {}", m.workload.name, target.path)
+        }
+        _ => m.workload.name.clone(),
+    }
+}
+
+/// The name of an operation among others.
+pub(super) fn operation(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
+    if m.headline_ops().len() > 1 {
+        format!("{} {}s", subject(record, m), kind.as_str())
+    } else {
+        subject(record, m)
+    }
+}
+
+/// Decimal, as disks are sold.
+pub(crate) fn position_unit(bytes_max: f64) -> Unit {
+    if bytes_max >= 1e9 {
+        ("GB", 1e9)
+    } else {
+        ("MB", 1e6)
+    }
+}
+
+/// Milliseconds, or microseconds where all values are below two milliseconds.
+pub(super) fn latency_unit(ns_largest: f64) -> Unit {
+    if ns_largest >= 2e6 {
+        ("ms", 1e6)
+    } else {
+        ("µs", 1e3)
+    }
+}

@@ -1,0 +1,102 @@
+//! Positions in a picture, and the texts and lines drawn at them.
+
+use crate::chart::Range;
+use crate::text::clean;
+use maud::{Markup, html};
+
+/// The rectangle of the data, in units of the picture.
+pub(super) struct Frame {
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+}
+
+impl Frame {
+    pub(super) fn x(&self, range: &Range, value: f64) -> f64 {
+        self.left + range.place(value).clamp(0.0, 1.0) * (self.right - self.left)
+    }
+
+    pub(super) fn y(&self, range: &Range, value: f64) -> f64 {
+        self.bottom - range.place(value).clamp(0.0, 1.0) * (self.bottom - self.top)
+    }
+}
+
+/// From values to positions in the picture.
+pub(super) struct Projection<'a> {
+    pub(super) frame: &'a Frame,
+    pub(super) x: &'a Range,
+    pub(super) y: &'a Range,
+}
+
+impl Projection<'_> {
+    pub(super) fn of(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (self.frame.x(self.x, x), self.frame.y(self.y, y))
+    }
+}
+
+pub(super) fn line(class: &str, stroke: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
+    html! { line class=(class) x1=(px(from.0)) y1=(px(from.1)) x2=(px(to.0)) y2=(px(to.1)) stroke=(stroke) {} }
+}
+
+pub(super) fn text(x: f64, y: f64, anchor: &str, size: f64, tone: Tone, content: &str) -> Markup {
+    html! {
+        text class=(tone.class()) x=(px(x)) y=(px(y)) text-anchor=(anchor) font-size=(size) font-weight=[tone.weight()] fill=(tone.color()) {
+            (allowed(content))
+        }
+    }
+}
+
+/// A tenth of a unit is finer than any screen shows.
+pub(super) fn px(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+/// What a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    /// The headline.
+    Strong,
+    /// Labels and sentences.
+    Plain,
+    /// Where it comes from.
+    Faint,
+}
+
+impl Tone {
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Self::Strong => "strong",
+            Self::Plain => "plain",
+            Self::Faint => "faint",
+        }
+    }
+
+    pub(super) fn color(self) -> &'static str {
+        match self {
+            Self::Strong => "#12161c",
+            Self::Plain => "#333b47",
+            Self::Faint => "#5f6977",
+        }
+    }
+
+    pub(super) fn weight(self) -> Option<&'static str> {
+        (self == Self::Strong).then_some("600")
+    }
+}
+
+/// The text without characters that XML 1.0 forbids even as references (section 2.2): hidden ones
+/// spelled out, noncharacters replaced.
+pub(super) fn allowed(text: &str) -> String {
+    clean(text)
+        .chars()
+        .map(|c| {
+            if matches!(u32::from(c) & 0xffff, 0xfffe | 0xffff) {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
+}
