@@ -14,6 +14,12 @@ pub type WriteContent<'a> = Box<dyn Fn(&mut dyn Write) -> io::Result<()> + 'a>;
 /// Makes the files of a record.
 pub type RecordFiles = for<'a> fn(&'a Record, &Path) -> Vec<OutputFile<'a>>;
 
+/// Writes a comparison.
+pub type WriteComparison = fn(&Comparison, &mut dyn Write) -> io::Result<()>;
+
+/// Writes what `info` knows.
+pub type WriteIdentity = fn(&Examined<'_>, &mut dyn Write) -> io::Result<()>;
+
 /// A format of saved results.
 #[derive(Debug)]
 pub struct Format {
@@ -26,9 +32,9 @@ pub struct Format {
     /// The files of a record; none where it lacks what the format requires.
     pub record: RecordFiles,
     /// Writes a comparison, where the format has comparisons.
-    pub comparison: Option<fn(&Comparison, &mut dyn Write) -> io::Result<()>>,
+    pub comparison: Option<WriteComparison>,
     /// Writes what `info` knows, where the format has it.
-    pub identity: Option<fn(&Examined<'_>, &mut dyn Write) -> io::Result<()>>,
+    pub identity: Option<WriteIdentity>,
 }
 
 /// A file to be written.
