@@ -75,7 +75,7 @@ impl Failure {
 
 /// Prints an error, and returns the exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
-    if is_broken_pipe(error) {
+    if is_closed_stdout(error) {
         // The reader, such as `head`, has what it wanted.
         return Exit::Done.into();
     }
@@ -91,12 +91,15 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     exit.into()
 }
 
-/// Whether the reader of stdout has gone.
-pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+/// The result did not get to stdout.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the result to stdout: {0}")]
+pub struct StdoutError(pub io::Error);
+
+/// Whether the reader of stdout has gone. A broken pipe that `-o` names is an error like any other.
+pub fn is_closed_stdout(error: &anyhow::Error) -> bool {
+    let stdout = error.downcast_ref::<StdoutError>();
+    stdout.is_some_and(|stdout| stdout.0.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// An error and its causes; most of ours name the cause in their own message.

@@ -6,7 +6,6 @@
 pub mod commands;
 mod consent;
 mod data_sheet;
-mod deferred;
 mod failure;
 mod flag_hints;
 mod flags;
@@ -25,10 +24,27 @@ mod stdout;
 mod workload;
 
 use clap::Parser as _;
+use diskproof_engine::RunError;
+use failure::Failure;
 use std::process::ExitCode;
+
+/// Stack of the thread that runs the program, whatever `ulimit -s` leaves to the main thread: the
+/// command line alone takes more than 64 KiB.
+const STACK_BYTES: usize = 8 << 20;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    let program = std::thread::Builder::new()
+        .name("diskproof".to_owned())
+        .stack_size(STACK_BYTES);
+    match program.spawn(run).map(std::thread::JoinHandle::join) {
+        Ok(Ok(exit)) => exit,
+        Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        Err(error) => failure::report(&Failure::Run(RunError::Thread(error)).into()),
+    }
+}
+
+fn run() -> ExitCode {
     match commands::Args::try_parse() {
         Err(error) => flag_hints::report(error),
         Ok(args) => match args.verb.run() {

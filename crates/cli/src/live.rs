@@ -7,6 +7,7 @@ use crate::resume::scan_command;
 use crate::stderr::{ProgressLine, Verbosity, eprint_line, stderr_columns};
 use diskproof_analysis::estimate;
 use diskproof_analysis::surface::surface_record;
+use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Layout, Plan};
@@ -16,8 +17,6 @@ use diskproof_model::units::{
     counted, format_bytes, format_duration, format_latency, format_rate, format_throughput,
 };
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Judging the precision takes a millisecond on a long series: often enough, and far from the
@@ -57,8 +56,8 @@ pub struct Live {
     step: String,
     /// When it was last told where a scan could go on.
     resume_told: Instant,
-    /// Calls of [`Watch::tick`]: signs of life for the watchdog.
-    ticks: Arc<AtomicU64>,
+    /// Shows the watchdog that the engine reports progress.
+    heartbeat: Heartbeat,
 }
 
 impl Live {
@@ -76,13 +75,13 @@ impl Live {
             silence_told_ns: SILENCE_TOLD_NS,
             step: String::new(),
             resume_told: Instant::now(),
-            ticks: Arc::default(),
+            heartbeat: Heartbeat::default(),
         }
     }
 
-    /// The count of calls so far.
-    pub fn ticks(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.ticks)
+    /// Beats with every report of progress.
+    pub fn heartbeat(&self) -> Heartbeat {
+        self.heartbeat.clone()
     }
 
     /// These workloads are next.
@@ -411,7 +410,7 @@ fn bar(done: f64) -> String {
 
 impl Watch for Live {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
-        self.ticks.fetch_add(1, Ordering::Relaxed);
+        self.heartbeat.beat();
         self.tell_silence(progress);
         if self.verbosity == Verbosity::Lines
             && progress.phase == Phase::Survey

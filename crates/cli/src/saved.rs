@@ -1,10 +1,10 @@
 //! Saved runs: the path of the history, the messages of a save, and the record that an argument
 //! names. Reads the environment; knows no SQL.
 
-use crate::deferred::{Deferred, TimedOut};
 use crate::failure::Failure;
 use crate::stderr::{Verbosity, eprint_line};
 use diskproof_analysis::verdict::verdict;
+use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::{
     Folders, History, HistoryError, HistoryPlace, NewRun, SaveOutcome, SaveReport, StoredRun, save,
 };
@@ -35,6 +35,8 @@ const READ_LIMIT: Duration = Duration::from_secs(60);
 const PIPE_LIMIT: Duration = Duration::from_secs(15 * 60);
 /// Waiting for the lock of a history takes up to 20 s, checking a large one a few more.
 const HISTORY_LIMIT: Duration = Duration::from_secs(60);
+/// Name of the threads that read and write what is saved.
+const THREAD: &str = "diskproof-saved";
 /// Names the newest run.
 const LATEST: &str = "latest";
 
@@ -74,6 +76,8 @@ impl Kept {
 pub enum SaveNote {
     /// Printed unless --quiet.
     Note(String),
+    /// The run is in the history; printed unless --quiet.
+    Saved(String),
     /// Something failed.
     Warning(String),
 }
@@ -82,7 +86,7 @@ pub enum SaveNote {
 pub fn print_notes(notes: &[SaveNote], verbosity: Verbosity) {
     for note in notes {
         match note {
-            SaveNote::Note(text) => verbosity.note(text),
+            SaveNote::Note(text) | SaveNote::Saved(text) => verbosity.note(text),
             SaveNote::Warning(text) => eprint_line(&format!("warning: {text}")),
         }
     }
@@ -138,7 +142,7 @@ pub fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec<SaveNo
             let id = short(&record.run_id);
             let moved = moved(&place.path, &saved);
             let name = label.map_or(String::new(), |label| format!(", label {label}"));
-            let note = SaveNote::Note(format!(
+            let note = SaveNote::Saved(format!(
                 "saved as {id}{name}; 'diskproof show {id}' prints it again"
             ));
             moved.into_iter().chain([note]).collect()
@@ -172,11 +176,11 @@ pub fn import(
 /// The result of work on a history, in bounded time.
 fn history_answer<T: Send + 'static>(
     place: &HistoryPlace,
-    work: impl FnOnce() -> Result<T, HistoryError> + Send + Clone + 'static,
+    work: impl FnOnce() -> Result<T, HistoryError> + Send + 'static,
 ) -> Result<T, Failure> {
-    match Deferred::start(work).wait(HISTORY_LIMIT) {
-        Ok(result) => Ok(result?),
-        Err(TimedOut) => Err(Failure::History(HistoryError::NoAnswer {
+    match Deferred::start_or_run(THREAD, work).wait(HISTORY_LIMIT) {
+        Waited::Done(result) => Ok(result?),
+        Waited::TimedOut(_) | Waited::Lost => Err(Failure::History(HistoryError::NoAnswer {
             path: place.path.clone(),
             seconds: HISTORY_LIMIT.as_secs(),
         })),
@@ -510,16 +514,15 @@ pub(crate) fn read_document(path: &Path) -> io::Result<String> {
 /// The result of work that a filesystem may hold up for ever.
 fn answer<T: Send + 'static>(
     limit: Duration,
-    work: impl FnOnce() -> io::Result<T> + Send + Clone + 'static,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    Deferred::start(work)
-        .wait(limit)
-        .unwrap_or_else(|TimedOut| {
-            Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!("no answer within {} s", limit.as_secs()),
-            ))
-        })
+    match Deferred::start_or_run(THREAD, work).wait(limit) {
+        Waited::Done(result) => result,
+        Waited::TimedOut(_) | Waited::Lost => Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("no answer within {} s", limit.as_secs()),
+        )),
+    }
 }
 
 /// Reads text up to the limit of a document: a device such as /dev/zero never ends.

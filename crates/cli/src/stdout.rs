@@ -1,8 +1,7 @@
 //! The result on stdout: its width, its colours and the characters that the locale knows.
 
-use crate::failure::is_broken_pipe;
+use crate::failure::{StdoutError, is_closed_stdout};
 use crate::flags::{ColorWhen, MeasuringFlags};
-use anyhow::Context as _;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
@@ -42,7 +41,7 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow
     let mut out = BufWriter::new(io::stdout().lock());
     write(&mut out)
         .and_then(|()| out.flush())
-        .context("cannot write the result to stdout")
+        .map_err(|error| StdoutError(error).into())
 }
 
 /// Closes stdout: its reader sees the end now, although the process may last.
@@ -134,7 +133,7 @@ pub fn write_page(page: &str, color: ColorWhen, out: &mut dyn Write) -> io::Resu
 /// the run went.
 pub fn ignore_closed_pipe(printed: anyhow::Result<()>) -> anyhow::Result<()> {
     match printed {
-        Err(error) if is_broken_pipe(&error) => Ok(()),
+        Err(error) if is_closed_stdout(&error) => Ok(()),
         other => other,
     }
 }

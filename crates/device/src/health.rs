@@ -47,12 +47,17 @@ pub fn disk_health(identities: &[TargetIdentity], search_path: Option<&OsStr>) -
         std::thread::scope(|scope| {
             let asked: Vec<_> = disks
                 .iter()
-                .map(|disk| (disk, scope.spawn(|| examine(disk))))
+                .map(|disk| {
+                    let thread = std::thread::Builder::new().name("diskproof-health".to_owned());
+                    (disk, thread.spawn_scoped(scope, || examine(disk)))
+                })
                 .collect();
-            let answers = asked.into_iter().map(|(disk, asked)| {
-                asked
+            let answers = asked.into_iter().map(|(disk, asked)| match asked {
+                Ok(asked) => asked
                     .join()
-                    .unwrap_or_else(|_| DiskHealth::unknown(&disk.name, "not asked"))
+                    .unwrap_or_else(|_| DiskHealth::unknown(&disk.name, "not asked")),
+                // Without a thread (ulimit -u) the disks are examined one after the other.
+                Err(_) => examine(disk),
             });
             health.extend(answers);
         });

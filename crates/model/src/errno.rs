@@ -55,6 +55,16 @@ const TABLE: &[Entry] = &[
         remedy: "the quota is used up: free space or raise it, or use a smaller --size",
     },
     Entry {
+        names: &["EFBIG"],
+        meaning: "the limit on the size of files is reached",
+        remedy: "raise the limit on the size of files (ulimit -f), or use a smaller --size",
+    },
+    Entry {
+        names: &["EAGAIN", "ECANCELED"],
+        meaning: "the kernel had no thread or memory for the request",
+        remedy: "raise the limit on processes and threads (ulimit -u), or use --engine sync",
+    },
+    Entry {
         names: &["EOF"],
         meaning: "the target ended earlier than its size says",
         remedy: "see that nothing truncates the target while it is measured",

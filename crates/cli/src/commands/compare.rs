@@ -2,7 +2,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{ColorWhen, output_help};
-use crate::output_files::{save_file, try_out};
+use crate::output_files::{check_writable, save_file};
 use crate::saved::{Kept, load_all, short};
 use crate::stderr::eprint_line;
 use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_page};
@@ -220,9 +220,8 @@ pub(super) fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
                 extensions(|format| format.comparison.is_some())
             )));
         }
-        try_out(path)?;
     }
-    Ok(())
+    check_writable(outputs)
 }
 
 /// Writes a comparison to all output files.

@@ -3,7 +3,7 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{ColorWhen, HealthFlags};
 use crate::health::read_health;
-use crate::output_files::{save_file, try_out};
+use crate::output_files::{check_writable, save_file};
 use crate::session::refuse_target_as_output;
 use crate::stdout::{style, to_stdout, write_in_locale};
 use anyhow::Context as _;
@@ -76,7 +76,6 @@ fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
                 extensions(|format| format.identity.is_some())
             )));
         }
-        try_out(path)?;
     }
-    Ok(())
+    check_writable(outputs)
 }

@@ -1,11 +1,11 @@
 //! The end of a run: the record, its files, the history, the page on stdout, and the exit code.
 
 use super::watchdog::RunEnd;
-use crate::deferred::{Deferred, TimedOut};
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, is_closed_stdout};
 use crate::flags::MeasuringFlags;
+use crate::formats::Format;
 use crate::interrupt::Interrupt;
-use crate::output_files::{OutputFiles, save_record, temporary_path};
+use crate::output_files::{OutputFiles, is_pipe, save_record, temporary_path};
 use crate::saved::{self, SaveNote};
 use crate::stderr::{Verbosity, eprint_line};
 use crate::stdout::{
@@ -13,13 +13,21 @@ use crate::stdout::{
 };
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::RunError;
+use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
 use diskproof_report::json;
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+const SAVE_THREAD: &str = "diskproof-save";
+/// How often a save is looked at.
+const SAVE_POLL: Duration = Duration::from_millis(50);
+/// After Ctrl-C the program ends within two seconds: saving usually takes milliseconds.
+const SAVE_AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 
 /// What came of saving and printing.
 struct SaveResult {
@@ -51,7 +59,12 @@ pub fn conclude(
         &flags.expected,
     );
     let record = Arc::new(record);
-    let saved = save_and_print(&record, files, flags, stall_timeout);
+    let wait = SaveWait {
+        limit: stall_timeout,
+        interrupt,
+        interrupted: Cell::new(None),
+    };
+    let saved = save_and_print(&record, files, flags, &wait);
     let hung = [&end.hung[..], &saved.hung].concat();
     if !hung.is_empty() {
         flags
@@ -63,11 +76,53 @@ pub fn conclude(
     let ended = exit_of(&record, failure, &end.hung, interrupt);
     match (saved.outcome, ended) {
         (Ok(()), ended) => ended,
-        (Err(error), Ok(exit)) if !matches!(exit, Exit::Signal(_)) => Err(error),
+        (Err(error), Ok(exit)) if !matches!(exit, Exit::Signal(_)) => match interrupt.signal() {
+            Some(signal) => {
+                eprint_line(&format!("error: {error:#}"));
+                Ok(Exit::Signal(signal))
+            }
+            None => Err(error),
+        },
         // How the run ended decides.
         (Err(error), ended) => {
             eprint_line(&format!("error: {error:#}"));
             ended
+        }
+    }
+}
+
+/// How long saving may take: up to the limit, and only a moment after Ctrl-C.
+struct SaveWait<'a> {
+    limit: Duration,
+    interrupt: &'a Interrupt,
+    /// When Ctrl-C was noticed.
+    interrupted: Cell<Option<Instant>>,
+}
+
+impl SaveWait<'_> {
+    /// The result; `None` where it does not come in time.
+    fn wait<T: Send + 'static>(&self, save: &Deferred<T>) -> Option<T> {
+        loop {
+            let age = match save.poll(SAVE_POLL) {
+                Waited::Done(done) => return Some(done),
+                Waited::Lost => return None,
+                Waited::TimedOut(age) => age,
+            };
+            if self.interrupt.signal().is_some() && self.interrupted.get().is_none() {
+                self.interrupted.set(Some(Instant::now()));
+            }
+            let is_over = |since: Instant| since.elapsed() >= SAVE_AFTER_INTERRUPT;
+            if age >= self.limit || self.interrupted.get().is_some_and(is_over) {
+                return None;
+            }
+        }
+    }
+
+    /// What a save did not do, as a clause.
+    fn reason(&self, who: &str) -> String {
+        match self.interrupted.get() {
+            Some(_) => format!("{who} did not answer before Ctrl-C ended the wait"),
+            None => format!("{who} did not answer for {}", shown(self.limit)),
         }
     }
 }
@@ -78,7 +133,7 @@ fn save_and_print(
     record: &Arc<Record>,
     files: &OutputFiles<'_>,
     flags: &MeasuringFlags,
-    limit: Duration,
+    wait: &SaveWait<'_>,
 ) -> SaveResult {
     let verbosity = flags.verbosity();
     let page = page(record, flags);
@@ -91,31 +146,51 @@ fn save_and_print(
         .collect();
     let history = {
         let (record, page, options) = (Arc::clone(record), page.clone(), flags.history.clone());
-        Deferred::start(move || saved::keep(&record, &page, &options))
+        Deferred::start_or_run(SAVE_THREAD, move || saved::keep(&record, &page, &options))
     };
-    let (mut outcome, mut hung) = (Ok(()), Vec::new());
+    let (mut outcome, mut hung, mut is_saved) = (Ok(()), Vec::new(), false);
     for (path, save) in saves {
-        outcome = outcome.and(save.wait(limit).unwrap_or_else(|TimedOut| {
+        let saved = wait.wait(&save).unwrap_or_else(|| {
             hung.push(path.display().to_string());
-            Err(save_timed_out(path, limit))
-        }));
+            Err(save_timed_out(path, wait))
+        });
+        is_saved |= saved.is_ok() && holds_record(path);
+        outcome = outcome.and(saved);
     }
-    let remarks = history.wait(limit).unwrap_or_else(|TimedOut| {
+    let notes = wait.wait(&history).unwrap_or_else(|| {
         hung.push("the history".to_owned());
         vec![SaveNote::Warning(format!(
-            "the run is not saved: the history did not answer for {}",
-            shown(limit)
+            "the run was not saved: {}",
+            wait.reason("the history")
         ))]
     });
+    is_saved |= notes.iter().any(|note| matches!(note, SaveNote::Saved(_)));
+    // A reader of stdout that stopped reading holds this up, and the record is saved by now.
+    wait.interrupt.end_at_once();
     let printed = to_stdout(|out| match flags.json {
         true => json::write_record(record, out),
         false => write_page(&page, flags.color, out),
     });
-    saved::print_notes(&remarks, verbosity);
+    saved::print_notes(&notes, verbosity);
+    let printed = match printed {
+        Err(error) if flags.json && is_closed_stdout(&error) => closed_before_json(is_saved),
+        other => ignore_closed_pipe(other),
+    };
     SaveResult {
-        outcome: outcome.and(ignore_closed_pipe(printed)),
+        outcome: outcome.and(printed),
         hung,
     }
+}
+
+/// The reader of `--json` closed the pipe before it had the record.
+fn closed_before_json(is_saved: bool) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        is_saved,
+        "stdout was closed before the record was written, and the record is not saved: the \
+         results are lost. Let the reader read to the end, or use -o FILE.json"
+    );
+    eprint_line("warning: stdout was closed before the record was written; the record is saved");
+    Ok(())
 }
 
 fn start_save(
@@ -124,15 +199,18 @@ fn start_save(
     verbosity: Verbosity,
 ) -> Deferred<anyhow::Result<()>> {
     let (record, path) = (Arc::clone(record), path.to_owned());
-    Deferred::start(move || save_record(&record, &path, verbosity))
+    Deferred::start_or_run(SAVE_THREAD, move || save_record(&record, &path, verbosity))
 }
 
-fn save_timed_out(path: &Path, limit: Duration) -> anyhow::Error {
+fn save_timed_out(path: &Path, wait: &SaveWait<'_>) -> anyhow::Error {
+    let name = path.display();
+    if is_pipe(path) {
+        let reason = wait.reason("its reader");
+        return anyhow::anyhow!("-o {name}: the record is not written to this pipe: {reason}");
+    }
+    let reason = wait.reason("its filesystem");
     anyhow::anyhow!(
-        "-o {}: the record is not saved there, because its filesystem did not answer for {}; {} \
-         may be left behind",
-        path.display(),
-        shown(limit),
+        "-o {name}: the record is not saved there: {reason}; {} may be left behind",
         temporary_path(path).display()
     )
 }
@@ -204,4 +282,9 @@ fn has_surface_errors(record: &Record) -> bool {
     record.curve.iter().any(|point| point.errors > 0)
         || surface.is_some_and(|surface| !surface.access_errors.is_empty())
         || scan.is_some_and(|scan| scan.unreadable_bytes > 0)
+}
+
+/// Whether a saved file of this name holds the whole record.
+fn holds_record(path: &Path) -> bool {
+    format_of(path).is_some_and(|format| format.extension == ".json")
 }

@@ -31,6 +31,7 @@ pub fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
         refuse_target_as_output(path, &job.identities)?;
     }
     let prepared = prepare::prepare(job, &consent, stall_timeout)?;
+    interrupt.end_cleanly();
     let live = Live::new(&prepared.facts.plan, flags.verbosity(), interrupt.clone());
     let end = watchdog::run(
         prepared.work,

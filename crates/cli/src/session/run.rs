@@ -43,6 +43,8 @@ pub struct PartialResults {
     pub surface: Option<SurfaceMeasurement>,
     /// The current step, or the last one.
     pub step: Option<String>,
+    /// How the run ended; `None` while it lasts.
+    pub ended: Option<Result<EndedEarly, RunError>>,
 }
 
 /// Results that the watchdog can take while the run is stuck.
@@ -97,7 +99,8 @@ impl TargetRun {
         Ok(None)
     }
 
-    fn results(&self) -> MutexGuard<'_, PartialResults> {
+    /// What was measured so far.
+    pub fn results(&self) -> MutexGuard<'_, PartialResults> {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -65,7 +65,8 @@ pub(super) fn ask(program: &Path, node: &Path, retry: Duration) -> Result<String
     };
     let (sender, receiver) = mpsc::channel();
     // Reads on its own, and is left to itself when nothing comes: it ends with the program.
-    std::thread::spawn(move || {
+    let reader = std::thread::Builder::new().name("diskproof-smartctl".to_owned());
+    let started = reader.spawn(move || {
         let mut bytes = Vec::new();
         let read = stdout
             .take(REPORT_BYTES_MAX)
@@ -74,7 +75,10 @@ pub(super) fn ask(program: &Path, node: &Path, retry: Duration) -> Result<String
         // No caller waits any more when it is late.
         let _ = sender.send(read);
     });
-    let read = receiver.recv_timeout(retry);
+    let read = match started {
+        Ok(_) => receiver.recv_timeout(retry),
+        Err(error) => Ok(Err(error)),
+    };
     let ends_in = deadline.saturating_duration_since(Instant::now());
     if !reaped(
         &mut child,

@@ -181,6 +181,10 @@ fn worker_remedy(source: &io::Error) -> &'static str {
         return "Use fewer --jobs, a smaller --depth or a smaller --bs, or raise the memory \
                 limits (ulimit -v, the container's)";
     }
+    if source.kind() == io::ErrorKind::WouldBlock {
+        return "Raise the limit on processes and threads (ulimit -u), or use fewer --jobs, a \
+                smaller --depth or another --engine";
+    }
     "Try another --engine"
 }
 
