@@ -1,30 +1,26 @@
-//! What the maker of a disk promises, in the user's words: `rpm=7200,seek=11ms,rate=92MB/s`. Knows
-//! words only.
+//! Parses the figures of a data sheet: `rpm=7200,seek=11ms,rate=92MB/s`.
 
 use diskproof_model::surface::DataSheet;
 use diskproof_model::units::{parse_duration, parse_size};
 use std::str::FromStr;
 
-/// A data sheet as written.
+/// A data sheet as given with `--spec`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SheetWords(pub DataSheet);
 
-/// A data sheet that could not be read.
+/// A data sheet that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SheetError {
     /// No `key=value`.
     #[error(
-        "'{0}' is no part of a data sheet; write rpm=7200,seek=11ms,rate=92MB/s or some of these"
+        "'{0}' is not a figure of a data sheet; write rpm=7200,seek=11ms,rate=92MB/s or some of these"
     )]
     Form(String),
     /// No such key.
-    #[error(
-        "a data sheet has no '{0}' here; there are rpm, seek (average) and rate (highest \
-         sustained)"
-    )]
+    #[error("unknown figure '{0}'; use rpm, seek (average) and rate (highest sustained)")]
     Key(String),
     /// The same key again.
-    #[error("'{0}' stands there twice; write it once")]
+    #[error("'{0}' appears twice; write it once")]
     Twice(String),
     /// A value that does not fit.
     #[error("'{value}' is not {what}")]
@@ -36,10 +32,10 @@ pub enum SheetError {
     },
 }
 
-/// The slowest disk that ever turned had 1200, the fastest has 15,000; the room beside them is for
-/// what nobody has built yet.
+/// The slowest disk ever built had 1200 rpm, the fastest has 15,000; the range leaves room for
+/// others.
 const RPM: std::ops::RangeInclusive<u32> = 300..=100_000;
-/// A seek is neither free nor does it take a second.
+/// 10 µs to 1 s: every real seek is in between.
 const SEEK_NS: std::ops::RangeInclusive<u64> = 10_000..=1_000_000_000;
 
 impl FromStr for SheetWords {
@@ -62,12 +58,12 @@ impl FromStr for SheetWords {
                     sheet
                         .rpm
                         .replace(rpm.ok_or_else(|| {
-                            wrong("a number of turns per minute; write it plainly, such as 7200")
+                            wrong("a rotation speed in rpm; write a number such as 7200")
                         })?)
                         .is_some()
                 }
                 "seek" => {
-                    // A bare number would be seconds, which nobody means.
+                    // A number without a unit would mean seconds.
                     let ns = Some(value)
                         .filter(|v| v.ends_with(char::is_alphabetic))
                         .and_then(|v| parse_duration(v).ok());
@@ -77,7 +73,7 @@ impl FromStr for SheetWords {
                     sheet.seek_ns.replace(ns).is_some()
                 }
                 "rate" => {
-                    // Data sheets leave out the "per second" as often as not.
+                    // Many data sheets omit "per second".
                     let bytes = parse_size(value.strip_suffix("/s").unwrap_or(value))
                         .ok()
                         .filter(|_| value.ends_with(['B', 's']));
@@ -101,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_data_sheet_is_read() {
+    fn data_sheet_is_parsed() {
         let sheet = |text: &str| text.parse::<SheetWords>().map(|words| words.0);
         let all = DataSheet {
             rpm: Some(7200),
@@ -114,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_is_possible() {
+    fn data_sheet_error_names_the_right_form() {
         let error = |text: &str| text.parse::<SheetWords>().unwrap_err().to_string();
         for (text, part) in [
             ("", "rpm=7200,seek=11ms"),
@@ -125,7 +121,7 @@ mod tests {
             ("seek=5m", "such as 11ms"),
             ("rate=92", "such as 92MB/s"),
             ("rate=0MB/s", "such as 92MB/s"),
-            ("cache=8MB", "has no 'cache'"),
+            ("cache=8MB", "unknown figure 'cache'"),
             ("rpm=7200,rpm=5400", "twice"),
         ] {
             assert!(error(text).contains(part), "{text}: {}", error(text));

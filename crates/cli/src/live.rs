@@ -1,6 +1,6 @@
-//! What the user sees while it runs, on stderr: one moving line on a terminal, a plain line per
-//! workload elsewhere, nothing with --quiet. Also hears Ctrl-C, and ends a workload once it is
-//! known well enough.
+//! Progress on stderr while a run measures: one line redrawn in place on a terminal, a line per
+//! workload elsewhere, nothing with --quiet. Also passes Ctrl-C on to the engine, and ends a
+//! workload when its rate is known well enough.
 
 use crate::interrupt::Interrupt;
 use crate::resume::scan_command;
@@ -19,43 +19,42 @@ use diskproof_model::units::{
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Judging the precision takes a millisecond on a long series: often enough, and far from the
-/// workers' time.
+/// Computing the precision of a long series takes a millisecond.
 const JUDGE_EVERY: Duration = Duration::from_millis(250);
 
-/// Narrower terminals have no room for the bar beside the figures.
+/// Narrower terminals show the figures without the bar.
 const COLUMNS_WITH_BAR: usize = 76;
 const BAR_COLUMNS: usize = 16;
-/// How often it is told where a scan could go on: after another fiftieth of its time, so that
-/// little is lost and a day of it fits a few screens.
+/// How often a line reports where a scan could resume: after another fiftieth of its time, so that
+/// little is lost and the lines of a whole day fit on a few screens.
 const RESUME_SHARE: u32 = 50;
 const RESUME_EVERY: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(10)..=Duration::from_secs(600);
-/// Without an answer for so long, the moving line says so: shorter is what disks do.
+/// The progress line shows a silence of this length; shorter ones are normal for disks.
 const SILENCE_SHOWN_NS: u64 = 2_000_000_000;
-/// A plain line says so first after this, and then after twice as long each time.
-const SILENCE_TOLD_NS: u64 = 10_000_000_000;
-/// The step of a survey whose pace is told in requests, not in bytes.
+/// A note about a silence comes after this time; each further one after twice the time.
+const FIRST_NOTE_NS: u64 = 10_000_000_000;
+/// The step of a survey whose rate is shown in requests, not in bytes.
 const ACCESS_STEP: &str = "access times";
 
-/// The watcher of a run.
+/// Watches a run.
 pub struct Live {
     plan: Plan,
     interrupt: Interrupt,
     verbosity: Verbosity,
     line: Option<ProgressLine>,
-    /// The workloads that are under way, by their place in the plan.
+    /// The current workloads, as indexes into the plan.
     current: Range<usize>,
-    /// For each of them, when its precision was judged last.
+    /// For each of them, when its precision was computed last.
     judged: Vec<Instant>,
     /// For each of them, operations per second in its last second, and how much of it is done.
     readings: Vec<(f64, f64)>,
-    /// How long nothing is completed before a line says so.
-    silence_told_ns: u64,
-    /// Step of the survey that was told last.
+    /// The silence that the next note reports.
+    next_note_ns: u64,
+    /// The step of the survey that was printed last.
     step: String,
-    /// When it was last told where a scan could go on.
-    resume_told: Instant,
+    /// When the last line about resuming a scan was printed.
+    resume_noted: Instant,
     /// Shows the watchdog that the engine reports progress.
     heartbeat: Heartbeat,
 }
@@ -72,9 +71,9 @@ impl Live {
             current: 0..0,
             judged: Vec::new(),
             readings: Vec::new(),
-            silence_told_ns: SILENCE_TOLD_NS,
+            next_note_ns: FIRST_NOTE_NS,
             step: String::new(),
-            resume_told: Instant::now(),
+            resume_noted: Instant::now(),
             heartbeat: Heartbeat::default(),
         }
     }
@@ -91,7 +90,7 @@ impl Live {
         self.readings = vec![(0.0, 0.0); group.workloads.len()];
     }
 
-    /// The workloads under way.
+    /// The current workloads.
     fn group(&self) -> Group<'_> {
         Group {
             first: self.current.start,
@@ -99,7 +98,7 @@ impl Live {
         }
     }
 
-    /// Place of a workload under way among them.
+    /// Index of a workload among the current ones.
     fn place(&self, name: &str) -> Option<usize> {
         self.group()
             .workloads
@@ -148,14 +147,14 @@ impl Live {
         }
     }
 
-    /// The run is over: the moving line goes away.
+    /// The run is over: erases the progress line.
     pub fn finish(&mut self) {
         if let Some(line) = &mut self.line {
             line.clear();
         }
     }
 
-    /// The most time left when `done` of what is under way is over.
+    /// The most time left, when this share of the current workloads is done.
     fn left_ns(&self, done: f64) -> Option<u64> {
         let coming = self
             .plan
@@ -203,32 +202,32 @@ impl Live {
         }
     }
 
-    /// A scan takes hours: should it be killed, the last of these lines says how to go on.
-    fn tell_where_to_resume(&mut self, progress: &Progress<'_>) {
+    /// A scan takes hours. If it is killed, the last of these lines tells how to resume it.
+    fn report_resume_point(&mut self, progress: &Progress<'_>) {
         let every = (Duration::from_nanos(progress.elapsed_ns) / RESUME_SHARE)
             .clamp(*RESUME_EVERY.start(), *RESUME_EVERY.end());
         let Some(at) = progress
             .resume_bytes
-            .filter(|_| self.verbosity != Verbosity::Quiet && self.resume_told.elapsed() >= every)
+            .filter(|_| self.verbosity != Verbosity::Quiet && self.resume_noted.elapsed() >= every)
         else {
             return;
         };
-        self.resume_told = Instant::now();
+        self.resume_noted = Instant::now();
         self.finish();
-        // A scratch file is another one each time.
+        // A scratch file is a different one each time.
         if let (Some(survey), Some(path), None) = (
             &self.plan.survey,
             self.plan.targets.first(),
             self.plan.scratch_bytes,
         ) {
             eprint_line(&format!(
-                "should this be killed, the scan goes on with: {}",
+                "to resume the scan if it is killed: {}",
                 scan_command(path, survey.span, at)
             ));
         }
     }
 
-    /// For how long nothing was completed, where that is long.
+    /// The time without a completion, where it is long.
     fn silence(&self, progress: &Progress<'_>, least_ns: u64) -> Option<String> {
         let silence = progress
             .silence
@@ -243,26 +242,26 @@ impl Live {
         ))
     }
 
-    /// Tells a long silence where no line moves.
-    fn tell_silence(&mut self, progress: &Progress<'_>) {
+    /// Reports a long silence where no progress line shows it.
+    fn report_silence(&mut self, progress: &Progress<'_>) {
         if self.verbosity != Verbosity::Lines {
             return;
         }
-        if let Some(text) = self.silence(progress, self.silence_told_ns) {
-            self.silence_told_ns *= 2;
+        if let Some(text) = self.silence(progress, self.next_note_ns) {
+            self.next_note_ns *= 2;
             eprint_line(&format!("{}: {text}", progress.name));
         } else if progress
             .silence
-            .is_some_and(|silence| silence.length_ns < SILENCE_TOLD_NS)
+            .is_some_and(|silence| silence.length_ns < FIRST_NOTE_NS)
         {
-            self.silence_told_ns = SILENCE_TOLD_NS;
+            self.next_note_ns = FIRST_NOTE_NS;
         }
     }
 
-    /// The moving line of a survey: step, bar, time left, rate.
+    /// The progress line of a survey: step, bar, time left, rate.
     fn survey_reading(progress: &Progress<'_>, silence: &str) -> String {
         let done = progress.done.unwrap_or(0.0).clamp(0.0, 1.0);
-        // A first guess would jump about.
+        // The first estimates vary too much.
         let left = (done > 0.01).then(|| {
             format!(
                 "{} left, ",
@@ -287,7 +286,7 @@ impl Live {
         )
     }
 
-    /// The moving line: step, workload, bar, time left, rate.
+    /// The progress line: step, workload, bar, time left, rate.
     fn reading(&self, progress: &Progress<'_>) -> String {
         if progress.phase == Phase::Survey {
             let silence = self
@@ -296,7 +295,7 @@ impl Live {
             return Self::survey_reading(progress, &silence);
         }
         let is_joint = self.current.len() > 1 && progress.phase != Phase::Layout;
-        // What is done first ends the others, too.
+        // The first workload that is done ends the others.
         let first = self
             .readings
             .iter()
@@ -306,10 +305,10 @@ impl Live {
         let done = first.or(progress.done).unwrap_or(0.0).clamp(0.0, 1.0);
         let (ops, bytes) = last_second(progress);
         let what = match progress.phase {
-            Phase::Layout => Some("laying out".to_owned()),
-            Phase::Warmup => Some("warming up".to_owned()),
+            Phase::Layout => Some("layout".to_owned()),
+            Phase::Warmup => Some("warm-up".to_owned()),
             Phase::Measure | Phase::Survey => None,
-            Phase::Verify => Some("checking".to_owned()),
+            Phase::Verify => Some("verify".to_owned()),
         };
         let left = self
             .left_ns(done)
@@ -362,9 +361,8 @@ impl Live {
             return false;
         }
         self.judged[place] = Instant::now();
-        // A layout that ends before the file is full would leave the rest to an unmeasured fill.
-        // The series is the sum over all targets, and a workload that lays out has nothing but
-        // scratch files.
+        // A layout workload ends only when the file is full: the rest would be filled unmeasured.
+        // The series is the sum over all targets, which are all scratch files.
         let content_bytes = self
             .plan
             .scratch_bytes
@@ -382,7 +380,7 @@ impl Live {
     }
 }
 
-/// Operations and bytes per second over the last second, so that the reading lives.
+/// Operations and bytes per second over the last second.
 fn last_second(progress: &Progress<'_>) -> (f64, f64) {
     let recent: Vec<_> = progress
         .series
@@ -398,7 +396,7 @@ fn last_second(progress: &Progress<'_>) -> (f64, f64) {
     (ops, bytes)
 }
 
-/// A bar with a blank behind it, where the terminal has room for one.
+/// A bar and a space, where the terminal has room for it.
 fn bar(done: f64) -> String {
     let filled = (done * BAR_COLUMNS as f64) as usize;
     if stderr_columns() < COLUMNS_WITH_BAR {
@@ -411,7 +409,7 @@ fn bar(done: f64) -> String {
 impl Watch for Live {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
         self.heartbeat.beat();
-        self.tell_silence(progress);
+        self.report_silence(progress);
         if self.verbosity == Verbosity::Lines
             && progress.phase == Phase::Survey
             && progress.name != self.step
@@ -419,7 +417,7 @@ impl Watch for Live {
             progress.name.clone_into(&mut self.step);
             eprint_line(&format!("survey: {}", progress.name));
         }
-        self.tell_where_to_resume(progress);
+        self.report_resume_point(progress);
         if let Some(place) = self.place(progress.name).filter(|_| self.line.is_some()) {
             self.readings[place] = (last_second(progress).0, progress.done.unwrap_or(0.0));
         }
@@ -437,7 +435,7 @@ impl Watch for Live {
         }
     }
 
-    /// A scan that is killed hands nothing over: what it found was said by then.
+    /// Printed at once: a scan that is killed returns nothing.
     fn found(&mut self, place: &Found) {
         if self.verbosity == Verbosity::Quiet {
             return;

@@ -1,5 +1,5 @@
-//! Where a scan goes on that was ended: what `--resume` says, and the command that says it. Knows
-//! nothing of how a scan is made or watched.
+//! Resuming a scan that ended early: what `--resume` names, and the command that resumes. Knows
+//! nothing of how a scan runs.
 
 use crate::failure::Failure;
 use crate::saved::read_document;
@@ -12,34 +12,34 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_duration, parse_size};
 use std::path::Path;
 
-/// Bytes that a scan reads at once: as the kernel sends to most disks at most, and little enough
-/// that one bad sector stands out.
+/// Bytes per request of a scan: the most that the kernel sends to most disks, and few enough for
+/// one bad sector to stand out.
 pub const SCAN_BLOCK_BYTES: u32 = 1 << 20;
 
-/// Where a scan goes on.
+/// Where a scan resumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resumed {
-    /// First byte that is not judged yet.
+    /// The first byte that is not scanned yet.
     pub at: u64,
-    /// Bytes of a block of the scan that is continued.
+    /// Bytes per request of the earlier scan.
     pub block_bytes: u32,
-    /// The span of that scan; `None` where only a position was given.
+    /// The span of the earlier scan; `None` where only an offset was given.
     pub span: Option<Span>,
 }
 
 impl Resumed {
-    /// A position, or the record of a scan that was ended.
+    /// An offset, or the record of a scan that ended early.
     pub fn read(text: &str, identity: &TargetIdentity) -> Result<Self, Failure> {
         if identity.kind == TargetKind::Directory {
-            let why = "a scan in a directory reads a scratch file, which is another one each \
-                       time: leave --resume out, or name the block device";
+            let why = "a scan in a directory reads a scratch file, which is a different one each \
+                       time; omit --resume, or name the block device";
             return Err(Failure::Usage(format!("--resume {text}: {why}")));
         }
         if let Ok(at) = parse_size(text) {
             if at >= identity.size_bytes {
                 let (at, size) = (format_bytes(at), format_bytes(identity.size_bytes));
                 return Err(Failure::Usage(format!(
-                    "--resume {at} lies behind the end of the target, which has {size}"
+                    "--resume {at}: the target has only {size}; use a smaller offset"
                 )));
             }
             return Ok(Self {
@@ -52,7 +52,7 @@ impl Resumed {
         let wrong = |why: String| Failure::Usage(format!("--resume {text}: {why}"));
         let json = read_document(path).map_err(|error| {
             wrong(format!(
-                "neither a position, such as 120GiB, nor a record that can be read ({error})"
+                "neither an offset, such as 120GiB, nor a readable record ({error})"
             ))
         })?;
         let record = Record::from_json(&json).map_err(|error| wrong(error.to_string()))?;
@@ -63,10 +63,10 @@ impl Resumed {
         let surface = record.surface.as_ref();
         let scan = surface
             .and_then(|surface| surface.scan.as_ref())
-            .ok_or("it holds no scan")?;
+            .ok_or("the record holds no scan")?;
         let scanned = surface
             .and_then(|surface| record.targets.get(surface.target))
-            .ok_or("it holds no target")?;
+            .ok_or("the record holds no target")?;
         let serials = |identity: &TargetIdentity| {
             identity
                 .disks()
@@ -77,13 +77,13 @@ impl Resumed {
             || serials(scanned) != serials(identity)
         {
             return Err(format!(
-                "it is the scan of another disk ({}, {})",
+                "the record is of another disk ({}, {})",
                 scanned.path,
                 format_bytes(scanned.size_bytes)
             ));
         }
         if scan.finished {
-            return Err("this scan came to its end; leave --resume out for another one".to_owned());
+            return Err("this scan is complete; omit --resume to scan again".to_owned());
         }
         let span = record.plan.survey.as_ref().map(|survey| survey.span);
         Ok(Self {
@@ -94,7 +94,7 @@ impl Resumed {
     }
 }
 
-/// The command that goes on with a scan at a byte.
+/// The command that resumes a scan at an offset.
 pub fn scan_command(path: &str, span: Span, at: u64) -> String {
     let Span {
         start_bytes,
@@ -109,7 +109,7 @@ pub fn scan_command(path: &str, span: Span, at: u64) -> String {
     )
 }
 
-/// Why a survey ended before its plan did, with the command that goes on; `None` when it did not.
+/// Why a survey ended before its plan did, with the command that resumes; `None` when it did not.
 pub fn ended_early(
     surface: &SurfaceMeasurement,
     identity: &TargetIdentity,
@@ -122,7 +122,7 @@ pub fn ended_early(
         let rest = scan
             .filter(|_| identity.kind != TargetKind::Directory)
             .map_or(String::new(), |scan| {
-                format!("; the scan goes on with: {}", go_on(scan.to_bytes))
+                format!("; to resume the scan: {}", go_on(scan.to_bytes))
             });
         let interrupted = if surface.interrupted {
             format!("{interrupted}; ")
@@ -130,14 +130,14 @@ pub fn ended_early(
             String::new()
         };
         return Some(format!(
-            "{interrupted}{path} did not answer any more and was given up after {lasted}; see the \
-             kernel log (dmesg){rest}"
+            "{interrupted}{path} stopped answering; diskproof stopped waiting after {lasted}. See \
+             the kernel log (dmesg){rest}"
         ));
     }
     match scan {
         Some(scan) if surface.interrupted && identity.kind != TargetKind::Directory => {
             Some(format!(
-                "{interrupted}; the scan goes on with: {}",
+                "{interrupted}; to resume the scan: {}",
                 go_on(scan.to_bytes)
             ))
         }
@@ -147,15 +147,16 @@ pub fn ended_early(
                 .unreadable
                 .last()
                 .map_or((0, ""), |range| (range.length_bytes, range.errno.as_str()));
+            let last_block =
+                surface.span_start_bytes + surface.span_bytes - u64::from(scan.block_bytes);
+            let beyond = scan.to_bytes.saturating_add(last.saturating_mul(100));
             Some(format!(
-                "{} in a row could not be read, and the scan was given up at byte {}: {}; a scan \
-                 of what lies a hundred times as far on: {}",
-                format_bytes(last),
+                "the scan ended at byte {}: {} in a row were unreadable; {}; to resume behind a \
+                 hundred times as much: {}",
                 scan.to_bytes,
+                format_bytes(last),
                 remedy([errno]),
-                go_on(scan.to_bytes.saturating_add(last.saturating_mul(100)).min(
-                    surface.span_start_bytes + surface.span_bytes - u64::from(scan.block_bytes)
-                ))
+                go_on(beyond.min(last_block))
             ))
         }
         None => None,

@@ -1,5 +1,5 @@
-//! `diskproof check`: the eight workloads that matter to a database, in an order that lets one
-//! serve the next.
+//! `diskproof check`: the eight workloads that matter to a database, each in the state that the one
+//! before it leaves.
 
 use crate::commands::curve::sector_bytes;
 use crate::failure::{Exit, Failure};
@@ -19,24 +19,24 @@ use std::path::PathBuf;
 
 /// PostgreSQL's page.
 const PAGE_BYTES: u32 = 8192;
-/// What sequential scans, bulk loads and backups amount to at the disk.
+/// Request size of sequential scans, bulk loads and backups at the disk.
 const LARGE_BYTES: u32 = 1 << 20;
 const LARGE_DEPTH: u32 = 8;
 /// Enough to keep an SSD's channels busy, and what the PostgreSQL cookbook uses.
 const QUEUE_DEPTH: u32 = 32;
-/// Relative half-width at which a workload is known well enough.
+/// Relative half-width of the interval that ends a workload.
 const PRECISION: f64 = 0.02;
-/// Drives have up to 1 GiB of cache of their own; less than this would measure it.
+/// Drives have up to 1 GiB of cache; a smaller file would measure the cache.
 const SCRATCH_BYTES_MIN: u64 = 1 << 30;
-/// Less than this cannot tell a disk from its cache at all.
+/// A smaller file says nothing about the disk.
 const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
-/// Commits are slow; a limit that only a disk in RAM reaches.
+/// Commits are slow: only a disk in RAM reaches this limit.
 const COMMIT_BYTES_MAX: u64 = 1 << 30;
 /// Four lanes of PCI Express 5.0 (15.75 GB/s): no disk moves more, so that a warm-up leaves at
 /// least half of the bytes that a workload may move.
 const LINK_BYTES_PER_SECOND_MAX: u128 = 16_000_000_000;
 
-/// How long and how large.
+/// How long the run takes, and how large its scratch file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TimeBudget {
     time_ns: u64,
@@ -44,20 +44,19 @@ struct TimeBudget {
 }
 
 const SECOND: u64 = 1_000_000_000;
-/// Shares of the time that a device's surface gets, in 58ths: the five writing workloads leave 37,
-/// and the trial before the curve takes one or two.
+/// Shares of the time for a device's surface, in 58ths. The five writing workloads leave 37, and
+/// calibration before the curve takes one or two.
 const CURVE_SHARE: u64 = 20;
 const ACCESS_SHARE: u64 = 13;
-/// As many accesses as `curve` makes; more would tell nothing new.
+/// Enough for as many accesses as `curve` makes.
 const ACCESS_NS_MAX: u64 = 30 * SECOND;
-/// A point of the curve for this much of the whole time: 64 in a minute; and no fewer and no more
-/// than these.
+/// One point of the curve for this much of the whole time (64 in a minute), within limits.
 const POINT_NS: u64 = 900_000_000;
 const POINTS: (u32, u32) = (24, 200);
 /// Fits into the cache of any disk.
 const BURST_BYTES: u64 = 512 << 10;
-/// What is promised is 20 s, about a minute and 5 min. A slow disk needs a ninth more than these to
-/// fill the scratch file, and at the end of each workload the time to answer what is in flight.
+/// The help promises 20 s, about a minute and 5 min. A slow disk needs a ninth more to fill the
+/// scratch file, and time at the end of each workload to complete what is in flight.
 const QUICK: TimeBudget = TimeBudget {
     time_ns: 16 * SECOND,
     scratch_bytes: 1 << 30,
@@ -142,7 +141,7 @@ fn pace(check: &CheckFlags) -> TimeBudget {
     }
 }
 
-/// What `check` does on this target.
+/// The plan of `check` for this target.
 pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let (pace, measuring) = (pace(check), &check.measuring);
     if pace.time_ns < SECOND {
@@ -156,8 +155,8 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         TargetKind::File | TargetKind::BlockDevice if measuring.size.is_some() => {
             let path = &identity.path;
             return Err(Failure::Usage(format!(
-                "--size is the size of the scratch file in a directory; {path} is measured as it \
-                 is, without one"
+                "--size is the size of the scratch file in a directory, and {path} needs none; omit \
+                 it"
             )));
         }
         TargetKind::File | TargetKind::BlockDevice => None,
@@ -168,15 +167,14 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             write_bytes: bytes,
             first: Layout::Provides,
         },
-        // The whole of what is given up is measured, and no more of it is worn than a scratch file
-        // would be.
+        // The span is the whole target, and the writes wear it no more than a scratch file would.
         None => WriteBudget {
             write_bytes: pace.scratch_bytes.min(identity.size_bytes),
             first: Layout::Needed,
         },
     };
     let surveyed = identity.kind == TargetKind::BlockDevice;
-    // Where everything is measured, the surface takes its part from the others.
+    // When everything is measured, the surface takes its share from the workloads.
     let is_all = surveyed && !measuring.destructive.destroy.is_empty() && !check.read_only;
     let shared_ns = if is_all {
         pace.time_ns * 58 / (58 + CURVE_SHARE + ACCESS_SHARE + 3)
@@ -190,13 +188,13 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
                 if workload.writes() && measuring.destructive.destroy.is_empty() =>
             {
                 Some(
-                    "a device is only read unless --destroy names it; a directory on it is \
-                     written to without harm",
+                    "a device is only read unless --destroy releases it; a scratch file in a \
+                     directory on it can be written without harm",
                 )
             }
             TargetKind::File if workload.writes() && !measuring.destructive.overwrite => Some(
-                "an existing file is only read unless --overwrite gives it up; a directory is \
-                 written to without harm",
+                "a file is only read unless --overwrite releases it; a scratch file in a directory \
+                 can be written without harm",
             ),
             _ => None,
         };
@@ -225,7 +223,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     })
 }
 
-/// A device that is only read leaves the time of the writing workloads to its surface.
+/// On a device that is only read, the surface takes the time of the writing workloads.
 fn survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIdentity) -> Survey {
     let points = (time_ns / POINT_NS).clamp(u64::from(POINTS.0), u64::from(POINTS.1)) as u32;
     let curve = CurvePlan {
@@ -257,9 +255,8 @@ fn survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIdentity) -
     }
 }
 
-/// As large as the pace wants and the free space allows, in whole large blocks. Where there is
-/// hardly any room the gate judges the least that makes sense; with --size it judges the user's own
-/// number.
+/// As large as the time allows and the free space has room for, in whole large blocks. With hardly
+/// any room, the gate judges the least useful size; with --size, the user's own.
 fn scratch_size(
     measuring: &MeasuringFlags,
     pace: TimeBudget,
@@ -282,17 +279,17 @@ fn scratch_size(
     Ok(size / u64::from(LARGE_BYTES) * u64::from(LARGE_BYTES))
 }
 
-/// What the workloads run on.
+/// How much the workloads may write, and what they find.
 #[derive(Debug, Clone, Copy)]
 struct WriteBudget {
-    /// Measure of the bytes that each workload may write.
+    /// The bytes that each workload may write are a multiple of this.
     write_bytes: u64,
-    /// Whether the first workload lays a scratch file out, or finds content.
+    /// Whether the first workload lays out a scratch file, or finds content.
     first: Layout,
 }
 
-/// The workloads with their shares of the time. The first lays the file out; reads come before the
-/// writes that would disturb them.
+/// The workloads with their shares of the time. The first one lays out the file; reads come before
+/// the writes that would disturb them.
 fn eight(measuring: &MeasuringFlags, time_ns: u64, ground: WriteBudget) -> Vec<Workload> {
     let scratch = ground.write_bytes;
     let random = Access::Random {
@@ -310,8 +307,8 @@ fn eight(measuring: &MeasuringFlags, time_ns: u64, ground: WriteBudget) -> Vec<W
     };
     let base =
         |name: &str, layout, read_permille, access, depth, share: u64, bytes: Option<u64>| {
-            // Time is shared out in 58ths; every workload but the first, which lays the file out,
-            // gives a little of its own to its warm-up.
+            // Each workload gets some 58ths of the time. All but the first, which lays out the
+            // file, spend a little of it on the warm-up.
             let all = time_ns / 58 * share;
             let unspent_ns = bytes.map_or(u64::MAX, |bytes| {
                 (u128::from(bytes / 2) * u128::from(SECOND) / LINK_BYTES_PER_SECOND_MAX) as u64

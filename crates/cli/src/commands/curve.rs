@@ -23,12 +23,12 @@ use diskproof_report::formats::format_of;
 use std::path::{Path, PathBuf};
 
 const SECOND: u64 = 1_000_000_000;
-/// Enough to see each zone of a disk, and as many as a terminal has columns for.
+/// Enough to show each zone of a disk, and as many as a wide terminal has columns.
 const POINTS: u32 = 200;
-/// More than any picture can show.
+/// More than any chart can show.
 const POINTS_MAX: u32 = 100_000;
-/// Accesses of each pattern beside the random ones, per thousand of those and in any case: the mean
-/// of 150 half turns is known to 5 %.
+/// Accesses of each other pattern, per thousand random ones and within limits. The mean of 150 half
+/// turns is known to 5 %.
 const PATTERN_READS_PERMILLE: u32 = 150;
 const PATTERN_READS: std::ops::RangeInclusive<u32> = 20..=150;
 /// The mean of 1000 accesses of a rotating disk is known to 2 %.
@@ -36,20 +36,20 @@ const READS: u32 = 1000;
 const READS_MAX: u32 = 1_000_000;
 /// A disk of 15 ms needs 25 s for all patterns.
 const ACCESS_TIME_NS: u64 = 30 * SECOND;
-/// Fits into the cache of any disk of this century.
+/// Fits into the cache of every current disk.
 const BURST_BYTES: u64 = 512 << 10;
 const BURST_TIME_NS: u64 = 700_000_000;
-/// Parts of the span that are measured for short strokes, in percent, each from its start on.
+/// Parts of the span that are measured for short strokes, in percent from its start.
 const STROKES: [u32; 5] = [100, 75, 50, 25, 10];
 /// About 350 random reads of a rotating disk: ± 3 %.
 const STROKE_TIME_NS: u64 = 5 * SECOND;
 const STROKE_WARMUP_NS: u64 = 200_000_000;
-/// Size of the scratch file in a directory: beyond the cache of most drives, and written in half a
-/// minute.
+/// Size of the scratch file in a directory: larger than the cache of most drives, and written in
+/// half a minute.
 const SCRATCH_BYTES: u64 = 1 << 30;
 const SCRATCH_BYTES_MIN: u64 = 64 << 20;
 const MIB: u64 = 1 << 20;
-/// Random reads of short strokes, as of all random workloads.
+/// Block size of all random workloads.
 const PAGE_BYTES: u64 = 8192;
 
 const HELP: &str = "\
@@ -165,13 +165,13 @@ fn refuse_empty_fio_json(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure
         .iter()
         .find(|path| plan.workloads.is_empty() && needs_workloads(path));
     fio.map_or(Ok(()), |path| {
-        let why = "fio's JSON holds workloads only, and a curve is none: add --short-stroke, or \
+        let why = "fio's JSON holds workloads only, and this run has none; add --short-stroke, or \
                    name a .json or .csv";
         Err(Failure::Usage(format!("-o {}: {why}", path.display())))
     })
 }
 
-/// What `curve` does on this target.
+/// The plan of `curve` for this target.
 pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let measuring = &curve.measuring;
     let scratch_bytes = scratch_bytes(measuring, identity)?;
@@ -193,7 +193,8 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         && !curve.short_stroke
     {
         return Err(Failure::Usage(
-            "--points 0 --no-access leaves nothing to do: add --scan or --short-stroke".to_owned(),
+            "--points 0 --no-access leaves nothing to measure; add --scan or --short-stroke"
+                .to_owned(),
         ));
     }
     let strokes = STROKES
@@ -224,7 +225,7 @@ fn survey(
     span: Span,
     resumed: Option<Resumed>,
 ) -> Survey {
-    // Everything else was done by the run that is continued.
+    // The earlier run did everything else.
     let fresh = resumed.is_none();
     let coverage = if curve.full {
         Coverage::Full
@@ -306,12 +307,12 @@ fn span(part: Part, target_bytes: u64) -> Result<Span, Failure> {
     if end > target_bytes {
         let (end, size) = (format_bytes(end), format_bytes(target_bytes));
         return Err(Failure::Usage(format!(
-            "--span ends at {end}, and the target has only {size}: use a smaller span"
+            "--span ends at {end}, and the target has only {size}; use a smaller span"
         )));
     }
     if end < start_bytes + MIB {
         return Err(Failure::Usage(
-            "--span holds less than 1 MiB: use a larger part".to_owned(),
+            "--span holds less than 1 MiB; use a larger part".to_owned(),
         ));
     }
     Ok(Span {
@@ -320,7 +321,7 @@ fn span(part: Part, target_bytes: u64) -> Result<Span, Failure> {
     })
 }
 
-/// Of the scratch file in a directory; `None` for what is measured as it is.
+/// Size of the scratch file in a directory; `None` for other targets.
 fn scratch_bytes(
     measuring: &MeasuringFlags,
     identity: &TargetIdentity,
@@ -328,8 +329,8 @@ fn scratch_bytes(
     if identity.kind != TargetKind::Directory {
         return match measuring.size {
             Some(_) => Err(Failure::Usage(format!(
-                "--size is the size of the scratch file in a directory; {} is surveyed as it is: \
-                 use --span for a part of it",
+                "--size is the size of the scratch file in a directory, and {} needs none; use \
+                 --span to survey a part of it",
                 identity.path
             ))),
             None => Ok(None),

@@ -1,4 +1,5 @@
-//! `diskproof info`: identity and health of a disk. Opens nothing itself; smartctl reads the health.
+//! `diskproof info`: identity and health of a disk. Opens nothing itself; smartctl reads the
+//! health.
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{ColorWhen, HealthFlags};

@@ -4,8 +4,8 @@ use crate::failure::Exit;
 use clap::{Parser, Subcommand};
 
 /// Declares the verbs: the file, which has a function `run`, the name, and the type of the flags,
-/// which holds the help. Help, dispatch and usage errors all read this list. rustfmt does not look into macros, so format
-/// a verb's file with `rustfmt FILE`; ./test checks it.
+/// which holds the help. Help, dispatch and usage errors all read this list. `cargo fmt` does not
+/// look into macros: format a verb's file with `rustfmt --edition 2024 FILE`.
 macro_rules! verbs {
     ($($file:ident: $Verb:ident($Flags:ident),)*) => {
         $(pub mod $file;)*

@@ -1,4 +1,4 @@
-//! `diskproof run`: any workload, from flags in fio's words, from a plan file or from a job file of
+//! `diskproof run`: any workload, from flags named as in fio, from a plan file or from a job file of
 //! fio, on one target or on several at the same time.
 
 use crate::failure::{Exit, Failure};
@@ -110,10 +110,10 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
     })
 }
 
-/// What was asked for, by flags or by a plan or job file and the flags beside it.
+/// What to run: from flags, or from a plan or job file and the flags that go with it.
 #[derive(Debug)]
 struct RunRequest {
-    /// What is to be known about how a job file was translated.
+    /// Differences between a job file and its translation.
     remarks: Vec<String>,
     note: Option<String>,
     seed: Option<u64>,
@@ -127,9 +127,9 @@ struct RunRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Size {
     Default,
-    /// By the flag, which is at odds with a target that has no scratch file.
+    /// From the flag, which is an error for targets without a scratch file.
     Flag(u64),
-    /// By a plan file, which may be run on other targets as well.
+    /// From a plan file, which may also run on targets without a scratch file.
     Planned(u64),
 }
 
@@ -151,11 +151,11 @@ impl RunRequest {
             .first()
             .filter(|path| has_extension(path, "toml") || is_job_file(path));
         let named = &run.operands[usize::from(planned.is_some())..];
-        // As a target it would be read, and its few bytes measured.
+        // As a target, its few bytes would be measured.
         if let Some(job) = named.iter().find(|path| is_job_file(path)) {
             return Err(Failure::Usage(format!(
-                "{} looks like a job file of fio: write it first, before the targets, and one at \
-                 a time; a target of that name can be reached by a symlink",
+                "{} looks like a job file of fio. Write one job file, before the targets. For a \
+                 target of that name use a symlink",
                 job.display()
             )));
         }
@@ -223,7 +223,7 @@ impl RunRequest {
     }
 
     fn plan(&self, identities: &[TargetIdentity], memory: Memory) -> Result<Plan, Failure> {
-        told_apart(identities)?;
+        refuse_duplicates(identities)?;
         let scratch_bytes = self.scratch_bytes(identities)?;
         let size = |identity: &TargetIdentity| {
             scratch_bytes
@@ -298,13 +298,13 @@ impl RunRequest {
         }
         match skipped.first() {
             Some(Skipped { why, .. }) if workloads.is_empty() => Err(Failure::Usage(format!(
-                "{path}: {why}: use a multiple of {unit_bytes} for bs and span, or buffered = true"
+                "{path}: {why}; use a multiple of {unit_bytes} for bs and span, or buffered = true"
             ))),
             _ => Ok((workloads, skipped)),
         }
     }
 
-    /// Of the scratch file in each directory; `None` without one.
+    /// Size of the scratch file in each directory; `None` without a directory.
     fn scratch_bytes(&self, identities: &[TargetIdentity]) -> Result<Option<u64>, Failure> {
         let directories: Vec<&TargetIdentity> = identities
             .iter()
@@ -313,8 +313,8 @@ impl RunRequest {
         let Some(first) = directories.first() else {
             return match self.size {
                 Size::Flag(_) => Err(Failure::Usage(format!(
-                    "--size is the size of the scratch file in a directory; {} is measured as it \
-                     is, without one: use --span for a part of it",
+                    "--size is the size of the scratch file in a directory, and {} needs none; use \
+                     --span to measure a part of it",
                     identities
                         .first()
                         .map_or("the target", |identity| identity.path.as_str())
@@ -322,7 +322,7 @@ impl RunRequest {
                 Size::Default | Size::Planned(_) => Ok(None),
             };
         };
-        // Scratch files on one filesystem share its room.
+        // Scratch files on one filesystem share its free space.
         let beside = |identity: &TargetIdentity| {
             directories
                 .iter()
@@ -345,7 +345,7 @@ impl RunRequest {
                     format_bytes(size)
                 )))
             }
-            // Each alone may fit; the gate does not see them together.
+            // Each alone may fit, and the gate judges them one by one.
             Size::Flag(size) | Size::Planned(size)
                 if directories.iter().any(|i| beside(i) > 1) && size > room =>
             {
@@ -375,7 +375,7 @@ fn whole(bytes: u64) -> u64 {
     bytes / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
 }
 
-/// What runs at the same time, in order.
+/// The groups of workloads that run together, in order.
 fn teams(planned: &[Planned]) -> impl Iterator<Item = &[Planned]> {
     planned.chunk_by(|_, next| next.flags.together == Some(true))
 }
@@ -385,13 +385,17 @@ fn has_extension(path: &Path, wanted: &str) -> bool {
         .is_some_and(|extension| extension == wanted)
 }
 
-/// By fio's names for them.
+/// By the usual extensions of fio.
 fn is_job_file(path: &Path) -> bool {
     has_extension(path, "fio") || has_extension(path, "job")
 }
 
-/// A plan file as it is, or a job file as what it becomes.
-fn read_plan(path: &Path, flags: &WorkloadFlags, beside: CliOverrides<'_>) -> Result<JobFile, Failure> {
+/// Reads a plan file, or translates a job file.
+fn read_plan(
+    path: &Path,
+    flags: &WorkloadFlags,
+    beside: CliOverrides<'_>,
+) -> Result<JobFile, Failure> {
     let shown = path.display();
     let (kind, place) = match is_job_file(path) {
         true => ("job", "options into its sections"),
@@ -399,12 +403,12 @@ fn read_plan(path: &Path, flags: &WorkloadFlags, beside: CliOverrides<'_>) -> Re
     };
     if !flags.is_empty() {
         return Err(Failure::Usage(format!(
-            "{shown} says what to run, so flags of a workload beside it have no place; write them \
-             as {place}"
+            "{shown} defines the workloads, so flags of a workload do not belong on the same command \
+             line; write them as {place}"
         )));
     }
     let text = read_text(path)
-        .map_err(|why| Failure::Usage(format!("the {kind} file {shown} cannot be read: {why}")))?;
+        .map_err(|why| Failure::Usage(format!("cannot read the {kind} file {shown}: {why}")))?;
     if kind == "job" {
         return JobFile::translate(&text, path, beside, &System)
             .map_err(|error| Failure::Usage(error.to_string()));
@@ -417,9 +421,9 @@ fn read_plan(path: &Path, flags: &WorkloadFlags, beside: CliOverrides<'_>) -> Re
     })
 }
 
-/// The same target twice would be measured against itself. A device has several nodes: its number
+/// A target named twice would compete with itself. A device has several nodes: its number
 /// counts, not the inode of a node.
-fn told_apart(identities: &[TargetIdentity]) -> Result<(), Failure> {
+fn refuse_duplicates(identities: &[TargetIdentity]) -> Result<(), Failure> {
     for (index, identity) in identities.iter().enumerate() {
         let same = |other: &&TargetIdentity| other.is_same(identity);
         if let Some(other) = identities[..index].iter().find(same) {
@@ -437,7 +441,7 @@ fn told_apart(identities: &[TargetIdentity]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The largest sector among the devices right below the targets.
+/// The largest sector of the devices directly below the targets.
 fn sector_bytes(identities: &[TargetIdentity]) -> u32 {
     identities
         .iter()

@@ -3,7 +3,6 @@
 use super::watchdog::RunEnd;
 use crate::failure::{Exit, Failure, is_closed_stdout};
 use crate::flags::MeasuringFlags;
-use crate::formats::Format;
 use crate::interrupt::Interrupt;
 use crate::output_files::{OutputFiles, is_pipe, save_record, temporary_path};
 use crate::saved::{self, SaveNote};
@@ -17,6 +16,7 @@ use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
+use diskproof_report::formats::format_of;
 use diskproof_report::json;
 use std::cell::Cell;
 use std::path::Path;
@@ -34,6 +34,8 @@ struct SaveResult {
     outcome: anyhow::Result<()>,
     /// Files on filesystems that hang.
     hung: Vec<String>,
+    /// Whether a save was not done in time.
+    is_incomplete: bool,
 }
 
 /// Judges, saves and prints what was measured, and returns how the run ended.
@@ -74,15 +76,13 @@ pub fn conclude(
     }
     let failure = end.ended.err().map(Failure::Run);
     let ended = exit_of(&record, failure, &end.hung, interrupt);
+    let ended = match (wait.interrupted_by(), ended) {
+        (Some(signal), Ok(Exit::Done)) if saved.is_incomplete => Ok(Exit::Signal(signal)),
+        (_, ended) => ended,
+    };
     match (saved.outcome, ended) {
         (Ok(()), ended) => ended,
-        (Err(error), Ok(exit)) if !matches!(exit, Exit::Signal(_)) => match interrupt.signal() {
-            Some(signal) => {
-                eprint_line(&format!("error: {error:#}"));
-                Ok(Exit::Signal(signal))
-            }
-            None => Err(error),
-        },
+        (Err(error), Ok(exit)) if !matches!(exit, Exit::Signal(_)) => Err(error),
         // How the run ended decides.
         (Err(error), ended) => {
             eprint_line(&format!("error: {error:#}"));
@@ -118,7 +118,12 @@ impl SaveWait<'_> {
         }
     }
 
-    /// What a save did not do, as a clause.
+    /// The signal that ended the wait.
+    fn interrupted_by(&self) -> Option<u8> {
+        self.interrupted.get().and(self.interrupt.signal())
+    }
+
+    /// Why a save was not done, as a clause.
     fn reason(&self, who: &str) -> String {
         match self.interrupted.get() {
             Some(_) => format!("{who} did not answer before Ctrl-C ended the wait"),
@@ -148,16 +153,21 @@ fn save_and_print(
         let (record, page, options) = (Arc::clone(record), page.clone(), flags.history.clone());
         Deferred::start_or_run(SAVE_THREAD, move || saved::keep(&record, &page, &options))
     };
-    let (mut outcome, mut hung, mut is_saved) = (Ok(()), Vec::new(), false);
+    let (mut outcome, mut hung) = (Ok(()), Vec::new());
+    let (mut is_saved, mut is_incomplete) = (false, false);
     for (path, save) in saves {
         let saved = wait.wait(&save).unwrap_or_else(|| {
-            hung.push(path.display().to_string());
+            is_incomplete = true;
+            if !is_pipe(path) {
+                hung.push(path.display().to_string());
+            }
             Err(save_timed_out(path, wait))
         });
         is_saved |= saved.is_ok() && holds_record(path);
         outcome = outcome.and(saved);
     }
     let notes = wait.wait(&history).unwrap_or_else(|| {
+        is_incomplete = true;
         hung.push("the history".to_owned());
         vec![SaveNote::Warning(format!(
             "the run was not saved: {}",
@@ -179,6 +189,7 @@ fn save_and_print(
     SaveResult {
         outcome: outcome.and(printed),
         hung,
+        is_incomplete,
     }
 }
 
@@ -237,8 +248,8 @@ fn process_may_stay(hung: &[String], plan: &Plan) -> String {
         ""
     };
     format!(
-        "{} has not answered yet. The results are complete. The process cannot exit until the \
-         kernel finishes the I/O (state D in ps; not even kill -9 ends it).{scratch}",
+        "{} has not answered yet. The results are complete. In state D (see ps) the process cannot \
+         exit until the kernel finishes the I/O, not even after kill -9.{scratch}",
         hung.join(", ")
     )
 }

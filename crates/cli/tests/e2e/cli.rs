@@ -331,11 +331,11 @@ fn a_command_line_of_fio_is_answered_in_one_go() {
     told(&["run", "--verify=crc32c"], &["'--verify' takes no value"]);
     told(
         &["run", ".", "job.fio"],
-        &["job.fio looks like a job file of fio: write it first"],
+        &["job.fio looks like a job file of fio. Write one job file"],
     );
     told(
         &["run", "job.fio"],
-        &["the job file job.fio cannot be read: No such file"],
+        &["cannot read the job file job.fio: No such file"],
     );
     told(
         &["run", "--time=1s", "--rate=10m"],
@@ -364,7 +364,7 @@ fn what_cannot_be_a_plan_file_is_not_read() {
             .stderr(contains(text))
     };
     let file = here.path().join("x.toml");
-    told("the plan file x.toml cannot be read: No such file");
+    told("cannot read the plan file x.toml: No such file");
     std::fs::create_dir(&file).unwrap();
     told("it is no regular file");
     std::fs::remove_dir(&file).unwrap();

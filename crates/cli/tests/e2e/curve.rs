@@ -325,10 +325,10 @@ fn a_scan_that_was_killed_goes_on_with_the_command_it_said() {
         let start = said.len();
         assert!(
             err.read_line(&mut said).unwrap() > 0,
-            "it ended before it said how to go on: {said}"
+            "it ended before it printed how to resume: {said}"
         );
         command = said[start..]
-            .split_once("the scan goes on with: diskproof ")
+            .split_once("to resume the scan if it is killed: diskproof ")
             .map(|(_, command)| command.trim().to_owned());
     }
     child.kill().unwrap();
@@ -683,12 +683,12 @@ fn what_makes_no_sense_is_a_usage_error() {
         (&["--span", "0-1G"], "has only 4 MiB"),
         (&["--span", "0-10%"], "less than 1 MiB"),
         (&["--resume", "5"], "--scan"),
-        (&["--scan", "--resume", "1G"], "behind the end"),
+        (&["--scan", "--resume", "1G"], "has only 4 MiB"),
         (
             &["--scan", "--resume", record.to_str().unwrap()],
             "not a diskproof record",
         ),
-        (&["--points", "0", "--no-access"], "nothing to do"),
+        (&["--points", "0", "--no-access"], "nothing to measure"),
         (&["--size", "1G"], "use --span"),
         (
             &["--no-access", "--expect", "access.mean<=5ms"],

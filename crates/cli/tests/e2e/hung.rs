@@ -57,7 +57,7 @@ fn assert_hung(record: &Record, m: &MeasurementRecord, requests: u64) {
             && record
                 .ended_early
                 .as_ref()
-                .is_some_and(|why| why.contains("did not answer") && why.contains(path.as_str()))
+                .is_some_and(|why| why.contains("stopped answering") && why.contains(path.as_str()))
     );
 }
 

@@ -31,7 +31,7 @@ fn outcome(running: &mut Running, patient: &Patient, code: i32) -> (String, Reco
 
 fn assert_hang_is_found(record: &Record, page: &str) {
     assert!(
-        record.partial && page.contains("PARTIAL") && page.contains("did not answer"),
+        record.partial && page.contains("PARTIAL") && page.contains("stopped answering"),
         "{page}"
     );
     let finding = record
@@ -259,7 +259,7 @@ fn check_directory(lines: usize, requests: u64, signal: Option<Signal>) {
     assert!(
         running
             .told()
-            .contains("Its scratch file has no name and goes away with it"),
+            .contains("Its scratch file has no name and vanishes with the process"),
         "{}",
         running.told()
     );
@@ -349,7 +349,7 @@ fn a_record_that_cannot_be_saved_is_printed_and_saved_elsewhere() {
     assert!(!record.partial && page.contains("randread"), "{page}");
     let heard = || {
         [
-            "lost.json: its filesystem did not answer for 2.0 s",
+            "the record is not saved there: its filesystem did not answer for 2.0 s",
             ".unfinished may be left behind",
             "the history did not answer for 2.0 s",
         ]

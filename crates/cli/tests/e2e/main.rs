@@ -14,6 +14,7 @@ mod honesty;
 mod hung;
 mod hung_writing;
 mod job_files;
+mod outputs;
 mod pipeline;
 mod program;
 mod run;

@@ -126,7 +126,7 @@ fn what_exists_is_only_read() {
     }
     let (exit, told) = refused(&["--size", "1G"], &[file("/f", GIB)]);
     assert!(
-        exit == Exit::Usage && told.contains("/f is measured as it is"),
+        exit == Exit::Usage && told.contains("/f needs none"),
         "{told}"
     );
     let twice = refused(&[], &[file("/f", GIB), file("/f", GIB)]);
@@ -212,7 +212,10 @@ fn a_plan_file_says_where_it_is_wrong() {
     );
     let missing = refused(&["/no/such.toml"], &[directory("/a", 1)]);
     assert!(
-        missing.0 == Exit::Usage && missing.1.contains("/no/such.toml cannot be read"),
+        missing.0 == Exit::Usage
+            && missing
+                .1
+                .contains("cannot read the plan file /no/such.toml"),
         "{}",
         missing.1
     );

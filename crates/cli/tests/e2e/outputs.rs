@@ -1,0 +1,348 @@
+//! What `-o` accepts and refuses, what a closed stdout costs, which limit of the shell an error
+//! names, and that Ctrl-C ends every wait.
+
+use crate::program::{Ran, SHORT, check_as_nobody, eventually, names, program};
+use diskproof_model::record::Record;
+use diskproof_simdisk::testbed::{TempDir, can_run, place, run};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A check that takes a second, with these further arguments, in this directory.
+fn short_check(place: &Path, arguments: &[&str]) -> Command {
+    let words = [&["check", "--read-only"][..], &SHORT, arguments].concat();
+    let mut command = program(words);
+    command.current_dir(place);
+    command
+}
+
+fn assert_refused(place: &Path, arguments: &[&str], part: &str) {
+    let before = names(place);
+    let ran = Ran::from(short_check(place, arguments).output().unwrap());
+    let told = (ran.code, ran.out.as_str(), ran.err.contains(part));
+    assert_eq!(told, (Some(2), "", true), "{arguments:?}: {}", ran.err);
+    // Refused before the run: its first line of progress is missing.
+    assert!(!ran.err.contains("takes about"), "{}", ran.err);
+    assert_eq!(names(place), before, "{arguments:?}");
+}
+
+fn read_record(path: &Path) -> Record {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn output_named_twice_is_refused_before_the_run() {
+    let place = place();
+    std::fs::create_dir(place.path().join("folder")).unwrap();
+    symlink("a.json", place.path().join("link.json")).unwrap();
+    let absolute = place.path().join("a.json");
+    for other in [
+        "a.json",
+        "./a.json",
+        "folder/../a.json",
+        "link.json",
+        absolute.to_str().unwrap(),
+    ] {
+        assert_refused(
+            place.path(),
+            &["-o", "a.json", "-o", other],
+            "is the same file as -o a.json",
+        );
+    }
+    run(
+        "mkfifo",
+        &[place.path().join("pipe.json").to_str().unwrap()],
+    );
+    let twice = ["-o", "pipe.json", "-o", "./pipe.json"];
+    assert_refused(place.path(), &twice, "is the same file");
+}
+
+#[test]
+fn output_that_cannot_be_replaced_is_refused_before_the_run() {
+    let place = place();
+    let long = format!("{}.json", "n".repeat(251));
+    assert_refused(place.path(), &["-o", &long], "longer than 255 bytes");
+    symlink("/dev/loop0", place.path().join("disk.json")).unwrap();
+    if Path::new("/dev/loop0").exists() {
+        assert_refused(place.path(), &["-o", "disk.json"], "is a block device");
+    }
+    symlink("/dev/kmsg", place.path().join("device.json")).unwrap();
+    if Path::new("/dev/kmsg").exists() {
+        assert_refused(
+            place.path(),
+            &["-o", "device.json"],
+            "is a character device",
+        );
+    }
+    if can_run(
+        "output_that_cannot_be_replaced_is_refused_before_the_run",
+        &["chattr"],
+    ) {
+        let file = place.path().join("fixed.json");
+        std::fs::write(&file, "kept").unwrap();
+        for (letter, undo) in [("+i", "-i"), ("+a", "-a")] {
+            run("chattr", &[letter, file.to_str().unwrap()]);
+            assert_refused(
+                place.path(),
+                &["-o", "fixed.json"],
+                &format!("chattr {undo}"),
+            );
+            run("chattr", &[undo, file.to_str().unwrap()]);
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "kept");
+    }
+}
+
+#[test]
+fn output_in_a_read_only_directory_is_refused_before_the_run() {
+    let name = "output_in_a_read_only_directory_is_refused_before_the_run";
+    if !can_run(name, &["setpriv"]) {
+        return;
+    }
+    let place = place();
+    std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let output = place.path().join("a.json");
+    let ran = check_as_nobody(
+        Path::new("/var/tmp"),
+        &["--quick", "-o", output.to_str().unwrap()],
+    );
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(ran.err.contains("cannot create a file in") && !ran.err.contains("takes about"));
+}
+
+#[test]
+fn output_goes_through_symlinks_and_into_pipes() {
+    let place = place();
+    std::fs::create_dir(place.path().join("real")).unwrap();
+    std::fs::write(place.path().join("real/old.json"), "old").unwrap();
+    symlink("real/old.json", place.path().join("old.json")).unwrap();
+    symlink("real/new.json", place.path().join("new.json")).unwrap();
+    symlink("/dev/null", place.path().join("null.json")).unwrap();
+    symlink("/dev/stdout", place.path().join("stdout.json")).unwrap();
+    let pipe = place.path().join("pipe.json");
+    run("mkfifo", &[pipe.to_str().unwrap()]);
+    let reader = std::thread::spawn(move || read_record(&pipe));
+    let longest = format!("{}.json", "n".repeat(250));
+    let outputs = [
+        "old.json",
+        "new.json",
+        "null.json",
+        "stdout.json",
+        "pipe.json",
+        &longest,
+    ];
+    let flags: Vec<&str> = outputs.iter().flat_map(|name| ["-o", name]).collect();
+    let quiet = [&flags[..], &["--quiet", "--no-history"]].concat();
+    let ran = Ran::from(short_check(place.path(), &quiet).output().unwrap());
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let id = read_record(&place.path().join(&longest)).run_id;
+    assert_eq!(reader.join().unwrap().run_id, id);
+    for name in ["old.json", "new.json"] {
+        assert!(place.path().join(name).is_symlink());
+        assert_eq!(
+            read_record(&place.path().join("real").join(name)).run_id,
+            id
+        );
+    }
+    assert_eq!(names(&place.path().join("real")), ["new.json", "old.json"]);
+    // The record as JSON, and the page after it.
+    let printed = serde_json::Deserializer::from_str(&ran.out)
+        .into_iter::<Record>()
+        .next();
+    assert_eq!(printed.unwrap().unwrap().run_id, id);
+    assert!(ran.out.contains("random-read-d32"));
+}
+
+/// A check with `--json` whose stdout is closed before anything is printed.
+fn run_with_closed_stdout(place: &Path, arguments: &[&str]) -> Ran {
+    let words = [&["--json"][..], arguments].concat();
+    let mut child = short_check(place, &words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    Ran::from(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn json_into_a_closed_pipe_fails_only_where_the_record_is_lost() {
+    let place = place();
+    let lost = run_with_closed_stdout(place.path(), &["--no-history"]);
+    assert_eq!(lost.code, Some(4), "{}", lost.err);
+    assert!(lost.err.contains("the record is not saved"), "{}", lost.err);
+    for saved in [
+        &["-o", "a.json", "--no-history"][..],
+        &["--history", "own.db"],
+    ] {
+        let ran = run_with_closed_stdout(place.path(), saved);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        assert!(ran.err.contains("stdout was closed") && ran.err.contains("the record is saved"));
+    }
+}
+
+/// A check under a limit of the shell, as this user.
+fn check_under_limit(place: &Path, limit: &str) -> Ran {
+    let binary = env!("CARGO_BIN_EXE_diskproof");
+    let line = format!("ulimit {limit}; exec {binary} check --time 1s --size 16M --no-history");
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &line])
+        .current_dir(place)
+        .stdin(Stdio::null());
+    Ran::from(command.output().unwrap())
+}
+
+#[test]
+fn small_stack_limit_does_not_matter() {
+    let place = place();
+    let ran = check_under_limit(place.path(), "-s 64");
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+}
+
+#[test]
+fn file_size_limit_is_named() {
+    let place = place();
+    let ran = check_under_limit(place.path(), "-f 1000");
+    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert!(ran.err.contains("ulimit -f"), "{}", ran.err);
+}
+
+#[test]
+fn process_limit_is_named() {
+    if !can_run("process_limit_is_named", &["setpriv", "prlimit"]) {
+        return;
+    }
+    let place = place();
+    let copy = place.path().join("diskproof");
+    crate::program::copy_program(&copy);
+    std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    for threads in ["0", "1", "2", "3"] {
+        let user = "--reuid=61234";
+        let output = Command::new("setpriv")
+            .args([user, "--regid=61234", "--clear-groups", "prlimit"])
+            .arg(format!("--nproc={threads}"))
+            .arg(&copy)
+            .args([
+                "run",
+                ".",
+                "--time",
+                "1s",
+                "--size",
+                "16M",
+                "--jobs",
+                "4",
+                "--no-history",
+            ])
+            .current_dir(place.path())
+            .output()
+            .unwrap();
+        let ran = Ran::from(output);
+        assert_eq!(ran.code, Some(4), "{threads}: {}", ran.err);
+        assert!(ran.err.contains("ulimit -u"), "{threads}: {}", ran.err);
+    }
+}
+
+/// A run that waits for something for ever, unless Ctrl-C ends it.
+struct Waiting {
+    child: Child,
+    place: TempDir,
+}
+
+impl Waiting {
+    fn start(place: TempDir, prepare: impl FnOnce(&mut Command)) -> Self {
+        let mut command = short_check(place.path(), &[]);
+        command.env("DISKPROOF_GIVE_UP_AFTER", "1000s");
+        prepare(&mut command);
+        let child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self { child, place }
+    }
+
+    fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+    }
+
+    /// Ends by the one signal that was sent, long before the time that it would wait.
+    fn assert_ends(mut self) -> String {
+        assert!(eventually(|| self.child.try_wait().unwrap().is_some()));
+        let mut err = String::new();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut err)
+            .unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(130), "{err}");
+        err
+    }
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_for_smartctl() {
+    let place = place();
+    let asked = place.path().join("asked");
+    let program = place.path().join("smartctl");
+    std::fs::write(
+        &program,
+        format!("#!/bin/sh\n: >{}\nsleep 60\n", asked.display()),
+    )
+    .unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", place.path().display());
+    let mut waiting = Waiting::start(place, |command| {
+        command.env("PATH", path);
+    });
+    let mut has_ended = false;
+    assert!(eventually(|| {
+        has_ended = waiting.child.try_wait().unwrap().is_some();
+        asked.exists() || has_ended
+    }));
+    if has_ended {
+        eprintln!("SKIPPED: ctrl_c_ends_the_wait_for_smartctl: a disk with a node in /dev");
+        return;
+    }
+    waiting.interrupt();
+    waiting.assert_ends();
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_for_the_reader_of_a_pipe() {
+    let place = place();
+    run(
+        "mkfifo",
+        &[place.path().join("pipe.json").to_str().unwrap()],
+    );
+    let waiting = Waiting::start(place, |command| {
+        command.args(["-o", "pipe.json", "-o", "done.json", "--no-history"]);
+    });
+    let done = waiting.place.path().join("done.json");
+    assert!(eventually(|| done.exists()));
+    waiting.interrupt();
+    let err = waiting.assert_ends();
+    assert!(
+        err.contains("-o pipe.json: the record is not written to this pipe"),
+        "{err}"
+    );
+}
+
+#[test]
+fn ctrl_c_ends_the_wait_for_the_lock_of_the_history() {
+    let place = place();
+    let lock = File::create(place.path().join("own.db.lock")).unwrap();
+    lock.lock().unwrap();
+    let waiting = Waiting::start(place, |command| {
+        command.args(["--history", "own.db", "-o", "done.json"]);
+    });
+    let done = waiting.place.path().join("done.json");
+    assert!(eventually(|| done.exists()));
+    waiting.interrupt();
+    let err = waiting.assert_ends();
+    assert!(err.contains("the run was not saved"), "{err}");
+}
