@@ -166,6 +166,7 @@ fn measurement_record(m: &Measurement, plan: &Plan) -> MeasurementRecord {
         punted: m.punted,
         verify: m.verify.clone(),
         hang: m.hang,
+        interruptions: m.interruptions.clone(),
         stopped: m.stopped,
         reproduce: String::new(),
     }

@@ -45,6 +45,7 @@ pub fn surface_record(s: &SurfaceMeasurement, measurements: &[MeasurementRecord]
         asked: s.asked,
         device: s.device.clone(),
         hang: s.hang,
+        interruptions: s.interruptions.clone(),
         reproduce: String::new(),
     }
 }

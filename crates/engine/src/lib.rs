@@ -20,4 +20,4 @@ pub use measure::sampler::{Completion, FileSampler, SampleRequest, Sampler};
 pub use run::error::RunError;
 pub use run::session::Session;
 pub use run::watchdog::{self, STALL_NS};
-pub use simulate::{FakeDisk, FakeSampler, simulate, simulate_sampler};
+pub use simulate::{FakeDisk, FakeSampler, simulate, simulate_on, simulate_sampler};

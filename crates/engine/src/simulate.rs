@@ -132,7 +132,17 @@ pub fn simulate(
     seed: u64,
     watch: &mut dyn Watch,
 ) -> io::Result<Measurement> {
-    let clock = FakeClock::default();
+    simulate_on(&FakeClock::default(), workload, disk, seed, watch)
+}
+
+/// Like [`simulate`], on a clock that may be interrupted.
+pub fn simulate_on(
+    clock: &FakeClock,
+    workload: &Workload,
+    disk: FakeDisk,
+    seed: u64,
+    watch: &mut dyn Watch,
+) -> io::Result<Measurement> {
     let is_mixed = workload.reads() && workload.writes();
     // Reads and writes of a mix use separate buffers.
     let slots = workload.depth * if is_mixed { 2 } else { 1 };
@@ -231,6 +241,7 @@ fn context(
         unwritten_bytes: Some(0),
         control,
         hang: None,
+        interruption: None,
         all_until_ns: None,
     }
 }

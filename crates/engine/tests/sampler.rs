@@ -47,6 +47,7 @@ fn virtual_completions_have_exact_times() {
             submitted_ns: 0,
             completed_ns: u64::from(tag + 1) * 100_000,
             result: Ok(BLOCK),
+            interrupted: false,
         };
         assert_eq!(sampler.next_completion().unwrap(), Some(expected));
     }

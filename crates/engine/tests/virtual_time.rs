@@ -1,8 +1,11 @@
 //! The measuring path under a fake clock: every figure is known in advance.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
-use diskproof_engine::{FakeDisk, simulate};
-use diskproof_model::measurement::{OpKind, SERIES_CELLS_MAX, StopReason};
+use diskproof_engine::clock::FakeClock;
+use diskproof_engine::{FakeDisk, simulate, simulate_on};
+use diskproof_model::measurement::{
+    Interruption, InterruptionKind, OpKind, SERIES_CELLS_MAX, StopReason,
+};
 use diskproof_model::plan::*;
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::series::Cell;
@@ -251,4 +254,93 @@ fn hour_long_series_is_bounded_and_keeps_maxima() {
     let thin = series.thinned(100_000_000, 1200);
     assert!(thin.cells.len() <= 1200 && thin.total() == series.total());
     assert_eq!(longest(&thin.cells), longest(&series.cells));
+}
+
+/// A process that is stopped for two seconds, half a second after the warm-up.
+fn stopped() -> FakeClock {
+    FakeClock::interrupted(Interruption {
+        start_ns: 600_123_456,
+        length_ns: 2_000_000_000,
+        kind: InterruptionKind::Stopped,
+        requests: 0,
+    })
+}
+
+#[test]
+fn stop_of_the_process_is_in_no_figure() {
+    let workload = workload(16, 2);
+    let seen = simulate_on(&stopped(), &workload, DISK, 1, &mut Patient).unwrap();
+    let read = &seen.ops[&OpKind::Read];
+    assert_eq!(seen.wall_ns, 2_000_000_000, "two seconds were measured");
+    // The 16 in flight across the stop do not count, but neither does the stop: at most one batch of
+    // the four channels is lost.
+    assert!((15_996..=16_000).contains(&read.count), "{}", read.count);
+    assert_eq!(read.series.total().ops, read.count);
+    assert_eq!(
+        read.latency.max_ns(),
+        2_000_000,
+        "no latency has the stop in it"
+    );
+    let worst = read
+        .series
+        .cells
+        .iter()
+        .map(|cell| cell.latency_max_ns)
+        .max();
+    assert_eq!(worst, Some(2_000_000));
+    assert!(
+        read.series.cells.iter().all(|cell| cell.ops > 0),
+        "no cell is empty"
+    );
+    assert!(
+        (seen.achieved_depth - 16.0).abs() < 0.1,
+        "{}",
+        seen.achieved_depth
+    );
+    assert_eq!(
+        seen.interruptions,
+        [Interruption {
+            start_ns: 600_123_456,
+            length_ns: 2_000_000_000,
+            kind: InterruptionKind::Stopped,
+            requests: 16,
+        }]
+    );
+    // Every byte that the disk moved is counted, also that of the interrupted requests.
+    let moved = read.latency.count() + 16 + 4 * 199;
+    assert_eq!(seen.asked.read_bytes, moved * 8192);
+}
+
+#[test]
+fn stop_of_the_process_makes_no_start_late() {
+    let paced = Workload {
+        rate: Some(100.0),
+        ..workload(4, 2)
+    };
+    let seen = simulate_on(&stopped(), &paced, DISK, 1, &mut Patient).unwrap();
+    let read = &seen.ops[&OpKind::Read];
+    assert_eq!(seen.missed_starts, Some(0));
+    assert!((199..=200).contains(&read.count), "{}", read.count);
+    let intended = read.latency_intended.as_ref().unwrap();
+    assert!(intended.max_ns() < 1_000_000, "{}", intended.max_ns());
+}
+
+#[test]
+fn stop_of_the_process_excludes_commits_and_syncs_in_flight() {
+    let commits = Workload {
+        read_permille: 0,
+        sync: SyncPolicy::Every {
+            writes: 1,
+            call: SyncCall::Fdatasync,
+        },
+        ..workload(1, 2)
+    };
+    let whole = simulate(&commits, DISK, 1, &mut Patient).unwrap();
+    let seen = simulate_on(&stopped(), &commits, DISK, 1, &mut Patient).unwrap();
+    for kind in [OpKind::Write, OpKind::Sync, OpKind::Commit] {
+        let (op, of_whole) = (&seen.ops[&kind], &whole.ops[&kind]);
+        assert_eq!(op.latency.max_ns(), of_whole.latency.max_ns(), "{kind:?}");
+        let lost = of_whole.count - op.count;
+        assert!(lost <= 1, "{kind:?}: {} of {}", op.count, of_whole.count);
+    }
 }

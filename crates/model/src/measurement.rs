@@ -99,6 +99,8 @@ pub struct Measurement {
     pub verify: Option<VerifyResult>,
     /// Where the target did not answer to the end and was given up.
     pub hang: Option<Hang>,
+    /// When this program did not run.
+    pub interruptions: Vec<Interruption>,
     /// Why it ended.
     pub stopped: StopReason,
 }
@@ -113,6 +115,32 @@ pub struct Hang {
     pub lasted_ns: u64,
     /// Requests that were never answered; they count as failed with `ETIMEDOUT`.
     pub requests: u64,
+}
+
+/// A time in which this program did not run. Every figure leaves it out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Interruption {
+    /// Its start, in nanoseconds after the start of the run; up to 10 ms early.
+    pub start_ns: u64,
+    /// How long it lasted, in nanoseconds.
+    pub length_ns: u64,
+    /// What interrupted the program.
+    pub kind: InterruptionKind,
+    /// Requests in flight across it. They count neither as operations nor as latencies.
+    pub requests: u64,
+}
+
+/// What interrupted this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InterruptionKind {
+    /// A signal stopped the process (SIGSTOP, Ctrl-Z), and SIGCONT continued it.
+    Stopped,
+    /// The process got no processor and did not wait for one: a paused container or virtual
+    /// machine.
+    Frozen,
+    /// The whole machine was suspended.
+    Suspended,
 }
 
 /// One kind of operation of a measurement.

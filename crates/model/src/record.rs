@@ -5,8 +5,8 @@
 use crate::finding::Finding;
 use crate::health::DiskHealth;
 use crate::measurement::{
-    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, OpKind, Starvation, StopReason,
-    VerifyResult, ZeroSample,
+    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Interruption, OpKind, Starvation,
+    StopReason, VerifyResult, ZeroSample,
 };
 use crate::plan::{Access, BlockShare, CachePolicy, EngineKind, Plan, SyncPolicy};
 use crate::series::TimeSeries;
@@ -159,6 +159,9 @@ pub struct MeasurementRecord {
     /// Where the target did not answer to the end and was given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hang: Option<Hang>,
+    /// When this program did not run, from the start of the warm-up on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interruptions: Vec<Interruption>,
     /// Why it ended.
     pub stopped: StopReason,
     /// A one-line command of a well-known tool that shows the same figure.

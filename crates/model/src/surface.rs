@@ -2,7 +2,7 @@
 //! was seen (`SurfaceMeasurement`), and what is told about it (`SurfaceRecord`). Points and seeks
 //! stand at the top of a record (`curve`, `access`).
 
-use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, Hang, OpKind};
+use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, Hang, Interruption, OpKind};
 use crate::plan::{CachePolicy, EngineChoice, EngineKind, Span};
 use crate::record::Estimate;
 use schemars::JsonSchema;
@@ -363,6 +363,8 @@ pub struct SurfaceMeasurement {
     pub interrupted: bool,
     /// Where the target did not answer any more and was given up; of its requests one is counted.
     pub hang: Option<Hang>,
+    /// When this program did not run.
+    pub interruptions: Vec<Interruption>,
 }
 
 /// A survey with its derived figures; its points stand in `curve` and `access` of the record.
@@ -418,6 +420,9 @@ pub struct SurfaceRecord {
     /// Where the target did not answer any more and was given up; of its requests one is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hang: Option<Hang>,
+    /// When this program did not run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interruptions: Vec<Interruption>,
     /// A one-line command of a well-known tool that shows the same curve.
     pub reproduce: String,
 }

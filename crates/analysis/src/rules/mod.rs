@@ -34,6 +34,7 @@ rules! {
     disturbed,
     amplified,
     starved,
+    interrupted,
     cpu_limited,
     engine_limited,
     missed_schedule,

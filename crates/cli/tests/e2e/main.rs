@@ -13,6 +13,7 @@ mod history;
 mod honesty;
 mod hung;
 mod hung_writing;
+mod interrupted;
 mod job_files;
 mod outputs;
 mod pipeline;

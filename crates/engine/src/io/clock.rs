@@ -2,10 +2,13 @@
 //! through the CPU's time stamp counter where that is reliable.
 #![allow(unsafe_code)]
 
+use crate::io::interruptions::LeftOut;
+use diskproof_model::measurement::Interruption;
 use diskproof_model::record::ClockFacts;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// Nanoseconds from an arbitrary zero.
 pub trait Clock: Clone {
@@ -18,6 +21,12 @@ pub trait Clock: Clone {
     /// next reading may be a few nanoseconds earlier.
     fn anchor(&mut self, now: u64) -> u64 {
         now
+    }
+
+    /// The times since the last call in which this process did not run. From here on the clock
+    /// leaves out what of them lies between `since_ns()`, an earlier reading, and the reading `now`.
+    fn interruptions(&mut self, _now: u64, _since_ns: impl FnOnce() -> u64) -> Vec<Interruption> {
+        Vec::new()
     }
 
     /// How this thread has waited for processors so far; zeros where it is unknown.
@@ -82,6 +91,46 @@ impl Clock for MonotonicClock {
 #[derive(Debug, Clone, Copy)]
 pub struct WorkerClock {
     counter: Option<Counter>,
+    left_out: LeftOut,
+}
+
+/// CLOCK_MONOTONIC without the times in which this process did not run: for those who wait for a
+/// disk and lose patience.
+#[derive(Debug)]
+pub struct ActiveClock {
+    left_out: Cell<LeftOut>,
+    read_ns: Cell<u64>,
+}
+
+impl ActiveClock {
+    /// It tells the time of CLOCK_MONOTONIC until the next interruption.
+    pub fn new() -> Self {
+        crate::io::interruptions::start();
+        Self {
+            left_out: Cell::new(LeftOut::from_now()),
+            read_ns: Cell::new(MonotonicClock.now()),
+        }
+    }
+
+    /// The time now, in nanoseconds.
+    pub fn now(&self) -> u64 {
+        let now = MonotonicClock.now();
+        let (before_ns, mut left_out) = (self.read_ns.replace(now), self.left_out.get());
+        left_out.update(now, || before_ns);
+        self.left_out.set(left_out);
+        now - left_out.ns
+    }
+
+    /// The time now.
+    pub fn uptime(&self) -> Duration {
+        Duration::from_nanos(self.now())
+    }
+}
+
+impl Default for ActiveClock {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// A counter calibrated against CLOCK_MONOTONIC, again at every [`Clock::anchor`], so that it
@@ -138,6 +187,7 @@ impl WorkerClock {
         // The calibration may be old.
         Self {
             counter: calibrated.and_then(|counter| counter.anchored(ClockReading::take())),
+            left_out: LeftOut::from_now(),
         }
     }
 
@@ -200,14 +250,21 @@ impl Counter {
 impl Clock for WorkerClock {
     #[inline(always)]
     fn now(&self) -> u64 {
-        match &self.counter {
+        let now = match &self.counter {
             Some(counter) => counter.at(ticks()),
             None => MonotonicClock.now(),
-        }
+        };
+        now.wrapping_sub(self.left_out.ns)
     }
 
     fn wait_until(&self, until_ns: u64) {
-        MonotonicClock.wait_until(until_ns);
+        MonotonicClock.wait_until(until_ns + self.left_out.ns);
+    }
+
+    fn interruptions(&mut self, now: u64, since_ns: impl FnOnce() -> u64) -> Vec<Interruption> {
+        let left_out_ns = self.left_out.ns;
+        self.left_out
+            .update(now + left_out_ns, || since_ns() + left_out_ns)
     }
 
     /// The second figure of schedstat is the time on a run queue, the third the number of time
@@ -230,8 +287,9 @@ impl Clock for WorkerClock {
         };
         let at = ClockReading::take();
         // The counters of two CPUs may differ; this CPU's may be right again.
-        self.counter = counter.anchored(at).filter(|_| now <= at.ns + JUMP_NS);
-        if self.counter.is_some() { now } else { at.ns }
+        let at_ns = at.ns - self.left_out.ns;
+        self.counter = counter.anchored(at).filter(|_| now <= at_ns + JUMP_NS);
+        if self.counter.is_some() { now } else { at_ns }
     }
 }
 
@@ -259,22 +317,61 @@ fn ticks() -> u64 {
 #[derive(Debug, Clone, Default)]
 pub struct FakeClock {
     now_ns: Rc<Cell<u64>>,
+    /// The process does not run during this one.
+    interruption: Option<Interruption>,
+    /// What this clone leaves out, in nanoseconds.
+    left_out_ns: u64,
 }
 
 impl FakeClock {
-    /// Moves the time forward to `now_ns`; never back.
+    /// A clock of a process that is interrupted once.
+    pub fn interrupted(interruption: Interruption) -> Self {
+        Self {
+            interruption: Some(interruption),
+            ..Self::default()
+        }
+    }
+
+    /// Moves the time forward to `now_ns`, never back; over the whole interruption, where that
+    /// begins before.
     pub fn move_to(&self, now_ns: u64) {
-        self.now_ns.set(self.now_ns.get().max(now_ns));
+        let before_ns = self.now_ns.get();
+        let mut now_ns = (now_ns + self.left_out_ns).max(before_ns);
+        if let Some(Interruption {
+            start_ns,
+            length_ns,
+            ..
+        }) = self.interruption
+            && (before_ns..now_ns).contains(&start_ns)
+        {
+            now_ns = now_ns.max(start_ns + length_ns);
+        }
+        self.now_ns.set(now_ns);
     }
 }
 
 impl Clock for FakeClock {
     fn now(&self) -> u64 {
-        self.now_ns.get()
+        self.now_ns.get() - self.left_out_ns
     }
 
     fn wait_until(&self, until_ns: u64) {
         self.move_to(until_ns);
+    }
+
+    fn interruptions(&mut self, now: u64, since_ns: impl FnOnce() -> u64) -> Vec<Interruption> {
+        let found = self
+            .interruption
+            .take_if(|interruption| interruption.start_ns < now);
+        if let Some(Interruption {
+            start_ns,
+            length_ns,
+            ..
+        }) = found
+        {
+            self.left_out_ns = (start_ns + length_ns).min(now) - start_ns.max(since_ns());
+        }
+        found.into_iter().collect()
     }
 }
 
@@ -369,6 +466,7 @@ mod tests {
     fn clock_corrects_reading_of_another_cpu() {
         let mut clock = WorkerClock {
             counter: Some(Counter::calibrate()),
+            left_out: LeftOut::from_now(),
         };
         let before = MonotonicClock.now();
         let right = clock.anchor(before + 1_000_000_000_000);

@@ -9,6 +9,7 @@ pub mod buffers;
 pub mod clock;
 pub mod errno;
 mod extent;
+pub mod interruptions;
 pub mod mmap;
 pub mod null;
 mod page_fault;

@@ -167,7 +167,8 @@ impl RequestGenerator {
         let plain = self
             .pattern
             .plain()
-            .filter(|_| self.options.is_none() && self.follow_ups.is_empty())?;
+            .filter(|_| self.options.is_none() && self.follow_ups.is_empty())
+            .filter(|_| !self.slots.has_interrupted())?;
         let (slots, free, free_to) = self.slots.parts();
         let free_len = *free_to;
         Some(ReadBatch {
@@ -201,8 +202,7 @@ impl RequestGenerator {
     }
 
     /// When a worker with nothing in flight starts next. It reserves that start now. Otherwise all
-    /// idle workers would wait for the same start and wake up together, and all but one would find
-    /// no start.
+    /// idle workers would wait for the same start and wake up together, all but one in vain.
     pub fn reserve(&mut self) -> Option<u64> {
         let options = self.options.as_mut()?;
         let pacer = options.pacer.as_ref()?;
@@ -414,6 +414,32 @@ impl RequestGenerator {
         {
             bytes.give_back(*longest - u64::from(len));
         }
+    }
+
+    /// Everything in a slot is done: it is free again.
+    pub fn finish(&mut self, index: u32) {
+        let Slot { offset, len, .. } = *self.slots.get(index);
+        if len > 0 {
+            self.record_write(index, offset, WriteOutcome::Done);
+            self.return_bytes(len);
+        }
+        self.slots.free(index);
+    }
+
+    /// After a write, in the same slot: what makes it reach the device, from `now` on.
+    pub fn follow(&mut self, index: u32, stage: Stage, op: Op, now: u64) {
+        let slot = self.slots.get(index);
+        (slot.stage, slot.left) = (stage, 0);
+        let Slot { offset, len, .. } = *slot;
+        self.slots.timing(index).sync_start_ns = now;
+        self.follow_ups.push(Request {
+            slot: index,
+            buffer: index,
+            op,
+            offset,
+            len,
+            skip: 0,
+        });
     }
 
     /// A write without an immediate sync completed.

@@ -14,6 +14,10 @@ pub enum Stage {
     Sync,
 }
 
+/// In [`Slot::left`] of a request that was in flight while the process did not run: no result
+/// equals it, so that the hot path takes none of them for a good one.
+const INTERRUPTED: u32 = 1 << 31;
+
 /// One request: what every completion needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
@@ -75,6 +79,8 @@ pub struct Slots {
     /// Numbers of free slots; those below `free_len` count.
     free: Box<[u32]>,
     free_len: usize,
+    /// How many in flight are marked as interrupted.
+    interrupted: u32,
 }
 
 impl Slots {
@@ -93,7 +99,44 @@ impl Slots {
             timings,
             free: (0..depth).rev().collect(),
             free_len: depth as usize,
+            interrupted: 0,
         }
+    }
+
+    /// Marks all that are in flight as interrupted; how many they are.
+    pub fn interrupt(&mut self) -> u64 {
+        let mut is_busy = vec![true; self.slots.len()];
+        for index in &self.free[..self.free_len] {
+            is_busy[*index as usize] = false;
+        }
+        let (mut in_flight, mut marked) = (0, 0);
+        for (slot, _) in self.slots.iter_mut().zip(is_busy).filter(|(_, busy)| *busy) {
+            in_flight += 1;
+            marked += u32::from(slot.left & INTERRUPTED == 0);
+            slot.left |= INTERRUPTED;
+        }
+        self.interrupted += marked;
+        in_flight
+    }
+
+    /// Marks one in flight as interrupted: it carries on one that was.
+    pub fn interrupt_one(&mut self, index: u32) {
+        self.get(index).left |= INTERRUPTED;
+        self.interrupted += 1;
+    }
+
+    /// Whether this one was in flight during an interruption. The mark is gone then.
+    pub fn take_interrupted(&mut self, index: u32) -> bool {
+        let slot = self.get(index);
+        let is_marked = slot.left & INTERRUPTED != 0;
+        slot.left &= !INTERRUPTED;
+        self.interrupted -= u32::from(is_marked);
+        is_marked
+    }
+
+    /// Whether any in flight is marked.
+    pub fn has_interrupted(&self) -> bool {
+        self.interrupted > 0
     }
 
     /// A free slot, if there is one; it stays free until [`Slots::take`].

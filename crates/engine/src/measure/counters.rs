@@ -63,8 +63,8 @@ pub struct Counters {
     asked: ByteCount,
     errnos: BTreeMap<(OpKind, i32), u64>,
     failures_in_row: u32,
-    /// Sum of the times in flight of failed requests.
-    failed_ns: u128,
+    /// How long requests were in flight that failed or were interrupted: no latency says it.
+    uncounted_ns: u128,
     last_errno: i32,
     last_read: Option<u32>,
 }
@@ -108,7 +108,7 @@ impl Counters {
             asked: ByteCount::default(),
             errnos: BTreeMap::new(),
             failures_in_row: 0,
-            failed_ns: 0,
+            uncounted_ns: 0,
             last_errno: 0,
             last_read: None,
         }
@@ -177,11 +177,25 @@ impl Counters {
     #[cold]
     pub fn fail(&mut self, kind: OpKind, errno: i32, latency_ns: u64, now: u64) {
         self.add_streak();
-        self.failed_ns += u128::from(latency_ns);
+        self.uncounted_ns += u128::from(latency_ns);
         self.by_kind[kind as usize].cell.errors += 1;
         *self.errnos.entry((kind, errno)).or_default() += 1;
         self.failures_in_row += 1;
         self.last_errno = errno;
+        self.last_ns = now;
+    }
+
+    /// Counts a request that was in flight while the process did not run: as bytes moved only.
+    #[cold]
+    pub fn skip(&mut self, kind: OpKind, bytes: u32, in_flight_ns: u64, now: u64) {
+        self.add_streak();
+        self.uncounted_ns += u128::from(in_flight_ns);
+        match kind {
+            OpKind::Read => self.asked.read_bytes += u64::from(bytes),
+            OpKind::Write => self.asked.write_bytes += u64::from(bytes),
+            OpKind::Sync | OpKind::Commit => {}
+        }
+        self.failures_in_row = 0;
         self.last_ns = now;
     }
 
@@ -220,7 +234,7 @@ impl Counters {
             .iter()
             .zip(KINDS)
             .filter(|(_, kind)| *kind != OpKind::Commit);
-        self.failed_ns
+        self.uncounted_ns
             + once
                 .map(|(of_kind, _)| of_kind.op.latency.sum_ns())
                 .sum::<u128>()
@@ -277,7 +291,7 @@ impl Counters {
 
     fn forget_latencies(&mut self) {
         self.errnos.clear();
-        self.failed_ns = 0;
+        self.uncounted_ns = 0;
         for of_kind in &mut self.by_kind {
             if of_kind.op.latency.count() > 0 {
                 of_kind.op.latency.clear();

@@ -1,7 +1,7 @@
 //! What a worker returns, and why it ended.
 
 use crate::io::clock::ProcessorWait;
-use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, ZeroSample};
+use diskproof_model::measurement::{ByteCount, Interruption, OpKind, OpMeasurement, ZeroSample};
 use std::collections::BTreeMap;
 
 /// Why a worker ended.
@@ -38,6 +38,8 @@ pub struct WorkerResult {
     pub done_before_wait: Option<f64>,
     /// From the end of the warm-up to [`WorkerResult::stop_ns`].
     pub processor_wait: ProcessorWait,
+    /// When the process did not run; their starts on CLOCK_MONOTONIC.
+    pub interruptions: Vec<Interruption>,
     /// Why it ended.
     pub ending: EndReason,
 }

@@ -5,6 +5,7 @@ use crate::io::any_backend::{AnyBackend, QueueConfig};
 use crate::io::clock::{Clock, WorkerClock};
 use crate::io::errno::END_OF_FILE;
 use crate::io::{Backend, Op, Request, WaitMode};
+use diskproof_model::measurement::Interruption;
 use diskproof_model::plan::EngineKind;
 use std::collections::VecDeque;
 use std::io;
@@ -34,6 +35,9 @@ pub struct Completion {
     pub completed_ns: u64,
     /// Bytes moved, or the errno; -1 where the target ended inside the request.
     pub result: Result<u32, i32>,
+    /// The process was stopped or suspended while the request was in flight: its times are
+    /// meaningless.
+    pub interrupted: bool,
 }
 
 impl Completion {
@@ -64,6 +68,11 @@ pub struct Sampler<B, C> {
     ready: VecDeque<Completion>,
     /// Makes each written block unique.
     stamp: u64,
+    /// When completions were received last.
+    last_ns: u64,
+    interruptions: Vec<Interruption>,
+    /// End of the last interruption.
+    resumed_ns: Option<u64>,
 }
 
 /// A sampler on an open file, in real time.
@@ -105,6 +114,9 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
             reaped: Vec::with_capacity(depth as usize),
             ready: VecDeque::new(),
             stamp,
+            last_ns: 0,
+            interruptions: Vec::new(),
+            resumed_ns: None,
         }
     }
 
@@ -121,7 +133,8 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
     /// Compares the clock with its reference; the time now.
     pub fn resync_clock(&mut self) -> u64 {
         let now = self.clock.now();
-        self.clock.anchor(now)
+        self.last_ns = self.clock.anchor(now);
+        self.last_ns
     }
 
     /// How long this thread was ready to run and got no processor so far, in nanoseconds.
@@ -132,6 +145,36 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
     /// Drops the target's pages from the page cache.
     pub fn drop_cache(&mut self) {
         self.backend.drop_cache(None);
+    }
+
+    /// Interruptions of this process since the last call; their starts on CLOCK_MONOTONIC.
+    pub fn take_interruptions(&mut self) -> Vec<Interruption> {
+        std::mem::take(&mut self.interruptions)
+    }
+
+    /// Excludes the times before `now` in which the process did not run; the time then.
+    fn exclude_interruptions(&mut self, now: u64) -> u64 {
+        let slots = &self.slots;
+        let began_ns = || {
+            slots
+                .iter()
+                .map(|slot| slot.submitted_ns)
+                .max()
+                .unwrap_or(0)
+        };
+        let last_ns = self.last_ns;
+        let mut found = self.clock.interruptions(now, || last_ns.max(began_ns()));
+        if found.is_empty() {
+            return now;
+        }
+        let requests = (self.slots.len() - self.free.len()) as u64;
+        for interruption in &mut found {
+            interruption.requests = requests;
+        }
+        self.interruptions.append(&mut found);
+        let now = self.clock.now().max(began_ns());
+        self.resumed_ns = Some(now);
+        now
     }
 
     /// Whether another request fits into the queue.
@@ -179,7 +222,8 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
             return Ok(());
         }
         self.backend.wait(WaitMode::Completion)?;
-        let now = self.clock.now();
+        let now = self.exclude_interruptions(self.clock.now());
+        self.last_ns = now;
         let reaped = &mut self.reaped;
         self.backend
             .reap(&mut |slot, result| reaped.push((slot, result)));
@@ -201,6 +245,9 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
                     0.. => Ok(request.len),
                     negative => Err(-negative),
                 },
+                interrupted: self
+                    .resumed_ns
+                    .is_some_and(|resumed_ns| slot.submitted_ns <= resumed_ns),
             });
         }
         Ok(())

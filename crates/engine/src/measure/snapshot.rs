@@ -6,7 +6,7 @@ use crate::io::errno::errno_name;
 use crate::load::slots::PendingRequest;
 use crate::measure::result::{EndReason, WorkerResult};
 use diskproof_model::measurement::{
-    ByteCount, OpKind, OpMeasurement, SERIES_CELLS_MAX, ZeroSample,
+    ByteCount, Interruption, OpKind, OpMeasurement, SERIES_CELLS_MAX, ZeroSample,
 };
 use diskproof_model::series::{Cell, TimeSeries};
 use std::collections::BTreeMap;
@@ -45,6 +45,8 @@ pub struct WorkerSnapshot {
     pub done_before_wait: Option<f64>,
     /// [`WorkerResult::processor_wait`], up to then.
     pub processor_wait: ProcessorWait,
+    /// When the process did not run; their starts on CLOCK_MONOTONIC.
+    pub interruptions: Vec<Interruption>,
     /// The kernel's thread id.
     pub thread: Option<i32>,
 }
@@ -114,6 +116,7 @@ impl WorkerSnapshot {
             late: self.late,
             done_before_wait: self.done_before_wait,
             processor_wait: self.processor_wait,
+            interruptions: std::mem::take(&mut self.interruptions),
             ending,
         }
     }

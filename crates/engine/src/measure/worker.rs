@@ -236,12 +236,38 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// where the clock has jumped, but none before the start of a request in flight.
     #[cold]
     fn resync_clock(&mut self, now: u64) -> u64 {
-        match self.clock.anchor(now) {
+        let now = match self.clock.anchor(now) {
             right if right == now => now,
             right => right
                 .max(self.last_now_ns)
                 .max(self.generator.slots.last_began_ns()),
+        };
+        self.leave_out_interruptions(now)
+    }
+
+    /// Leaves out the times up to `now` in which the process did not run, so that they are in no
+    /// cell, schedule or latency. Requests in flight across them do not count: the disk completed
+    /// them at an unknown time. Returns the time then.
+    fn leave_out_interruptions(&mut self, now: u64) -> u64 {
+        let slots = &self.generator.slots;
+        let seen_ns = self.last_now_ns.max(self.counters.last_ns());
+        let mut found = self
+            .clock
+            .interruptions(now, || seen_ns.max(slots.last_began_ns()));
+        if found.is_empty() {
+            return now;
         }
+        let requests = self.generator.slots.interrupt();
+        found
+            .iter_mut()
+            .for_each(|interruption| interruption.requests = requests);
+        lock_snapshot(&self.snapshot)
+            .interruptions
+            .append(&mut found);
+        self.clock
+            .now()
+            .max(seen_ns)
+            .max(self.generator.slots.last_began_ns())
     }
 
     /// Ends a cell at `now`.
@@ -370,6 +396,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let late = self.generator.late();
         let busy_ns = self.busy_ns.unwrap_or_else(|| self.busy_until(last_ns));
         let (ops, asked) = self.counters.finish(ending, &mut snapshot);
+        let interruptions = std::mem::take(&mut snapshot.interruptions);
         drop(snapshot);
         let done_before_wait = self.backend.done_before_wait();
         let (zero_blocks, processor_wait) = (self.zero_blocks, self.processor_wait.1);
@@ -383,6 +410,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             late,
             done_before_wait,
             processor_wait,
+            interruptions,
             ending,
         }
     }
@@ -431,7 +459,6 @@ impl Counters {
     fn complete_durable(&mut self, generator: &mut RequestGenerator, index: u32, now: u64) {
         let Slot {
             start_ns,
-            offset,
             len,
             stage,
             ..
@@ -467,25 +494,54 @@ impl Counters {
                 None
             }
         };
-        let Some((stage, op)) = follow else {
-            if len > 0 {
-                generator.record_write(index, offset, WriteOutcome::Done);
-                generator.return_bytes(len);
-            }
-            generator.slots.free(index);
-            return;
-        };
-        let slot = generator.slots.get(index);
-        (slot.stage, slot.left) = (stage, 0);
-        generator.slots.timing(index).sync_start_ns = now;
-        generator.follow_ups.push(Request {
-            slot: index,
-            buffer: index,
-            op,
-            offset,
+        match follow {
+            Some((stage, op)) => generator.follow(index, stage, op, now),
+            None => generator.finish(index),
+        }
+    }
+
+    /// A request that was in flight while the process did not run is done. What follows it in its
+    /// slot does not count either.
+    #[cold]
+    fn complete_interrupted(&mut self, generator: &mut RequestGenerator, index: u32, now: u64) {
+        let Slot {
+            start_ns,
             len,
-            skip: 0,
-        });
+            stage,
+            ..
+        } = *generator.slots.get(index);
+        let began_ns = if stage == Stage::Sync {
+            generator.slots.timing(index).sync_start_ns
+        } else {
+            start_ns
+        };
+        let follow = match (stage, generator.after_write) {
+            (Stage::Transfer(TransferDirection::Write), AfterWrite::WriteBack) => {
+                Some((Stage::WriteBack, Op::WriteBack))
+            }
+            (Stage::Transfer(TransferDirection::Write), AfterWrite::Sync(call)) => {
+                Some((Stage::Sync, Op::Sync(call)))
+            }
+            _ => None,
+        };
+        // With its write-back a write is one operation.
+        if !matches!(follow, Some((Stage::WriteBack, _))) {
+            self.skip(kind_of(stage), len, now - began_ns, now);
+        }
+        let is_counted = !matches!(
+            generator.after_write,
+            AfterWrite::Nothing | AfterWrite::WriteBack
+        );
+        if stage == Stage::Transfer(TransferDirection::Write) && is_counted {
+            generator.count_unsynced();
+        }
+        match follow {
+            Some((stage, op)) => {
+                generator.follow(index, stage, op, now);
+                generator.slots.interrupt_one(index);
+            }
+            None => generator.finish(index),
+        }
     }
 
     /// An error, the end of the file, or a short transfer, whose rest follows in the same slot with
@@ -499,7 +555,12 @@ impl Counters {
         now: u64,
     ) {
         let shift = generator.write_buffer_shift;
+        let is_interrupted = generator.slots.take_interrupted(index);
         let slot = generator.slots.get(index);
+        if is_interrupted && result == slot.left as i32 {
+            self.complete_interrupted(generator, index, now);
+            return;
+        }
         let kind = kind_of(slot.stage);
         if result <= 0 {
             let errno = if result == 0 { END_OF_FILE } else { -result };
@@ -538,6 +599,9 @@ impl Counters {
             len: slot.left,
             skip: done,
         };
+        if is_interrupted {
+            generator.slots.interrupt_one(index);
+        }
         self.count_short(kind);
         generator.follow_ups.push(rest);
     }

@@ -7,8 +7,9 @@ use crate::load::pacer::Pacer;
 use crate::measure::result::{EndReason, WorkerResult};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
-    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Fallback, Hang, Measurement, OpKind,
-    OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation, StopReason, ZeroSample,
+    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Fallback, Hang, Interruption, Measurement,
+    OpKind, OpMeasurement, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation, StopReason,
+    ZeroSample,
 };
 use diskproof_model::plan::{EngineKind, Layout, Workload};
 use diskproof_model::progress::Control;
@@ -49,6 +50,8 @@ pub struct RunContext {
     pub control: Control,
     /// Requests that never completed.
     pub hang: Option<Hang>,
+    /// When the process did not run during the final sync; its start on the clock.
+    pub interruption: Option<Interruption>,
     /// How long, from the end of the warm-up, all workloads that ran together with this one
     /// measured; `None` where it ran alone.
     pub all_until_ns: Option<u64>,
@@ -72,6 +75,11 @@ pub fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measurement 
     let (flow_ns, edge) = within(context.all_until_ns, flow(&results, measure_ns), &results);
     let (mut depth, mut dead_ns) = (0.0, 0.0);
     let starved = starvation(&results, measure_ns);
+    let interrupted = results
+        .iter()
+        .flat_map(|part| &part.interruptions)
+        .chain(&context.interruption);
+    let interruptions = join_interruptions(interrupted.copied(), context.origin_ns);
     // The worker with the smallest share decides.
     let done_before_wait = results
         .iter()
@@ -154,9 +162,26 @@ pub fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measurement 
             since_ns: hang.since_ns.saturating_sub(context.origin_ns),
             ..hang
         }),
+        interruptions,
         stopped,
         workload,
     }
+}
+
+/// Each interruption once, with the requests of all workers, from the start of the run on.
+pub fn join_interruptions(
+    all: impl Iterator<Item = Interruption>,
+    origin_ns: u64,
+) -> Vec<Interruption> {
+    let mut joined: BTreeMap<u64, Interruption> = BTreeMap::new();
+    for one in all {
+        let start_ns = one.start_ns.saturating_sub(origin_ns);
+        joined
+            .entry(start_ns)
+            .and_modify(|known| known.requests += one.requests)
+            .or_insert(Interruption { start_ns, ..one });
+    }
+    joined.into_values().collect()
 }
 
 /// Whether all workers counted up to the same time.
@@ -380,6 +405,7 @@ mod tests {
                 ns: stop_ns / 8,
                 turns: 10,
             },
+            interruptions: Vec::new(),
             ending,
         }
     }

@@ -1,7 +1,7 @@
 //! What follows the last worker: the sync after the last write, and the verification of written
 //! blocks. A disk may hang here, too, and the watchdog limits both.
 
-use crate::io::clock::{Clock as _, MonotonicClock};
+use crate::io::clock::{Clock as _, MonotonicClock, WorkerClock};
 use crate::io::sync::sync;
 use crate::run::error::{RunError, worker_error};
 use crate::run::hang::join;
@@ -11,7 +11,7 @@ use crate::run::watchdog::{Sign, StallTimeout, Waited, call_with_timeout};
 use crate::run::workers::Assignment;
 use diskproof_device::Pulse;
 use diskproof_model::measurement::{
-    Hang, Measurement, SERIES_INTERVAL_NS, StopReason, VerifyResult,
+    Hang, Interruption, Measurement, SERIES_INTERVAL_NS, StopReason, VerifyResult,
 };
 use diskproof_model::plan::{CachePolicy, EngineKind, SyncCall};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
@@ -27,6 +27,8 @@ pub struct FinalSync {
     pub errno: i32,
     /// The hang, where it never returned; on the clock.
     pub hang: Option<Hang>,
+    /// The process did not run during it; its start on the clock. `ns` leaves it out.
+    pub interruption: Option<Interruption>,
 }
 
 fn hang_of(lasted_ns: u64, now: u64) -> Hang {
@@ -64,18 +66,26 @@ impl Finisher<'_> {
             if beats { Sign::Progress } else { Sign::Silence }
         };
         let work = |fd: std::os::fd::OwnedFd| {
-            let start = std::time::Instant::now();
+            let mut clock = WorkerClock::new();
+            let start_ns = clock.now();
             let result = sync(fd.as_raw_fd(), SyncCall::Fdatasync);
-            (start.elapsed().as_nanos() as u64, -result)
+            let interruption = clock.interruptions(clock.now(), || start_ns).pop();
+            let ns = clock.now().saturating_sub(start_ns);
+            (
+                ns,
+                -result,
+                interruption.map(|one| Interruption { requests: 1, ..one }),
+            )
         };
         let failed = |source| worker_error(assignment.workload, assignment.open, source);
         let waited = call_with_timeout(assignment.open.fd(), self.stall_timeout.ns(), look, work)
             .map_err(failed)?;
         Ok(match waited {
-            Waited::Done((ns, errno)) => FinalSync {
+            Waited::Done((ns, errno, interruption)) => FinalSync {
                 ns,
                 errno,
                 hang: None,
+                interruption,
             },
             Waited::TimedOut(lasted) => {
                 self.leave_open(assignment.target);
@@ -84,6 +94,7 @@ impl Finisher<'_> {
                     ns,
                     errno: libc::ETIMEDOUT,
                     hang: Some(hang_of(ns, MonotonicClock.now())),
+                    interruption: None,
                 }
             }
             Waited::Lost => {

@@ -2,7 +2,7 @@
 //! engine, counters, verification. Workloads run one at a time, or several together; then every
 //! figure covers the time in which all of them ran.
 
-use crate::io::clock::{Clock, MonotonicClock};
+use crate::io::clock::{ActiveClock, Clock, MonotonicClock};
 use crate::measure::usage;
 use crate::run::assemble::{RunContext, assemble, flow_ns};
 use crate::run::calibrate::max_iops;
@@ -49,6 +49,7 @@ enum ScratchContent {
 impl Session {
     /// Time zero is now.
     pub fn new(seed: u64) -> Self {
+        crate::io::interruptions::start();
         Self {
             origin_ns: MonotonicClock.now(),
             seed,
@@ -271,11 +272,12 @@ impl Session {
             .collect();
         let mut workers = WorkerGroup::start(self.seed, self.stall_timeout, group, &assignments)?;
         let cpu_before = usage::process();
+        let clock = ActiveClock::new();
         let start = workers.release();
-        let control = workers.follow(phase, start, watch)?;
+        let control = workers.follow(phase, start, &clock, watch)?;
         let total = ProcessTotal {
             cpu: usage::process_since(cpu_before),
-            ns: MonotonicClock.now().saturating_sub(start.at_ns).max(1),
+            ns: clock.now().saturating_sub(start.at_ns).max(1),
         };
         let of_threads = std::mem::take(&mut workers.cpu);
         let finisher = Finisher {
@@ -338,6 +340,7 @@ impl Session {
                     .take()
                     .map(|pacer| pacer.starting_at(end.start.at_ns)),
                 final_sync: syncs[index].map(|sync| (sync.ns, sync.errno)),
+                interruption: syncs[index].and_then(|sync| sync.interruption),
                 hang,
                 all_until_ns: others().map(|other| ends[other]).min(),
                 ..self.context(assignment, end)
@@ -368,6 +371,7 @@ impl Session {
             unwritten_bytes: prepared.unwritten_bytes,
             control: end.control,
             hang: None,
+            interruption: None,
             all_until_ns: None,
         }
     }

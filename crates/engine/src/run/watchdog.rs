@@ -2,6 +2,7 @@
 //! a thread in the kernel for good: the call runs in a thread of its own, and the caller stops
 //! waiting at a deadline. Knows nothing of what is called.
 
+use crate::io::clock::ActiveClock;
 use crate::run::descriptor::own_descriptor;
 use diskproof_device::Pulse;
 use diskproof_model::target::TargetIdentity;
@@ -11,7 +12,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A target that does not answer for this long after everything was told to end counts as hung.
 /// Longer than the kernel's own timeout for SCSI commands (30 s), so that its error arrives first.
@@ -82,7 +83,9 @@ pub enum Waited<T> {
 #[derive(Debug)]
 pub struct Deferred<T> {
     result: Receiver<T>,
-    started: Instant,
+    /// While this process does not run, the call may return unseen.
+    clock: ActiveClock,
+    started: Duration,
 }
 
 impl<T: Send + 'static> Deferred<T> {
@@ -124,9 +127,11 @@ impl<T: Send + 'static> Deferred<T> {
     }
 
     fn new(result: Receiver<T>) -> Self {
+        let clock = ActiveClock::new();
         Self {
             result,
-            started: Instant::now(),
+            started: clock.uptime(),
+            clock,
         }
     }
 
@@ -135,14 +140,23 @@ impl<T: Send + 'static> Deferred<T> {
     pub fn poll(&self, at_most: Duration) -> Waited<T> {
         match self.result.recv_timeout(at_most) {
             Ok(done) => Waited::Done(done),
-            Err(RecvTimeoutError::Timeout) => Waited::TimedOut(self.started.elapsed()),
+            Err(RecvTimeoutError::Timeout) => Waited::TimedOut(self.elapsed()),
             Err(RecvTimeoutError::Disconnected) => Waited::Lost,
         }
     }
 
     /// Waits until `limit` after the start.
     pub fn wait(&self, limit: Duration) -> Waited<T> {
-        self.poll(limit.saturating_sub(self.started.elapsed()))
+        loop {
+            match self.poll(limit.saturating_sub(self.elapsed())) {
+                Waited::TimedOut(after) if after < limit => {}
+                ended => return ended,
+            }
+        }
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.clock.uptime() - self.started
     }
 
     /// Waits until the call returns, or until it has shown no progress for `stall`. Calls `look`
@@ -153,18 +167,18 @@ impl<T: Send + 'static> Deferred<T> {
         stall: Duration,
         mut look: impl FnMut(Duration) -> Sign,
     ) -> Waited<T> {
-        let mut seen = Instant::now();
+        let mut seen = self.clock.uptime();
         loop {
             match self.poll(every) {
                 Waited::TimedOut(_) => {}
                 ended => return ended,
             }
-            let now = Instant::now();
+            let now = self.clock.uptime();
             if look(now - seen) == Sign::Progress {
                 seen = now;
             }
             if now - seen > stall {
-                return Waited::TimedOut(self.started.elapsed());
+                return Waited::TimedOut(self.elapsed());
             }
         }
     }
@@ -271,16 +285,19 @@ pub struct SignsOfLife {
     heartbeat: Heartbeat,
     beats: u64,
     pulses: Vec<Pulse>,
-    seen: Instant,
-    checked: Instant,
+    clock: ActiveClock,
+    seen: Duration,
+    checked: Duration,
     processor_time: Duration,
 }
 
 impl SignsOfLife {
     /// Counts from now on.
     pub fn new(heartbeat: Heartbeat, identities: &[TargetIdentity]) -> Self {
-        let now = Instant::now();
+        let clock = ActiveClock::new();
+        let now = clock.uptime();
         Self {
+            clock,
             beats: heartbeat.count(),
             heartbeat,
             pulses: identities.iter().map(Pulse::of).collect(),
@@ -292,7 +309,7 @@ impl SignsOfLife {
 
     /// For how long there has been no sign.
     pub fn silence(&mut self) -> Duration {
-        let now = Instant::now();
+        let now = self.clock.uptime();
         let beats = self.heartbeat.count();
         if std::mem::replace(&mut self.beats, beats) != beats {
             self.seen = now;
@@ -312,7 +329,7 @@ impl SignsOfLife {
         }
     }
 
-    fn is_working(&mut self, now: Instant) -> bool {
+    fn is_working(&mut self, now: Duration) -> bool {
         let used = processor_time();
         let busy_from = (now - self.checked).mul_f64(BUSY_SHARE);
         let is_busy = used - self.processor_time >= busy_from;

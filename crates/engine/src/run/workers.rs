@@ -1,7 +1,7 @@
 //! The threads of one workload, or of several that run together: started at one time, and
 //! supervised until the last has ended.
 
-use crate::io::clock::{Clock, MonotonicClock};
+use crate::io::clock::{ActiveClock, Clock, MonotonicClock};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::{Pattern, SharedCursors};
 use crate::measure::result::{EndReason, WorkerResult};
@@ -302,6 +302,7 @@ impl<'a> WorkerGroup<'a> {
         &mut self,
         phase: Phase,
         start: StartSignal,
+        clock: &ActiveClock,
         watch: &mut dyn Watch,
     ) -> Result<Control, RunError> {
         let (mut control, mut failure) = (Control::Continue, None);
@@ -324,7 +325,7 @@ impl<'a> WorkerGroup<'a> {
                     return Err(failure.unwrap_or_else(|| self.lost_worker()));
                 }
             }
-            let now = MonotonicClock.now();
+            let now = clock.now();
             // Also after the stop: the user should see what the end waits for.
             let wanted = self.tick(phase, start, now, &mut known, watch);
             if control == Control::Continue && wanted != Control::Continue {

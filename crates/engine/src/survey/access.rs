@@ -67,6 +67,10 @@ pub fn measure<B: Backend, C: Clock>(
                 tag: 0,
             })?;
             log.count(&completion);
+            if completion.interrupted {
+                before = Some(offset);
+                continue;
+            }
             match (completion.errno, before) {
                 (0, Some(from)) => {
                     let point = AccessPoint {

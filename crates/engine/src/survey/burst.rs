@@ -52,6 +52,9 @@ pub fn measure<B: Backend, C: Clock>(
                 elapsed.set(end_ns);
                 return;
             }
+            if completion.interrupted {
+                return;
+            }
             (rounds, window) = (rounds + 1, window + 1);
             if completion.at_ns >= window_start + window_ns {
                 windows.push(

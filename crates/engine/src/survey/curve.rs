@@ -7,7 +7,8 @@ use super::log::SurveyLog;
 use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
 use super::resample;
 use super::sample::{
-    CurveLog, CurveSizing, LEAD, STREAM_DEPTH, STREAM_REQUEST_MAX, SamplePlace, SampleSum, sample,
+    CurveLog, CurveSizing, LEAD, STREAM_DEPTH, STREAM_REQUEST_MAX, Sample, SamplePlace, SampleSum,
+    sample,
 };
 use super::target::{SurveyTarget, UNIT_BYTES};
 use crate::io::Backend;
@@ -100,8 +101,11 @@ fn sampled<B: Backend, C: Clock>(
             start: *start,
             length: sample_bytes,
         };
-        let Some(point) = sample(queue, target, sizing, extent, book.log)? else {
-            break;
+        let point = match sample(queue, target, sizing, extent, book.log)? {
+            Sample::Done(point) => point,
+            // Its bytes may be in the disk's cache now: the curve has one point less.
+            Sample::Interrupted => continue,
+            Sample::Stopped => break,
         };
         read.push(SamplePlace {
             extent,
@@ -234,7 +238,7 @@ fn trial<B: Backend, C: Clock>(
         queue.run(next, |completion| {
             log.count(completion);
             landed.set(landed.get() + 1);
-            if landed.get() > target.depth && completion.errno == 0 {
+            if landed.get() > target.depth && completion.errno == 0 && !completion.interrupted {
                 busy_ns.set(busy_ns.get() + completion.share_ns);
                 bytes.set(bytes.get() + u64::from(completion.request.len));
             }
@@ -284,6 +288,7 @@ fn whole<B: Backend, C: Clock>(
         cells: &cells,
         sums: vec![(SampleSum::new(sizing), 0); cells.len()],
         starved_ns: clock.starved_ns(),
+        finished: 0,
         places: Vec::with_capacity(cells.len()),
     };
     queue.run(next, |completion| pass.add(completion, &clock))?;
@@ -326,7 +331,9 @@ struct WholePass<'a> {
     /// Of each cell, what was timed, and the bytes whose requests have completed.
     sums: Vec<(SampleSum, u64)>,
     starved_ns: u64,
-    /// The finished cells.
+    /// How many cells are finished.
+    finished: usize,
+    /// The finished cells that have a point.
     places: Vec<SamplePlace>,
 }
 
@@ -339,13 +346,17 @@ impl WholePass<'_> {
         };
         sum.add(completion);
         *landed += u64::from(completion.request.len);
-        while let Some(extent) = self.cells.get(self.places.len()).copied() {
-            let (sum, landed) = self.sums[self.places.len()];
+        while let Some(extent) = self.cells.get(self.finished).copied() {
+            let (sum, landed) = self.sums[self.finished];
             if landed != extent.length {
                 return;
             }
+            self.finished += 1;
             let late_ns = clock.starved_ns().saturating_sub(self.starved_ns);
             self.starved_ns += late_ns;
+            if sum.interrupted {
+                continue;
+            }
             self.places.push(SamplePlace {
                 extent,
                 moved_bytes: log.bytes(),
@@ -354,7 +365,7 @@ impl WholePass<'_> {
                 late_ns,
                 ..sum.point(extent.start)
             };
-            let share = self.places.len() as f64 / self.cells.len() as f64;
+            let share = self.finished as f64 / self.cells.len() as f64;
             self.book.enter(completion.at_ns, point, share);
         }
     }

@@ -1,9 +1,11 @@
 //! What a survey has measured so far, shared by the thread that surveys and the one that watches:
 //! nothing is lost when the user or the disk ends it.
 
-use super::queue::BlockCompletion;
+use super::queue::{BlockCompletion, RequestQueue};
 use super::scan_log::ScanLog;
-use diskproof_model::measurement::CpuTime;
+use crate::io::Backend;
+use crate::io::clock::Clock;
+use diskproof_model::measurement::{CpuTime, Interruption};
 use diskproof_model::surface::{AccessPoint, Burst, CurvePoint};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,6 +33,8 @@ pub struct SurveyResults {
     /// How long the thread that surveys was ready and got no processor, up to the end of the last
     /// step, in nanoseconds.
     pub starved_ns: u64,
+    /// When the process did not run; the starts on CLOCK_MONOTONIC.
+    pub interruptions: Vec<Interruption>,
 }
 
 /// Shared by the thread that surveys and the one that watches.
@@ -85,6 +89,13 @@ impl SurveyLog {
     /// Requests done so far.
     pub fn ops(&self) -> u64 {
         self.ops.load(Ordering::Relaxed)
+    }
+
+    /// A step is over: what its queue says of interruptions and of the wait for processors.
+    pub fn conclude_step<B: Backend, C: Clock>(&self, queue: &mut RequestQueue<B, C>) {
+        let mut seen = self.seen();
+        seen.starved_ns = queue.starved_ns();
+        seen.interruptions.append(&mut queue.take_interruptions());
     }
 
     /// Ends the survey after what is in flight.

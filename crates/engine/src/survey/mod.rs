@@ -17,8 +17,9 @@ mod tests;
 
 use crate::io::Extent;
 use crate::io::any_backend::{AnyBackend, QueueConfig};
-use crate::io::clock::{Clock as _, MonotonicClock, WorkerClock};
+use crate::io::clock::{ActiveClock, WorkerClock};
 use crate::measure::sampler::FileSampler;
+use crate::run::assemble::join_interruptions;
 use crate::run::error::{RunError, worker_error};
 use crate::run::limits::in_flight_max;
 use crate::run::prepare::{extent_of, set_cache};
@@ -65,10 +66,12 @@ impl Session {
     ) -> Result<SurfaceMeasurement, RunError> {
         let (config, cache) = self.prepare_survey(survey, target, watch)?;
         let (surveyed, stream) = (config.target, config.stream);
-        let (snapshot, start_ns) = (Snapshot::take(target.identity()), MonotonicClock.now());
+        let snapshot = Snapshot::take(target.identity());
+        let clock = ActiveClock::new();
+        let start_ns = clock.now();
         let log = Arc::new(SurveyLog::default());
         let (control, hang) = follow(config, &log, (index, target, self.stall_timeout), watch)?;
-        let wall_ns = MonotonicClock.now() - start_ns;
+        let wall_ns = clock.now() - start_ns;
         let bytes = log.bytes();
         let asked = match survey.operation {
             OpKind::Write => ByteCount {
@@ -106,6 +109,10 @@ impl Session {
                 since_ns: hang.since_ns.saturating_sub(self.origin_ns),
                 ..hang
             }),
+            interruptions: join_interruptions(
+                std::mem::take(&mut seen.interruptions).into_iter(),
+                self.origin_ns,
+            ),
         })
     }
 
@@ -314,6 +321,7 @@ struct SurveyProgress {
     start_ns: u64,
     bytes: u64,
     ops: u64,
+    clock: ActiveClock,
     /// Index of the target.
     target: usize,
     /// When the last request completed.
@@ -328,9 +336,11 @@ const PROGRESS_CELLS_MAX: usize = 240;
 
 impl SurveyProgress {
     fn new(target: usize) -> Self {
-        let now = MonotonicClock.now();
+        let clock = ActiveClock::new();
+        let now = clock.now();
         Self {
             step: "",
+            clock,
             step_ns: now,
             start_ns: now,
             bytes: 0,
@@ -343,11 +353,11 @@ impl SurveyProgress {
 
     /// How long nothing has completed, in nanoseconds.
     fn silence_ns(&self) -> u64 {
-        MonotonicClock.now().saturating_sub(self.answered_ns)
+        self.clock.now().saturating_sub(self.answered_ns)
     }
 
     fn tick(&mut self, log: &SurveyLog, watch: &mut dyn Watch) -> Control {
-        let (now, step) = (MonotonicClock.now(), log.seen().step);
+        let (now, step) = (self.clock.now(), log.seen().step);
         if step != self.step {
             (self.step, self.step_ns) = (step, now);
         }
@@ -381,7 +391,7 @@ impl SurveyProgress {
             series: &self.series,
             silence: Some(Silence {
                 target: self.target,
-                length_ns: self.silence_ns(),
+                length_ns: now.saturating_sub(self.answered_ns),
             }),
             resume_bytes: judged_to,
         })
@@ -419,7 +429,7 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
         )?;
         if let Some(plan) = &survey.curve {
             curve::measure(queue, target, plan, log)?;
-            log.seen().starved_ns = queue.starved_ns();
+            log.conclude_step(queue);
         }
         // The page cache would serve the reads, so the rate would not be the disk's.
         if let Some(plan) = survey
@@ -428,6 +438,7 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
             .filter(|_| target.cache == CachePolicy::Direct && !log.is_stopped())
         {
             burst::measure(queue, target, plan, log)?;
+            log.conclude_step(queue);
         }
     }
     if let Some(plan) = survey.access.as_ref().filter(|_| !log.is_stopped()) {
@@ -438,7 +449,7 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
         )?;
         drop_if_buffered(queue, target);
         access::measure(queue, target, plan, log)?;
-        log.seen().starved_ns = queue.starved_ns();
+        log.conclude_step(queue);
     }
     if let Some(plan) = survey.scan.as_ref().filter(|_| !log.is_stopped()) {
         let _ = fadvise(fd, 0, None, Advice::Sequential);
@@ -448,7 +459,7 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
         )?;
         drop_if_buffered(queue, target);
         scan::measure(queue, target, plan, log)?;
-        log.seen().starved_ns = queue.starved_ns();
+        log.conclude_step(queue);
     }
     Ok(())
 }

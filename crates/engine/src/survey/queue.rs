@@ -4,7 +4,7 @@
 use crate::io::clock::Clock;
 use crate::io::{Backend, Op};
 use crate::measure::sampler::{Completion, SampleRequest, Sampler};
-use diskproof_model::measurement::OpKind;
+use diskproof_model::measurement::{Interruption, OpKind};
 use diskproof_model::plan::SyncCall;
 use std::io;
 
@@ -34,6 +34,8 @@ pub struct BlockCompletion {
     /// that complete together share their time evenly: the order in which they completed is
     /// unknown, and giving all of it to the first would tear the border between two samples.
     pub share_ns: u64,
+    /// The process was stopped or suspended meanwhile: its times are meaningless.
+    pub interrupted: bool,
 }
 
 /// A sampler for requests of one kind.
@@ -66,6 +68,11 @@ impl<B: Backend, C: Clock> RequestQueue<B, C> {
     /// How long this thread was ready to run and got no processor so far, in nanoseconds.
     pub fn starved_ns(&self) -> u64 {
         self.sampler.starved_ns()
+    }
+
+    /// Interruptions of this process since the last call; their starts on CLOCK_MONOTONIC.
+    pub fn take_interruptions(&mut self) -> Vec<Interruption> {
+        self.sampler.take_interruptions()
     }
 
     /// Drops the target's pages from the page cache.
@@ -146,6 +153,7 @@ fn share_time(
             at_ns: completion.completed_ns,
             latency_ns: completion.latency_ns(),
             share_ns: span_ns * (index + 1) / count - span_ns * index / count,
+            interrupted: completion.interrupted,
         });
     }
     last.completed_ns.max(before_ns)

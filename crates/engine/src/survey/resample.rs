@@ -7,7 +7,7 @@
 //! meanwhile. A property of the disk repeats itself. The median of three readings favours neither.
 
 use super::queue::{BlockRequest, RequestQueue};
-use super::sample::{CurveLog, CurveSizing, STREAM_REQUEST_MAX, SamplePlace, sample};
+use super::sample::{CurveLog, CurveSizing, STREAM_REQUEST_MAX, Sample, SamplePlace, sample};
 use super::target::{SurveyTarget, UNIT_BYTES};
 use crate::io::Backend;
 use crate::io::Extent;
@@ -146,8 +146,11 @@ impl Resampler<'_> {
             (self.washed_bytes, missing_bytes),
             self.book,
         )?;
-        let Some(point) = sample(queue, target, self.task.sizing, place.extent, log)? else {
-            return Ok(false);
+        let sizing = self.task.sizing;
+        let point = match sample(queue, target, sizing, place.extent, log)? {
+            Sample::Done(point) => point,
+            Sample::Interrupted => return Ok(true),
+            Sample::Stopped => return Ok(false),
         };
         self.places[index].moved_bytes = log.bytes();
         if let Some(known) = log.seen().curve.get_mut(index) {

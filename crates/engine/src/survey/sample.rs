@@ -79,6 +79,8 @@ pub struct SampleSum {
     latency_max_ns: u64,
     errors: u64,
     late_ns: u64,
+    /// The process did not run meanwhile: the figures tell nothing.
+    pub interrupted: bool,
     /// Bytes of a part, and what is timed of the part under way.
     part_bytes: u64,
     part: (u64, u64),
@@ -100,6 +102,7 @@ impl SampleSum {
 
     /// A failed request counts in neither bytes nor time: a disk may retry for seconds.
     pub fn add(&mut self, completion: &BlockCompletion) {
+        self.interrupted |= completion.interrupted;
         if completion.errno == 0 {
             self.bytes += u64::from(completion.request.len);
             self.busy_ns += completion.share_ns;
@@ -161,14 +164,24 @@ struct StreamRange {
     until: u64,
 }
 
-/// One sample; `None` where the survey was stopped meanwhile.
+/// How a sample ended.
+pub enum Sample {
+    /// Here is its point.
+    Done(CurvePoint),
+    /// The process did not run meanwhile.
+    Interrupted,
+    /// The survey was stopped before it was done.
+    Stopped,
+}
+
+/// One sample.
 pub fn sample<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
     sizing: CurveSizing,
     place: Extent,
     log: &SurveyLog,
-) -> io::Result<Option<CurvePoint>> {
+) -> io::Result<Sample> {
     if target.cache == CachePolicy::Buffered {
         queue.drop_cache();
     }
@@ -221,7 +234,13 @@ pub fn sample<B: Backend, C: Clock>(
         )?;
     }
     sum.late_ns = queue.starved_ns().saturating_sub(starved_ns);
-    Ok((!log.is_stopped()).then(|| sum.point(start)))
+    Ok(if log.is_stopped() {
+        Sample::Stopped
+    } else if sum.interrupted {
+        Sample::Interrupted
+    } else {
+        Sample::Done(sum.point(start))
+    })
 }
 
 fn stream<B: Backend, C: Clock>(

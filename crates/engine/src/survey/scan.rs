@@ -2,7 +2,7 @@
 //! narrows unreadable ones down to sectors. Knows nothing of the other parts of a survey.
 
 use super::log::SurveyLog;
-use super::queue::{BlockRequest, RequestQueue};
+use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
 use super::scan_log::{FailedRange, ScanLog};
 use super::slow_blocks::{SlowBlockDetector, SlowCandidate};
 use super::target::SurveyTarget;
@@ -134,8 +134,7 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
             len: self.block.min(end - at) as u32,
             tag: 0,
         };
-        let completion = self.queue.read_one(request)?;
-        self.log.count(&completion);
+        let completion = self.read_uninterrupted(request)?;
         if completion.errno == 0 {
             self.unreadable_in_row = 0;
             self.log(|log| log.read(at, completion.latency_ns));
@@ -161,6 +160,17 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
         };
         self.log(|log| log.failed(at, &ranges));
         Ok(true)
+    }
+
+    /// Reads once more what was in flight while the process did not run: its time tells nothing.
+    fn read_uninterrupted(&mut self, request: BlockRequest) -> io::Result<BlockCompletion> {
+        loop {
+            let completion = self.queue.read_one(request)?;
+            self.log.count(&completion);
+            if !completion.interrupted || completion.errno != 0 {
+                return Ok(completion);
+            }
+        }
     }
 
     /// The unreadable parts of a failed block; `None` where the user stopped the scan meanwhile.
@@ -264,12 +274,11 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
             self.log.count(&lead);
         }
         let starved_ns = self.queue.starved_ns();
-        let completion = self.queue.read_one(BlockRequest {
+        let completion = self.read_uninterrupted(BlockRequest {
             offset: candidate.offset,
             len: candidate.len,
             tag: 0,
         })?;
-        self.log.count(&completion);
         // Waiting for a processor is not the block's latency.
         let latency_ns = completion
             .latency_ns

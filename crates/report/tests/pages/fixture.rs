@@ -260,6 +260,7 @@ fn measurement(index: usize, spec: &Spec) -> MeasurementRecord {
         punted: Some(false),
         verify: None,
         hang: None,
+        interruptions: Vec::new(),
         stopped: StopReason::Precision,
         reproduce: format!(
             "fio --name={} --filename=/var/lib/postgresql/fio.tmp --size=4g --bs={} --iodepth={} \

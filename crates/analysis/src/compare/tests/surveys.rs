@@ -57,6 +57,7 @@ fn surveyed_record(speed: f64, seed: u64) -> Record {
         device: template.device.clone(),
         interrupted: false,
         hang: None,
+        interruptions: Vec::new(),
     };
     let mut run = fixture::run();
     run.0.run_id = format!("{speed} {seed}");

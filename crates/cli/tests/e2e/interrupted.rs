@@ -1,0 +1,148 @@
+//! A program that is stopped in the middle of a run, and continued: the pause is in no figure.
+
+use crate::program::patient::Running;
+use diskproof_model::measurement::{Interruption, InterruptionKind, OpKind};
+use diskproof_model::record::Record;
+use diskproof_simdisk::testbed::{can_run, place};
+use diskproof_simdisk::{SimDisk, spec};
+use rustix::process::{Pid, Signal, kill_process};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const SECOND: u64 = 1_000_000_000;
+const STOP: Duration = Duration::from_secs(2);
+
+/// Stops a run once the disk has served `requests`, and continues it after [`STOP`]. The record,
+/// and how long the stop really lasted.
+fn stop_amid(words: &[&str], model: &str, requests: u64) -> (Record, Duration) {
+    let place = place();
+    let model = spec::parse(model).unwrap();
+    let disk = SimDisk::serve(model, 256 << 20, &place.path().join("disk")).unwrap();
+    let path = disk.path().to_str().unwrap().to_owned();
+    let words: Vec<&str> = words
+        .iter()
+        .map(|word| if *word == "DISK" { &path } else { *word })
+        .collect();
+    let mut running = Running::start(place.path(), &words, "45s");
+    let served = || disk.stats().reads;
+    assert!(crate::program::eventually(|| served() > requests));
+    let child = Pid::from_child(&running.child);
+    let start = Instant::now();
+    kill_process(child, Signal::STOP).unwrap();
+    std::thread::sleep(STOP);
+    let stopped = start.elapsed();
+    kill_process(child, Signal::CONT).unwrap();
+    let (page, record) = running.results();
+    assert!(running.child.wait().unwrap().success(), "{page}");
+    (record, stopped)
+}
+
+/// The one interruption, with about the length of the stop.
+fn only_one(interruptions: &[Interruption], stopped: Duration) -> Interruption {
+    let [one] = interruptions else {
+        panic!("{interruptions:?}");
+    };
+    assert_eq!(one.kind, InterruptionKind::Stopped);
+    let missing_ns = stopped.as_nanos() as u64 - SECOND / 10;
+    // Where the machine is busy it comes back late.
+    assert!(
+        (missing_ns..10 * SECOND).contains(&one.length_ns),
+        "{one:?}"
+    );
+    *one
+}
+
+#[test]
+fn stopped_run_leaves_the_pause_out_of_every_figure() {
+    if !can_run("stopped_run_leaves_the_pause_out_of_every_figure", &[]) {
+        return;
+    }
+    for extra in [&[][..], &["--rate", "500"]] {
+        let words = [
+            &[
+                "run",
+                "DISK",
+                "--depth",
+                "4",
+                "--time",
+                "4s",
+                "--no-history",
+            ][..],
+            extra,
+        ];
+        let (record, stopped) = stop_amid(&words.concat(), "latency=1ms,channels=4", 1500);
+        let [m] = &record.measurements[..] else {
+            panic!("{:?}", record.measurements);
+        };
+        let one = only_one(&m.interruptions, stopped);
+        assert!(one.requests <= 4, "{one:?}");
+        let read = &m.ops[&OpKind::Read];
+        let stop_ns = stopped.as_nanos() as u64;
+        assert!(read.latency.max < stop_ns, "{}", read.latency.max);
+        // The pause is no part of the measured time either, which is as long as asked.
+        assert!(
+            (4 * SECOND..5 * SECOND).contains(&m.wall_ns),
+            "{}",
+            m.wall_ns
+        );
+        if let Some(intended) = &read.latency_intended {
+            assert!(intended.max < stop_ns, "{}", intended.max);
+        }
+        let finding = record
+            .findings
+            .iter()
+            .find(|finding| finding.code == "interrupted")
+            .unwrap();
+        assert!(
+            finding.claim.contains("A signal stopped the program for"),
+            "{finding:?}"
+        );
+        assert_eq!(finding.evidence[0].observed, one.length_ns as f64);
+    }
+}
+
+#[test]
+fn stopped_survey_reports_no_slow_zone() {
+    if !can_run("stopped_survey_reports_no_slow_zone", &[]) {
+        return;
+    }
+    let words = ["curve", "DISK", "--no-history"];
+    let (record, stopped) = stop_amid(&words, "read-bandwidth=100MB", 100);
+    let surface = record.surface.unwrap();
+    only_one(&surface.interruptions, stopped);
+    let slowest = record
+        .curve
+        .iter()
+        .map(|point| point.latency_max_ns)
+        .max()
+        .unwrap();
+    assert!(slowest < stopped.as_nanos() as u64, "{slowest}");
+}
+
+#[test]
+fn starved_run_is_not_interrupted() {
+    if !can_run("starved_run_is_not_interrupted", &[]) {
+        return;
+    }
+    let stop = AtomicBool::new(false);
+    let record = std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| while !stop.load(Ordering::Relaxed) {});
+        }
+        let place = place();
+        let model = spec::parse("latency=1ms,channels=4").unwrap();
+        let disk = SimDisk::serve(model, 256 << 20, &place.path().join("disk")).unwrap();
+        let path = disk.path().to_str().unwrap();
+        let words = ["run", path, "--depth", "4", "--time", "3s", "--no-history"];
+        let (_, record) = Running::start(place.path(), &words, "45s").results();
+        stop.store(true, Ordering::Relaxed);
+        record
+    });
+    assert!(record.measurements[0].interruptions.is_empty());
+    assert!(
+        record
+            .findings
+            .iter()
+            .all(|finding| finding.code != "interrupted")
+    );
+}

@@ -1,0 +1,328 @@
+//! Finds the times in which this process did not run: it was stopped (SIGSTOP, Ctrl-Z), frozen (a
+//! paused container or virtual machine), or suspended with the whole machine. Knows no disk and no
+//! workload.
+//!
+//! A thread wakes up every 10 ms. A long gap between two wake-ups is an interruption if nothing in
+//! the process used a processor in it and the thread did not wait for one either. On a busy machine
+//! the thread waits on a run queue, which the kernel counts in schedstat.
+
+use diskproof_model::measurement::{Interruption, InterruptionKind};
+use rustix::time::{ClockId, clock_gettime};
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::Duration;
+
+/// How often the thread wakes up; an interruption begins up to this long after its last wake-up.
+const TICK: Duration = Duration::from_millis(10);
+/// The shortest gap that counts where a SIGCONT shows that the process was stopped.
+const STOPPED_NS_MIN: u64 = 30_000_000;
+/// The shortest gap that counts without SIGCONT: a limit of CPU time (`cpu.max` of a cgroup)
+/// withholds processors for up to some 100 ms at a time.
+const FROZEN_NS_MIN: u64 = 500_000_000;
+/// The least that CLOCK_BOOTTIME gains on CLOCK_MONOTONIC while a machine is suspended.
+const SUSPENDED_NS_MIN: u64 = 20_000_000;
+/// A gap with more than this part of it on a run queue, or on processors, is none.
+const RUN_PART: u64 = 4;
+/// The thread has not looked for this long: it is stopped, or waits for a processor.
+const SILENT_NS: u64 = 50_000_000;
+/// Another thread may run the handler of SIGCONT a little later than this one wakes up.
+const HANDLER_TRIES: u32 = 20;
+/// How long another thread waits for this one to look.
+const LOOK_TRIES: u32 = 5_000;
+
+/// An interruption on CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Gap {
+    from_ns: u64,
+    to_ns: u64,
+    /// Longer than from `from_ns` to `to_ns` where that clock stood still.
+    length_ns: u64,
+    kind: InterruptionKind,
+}
+
+struct Watcher {
+    /// When the thread looked last; 0 while there is none.
+    looked_ns: AtomicU64,
+    /// Length of `gaps`.
+    found: AtomicUsize,
+    gaps: Mutex<Vec<Gap>>,
+}
+
+static WATCHER: Watcher = Watcher {
+    looked_ns: AtomicU64::new(0),
+    found: AtomicUsize::new(0),
+    gaps: Mutex::new(Vec::new()),
+};
+
+/// Starts the thread, once per process. Without it no interruption is ever found.
+pub fn start() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        let continued = Arc::new(AtomicBool::new(false));
+        // Without the handler a short stop is not found.
+        let _ = signal_hook::flag::register(libc::SIGCONT, Arc::clone(&continued));
+        let thread = std::thread::Builder::new().name("diskproof-awake".to_owned());
+        let _ = thread.spawn(move || watch(&continued));
+    });
+}
+
+fn watch(continued: &AtomicBool) {
+    // This thread's own: resolved when it is opened.
+    let schedstat = File::open("/proc/thread-self/schedstat").ok();
+    let mut before = Look::take(schedstat.as_ref());
+    loop {
+        WATCHER
+            .looked_ns
+            .store(before.monotonic_ns, Ordering::Release);
+        std::thread::sleep(TICK);
+        let after = Look::take(schedstat.as_ref());
+        let gap = judge(&before, &after, || was_continued(continued));
+        continued.store(false, Ordering::Relaxed);
+        if let Some(gap) = gap {
+            let mut gaps = WATCHER.gaps.lock().unwrap_or_else(PoisonError::into_inner);
+            gaps.push(gap);
+            WATCHER.found.store(gaps.len(), Ordering::Release);
+        }
+        before = after;
+    }
+}
+
+fn was_continued(continued: &AtomicBool) -> bool {
+    (0..HANDLER_TRIES).any(|_| {
+        continued.load(Ordering::Relaxed) || {
+            std::thread::sleep(Duration::from_millis(1));
+            false
+        }
+    })
+}
+
+/// What the thread sees when it wakes up.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    monotonic_ns: u64,
+    /// CLOCK_BOOTTIME, which goes on while the machine is suspended.
+    boot_ns: u64,
+    /// CPU time of the process.
+    process_ns: u64,
+    /// How long this thread has waited on run queues; `None` where the kernel does not count it.
+    waited_ns: Option<u64>,
+}
+
+impl Look {
+    fn take(schedstat: Option<&File>) -> Self {
+        loop {
+            let monotonic_ns = read(ClockId::Monotonic);
+            let boot_ns = read(ClockId::Boottime);
+            // A stop between the two readings would look like a suspended machine.
+            if read(ClockId::Monotonic) < monotonic_ns + SUSPENDED_NS_MIN / 4 {
+                return Self {
+                    monotonic_ns,
+                    boot_ns,
+                    process_ns: read(ClockId::ProcessCPUTime),
+                    waited_ns: schedstat.and_then(waited_ns),
+                };
+            }
+        }
+    }
+}
+
+fn read(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The second figure of schedstat (Linux, Documentation/scheduler/sched-stats.rst).
+fn waited_ns(schedstat: &File) -> Option<u64> {
+    let mut text = [0; 96];
+    let length = schedstat.read_at(&mut text, 0).ok()?;
+    let text = std::str::from_utf8(&text[..length]).ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Whether the process was interrupted between two looks. `was_continued` tells whether a SIGCONT
+/// arrived meanwhile; it may take a while, and is called only for a gap.
+fn judge(before: &Look, after: &Look, was_continued: impl FnOnce() -> bool) -> Option<Gap> {
+    let elapsed_ns = after.monotonic_ns - before.monotonic_ns;
+    let boot_ns = after.boot_ns.saturating_sub(before.boot_ns);
+    let gap = |kind, length_ns| Gap {
+        from_ns: before.monotonic_ns,
+        to_ns: after.monotonic_ns,
+        length_ns,
+        kind,
+    };
+    if boot_ns.saturating_sub(elapsed_ns) >= SUSPENDED_NS_MIN {
+        return Some(gap(InterruptionKind::Suspended, boot_ns));
+    }
+    let gap_ns = elapsed_ns.saturating_sub(TICK.as_nanos() as u64);
+    let used_ns = after.process_ns.saturating_sub(before.process_ns);
+    if gap_ns < STOPPED_NS_MIN || used_ns > gap_ns / RUN_PART {
+        return None;
+    }
+    let waited_ns = after
+        .waited_ns
+        .zip(before.waited_ns)
+        .map(|(after, before)| after.saturating_sub(before));
+    if waited_ns.is_some_and(|waited_ns| waited_ns > gap_ns / RUN_PART) {
+        return None;
+    }
+    if was_continued() {
+        return Some(gap(InterruptionKind::Stopped, elapsed_ns));
+    }
+    // Where the kernel does not count the waiting, it may have been that.
+    (waited_ns.is_some() && gap_ns >= FROZEN_NS_MIN)
+        .then(|| gap(InterruptionKind::Frozen, elapsed_ns))
+}
+
+/// What a clock leaves out: the interruptions since it was made.
+#[derive(Debug, Clone, Copy)]
+pub struct LeftOut {
+    /// How many interruptions it knows.
+    known: usize,
+    /// Their part in its time, in nanoseconds.
+    pub ns: u64,
+}
+
+impl LeftOut {
+    /// Leaves out what comes from now on.
+    pub fn from_now() -> Self {
+        Self {
+            known: WATCHER.found.load(Ordering::Acquire),
+            ns: 0,
+        }
+    }
+
+    /// The interruptions since the last call. Leaves out what of them lies between `since_ns()` and
+    /// `now_ns` on CLOCK_MONOTONIC. Where the thread has not looked for long it waits for that.
+    #[inline]
+    pub fn update(&mut self, now_ns: u64, since_ns: impl FnOnce() -> u64) -> Vec<Interruption> {
+        let looked_ns = WATCHER.looked_ns.load(Ordering::Acquire);
+        let is_silent = looked_ns != 0 && now_ns > looked_ns + SILENT_NS;
+        if !is_silent && WATCHER.found.load(Ordering::Acquire) == self.known {
+            return Vec::new();
+        }
+        self.find(now_ns, since_ns())
+    }
+
+    #[cold]
+    fn find(&mut self, now_ns: u64, since_ns: u64) -> Vec<Interruption> {
+        for _ in 0..LOOK_TRIES {
+            if now_ns <= WATCHER.looked_ns.load(Ordering::Acquire) + SILENT_NS {
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let gaps = WATCHER.gaps.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = &gaps[self.known..];
+        self.known = gaps.len();
+        self.leave_out(new, now_ns, since_ns)
+    }
+
+    fn leave_out(&mut self, gaps: &[Gap], now_ns: u64, since_ns: u64) -> Vec<Interruption> {
+        let mut found = Vec::new();
+        for gap in gaps.iter().filter(|gap| gap.to_ns > since_ns) {
+            let (from_ns, to_ns) = (gap.from_ns.max(since_ns), gap.to_ns.min(now_ns));
+            self.ns += to_ns.saturating_sub(from_ns);
+            found.push(Interruption {
+                start_ns: gap.from_ns,
+                length_ns: gap.length_ns,
+                kind: gap.kind,
+                requests: 0,
+            });
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn look(monotonic_ns: u64) -> Look {
+        Look {
+            monotonic_ns,
+            boot_ns: monotonic_ns + 7,
+            process_ns: 0,
+            waited_ns: Some(0),
+        }
+    }
+
+    fn kind(after: Look, was_continued: bool) -> Option<InterruptionKind> {
+        judge(&look(1000 * MS), &after, || was_continued).map(|gap| gap.kind)
+    }
+
+    #[test]
+    fn stopped_process_is_found_by_its_gap_and_sigcont() {
+        let gap = judge(&look(1000 * MS), &look(3000 * MS), || true).unwrap();
+        let expected = Gap {
+            from_ns: 1000 * MS,
+            to_ns: 3000 * MS,
+            length_ns: 2000 * MS,
+            kind: InterruptionKind::Stopped,
+        };
+        assert_eq!(gap, expected);
+        assert_eq!(kind(look(1050 * MS), true), Some(InterruptionKind::Stopped));
+    }
+
+    #[test]
+    fn late_wake_up_is_no_interruption() {
+        assert_eq!(kind(look(1030 * MS), true), None);
+        assert_eq!(kind(look(1300 * MS), false), None, "a limit of CPU time");
+    }
+
+    #[test]
+    fn frozen_process_needs_no_signal_but_the_kernels_count() {
+        assert_eq!(kind(look(2000 * MS), false), Some(InterruptionKind::Frozen));
+        let uncounted = Look {
+            waited_ns: None,
+            ..look(2000 * MS)
+        };
+        assert_eq!(kind(uncounted, false), None);
+    }
+
+    #[test]
+    fn starved_or_running_process_is_not_interrupted() {
+        let starved = Look {
+            waited_ns: Some(600 * MS),
+            ..look(3000 * MS)
+        };
+        let running = Look {
+            process_ns: 600 * MS,
+            ..look(3000 * MS)
+        };
+        for continued in [false, true] {
+            assert_eq!(kind(starved, continued), None);
+            assert_eq!(kind(running, continued), None);
+        }
+    }
+
+    #[test]
+    fn suspended_machine_is_found_by_its_boot_time() {
+        let woken = Look {
+            boot_ns: 61_000 * MS + 7,
+            ..look(1012 * MS)
+        };
+        let gap = judge(&look(1000 * MS), &woken, || false).unwrap();
+        assert_eq!(
+            (gap.kind, gap.length_ns, gap.to_ns - gap.from_ns),
+            (InterruptionKind::Suspended, 60_000 * MS, 12 * MS)
+        );
+    }
+
+    #[test]
+    fn clock_leaves_out_only_what_lies_in_its_own_gap() {
+        let gap = |from_ns, to_ns| Gap {
+            from_ns,
+            to_ns,
+            length_ns: to_ns - from_ns,
+            kind: InterruptionKind::Stopped,
+        };
+        let mut left_out = LeftOut { known: 0, ns: 0 };
+        // The caller was busy until 105, and read its clock before the thread did.
+        let found = left_out.leave_out(&[gap(10, 20), gap(100, 300)], 299, 105);
+        assert_eq!((left_out.ns, found.len(), found[0].start_ns), (194, 1, 100));
+    }
+}
