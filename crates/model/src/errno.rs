@@ -9,7 +9,7 @@ struct Entry {
 }
 
 const DISK: &str = "the disk or the path to it is failing: see the kernel log (dmesg) and \
-                    smartctl -a, save the data, and trust no figure of it";
+                    smartctl -a, save the data, and do not rely on its figures";
 
 const TABLE: &[Entry] = &[
     Entry {

@@ -87,6 +87,8 @@ unsafe impl Sync for Hold {}
 const HOLD_BYTES: usize = 4096;
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
+/// `BLKROSET` of linux/fs.h.
+const BLKROSET: libc::c_ulong = 0x125D;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 /// Tries to get a free device before others take it.
@@ -215,6 +217,12 @@ fn try_free_device(
             sector_bytes,
             io::Error::last_os_error(),
         ));
+    }
+    let writable: libc::c_int = 0;
+    // The kernel keeps `blockdev --setro` for the next user of the device, also after a killed test.
+    // SAFETY: the ioctl reads an int from the pointer; the descriptor is open.
+    if unsafe { libc::ioctl(device.as_raw_fd(), BLKROSET as _, &raw const writable) } < 0 {
+        return Err(driver_error(&device_path, io::Error::last_os_error()));
     }
     let hold = Hold::of(&device).map_err(|e| driver_error(&device_path, e))?;
     Ok(LoopDevice {

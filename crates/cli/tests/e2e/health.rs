@@ -23,7 +23,7 @@ fn place(test: &str) -> Option<tempfile::TempDir> {
 
 fn recorded(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join(format!("../target/tests/fixtures/health/{name}.json"))
+        .join(format!("../device/tests/fixtures/health/{name}.json"))
 }
 
 /// Runs the program with a `smartctl` of these shell commands before all others.

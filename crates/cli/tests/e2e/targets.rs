@@ -152,10 +152,7 @@ fn what_must_not_be_measured_is_refused() {
             &check(&path, &SHORT),
             3,
             &path,
-            &[
-                "is a PostgreSQL data directory",
-                "Name a directory beside it",
-            ],
+            &["is a PostgreSQL data directory", "Name another directory"],
         );
     }
     assert_eq!(names(&data), ["PG_VERSION", "base", "global"]);

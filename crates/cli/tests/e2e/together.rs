@@ -286,7 +286,7 @@ fn a_member_that_only_fails_ends_the_others() {
             && record
                 .ended_early
                 .as_ref()
-                .is_some_and(|why| why.contains("while 'bad' ran")),
+                .is_some_and(|why| why.contains("during 'bad'")),
         "{:?}",
         record.ended_early
     );

@@ -12,6 +12,12 @@ use std::fs;
 /// Columns of the longest line, as in `rustfmt.toml`.
 const COLUMNS_MAX: usize = 100;
 
+/// Breaches that were there when a rule came. A number only ever falls: mend one, and lower it.
+const LONG_LINES_LEFT: usize = 0;
+const TYPE_NAMES_LEFT: usize = 0;
+const PHRASES_LEFT: usize = 0;
+const CYCLES_LEFT: usize = 0;
+
 /// Which crates of ours each crate may depend on. `cli` may know all of them.
 const MAY_KNOW: [(&str, &[&str]); 6] = [
     ("model", &[]),
@@ -61,6 +67,16 @@ const PHRASES: [(&str, &str); 34] = [
     ("whoever", "the process that, the user who"),
 ];
 
+/// Fails where there are more breaches than were left, and where the number left is too high.
+fn check(rule: &str, found: &[String], left: usize) {
+    let list = found.join("\n");
+    assert!(
+        found.len() == left,
+        "{rule}: {}, allowed {left}:\n{list}",
+        found.len()
+    );
+}
+
 #[test]
 fn lines_fit_the_columns() {
     let mut long = Vec::new();
@@ -71,11 +87,7 @@ fn lines_fit_the_columns() {
             }
         }
     }
-    assert!(
-        long.is_empty(),
-        "lines over 100 columns:\n{}",
-        long.join("\n")
-    );
+    check("lines over 100 columns", &long, LONG_LINES_LEFT);
 }
 
 #[test]
@@ -91,11 +103,7 @@ fn type_names_are_unique() {
         .iter()
         .map(|(name, files)| format!("{name}: {}", files.join(", ")))
         .collect();
-    assert!(
-        list.is_empty(),
-        "type names with two meanings:\n{}",
-        list.join("\n")
-    );
+    check("type names with two meanings", &list, TYPE_NAMES_LEFT);
 }
 
 #[test]
@@ -107,11 +115,7 @@ fn prose_has_no_private_phrases() {
     {
         found.extend(phrases_in(file));
     }
-    assert!(
-        found.is_empty(),
-        "phrases to rewrite:\n{}",
-        found.join("\n")
-    );
+    check("phrases to rewrite", &found, PHRASES_LEFT);
 }
 
 fn phrases_in(file: &SourceFile) -> Vec<String> {
@@ -141,7 +145,7 @@ fn modules_have_no_cycles() {
     for name in crate_names() {
         found.extend(modules::cycles(&name));
     }
-    assert!(found.is_empty(), "cycles of modules:\n{}", found.join("\n"));
+    check("cycles of modules", &found, CYCLES_LEFT);
 }
 
 #[test]
