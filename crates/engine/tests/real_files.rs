@@ -520,7 +520,7 @@ fn ordered_workload_needs_a_block_for_each_part() {
             )
             .unwrap_err();
         assert!(
-            error.to_string().contains("parts of the span"),
+            error.to_string().contains("divides the span into"),
             "{engine:?}: {error}"
         );
         let seen = run(&asked(fits), &mut target);

@@ -185,6 +185,7 @@ const RANGES: &[(&str, NumberRange)] = &[
     ("latency_p50_ns", NS),
     ("lba", POSITION),
     ("length_bytes", POSITION),
+    ("length_ns", NS),
     ("limited_from", AMOUNT),
     ("link_errors", COUNT),
     ("logical_block_bytes", WHOLE_32),

@@ -2,7 +2,7 @@
 //! if it were overwritten itself. Opens for reading only.
 
 use super::ancestry::Ancestry;
-use super::contents;
+use super::contents::{self, Shown};
 use super::family::{BackingFile, DeviceFamily};
 use super::file::judge_names;
 use super::postgres;
@@ -15,11 +15,35 @@ use crate::signatures::ScanResult;
 use rustix::fs::{OFlags, fstat};
 use std::os::fd::AsFd;
 
-/// Judges every file and device behind the target. What was `found` on the target itself is not
-/// told again.
-pub(super) fn judge(family: &DeviceFamily, found: &ScanResult, reasons: &mut RefusalReasons) {
+/// What scans of the target, and of the whole disk around a partition, found.
+pub(super) struct FoundAbove<'a> {
+    pub(super) target: &'a ScanResult,
+    pub(super) whole: Option<&'a ScanResult>,
+}
+
+impl<'a> FoundAbove<'a> {
+    /// The same, placed in a backing store in which the target begins at byte `start`. The whole
+    /// disk begins where its partition does, less the partition's own start.
+    fn placed(&self, start: u64, target_start: u64) -> Vec<Shown<'a>> {
+        let target = Shown {
+            found: self.target,
+            start,
+        };
+        let whole = self.whole.map(|found| Shown {
+            found,
+            start: start.saturating_sub(target_start),
+        });
+        std::iter::once(target).chain(whole).collect()
+    }
+}
+
+/// Judges every file and device behind the target. Marks that the target shows, or the whole disk
+/// around it, are judged there: a partition may be overwritten while its neighbours hold data.
+pub(super) fn judge(family: &DeviceFamily, above: &FoundAbove<'_>, reasons: &mut RefusalReasons) {
+    let target_start = family.target_start();
     for file in &family.backing_files {
-        if let Err(error) = judge_file(file, found, reasons) {
+        let shown = above.placed(file.start, target_start);
+        if let Err(error) = judge_file(file, &shown, reasons) {
             add_uninspected(file, &error.to_string(), reasons);
         }
     }
@@ -28,7 +52,8 @@ pub(super) fn judge(family: &DeviceFamily, found: &ScanResult, reasons: &mut Ref
         match Inspector::of_relative(&node, &device.member.device) {
             Ok(inspector) => {
                 let behind = inspector.scan(device.size_bytes, &[]);
-                contents::judge_behind(&node, &behind, found, device.start, reasons);
+                let shown = above.placed(device.start, target_start);
+                contents::judge_behind(&node, &behind, &shown, reasons);
             }
             Err(error) => reasons.add(
                 format!("{node}, which lies behind it, cannot be inspected: {error}"),
@@ -40,7 +65,7 @@ pub(super) fn judge(family: &DeviceFamily, found: &ScanResult, reasons: &mut Ref
 
 fn judge_file(
     file: &BackingFile,
-    found: &ScanResult,
+    shown: &[Shown<'_>],
     reasons: &mut RefusalReasons,
 ) -> Result<(), OpenError> {
     let path = file.path.display().to_string();
@@ -62,7 +87,7 @@ fn judge_file(
     let stat = fstat(&fd).map_err(failed)?;
     judge_names(stat.st_nlink, reasons);
     let behind = Inspector::through(fd.as_fd()).scan(stat.st_size.unsigned_abs(), &[]);
-    contents::judge_behind(&path, &behind, found, file.start, reasons);
+    contents::judge_behind(&path, &behind, shown, reasons);
     Ok(())
 }
 

@@ -88,31 +88,41 @@ pub(super) fn judge_around(disk: &str, found: &ScanResult, reasons: &mut Refusal
     judge_unreadable(found, reasons);
 }
 
-/// For what lies behind a loop device, which begins at byte `start` of it: marks that the loop
-/// device itself shows were told already.
+/// What a scan of a part of the backing store found, and where that part begins in it, in bytes.
+pub(super) struct Shown<'a> {
+    pub(super) found: &'a ScanResult,
+    pub(super) start: u64,
+}
+
+impl Shown<'_> {
+    fn has(&self, signature: &Signature) -> bool {
+        self.found.signatures.iter().any(|other| {
+            other.what == signature.what && other.offset + self.start == signature.offset
+        })
+    }
+}
+
+/// For what lies behind a loop device: marks that the `shown` parts have are judged there.
 pub(super) fn judge_behind(
     path: &str,
     behind: &ScanResult,
-    shown: &ScanResult,
-    start: u64,
+    shown: &[Shown<'_>],
     reasons: &mut RefusalReasons,
 ) {
     for signature in &behind.signatures {
-        let is_shown = |other: &Signature| {
-            other.what == signature.what && other.offset + start == signature.offset
-        };
-        if !shown.signatures.iter().any(is_shown) {
-            reasons.add(
-                format!(
-                    "{path}, which lies behind it, holds a mark of: {}",
-                    described(signature)
-                ),
-                format!(
-                    "make the loop device over another file, or after saving what it holds: {}",
-                    wipe_at(&quoted(path), signature.offset)
-                ),
-            );
+        if shown.iter().any(|part| part.has(signature)) {
+            continue;
         }
+        reasons.add(
+            format!(
+                "{path}, which lies behind it, holds a mark of: {}",
+                described(signature)
+            ),
+            format!(
+                "make the loop device over another file, or after saving what it holds: {}",
+                wipe_at(&quoted(path), signature.offset)
+            ),
+        );
     }
     judge_unreadable(behind, reasons);
 }

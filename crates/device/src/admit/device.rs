@@ -2,9 +2,9 @@
 //! nothing on it says that it holds anything. Reads the device's ends; writes nothing. Every check
 //! that cannot be made speaks against it.
 
-use super::backing;
+use super::backing::{self, FoundAbove};
 use super::contents;
-use super::family::{DeviceFamily, Member};
+use super::family::DeviceFamily;
 use super::in_use;
 use super::names::{disk_of, names};
 use super::permit::Consent;
@@ -251,21 +251,34 @@ fn judge_contents(
 ) {
     let found = inspector.scan_device(identity.size_bytes, &family.slices);
     contents::judge_device(&identity.path, &found, consent.unknown, reasons);
-    backing::judge(family, &found, reasons);
-    if family.whole != family.target {
-        judge_disk_around(&family.whole, reasons);
-    }
+    let whole = match family.whole != family.target {
+        true => judge_disk_around(family, reasons),
+        false => None,
+    };
+    let above = FoundAbove {
+        target: &found,
+        whole: whole.as_ref(),
+    };
+    backing::judge(family, &above, reasons);
 }
 
-/// A member of a RAID of the firmware, say, shows the partitions of the volume as its own.
-fn judge_disk_around(disk: &Member, reasons: &mut RefusalReasons) {
+/// A member of a RAID of the firmware, say, shows the partitions of the volume as its own. Returns
+/// all that a scan of the disk and its partitions found.
+fn judge_disk_around(family: &DeviceFamily, reasons: &mut RefusalReasons) -> Option<ScanResult> {
+    let disk = &family.whole;
     let node = disk.node();
     let size_bytes = crate::disk::size_bytes(&disk.at).unwrap_or(0);
     match Inspector::of_relative(&node, &disk.device) {
-        Ok(inspector) => contents::judge_around(&node, &inspector.scan_around(size_bytes), reasons),
-        Err(error) => reasons.add(
-            format!("its whole disk cannot be inspected: {error}"),
-            "solve that first; diskproof writes only to what it can inspect",
-        ),
+        Ok(inspector) => {
+            contents::judge_around(&node, &inspector.scan_around(size_bytes), reasons);
+            Some(inspector.scan_device(size_bytes, &family.whole_slices()))
+        }
+        Err(error) => {
+            reasons.add(
+                format!("its whole disk cannot be inspected: {error}"),
+                "solve that first; diskproof writes only to what it can inspect",
+            );
+            None
+        }
     }
 }

@@ -110,6 +110,16 @@ impl DeviceFamily {
         self.members.iter().find(|member| member.device == device)
     }
 
+    /// Where the target begins in its whole disk, in bytes.
+    pub(crate) fn target_start(&self) -> u64 {
+        slice(&self.target).map_or(0, |slice| slice.start)
+    }
+
+    /// The partitions of the whole disk that the kernel knows.
+    pub(crate) fn whole_slices(&self) -> Vec<Slice> {
+        partitions(&self.whole).iter().filter_map(slice).collect()
+    }
+
     fn add(&mut self, member: Member) {
         if self.member(&member.device).is_none() {
             self.members.push(member);
@@ -163,7 +173,7 @@ impl DeviceFamily {
 
     fn add_backing(&mut self, root: &SysRoot, whole: &Member) {
         let mut above = whole.clone();
-        let mut start = slice(&self.target).map_or(0, |slice| slice.start);
+        let mut start = self.target_start();
         // Loops over loops: the kernel allows no circle (loop_validate_file), and a bound costs
         // nothing.
         for _ in 0..16 {

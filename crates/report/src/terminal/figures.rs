@@ -14,8 +14,9 @@ use std::io;
 const COLUMNS: usize = 9;
 /// Columns between the table and the graphs beside it.
 const GRAPH_GAP: usize = 3;
-/// A narrower graph shows nothing.
-const GRAPH_COLUMNS_MIN: usize = 20;
+/// As wide as the caption above the graphs.
+const GRAPH_COLUMNS_MIN: usize = GRAPH_CAPTION.len();
+const GRAPH_CAPTION: &str = "rate over time, from zero";
 /// A wider one is longer than the eye compares.
 const GRAPH_COLUMNS_MAX: usize = 100;
 /// Fewer cells show no course of events.
@@ -190,7 +191,7 @@ fn write_table(
     };
     let graphs: Vec<String> = rows.iter().map(graph).collect();
     let caption = if graphs.iter().any(|graph| !graph.is_empty()) {
-        "rate over time, from zero"
+        GRAPH_CAPTION
     } else {
         ""
     };
