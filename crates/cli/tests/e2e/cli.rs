@@ -6,7 +6,7 @@ use crate::program::{SHORT, names, program, run};
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{TempDir, place};
 use predicates::prelude::*;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
@@ -514,15 +514,20 @@ fn a_record_that_cannot_be_saved_after_all_is_still_printed() {
         "-o",
         "b.json",
     ];
-    let child = program(arguments)
+    let mut child = program(arguments)
         .current_dir(here.path())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    // The first note comes after the check of the outputs and before the load.
+    let mut notes = BufReader::new(child.stderr.take().unwrap());
+    let mut err = String::new();
+    notes.read_line(&mut err).unwrap();
     std::fs::remove_dir(&folder).unwrap();
-    let ran = program::Ran::from(child.wait_with_output().unwrap());
+    let mut ran = program::Ran::from(child.wait_with_output().unwrap());
+    notes.read_to_string(&mut err).unwrap();
+    ran.err = err;
     assert_eq!(ran.code, Some(4), "{}", ran.err);
     assert!(
         ran.err
