@@ -182,7 +182,7 @@ pub fn simulate_on(
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .clone();
-        control = watch.tick(&progress(workload, &clock, schedule.measure_ns, &series));
+        control = watch.tick(&progress(workload, clock, schedule.measure_ns, &series));
         stop.store(control != Control::Continue, Ordering::Relaxed);
     }
     let context = context(workload, extent, schedule.measure_ns, pacer, control);

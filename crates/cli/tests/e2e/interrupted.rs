@@ -127,7 +127,11 @@ fn starved_run_is_not_interrupted() {
     let stop = AtomicBool::new(false);
     let record = std::thread::scope(|scope| {
         for _ in 0..8 {
-            scope.spawn(|| while !stop.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop()
+                }
+            });
         }
         let place = place();
         let model = spec::parse("latency=1ms,channels=4").unwrap();
