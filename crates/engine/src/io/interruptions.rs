@@ -18,9 +18,10 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(10);
 /// The shortest gap that counts where a SIGCONT shows that the process was stopped.
 const STOPPED_NS_MIN: u64 = 30_000_000;
-/// The shortest gap that counts without SIGCONT: a limit of CPU time (`cpu.max` of a cgroup)
-/// withholds processors for up to some 100 ms at a time.
-const FROZEN_NS_MIN: u64 = 500_000_000;
+/// The shortest gap that counts without SIGCONT. A limit of CPU time (`cpu.max` of a cgroup) withholds
+/// processors for up to some 100 ms at a time. A disk that stalls can hold this thread up for longer,
+/// by way of a page fault, and such a stall must stay in the figures.
+const FROZEN_NS_MIN: u64 = 5_000_000_000;
 /// The least that CLOCK_BOOTTIME gains on CLOCK_MONOTONIC while a machine is suspended.
 const SUSPENDED_NS_MIN: u64 = 20_000_000;
 /// A gap with more than this part of it on a run queue, or on processors, is none.
@@ -275,10 +276,10 @@ mod tests {
 
     #[test]
     fn frozen_process_needs_no_signal_but_the_kernels_count() {
-        assert_eq!(kind(look(2000 * MS), false), Some(InterruptionKind::Frozen));
+        assert_eq!(kind(look(7000 * MS), false), Some(InterruptionKind::Frozen));
         let uncounted = Look {
             waited_ns: None,
-            ..look(2000 * MS)
+            ..look(7000 * MS)
         };
         assert_eq!(kind(uncounted, false), None);
     }
