@@ -1,5 +1,5 @@
-//! Pages for terminals that show ASCII only: every sign is replaced by one of the same width, so that
-//! tables and graphs stay aligned.
+//! Pages for terminals that show ASCII only: every sign is replaced by one of the same width, so
+//! that tables and graphs stay aligned.
 
 /// The page in ASCII. Signs without an equivalent become `?`.
 pub fn transliterate(page: &str) -> String {

@@ -1,6 +1,6 @@
 //! A record as a table for spreadsheets and plotting programs: one self-contained row per figure.
-//! Quoted as in RFC 4180, but with Unix line ends: every reader accepts them, and half of the Unix
-//! tools stumble over the others.
+//! Quoted as in RFC 4180, but with Unix line ends: every reader accepts them, while many Unix tools
+//! mishandle CR LF.
 
 use crate::figures::{FigureRow, figures, points};
 use crate::format::{Format, OutputFile, Requires};
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cell_is_never_a_formula() {
+    fn csv_cell_is_never_a_formula() {
         let cases = [
             ("plain", "plain"),
             ("a,b", "\"a,b\""),

@@ -1,5 +1,4 @@
-//! A record as a list of figures, for tables and monitoring. Decides which figures there are and
-//! their names; names and units are stable.
+//! A record as a list of figures, for tables and monitoring. Names and units are stable.
 
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, LatencySummary, MeasurementRecord, OpRecord, Record};
@@ -16,28 +15,28 @@ pub(crate) struct FigureRow {
     pub(crate) workload: String,
     /// The kind of operation; empty for a figure of the whole workload.
     pub(crate) op: &'static str,
-    /// What it is, such as `iops`.
+    /// Its name, such as `iops`.
     pub(crate) metric: &'static str,
     /// The figure.
     pub(crate) value: f64,
     /// Half of its 95 % interval.
     pub(crate) half_width_95: Option<f64>,
-    /// Independent batches, or events, behind it.
+    /// The number of independent batches or events that it rests on.
     pub(crate) n: Option<u64>,
     /// Its unit: `1/s`, `B/s`, `ns`, `B`, `1`.
     pub(crate) unit: &'static str,
-    /// Where on the target.
+    /// Its position on the target.
     pub(crate) offset_bytes: Option<u64>,
     /// Distance from the previous access.
     pub(crate) distance_bytes: Option<u64>,
-    /// When, in seconds after the start of the measured time.
+    /// Its time, in seconds after the start of the measured time.
     pub(crate) time_s: Option<f64>,
-    /// What ran at the same time on the same target, see [`company`]; empty where it ran alone.
+    /// The workloads that ran at the same time on the same target; empty if it ran alone.
     pub(crate) together_with: String,
 }
 
 /// Names of the workloads that ran together with this one, as one text.
-pub(crate) fn company(m: &MeasurementRecord) -> String {
+pub(crate) fn concurrent_names(m: &MeasurementRecord) -> String {
     m.workload.together_with.join("; ")
 }
 
@@ -60,7 +59,7 @@ impl FigureRow {
     }
 }
 
-/// All figures but single points: per workload, per operation, per part of a survey, the grades.
+/// All figures except single points: per workload, operation and part of a survey, and the grades.
 pub(crate) fn figures(record: &Record) -> Vec<FigureRow> {
     let mut all: Vec<FigureRow> = record
         .measurements
@@ -89,12 +88,12 @@ pub(crate) fn grade_value(grade: Grade) -> f64 {
     }
 }
 
-/// A row of a workload, still without a figure.
+/// A row of a workload, before it has a figure.
 fn of_workload(m: &MeasurementRecord) -> FigureRow {
     FigureRow {
         target: m.target,
         workload: m.workload.name.clone(),
-        together_with: company(m),
+        together_with: concurrent_names(m),
         ..FigureRow::default()
     }
 }

@@ -1,5 +1,5 @@
-//! What an output format is: a file name extension, a description for help and docs, and how it is
-//! written. [`crate::formats`] lists all of them.
+//! An output format: its file name extension, its description for help and docs, and its writers.
+//! [`crate::formats`] lists all of them.
 
 use crate::chart;
 use crate::examined::Examined;
@@ -17,7 +17,7 @@ pub type RecordFiles = for<'a> fn(&'a Record, &Path) -> Vec<OutputFile<'a>>;
 /// Writes a comparison.
 pub type WriteComparison = fn(&Comparison, &mut dyn Write) -> io::Result<()>;
 
-/// Writes what `info` knows.
+/// Writes the result of `info`.
 pub type WriteIdentity = fn(&Examined<'_>, &mut dyn Write) -> io::Result<()>;
 
 /// A format of saved results.
@@ -25,28 +25,28 @@ pub type WriteIdentity = fn(&Examined<'_>, &mut dyn Write) -> io::Result<()>;
 pub struct Format {
     /// The end of its file names, such as `.csv`.
     pub extension: &'static str,
-    /// What it is, in one line, for help and docs.
+    /// One line for help and docs.
     pub description: &'static str,
-    /// What a record must hold.
+    /// What a record must contain.
     pub requires: Requires,
-    /// The files of a record; none where it lacks what the format requires.
+    /// The files of a record.
     pub record: RecordFiles,
-    /// Writes a comparison, where the format has comparisons.
+    /// Writes a comparison, if the format supports it.
     pub comparison: Option<WriteComparison>,
-    /// Writes what `info` knows, where the format has it.
+    /// Writes the result of `info`, if the format supports it.
     pub identity: Option<WriteIdentity>,
 }
 
 /// A file to be written.
 pub struct OutputFile<'a> {
-    /// Where.
+    /// Its path.
     pub path: PathBuf,
     /// Its content.
     pub write: WriteContent<'a>,
 }
 
 impl<'a> OutputFile<'a> {
-    /// The one file that most formats make.
+    /// The single file of most formats.
     pub fn new(path: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()> + 'a) -> Self {
         Self {
             path: path.to_owned(),
@@ -55,10 +55,10 @@ impl<'a> OutputFile<'a> {
     }
 }
 
-/// What a record must hold so that a format makes a file of it.
+/// What a record must contain for a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requires {
-    /// Any record will do.
+    /// Nothing.
     Nothing,
     /// At least one workload.
     Workloads,
@@ -76,7 +76,7 @@ impl Requires {
         }
     }
 
-    /// The message where a record lacks it.
+    /// The error for a record without it.
     pub fn missing_text(self) -> &'static str {
         match self {
             Self::Nothing => "nothing to write",
@@ -89,7 +89,7 @@ impl Requires {
 }
 
 impl Format {
-    /// The files of a record; empty where it lacks what the format requires.
+    /// The files of a record; empty if it lacks what the format requires.
     pub fn files<'a>(&self, record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
         if self.requires.is_met_by(record) {
             (self.record)(record, path)
@@ -98,7 +98,7 @@ impl Format {
         }
     }
 
-    /// The file of a comparison; `None` where the format has none.
+    /// The file of a comparison; `None` if the format does not support it.
     pub fn comparison_file<'a>(
         &self,
         comparison: &'a Comparison,

@@ -17,7 +17,7 @@ pub static FORMATS: [&Format; 8] = [
     &fio_json::FORMAT,
 ];
 
-/// The format that a file name asks for: of two extensions that fit, the longer one.
+/// The format of a file name. The longest matching extension wins.
 pub fn format_of(path: &Path) -> Option<&'static Format> {
     let name = path.file_name()?.to_string_lossy().to_lowercase();
     let format = FORMATS
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn svg_is_one_sheet_unless_its_name_asks_for_a_file_per_chart() {
+    fn svg_is_one_sheet_or_a_file_per_chart() {
         let record = crate::html::tests::record();
         let paths = |name: &str| -> Vec<PathBuf> {
             let files = svg::FORMAT.files(&record, Path::new(name));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_without_their_data_make_no_file() {
+    fn format_without_its_data_writes_no_file() {
         let mut record = crate::html::tests::record();
         let files = |record: &_, format: &Format| format.files(record, Path::new("x")).len();
         assert!(FORMATS.iter().all(|format| files(&record, format) == 1));

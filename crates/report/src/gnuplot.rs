@@ -14,10 +14,10 @@ use std::io::{self, Write};
 const COLORS: [&str; 8] = [
     "#0a64c8", "#d1490c", "#00835f", "#a63fb0", "#9a6a00", "#0b7f99", "#c2185b", "#4a5260",
 ];
-/// More points than this are drawn as dots without a symbol's size.
+/// More points than this are drawn as small dots.
 const POINTS_MANY: usize = 150;
 
-/// Two such names fit side by side.
+/// Two names of this length fit side by side.
 const NAME_COLUMNS_MAX: usize = 60;
 
 /// The beginning of the script. Enhanced mode would interpret `_` and `^` in names.
@@ -141,8 +141,7 @@ fn write_data(series: &Series, name: &str, x: Scale, out: &mut dyn Write) -> io:
     writeln!(out, "EOD")
 }
 
-/// gnuplot knows no axis of percentiles, so their place on it is computed here and the labels are
-/// put by hand.
+/// gnuplot has no percentile axis, so positions and labels are computed here.
 fn placed(scale: Scale, value: f64) -> f64 {
     if scale == Scale::Percentile {
         -(1.0 - value / 100.0).log10()
@@ -272,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_stays_in_its_quotes() {
+    fn gnuplot_text_stays_in_its_quotes() {
         assert_eq!(quoted("it's `id`\n\\"), "'it''s `id`\\n\\'");
     }
 }

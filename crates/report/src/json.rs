@@ -33,7 +33,12 @@ pub fn write_identity(examined: &Examined<'_>, out: &mut dyn Write) -> io::Resul
         health,
         findings,
     } = examined;
-    let document = serde_json::json!({ "host": host, "target": identity, "health": health, "findings": findings });
+    let document = serde_json::json!({
+        "host": host,
+        "target": identity,
+        "health": health,
+        "findings": findings,
+    });
     write_document(&serde_json::to_string_pretty(&document)?, out)
 }
 

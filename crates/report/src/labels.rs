@@ -1,4 +1,4 @@
-//! The words for the model's enums and for parts of a workload. Does not know pages.
+//! The words for the model's enums and for parts of a workload.
 
 use crate::text::list;
 use diskproof_model::finding::Severity;
@@ -54,8 +54,8 @@ pub(crate) fn write_cache(cache: Option<WriteCache>) -> &'static str {
     }
 }
 
-/// Whether the medium rotates; `None` where the kernel does not know. It reports every virtio disk
-/// as rotating.
+/// Whether the medium rotates; `None` if the kernel does not know. It reports every virtio disk as
+/// rotating.
 pub(crate) fn rotation(layer: &Layer) -> Option<&'static str> {
     let is_virtio = layer
         .link
@@ -99,7 +99,7 @@ pub(crate) fn access(access: &Access) -> String {
     }
 }
 
-/// The part of the target that is used.
+/// The used part of the target.
 pub(crate) fn span(start_bytes: u64, length_bytes: u64) -> String {
     let over = format!("over {}", format_bytes(length_bytes));
     if start_bytes == 0 {
@@ -134,7 +134,7 @@ pub(crate) fn depth(depth: u32, workers: u32) -> String {
     }
 }
 
-/// How writes are made durable; `None` where they are not.
+/// How writes are made durable; `None` if they are not.
 pub(crate) fn sync(policy: SyncPolicy) -> Option<String> {
     match policy {
         SyncPolicy::None => None,
@@ -202,12 +202,12 @@ pub(crate) fn operations(kind: OpKind) -> &'static str {
     }
 }
 
-/// A latency with three digits; `–` where a percentile would rest on fewer than ten samples.
+/// A latency with three digits; `–` if a percentile would rest on fewer than ten samples.
 pub(crate) fn latency(ns: Option<u64>) -> String {
     ns.map_or_else(|| UNKNOWN.to_owned(), format_latency)
 }
 
-/// Stands for a figure that is not known.
+/// The sign for an unknown figure.
 pub(crate) const UNKNOWN: &str = "–";
 
 /// The interval of an estimate: `±1.2 %`, `±?`.
@@ -220,7 +220,7 @@ pub(crate) fn megabytes(estimate: &Estimate) -> String {
     estimate.value_text().replace(" MB/s", "")
 }
 
-/// The weight of a finding.
+/// The severity of a finding.
 pub(crate) fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Failure => "failure",
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_blocks_are_those_of_fio() {
+    fn short_blocks_equal_those_of_fio() {
         let cases = [
             (512, "512"),
             (8192, "8k"),

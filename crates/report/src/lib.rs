@@ -1,6 +1,5 @@
-//! Pages and documents: one `Record` (or identity, plan, comparison) in, bytes out through `&mut dyn
-//! Write`. Depends on the model only: does not know the terminal, files, or how a figure was
-//! measured and a finding was made.
+//! Pages and documents: one `Record` (or identity, plan, comparison) in, bytes out through `&mut
+//! dyn Write`. Depends on the model only.
 #![forbid(unsafe_code)]
 
 pub mod ascii;

@@ -1,5 +1,5 @@
 //! A terminal page: lines of limited width, labels with hanging text, colours. Every text passes
-//! [`clean`] here, so that no printer can forget it. Does not know records.
+//! [`clean`] here, so that no printer can forget it.
 
 use crate::style::{Color, Style, WIDTH_MIN};
 use crate::text::{clean, columns, glue_units, wrap};
@@ -7,12 +7,12 @@ use anstyle::AnsiColor;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Running text is wrapped here even on a wider page: longer lines are hard to read.
+/// Running text wraps here even on a wider page, because longer lines are hard to read.
 const TEXT_COLUMNS_MAX: usize = 100;
 /// Columns between a label and its text.
 const GAP: usize = 2;
 
-/// What a piece of text is; decides its colour.
+/// The role of a text, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextStyle {
     /// Ordinary text.
@@ -64,7 +64,7 @@ pub(crate) struct StyledText<'a> {
     pub(crate) text: Cow<'a, str>,
 }
 
-/// A page and where it is written to.
+/// A page and its output.
 pub(crate) struct Page<'a> {
     width: usize,
     color: Color,
@@ -161,7 +161,7 @@ impl<'a> Page<'a> {
         self.blank()
     }
 
-    /// Columns that a line may take.
+    /// The width of a line in columns.
     pub(crate) fn width(&self) -> usize {
         self.width
     }

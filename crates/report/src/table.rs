@@ -1,11 +1,12 @@
-//! Tables of a terminal page: columns as wide as their widest cell, as far apart as the page allows.
+//! Tables of a terminal page: columns as wide as their widest cell, as far apart as the page
+//! allows.
 
 use crate::text::{clean, columns};
 
-/// Columns between two columns of a table where there is room, and where there is not.
+/// The largest and the smallest gap between two columns of a table.
 const GAPS: [usize; 2] = [2, 1];
 
-/// To which side of its column a cell is aligned.
+/// The alignment of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     /// For words.
@@ -22,7 +23,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Columns for these rows, heading included, within `width`; `None` where they do not fit.
+    /// Columns for these rows, heading included, within `width`; `None` if they do not fit.
     /// Every row has a cell per column.
     pub(crate) fn fit<'a>(
         aligns: &[Align],
@@ -49,7 +50,7 @@ impl Columns {
         None
     }
 
-    /// Columns that a row takes.
+    /// The width of a row.
     pub(crate) fn total(&self) -> usize {
         self.widths.iter().sum::<usize>() + self.gap * self.widths.len().saturating_sub(1)
     }
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_align_by_what_is_seen() {
+    fn columns_align_by_visible_width() {
         let rows = [
             vec!["硬盘".to_owned(), "1".to_owned()],
             vec!["a".to_owned(), "1234".to_owned()],

@@ -5,9 +5,9 @@ use textwrap::core::{Word, break_words};
 use textwrap::wrap_algorithms::wrap_first_fit;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Stands for a space at which no line may break; printed as a space.
+/// A space at which no line may break; printed as a space.
 const GLUE: char = '\u{a0}';
-/// Longer phrases may be broken: kept whole they would leave half of a narrow line empty.
+/// Longer phrases may break: unbroken they would leave half of a narrow line empty.
 const GLUE_COLUMNS_MAX: usize = 32;
 
 /// Whether a character acts on the terminal or on the text around it instead of being visible:
@@ -15,8 +15,12 @@ const GLUE_COLUMNS_MAX: usize = 32;
 /// marks that reverse the direction of text (CVE-2021-42574) and invisible tags.
 pub(crate) fn is_hidden(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-        || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+        || matches!(
+            c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        )
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// The text with every hidden character spelled out, as `\n` or `\u{1b}`: a device's name must not
@@ -33,7 +37,7 @@ pub(crate) fn clean(text: &str) -> String {
     clean
 }
 
-/// Columns that a text takes on a terminal.
+/// The width of a text on a terminal, in columns.
 pub(crate) fn columns(text: &str) -> usize {
     text.width()
 }
@@ -61,8 +65,7 @@ const UNITS: [&str; 15] = [
     "B", "KiB", "MiB", "GiB", "TiB", "PiB", "MB/s", "ns", "µs", "ms", "s", "min", "h", "%", "times",
 ];
 
-/// Running text with every number and its unit glued, so that they stay together wherever it
-/// breaks.
+/// Running text in which no line breaks between a number and its unit.
 pub(crate) fn glue_units(text: &str) -> String {
     let mut glued = String::with_capacity(text.len());
     for word in text.split(' ') {
@@ -106,7 +109,7 @@ pub(crate) fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
         .collect()
 }
 
-/// The text, cut where it takes more columns, with a mark that it was.
+/// The text, cut to so many columns and then marked with `…`.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     if columns(text) <= most {
         return text.to_owned();

@@ -8,7 +8,7 @@ use diskproof_model::plan::Access;
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record, WorkloadRecord};
 use diskproof_model::units::format_bytes;
 
-/// Fewer depths show no bend.
+/// Fewer depths cannot show a knee.
 const DEPTHS_LEAST: usize = 3;
 
 /// One chart for each group and kind of operation.
@@ -42,7 +42,7 @@ fn groups(record: &Record) -> Vec<Vec<&MeasurementRecord>> {
 }
 
 fn differ_in_depth(a: &MeasurementRecord, b: &MeasurementRecord) -> bool {
-    // Names always differ, and the engine follows the depth: one request at a time needs no queue.
+    // Names always differ. So may the engine: a depth of one needs no queue.
     let same = |w: &WorkloadRecord| WorkloadRecord {
         name: String::new(),
         depth: 0,
@@ -153,8 +153,8 @@ fn what(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
 }
 
 /// The depth of the largest power, which is throughput over response time (Kleinrock, ICC 1979). By
-/// Little's law that is the square of the rate over the depth: for a disk that serves up to so many
-/// requests in parallel, exactly that many.
+/// Little's law power is the square of the rate over the depth. A disk that serves `n` requests in
+/// parallel has its knee at depth `n`.
 fn knee(points: &[(u64, &OpRecord)]) -> Option<Guide> {
     let power = |(depth, op): &(u64, &OpRecord)| op.iops.value.powi(2) / *depth as f64;
     let (depth, _) = points.iter().max_by(|a, b| power(a).total_cmp(&power(b)))?;

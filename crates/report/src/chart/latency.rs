@@ -9,7 +9,7 @@ use diskproof_model::units::{format_bytes, format_latency};
 
 /// Points on a line between 90 and 99 %, and as many in each tenth of the rest.
 const POINTS_PER_DECADE: usize = 20;
-/// As for percentiles in tables: fewer latencies beyond a point do not support it.
+/// A point needs this many latencies beyond it, as a percentile in a table does.
 const BEYOND_LEAST: f64 = 10.0;
 
 /// One chart for each block size: only latencies of equal transfers are comparable.
@@ -104,8 +104,8 @@ fn line(d: &LatencyLine, (_, ns): Unit) -> Series {
     )
 }
 
-/// The distribution at evenly spaced places of the percentile axis, as far as ten latencies lie
-/// beyond; the shortest latency first.
+/// The distribution at evenly spaced positions of the percentile axis, up to the last one with ten
+/// latencies beyond it; the shortest latency first.
 fn quantiles(histogram: &LatencyHistogram) -> Vec<(f64, u64)> {
     let count = histogram.count() as f64;
     let places = (0..).map(|k| 1.0 - 10.0_f64.powf(-(k as f64) / POINTS_PER_DECADE as f64));
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_is_the_histogram_s_own_quantiles() {
+    fn percentile_line_equals_the_histogram() {
         let mut histogram = LatencyHistogram::new();
         (1..=100_000).for_each(|k| histogram.record(k * 1000));
         let points = quantiles(&histogram);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn few_latencies_make_no_line() {
+    fn latency_line_needs_enough_samples() {
         let mut histogram = LatencyHistogram::new();
         (0..9).for_each(|_| histogram.record(5));
         assert!(quantiles(&histogram).is_empty());

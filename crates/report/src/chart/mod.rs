@@ -1,5 +1,5 @@
-//! Charts as data: axes with units, series of points. SVG files, browser pages and the terminal draw
-//! the same charts.
+//! Charts as data: axes with units, series of points. SVG files, browser pages and the terminal
+//! draw the same charts.
 
 mod depth;
 mod latency;
@@ -18,7 +18,7 @@ use diskproof_model::record::Record;
 use std::collections::BTreeMap;
 
 /// Every chart that this record has data for: surface, depth, latency, then rates over time. All
-/// numbers are finite, no series is empty, ids are unique, and texts hold no hidden characters.
+/// numbers are finite, no series is empty, ids are unique, and texts have no hidden characters.
 pub fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = surface::charts(record);
     charts.extend(depth::charts(record));
@@ -35,7 +35,7 @@ pub fn charts(record: &Record) -> Vec<Chart> {
         .collect()
 }
 
-/// The chart without points that cannot be drawn; `None` without any others.
+/// The chart without undrawable points; `None` if no point is left.
 fn drawable(mut chart: Chart) -> Option<Chart> {
     for series in &mut chart.series {
         series.name = clean(&series.name);
@@ -82,7 +82,7 @@ fn scale_of(side: AxisSide, y: &Axis, y_right: Option<&Axis>) -> Scale {
     }
 }
 
-/// Arithmetic on the ends of an axis would overflow with larger values.
+/// Larger values would make arithmetic on the ends of an axis overflow.
 const VALUE_ABS_MAX: f64 = 1e100;
 
 fn keep_drawable(series: &mut Series, x: Scale, y: Scale) {
@@ -113,7 +113,7 @@ fn keep_drawable(series: &mut Series, x: Scale, y: Scale) {
     };
 }
 
-/// The id, numbered when another chart has it. `used` counts the charts by id.
+/// The id, with a number if another chart has it. `used` counts the charts by id.
 fn unused(used: &mut BTreeMap<String, usize>, id: &str) -> String {
     let mut free = id.to_owned();
     while used.contains_key(&free) {
@@ -125,7 +125,7 @@ fn unused(used: &mut BTreeMap<String, usize>, id: &str) -> String {
     free
 }
 
-/// Disk, machine, time and run: the line below every picture. Without hidden characters.
+/// Disk, machine, time and run, for the line below every picture. Without hidden characters.
 pub fn origin(record: &Record) -> String {
     let mut facts: Vec<String> = Vec::new();
     match record.targets.as_slice() {

@@ -1,9 +1,9 @@
-//! Names and units of charts: ids, measurements among others, MB or GB, µs or ms.
+//! Ids, names and units of charts.
 
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{MeasurementRecord, Record};
 
-/// A unit, and how many of the record's own unit make one.
+/// A unit and its size in the unit of the record.
 pub(crate) type Unit = (&'static str, f64);
 
 /// A name as a part of ids and file names: lower-case letters, digits and single hyphens.
@@ -27,10 +27,10 @@ pub(super) fn slug(name: &str) -> String {
     }
 }
 
-/// File names may have 255 bytes, and an extension and a folder's own prefix come on top.
+/// A file name may have 255 bytes, including the prefix that the user chose and the extension.
 pub(super) const SLUG_MAX: usize = 60;
 
-/// The name of a measurement among others: its workload, and its target where the run has several.
+/// The workload of a measurement, with its target if the run has several.
 pub(super) fn subject(record: &Record, m: &MeasurementRecord) -> String {
     match record.targets.get(m.target) {
         Some(target) if record.targets.len() > 1 => {
@@ -40,7 +40,7 @@ pub(super) fn subject(record: &Record, m: &MeasurementRecord) -> String {
     }
 }
 
-/// The name of an operation among others.
+/// The workload of an operation, with the kind of operation if it has several.
 pub(super) fn operation(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
     if m.headline_ops().len() > 1 {
         format!("{} {}s", subject(record, m), kind.as_str())
@@ -49,7 +49,7 @@ pub(super) fn operation(record: &Record, m: &MeasurementRecord, kind: OpKind) ->
     }
 }
 
-/// Decimal, as disks are sold.
+/// Decimal units, as in data sheets of disks.
 pub(crate) fn position_unit(bytes_max: f64) -> Unit {
     if bytes_max >= 1e9 {
         ("GB", 1e9)
@@ -58,7 +58,7 @@ pub(crate) fn position_unit(bytes_max: f64) -> Unit {
     }
 }
 
-/// Milliseconds, or microseconds where all values are below two milliseconds.
+/// Milliseconds, or microseconds if all values are below two milliseconds.
 pub(super) fn latency_unit(ns_largest: f64) -> Unit {
     if ns_largest >= 2e6 {
         ("ms", 1e6)

@@ -1,20 +1,19 @@
-//! The range of an axis, the position of a value on it, and its labels. All printers use it, so that
-//! their axes agree.
+//! The range of an axis, the position of a value on it, and its labels. All printers use it, so
+//! that their axes agree.
 
 use super::types::{Axis, AxisSide, Chart, GuideAxis, Scale, SeriesMark};
 
-/// Steps between labels that people count in.
+/// Round steps between labels.
 const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
-/// Further steps, for labels on the lines of another axis.
+/// More steps, for an axis whose labels stand on the grid lines of another one.
 const STEPS_SHARED: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
-/// As many labels as a horizontal axis may have without looking crowded; half as many when they are
-/// long.
+/// The most labels on a horizontal axis; half as many if they are long.
 const TICKS_ACROSS: usize = 10;
 /// The same on the axis of percentiles, whose labels are two to five characters long.
 const PERCENTILES_ACROSS: f64 = 13.0;
-/// Percentiles that are labelled where the nines leave room.
+/// Percentiles that get a label if the nines leave room.
 const PERCENTILES_BETWEEN: [f64; 6] = [75.0, 95.0, 25.0, 99.5, 99.95, 99.995];
-/// The same for the vertical ones.
+/// The most labels on a vertical axis.
 const TICKS_UPWARD: usize = 6;
 /// A logarithmic axis that spans fewer decades than this has labels at 1, 2 and 5.
 const DECADES_FOR_POWERS_ALONE: f64 = 3.9;
@@ -22,9 +21,9 @@ const DECADES_FOR_POWERS_ALONE: f64 = 3.9;
 /// The ends of an axis and its labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Range {
-    /// How values are spread.
+    /// The scale.
     pub scale: Scale,
-    /// The value at the beginning.
+    /// The value at the start.
     pub low: f64,
     /// The value at the end; larger than `low`.
     pub high: f64,
@@ -35,12 +34,11 @@ pub struct Range {
 /// The ranges of a chart's axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranges {
-    /// The horizontal one.
+    /// The horizontal axis.
     pub x: Range,
-    /// The left one.
+    /// The left axis.
     pub y: Range,
-    /// The right one, where there is one; its labels stand on the left one's lines where both are
-    /// linear.
+    /// The right axis, if any. If both are linear, its labels stand on the left axis's grid lines.
     pub y_right: Option<Range>,
 }
 
@@ -99,7 +97,7 @@ impl Chart {
             .map(|guide| guide.at)
     }
 
-    /// How wide bars are, in values of the horizontal axis, so that neighbours do not touch; `None`
+    /// The width of bars in values of the horizontal axis, so that neighbours do not touch; `None`
     /// without bars.
     pub fn bar_width(&self) -> Option<f64> {
         let bars = self
@@ -118,7 +116,7 @@ impl Chart {
 }
 
 impl Range {
-    /// From the axis's own beginning to its own end.
+    /// From the axis's own minimum to its own maximum.
     fn tight(axis: &Axis) -> Self {
         let (low, high) = apart(axis.scale, axis.min.unwrap_or(0.0), axis.max.unwrap_or(1.0));
         let range = Self {
@@ -137,7 +135,7 @@ impl Range {
         Self { ticks, ..range }
     }
 
-    /// From label to label.
+    /// With a label at both ends.
     fn rounded(axis: &Axis, values: Vec<f64>) -> Self {
         let (low, high) = ends(values.into_iter());
         let (low, high) = apart(
@@ -177,7 +175,7 @@ impl Range {
         }
     }
 
-    /// The right axis: as many equal parts as the left one, where both are linear.
+    /// The right axis, with as many equal parts as the left one if both are linear.
     fn beside(left: &Self, axis: &Axis, values: Vec<f64>) -> Self {
         let parts = left.ticks.len().saturating_sub(1);
         if left.scale != Scale::Linear
@@ -200,15 +198,14 @@ impl Range {
         }
     }
 
-    /// Where a value lies between the ends: 0 at the beginning, 1 at the end.
+    /// The position of a value: 0 at `low`, 1 at `high`.
     pub fn place(&self, value: f64) -> f64 {
         let [low, high, value] =
             [self.low, self.high, value].map(|value| spread(self.scale, value));
         (value - low) / (high - low)
     }
 
-    /// The value printed as short as its neighbours on the axis allow: `250`, `12.5`, `40k`,
-    /// `1.5M`.
+    /// The value with as few digits as the labels beside it allow: `250`, `12.5`, `40k`, `1.5M`.
     pub fn label(&self, value: f64) -> String {
         if self.scale != Scale::Linear {
             return short(value, value);
@@ -242,7 +239,7 @@ fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     }
 }
 
-/// The ends, moved apart where they coincide.
+/// The ends, moved apart if they coincide.
 fn apart(scale: Scale, low: f64, high: f64) -> (f64, f64) {
     match scale {
         Scale::Linear if high - low > high.abs().max(low.abs()) * 1e-9 => (low, high),
@@ -255,7 +252,7 @@ fn apart(scale: Scale, low: f64, high: f64) -> (f64, f64) {
     }
 }
 
-/// The smallest of the round steps that needs at most so many of them.
+/// The smallest round step that needs at most so many labels.
 fn step(length: f64, most: usize, steps: &[f64]) -> f64 {
     let raw = length / most as f64;
     let power = 10.0_f64.powf(raw.log10().floor());
@@ -273,7 +270,7 @@ fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
         .collect()
 }
 
-/// Powers of ten, and 2 and 5 times them where there are few.
+/// Powers of ten, and 2 and 5 times each of them if there are few.
 fn decades(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let every = ((last - first) / TICKS_ACROSS as i32 + 1).max(1) as usize;
@@ -308,8 +305,8 @@ fn round_up(value: f64) -> f64 {
         .unwrap_or(power * 10.0)
 }
 
-/// The median and each nine; of the others as many as have room, for short runs that end before
-/// 99 %.
+/// The median and each nine, and other percentiles as far as they have room, because short runs end
+/// before 99 %.
 fn percentiles(high: f64) -> Vec<f64> {
     let nines = (1..=9).map(|k| 100.0 - 10.0_f64.powi(2 - k));
     let mut ticks: Vec<f64> = [0.0, 50.0]
@@ -404,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_ten_and_percentiles() {
+    fn log_axis_has_powers_of_ten_and_percentile_axis_has_nines() {
         let axis = |scale| Axis::new("", "").scaled(scale);
         let wide = Range::rounded(&axis(Scale::Log), vec![13.0, 90_000.0]);
         assert_eq!(labels(&wide), ["10", "100", "1000", "10k", "100k"]);
@@ -436,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn short_numbers() {
+    fn numbers_are_shortened() {
         let cases = [
             (0.0, 50.0, "0"),
             (12.5, 12.5, "12.5"),
@@ -451,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn extreme_numbers_make_an_axis() {
+    fn axis_accepts_extreme_numbers() {
         for values in [
             vec![],
             vec![0.0],

@@ -1,5 +1,5 @@
-//! Charts of a disk's surface: transfer rate and access time by position, access time by distance,
-//! short strokes, the map of a scan.
+//! Charts of a survey: transfer rate and access time by position, access time by distance, short
+//! strokes, the map of a scan.
 
 use super::names::{latency_unit, position_unit};
 use super::types::{Axis, Chart, Guide, GuideAxis, Scale, Series, SeriesMark};
@@ -29,7 +29,7 @@ fn longest(access: &[AccessPoint]) -> f64 {
         .unwrap_or(0) as f64
 }
 
-/// From zero; logarithmic if a few accesses took so long that all others would lie on the axis.
+/// From zero; logarithmic if a few long accesses would press all others onto the axis.
 fn access_axis(access: &[AccessPoint], unit: &str) -> Axis {
     let mut latencies: Vec<u64> = access.iter().map(|point| point.latency_ns).collect();
     latencies.sort_unstable();
@@ -44,10 +44,10 @@ fn access_axis(access: &[AccessPoint], unit: &str) -> Axis {
     }
 }
 
-/// Then the usual access time takes less than a twentieth of the height.
+/// From this ratio on, the median access takes less than a twentieth of the height.
 const LONGEST_OVER_USUAL: f64 = 20.0;
 
-/// The transfer-rate graph that HD Tune made known: rate as a line, single accesses as dots.
+/// The transfer-rate graph known from HD Tune: the rate as a line, single accesses as dots.
 fn curve(record: &Record) -> Option<Chart> {
     let farthest = record
         .curve
@@ -131,9 +131,9 @@ fn curve_title(surface: Option<&SurfaceRecord>) -> String {
 }
 
 fn curve_caption(has_rate: bool, has_access: bool) -> String {
-    let rate = "The line is the transfer rate at each position. It falls from the outer to the inner \
-                tracks of a rotating disk and is level on an SSD or an array. A flat top means \
-                that something other than the disk is the limit.";
+    let rate = "The line is the transfer rate at each position. It falls from the outer to the \
+                inner tracks of a rotating disk and is level on an SSD or an array. A flat top \
+                means that something other than the disk is the limit.";
     let access = "Each dot is one random access at its position (right axis).";
     match (has_rate, has_access) {
         (true, true) => format!("{rate} {access}"),
@@ -154,7 +154,7 @@ fn curve_guides(surface: Option<&SurfaceRecord>) -> Vec<Guide> {
     average.map(guide).into_iter().collect()
 }
 
-/// What a seek costs, by how far it goes.
+/// Access time over the distance of the seek.
 fn access_by_distance(record: &Record) -> Option<Chart> {
     let farthest = record.access.iter().map(|p| p.distance_bytes).max()?;
     let (unit, bytes) = position_unit(farthest as f64);
@@ -269,45 +269,15 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
 fn scan_map(scan: &Scan) -> Option<Chart> {
     let (unit, bytes) = position_unit(scan.map.last()?.offset_bytes as f64);
     let (latency, ns) = latency_unit(scan.map.iter().map(|cell| cell.latency_max_ns).max()? as f64);
-    let cells = |value: &dyn Fn(&ScanCell) -> u64| -> Vec<(f64, f64)> {
-        scan.map
-            .iter()
-            .map(|cell| (cell.offset_bytes as f64 / bytes, value(cell) as f64 / ns))
-            .collect()
-    };
-    let slow = scan
-        .slow
-        .iter()
-        .map(|block| {
-            (
-                block.offset_bytes as f64 / bytes,
-                block.latency_ns as f64 / ns,
-            )
-        })
-        .collect();
-    // An unreadable block has no latency: its dot stands at the limit.
-    let unreadable = scan
-        .unreadable
-        .iter()
-        .map(|range| {
-            (
-                range.offset_bytes as f64 / bytes,
-                scan.slow_from_ns as f64 / ns,
-            )
-        })
-        .collect();
-    let title = format!(
-        "Scan: {} of {}, {} unreadable; median {}",
-        counted(scan.slow_blocks, "slow block"),
-        scan.blocks,
-        format_bytes(scan.unreadable_bytes),
-        format_latency(scan.latency_p50_ns)
-    );
-    let is_coarse = scan.map.iter().any(|cell| cell.blocks > 1);
-    let limit = format!("slow from {}", format_latency(scan.slow_from_ns));
     Some(Chart {
         id: "scan".to_owned(),
-        title,
+        title: format!(
+            "Scan: {} of {}, {} unreadable; median {}",
+            counted(scan.slow_blocks, "slow block"),
+            scan.blocks,
+            format_bytes(scan.unreadable_bytes),
+            format_latency(scan.latency_p50_ns)
+        ),
         caption: "Latency of the blocks by position: the longest in each part, and the mean of \
                   several. Where single blocks exceed the limit, the disk had to retry."
             .to_owned(),
@@ -318,29 +288,42 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
         },
         y: Axis::new("latency of a block", latency).scaled(Scale::Log),
         y_right: None,
-        series: vec![
-            Series::new(
-                "longest",
-                SeriesMark::Line,
-                cells(&|cell| cell.latency_max_ns),
-            ),
-            // With one block per cell both lines would be equal.
-            Series::new(
-                "mean",
-                SeriesMark::Line,
-                if is_coarse {
-                    cells(&|cell| cell.latency_mean_ns)
-                } else {
-                    Vec::new()
-                },
-            ),
-            Series::new("slow blocks", SeriesMark::Dots, slow),
-            Series::new("unreadable", SeriesMark::Dots, unreadable),
-        ],
+        series: scan_series(scan, bytes, ns),
         guides: vec![Guide {
-            label: limit,
+            label: format!("slow from {}", format_latency(scan.slow_from_ns)),
             axis: GuideAxis::Left,
             at: scan.slow_from_ns as f64 / ns,
         }],
     })
+}
+
+fn scan_series(scan: &Scan, bytes: f64, ns: f64) -> Vec<Series> {
+    let point = |offset: u64, latency_ns: u64| (offset as f64 / bytes, latency_ns as f64 / ns);
+    let cells = |latency_ns: fn(&ScanCell) -> u64| -> Vec<(f64, f64)> {
+        let map = scan.map.iter();
+        map.map(|cell| point(cell.offset_bytes, latency_ns(cell)))
+            .collect()
+    };
+    let mut series = vec![Series::new(
+        "longest",
+        SeriesMark::Line,
+        cells(|cell| cell.latency_max_ns),
+    )];
+    // With one block per cell both lines would be equal.
+    if scan.map.iter().any(|cell| cell.blocks > 1) {
+        let mean = cells(|cell| cell.latency_mean_ns);
+        series.push(Series::new("mean", SeriesMark::Line, mean));
+    }
+    let slow = scan.slow.iter();
+    let slow = slow.map(|block| point(block.offset_bytes, block.latency_ns));
+    series.push(Series::new("slow blocks", SeriesMark::Dots, slow.collect()));
+    // An unreadable block has no latency: its dot stands at the limit.
+    let unreadable = scan.unreadable.iter();
+    let unreadable = unreadable.map(|range| point(range.offset_bytes, scan.slow_from_ns));
+    series.push(Series::new(
+        "unreadable",
+        SeriesMark::Dots,
+        unreadable.collect(),
+    ));
+    series
 }

@@ -9,13 +9,23 @@ use diskproof_model::series::Cell;
 /// Rates are in MB/s from this block size on, in IOPS below.
 const BLOCK_FOR_THROUGHPUT: u32 = 64 * 1024;
 
-/// What the rate is counted in.
+/// The unit that a rate counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RateUnit {
     /// Operations.
     Operations,
     /// Bytes.
     Bytes,
+}
+
+impl RateUnit {
+    /// From a rate in this unit to the unit of the axis.
+    fn scale(self) -> f64 {
+        match self {
+            Self::Operations => 1.0,
+            Self::Bytes => 1e-6,
+        }
+    }
 }
 
 /// One chart for each measurement with more than one cell.
@@ -33,11 +43,8 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
         return None;
     }
     let count = counted(m);
-    let longest = ops
-        .iter()
-        .map(|(_, op)| op.series.total().latency_max_ns)
-        .max()?;
-    let (latency, ns) = latency_unit(longest as f64);
+    let longest = ops.iter().map(|(_, op)| op.series.total().latency_max_ns);
+    let (latency_unit, ns) = latency_unit(longest.max()? as f64);
     let (label, unit) = if count == RateUnit::Bytes {
         ("throughput", "MB/s")
     } else {
@@ -45,65 +52,69 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
     };
     let mut series = Vec::new();
     let mut guides = Vec::new();
+    let mut figures = Vec::new();
     for (kind, op) in &ops {
-        let scale = if count == RateUnit::Bytes { 1e-6 } else { 1.0 };
-        let of = if ops.len() > 1 {
-            format!("{}s: ", kind.as_str())
-        } else {
-            String::new()
-        };
-        let worst = m
-            .cells_over_time(op)
-            .map(|(at, _, cell)| (at, cell.latency_max_ns as f64 / ns))
-            .filter(|(_, latency)| *latency > 0.0);
-        series.push(Series::new(
-            format!("{of}{label}"),
-            SeriesMark::Line,
-            rates(m, op)
-                .into_iter()
-                .map(|(at, rate)| (at, rate * scale))
-                .collect(),
-        ));
-        series.push(
-            Series::new(
-                format!("{of}longest latency"),
-                SeriesMark::Dots,
-                worst.collect(),
-            )
-            .on_the_right(),
-        );
         let estimate = estimate(count, op);
+        let rate = rate_text(estimate);
+        let (prefix, figure) = if ops.len() > 1 {
+            (
+                format!("{}s: ", kind.as_str()),
+                format!("{}s {rate}", kind.as_str()),
+            )
+        } else {
+            (String::new(), rate.clone())
+        };
+        series.extend(op_series(m, op, &prefix, label, ns));
         guides.push(Guide {
-            label: format!("{of}{}", rate_text(estimate)),
+            label: format!("{prefix}{rate}"),
             axis: GuideAxis::Left,
-            at: estimate.value * scale,
+            at: estimate.value * count.scale(),
         });
+        figures.push(figure);
     }
-    let figures = ops.iter().map(|(kind, op)| match ops.len() {
-        1 => rate_text(estimate(count, op)),
-        _ => format!("{}s {}", kind.as_str(), rate_text(estimate(count, op))),
-    });
     Some(Chart {
         id: format!("time-{}", slug(&m.workload.name)),
-        title: format!(
-            "{} over time: {}",
-            subject(record, m),
-            figures.collect::<Vec<_>>().join(", ")
-        ),
-        caption:
-            "The line is the rate in each cell of the measured time, the dots are the longest \
-                  latency in it (right axis). A level line is a steady disk; steps are caches \
-                  that fill, notches are pauses."
-                .to_owned(),
+        title: format!("{} over time: {}", subject(record, m), figures.join(", ")),
+        caption: CAPTION.to_owned(),
         x: Axis {
             max: Some(m.wall_ns as f64 / 1e9),
             ..Axis::new("time", "s").starting_at_zero()
         },
         y: Axis::new(label, unit).starting_at_zero(),
-        y_right: Some(Axis::new("longest latency", latency).starting_at_zero()),
+        y_right: Some(Axis::new("longest latency", latency_unit).starting_at_zero()),
         series,
         guides,
     })
+}
+
+const CAPTION: &str = "The line is the rate in each cell of the measured time, the dots are the \
+                       longest latency in it (right axis). A level line is a steady disk; steps \
+                       are caches that fill, notches are pauses.";
+
+/// The rate and the longest latency of one kind of operation.
+fn op_series(
+    m: &MeasurementRecord,
+    op: &OpRecord,
+    prefix: &str,
+    label: &str,
+    ns: f64,
+) -> [Series; 2] {
+    let scale = counted(m).scale();
+    let rates = rates(m, op).into_iter();
+    let rates = rates.map(|(at, rate)| (at, rate * scale));
+    let latencies = m
+        .cells_over_time(op)
+        .map(|(at, _, cell)| (at, cell.latency_max_ns as f64 / ns))
+        .filter(|(_, latency)| *latency > 0.0);
+    let longest = format!("{prefix}longest latency");
+    [
+        Series::new(
+            format!("{prefix}{label}"),
+            SeriesMark::Line,
+            rates.collect(),
+        ),
+        Series::new(longest, SeriesMark::Dots, latencies.collect()).on_the_right(),
+    ]
 }
 
 fn estimate(count: RateUnit, op: &OpRecord) -> &Estimate {

@@ -14,29 +14,29 @@ pub struct Chart {
     pub x: Axis,
     /// The left axis.
     pub y: Axis,
-    /// The right axis, where some series have another unit.
+    /// The right axis, if some series have another unit.
     pub y_right: Option<Axis>,
     /// What is drawn.
     pub series: Vec<Series>,
-    /// Values that matter, drawn as thin lines across the picture.
+    /// Marked values, drawn as thin lines across the picture.
     pub guides: Vec<Guide>,
 }
 
-/// A value that matters, such as the knee, an average or a limit.
+/// A marked value, such as the knee, an average or a limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guide {
-    /// What it is, with its figure.
+    /// Its name and figure.
     pub label: String,
-    /// The axis that it is a value of.
+    /// The axis of the value.
     pub axis: GuideAxis,
     /// The value, in the unit of that axis.
     pub at: f64,
 }
 
-/// The axis that a guide is a value of.
+/// The axis of a guide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuideAxis {
-    /// The horizontal axis: the line is upright.
+    /// The horizontal axis: the line is vertical.
     X,
     /// The left axis.
     Left,
@@ -51,14 +51,13 @@ pub struct Axis {
     pub label: String,
     /// Its unit as printed, such as `GB`, `MB/s`, `ms`; values are in it.
     pub unit: String,
-    /// How values are spread.
+    /// Its scale.
     pub scale: Scale,
-    /// Where it begins; `None`: with the smallest value.
+    /// Its start; `None`: the smallest value.
     pub min: Option<f64>,
-    /// Where it ends; `None`: with the largest value.
+    /// Its end; `None`: the largest value.
     pub max: Option<f64>,
-    /// Positions of labels where only some values make sense (measured depths); empty: at round
-    /// values.
+    /// Positions of labels if only some values make sense (measured depths); empty: round values.
     pub ticks: Vec<f64>,
 }
 
@@ -86,14 +85,14 @@ impl Axis {
     }
 }
 
-/// How values are spread along an axis.
+/// The scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly.
+    /// Linear.
     Linear,
-    /// By powers of ten.
+    /// Logarithmic.
     Log,
-    /// Percentiles as HdrHistogram plots them: by 1/(1−p), so that 90 %, 99 %, 99.9 % lie evenly
+    /// Percentiles as HdrHistogram plots them, by 1/(1−p): 90 %, 99 % and 99.9 % are equally far
     /// apart. Values are in percent.
     Percentile,
 }
@@ -109,8 +108,8 @@ pub struct Series {
     pub side: AxisSide,
     /// (x, y) in the units of the axes, x ascending for lines.
     pub points: Vec<(f64, f64)>,
-    /// Half-widths of the 95 % intervals, one for each point, 0 where one point has none; empty
-    /// where no point has one.
+    /// Half-widths of the 95 % intervals, one for each point, 0 for a point without one; empty if
+    /// no point has one.
     pub half_widths_95: Vec<f64>,
 }
 

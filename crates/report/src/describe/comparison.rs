@@ -1,4 +1,4 @@
-//! A comparison in words: the letters of its sides, names of metrics, ratios, what would decide.
+//! A comparison in words: letters of sides, names of metrics, ratios, what would decide.
 
 use super::run::start_text;
 use crate::text::glue;
@@ -28,7 +28,7 @@ pub(crate) fn letter(index: usize) -> String {
         .map_or("?".to_owned(), |letter| letter.to_string())
 }
 
-/// A run with what tells it from others.
+/// A run with the facts that identify it.
 pub(crate) fn run_text(run: &RunReference) -> String {
     let mut facts = vec![
         run.name.clone(),
@@ -71,7 +71,7 @@ pub(crate) fn is_shown(
     detail == MetricDetail::All || metric.headline || !follows
 }
 
-/// The workload with the number of its target, where there are several.
+/// The workload, with the number of its target if there are several.
 pub(crate) fn subject_text(metric: &MetricComparison) -> String {
     let prefix = metric
         .metric

@@ -1,5 +1,5 @@
-//! The figures of a measurement in words: the conditions under which they hold, which operations
-//! have a row, what the signs of a table mean.
+//! The figures of a measurement in words: their conditions, the operations with a row of their own,
+//! the meaning of signs in a table.
 
 use crate::labels;
 use crate::text::list;
@@ -7,7 +7,7 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::SyncPolicy;
 use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord, WorkloadRecord};
 
-/// Block size, depth, span and cache mode: no figure means anything without them.
+/// Block size, depth, span and cache mode: a figure has no meaning without them.
 pub(crate) fn conditions(workload: &WorkloadRecord) -> String {
     let mut facts = vec![labels::block(workload.block_bytes, &workload.block_mix)];
     facts.extend(labels::mix(workload.read_permille));
@@ -30,8 +30,7 @@ fn span(workload: &WorkloadRecord) -> String {
     )
 }
 
-/// What a table of these measurements need not repeat in each row: span and cache mode, where all
-/// have the same.
+/// Span and cache mode if all measurements share them, so that a table need not repeat them.
 pub(crate) fn common_conditions(measurements: &[&MeasurementRecord]) -> Option<String> {
     let common = |m: &MeasurementRecord| {
         let w = &m.workload;
@@ -45,7 +44,7 @@ pub(crate) fn common_conditions(measurements: &[&MeasurementRecord]) -> Option<S
         .then_some(first)
 }
 
-/// What one request of a row is, in fio's words: `read 8k`, `write 1M×8`.
+/// One request of a row, in fio's words: `read 8k`, `write 1M×8`.
 pub(crate) fn request(kind: OpKind, workload: &WorkloadRecord) -> String {
     let block = labels::short_block(workload.block_bytes, &workload.block_mix);
     let in_flight = u64::from(workload.depth) * u64::from(workload.workers);
@@ -56,8 +55,8 @@ pub(crate) fn request(kind: OpKind, workload: &WorkloadRecord) -> String {
     }
 }
 
-/// The headline operations, and the syncs where they come every few writes: neither the writes nor
-/// a commit contain their time.
+/// The headline operations, and the syncs if one follows several writes: then neither the writes
+/// nor a commit contain its time.
 pub(crate) fn shown_ops(measurement: &MeasurementRecord) -> Vec<(OpKind, &OpRecord)> {
     let mut ops = measurement.headline_ops();
     let sync = measurement.ops.get(&OpKind::Sync);
@@ -67,13 +66,13 @@ pub(crate) fn shown_ops(measurement: &MeasurementRecord) -> Vec<(OpKind, &OpReco
     ops
 }
 
-/// Under an offered load the wait of a request begins at its intended start, not when a free slot
-/// admitted it (coordinated omission).
+/// Under an offered load the latency of a request begins at its intended start, not when a free
+/// slot admitted it (coordinated omission).
 pub(crate) fn shown_latency(op: &OpRecord) -> &LatencySummary {
     op.latency_intended.as_ref().unwrap_or(&op.latency)
 }
 
-/// What the signs of a table mean, as far as they occur.
+/// The meaning of the signs that occur in a table.
 pub(crate) fn legend(measurements: &[&MeasurementRecord]) -> String {
     let ops: Vec<&OpRecord> = measurements
         .iter()

@@ -1,4 +1,4 @@
-//! A disk's health as it reports it: labels and values, and one line. Judges nothing; findings do.
+//! The health that a disk reports, as labels and values and in one line. Findings judge it.
 
 use super::target::LabeledValue;
 use crate::text::list;
@@ -8,7 +8,7 @@ use diskproof_model::units::format_bytes;
 /// Hours of an average year.
 const YEAR_HOURS: f64 = 8766.0;
 
-/// Everything known of one disk's health.
+/// Every reported health value of one disk.
 pub(crate) fn health_facts(disk: &DiskHealth) -> Vec<LabeledValue> {
     let count = |count: Option<u64>| count.map(|count| count.to_string());
     vec![

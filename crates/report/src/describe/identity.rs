@@ -1,4 +1,4 @@
-//! Everything known of a machine, a target, a filesystem and a block device: labels and values.
+//! Labels and values that identify a machine, a target, a filesystem and a block device.
 
 use super::target::LabeledValue;
 use crate::labels;
@@ -9,6 +9,11 @@ use diskproof_model::units::{counted, format_bytes, format_throughput};
 
 /// The machine.
 pub(crate) fn host_facts(host: &HostFacts) -> Vec<LabeledValue> {
+    let user = if host.uid == 0 {
+        "root".to_owned()
+    } else {
+        format!("uid {}", host.uid)
+    };
     vec![
         ("name", Some(host.name.clone())),
         ("system", host.os.clone()),
@@ -20,14 +25,7 @@ pub(crate) fn host_facts(host: &HostFacts) -> Vec<LabeledValue> {
         ("virtual machine", host.hypervisor.clone()),
         ("container", host.container.clone()),
         ("load average", host.load_average.clone()),
-        (
-            "running as",
-            Some(if host.uid == 0 {
-                "root".to_owned()
-            } else {
-                format!("uid {}", host.uid)
-            }),
-        ),
+        ("running as", Some(user)),
     ]
 }
 
@@ -66,82 +64,77 @@ pub(crate) fn filesystem_facts(filesystem: &Filesystem) -> Vec<LabeledValue> {
 
 /// A block device.
 pub(crate) fn layer_facts(layer: &Layer) -> Vec<LabeledValue> {
+    let below = layer.below.join(", ");
+    let serial = layer.serial.clone();
     let mut facts = vec![
         ("device", Some(layer.device.clone())),
-        (
-            "on top of",
-            (!layer.below.is_empty()).then(|| layer.below.join(", ")),
-        ),
+        ("on top of", (!layer.below.is_empty()).then_some(below)),
         ("size", Some(exact_bytes(layer.size_bytes))),
         ("vendor", layer.vendor.clone()),
         ("model", layer.model.clone()),
         (
             "serial",
-            layer
-                .serial
-                .clone()
-                .or_else(|| known_of_disks(layer).then(unknown)),
+            serial.or_else(|| known_of_disks(layer).then(unknown)),
         ),
         ("firmware", layer.firmware.clone()),
     ];
     facts.extend(link_facts(layer));
-    facts.extend([
-        (
-            "logical block",
-            layer
-                .logical_block_bytes
-                .map(|b| format_bytes(u64::from(b))),
-        ),
-        (
-            "physical block",
-            layer
-                .physical_block_bytes
-                .map(|b| format_bytes(u64::from(b))),
-        ),
-        (
-            "medium",
-            layer.rotational.map(|_| {
-                labels::rotation(layer)
-                    .unwrap_or("unknown: the kernel reports every virtio disk as rotating")
-                    .to_owned()
-            }),
-        ),
+    facts.extend(block_facts(layer));
+    facts.extend(queue_facts(layer));
+    facts.extend(backing_facts(layer));
+    facts
+}
+
+fn block_facts(layer: &Layer) -> Vec<LabeledValue> {
+    let block = |bytes: Option<u32>| bytes.map(|bytes| format_bytes(u64::from(bytes)));
+    let medium = layer.rotational.map(|_| {
+        labels::rotation(layer)
+            .unwrap_or("unknown: the kernel reports every virtio disk as rotating")
+            .to_owned()
+    });
+    vec![
+        ("logical block", block(layer.logical_block_bytes)),
+        ("physical block", block(layer.physical_block_bytes)),
+        ("medium", medium),
         ("write cache", write_cache_text(layer)),
+    ]
+}
+
+fn queue_facts(layer: &Layer) -> Vec<LabeledValue> {
+    let requests = layer.queue_requests.map(u64::from);
+    let discard = layer.discard.map(|supported| {
+        let text = if supported {
+            "supported"
+        } else {
+            "not supported"
+        };
+        text.to_owned()
+    });
+    vec![
         ("scheduler", layer.scheduler.clone()),
-        (
-            "queue",
-            layer
-                .queue_requests
-                .map(|n| counted(u64::from(n), "request")),
-        ),
+        ("queue", requests.map(|n| counted(n, "request"))),
         ("largest request", layer.request_bytes_max.map(format_bytes)),
         ("read-ahead", layer.read_ahead_bytes.map(format_bytes)),
-        (
-            "discard",
-            layer
-                .discard
-                .map(|can| if can { "supported" } else { "not supported" }.to_owned()),
-        ),
+        ("discard", discard),
+    ]
+}
+
+/// The file below a loop device, and whether the device can be written.
+fn backing_facts(layer: &Layer) -> Vec<LabeledValue> {
+    let access = layer.backing_direct.map(|direct| {
+        let text = if direct {
+            "direct (O_DIRECT)"
+        } else {
+            "through the page cache"
+        };
+        text.to_owned()
+    });
+    let read_only = "no: the device is read-only".to_owned();
+    vec![
         ("backed by", layer.backing_file.clone()),
-        (
-            "backing file",
-            layer.backing_direct.map(|direct| {
-                if direct {
-                    "direct (O_DIRECT)"
-                } else {
-                    "through the page cache"
-                }
-                .to_owned()
-            }),
-        ),
-        (
-            "writable",
-            layer
-                .read_only
-                .then(|| "no: the device is read-only".to_owned()),
-        ),
-    ]);
-    facts
+        ("backing file", access),
+        ("writable", layer.read_only.then_some(read_only)),
+    ]
 }
 
 fn link_facts(layer: &Layer) -> Vec<LabeledValue> {
@@ -160,8 +153,8 @@ fn link_facts(layer: &Layer) -> Vec<LabeledValue> {
     ]
 }
 
-/// Whether devices of this kind have a serial number and a write cache, so that their absence is
-/// worth a line.
+/// Whether devices of this kind have a serial number and a write cache. Their absence then deserves
+/// a line.
 fn known_of_disks(layer: &Layer) -> bool {
     matches!(layer.kind, LayerKind::Disk | LayerKind::Network)
 }
@@ -183,7 +176,7 @@ fn write_cache_text(layer: &Layer) -> Option<String> {
     }
 }
 
-/// The exact bytes too: sizes are compared with data sheets.
+/// With the exact number of bytes, for comparison with a data sheet.
 fn exact_bytes(bytes: u64) -> String {
     format!("{} ({bytes} bytes)", format_bytes(bytes))
 }

@@ -8,7 +8,7 @@ use diskproof_model::record::{MeasurementRecord, Record};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// What the disks' counters say about a target; `None` where nothing was measured on it.
+/// The evidence of the disks' counters for a target; `None` if nothing was measured on it.
 pub(crate) fn proof_text(record: &Record, target: usize) -> Option<String> {
     let measured = record.measurements.iter().filter(|m| m.target == target);
     let surveyed = record.surface.iter().filter(|s| s.target == target);

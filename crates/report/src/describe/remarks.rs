@@ -1,5 +1,5 @@
-//! What a reader must know about the figures of a measurement: failed operations, the page cache, a
-//! rate that did not settle, the result of a verification.
+//! Remarks on the figures of a measurement: failed operations, the page cache, a rate that did not
+//! settle, the result of a verification.
 
 use crate::text::list;
 use diskproof_model::measurement::{OpKind, StopReason, VerifyResult};
@@ -101,7 +101,7 @@ fn missed_starts(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
 
 fn cache(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
     let cache = &measurement.cache;
-    // Where every write is synced, the page cache cannot answer.
+    // The page cache cannot answer synced writes.
     let is_commit =
         measurement.ops.contains_key(&OpKind::Commit) && measurement.workload.read_permille == 0;
     let text = match (cache.used, &cache.why) {
@@ -118,7 +118,7 @@ fn cache(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
     Some(remark(RemarkKind::Cached, text))
 }
 
-/// How much of what was written was read back, and whether it was correct.
+/// The share of the written blocks that was read back, and whether they were correct.
 fn verification(verify: &VerifyResult) -> Option<MeasurementRemark> {
     let written = counted(verify.blocks_written.unwrap_or(verify.blocks), "block");
     let is_whole = verify.unchecked() == 0;

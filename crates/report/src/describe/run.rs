@@ -24,7 +24,7 @@ pub(crate) fn start_text(started: &str) -> String {
     }
 }
 
-/// Why the run is partial; `None` for a whole one.
+/// Why the run is partial; `None` for a complete one.
 pub(crate) fn partial_text(record: &Record) -> Option<&str> {
     let is_partial = record.partial || record.ended_early.is_some();
     is_partial.then(|| {
@@ -56,8 +56,8 @@ pub(crate) fn skipped(plan: &Plan) -> Vec<(&str, Vec<&str>)> {
     reasons
 }
 
-/// The observed value of an expectation in the unit of its metric, with three digits, so that it
-/// can be compared with the threshold.
+/// The observed value of an expectation in the unit of its metric, with three digits for comparison
+/// with the threshold.
 pub(crate) fn observed_text(expression: &str, value: f64) -> String {
     match observed_unit(expression) {
         Some(unit) => figure_text(value, Some(third_digit(value)), unit),
@@ -65,7 +65,7 @@ pub(crate) fn observed_text(expression: &str, value: f64) -> String {
     }
 }
 
-/// One in the third digit of a value: as its half-width it keeps three digits.
+/// One unit of the third digit of a value: as its half-width it makes three digits print.
 pub(crate) fn third_digit(value: f64) -> f64 {
     if value == 0.0 {
         0.0
@@ -80,7 +80,7 @@ fn observed_unit(expression: &str) -> Option<&'static str> {
     if figure.starts_with("curve.") {
         return Some("B/s");
     }
-    // Not after the last dot: `p99.9` has one of its own.
+    // Not at the last dot, because `p99.9` contains one.
     let metric = figure.split_once('.').map_or(figure, |(_, metric)| metric);
     let metric = ["read.", "write.", "commit."]
         .iter()

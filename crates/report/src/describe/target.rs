@@ -6,7 +6,7 @@ use diskproof_model::plan::Plan;
 use diskproof_model::target::{HostFacts, Layer, LayerKind, TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes};
 
-/// A label and a value; `None` where the value is unknown.
+/// A label and a value; `None` if the value is unknown.
 pub(crate) type LabeledValue = (&'static str, Option<String>);
 
 /// A target in a few lines, from the disks up to the file.
@@ -34,7 +34,7 @@ pub(crate) fn summary(target: &TargetIdentity, plan: &Plan) -> Vec<LabeledValue>
     lines
 }
 
-/// The devices that stand on others.
+/// The devices on top of others.
 pub(crate) fn layers_text(target: &TargetIdentity) -> Option<String> {
     let above = target.layers.iter().filter(|layer| !layer.below.is_empty());
     let texts: Vec<String> = above
@@ -46,7 +46,7 @@ pub(crate) fn layers_text(target: &TargetIdentity) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 
-/// What the operations are done on.
+/// The scratch file, file or device that the operations use.
 pub(crate) fn tested_text(target: &TargetIdentity, scratch_bytes: Option<u64>) -> String {
     let size = glue(&format_bytes(target.size_bytes));
     match (target.kind, scratch_bytes) {
@@ -61,7 +61,7 @@ pub(crate) fn tested_text(target: &TargetIdentity, scratch_bytes: Option<u64>) -
     }
 }
 
-/// A disk by the little that tells it from others: name, bus, model, size.
+/// A disk in short: name, model or bus, size.
 pub(crate) fn disk_name(disk: &Layer) -> String {
     let mut facts = vec![disk.name.clone()];
     facts.extend(model(disk).or_else(|| disk.link.as_ref().map(|link| link.bus.clone())));
@@ -69,7 +69,7 @@ pub(crate) fn disk_name(disk: &Layer) -> String {
     list(facts)
 }
 
-/// A disk with everything that a vendor asks for.
+/// A disk with the facts that its vendor asks for.
 pub(crate) fn disk_text(disk: &Layer) -> String {
     let mut facts = vec![disk.name.clone()];
     if disk.kind != LayerKind::Disk {

@@ -6,10 +6,10 @@ use diskproof_model::record::{MeasurementRecord, Record};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Of the kernel's counters, whatever the disk has (Documentation/block/stat.rst).
+/// The unit of the kernel's counters on every disk (Documentation/block/stat.rst).
 const SECTOR_BYTES: u64 = 512;
 
-/// What a disk did.
+/// The operations of a disk.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     read_ops: u64,
@@ -18,7 +18,7 @@ struct Counts {
     write_bytes: u64,
 }
 
-/// What a disk did from one time to another, in nanoseconds after the start of the run.
+/// The operations of a disk between two times, in nanoseconds after the start of the run.
 #[derive(Debug, Clone, Copy)]
 struct Window {
     start_ns: u64,
@@ -26,8 +26,8 @@ struct Window {
     counts: Counts,
 }
 
-/// Each disk that was alone below its targets, over all measurements. Where a target lies on
-/// several, the record has their sum only.
+/// Each disk that was the only one below its targets, over all measurements. For a target on
+/// several disks the record has only their sum.
 pub(super) fn of(record: &Record) -> Vec<Value> {
     let mut disks: BTreeMap<&str, Vec<Window>> = BTreeMap::new();
     for m in record
@@ -66,7 +66,7 @@ fn window(m: &MeasurementRecord) -> Window {
     }
 }
 
-/// Concurrent measurements saw the same operations of the disk: they count once.
+/// Concurrent measurements contain the same operations of the disk, which count once.
 fn sum(mut windows: Vec<Window>) -> Counts {
     windows.sort_by_key(|window| window.start_ns);
     let mut apart: Vec<Window> = Vec::new();

@@ -11,13 +11,13 @@ const PERCENTILES: [f64; 17] = [
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
     99.99,
 ];
-/// Latencies below a percentile that support it, as many as the record requires beyond it.
+/// A percentile needs this many latencies below it, as many as the record requires beyond it.
 const SAMPLES_BELOW: f64 = 10.0;
 /// fio distinguishes latencies to this many binary digits after the first (`FIO_IO_U_PLAT_BITS` in
 /// its stat.h).
 const BIN_BITS: u32 = 6;
-/// Where fio's last bin begins; all longer latencies count there (`plat_val_to_idx()` in its
-/// stat.c), and its readers know of no larger one.
+/// The start of fio's last bin, which counts all longer latencies (`plat_val_to_idx()` in its
+/// stat.c). fio's readers know no larger one.
 const LAST_BIN_NS: u64 = (1 << 33) + (63 << 27);
 /// Upper ends of fio's ranges of nanoseconds, microseconds and milliseconds.
 const RANGES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
@@ -80,7 +80,7 @@ impl<'a> Latency<'a> {
         known.collect()
     }
 
-    /// The record's own figure where it has one.
+    /// The record's own figure if it has one.
     fn percentile(&self, percent: f64) -> Option<u64> {
         let l = self.summary;
         let own = [
@@ -103,8 +103,8 @@ impl<'a> Latency<'a> {
     }
 }
 
-/// Latencies by fio's bins. Ours are finer and cross no border of fio's, so that every latency is
-/// counted in the right one.
+/// Latencies by fio's bins. Our bins are finer and none crosses a border of fio's, so the counts
+/// are exact.
 fn bins(histogram: &LatencyHistogram) -> Object {
     let mut bins = BTreeMap::new();
     for (low, _, n) in histogram.buckets() {
@@ -115,7 +115,7 @@ fn bins(histogram: &LatencyHistogram) -> Object {
         .collect()
 }
 
-/// The middle of the bin that fio counts this latency in, which is the bin's name.
+/// The middle of the bin in which fio counts this latency; fio names bins by it.
 fn bin(ns: u64) -> u64 {
     let ns = ns.min(LAST_BIN_NS);
     let lost = (u64::BITS - ns.leading_zeros()).saturating_sub(BIN_BITS + 1);
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bins_are_those_of_fio() {
+    fn bins_equal_those_of_fio() {
         // As fio 3.42 prints them: exact below 128 ns, then the middle of 64 bins an octave, and
         // one for all that is longer than 17 s.
         let pairs = [
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_those_of_fio() {
+    fn ranges_equal_those_of_fio() {
         let cases = [
             (1, (0, 0)),
             (2, (0, 1)),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_needs_ten_on_both_sides() {
+    fn percentile_needs_ten_samples_on_both_sides() {
         let of = |count: u64| {
             let mut histogram = LatencyHistogram::new();
             (1..=count).for_each(|k| histogram.record(k * 1_000));

@@ -1,6 +1,6 @@
 //! A record as the JSON that fio prints with `--output-format=json+`: names, order, units and types
-//! are those of `show_thread_status_json()` in stat.c of fio 3.42. A value that was not measured has
-//! no key, or fio's own form (`"N": 0`). docs/fio-json.md lists the source of each field.
+//! are those of `show_thread_status_json()` in stat.c of fio 3.42. A value that was not measured
+//! has no key, or fio's own form (`"N": 0`). docs/fio-json.md lists the source of each field.
 
 mod disks;
 mod form;
@@ -133,8 +133,8 @@ fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i6
     job.into()
 }
 
-/// The workload's name; from the second target on with its number, as in the histogram log, because
-/// scripts use these names as keys.
+/// The workload's name, from the second target on with the target's number, as in the histogram
+/// log: scripts use these names as keys.
 fn name(m: &MeasurementRecord) -> String {
     if m.target == 0 {
         m.workload.name.clone()
@@ -155,8 +155,8 @@ fn first_error(m: &MeasurementRecord) -> u32 {
     most.map_or(0, |(name, _)| errno::number(name).unwrap_or(EIO))
 }
 
-/// The options of the fio command that repeats the workload, as fio prints them: those of its own
-/// job, where others ran together with it.
+/// The options of the fio command that repeats the workload, as fio prints them. If others ran
+/// together with it, only the options of its own job.
 fn options(m: &MeasurementRecord) -> Object {
     let words = shell::words(&m.reproduce);
     let name = |word: &String| word.strip_prefix("--name=").map(str::to_owned);
@@ -202,7 +202,7 @@ fn whole(rate: f64) -> Option<u64> {
     rate.is_finite().then_some(rate.round() as u64)
 }
 
-/// As fio prints a direction in which nothing was done.
+/// A direction without operations, as fio prints it.
 fn direction_without_operations() -> Value {
     let counts = ["io_bytes", "io_kbytes", "bw_bytes", "bw"].map(|key| (key, 0.into()));
     let times = ["runtime", "total_ios", "short_ios", "drop_ios"].map(|key| (key, 0.into()));
@@ -223,7 +223,7 @@ fn syncs(measured: Option<(&OpRecord, &Latency<'_>)>) -> Value {
     object([("total_ios", count.into()), ("lat_ns", latency)]).into()
 }
 
-/// What fio's JSON has no field for: disk, run, and the findings about the figures.
+/// Facts without a field in fio's JSON: disk, run, and the findings about the figures.
 fn description(record: &Record, index: usize, m: &MeasurementRecord) -> String {
     let path = record
         .targets

@@ -5,12 +5,12 @@ use super::form::{Object, object};
 use diskproof_model::record::{MeasurementRecord, OpRecord};
 use serde_json::Value;
 
-/// What fio's `bwavgtime` and `iopsavgtime` are by default.
+/// The default of fio's `bwavgtime` and `iopsavgtime`.
 const SAMPLE_NS: u64 = 500_000_000;
 const KIB: f64 = 1024.0;
 
-/// Of an operation: KiB/s and operations per second in cells of half a second, or of the record's
-/// own where those are longer.
+/// KiB/s and operations per second of an operation, in cells of half a second, or in the record's
+/// own cells if those are longer.
 pub(super) fn of(m: &MeasurementRecord, op: &OpRecord) -> Object {
     let series = op.series.thinned(SAMPLE_NS, op.series.cells.len().max(1));
     let samples: Vec<(f64, f64)> = m
@@ -31,7 +31,7 @@ pub(super) fn of(m: &MeasurementRecord, op: &OpRecord) -> Object {
     )
 }
 
-/// As fio prints what was never sampled.
+/// A rate without samples, as fio prints it.
 pub(super) fn without_samples() -> Object {
     let none = Spread::of(std::iter::empty());
     fields(&none, 0.0, &none)
@@ -54,7 +54,7 @@ fn fields(bandwidth: &Spread, of_group: f64, iops: &Spread) -> Object {
     ])
 }
 
-/// Samples in short; zeros without any.
+/// A summary of samples; zeros without any.
 struct Spread {
     min: f64,
     max: f64,
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_in_short() {
+    fn sample_counts_are_shortened() {
         let spread = Spread::of([4.0, 2.0, 9.0].into_iter());
         assert_eq!(
             (spread.min, spread.max, spread.mean, spread.samples),

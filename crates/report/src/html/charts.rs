@@ -1,5 +1,5 @@
-//! Charts of the page: a picture that needs no script, the frame for the script's chart, and the data
-//! for it, its table and its CSV.
+//! Charts of the page: a picture that needs no script, the frame for the script's chart, and the
+//! data for its plot, table and CSV file.
 
 use super::elements::{self, shown};
 use crate::chart::{Axis, AxisSide, Chart, Guide, GuideAxis, Range, Scale, Series, SeriesMark};
@@ -7,17 +7,20 @@ use crate::svg::{dashes, dot, inline};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-/// The section `charts`: the map of a scan where there was one, then the charts.
+/// The section `charts`: the map of a scan if there is one, then the charts.
 pub(super) fn section(charts: &[Chart], map: Option<Markup>) -> Markup {
     let content = html! {
-        p.legend.scripted { "Point at a chart to read values; drag to zoom, double-click to show all. Keyboard: arrow keys read, + and − zoom, 0 shows all." }
+        p.legend.scripted {
+            "Point at a chart to read values; drag to zoom, double-click to show all. Keyboard: \
+             arrow keys read, + and − zoom, 0 shows all."
+        }
         @if let Some(map) = map { (map) }
         (groups(charts))
     };
     elements::section("charts", "Charts", &content)
 }
 
-/// Charts that are read the same way stand together below one explanation.
+/// Charts with the same explanation stand together below it.
 pub(super) fn groups(charts: &[Chart]) -> Markup {
     html! {
         @for group in charts.chunk_by(|a, b| a.caption == b.caption) {
@@ -39,15 +42,17 @@ fn figure(chart: &Chart, caption: &str) -> Markup {
         "chart"
     };
     html! {
-        figure class=(class) id={"chart-" (id)} data-chart=(id) aria-labelledby={"title-" (id)} aria-describedby=(caption) {
+        figure class=(class) id={"chart-" (id)} data-chart=(id) aria-labelledby={"title-" (id)}
+            aria-describedby=(caption)
+        {
             figcaption { h3 id={"title-" (id)} { (shown(&chart.title)) } }
-            // The picture for paper and for browsers without scripts; the script draws its own there.
+            // The picture for paper and for browsers without scripts; the script replaces it.
             div.plot { div.still { (inline(chart)) } }
-            div.under {
-                (legend(chart))
-                (buttons(chart))
+            div.under { (legend(chart)) (buttons(chart)) }
+            details.values.scripted {
+                summary { "Values as a table" }
+                div.wide tabindex="0" role="region" aria-label={"Values: " (shown(&chart.title))} {}
             }
-            details.values.scripted { summary { "Values as a table" } div.wide tabindex="0" role="region" aria-label={"Values: " (shown(&chart.title))} {} }
         }
     }
 }
@@ -56,8 +61,14 @@ fn buttons(chart: &Chart) -> Markup {
     let title = shown(&chart.title);
     html! {
         div.buttons.scripted {
-            button.scale type="button" aria-pressed=(chart.y.scale == Scale::Log) aria-label={"Log: logarithmic scale, " (title)} { "Log" }
-            button.zoom-out type="button" disabled aria-label={"Show all again, " (title)} { "Show all" }
+            button.scale type="button" aria-pressed=(chart.y.scale == Scale::Log)
+                aria-label={"Log: logarithmic scale, " (title)}
+            {
+                "Log"
+            }
+            button.zoom-out type="button" disabled aria-label={"Show all again, " (title)} {
+                "Show all"
+            }
             button.csv type="button" aria-label={"CSV: save the values of " (title)} { "CSV" }
         }
     }
@@ -70,7 +81,11 @@ fn legend(chart: &Chart) -> Markup {
             @for (index, series) in chart.series.iter().enumerate() {
                 li {
                     button type="button" aria-pressed="true" data-series=(index) {
-                        svg.key viewBox="0 0 24 12" width="24" height="12" aria-hidden="true" focusable="false" { (key(chart, series, index)) }
+                        svg.key viewBox="0 0 24 12" width="24" height="12" aria-hidden="true"
+                            focusable="false"
+                        {
+                            (key(chart, series, index))
+                        }
                         (shown(&series.name))
                     }
                 }
@@ -83,7 +98,8 @@ fn key(chart: &Chart, series: &Series, index: usize) -> Markup {
     let color = index % COLORS;
     html! {
         @match series.mark {
-            SeriesMark::Line => line class={"s" (color)} x1="1" x2="23" y1="6" y2="6" stroke-dasharray=[dashes(chart, index)] {},
+            SeriesMark::Line => line class={"s" (color)} x1="1" x2="23" y1="6" y2="6"
+                stroke-dasharray=[dashes(chart, index)] {},
             SeriesMark::Dots => path class={"f" (color)} d=(dot(index, (12.0, 6.0), 4.0)) {},
             SeriesMark::Bars => rect class={"f" (color)} x="7" y="1" width="10" height="10" {},
         }
@@ -100,27 +116,41 @@ pub(super) fn data(charts: &[Chart]) -> Value {
 
 fn chart_data(chart: &Chart) -> Value {
     let ranges = chart.ranges();
+    let series: Vec<Value> = (chart.series.iter().enumerate())
+        .map(|(index, series)| series_data(chart, series, index))
+        .collect();
     json!({
         "id": chart.id,
         "title": chart.title,
         "x": axis_data(&chart.x, None),
         "y": axis_data(&chart.y, Some(&ranges.y)),
         "yRight": chart.y_right.as_ref().map(|axis| axis_data(axis, ranges.y_right.as_ref())),
-        "series": chart.series.iter().enumerate().map(|(index, series)| series_data(chart, series, index)).collect::<Vec<_>>(),
+        "series": series,
         "guides": chart.guides.iter().map(guide_data).collect::<Vec<_>>(),
     })
 }
 
-/// An axis; `whole` is its range while everything is shown, as in the picture, so that nothing jumps
-/// when the script takes over.
+/// An axis; `whole` is its range without zoom. It equals the range of the picture, so that nothing
+/// moves when the script takes over.
 fn axis_data(axis: &Axis, whole: Option<&Range>) -> Value {
     let scale = match axis.scale {
         Scale::Linear => "linear",
         Scale::Log => "log",
         Scale::Percentile => "percentile",
     };
-    let whole = whole.map(|range| json!({ "low": rounded(range.low), "high": rounded(range.high), "ticks": range.ticks.iter().copied().map(rounded).collect::<Vec<f64>>() }));
-    json!({ "label": axis.label, "unit": axis.unit, "scale": scale, "min": axis.min, "max": axis.max, "ticks": axis.ticks, "whole": whole })
+    let whole = whole.map(|range| {
+        let ticks: Vec<f64> = range.ticks.iter().copied().map(rounded).collect();
+        json!({ "low": rounded(range.low), "high": rounded(range.high), "ticks": ticks })
+    });
+    json!({
+        "label": axis.label,
+        "unit": axis.unit,
+        "scale": scale,
+        "min": axis.min,
+        "max": axis.max,
+        "ticks": axis.ticks,
+        "whole": whole,
+    })
 }
 
 fn guide_data(guide: &Guide) -> Value {
@@ -139,10 +169,12 @@ fn series_data(chart: &Chart, series: &Series, index: usize) -> Value {
         SeriesMark::Bars => "bars",
     };
     let numbers = |values: &mut dyn Iterator<Item = f64>| values.map(rounded).collect::<Vec<f64>>();
+    let lengths = dashes(chart, index).unwrap_or_default().split_whitespace();
+    let dash: Vec<f64> = lengths.filter_map(|length| length.parse().ok()).collect();
     json!({
         "name": series.name,
         "mark": mark,
-        "dash": dashes(chart, index).unwrap_or_default().split_whitespace().filter_map(|length| length.parse().ok()).collect::<Vec<f64>>(),
+        "dash": dash,
         "right": series.side == AxisSide::Right,
         "x": numbers(&mut series.points.iter().map(|point| point.0)),
         "y": numbers(&mut series.points.iter().map(|point| point.1)),

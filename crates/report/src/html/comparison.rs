@@ -1,9 +1,10 @@
-//! The page of a comparison: the verdict, what was compared, every ratio with its interval, what
-//! would decide, the latencies of both sides in one chart. Does not know how verdicts are made.
+//! The page of a comparison: verdict, sides, every ratio with its interval, and a chart of the
+//! latencies of both sides.
 
+use super::charts;
 use super::document::{DataBlock, HtmlPage};
 use super::elements::{section, shown, wide_table};
-use super::{charts, read_back};
+use super::read_back;
 use crate::chart::{Axis, AxisSide, Chart, Scale, Series, SeriesMark};
 use crate::describe::comparison::{
     MetricDetail, figure_name, interval_text, is_shown, letter, needed_text, ratio_text, run_text,
@@ -36,10 +37,7 @@ pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Res
         (overview(comparison))
         (section("metrics", "Metrics", &metrics(comparison)))
         @if !charts.is_empty() { (charts::section(&charts, None)) }
-        (section("data", "Data", &html! {
-            p { "This file holds the whole comparison: every metric with its interval and the latency distributions of both sides. " code { "diskproof show THIS-FILE.html" } " prints it." }
-            p.buttons { button #save-record.scripted type="button" { "Save the comparison as JSON" } " " button #save-charts.scripted type="button" { "Save all charts as CSV" } }
-        }))
+        (data())
     };
     let blocks = [
         DataBlock {
@@ -65,6 +63,22 @@ pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Res
     )
 }
 
+fn data() -> Markup {
+    let content = html! {
+        p {
+            "This file contains the whole comparison: every metric with its interval and the \
+             latency distributions of both sides. "
+            code { "diskproof show THIS-FILE.html" } " prints it."
+        }
+        p.buttons {
+            button #save-record.scripted type="button" { "Save the comparison as JSON" }
+            " "
+            button #save-charts.scripted type="button" { "Save all charts as CSV" }
+        }
+    };
+    section("data", "Data", &content)
+}
+
 fn names(comparison: &Comparison) -> String {
     let labels = std::iter::once(&comparison.baseline)
         .chain(comparison.candidates.iter().map(|c| &c.side))
@@ -75,13 +89,20 @@ fn names(comparison: &Comparison) -> String {
 fn overview(comparison: &Comparison) -> Markup {
     html! {
         section.overview #verdict aria-labelledby="title" {
-            p.kicker { "comparison · differences up to " (format_percent(comparison.margin)) " are ignored" }
+            p.kicker {
+                "comparison · differences up to " (format_percent(comparison.margin)) " are ignored"
+            }
             h1 #title { (names(comparison)) }
-            @for candidate in &comparison.candidates { p.headline { (shown(&candidate.summary)) } (tally(candidate)) }
+            @for candidate in &comparison.candidates {
+                p.headline { (shown(&candidate.summary)) }
+                (tally(candidate))
+            }
             (conditions(comparison))
             div.cards {
                 (side("A", &comparison.baseline))
-                @for (index, candidate) in comparison.candidates.iter().enumerate() { (side(&letter(index), &candidate.side)) }
+                @for (index, candidate) in comparison.candidates.iter().enumerate() {
+                    (side(&letter(index), &candidate.side))
+                }
             }
         }
     }
@@ -108,7 +129,11 @@ fn tally(candidate: &Candidate) -> Markup {
     ];
     html! {
         ul.tally aria-label="Verdicts over the headline metrics" {
-            @for (n, verdict) in counts.into_iter().filter(|(n, _)| *n > 0) { li class=(tone(verdict)) { span.verdict { (n) " " (sign(verdict)) " " (verdict.as_str()) } } }
+            @for (n, verdict) in counts.into_iter().filter(|(n, _)| *n > 0) {
+                li class=(tone(verdict)) {
+                    span.verdict { (n) " " (sign(verdict)) " " (verdict.as_str()) }
+                }
+            }
         }
     }
 }
@@ -143,7 +168,10 @@ fn conditions(comparison: &Comparison) -> Markup {
                 ConditionOutcome::Undecided => ("alert warning", "? Undecided: "),
                 ConditionOutcome::Unanswered => ("alert failure", "✕ Unanswered: "),
             };
-            p class=(class) { strong { (outcome) } code { (shown(&condition.expression)) } " (" (shown(&condition.candidate)) "): " (shown(&condition.why)) }
+            p class=(class) {
+                strong { (outcome) } code { (shown(&condition.expression)) } " ("
+                (shown(&condition.candidate)) "): " (shown(&condition.why))
+            }
         }
     }
 }
@@ -152,15 +180,22 @@ fn metrics(comparison: &Comparison) -> Markup {
     html! {
         @for (index, candidate) in comparison.candidates.iter().enumerate() {
             @let letter = letter(index);
-            @if comparison.candidates.len() > 1 { h3 { (letter) ": " (shown(&candidate.side.label)) } }
+            @if comparison.candidates.len() > 1 {
+                h3 { (letter) ": " (shown(&candidate.side.label)) }
+            }
             @if !candidate.differences.is_empty() { (differences(&letter, candidate)) }
-            (wide_table(&format!("Metrics of {letter} against A"), &table(&letter, candidate, comparison.margin)))
+            @let label = format!("Metrics of {letter} against A");
+            (wide_table(&label, &table(&letter, candidate, comparison.margin)))
             @for note in &candidate.notes { p.legend { strong { "Note: " } (shown(note)) } }
             (unmatched(&letter, candidate))
         }
         p.legend {
-            "95 % is the confidence interval of the ratio; the dot is the ratio, the grey band the margin of ± " (format_percent(comparison.margin))
-            ". Right of the line B is larger. Better and worse: different with confidence, corrected for the number of metrics, and by more than the margin. Same: the whole interval is within the margin."
+            "95 % is the confidence interval of the ratio. The dot is the ratio; the grey band is \
+             the margin of ± "
+            (format_percent(comparison.margin))
+            ". Right of the line, B is larger. Better and worse: the difference is significant \
+             after correction for the number of metrics, and exceeds the margin. Same: the whole \
+             interval is within the margin."
         }
     }
 }
@@ -169,9 +204,13 @@ fn differences(letter: &str, candidate: &Candidate) -> Markup {
     let table = html! {
         table.plain {
             caption { "What differs from A to " (letter) }
-            thead { tr { th scope="col" { "What" } th scope="col" { "A" } th scope="col" { (letter) } } }
+            thead {
+                tr { th scope="col" { "What" } th scope="col" { "A" } th scope="col" { (letter) } }
+            }
             tbody { @for difference in &candidate.differences { tr {
-                th scope="row" { (shown(&difference.what)) } td { (shown(&difference.a)) } td { (shown(&difference.b)) }
+                th scope="row" { (shown(&difference.what)) }
+                td { (shown(&difference.a)) }
+                td { (shown(&difference.b)) }
             } } }
         }
     };
@@ -189,7 +228,10 @@ fn table(letter: &str, candidate: &Candidate, margin: f64) -> Markup {
         table.figures {
             thead { tr {
                 th scope="col" { "Metric" }
-                th.number scope="col" { "A" } th.number scope="col" { (letter) } th.number scope="col" { (letter) "/A" } th.number scope="col" { "95 %" }
+                th.number scope="col" { "A" }
+                th.number scope="col" { (letter) }
+                th.number scope="col" { (letter) "/A" }
+                th.number scope="col" { "95 %" }
                 th scope="col" { span.unseen { "Ratio drawn" } }
                 th scope="col" { "Verdict" } th scope="col" { "What would decide" }
             } }
@@ -197,7 +239,12 @@ fn table(letter: &str, candidate: &Candidate, margin: f64) -> Markup {
                 tbody {
                     tr.head { th colspan="8" scope="rowgroup" { div.pinned {
                         strong { (shown(&subject_text(group[0]))) }
-                        @if !group[0].reasons.is_empty() { " " span.reasons.warning { strong { "not comparable: " } (reasons_text(group[0])) } }
+                        @if !group[0].reasons.is_empty() {
+                            " "
+                            span.reasons.warning {
+                                strong { "not comparable: " } (reasons_text(group[0]))
+                            }
+                        }
                     } } }
                     @for metric in group { (row(metric, reach, margin)) }
                 }
@@ -214,14 +261,19 @@ fn row(metric: &MetricComparison, reach: f64, margin: f64) -> Markup {
     };
     html! {
         tr class=(tone(metric.verdict)) {
-            th.operation scope="row" title=(better) { span.beside aria-hidden="true" { (sign(metric.verdict)) } (shown(&figure_name(metric))) }
+            th.operation scope="row" title=(better) {
+                span.beside aria-hidden="true" { (sign(metric.verdict)) }
+                (shown(&figure_name(metric)))
+            }
             td.number { (metric.a.value_text()) }
             td.number { (metric.b.value_text()) }
             td.number { strong { (metric.ratio.map_or(labels::UNKNOWN.to_owned(), ratio_text)) } }
             td.number { (metric.ratio.map_or(labels::UNKNOWN.to_owned(), interval_text)) }
             td.drawn { @if let Some(ratio) = metric.ratio { (forest(ratio, reach, margin)) } }
             td { span.verdict { (sign(metric.verdict)) " " (metric.verdict.as_str()) } }
-            td.conditions { @if metric.verdict == Verdict::Undecided { (shown(&needed_text(metric))) } }
+            td.conditions {
+                @if metric.verdict == Verdict::Undecided { (shown(&needed_text(metric))) }
+            }
         }
     }
 }
@@ -270,7 +322,8 @@ fn forest(ratio: Ratio, reach: f64, margin: f64) -> Markup {
     );
     let (band_low, band_high) = (place(1.0 - margin), place(1.0 / (1.0 - margin)));
     html! {
-        svg.forest viewBox="0 0 160 16" width="160" height="16" aria-hidden="true" focusable="false" {
+        svg.forest viewBox="0 0 160 16" width="160" height="16" aria-hidden="true" focusable="false"
+        {
             rect.band x=(px(band_low)) width=(px(band_high - band_low)) y="0" height="16" {}
             line.one x1="80" x2="80" y1="0" y2="16" {}
             line.reach x1=(px(low)) x2=(px(high)) y1="8" y2="8" {}
@@ -284,7 +337,9 @@ fn unmatched(letter: &str, candidate: &Candidate) -> Markup {
         @if !candidate.unmatched.is_empty() {
             p { strong { "Only on one side:" } }
             ul { @for item in &candidate.unmatched { li {
-                (shown(&item.subject)) " (only in " @if item.only == Holder::A { "A" } @else { (letter) } ")"
+                (shown(&item.subject)) " (only in "
+                @if item.only == Holder::A { "A" } @else { (letter) }
+                ")"
                 @if let Some(why) = &item.why { ": " (shown(why)) }
             } } }
         }

@@ -1,8 +1,7 @@
-//! The frame of every page: head, policy, navigation, script, data blocks.
+//! The frame of every page: head, policy, navigation, script and data blocks.
 //!
-//! The Content-Security-Policy allows the page's own script and style, by their hashes, and nothing
-//! else; nothing can be loaded. The hashes are computed, so they follow every change of the script.
-//! maud escapes every text; data blocks are base64, which has no `<`.
+//! The Content-Security-Policy allows the page's own script and style by their hashes, so the page
+//! cannot load anything. maud escapes every text; data blocks are base64, which has no `<`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -16,8 +15,23 @@ use std::io::Write as _;
 const PLOT_SCRIPT: &str = include_str!("vendor/uPlot.iife.min.js");
 const PLOT_STYLE: &str = include_str!("vendor/uPlot.min.css");
 const PLOT_LICENSE: &str = include_str!("vendor/uPlot.LICENSE");
-const SCRIPT: &str = include_str!("script.js");
-const STYLE: &str = include_str!("style.css");
+/// The page is complete without it. It loads nothing, stores nothing, and inserts text only by
+/// `textContent`. The files share one scope.
+const SCRIPT: &str = concat!(
+    "\"use strict\";\n(() => {\n",
+    include_str!("script/basics.js"),
+    include_str!("script/chart.js"),
+    include_str!("script/map.js"),
+    include_str!("script/controls.js"),
+    include_str!("script/start.js"),
+    "})();\n"
+);
+const STYLE: &str = concat!(
+    include_str!("style/colours.css"),
+    include_str!("style/page.css"),
+    include_str!("style/charts.css"),
+    include_str!("style/print.css")
+);
 
 /// The parts of a page.
 pub(super) struct HtmlPage<'a> {
@@ -43,12 +57,13 @@ pub(super) struct DataBlock {
 
 impl HtmlPage<'_> {
     pub(super) fn render(self) -> String {
-        let style = format!("{PLOT_STYLE}\n{STYLE}");
+        let script = without_indentation(SCRIPT);
+        let style = format!("{PLOT_STYLE}\n{}", without_indentation(STYLE));
         let policy = format!(
             "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; \
              form-action 'none'",
             hash(PLOT_SCRIPT),
-            hash(SCRIPT),
+            hash(&script),
             hash(&style)
         );
         let page = html! {
@@ -69,14 +84,19 @@ impl HtmlPage<'_> {
                     a.skip href="#main" { "Skip to the content" }
                     (banner(self.sections))
                     main #main tabindex="-1" { (self.body) }
-                    footer { p { "Made by diskproof. This file is self-contained and requests nothing from any network. Charts by uPlot." } }
+                    footer {
+                        p {
+                            "Made by diskproof. This file is self-contained and requests nothing \
+                             from any network. Charts by uPlot."
+                        }
+                    }
                     div #spoken .unseen role="status" aria-live="polite" {}
                     @for block in self.blocks {
                         script type=(PACKED_TYPE) id=(block.id) { (packed(&block.json)) }
                     }
                     (PreEscaped(format!("<!--\nuPlot 1.6.32\n{PLOT_LICENSE}-->\n")))
                     script { (PreEscaped(PLOT_SCRIPT)) }
-                    script { (PreEscaped(SCRIPT)) }
+                    script { (PreEscaped(script)) }
                 }
             }
         };
@@ -110,6 +130,19 @@ fn packed(json: &str) -> String {
         .and_then(|()| encoder.finish())
         .expect("a Vec takes everything");
     BASE64.encode(bytes)
+}
+
+/// The script and the style sheet without leading spaces and empty lines, for a smaller page. No
+/// string in them spans lines.
+fn without_indentation(source: &str) -> String {
+    let mut text = String::with_capacity(source.len());
+    for line in source.lines().map(str::trim_start) {
+        if !line.is_empty() {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    text
 }
 
 fn hash(text: &str) -> String {

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 /// Longer names are cut on the page, with their length; the record holds them whole.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// Foreign text for the page: hidden characters spelled out, and cut at an absurd length.
+/// Foreign text for the page: hidden characters spelled out, an absurd length cut.
 pub(super) fn shown(text: &str) -> String {
     let chars = text.chars().count();
     if chars <= SHOWN_CHARS_MAX {
@@ -49,16 +49,23 @@ pub(super) fn facts<L: AsRef<str>>(facts: &[(L, Option<String>)]) -> Markup {
     }
 }
 
-/// A command line with a button that copies it; never cut. Lines break between its words, not at the
+/// A whole command line with a button that copies it. Lines break between its words, not at the
 /// hyphens of a flag.
 pub(super) fn command(text: &str, what: &str) -> Markup {
     let text = clean(text);
     html! {
         div.command {
             pre tabindex="0" role="region" aria-label={"Command: " (shown(what))} {
-                code { @for (index, word) in text.split(' ').enumerate() { @if index > 0 { " " } span.word { (word) } } }
+                code {
+                    @for (index, word) in text.split(' ').enumerate() {
+                        @if index > 0 { " " }
+                        span.word { (word) }
+                    }
+                }
             }
-            button.copy.scripted type="button" aria-label={"Copy the command: " (shown(what))} { "Copy" }
+            button.copy.scripted type="button" aria-label={"Copy the command: " (shown(what))} {
+                "Copy"
+            }
         }
     }
 }

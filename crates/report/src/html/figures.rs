@@ -15,7 +15,7 @@ use diskproof_model::units::{
 };
 use maud::{Markup, html};
 
-/// Half the width of an error bar's scale; wider intervals are dashed.
+/// The relative half-width at which an error bar's scale ends; wider intervals are dashed.
 const BAR_SCALE: f64 = 0.5;
 /// The colour of a doubled rate, out of six (0 to 5): dark letters stay legible on it.
 const HEAT_OF_DOUBLE: f64 = 2.0;
@@ -29,7 +29,9 @@ pub(super) fn figures(record: &Record) -> Markup {
         .max()
         .unwrap_or(0);
     let content = html! {
-        @if record.measurements.is_empty() && record.surface.is_none() { p.alert.failure { "Nothing was measured." } }
+        @if record.measurements.is_empty() && record.surface.is_none() {
+            p.alert.failure { "Nothing was measured." }
+        }
         @if let Some(surface) = &record.surface { (surface_figures(surface)) }
         @for target in 0..targets { (target_figures(record, target, targets)) }
         (gaps(record))
@@ -57,7 +59,10 @@ fn target_figures(record: &Record, target: usize, targets: usize) -> Markup {
     html! {
         @if targets > 1 { h3 { (path) } } @else if record.surface.is_some() { h3 { "Workloads" } }
         (wide_table(&label, &table(record, &own)))
-        p.legend { (unbroken_dash(&legend(&measurements))) " The bar shows the 95 % interval; its scale ends at ±" (format_percent(BAR_SCALE)) "." }
+        p.legend {
+            (unbroken_dash(&legend(&measurements)))
+            " The bar shows the 95 % interval; its scale ends at ±" (format_percent(BAR_SCALE)) "."
+        }
     }
 }
 
@@ -66,6 +71,19 @@ fn unbroken_dash(text: &str) -> String {
     text.replace("–\u{a0}", "–\u{2060}\u{a0}")
 }
 
+const FIGURE_COLUMNS: [&str; 10] = [
+    "MB/s",
+    "Mean",
+    "p50",
+    "p90",
+    "p99",
+    "p99.9",
+    "p99.99",
+    "Max",
+    "In flight",
+    "CPU",
+];
+
 fn table(record: &Record, own: &[(usize, &MeasurementRecord)]) -> Markup {
     html! {
         table.figures {
@@ -73,7 +91,7 @@ fn table(record: &Record, own: &[(usize, &MeasurementRecord)]) -> Markup {
                 th scope="col" { "Workload" }
                 @for name in ["Rate", "± 95 %"] { th.number scope="col" { (name) } }
                 th.interval scope="col" { span.unseen { "95 % interval drawn" } }
-                @for name in ["MB/s", "Mean", "p50", "p90", "p99", "p99.9", "p99.99", "Max", "In flight", "CPU"] { th.number scope="col" { (name) } }
+                @for name in FIGURE_COLUMNS { th.number scope="col" { (name) } }
             } }
             @for (index, m) in own { (measurement(record, *index, m)) }
         }
@@ -85,12 +103,22 @@ fn measurement(record: &Record, index: usize, m: &MeasurementRecord) -> Markup {
     html! {
         tbody id={"figure-" (index)} {
             tr.head { th colspan="14" scope="rowgroup" { div.pinned {
-                strong { (shown(&m.workload.name)) } " " span.conditions { (shown(&conditions(&m.workload))) }
-                @for finding in &doubts { " " a.tag.warning href={"#" (finding_anchor(&finding.code))} { "! " (shown(&finding.code)) } }
+                strong { (shown(&m.workload.name)) } " "
+                span.conditions { (shown(&conditions(&m.workload))) }
+                @for finding in &doubts {
+                    " "
+                    a.tag.warning href={"#" (finding_anchor(&finding.code))} {
+                        "! " (shown(&finding.code))
+                    }
+                }
             } } }
-            @for (row, (kind, op)) in shown_ops(m).into_iter().enumerate() { (figure(m, kind, op, row == 0)) }
+            @for (row, (kind, op)) in shown_ops(m).into_iter().enumerate() {
+                (figure(m, kind, op, row == 0))
+            }
             @if shown_ops(m).is_empty() { tr { td colspan="14" { "Nothing was measured." } } }
-            @for remark in remarks(m) { tr.remark { td colspan="14" { div.pinned { (shown(&remark.text)) } } } }
+            @for remark in remarks(m) {
+                tr.remark { td colspan="14" { div.pinned { (shown(&remark.text)) } } }
+            }
         }
     }
 }
@@ -121,7 +149,8 @@ fn figure(m: &MeasurementRecord, kind: OpKind, op: &OpRecord, is_first: bool) ->
     }
 }
 
-/// The interval as a picture. The number beside it says the same, so screen readers skip it.
+/// The interval as a picture. The cell beside it holds the text, so screen readers skip the
+/// picture.
 fn error_bar(estimate: &Estimate) -> Markup {
     let Some(width) = estimate.relative_half_width() else {
         return html! {};
@@ -133,7 +162,9 @@ fn error_bar(estimate: &Estimate) -> Markup {
     );
     let cap = if width > BAR_SCALE { "3 3" } else { "none" };
     html! {
-        svg.errorbar viewBox="0 0 100 16" width="100" height="16" aria-hidden="true" focusable="false" {
+        svg.errorbar viewBox="0 0 100 16" width="100" height="16" aria-hidden="true"
+            focusable="false"
+        {
             line.scale x1="2" x2="98" y1="8" y2="8" {}
             line.reach x1=(left) x2=(right) y1="8" y2="8" stroke-dasharray=(cap) {}
             line.reach x1=(left) x2=(left) y1="3" y2="13" {}
@@ -150,23 +181,42 @@ fn surface_figures(surface: &SurfaceRecord) -> Markup {
         h3 { "Survey of the surface" }
         @if let Some(rate) = &surface.rate { p {
             strong { "Transfer rate (" (verb) "): " (rate.average.text()) }
-            " on average over all positions, slowest " (format_throughput(rate.min)) ", fastest " (format_throughput(rate.max))
-            "; " (format_percent(surface.curve_share)) " of " (format_bytes(surface.span_bytes)) " was transferred."
+            " on average over all positions, slowest " (format_throughput(rate.min)) ", fastest "
+            (format_throughput(rate.max))
+            "; " (format_percent(surface.curve_share)) " of " (format_bytes(surface.span_bytes))
+            " was transferred."
         } }
         @if let Some(burst) = &surface.burst { p {
             strong { "Burst: " (burst.throughput.text()) }
-            " while reading the same " (format_bytes(burst.bytes)) " repeatedly (" (counted(burst.rounds, "time")) "): the speed of the device's cache and its link."
+            " while reading the same " (format_bytes(burst.bytes)) " repeatedly ("
+            (counted(burst.rounds, "time")) "): the speed of the device's cache and its link."
         } }
         @if !surface.seeks.is_empty() { (wide_table("Access times", &seeks(surface))) }
         @if !surface.short_strokes.is_empty() { (wide_table("Short strokes", &strokes(surface))) }
     }
 }
 
+const SEEK_COLUMNS: [&str; 8] = [
+    "Accesses",
+    "Mean",
+    "± 95 %",
+    "Shortest",
+    "p50",
+    "Longest",
+    "Mean distance",
+    "IOPS",
+];
+
 fn seeks(surface: &SurfaceRecord) -> Markup {
     html! {
         table.plain {
             caption { "Access times by seek pattern" }
-            thead { tr { th scope="col" { "Seek" } @for name in ["Accesses", "Mean", "± 95 %", "Shortest", "p50", "Longest", "Mean distance", "IOPS"] { th.number scope="col" { (name) } } } }
+            thead {
+                tr {
+                    th scope="col" { "Seek" }
+                    @for name in SEEK_COLUMNS { th.number scope="col" { (name) } }
+                }
+            }
             tbody { @for (pattern, seek) in &surface.seeks { tr {
                 th scope="row" { (pattern.as_str()) }
                 td.number { (seek.n) }
@@ -176,15 +226,26 @@ fn seeks(surface: &SurfaceRecord) -> Markup {
                 td.number { (format_latency(seek.p50_ns)) }
                 td.number { (format_latency(seek.max_ns)) }
                 td.number { (format_bytes(seek.distance_mean_bytes as u64)) }
-                td.number { (rounded(seek.iops, seek.mean.relative_half_width().map(|half| half * seek.iops))) }
+                @let half_width = seek.mean.relative_half_width().map(|half| half * seek.iops);
+                td.number { (rounded(seek.iops, half_width)) }
             } } }
         }
     }
 }
 
+const STROKE_COLUMNS: [&str; 7] = [
+    "Bytes",
+    "Random reads/s",
+    "± 95 %",
+    "Gain",
+    "Mean",
+    "Longest",
+    "MB/s",
+];
+
 fn strokes(surface: &SurfaceRecord) -> Markup {
-    // The colour follows the gain, which the cell prints too: palest without a gain, darkest from
-    // twice the rate on.
+    // The colour repeats the printed gain: palest without a gain, darkest from twice the rate on.
+    let megabytes = |rate: f64| format_throughput(rate).replace(" MB/s", "");
     let heat = |gain: f64| {
         format!(
             "number heat-{:.0}",
@@ -194,7 +255,12 @@ fn strokes(surface: &SurfaceRecord) -> Markup {
     html! {
         table.plain {
             caption { "Random reads within the first part of the disk" }
-            thead { tr { th scope="col" { "Part used" } @for name in ["Bytes", "Random reads/s", "± 95 %", "Gain", "Mean", "Longest", "MB/s"] { th.number scope="col" { (name) } } } }
+            thead {
+                tr {
+                    th scope="col" { "Part used" }
+                    @for name in STROKE_COLUMNS { th.number scope="col" { (name) } }
+                }
+            }
             tbody { @for stroke in &surface.short_strokes { tr {
                 th scope="row" { (stroke.percent) "\u{a0}%" }
                 td.number { (format_bytes(stroke.span_bytes)) }
@@ -203,7 +269,7 @@ fn strokes(surface: &SurfaceRecord) -> Markup {
                 td class=(heat(stroke.gain)) { (format!("{:.2} ×", stroke.gain)) }
                 td.number { (format_latency(stroke.latency_mean_ns.max(0.0).round() as u64)) }
                 td.number { (format_latency(stroke.latency_max_ns)) }
-                td.number { (stroke.throughput.map_or("–".to_owned(), |rate| format_throughput(rate).replace(" MB/s", ""))) }
+                td.number { (stroke.throughput.map_or("–".to_owned(), megabytes)) }
             } } }
         }
     }
@@ -229,7 +295,11 @@ fn gaps(record: &Record) -> Markup {
         @if !missing.is_empty() { p.alert.warning { strong { "Not run: " } (missing.join(", ")) } }
         @if !record.plan.skipped.is_empty() {
             p { "Skipped:" }
-            ul { @for (why, names) in skipped(&record.plan) { li { (shown(&names.join(", "))) ": " (shown(why)) } } }
+            ul {
+                @for (why, names) in skipped(&record.plan) {
+                    li { (shown(&names.join(", "))) ": " (shown(why)) }
+                }
+            }
         }
     }
 }

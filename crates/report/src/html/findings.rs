@@ -34,7 +34,10 @@ fn finding(record: &Record, index: usize, finding: &Finding) -> Markup {
         == Some(index);
     html! {
         article class=(class) id=[is_first.then(|| finding_anchor(&finding.code))] {
-            h3 { span.tag { (label) } " " (shown(finding.heading())) @if finding.title.is_some() { " " code { (shown(&finding.code)) } } }
+            h3 {
+                span.tag { (label) } " " (shown(finding.heading()))
+                @if finding.title.is_some() { " " code { (shown(&finding.code)) } }
+            }
             p.claim { (shown_whole(&finding.claim)) }
             p { strong { "Remedy: " } (shown_whole(&finding.remedy)) }
             @if !finding.evidence.is_empty() { (evidence(record, finding)) }
@@ -56,7 +59,13 @@ fn shown_whole(text: &str) -> String {
 fn evidence(record: &Record, finding: &Finding) -> Markup {
     let table = html! {
         table.plain {
-            thead { tr { th scope="col" { "Path in the record" } th.number scope="col" { "Observed" } th.number scope="col" { "Threshold" } } }
+            thead {
+                tr {
+                    th scope="col" { "Path in the record" }
+                    th.number scope="col" { "Observed" }
+                    th.number scope="col" { "Threshold" }
+                }
+            }
             tbody { @for item in &finding.evidence { tr {
                 td { (place(record, item)) code.path { (shown(&item.path)) } }
                 td.number { (quantity(item.observed, &item.unit)) }
@@ -114,11 +123,22 @@ pub(super) fn advice(advice: &[Advice]) -> Markup {
     let table = html! {
         // Rows are blocks on a phone; the roles keep it a table for screen readers.
         table.plain.advice role="table" {
-            thead role="rowgroup" { tr role="row" { th scope="col" role="columnheader" { "Setting" } th scope="col" role="columnheader" { "Value" } th scope="col" role="columnheader" { "Why" } } }
+            thead role="rowgroup" {
+                tr role="row" {
+                    th scope="col" role="columnheader" { "Setting" }
+                    th scope="col" role="columnheader" { "Value" }
+                    th scope="col" role="columnheader" { "Why" }
+                }
+            }
             tbody role="rowgroup" { @for item in advice { tr role="row" {
                 th scope="row" role="rowheader" { code { (shown(&item.setting)) } }
                 td role="cell" { strong { (shown(&advised_text(item))) } }
-                td role="cell" { (shown_whole(&item.why)) @if !item.from.is_empty() { span.source { " From " (shown(&item.from.join(", "))) "." } } }
+                td role="cell" {
+                    (shown_whole(&item.why))
+                    @if !item.from.is_empty() {
+                        span.source { " From " (shown(&item.from.join(", "))) "." }
+                    }
+                }
             } } }
         }
     };
@@ -128,7 +148,10 @@ pub(super) fn advice(advice: &[Advice]) -> Markup {
         .collect();
     let content = html! {
         (wide_table("Settings for postgresql.conf", &table))
-        @if !lines.is_empty() { p { "Lines for postgresql.conf:" } (command(&lines.join("\n"), "lines for postgresql.conf")) }
+        @if !lines.is_empty() {
+            p { "Lines for postgresql.conf:" }
+            (command(&lines.join("\n"), "lines for postgresql.conf"))
+        }
     };
     section("advice", "Settings for PostgreSQL", &content)
 }

@@ -5,9 +5,11 @@ use crate::describe::health::health_facts;
 use crate::describe::identity::{filesystem_facts, host_facts, layer_facts, target_facts};
 use crate::describe::target::{layers_text, tested_text};
 use crate::labels;
+use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::Origin;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::shell::quoted;
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::format_duration;
 use maud::{Markup, html};
 
@@ -20,16 +22,39 @@ pub(super) fn machine(record: &Record) -> Markup {
                     h3 { (labels::layer_kind(layer.kind)) " " (shown(&layer.name)) }
                     (facts(&layer_facts(layer)))
                 } }
-                @for health in record.health.iter().filter(|health| target.disks().any(|disk| disk.name == health.disk)) { div.card { h3 { "Health of " (shown(&health.disk)) } (facts(&health_facts(health))) } }
-                div.card { h3 { "Target" } (facts(&[("path", Some(target.path.clone())), ("tested", Some(tested_text(target, record.plan.scratch_bytes)))])) (facts(&target_facts(target)))
+                @for health in health_of(record, target) {
+                    div.card {
+                        h3 { "Health of " (shown(&health.disk)) }
+                        (facts(&health_facts(health)))
+                    }
+                }
+                div.card {
+                    h3 { "Target" }
+                    @let tested = tested_text(target, record.plan.scratch_bytes);
+                    (facts(&[("path", Some(target.path.clone())), ("tested", Some(tested))]))
+                    (facts(&target_facts(target)))
                     (facts(&[("layers", layers_text(target))]))
                 }
-                @if let Some(filesystem) = &target.filesystem { div.card { h3 { "Filesystem" } (facts(&[("mounted at", Some(filesystem.mount_point.clone()))])) (facts(&filesystem_facts(filesystem))) } }
+                @if let Some(filesystem) = &target.filesystem {
+                    div.card {
+                        h3 { "Filesystem" }
+                        (facts(&[("mounted at", Some(filesystem.mount_point.clone()))]))
+                        (facts(&filesystem_facts(filesystem)))
+                    }
+                }
             }
         }
         div.cards { div.card { h3 { "Machine" } (facts(&host_facts(&record.host))) } }
     };
     section("disk", "Disk and machine", &content)
+}
+
+fn health_of<'a>(
+    record: &'a Record,
+    target: &'a TargetIdentity,
+) -> impl Iterator<Item = &'a DiskHealth> {
+    let is_own = |health: &&DiskHealth| target.disks().any(|disk| disk.name == health.disk);
+    record.health.iter().filter(is_own)
 }
 
 /// The section `method`.
@@ -64,127 +89,132 @@ pub(super) fn method(record: &Record) -> Markup {
             )),
         ),
     ];
+    let command_line = argv
+        .iter()
+        .map(|word| quoted(word))
+        .collect::<Vec<_>>()
+        .join(" ");
+    let surface_command = record
+        .surface
+        .as_ref()
+        .map_or("", |surface| &surface.reproduce);
     let content = html! {
         (facts(&list))
         h3 { "The command of this run" }
-        (command(&argv.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "), "this run"))
+        (command(&command_line, "this run"))
         @if !record.measurements.is_empty() {
-            h3 { "How each figure was measured, and the command of another tool that reproduces it" }
+            h3 { "How each figure was measured, and a command of another tool that reproduces it" }
             div.methods { @for m in &record.measurements { (measured(record, m)) } }
         }
-        @if let Some(surface) = record.surface.as_ref().filter(|surface| !surface.reproduce.is_empty()) {
-            article.measured { h4 { "Transfer rate by position" } (command(&surface.reproduce, "transfer rate by position")) }
+        @if !surface_command.is_empty() {
+            article.measured {
+                h4 { "Transfer rate by position" }
+                (command(surface_command, "transfer rate by position"))
+            }
         }
     };
     section("method", "Method", &content)
 }
 
 fn measured(record: &Record, m: &MeasurementRecord) -> Markup {
-    let planned = record
-        .plan
-        .workloads
-        .iter()
-        .find(|workload| workload.name == m.workload.name);
-    let warmup = planned.map_or(String::new(), |workload| {
-        format!(" after {} of warm-up", format_duration(workload.warmup_ns))
-    });
-    let settling = if m.settling_ns > 0 {
-        format!(
-            "; without the first {}, in which the rate settled",
-            format_duration(m.settling_ns)
-        )
-    } else {
-        String::new()
-    };
-    let features = if m.engine.features.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", m.engine.features.join(", "))
-    };
-    let depth = labels::depth(m.workload.depth, m.workload.workers);
-    let accounted = m.device.accounted.map(|share| {
-        format!(
-            "the kernel's counters of {} confirm {:.1} % of the bytes",
-            m.device.disks.join(", "),
-            share * 100.0
-        )
-    });
-    let list = [
-        (
-            "operations",
-            Some(format!(
-                "{}, {}",
-                labels::operation(m.workload.read_permille, m.workload.sync),
-                labels::access(&m.workload.access)
-            )),
-        ),
-        (
-            "block, depth",
-            Some(format!(
-                "{}, {depth} requested, {:.1} held on average",
-                labels::block(m.workload.block_bytes, &m.workload.block_mix),
-                m.achieved_depth
-            )),
-        ),
-        (
-            "span",
-            Some(labels::span(
-                m.workload.span_start_bytes,
-                m.workload.span_bytes,
-            )),
-        ),
-        (
-            "page cache",
-            Some(labels::cache(m.workload.cache).to_owned()),
-        ),
-        (
-            "at the same time",
-            Some(m.workload.together_with.join(", ")).filter(|names| !names.is_empty()),
-        ),
-        (
-            "engine",
-            Some(format!("{}{features}", m.workload.engine.as_str())),
-        ),
-        (
-            "measured for",
-            Some(format!("{}{warmup}{settling}", format_duration(m.wall_ns))),
-        ),
-        (
-            "proof",
-            accounted.or_else(|| {
-                m.device
-                    .unresolved
-                    .as_ref()
-                    .map(|why| format!("unknown: {why}"))
-            }),
-        ),
-    ];
-    let path = if record.targets.len() > 1 {
-        record
-            .targets
-            .get(m.target)
-            .map(|target| format!(" on {}", shown(&target.path)))
-    } else {
-        None
-    };
+    let target = record
+        .targets
+        .get(m.target)
+        .filter(|_| record.targets.len() > 1);
     html! {
         article.measured {
-            h4 { (shown(&m.workload.name)) (path.unwrap_or_default()) }
-            (facts(&list))
+            h4 {
+                (shown(&m.workload.name))
+                @if let Some(target) = target { " on " (shown(&target.path)) }
+            }
+            (facts(&measured_facts(record, m)))
             @if !m.reproduce.is_empty() { (command(&m.reproduce, &m.workload.name)) }
         }
     }
 }
 
+fn measured_facts(record: &Record, m: &MeasurementRecord) -> [(&'static str, Option<String>); 8] {
+    let workload = &m.workload;
+    let operations = format!(
+        "{}, {}",
+        labels::operation(workload.read_permille, workload.sync),
+        labels::access(&workload.access)
+    );
+    let block_and_depth = format!(
+        "{}, {} requested, {:.1} held on average",
+        labels::block(workload.block_bytes, &workload.block_mix),
+        labels::depth(workload.depth, workload.workers),
+        m.achieved_depth
+    );
+    let span = labels::span(workload.span_start_bytes, workload.span_bytes);
+    let together = workload.together_with.join(", ");
+    [
+        ("operations", Some(operations)),
+        ("block, depth", Some(block_and_depth)),
+        ("span", Some(span)),
+        ("page cache", Some(labels::cache(workload.cache).to_owned())),
+        (
+            "at the same time",
+            Some(together).filter(|names| !names.is_empty()),
+        ),
+        ("engine", Some(engine_text(m))),
+        ("measured for", Some(duration_text(record, m))),
+        ("proof", proof_text(m)),
+    ]
+}
+
+fn engine_text(m: &MeasurementRecord) -> String {
+    let engine = m.workload.engine.as_str();
+    if m.engine.features.is_empty() {
+        engine.to_owned()
+    } else {
+        format!("{engine} ({})", m.engine.features.join(", "))
+    }
+}
+
+fn duration_text(record: &Record, m: &MeasurementRecord) -> String {
+    let mut text = format_duration(m.wall_ns);
+    let mut planned = record.plan.workloads.iter();
+    if let Some(workload) = planned.find(|workload| workload.name == m.workload.name) {
+        text += &format!(" after {} of warm-up", format_duration(workload.warmup_ns));
+    }
+    if m.settling_ns > 0 {
+        let settling = format_duration(m.settling_ns);
+        text += &format!("; without the first {settling}, in which the rate settled");
+    }
+    text
+}
+
+fn proof_text(m: &MeasurementRecord) -> Option<String> {
+    if let Some(share) = m.device.accounted {
+        let disks = m.device.disks.join(", ");
+        let percent = share * 100.0;
+        return Some(format!(
+            "the kernel's counters of {disks} confirm {percent:.1} % of the bytes"
+        ));
+    }
+    let why = m.device.unresolved.as_ref()?;
+    Some(format!("unknown: {why}"))
+}
+
 /// The section `data`.
 pub(super) fn data(record: &Record) -> Markup {
     let content = html! {
-        p { "This file holds the whole record: every setting, series and histogram. " code { "diskproof show THIS-FILE.html" } " prints it; other commands accept it as a saved run." }
+        p {
+            "This file contains the whole record: every setting, series and histogram. "
+            code { "diskproof show THIS-FILE.html" }
+            " prints it; other commands accept it as a saved run."
+        }
         p.buttons {
             button #save-record.scripted type="button" { "Save the record as JSON" }
             " " button #save-charts.scripted type="button" { "Save all charts as CSV" }
         }
-        noscript { p { "Scripts are off: charts are pictures, and this file's source holds the record." } }
+        noscript {
+            p {
+                "Scripts are disabled: charts are pictures, and the source of this file contains \
+                 the record."
+            }
+        }
         (wide_table("Contents of the record", &contents(record)))
     };
     section("data", "Data", &content)
@@ -201,7 +231,12 @@ fn contents(record: &Record) -> Markup {
     ];
     html! {
         table.plain {
-            thead { tr { th scope="col" { "In the record (" (shown(&record.schema)) ")" } th.number scope="col" { "Number" } } }
+            thead {
+                tr {
+                    th scope="col" { "In the record (" (shown(&record.schema)) ")" }
+                    th.number scope="col" { "Number" }
+                }
+            }
             tbody { @for (name, n) in rows { tr { th scope="row" { (name) } td.number { (n) } } } }
         }
     }

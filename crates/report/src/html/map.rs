@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Cells in a row; at most 1000 cells then make at most 20 rows.
+/// A scan has at most 1000 cells, so the map has at most 20 rows.
 const CELLS_PER_ROW: usize = 50;
-/// AxisSide of a cell in the units of the picture.
+/// Side of a cell in the units of the picture.
 const CELL: usize = 14;
 /// A cell's class is its slowest block over the median block: up to 2, 4, 8, 16, 32 and more.
 const CLASSES: usize = 6;
@@ -79,9 +79,13 @@ pub(super) fn data(record: &Record) -> Option<Value> {
         .iter()
         .map(|cell| charts::rounded(cell.offset_bytes as f64 / bytes))
         .collect::<Vec<f64>>();
-    Some(
-        json!({ "chart": charts::data(&[chart])[0], "perRow": CELLS_PER_ROW, "side": CELL, "cells": cells, "notable": notable }),
-    )
+    Some(json!({
+        "chart": charts::data(&[chart])[0],
+        "perRow": CELLS_PER_ROW,
+        "side": CELL,
+        "cells": cells,
+        "notable": notable,
+    }))
 }
 
 fn scan(record: &Record) -> Option<&Scan> {
@@ -105,17 +109,38 @@ pub(super) fn scan_map(record: &Record) -> Option<Markup> {
     Some(html! {
         figure.chart.map #chart-scan-map aria-labelledby="title-scan-map" {
             figcaption {
-                h3 #title-scan-map { "Scan (" (state) "): " (counted(scan.slow_blocks, "slow block")) ", " (format_bytes(scan.unreadable_bytes)) " unreadable" }
-                p { "Read: " (read) ". Left to right, top to bottom; a cell shows its slowest block; the median block takes " (format_latency(scan.latency_p50_ns)) "." }
+                h3 #title-scan-map {
+                    "Scan (" (state) "): " (counted(scan.slow_blocks, "slow block")) ", "
+                    (format_bytes(scan.unreadable_bytes)) " unreadable"
+                }
+                p {
+                    "Read: " (read)
+                    ". Left to right, top to bottom; a cell shows its slowest block; the median \
+                     block takes "
+                    (format_latency(scan.latency_p50_ns)) "."
+                }
             }
             div.field #field { (field(scan)) }
             div.under {
                 (scale(scan))
-                div.buttons.scripted { button.csv type="button" aria-label="CSV: save the cells of the map" { "CSV" } }
+                div.buttons.scripted {
+                    button.csv type="button" aria-label="CSV: save the cells of the map" { "CSV" }
+                }
             }
-            p.legend.scripted { "Point at a cell to read it. Keyboard: arrow keys move between cells, Page Up and Page Down between slow or unreadable places." }
-            details.values.scripted { summary { "Values as a table" } div.wide tabindex="0" role="region" aria-label="Values: map of the scan" {} }
-            @if !scan.slow.is_empty() || !scan.unreadable.is_empty() { details { summary { "Slow and unreadable places" } (wide_table("Slow and unreadable places", &places(scan))) } }
+            p.legend.scripted {
+                "Point at a cell to read it. Keyboard: arrow keys move between cells, Page Up and \
+                 Page Down between slow or unreadable places."
+            }
+            details.values.scripted {
+                summary { "Values as a table" }
+                div.wide tabindex="0" role="region" aria-label="Values: map of the scan" {}
+            }
+            @if !scan.slow.is_empty() || !scan.unreadable.is_empty() {
+                details {
+                    summary { "Slow and unreadable places" }
+                    (wide_table("Slow and unreadable places", &places(scan)))
+                }
+            }
         }
     })
 }
@@ -143,7 +168,11 @@ fn field(scan: &Scan) -> Markup {
         counted(scan.slow_blocks, "slow block"),
         counted(scan.unreadable_bytes, "byte")
     );
-    html! { svg.cells viewBox={"0 0 " (width) " " (height)} role="img" aria-label=(label) { @for (class, path) in &paths { path class=(class) d=(path) {} } } }
+    html! {
+        svg.cells viewBox={"0 0 " (width) " " (height)} role="img" aria-label=(label) {
+            @for (class, path) in &paths { path class=(class) d=(path) {} }
+        }
+    }
 }
 
 fn class(cell: &ScanCell, median_ns: u64) -> String {
@@ -166,10 +195,19 @@ fn scale(scan: &Scan) -> Markup {
     html! {
         ul.heat-scale aria-label="Colours of the map" {
             @for index in 0..CLASSES {
-                li { svg width="13" height="13" aria-hidden="true" focusable="false" { rect class={"heat-" (index)} width="13" height="13" {} }
-                    @if index + 1 < CLASSES { " up to " (limit(index)) } @else { " longer" } }
+                li {
+                    svg width="13" height="13" aria-hidden="true" focusable="false" {
+                        rect class={"heat-" (index)} width="13" height="13" {}
+                    }
+                    @if index + 1 < CLASSES { " up to " (limit(index)) } @else { " longer" }
+                }
             }
-            li { svg width="13" height="13" aria-hidden="true" focusable="false" { path.bad d="M0 0h13v13h-13zm2 2 9 9m0-9-9 9" {} } " unreadable" }
+            li {
+                svg width="13" height="13" aria-hidden="true" focusable="false" {
+                    path.bad d="M0 0h13v13h-13zm2 2 9 9m0-9-9 9" {}
+                }
+                " unreadable"
+            }
         }
     }
 }
@@ -177,10 +215,30 @@ fn scale(scan: &Scan) -> Markup {
 fn places(scan: &Scan) -> Markup {
     html! {
         table.plain {
-            thead { tr { th.number scope="col" { "Offset" } th.number scope="col" { "LBA" } th scope="col" { "What" } } }
+            thead {
+                tr {
+                    th.number scope="col" { "Offset" }
+                    th.number scope="col" { "LBA" }
+                    th scope="col" { "What" }
+                }
+            }
             tbody {
-                @for range in &scan.unreadable { tr { td.number { (range.offset_bytes) } td.number { (range.lba) } td { (format_bytes(range.length_bytes)) " unreadable: " (shown(&range.errno)) } } }
-                @for block in &scan.slow { tr { td.number { (block.offset_bytes) } td.number { (block.lba) } td { "slow: " (format_latency(block.latency_ns)) } } }
+                @for range in &scan.unreadable {
+                    tr {
+                        td.number { (range.offset_bytes) }
+                        td.number { (range.lba) }
+                        td {
+                            (format_bytes(range.length_bytes)) " unreadable: " (shown(&range.errno))
+                        }
+                    }
+                }
+                @for block in &scan.slow {
+                    tr {
+                        td.number { (block.offset_bytes) }
+                        td.number { (block.lba) }
+                        td { "slow: " (format_latency(block.latency_ns)) }
+                    }
+                }
             }
         }
     }

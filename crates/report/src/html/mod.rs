@@ -1,7 +1,6 @@
 //! The page for a browser: one self-contained file for three readers. The administrator finds the
 //! verdict, findings and settings, the engineer the figures and charts, the vendor the disk, method
-//! and commands. The page holds the whole record, which can be read back from it. Does not know
-//! files or browsers; `script.js` and `style.css` are its only moving parts.
+//! and commands. The page contains the whole record, which can be read back from it.
 
 mod charts;
 mod comparison;
@@ -254,7 +253,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn page_without_figures_says_so() {
+    fn page_without_figures_reports_it() {
         let mut record = record();
         (record.measurements, record.findings, record.advice) =
             (Vec::new(), Vec::new(), Vec::new());

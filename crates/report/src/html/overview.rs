@@ -19,11 +19,16 @@ use maud::{Markup, html};
 pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
     html! {
         section.overview #verdict aria-labelledby="title" {
-            p.kicker { (shown(&request_text(&record.plan))) " · " (shown(&start_text(&record.started))) " · " (format_duration(record.elapsed_ns())) }
+            p.kicker {
+                (shown(&request_text(&record.plan))) " · " (shown(&start_text(&record.started)))
+                " · " (format_duration(record.elapsed_ns()))
+            }
             h1 #title { (subject(record)) }
             @for target in record.targets.iter() { (disk_lines(target)) }
             @if let Some(note) = &record.note { p.note { strong { "Note: " } (shown(note)) } }
-            @if let Some(why) = partial_text(record) { p.alert.failure { strong { "Partial run: " } (shown(why)) } }
+            @if let Some(why) = partial_text(record) {
+                p.alert.failure { strong { "Partial run: " } (shown(why)) }
+            }
             @if let Some(verdict) = &record.verdict { (verdict_part(record, verdict)) }
             @if let Some(surface) = &record.surface { (tiles(surface)) }
             @if let Some(chart) = hero { (charts::groups(std::slice::from_ref(chart))) }
@@ -37,7 +42,9 @@ fn verdict_part(record: &Record, verdict: &RunVerdict) -> Markup {
     html! {
         p.headline { (shown(&verdict.headline)) }
         (trust(verdict))
-        @if !verdict.grades.is_empty() { ul.uses { @for grade in &verdict.grades { (use_card(record, grade)) } } }
+        @if !verdict.grades.is_empty() {
+            ul.uses { @for grade in &verdict.grades { (use_card(record, grade)) } }
+        }
     }
 }
 
@@ -66,7 +73,10 @@ fn tiles(surface: &SurfaceRecord) -> Markup {
     }
     html! {
         @if !tiles.is_empty() { dl.tiles { @for (name, value, half) in tiles {
-            div { dt { (name) } dd { strong { (value) } @if let Some(half) = half { " " span.half { (half) } } } }
+            div {
+                dt { (name) }
+                dd { strong { (value) } @if let Some(half) = half { " " span.half { (half) } } }
+            }
         } } }
     }
 }
@@ -106,7 +116,11 @@ fn trust(verdict: &RunVerdict) -> Markup {
         p class=(class) {
             span.sign aria-hidden="true" { (sign) } " " (shown(&verdict.trust.why))
             @if let Some(worst) = &verdict.worst {
-                " Most severe: " a href={"#" (finding_anchor(&worst.code))} { (labels::severity(worst.severity)) ", " (shown(&worst.title)) } "."
+                " Most severe: "
+                a href={"#" (finding_anchor(&worst.code))} {
+                    (labels::severity(worst.severity)) ", " (shown(&worst.title))
+                }
+                "."
             }
         }
     }
@@ -129,16 +143,25 @@ fn use_card(record: &Record, item: &UseGrade) -> Markup {
     let target = target.filter(|_| record.targets.len() > 1);
     html! {
         li class=(class) {
-            h3 { (capitalized(&item.name)) @if let Some(target) = target { " on " (shown(&target.path)) } }
+            h3 {
+                (capitalized(&item.name))
+                @if let Some(target) = target { " on " (shown(&target.path)) }
+            }
             p.grade { span.dots aria-hidden="true" { (sign) } " " (shown(&item.words())) }
-            p.figure { strong { (item.figure.value_text()) } " " span.half { (labels::interval(&item.figure)) } }
+            p.figure {
+                strong { (item.figure.value_text()) } " "
+                span.half { (labels::interval(&item.figure)) }
+            }
             p { (thresholds_text(item)) }
             p.source {
                 "from " a href={"#figure-" (item.measurement)} { (shown(name)) }
-                @if !item.doubts.is_empty() { "; see " @for (index, code) in item.doubts.iter().enumerate() {
-                    @if index > 0 { ", " }
-                    a href={"#" (finding_anchor(code))} { (shown(code)) }
-                } }
+                @if !item.doubts.is_empty() {
+                    "; see "
+                    @for (index, code) in item.doubts.iter().enumerate() {
+                        @if index > 0 { ", " }
+                        a href={"#" (finding_anchor(code))} { (shown(code)) }
+                    }
+                }
             }
         }
     }
@@ -168,11 +191,28 @@ fn capitalized(text: &str) -> String {
 fn expectations(record: &Record) -> Markup {
     let table = html! {
         table.plain {
-            thead { tr { th scope="col" { "Outcome" } th scope="col" { "Expected" } th scope="col" { "Measured" } } }
+            thead {
+                tr {
+                    th scope="col" { "Outcome" }
+                    th scope="col" { "Expected" }
+                    th scope="col" { "Measured" }
+                }
+            }
             tbody { @for expectation in &record.expectations { tr {
-                td { @if expectation.met { span.tag.good { "✓ met" } } @else { span.tag.failure { "✕ missed" } } }
+                td {
+                    @if expectation.met {
+                        span.tag.good { "✓ met" }
+                    } @else {
+                        span.tag.failure { "✕ missed" }
+                    }
+                }
                 td { code { (shown(&expectation.expression)) } }
-                td { @match expectation.observed { Some(value) => (observed_text(&expectation.expression, value)), None => "not measured" } }
+                td {
+                    @match expectation.observed {
+                        Some(value) => (observed_text(&expectation.expression, value)),
+                        None => "not measured",
+                    }
+                }
             } } }
         }
     };

@@ -79,8 +79,11 @@ mod tests {
 
     #[test]
     fn unpacked_page_is_read() {
-        let page = r#"<!DOCTYPE html><script type="application/json" id="record">{"note": "\u003c"}</script>"#;
-        assert_eq!(page_json(page).unwrap(), r#"{"note": "\u003c"}"#);
+        let json = r#"{"note": "\u003c"}"#;
+        let page = format!(
+            r#"<!DOCTYPE html><script type="application/json" id="record">{json}</script>"#
+        );
+        assert_eq!(page_json(&page).unwrap(), json);
     }
 
     #[test]

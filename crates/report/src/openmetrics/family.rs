@@ -1,10 +1,11 @@
 //! A metric with its samples, and how both formats write it.
 
 use crate::text::clean;
+use diskproof_model::record::Record;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-/// A metric with all its samples: both formats want them together.
+/// A metric with all its samples, which both formats require in one place.
 pub(super) struct MetricFamily {
     pub(super) name: &'static str,
     pub(super) kind: &'static str,
@@ -12,7 +13,7 @@ pub(super) struct MetricFamily {
     pub(super) samples: Vec<MetricSample>,
 }
 
-/// What follows the name, the labels, the value.
+/// Suffix of the name, labels, value.
 pub(super) type MetricSample = (&'static str, Labels, f64);
 
 /// Names and values, in the order of writing.
@@ -50,7 +51,7 @@ pub(super) fn label_text(labels: &Labels) -> String {
     }
 }
 
-/// The formats' own escapes, on text that holds no control characters any more.
+/// Escapes control characters, then backslashes and quotes as the formats require.
 pub(super) fn escaped(value: &str) -> String {
     clean(value).replace('\\', "\\\\").replace('"', "\\\"")
 }
@@ -77,6 +78,21 @@ pub(super) fn with(labels: &Labels, name: &'static str, value: &str) -> Labels {
         .cloned()
         .chain([(name, value.to_owned())])
         .collect()
+}
+
+/// The labels of a target.
+pub(super) fn target_labels(record: &Record, target: usize) -> Labels {
+    let identity = record.targets.get(target);
+    let serial = identity.and_then(|identity| identity.disks().next()?.serial.clone());
+    vec![
+        (
+            "target",
+            identity
+                .map(|identity| identity.path.clone())
+                .unwrap_or_default(),
+        ),
+        ("serial", serial.unwrap_or_default()),
+    ]
 }
 
 #[cfg(test)]

@@ -36,12 +36,17 @@ impl Projection<'_> {
 }
 
 pub(super) fn line(class: &str, stroke: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
-    html! { line class=(class) x1=(px(from.0)) y1=(px(from.1)) x2=(px(to.0)) y2=(px(to.1)) stroke=(stroke) {} }
+    html! {
+        line class=(class) x1=(px(from.0)) y1=(px(from.1)) x2=(px(to.0)) y2=(px(to.1))
+            stroke=(stroke) {}
+    }
 }
 
 pub(super) fn text(x: f64, y: f64, anchor: &str, size: f64, tone: Tone, content: &str) -> Markup {
     html! {
-        text class=(tone.class()) x=(px(x)) y=(px(y)) text-anchor=(anchor) font-size=(size) font-weight=[tone.weight()] fill=(tone.color()) {
+        text class=(tone.class()) x=(px(x)) y=(px(y)) text-anchor=(anchor) font-size=(size)
+            font-weight=[tone.weight()] fill=(tone.color())
+        {
             (allowed(content))
         }
     }
@@ -53,14 +58,14 @@ pub(super) fn px(value: f64) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// What a text is.
+/// The role of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     /// The headline.
     Strong,
     /// Labels and sentences.
     Plain,
-    /// Where it comes from.
+    /// The origin of the data.
     Faint,
 }
 

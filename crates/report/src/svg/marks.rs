@@ -1,11 +1,12 @@
-//! Marks: lines, dots, bars and error bars. Shape or dashes distinguish the series as well as colour.
+//! Marks: lines, dots, bars and error bars. Colour and shape or dashes distinguish the series.
 
 use super::frame::{Projection, px};
 use crate::chart::{Chart, Series, SeriesMark};
 use maud::{Markup, html};
 use std::fmt::{self, Write as _};
 
-/// Colours that colour-blind readers can distinguish (after Okabe and Ito, darkened for white paper).
+/// Colours that colour-blind readers can distinguish, after Okabe and Ito and darkened for white
+/// paper.
 const COLORS: [&str; 8] = [
     "#0a64c8", "#d1490c", "#00835f", "#a63fb0", "#9a6a00", "#0b7f99", "#c2185b", "#4a5260",
 ];
@@ -18,7 +19,7 @@ const DASHES: [Option<&str>; 6] = [
     Some("5 3"),
     Some("15 4 5 4"),
 ];
-/// Lines of at most so many points show each of them.
+/// A line with at most so many points marks each of them.
 const POINTS_SHOWN: usize = 40;
 /// Many dots are drawn small and see-through, so that their density shows.
 const DOTS_MANY: usize = 150;
@@ -48,7 +49,9 @@ pub(super) fn mark(chart: &Chart, index: usize, place: &Projection<'_>) -> Marku
     html! {
         @match series.mark {
             SeriesMark::Line => {
-                @if of_kind(SeriesMark::Line).count() == 1 && points.len() > 1 { (tint(&points, index, place.frame.bottom)) }
+                @if of_kind(SeriesMark::Line).count() == 1 && points.len() > 1 {
+                    (tint(&points, index, place.frame.bottom))
+                }
                 (line(&points, index, dashes(chart, index)))
                 @if points.len() <= POINTS_SHOWN { (dots(&points, index, 3.2, 1.0)) }
             }
@@ -62,7 +65,7 @@ pub(super) fn mark(chart: &Chart, index: usize, place: &Projection<'_>) -> Marku
     }
 }
 
-/// What stands in the legend for a series.
+/// The mark of a series in the legend.
 pub(super) fn sample(
     chart: &Chart,
     index: usize,
@@ -74,17 +77,20 @@ pub(super) fn sample(
         @match series.mark {
             SeriesMark::Line => {
                 (line(&[(left, middle), (left + width, middle)], index, dashes(chart, index)))
-                @if series.points.len() <= POINTS_SHOWN { (dots(&[(left + width / 2.0, middle)], index, 3.2, 1.0)) }
+                @if series.points.len() <= POINTS_SHOWN {
+                    (dots(&[(left + width / 2.0, middle)], index, 3.2, 1.0))
+                }
             }
             SeriesMark::Dots => { (dots(&[(left + width / 2.0, middle)], index, 4.0, 1.0)) }
             SeriesMark::Bars => {
-                rect class=(class('f', index)) x=(px(left + width / 2.0 - 7.0)) y=(px(middle - 6.0)) width="14" height="12" fill=(color(index)) fill-opacity="0.6" {}
+                rect class=(class('f', index)) x=(px(left + width / 2.0 - 7.0)) y=(px(middle - 6.0))
+                    width="14" height="12" fill=(color(index)) fill-opacity="0.6" {}
             }
         }
     }
 }
 
-/// By the place among the lines, so that the first one is whole.
+/// Counts only lines, so that the first line is solid.
 pub(crate) fn dashes(chart: &Chart, index: usize) -> Option<&'static str> {
     let line = chart.series[..index]
         .iter()
@@ -104,8 +110,9 @@ fn path_through(points: &[(f64, f64)]) -> String {
 
 fn line(points: &[(f64, f64)], index: usize, dashes: Option<&str>) -> Markup {
     html! {
-        path class=(class('s', index)) d=(path_through(points)) fill="none" stroke=(color(index)) stroke-width="2.2" stroke-linejoin="round"
-            stroke-linecap="round" stroke-dasharray=[dashes] {}
+        path class=(class('s', index)) d=(path_through(points)) fill="none" stroke=(color(index))
+            stroke-width="2.2" stroke-linejoin="round" stroke-linecap="round"
+            stroke-dasharray=[dashes] {}
     }
 }
 
@@ -137,16 +144,15 @@ fn dots(points: &[(f64, f64)], index: usize, size: f64, opacity: f64) -> Markup 
     html! { path class=(class('f', index)) d=(path) fill=(color(index)) fill-opacity=(opacity) {} }
 }
 
-/// Circles as the round ends of lines without length: a third of the letters that outlines would
-/// take.
+/// Circles as the round ends of lines without length, in a third of the bytes of outlines.
 fn discs(points: &[(f64, f64)], index: usize, radius: f64, opacity: f64) -> Markup {
     let mut path = String::new();
     for (x, y) in points {
         let _ = write!(path, "M{} {}h0", px(*x), px(*y));
     }
     html! {
-        path class=(class('s', index)) d=(path) fill="none" stroke=(color(index)) stroke-width=(px(radius * 2.0)) stroke-linecap="round"
-            stroke-opacity=(opacity) {}
+        path class=(class('s', index)) d=(path) fill="none" stroke=(color(index))
+            stroke-width=(px(radius * 2.0)) stroke-linecap="round" stroke-opacity=(opacity) {}
     }
 }
 
@@ -168,28 +174,27 @@ pub(crate) fn dot(index: usize, (x, y): (f64, f64), r: f64) -> String {
     )
 }
 
-/// How many shapes there are.
+/// Circle, square, triangle, diamond and inverted triangle.
 const SHAPES: usize = 5;
 
-/// A shape from one of its corners on: short, because a picture has thousands of them.
+/// A shape as a path from one of its corners, short because a picture has thousands of them.
 struct Outline {
     /// The corner, from the middle of the shape.
     start: (f64, f64),
-    /// The path from there and back.
-    way: String,
+    /// The path from that corner back to it.
+    path: String,
 }
 
 impl fmt::Display for Outline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.way)
+        f.write_str(&self.path)
     }
 }
 
-/// A square, triangle, diamond or upside-down triangle, all of about the area of the circle that
-/// the first series has.
+/// A square, triangle, diamond or inverted triangle of about the area of the first series' circle.
 fn outline(index: usize, r: f64) -> Outline {
     let (side, tip, half, low) = (r * 1.76, r * 1.3, r * 1.2, r * 2.15);
-    let (start, way) = match index % SHAPES {
+    let (start, path) = match index % SHAPES {
         1 => (
             (-side / 2.0, -side / 2.0),
             format!("h{s}v{s}h-{s}Z", s = px(side)),
@@ -217,7 +222,7 @@ fn outline(index: usize, r: f64) -> Outline {
             ),
         ),
     };
-    Outline { start, way }
+    Outline { start, path }
 }
 
 fn bars(series: &Series, index: usize, place: &Projection<'_>, width: f64) -> Markup {
@@ -225,9 +230,11 @@ fn bars(series: &Series, index: usize, place: &Projection<'_>, width: f64) -> Ma
         @for (x, y) in &series.points {
             @let (left, top) = place.of((x - width / 2.0, *y));
             @let (right, _) = place.of((x + width / 2.0, *y));
-            // Pale, so that dots of other series are seen on them.
-            rect class=(format!("{} {}", class('f', index), class('s', index))) x=(px(left)) y=(px(top)) width=(px(right - left))
-                height=(px(place.frame.bottom - top)) fill=(color(index)) fill-opacity="0.25" stroke=(color(index)) stroke-width="1.6" {}
+            // Pale, so that dots of other series stand out on them.
+            @let classes = format!("{} {}", class('f', index), class('s', index));
+            rect class=(classes) x=(px(left)) y=(px(top)) width=(px(right - left))
+                height=(px(place.frame.bottom - top)) fill=(color(index)) fill-opacity="0.25"
+                stroke=(color(index)) stroke-width="1.6" {}
         }
     }
 }
@@ -247,5 +254,9 @@ fn error_bars(series: &Series, place: &Projection<'_>) -> Markup {
             );
         }
     }
-    html! { @if !path.is_empty() { path.error d=(path) fill="none" stroke="#12161c" stroke-width="1.4" {} } }
+    html! {
+        @if !path.is_empty() {
+            path.error d=(path) fill="none" stroke="#12161c" stroke-width="1.4" {}
+        }
+    }
 }

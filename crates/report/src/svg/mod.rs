@@ -28,7 +28,7 @@ pub const FORMAT: Format = Format {
     identity: None,
 };
 
-/// Stands for the name of a chart in a file name: each chart then gets a file of its own.
+/// In a file name, replaced by the name of a chart: each chart then gets a file of its own.
 const EACH: char = '%';
 
 fn pictures<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
@@ -50,14 +50,13 @@ fn pictures<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
     files
 }
 
-/// Width of a picture: at full page width its smallest letters are as large as a footnote.
+/// Width of a picture. At full page width its smallest text has the size of a footnote.
 const WIDTH: f64 = 960.0;
-/// Height of the part that holds the data: between 16:9 and 5:2 slopes and steps are both easy to
-/// see.
+/// Height of the plot. Between 16:9 and 5:2, slopes and steps are both easy to see.
 const PLOT_HEIGHT: f64 = 380.0;
-/// Room beside it for labels.
+/// Room beside the plot for labels.
 const SIDE_LABELS: f64 = 76.0;
-/// Room where there are none, for the last label below.
+/// Room on a side without labels, for the last label below.
 const SIDE_FREE: f64 = 28.0;
 const EDGE: f64 = 20.0;
 /// Room below the data for the labels and the name of the axis.
@@ -105,8 +104,10 @@ pub fn write_sheet(charts: &[Chart], origin: &str, out: &mut dyn Write) -> io::R
     };
     let picture = html! {
         (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
-        svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height) viewBox=(format!("0 0 {width} {height}")) role="img"
-            font-family="system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif" {
+        svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height)
+            viewBox=(format!("0 0 {width} {height}")) role="img"
+            font-family="system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
+        {
             title { (joined(|chart| &chart.title)) }
             @if let [chart] = charts { desc { (allowed(&chart.caption)) } }
             style { (PreEscaped(STYLE)) }
@@ -119,7 +120,7 @@ pub fn write_sheet(charts: &[Chart], origin: &str, out: &mut dyn Write) -> io::R
     out.write_all(b"\n")
 }
 
-/// A chart with its words, and the room that it takes.
+/// A chart with its texts and its height.
 struct Panel<'a> {
     chart: &'a Chart,
     headline: TextBlock,
@@ -190,14 +191,17 @@ pub(crate) fn inline(chart: &Chart) -> Markup {
     };
     let height = frame.bottom + BELOW;
     html! {
-        svg viewBox=(format!("0 0 {WIDTH} {height}")) role="img" aria-label=(allowed(&chart.title)) { (plot(chart, &frame)) }
+        svg viewBox=(format!("0 0 {WIDTH} {height}")) role="img" aria-label=(allowed(&chart.title))
+        {
+            (plot(chart, &frame))
+        }
     }
 }
 
 /// The data and its axes.
 fn plot(chart: &Chart, frame: &Frame) -> Markup {
     let ranges = chart.ranges();
-    // Lines last, so that no crowd of dots hides them.
+    // Lines last, so that dots do not hide them.
     let mut order: Vec<usize> = (0..chart.series.len()).collect();
     order.sort_by_key(|index| chart.series[*index].mark == SeriesMark::Line);
     html! {
@@ -209,7 +213,8 @@ fn plot(chart: &Chart, frame: &Frame) -> Markup {
         @for guide in &chart.guides {
             (guide_line(guide, frame, &ranges))
         }
-        rect.frame x=(frame.left) y=(frame.top) width=(frame.right - frame.left) height=(PLOT_HEIGHT) fill="none" stroke="#8a93a1" {}
+        rect.frame x=(frame.left) y=(frame.top) width=(frame.right - frame.left)
+            height=(PLOT_HEIGHT) fill="none" stroke="#8a93a1" {}
     }
 }
 
@@ -245,14 +250,16 @@ fn grid(frame: &Frame, ranges: &Ranges) -> Markup {
         @if let Some(right) = &ranges.y_right {
             @for tick in &right.ticks {
                 @let y = frame.y(right, *tick);
-                @if !shares_lines { (line("frame", "#8a93a1", (frame.right - 5.0, y), (frame.right, y))) }
+                @if !shares_lines {
+                    (line("frame", "#8a93a1", (frame.right - 5.0, y), (frame.right, y)))
+                }
                 (text(frame.right + 8.0, y + 4.0, "start", 12.0, Tone::Plain, &right.label(*tick)))
             }
         }
     }
 }
 
-/// The labels that have room beside their neighbours.
+/// The ticks whose labels do not overlap.
 fn uncrowded(frame: &Frame, x: &Range) -> Vec<f64> {
     let mut kept: Vec<f64> = Vec::new();
     let mut free_from = f64::NEG_INFINITY;
@@ -271,15 +278,21 @@ fn axis_names(chart: &Chart, frame: &Frame) -> Markup {
     let middle = f64::midpoint(frame.top, frame.bottom);
     let upright = |x: f64, turn: i32, name: &str| {
         html! {
-            text.plain transform=(format!("translate({x:.1} {middle:.1}) rotate({turn})")) text-anchor="middle" font-size="13" fill=(Tone::Plain.color()) {
+            text.plain transform=(format!("translate({x:.1} {middle:.1}) rotate({turn})"))
+                text-anchor="middle" font-size="13" fill=(Tone::Plain.color())
+            {
                 (allowed(name))
             }
         }
     };
+    let center = f64::midpoint(frame.left, frame.right);
+    let below = frame.bottom + 40.0;
     html! {
-        (text(f64::midpoint(frame.left, frame.right), frame.bottom + 40.0, "middle", 13.0, Tone::Plain, &axis_name(&chart.x)))
+        (text(center, below, "middle", 13.0, Tone::Plain, &axis_name(&chart.x)))
         (upright(EDGE + 2.0, -90, &axis_name(&chart.y)))
-        @if let Some(right) = &chart.y_right { (upright(WIDTH - EDGE - 2.0, 90, &axis_name(right))) }
+        @if let Some(right) = &chart.y_right {
+            (upright(WIDTH - EDGE - 2.0, 90, &axis_name(right)))
+        }
     }
 }
 
@@ -328,7 +341,8 @@ fn guide_line(guide: &Guide, frame: &Frame, ranges: &Ranges) -> Markup {
         }
     };
     html! {
-        line.guide x1=(px(from.0)) y1=(px(from.1)) x2=(px(to.0)) y2=(px(to.1)) stroke="#5a6472" stroke-dasharray="5 4" {}
+        line.guide x1=(px(from.0)) y1=(px(from.1)) x2=(px(to.0)) y2=(px(to.1)) stroke="#5a6472"
+            stroke-dasharray="5 4" {}
         (haloed(label.0, label.1, label.2, &guide.label))
     }
 }
@@ -342,14 +356,15 @@ fn haloed(x: f64, y: f64, anchor: &str, label: &str) -> Markup {
         x - 3.0
     };
     html! {
-        rect.ground x=(px(left)) y=(px(y - 11.0)) width=(px(columns)) height="15" rx="3" fill="#ffffff" fill-opacity="0.8" {}
+        rect.ground x=(px(left)) y=(px(y - 11.0)) width=(px(columns)) height="15" rx="3"
+            fill="#ffffff" fill-opacity="0.8" {}
         (text(x, y, anchor, 12.0, Tone::Plain, label))
     }
 }
 
-/// Samples of the marks with their names, side by side as far as they fit.
+/// The marks of the series with their names, as many side by side as fit.
 struct Legend<'a> {
-    /// Index of the series, name, and place of its sample.
+    /// Index of the series, name, and position of its mark.
     entries: Vec<(usize, String, f64, f64)>,
     chart: &'a Chart,
     rows: usize,
@@ -397,8 +412,10 @@ impl<'a> Legend<'a> {
     fn at(&self, left: f64, top: f64) -> Markup {
         html! {
             @for (index, name, x, y) in &self.entries {
-                (sample(self.chart, *index, (left + x, top + y + LEGEND_ROW / 2.0), LEGEND_SAMPLE - 8.0))
-                (text(left + x + LEGEND_SAMPLE, top + y + LEGEND_ROW / 2.0 + 4.5, "start", LEGEND_SIZE, Tone::Plain, name))
+                @let (left, middle) = (left + x, top + y + LEGEND_ROW / 2.0);
+                (sample(self.chart, *index, (left, middle), LEGEND_SAMPLE - 8.0))
+                @let (start, baseline) = (left + LEGEND_SAMPLE, middle + 4.5);
+                (text(start, baseline, "start", LEGEND_SIZE, Tone::Plain, name))
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Text in a picture: its width without knowing the font, broken into lines, without characters that
-//! XML forbids.
+//! Text in a picture: estimates its width for any font, breaks it into lines, and replaces
+//! characters that XML forbids.
 
 use super::frame::{Tone, allowed, text as text_at};
 use crate::text::{self, columns, wrap};
@@ -29,7 +29,7 @@ pub(super) struct TextBlock {
 }
 
 impl TextBlock {
-    /// Broken so that it fits; nothing of nothing.
+    /// Broken so that it fits; an empty text has no lines.
     pub(super) fn new(text: &str, size: f64, room: f64) -> Self {
         let most = (room / (size * EM_PER_COLUMN)) as usize;
         let lines = if text.is_empty() {
@@ -53,7 +53,8 @@ impl TextBlock {
     pub(super) fn at(&self, left: f64, top: f64, tone: Tone) -> Markup {
         html! {
             @for (index, line) in self.lines.iter().enumerate() {
-                (text_at(left, top + index as f64 * self.line_height() + self.size, "start", self.size, tone, line))
+                @let baseline = top + index as f64 * self.line_height() + self.size;
+                (text_at(left, baseline, "start", self.size, tone, line))
             }
         }
     }
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_xml_forbids_is_left() {
+    fn xml_forbidden_characters_are_replaced() {
         assert_eq!(
             allowed("a\u{0}\u{fffe}\u{1ffff}é\n"),
             "a\\u{0}\u{fffd}\u{fffd}é\\n"

@@ -1,5 +1,5 @@
-//! The comparison page: the verdict in a sentence, then what was compared, what differs, the table
-//! of metrics, and what would decide the undecided ones.
+//! The comparison page: the verdict in a sentence, then the sides, what differs, the table of
+//! metrics, and what would decide the undecided ones.
 
 use super::facts::fact;
 use crate::describe::comparison::{
@@ -18,9 +18,9 @@ use diskproof_model::units::{counted, format_percent};
 use std::io::{self, Write};
 
 const COLUMNS: usize = 6;
-/// Column at which the figures begin when they do not fit side by side.
+/// Column at which the figures begin if they do not fit side by side.
 const STACKED_INDENT: usize = 14;
-/// Column at which an explanation hangs.
+/// Column at which an explanation begins.
 const HANGING_INDENT: usize = 4;
 
 /// Writes the comparison.

@@ -1,5 +1,5 @@
-//! The end of the result page: which machine, disk and filesystem, by which engine, under which
-//! conditions, and how the figures were proven.
+//! The end of the result page: machine, disk, filesystem, engine, conditions, and the proof of the
+//! figures.
 
 use super::facts::fact;
 use crate::describe::figures::conditions;
@@ -13,7 +13,7 @@ use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::format_percent;
 use std::io;
 
-/// Column at which conditions begin: two more than the longest name that `check` uses.
+/// Column at which conditions begin: two columns behind the longest workload name of `check`.
 const CONDITIONS_INDENT: usize = 18;
 
 /// Writes the details of the machine and of each target.

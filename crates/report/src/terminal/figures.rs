@@ -1,4 +1,4 @@
-//! The table of figures of one target, and below it what its signs mean.
+//! The table of figures of one target, with the meaning of its signs below.
 
 use super::sparkline::sparkline;
 use crate::describe::figures::{common_conditions, legend, request, shown_latency, shown_ops};
@@ -17,12 +17,11 @@ const GRAPH_GAP: usize = 3;
 /// As wide as the caption above the graphs.
 const GRAPH_COLUMNS_MIN: usize = GRAPH_CAPTION.len();
 const GRAPH_CAPTION: &str = "rate over time, from zero";
-/// A wider one is longer than the eye compares.
+/// A wider graph is hard to compare at a glance.
 const GRAPH_COLUMNS_MAX: usize = 100;
-/// Fewer cells show no course of events.
+/// Fewer cells show no course over time.
 const CELLS_LEAST: usize = 4;
-/// Latencies of a table have one unit, so that they can be compared at a glance: µs where the
-/// longest median is shorter than this, else ms.
+/// All latencies of a table have one unit: µs if the longest median is shorter than this, else ms.
 const MICROSECONDS_BELOW_NS: u64 = 100_000;
 
 /// Writes the table and its notes.
@@ -171,7 +170,7 @@ fn signs(m: &MeasurementRecord) -> String {
         .collect()
 }
 
-/// The rows as a table; beside it the rate over time where there is room.
+/// The rows as a table; if there is room, with the rate over time beside it.
 fn write_table(
     page: &mut Page<'_>,
     columns: &Columns,
@@ -254,7 +253,7 @@ fn write_stacked(page: &mut Page<'_>, rows: &[FigureLine], unit: LatencyUnit) ->
     Ok(())
 }
 
-/// The remarks on all measurements, those of one text together.
+/// The remarks on all measurements, grouped by text.
 fn write_notes(page: &mut Page<'_>, measurements: &[&MeasurementRecord]) -> io::Result<()> {
     let mut notes: Vec<(RemarkKind, String, Vec<&str>)> = Vec::new();
     for m in measurements {

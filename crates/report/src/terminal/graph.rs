@@ -1,6 +1,5 @@
-//! A chart in text: a grid of characters with both axes. Lines are drawn in braille, eight dots to a
-//! character. Single points are other characters, so that shape and not only colour tells them
-//! apart.
+//! A chart in text: a grid of characters with both axes. Lines are drawn in braille, eight dots to
+//! a character. Single points are other characters, so that they differ in shape as well as colour.
 
 use crate::chart::{Axis, AxisSide, Chart, Range, Ranges, SeriesMark};
 use crate::page::{Page, StyledText, TextStyle};
@@ -13,14 +12,14 @@ const DOTS_ACROSS: usize = 2;
 const DOTS_UPWARD: usize = 4;
 /// Points of the second and further series of dots.
 const POINTS: [char; 3] = ['•', 'x', '+'];
-/// Shapes of steep and flat curves are seen best when the graph is this many times as wide as high,
-/// counting characters as twice as high as wide.
+/// Width over height at which steep and flat curves are easiest to read; a character is twice as
+/// high as wide.
 const COLUMNS_PER_ROW: usize = 6;
 /// Rows of a graph.
 const ROWS: std::ops::RangeInclusive<usize> = 10..=24;
 
-/// Writes a chart as wide as the page: what its marks are, then the graph. Of lines all are drawn,
-/// of dots the lowest and the highest in each column.
+/// Writes a chart as wide as the page: the legend, then the graph. Draws every line, and of dots
+/// the lowest and the highest in each column.
 pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) -> io::Result<()> {
     let ranges = chart.ranges();
     let left = ranges
@@ -67,7 +66,7 @@ pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) -> io::Result<()> 
     write_ground(page, &ranges.x, &chart.x, (left, width))
 }
 
-/// What each mark stands for.
+/// The legend.
 fn legend(chart: &Chart) -> String {
     let mut dots = 0;
     let names = chart.series.iter().map(|series| {
@@ -106,7 +105,7 @@ fn write_units(page: &mut Page<'_>, chart: &Chart, left: usize, width: usize) ->
     }
 }
 
-/// The label of each row that has one, from the top.
+/// The labels of the rows, from the top.
 fn labels(range: &Range, height: usize) -> Vec<Option<String>> {
     let mut rows = vec![None; height];
     for tick in &range.ticks {
@@ -205,7 +204,7 @@ impl Canvas {
             _ => places.windows(2).map(|pair| (pair[0], pair[1])).collect(),
         };
         for (from, to) in pairs {
-            // A point far outside the axes would take as many steps as it is far.
+            // A point far outside the axes would need one step per dot of its distance.
             let Some((from, to)) = clipped(from, to) else {
                 continue;
             };
@@ -239,8 +238,7 @@ impl Canvas {
             BRAILLE[across % DOTS_ACROSS][downward % DOTS_UPWARD];
     }
 
-    /// The lowest and the highest point of each column: the band that the others lie in, and no
-    /// outlier lost.
+    /// The lowest and the highest point of each column, which keeps every outlier.
     fn extremes(&mut self, places: &[(f64, f64)], mark: char) {
         let mut ends: Vec<Option<(f64, f64)>> = vec![None; self.width];
         for (x, y) in places {
@@ -331,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_goes_from_corner_to_corner() {
+    fn graph_line_reaches_both_corners() {
         let mut canvas = Canvas::new(2, 1);
         canvas.line(&[(0.0, 1.0), (1.0, 0.0)]);
         assert_eq!(canvas.row(0), [TextStyle::Plain.of("⠑⢄".to_owned())]);

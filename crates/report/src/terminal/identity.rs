@@ -14,7 +14,7 @@ use std::io::{self, Write};
 const INDENT: usize = 22;
 
 /// Writes all facts, layer by layer from the target down to the disks, then their health and the
-/// findings. Unknown values have no line, except where their absence matters.
+/// findings. Unknown values have no line, unless their absence matters.
 pub fn write_identity(
     examined: &Examined<'_>,
     style: &Style,

@@ -1,5 +1,5 @@
-//! Text pages for terminals, log files and mails: readable without colour, and never wider than the
-//! style allows, commands excepted. A page per file.
+//! Text pages for terminals, log files and mails, one per file. They are readable without colour
+//! and never wider than the style allows, except for commands.
 
 mod advice;
 mod commands;
@@ -27,8 +27,8 @@ pub use runs::write_runs;
 
 use crate::text::{clean, columns, glue_units, wrap};
 
-/// A message for people: hidden characters spelled out, and lines wider than `width` columns broken
-/// between words. Without a width, for files and pipes, lines stay whole.
+/// A message with hidden characters spelled out and lines wider than `width` columns broken between
+/// words. Without a width, for files and pipes, lines stay whole.
 pub fn message(text: &str, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn message_is_broken_between_words_and_never_acts_on_the_terminal() {
+    fn message_wraps_between_words_without_escapes() {
         let text = "a path \u{1b}[2J of 4 KiB\n   ^ here";
         assert_eq!(message(text, None), "a path \\u{1b}[2J of 4 KiB\n   ^ here");
         assert_eq!(

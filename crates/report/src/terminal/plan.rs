@@ -1,4 +1,4 @@
-//! The plan page: what a run will do, how long it may take, how much it may write.
+//! The plan page: the workloads of a run, its longest time, the bytes that it may write.
 
 use super::facts::fact;
 use super::record::write_skipped;
@@ -18,9 +18,9 @@ use std::io::{self, Write};
 
 const COLUMNS: usize = 6;
 const HEADING: [&str; COLUMNS] = ["workload", "block", "depth", "access", "time", "bytes"];
-/// Stands for a limit that is not set.
+/// The sign for a limit that is not set.
 const NO_LIMIT: &str = "no limit";
-/// Prefix of a workload that runs at the same time as the one above.
+/// Prefix of a workload that runs at the same time as the previous one.
 const TOGETHER: &str = "+ ";
 const UNLIMITED: &str = "unlimited time";
 
@@ -132,8 +132,8 @@ fn budget_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
     )
 }
 
-/// The longest time; targets run at the same time. Without the time that filling a scratch file
-/// takes, whose speed is not known yet.
+/// The longest time; targets run at the same time. Excludes the time to fill a scratch file, whose
+/// speed is unknown.
 fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
     let Some((survey, target)) = plan.survey.as_ref().zip(identities.first()) else {
         return plan.time_ns_max().map_or(UNLIMITED.to_owned(), |ns| {
@@ -144,7 +144,7 @@ fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
         .scratch_bytes
         .filter(|_| target.kind == TargetKind::Directory)
         .unwrap_or(target.size_bytes);
-    // One rotating disk among several sets the pace; an unknown disk counts as rotating.
+    // The slowest disk sets the pace; an unknown disk counts as rotating.
     let kinds: Option<Vec<bool>> = target.disks().map(|disk| disk.rotational).collect();
     let rotational = kinds
         .filter(|kinds| !kinds.is_empty())
@@ -164,7 +164,7 @@ fn time_text(plan: &Plan, identities: &[TargetIdentity]) -> String {
     }
 }
 
-/// What will be written to a target, and what is lost by it.
+/// What the run writes to a target, and which data it destroys.
 fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
     let path = &identity.path;
     let limit = |bytes: Option<u64>| {
@@ -188,7 +188,7 @@ fn writes_text(plan: &Plan, identity: &TargetIdentity) -> String {
         );
     }
     let writes = plan.writes();
-    // How much a survey writes depends on how fast the disk is.
+    // The speed of the disk decides how much a survey writes.
     let surveyed = plan
         .survey
         .as_ref()
@@ -244,7 +244,7 @@ fn target_text(identity: &TargetIdentity) -> String {
     )
 }
 
-/// The workloads in order, as a table, or as running text where that does not fit.
+/// The workloads in order, as a table, or as running text if it does not fit.
 fn write_workloads(page: &mut Page<'_>, plan: &Plan) -> io::Result<()> {
     let heading: Vec<String> = HEADING.map(str::to_owned).to_vec();
     let rows: Vec<Vec<String>> = plan
@@ -322,7 +322,7 @@ fn access_text(workload: &Workload) -> String {
     facts.join(", ")
 }
 
-/// What the limits mean, and the precision that ends a workload earlier.
+/// The meaning of the limits, and the precision that ends a workload earlier.
 fn write_ends(page: &mut Page<'_>, plan: &Plan) -> io::Result<()> {
     let workloads = &plan.workloads;
     let mut text = "Times (with warm-up) and bytes are limits.".to_owned();

@@ -47,7 +47,7 @@ pub fn write_record(record: &Record, style: &Style, out: &mut dyn Write) -> io::
     )
 }
 
-/// What was measured, when, on which disk; loud where the run is partial.
+/// Request, time and disk; emphasised if the run is partial.
 fn write_title(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
     let title = [
         glue(&format!("{} {}", record.tool.name, record.tool.version)),
@@ -78,7 +78,7 @@ fn targets(record: &Record) -> usize {
     last.map_or(0, |last| last + 1).max(record.targets.len())
 }
 
-/// The figures of one target, and what is missing among them.
+/// The figures of one target, and its missing workloads.
 fn write_target(page: &mut Page<'_>, record: &Record, index: usize) -> io::Result<()> {
     let measurements: Vec<&MeasurementRecord> = record
         .measurements

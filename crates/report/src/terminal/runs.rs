@@ -14,7 +14,7 @@ use std::io::{self, Write};
 
 /// Digits of an id that identify a run; `show` accepts them.
 const ID_DIGITS: usize = 8;
-/// Columns of a path or a disk: more would leave no room for figures.
+/// Columns of a path or a disk; more would leave no room for figures.
 const CELL_MAX: usize = 28;
 /// Figures of a run; the most important come first.
 const FIGURES_MAX: usize = 3;
@@ -67,7 +67,7 @@ fn row(run: &SavedRun) -> Vec<String> {
     ]
 }
 
-/// A run on two lines or more: what it is, then its figures.
+/// A run on two lines or more: its identity, then its figures.
 fn write_entry(page: &mut Page<'_>, run: &SavedRun) -> io::Result<()> {
     let width = page.width();
     let label = run
@@ -116,7 +116,7 @@ fn id(run: &SavedRun) -> String {
     run.run_id.chars().take(ID_DIGITS).collect()
 }
 
-/// The heading says that it is UTC.
+/// The heading names the time zone, UTC.
 fn started(run: &SavedRun) -> String {
     start_text(&run.started).trim_end_matches(" UTC").to_owned()
 }
@@ -154,7 +154,7 @@ fn text_style(run: &SavedRun) -> TextStyle {
 fn figure_text(figure: &Headline) -> String {
     let value = digits::figure_text(figure.value, figure.half_width_95, &figure.unit);
     let name = &figure.workload;
-    // A name that holds the operation does not need it twice.
+    // A name that contains the operation does not need it twice.
     match figure.operation {
         operation @ (OpKind::Read | OpKind::Write)
             if !name.contains("read") && !name.contains("write") =>
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_names_stay_on_their_line_and_never_act_on_the_terminal() {
+    fn hostile_names_stay_on_one_line_without_escapes() {
         let long = "x\u{1b}[2J\n".repeat(40);
         let disks = vec![SavedDisk {
             name: long.clone(),

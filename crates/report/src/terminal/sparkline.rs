@@ -19,8 +19,8 @@ pub(super) fn sparkline(values: &[f64], width: usize) -> String {
     bars(&means)
 }
 
-/// As [`sparkline`], but each bar is the largest of its part, on a logarithmic scale: for latencies,
-/// whose longest are rare and matter.
+/// As [`sparkline`], but each bar is the largest of its part, on a logarithmic scale. For
+/// latencies, whose longest values are rare but important.
 pub(super) fn worst_line(values: &[f64], width: usize) -> String {
     let parts = values.len().min(width);
     let part = |k: usize| {

@@ -82,7 +82,7 @@ fn write_errors(page: &mut Page<'_>, record: &Record, s: &SurfaceRecord) -> io::
     }
 }
 
-/// Points that were read again because they stood out.
+/// Points that were read again as outliers.
 fn write_repeats(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
     let repeated: Vec<_> = record
         .curve
@@ -117,7 +117,7 @@ fn write_repeats(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
     fact(page, "again", &text)
 }
 
-/// A table whose first column holds words and all others figures; running text where it does not
+/// A table with words in the first column and figures in the others; running text if it does not
 /// fit.
 fn write_table(page: &mut Page<'_>, heading: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
     if rows.is_empty() {
@@ -153,7 +153,7 @@ fn write_table(page: &mut Page<'_>, heading: &[&str], rows: &[Vec<String>]) -> i
     Ok(())
 }
 
-/// Minimum, average and maximum of the transfer rate, the access time and the rest.
+/// Minimum, average and maximum of the transfer rate, the access time and the other figures.
 fn write_ends(page: &mut Page<'_>, s: &SurfaceRecord) -> io::Result<()> {
     let mut rows = Vec::new();
     let mut row = |name: &str, min: String, estimate: &Estimate, max: String| {
@@ -210,7 +210,7 @@ fn write_seeks(page: &mut Page<'_>, s: &SurfaceRecord) -> io::Result<()> {
     write_table(page, &heading, &rows)
 }
 
-/// The IOPS of a seek pattern follow from its mean, and are as uncertain.
+/// The IOPS of a seek pattern follow from its mean and have the same relative error.
 fn iops_half_width(seek: &SeekSummary) -> Option<f64> {
     let relative = seek.mean.relative_half_width()?;
     Some(seek.iops * relative)
@@ -324,7 +324,7 @@ fn write_map(page: &mut Page<'_>, scan: &Scan) -> io::Result<()> {
     )
 }
 
-/// Places by block address, as many as the page lists.
+/// Positions by block address, at most as many as the page lists.
 fn write_places(
     page: &mut Page<'_>,
     label: StyledText<'_>,

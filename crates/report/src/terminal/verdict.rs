@@ -10,11 +10,11 @@ use diskproof_model::record::Record;
 use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel, UseGrade};
 use std::io;
 
-/// Column at which the text of a line begins: behind `bulk load`.
+/// Column at which the text of a line begins, behind `bulk load`.
 const INDENT: usize = 11;
 
-/// Writes a line for each use and one for trust; where nothing is graded, or each of several
-/// targets has grades of its own, the headline.
+/// Writes a line for each use and one for trust. If nothing is graded, or several targets have
+/// grades of their own, writes the headline instead.
 pub(super) fn write_verdict(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
     let Some(verdict) = &record.verdict else {
         return Ok(());
@@ -100,7 +100,7 @@ fn words(grade: &UseGrade) -> StyledText<'static> {
     style.of(grade.words())
 }
 
-/// What the next better grade takes; empty for a good one.
+/// The figure that the next better grade requires; empty for a good one.
 fn threshold_text(grade: &UseGrade) -> String {
     let thresholds = &grade.thresholds;
     let (name, from) = match (grade.grade, grade.or) {

@@ -53,7 +53,7 @@ fn outline(chart: &Chart) -> String {
 }
 
 #[test]
-fn what_each_record_has_to_show() {
+fn chart_lists_snapshot() {
     let outlines = |record: &Record| charts(record).iter().map(outline).collect::<String>();
     insta::assert_snapshot!("charts_surveyed", outlines(&fixture::surveyed()));
     insta::assert_snapshot!("charts_depths", outlines(&fixture::depths()));
@@ -61,7 +61,7 @@ fn what_each_record_has_to_show() {
 }
 
 #[test]
-fn everything_in_a_chart_can_be_drawn() {
+fn chart_data_are_drawable() {
     for (name, record) in &*RECORDS {
         let charts = charts(record);
         assert!(!charts.is_empty(), "{name}");
@@ -132,14 +132,14 @@ fn assert_drawable(chart: &Chart) {
 }
 
 #[test]
-fn a_record_without_anything_has_no_charts() {
+fn empty_record_has_no_charts() {
     let mut record = fixture::surveyed();
     (record.curve, record.access, record.surface) = (Vec::new(), Vec::new(), None);
     assert_eq!(charts(&record), []);
 }
 
 #[test]
-fn the_knee_stands_where_more_requests_only_wait_longer() {
+fn knee_is_the_depth_with_the_best_iops_over_latency() {
     let charts = charts(&fixture::depths());
     let chart = charts
         .iter()
@@ -159,7 +159,7 @@ fn the_knee_stands_where_more_requests_only_wait_longer() {
 }
 
 #[test]
-fn unreadable_places_of_a_curve_are_shown_and_are_no_rate() {
+fn unreadable_positions_are_shown_without_a_rate() {
     let mut record = fixture::surveyed();
     let point = &mut record.curve[100];
     (point.bytes, point.bytes_per_second, point.errors) = (0, 0.0, 8);
@@ -176,7 +176,7 @@ fn unreadable_places_of_a_curve_are_shown_and_are_no_rate() {
 }
 
 #[test]
-fn one_slow_access_does_not_press_all_others_to_the_ground() {
+fn slow_access_switches_the_axis_to_log() {
     let mut record = fixture::surveyed();
     let scale = |record: &Record| charts(record)[0].y_right.as_ref().map(|axis| axis.scale);
     assert_eq!(scale(&record), Some(Scale::Linear));
@@ -186,7 +186,7 @@ fn one_slow_access_does_not_press_all_others_to_the_ground() {
 
 /// Records come from anywhere: a curve point 2^50 bytes beyond its span kept `show` in a loop.
 #[test]
-fn extreme_numbers_make_bounded_pages() {
+fn page_size_is_bounded_for_extreme_numbers() {
     let mut record = fixture::surveyed();
     record.note = Some("x".repeat(1 << 20));
     for (index, point) in record.curve.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! The JSON of fio: held against what the real fio prints, and against records of any content.
+//! fio's JSON: compared with the output of the real fio, and valid for records of any content.
 
 use crate::{RECORDS, fixture, is_harmless, written};
 use diskproof_model::histogram::LatencyHistogram;
@@ -74,12 +74,12 @@ fn spoken_record() -> Record {
 }
 
 #[test]
-fn a_check_as_fio_would_print_it() {
+fn fio_json_of_a_check_snapshot() {
     insta::assert_snapshot!("fio_json", text(&spoken()));
 }
 
 #[test]
-fn figures_are_those_of_the_record() {
+fn fio_json_figures_equal_the_record() {
     for (name, record) in &*RECORDS {
         let document = document(record);
         for (m, job) in record
@@ -128,7 +128,7 @@ fn figures_are_those_of_the_record() {
 }
 
 #[test]
-fn a_second_target_and_errors_are_told() {
+fn second_target_and_errors_are_reported() {
     let mut record = fixture::two_targets();
     let read = record.measurements[1].ops.get_mut(&OpKind::Read).unwrap();
     read.errors = [("EIO".to_owned(), 2), ("ETIMEDOUT".to_owned(), 7)].into();
@@ -161,7 +161,7 @@ fn a_second_target_and_errors_are_told() {
 }
 
 #[test]
-fn nothing_hostile_is_in_it() {
+fn fio_json_contains_no_hostile_text() {
     for (name, record) in &*RECORDS {
         let text = text(record);
         assert!(
@@ -284,8 +284,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_record_makes_valid_json(
-        (words, started, names) in (any::<String>(), any::<String>(), prop::collection::vec(any::<String>(), 4)),
+    fn fio_json_is_valid_for_any_record(
+        words in any::<String>(),
+        started in any::<String>(),
+        names in prop::collection::vec(any::<String>(), 4),
         counts in prop::collection::vec(any_count(), 16),
         figures in prop::collection::vec(any::<f64>(), 4),
         latencies in prop::collection::vec(any_count(), 0..40),
@@ -295,8 +297,10 @@ proptest! {
         record.started = if is_readable { "2026-11-20T10:00:00.5Z".to_owned() } else { started };
         (record.run_id, record.tool.version) = (names[0].clone(), names[1].clone());
         let m = &mut record.measurements[0];
-        (m.workload.name, m.reproduce) = (names[2].clone(), format!("fio --name={} --bs=8192 {words}", names[2]));
-        (m.start_ns, m.wall_ns, m.cpu.user_ns, m.target) = (counts[0], counts[1], counts[2], (counts[3] % 3) as usize);
+        m.workload.name = names[2].clone();
+        m.reproduce = format!("fio --name={} --bs=8192 {words}", names[2]);
+        (m.start_ns, m.wall_ns, m.cpu.user_ns) = (counts[0], counts[1], counts[2]);
+        m.target = (counts[3] % 3) as usize;
         (m.device.read_bytes, m.device.read_ops) = (counts[4], counts[5]);
         let mut histogram = LatencyHistogram::new();
         latencies.iter().for_each(|ns| histogram.record(*ns));
@@ -309,13 +313,18 @@ proptest! {
         (read.count, read.bytes, read.short) = (counts[6], counts[7], counts[8]);
         (read.iops.value, read.throughput.value) = (figures[1], figures[2]);
         read.errors = [(names[3].clone(), counts[9] % 5)].into();
-        read.series = TimeSeries { start_ns: counts[10], interval_ns: counts[11], cells: vec![Cell { ops: counts[12], bytes: counts[13], ..Cell::default() }; 3] };
+        let cell = Cell { ops: counts[12], bytes: counts[13], ..Cell::default() };
+        read.series = TimeSeries {
+            start_ns: counts[10],
+            interval_ns: counts[11],
+            cells: vec![cell; 3],
+        };
         let document = document(&record);
-        let told = &document["jobs"][0]["read"];
-        prop_assert_eq!(told["total_ios"].as_u64(), Some(counts[6]));
-        if let Some(bins) = told["lat_ns"].get("bins") {
+        let read = &document["jobs"][0]["read"];
+        prop_assert_eq!(read["total_ios"].as_u64(), Some(counts[6]));
+        if let Some(bins) = read["lat_ns"].get("bins") {
             let sum: u64 = bins.as_object().unwrap().values().filter_map(Value::as_u64).sum();
-            prop_assert_eq!(told["lat_ns"]["N"].as_u64(), Some(sum));
+            prop_assert_eq!(read["lat_ns"]["N"].as_u64(), Some(sum));
         }
     }
 }

@@ -137,7 +137,7 @@ fn survey_uses_the_width_of_the_page() {
 }
 
 #[test]
-fn pages_in_ascii_are_as_wide_as_the_others() {
+fn ascii_pages_have_the_width_of_the_others() {
     for page in wrapped_pages(&PLAIN_80) {
         let ascii = ascii::transliterate(&page);
         assert!(ascii.is_ascii() && ascii.lines().count() == page.lines().count());
@@ -149,7 +149,7 @@ fn pages_in_ascii_are_as_wide_as_the_others() {
 }
 
 #[test]
-fn incomplete_surveys_make_a_page() {
+fn page_of_an_incomplete_survey_is_complete() {
     let mut record = fixture::surveyed();
     record.curve.truncate(1);
     record.access.clear();
@@ -363,7 +363,7 @@ fn plan_pages() {
 }
 
 #[test]
-fn budget_says_time_bytes_and_place() {
+fn budget_shows_time_bytes_and_place() {
     let budget = terminal::budget_line(&fixture::plan(), &[fixture::directory()]);
     assert_eq!(
         budget,
@@ -399,7 +399,7 @@ fn budget_names_missing_limits() {
 }
 
 #[test]
-fn budget_names_what_bounds_the_writes() {
+fn budget_names_the_limit_of_the_writes() {
     let mut plan = fixture::plan();
     plan.workloads.iter_mut().for_each(|w| w.stop.bytes = None);
     let targets = [fixture::directory(), fixture::device()];
@@ -479,7 +479,7 @@ fn no_line_exceeds_the_width() {
 }
 
 #[test]
-fn nothing_hostile_reaches_the_terminal() {
+fn hostile_text_never_reaches_the_terminal() {
     for page in wrapped_pages(&PLAIN_80) {
         assert!(page.chars().all(is_harmless), "{page:?}");
     }
@@ -508,9 +508,11 @@ fn nothing_hostile_reaches_the_terminal() {
 }
 
 fn is_harmless(c: char) -> bool {
-    c == '\n'
-        || !(c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+    match c {
+        '\n' => true,
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => false,
+        c => !c.is_control(),
+    }
 }
 
 /// The page without the sequences that the printer itself may use: select graphic rendition,
@@ -543,7 +545,7 @@ fn json_reads_back_as_the_same_record() {
 }
 
 #[test]
-fn json_of_an_identity_holds_host_target_and_health() {
+fn json_of_an_identity_contains_host_target_and_health() {
     let record = fixture::read_only();
     let text = written(|out| json::write_identity(&examined(&record, &record.targets[0]), out));
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -20,7 +20,7 @@ fn pictures(record: &Record) -> Vec<(String, String)> {
 }
 
 #[test]
-fn pictures_of_a_survey() {
+fn svg_of_a_survey_snapshot() {
     for (id, picture) in pictures(&fixture::surveyed())
         .iter()
         .filter(|(id, _)| id == "short-strokes")
@@ -30,7 +30,7 @@ fn pictures_of_a_survey() {
 }
 
 #[test]
-fn every_picture_is_one_whole_document_that_needs_nothing_else() {
+fn svg_is_a_self_contained_document() {
     for (name, record) in &*RECORDS {
         for (id, picture) in pictures(record) {
             let document =
@@ -86,7 +86,7 @@ fn assert_quiet(element: &Node<'_, '_>) {
 }
 
 #[test]
-fn a_sheet_holds_every_chart_side_by_side() {
+fn sheet_contains_every_chart_side_by_side() {
     for (name, record) in &*RECORDS {
         let charts = charts(record);
         if charts.is_empty() {
@@ -116,7 +116,7 @@ fn a_sheet_holds_every_chart_side_by_side() {
 }
 
 #[test]
-fn what_the_disk_says_of_itself_stays_text() {
+fn prom_labels_from_the_disk_are_escaped() {
     let mut record = fixture::surveyed();
     let evil = "</text><script>alert(1)</script>\"'&\u{0}\u{fffe}\u{202e}".to_owned();
     record.targets[0].layers[0].model = Some(evil.clone());
@@ -140,7 +140,7 @@ fn what_the_disk_says_of_itself_stays_text() {
 }
 
 #[test]
-fn one_point_or_odd_numbers_make_a_picture_too() {
+fn svg_draws_single_points_and_odd_numbers() {
     let mut record = fixture::surveyed();
     record.curve.truncate(1);
     record.access.truncate(1);
@@ -157,7 +157,7 @@ fn one_point_or_odd_numbers_make_a_picture_too() {
 
 /// Writes all pictures, scripts and records into the folder that `PICTURES` names, for eyes.
 #[test]
-fn pictures_for_eyes() {
+fn svg_files_for_review() {
     let Some(folder) = std::env::var_os("PICTURES").map(std::path::PathBuf::from) else {
         return;
     };

@@ -1,5 +1,5 @@
-//! The formats that other programs read: held against those programs' own readers where there are
-//! such, and against hostile names.
+//! Formats for other programs, read back with those programs' own readers where there are any, and
+//! tested with hostile names.
 
 use crate::{RECORDS, fixture, is_harmless, written};
 use diskproof_model::histogram::LatencyHistogram;
@@ -36,7 +36,7 @@ fn cells(text: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn a_table_of_a_survey() {
+fn csv_of_a_survey_snapshot() {
     let text = csv_text(&fixture::surveyed());
     let figures: Vec<&str> = text.lines().filter(|line| !line.contains("_at,")).collect();
     insta::assert_snapshot!("csv_surveyed", figures.join("\n"));
@@ -65,7 +65,7 @@ fn a_table_of_a_survey() {
 }
 
 #[test]
-fn every_row_of_a_table_is_whole_and_no_formula() {
+fn csv_rows_are_complete_and_no_formulas() {
     for (name, record) in &*RECORDS {
         let text = csv_text(record);
         assert!(text.chars().all(is_harmless), "{name}");
@@ -96,7 +96,7 @@ fn every_row_of_a_table_is_whole_and_no_formula() {
 }
 
 #[test]
-fn tables_and_metrics_name_the_company() {
+fn csv_and_prom_name_concurrent_workloads() {
     let mut record = fixture::depths();
     record.measurements[0].workload.together_with =
         vec!["=backup".to_owned(), "commits, \"b\"".to_owned()];
@@ -140,7 +140,7 @@ fn tables_and_metrics_name_the_company() {
 }
 
 #[test]
-fn a_histogram_log_is_read_by_the_library_s_own_reader() {
+fn hlog_is_read_by_its_own_library() {
     for (name, record) in &*RECORDS {
         let log = written(|out| hlog::write_record(record, out));
         assert!(log.chars().all(is_harmless), "{name}");
@@ -174,12 +174,16 @@ fn a_histogram_log_is_read_by_the_library_s_own_reader() {
             }
         }
         assert!(intervals.next().is_none(), "{name}");
-        assert!(entries.iter().any(|entry| matches!(entry, LogEntry::StartTime(time) if time.as_secs() == 1_795_168_800)), "{name}");
+        let is_start = |entry: &LogEntry| match entry {
+            LogEntry::StartTime(time) => time.as_secs() == 1_795_168_800,
+            _ => false,
+        };
+        assert!(entries.iter().any(is_start), "{name}");
     }
 }
 
 #[test]
-fn the_log_begins_as_its_tools_expect() {
+fn hlog_starts_with_the_expected_header() {
     let log = written(|out| hlog::write_record(&fixture::two_targets(), out));
     let lines: Vec<String> = log
         .lines()
@@ -189,7 +193,7 @@ fn the_log_begins_as_its_tools_expect() {
 }
 
 #[test]
-fn metrics() {
+fn prom_snapshot() {
     insta::assert_snapshot!(
         "prom_surveyed",
         written(|out| openmetrics::write_record(&fixture::surveyed(), out))
@@ -203,7 +207,7 @@ fn metrics() {
 }
 
 #[test]
-fn no_collector_would_drop_the_metrics() {
+fn prom_has_no_duplicate_series() {
     let mut twice = fixture::depths();
     twice
         .measurements
@@ -237,9 +241,9 @@ fn no_collector_would_drop_the_metrics() {
 /// gnuplot draws every record, hostile ones too, writes a file for each chart and nothing else, and
 /// complains of nothing.
 #[test]
-fn gnuplot_draws_the_script() {
+fn gnuplot_accepts_the_script() {
     if Command::new("gnuplot").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: gnuplot_draws_the_script: gnuplot is missing");
+        eprintln!("SKIPPED: gnuplot_accepts_the_script: gnuplot is missing");
         return;
     }
     for (name, record) in RECORDS

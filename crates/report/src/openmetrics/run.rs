@@ -1,0 +1,118 @@
+//! Metrics of the run: its identity, findings, grades and expectations.
+
+use super::family::{Labels, MetricFamily, gauge, target_labels, with};
+use crate::figures::grade_value;
+use diskproof_model::finding::Severity;
+use diskproof_model::plan::Origin;
+use diskproof_model::record::Record;
+use diskproof_model::verdict::TrustLevel;
+
+pub(super) fn of_run(record: &Record) -> Vec<MetricFamily> {
+    let start = record
+        .started
+        .parse::<jiff::Timestamp>()
+        .map_or(f64::NAN, |time| time.as_second() as f64);
+    let missed = record
+        .expectations
+        .iter()
+        .filter(|expectation| !expectation.met);
+    vec![
+        gauge(
+            "diskproof_run_timestamp_seconds",
+            "Start of the run, in seconds since the epoch.",
+            vec![(Vec::new(), start)],
+        ),
+        gauge(
+            "diskproof_run_info",
+            "Identity of the run; always 1.",
+            vec![(identity(record), 1.0)],
+        ),
+        gauge(
+            "diskproof_run_partial",
+            "1 if the run ended early.",
+            vec![(Vec::new(), f64::from(u8::from(record.partial)))],
+        ),
+        gauge(
+            "diskproof_findings",
+            "Number of findings by severity.",
+            findings_by_severity(record),
+        ),
+        gauge(
+            "diskproof_finding",
+            "1 for each finding, by its code.",
+            findings_by_code(record),
+        ),
+        gauge(
+            "diskproof_grade",
+            "Grade of the verdict: 2 good, 1 limited, 0 poor; no series where not graded.",
+            grades(record),
+        ),
+        gauge(
+            "diskproof_reliable",
+            "1 if no finding concerns the figures, 0.5 if a warning does, 0 if a failure does.",
+            reliable(record),
+        ),
+        gauge(
+            "diskproof_expectations_missed",
+            "Missed thresholds.",
+            vec![(Vec::new(), missed.count() as f64)],
+        ),
+    ]
+}
+
+fn identity(record: &Record) -> Labels {
+    let Origin::Native { verb, .. } = &record.plan.origin;
+    vec![
+        ("run_id", record.run_id.clone()),
+        ("version", record.tool.version.clone()),
+        ("verb", verb.clone()),
+        ("host", record.host.name.clone()),
+    ]
+}
+
+fn findings_by_severity(record: &Record) -> Vec<(Labels, f64)> {
+    let severities = [
+        (Severity::Failure, "failure"),
+        (Severity::Warning, "warning"),
+        (Severity::Note, "note"),
+    ];
+    let mut samples = Vec::new();
+    for (severity, name) in severities {
+        let findings = record.findings.iter();
+        let count = findings
+            .filter(|finding| finding.severity == severity)
+            .count();
+        samples.push((vec![("severity", name.to_owned())], count as f64));
+    }
+    samples
+}
+
+fn findings_by_code(record: &Record) -> Vec<(Labels, f64)> {
+    let findings = record.findings.iter();
+    findings
+        .map(|finding| (vec![("code", finding.code.clone())], 1.0))
+        .collect()
+}
+
+fn grades(record: &Record) -> Vec<(Labels, f64)> {
+    let mut samples = Vec::new();
+    for grade in record.verdict.iter().flat_map(|verdict| &verdict.grades) {
+        let target = record
+            .measurements
+            .get(grade.measurement)
+            .map_or(0, |m| m.target);
+        let labels = with(&target_labels(record, target), "use", &grade.name);
+        samples.extend(grade.grade.map(|grade| (labels, grade_value(grade))));
+    }
+    samples
+}
+
+fn reliable(record: &Record) -> Vec<(Labels, f64)> {
+    let level = record.verdict.as_ref().map(|verdict| verdict.trust.level);
+    let value = level.map(|level| match level {
+        TrustLevel::Reliable => 1.0,
+        TrustLevel::Doubtful => 0.5,
+        TrustLevel::Unreliable => 0.0,
+    });
+    value.map(|value| (Vec::new(), value)).into_iter().collect()
+}
