@@ -258,7 +258,7 @@ fn hour_long_series_is_bounded_and_keeps_maxima() {
 
 /// A process that is stopped for two seconds, half a second after the warm-up.
 fn stopped() -> FakeClock {
-    FakeClock::interrupted(Interruption {
+    FakeClock::default().with_interruption(Interruption {
         start_ns: 600_123_456,
         length_ns: 2_000_000_000,
         kind: InterruptionKind::Stopped,
@@ -272,8 +272,8 @@ fn stop_of_the_process_is_in_no_figure() {
     let seen = simulate_on(&stopped(), &workload, DISK, 1, &mut Patient).unwrap();
     let read = &seen.ops[&OpKind::Read];
     assert_eq!(seen.wall_ns, 2_000_000_000, "two seconds were measured");
-    // The 16 in flight across the stop do not count, but neither does the stop: at most one batch of
-    // the four channels is lost.
+    // Neither the 16 requests in flight across the stop nor the stop itself count: at most one
+    // batch of the four channels is lost.
     assert!((15_996..=16_000).contains(&read.count), "{}", read.count);
     assert_eq!(read.series.total().ops, read.count);
     assert_eq!(

@@ -54,7 +54,7 @@ struct Server {
     direct: DirectAccess,
     faults: Mutex<Faults>,
     schedule: ReplySchedule<PendingReply>,
-    counters: Counters,
+    counters: RequestCounts,
     spare: Mutex<Vec<Vec<u8>>>,
     /// Replies held back while the disk hangs.
     kept: Mutex<Option<HeldReplies>>,
@@ -76,7 +76,7 @@ pub enum Hanging {
 }
 
 #[derive(Default)]
-struct Counters {
+struct RequestCounts {
     reads: AtomicU64,
     writes: AtomicU64,
     flushes: AtomicU64,
@@ -123,7 +123,7 @@ impl SimDisk {
             direct: model.direct,
             faults: Mutex::new(Faults::new(model.faults.clone())),
             schedule: ReplySchedule::new(Box::new(DiskMachine::start(&model, size_bytes))),
-            counters: Counters::default(),
+            counters: RequestCounts::default(),
             spare: Mutex::default(),
             kept: Mutex::default(),
         });

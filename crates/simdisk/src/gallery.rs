@@ -4,8 +4,6 @@
 //! The numbers are those of data sheets and published measurements, rounded; they need not be those
 //! of any one drive.
 
-use crate::models::Model;
-
 /// One named disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
@@ -96,27 +94,23 @@ pub fn named(name: &str) -> Option<&'static Named> {
     GALLERY.iter().find(|named| named.name == name)
 }
 
-impl Named {
-    /// The model.
-    pub fn model(&self) -> Model {
-        let mut model = crate::spec::parse(self.spec).expect("a test reads every entry");
-        model.name = self.name.to_owned();
-        model
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::models::drive::{TestRequest, closed_loop, random_offsets, read, total_ns, write};
-    use crate::models::{DiskMachine, Mechanism};
+    use crate::models::{DiskMachine, Mechanism, Model};
+    use crate::spec;
 
     const MIB: u64 = 1 << 20;
+
+    fn model(name: &str) -> Model {
+        spec::parse(name).unwrap()
+    }
 
     fn machine(name: &str) -> (DiskMachine, u64) {
         let named = named(name).unwrap();
         (
-            DiskMachine::start(&named.model(), named.size_bytes),
+            DiskMachine::start(&model(name), named.size_bytes),
             named.size_bytes,
         )
     }
@@ -147,7 +141,7 @@ mod tests {
     #[test]
     fn gallery_entries_parse_and_have_unique_names() {
         for entry in &GALLERY {
-            assert_eq!(entry.model().name, entry.name);
+            assert_eq!(model(entry.name).name, entry.name);
             assert_eq!(GALLERY.iter().filter(|n| n.name == entry.name).count(), 1);
         }
         assert!(named("unheard-of").is_none());
@@ -180,7 +174,7 @@ mod tests {
         near(rate("raid0-old-pair", 0), 84e6, 0.02);
         near(rate("raid0-old-pair", 159 * GB), 44e6, 0.02);
         near(random_ns("raid0-old-pair", 512, 1), 18.3e6, 0.02);
-        let pair = named("raid0-old-pair").unwrap().model().mechanism;
+        let pair = model("raid0-old-pair").mechanism;
         assert!(matches!(&pair, Mechanism::Striped { members, .. } if members.len() == 2));
     }
 

@@ -219,7 +219,8 @@ fn try_free_device(
         ));
     }
     let writable: libc::c_int = 0;
-    // The kernel keeps `blockdev --setro` for the next user of the device, also after a killed test.
+    // The kernel keeps `blockdev --setro` for the next user of the device, even after a killed
+    // test.
     // SAFETY: the ioctl reads an int from the pointer; the descriptor is open.
     if unsafe { libc::ioctl(device.as_raw_fd(), BLKROSET as _, &raw const writable) } < 0 {
         return Err(driver_error(&device_path, io::Error::last_os_error()));

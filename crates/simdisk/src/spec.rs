@@ -88,7 +88,8 @@ pub fn parse(text: &str) -> Result<Model, SpecError> {
                 let named = gallery::named(part).ok_or_else(|| SpecError::UnknownName {
                     name: part.to_owned(),
                 })?;
-                model = named.model();
+                model = parse(named.spec)?;
+                model.name = part.to_owned();
             }
             None => {
                 return Err(SpecError::UnknownKey {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 const MIB: u64 = 1 << 20;
 
-/// A loop device full of random bytes, which hold no mark of anything.
+/// A loop device full of random bytes, which hold no signature.
 struct Disk {
     device: Loop,
     place: TempDir,
@@ -293,10 +293,10 @@ fn every_reason_comes_at_once_with_its_deed() {
             mount.point.display()
         )[..],
         &format!(
-            "  - it holds a mark of: GPT partition table (byte 512) → after saving what it holds: \
+            "  - it holds a signature: GPT partition table (byte 512) → after saving what it holds: \
              wipefs --all {node}"
         ),
-        "  - it holds a mark of: backup GPT partition table",
+        "  - it holds a signature: backup GPT partition table",
         &format!(
             "ext2/3/4 filesystem or its journal in partition {name}p1 (byte 1049656) → after \
              saving what it holds: wipefs --all {}",
@@ -310,9 +310,9 @@ fn every_reason_comes_at_once_with_its_deed() {
     let without = diskproof("run", disk.node(), &["--rw", "write"]);
     assert!(
         without.code == Some(3)
-            && without
-                .err
-                .contains("its name was not given → name a directory on it"),
+            && without.err.contains(
+                "a block device is only read unless you release it → name a directory on it"
+            ),
         "{}",
         without.err
     );
@@ -513,6 +513,84 @@ fn one_refusal_keeps_all_targets_as_they_are() {
         assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{}", ran.err);
         assert_eq!((free.hash(), taken.hash()), before);
     }
+}
+
+/// Two partitions of a loop device, known to the kernel.
+fn divide(disk: &Disk) -> [PathBuf; 2] {
+    let node = disk.node().to_str().unwrap();
+    let zero = format!("dd if=/dev/zero of={node} bs=1M conv=fsync 2>/dev/null; true");
+    let table = format!(
+        "printf '2048,32768,L\\n40960,32768,L\\n' | sfdisk -q --no-reread --no-tell-kernel \
+         --label dos {node}"
+    );
+    run("sh", &["-c", &zero]);
+    run("sh", &["-c", &table]);
+    run("partx", &["--add", node]);
+    [1, 2].map(|number| disk.device.partition(number))
+}
+
+#[test]
+fn two_partitions_of_one_disk_are_no_other_program_to_each_other() {
+    let name = "two_partitions_of_one_disk_are_no_other_program_to_each_other";
+    if !can_run(name, &["losetup", "sfdisk", "partx"]) {
+        return;
+    }
+    let disk = Disk::new(64 * MIB);
+    let parts = divide(&disk);
+    let before = [0, 1].map(|number| content_hash(&parts[number]));
+    let released = parts.each_ref().map(|part| part.file_name().unwrap());
+    let flags = ["--rw", "write", "--bytes", "1M"];
+    let words = [
+        OsStr::new("run"),
+        parts[0].as_os_str(),
+        parts[1].as_os_str(),
+    ];
+    let words = words.into_iter().chain(flags.iter().map(OsStr::new));
+    let destroy = released
+        .into_iter()
+        .flat_map(|name| [OsStr::new("--destroy"), name]);
+    let ran = program::run(words.chain(destroy));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    for number in [0, 1] {
+        assert_ne!(content_hash(&parts[number]), before[number], "written to");
+    }
+}
+
+#[test]
+fn device_under_a_second_node_is_named_twice() {
+    let name = "device_under_a_second_node_is_named_twice";
+    if !can_run(name, &["losetup", "sfdisk", "partx", "mknod"]) {
+        return;
+    }
+    let disk = Disk::new(64 * MIB);
+    let [part, _] = divide(&disk);
+    let before = disk.hash();
+    for device in [disk.node(), &part] {
+        let node = disk.place.path().join("node");
+        let number = run("stat", &["--format", "%Hr %Lr", device.to_str().unwrap()]);
+        let (major, minor) = number.trim().split_once(' ').unwrap();
+        run("mknod", &[node.to_str().unwrap(), "b", major, minor]);
+        let kernel_name = device.file_name().unwrap().to_str().unwrap();
+        for flags in [
+            &["--rw", "randread"][..],
+            &["--rw", "write", "--destroy", kernel_name],
+        ] {
+            let words = [OsStr::new("run"), device.as_os_str(), node.as_os_str()];
+            let ran = program::run(words.into_iter().chain(flags.iter().map(OsStr::new)));
+            let message = format!(
+                "{} is named twice, also as {}",
+                device.display(),
+                node.display()
+            );
+            assert!(
+                ran.code == Some(2) && ran.err.contains(&message),
+                "{message}: {}",
+                ran.err
+            );
+        }
+        std::fs::remove_file(node).unwrap();
+    }
+    assert_eq!(disk.hash(), before);
 }
 
 #[test]

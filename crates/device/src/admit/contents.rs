@@ -25,13 +25,20 @@ pub(super) fn judge_device(
 ) {
     for signature in &found.signatures {
         reasons.add(
-            format!("it holds a mark of: {}", described(signature)),
+            format!("it holds a signature: {}", described(signature)),
             clearing(path, signature),
         );
     }
     if unknown == UnknownContent::Refuse {
         for unknown in &found.unknown {
             add_unknown(path, unknown, reasons);
+        }
+        if found.has_remains {
+            reasons.add(
+                "its first or last MiB holds more data, which these commands leave",
+                "after saving what it holds: add --wipe-unknown, which zeroes the first and last \
+                 MiB",
+            );
         }
     }
     judge_unreadable(found, reasons);
@@ -79,7 +86,7 @@ pub(super) fn judge_around(disk: &str, found: &ScanResult, reasons: &mut Refusal
     for Signature { what, offset, .. } in &found.signatures {
         reasons.add(
             format!(
-                "its disk {disk} as a whole holds a mark of: {what} (byte {offset}), and the \
+                "its disk {disk} as a whole holds a signature: {what} (byte {offset}), and the \
                  partition is a part of that"
             ),
             format!("after saving what it holds: {}", wipe_at(&disk, *offset)),
@@ -115,7 +122,7 @@ pub(super) fn judge_behind(
         }
         reasons.add(
             format!(
-                "{path}, which lies behind it, holds a mark of: {}",
+                "{path}, which lies behind it, holds a signature: {}",
                 described(signature)
             ),
             format!(
@@ -131,7 +138,7 @@ pub(super) fn judge_behind(
 pub(super) fn judge_file(found: &ScanResult, reasons: &mut RefusalReasons) {
     for signature in &found.signatures {
         reasons.add(
-            format!("it holds a mark of: {}", described(signature)),
+            format!("it holds a signature: {}", described(signature)),
             "it is an image or a database: name another file, or a directory, in which a scratch \
              file is made",
         );

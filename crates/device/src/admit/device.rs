@@ -127,11 +127,11 @@ fn judge_name(
         return;
     }
     let step = format!(
-        "name a directory on it, in which a scratch file is made, or type --destroy and {}",
+        "name a directory on it for a scratch file, or add --destroy with {}",
         names.described
     );
     if words.is_empty() {
-        reasons.add("its name was not given", step);
+        reasons.add("a block device is only read unless you release it", step);
     } else {
         let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
         reasons.add(

@@ -57,8 +57,7 @@ pub(super) fn names(root: &SysRoot, identity: &TargetIdentity) -> AcceptedNames 
         (None, Some(model)) => (vec![model], format!("its model in full, {shown}")),
         (None, None) => (
             vec![&target.name],
-            "its kernel name in full, since it has neither a serial nor a model of its own"
-                .to_owned(),
+            "its kernel name in full (it has neither a serial nor a model of its own)".to_owned(),
         ),
     };
     AcceptedNames {

@@ -23,11 +23,10 @@ pub enum UnknownContent {
     Wipe,
 }
 
-/// What the user releases, in his own words: without it, what exists is only read.
+/// What the user releases, in the words of the command line: what exists is only read without it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Consent {
-    /// AcceptedNames of block devices: serial or model in full, or the kernel name of one that has
-    /// neither.
+    /// Names of block devices: serial or model in full, or the kernel name of one that has neither.
     pub destroy: Vec<String>,
     /// Whether regular files may be overwritten.
     pub overwriting: Overwriting,
@@ -103,25 +102,25 @@ impl Admission {
     pub fn hint(&self) -> Option<String> {
         let (who, step) = match (self.gaps.hidden_by, self.gaps.processes) {
             (Some(HiddenBy::Namespace), _) => (
-                "processes outside of this container (PID namespace)".to_owned(),
+                "a process outside of this container (PID namespace)".to_owned(),
                 "run on the host",
             ),
             (Some(HiddenBy::MountOption), _) => (
-                "processes of other users, which hidepid hides,".to_owned(),
+                "a process of another user, which hidepid hides,".to_owned(),
                 "run as root",
             ),
             (None, 0) => return None,
             (None, 1) => (
-                "one process that belongs to another user or the system".to_owned(),
+                "one process of another user or the system".to_owned(),
                 "run as root, on the host,",
             ),
             (None, processes) => (
-                format!("{processes} processes of other users or the system"),
+                format!("one of {processes} processes of other users or the system"),
                 "run as root, on the host,",
             ),
         };
         Some(format!(
-            "{}: cannot check whether {who} have it open; {step} to include them",
+            "{}: cannot check whether {who} has it open; {step} to include them",
             self.identity.path
         ))
     }

@@ -4,8 +4,9 @@
 
 use super::image::View;
 use super::table::At::Start;
-use super::table::{Check, Clearing, FormatMark, Role, Row, Table, find_structures, first};
+use super::table::{Clearing, FormatMark, Role, Row, Table};
 use diskproof_model::units::SECTOR_BYTES;
+use std::collections::BTreeSet;
 
 const KIB: u64 = 1 << 10;
 const GIB: u64 = 1 << 30;
@@ -27,63 +28,62 @@ const MAGICS: &[Row] = &[
     (BLUESTORE, Start(1000 * GIB), b"bluestore block device"),
 ];
 
-const CHECKS: [Check; 3] = [
-    (
-        "backup superblock of an ext2/3/4 filesystem",
-        ext,
-        Clearing::Zeros,
-    ),
-    (
-        "second superblock of an XFS filesystem",
-        xfs,
-        Clearing::Zeros,
-    ),
-    (
-        "second boot sector of an NTFS filesystem in its middle",
-        ntfs,
-        Clearing::Zeros,
-    ),
-];
-
 pub(super) const TABLE: Table = Table::new(MAGICS, Clearing::Zeros, Role::Content);
 
 /// Every copy that is there.
 pub(super) fn find(view: &View<'_, '_>) -> Vec<FormatMark> {
-    find_structures(view, &CHECKS, Role::Content)
+    let ext = ext(view).map(|offset| ("backup superblock of an ext2/3/4 filesystem", offset));
+    let xfs = xfs(view).map(|offset| ("second superblock of an XFS filesystem", offset));
+    let ntfs = ntfs(view).map(|offset| {
+        let what = "second boot sector of an NTFS filesystem in its middle";
+        (what, offset)
+    });
+    ext.chain(xfs)
+        .chain(ntfs)
+        .map(|(what, offset)| FormatMark {
+            what,
+            offset,
+            clearing: Clearing::Zeros,
+            role: Role::Content,
+        })
+        .collect()
 }
 
 /// The first two copies that every sparse ext filesystem has, in groups of the default size
 /// (`ext2fs_initialize` of e2fsprogs: eight blocks for each byte of a block). The copy names its
 /// own group, so that two bytes of random data are not mistaken for one.
-fn ext(view: &View<'_, '_>) -> Option<u64> {
+fn ext(view: &View<'_, '_>) -> impl Iterator<Item = u64> {
     const GROUPS: [u64; 2] = [1, 3];
-    (0..7u32).find_map(|log| {
+    let places = (0..7u32).flat_map(|log| GROUPS.map(|group| (log, group)));
+    places.filter_map(|(log, group)| {
         let block = KIB << log;
         let first_block = u64::from(log == 0);
-        GROUPS.into_iter().find_map(|group| {
-            let at = (group * 8 * block + first_block) * block;
-            let is_copy = view.le16(at + 56)? == 0xef53
-                && view.le32(at + 24)? == log
-                && u64::from(view.le16(at + 90)?) == group;
-            is_copy.then_some(at)
-        })
+        let at = (group * 8 * block + first_block) * block;
+        let is_copy = view.le16(at + 56)? == 0xef53
+            && view.le32(at + 24)? == log
+            && u64::from(view.le16(at + 90)?) == group;
+        is_copy.then_some(at)
     })
 }
 
-/// The start of the second and third allocation group, by the default counts of groups
+/// The starts of the second and third allocation group, by the default counts of groups
 /// (`calc_default_ag_geometry` of xfsprogs' libxfs/topology.c): 2 to 32, or of the largest size.
-fn xfs(view: &View<'_, '_>) -> Option<u64> {
+fn xfs(view: &View<'_, '_>) -> impl Iterator<Item = u64> {
     const BLOCK: u64 = 4 * KIB;
     const GROUP_BLOCKS_MAX: u64 = (1 << 40) / BLOCK - 1;
     let blocks = view.length() / BLOCK;
     let by_count = (1..=5u32).map(|shift| blocks.div_ceil(1 << shift));
     let groups = by_count.chain([GROUP_BLOCKS_MAX]);
-    let starts = groups.flat_map(|blocks| [blocks * BLOCK, 2 * blocks * BLOCK]);
-    first(starts, |at| Some(view.holds(at, b"XFSB")))
+    let starts: BTreeSet<u64> = groups
+        .flat_map(|blocks| [blocks * BLOCK, 2 * blocks * BLOCK])
+        .collect();
+    starts.into_iter().filter(|at| view.holds(*at, b"XFSB"))
 }
 
 /// Windows NT 3.51 kept the copy in the middle of the volume, and ntfsfix still looks there.
-fn ntfs(view: &View<'_, '_>) -> Option<u64> {
+fn ntfs(view: &View<'_, '_>) -> impl Iterator<Item = u64> {
     let middle = view.length() / SECTOR_BYTES / 2 * SECTOR_BYTES;
-    first([middle], |at| Some(view.holds(at + 3, b"NTFS    ")))
+    [middle]
+        .into_iter()
+        .filter(|at| view.holds(at + 3, b"NTFS    "))
 }

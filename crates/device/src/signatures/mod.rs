@@ -16,6 +16,7 @@ pub(crate) use partition_tables::{Slice, SliceName};
 pub(crate) use table::Clearing;
 pub(crate) use unknown::Unknown;
 
+use diskproof_model::units::SECTOR_BYTES;
 use image::View;
 use std::collections::HashSet;
 use table::{FormatMark, Role, Table};
@@ -39,6 +40,8 @@ pub(crate) struct ScanResult {
     pub(crate) signatures: Vec<Signature>,
     /// Data at the ends of a device that no signature explains; empty where a signature was found.
     pub(crate) unknown: Vec<Unknown>,
+    /// Where a signature was found: the ends hold more than its sector, and `wipefs` leaves that.
+    pub(crate) has_remains: bool,
     pub(crate) unreadable: Vec<Unreadable>,
 }
 
@@ -80,28 +83,35 @@ pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     signatures.retain(|signature| seen.insert((signature.what, signature.offset)));
     ScanResult {
         signatures,
-        unknown: Vec::new(),
         unreadable: image.unreadable(),
+        ..ScanResult::default()
     }
 }
 
-/// The same for a device, together with data at its ends and at those of `known` partitions that no
+/// The same for a device, and whether its ends and those of `known` partitions hold data that no
 /// signature explains.
 pub(crate) fn scan_device(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     let mut found = scan(image, known);
-    if !found.signatures.is_empty() {
-        return found;
-    }
     let whole = image.whole();
-    found.unknown = unknown::find(&whole, None);
+    let signed: HashSet<u64> = found
+        .signatures
+        .iter()
+        .map(|signature| signature.offset / SECTOR_BYTES)
+        .collect();
+    let mut ends = unknown::find(&whole, None, &signed);
     for slice in known {
         if let Some(view) = whole.part(slice.start, slice.length) {
-            found.unknown.extend(unknown::find(&view, Some(slice)));
+            ends.extend(unknown::find(&view, Some(slice), &signed));
         }
     }
-    // A partition that begins or ends where the disk does has the disk's ends.
-    let mut seen = HashSet::new();
-    found.unknown.retain(|unknown| seen.insert(unknown.offset));
+    if found.signatures.is_empty() {
+        // A partition that begins or ends where the disk does has the disk's ends.
+        let mut seen = HashSet::new();
+        ends.retain(|unknown| seen.insert(unknown.offset));
+        found.unknown = ends;
+    } else {
+        found.has_remains = !ends.is_empty();
+    }
     found.unreadable = image.unreadable();
     found
 }
@@ -114,8 +124,8 @@ pub(crate) fn scan_around(image: &Image<'_>) -> ScanResult {
     marks.retain(|mark| mark.role == Role::Content);
     ScanResult {
         signatures: one_of_a_name(&whole, marks, None),
-        unknown: Vec::new(),
         unreadable: image.unreadable(),
+        ..ScanResult::default()
     }
 }
 
@@ -139,7 +149,8 @@ fn marks_of(view: &View<'_, '_>) -> Vec<FormatMark> {
     marks
 }
 
-/// The four labels of ZFS are one reason. A copy that outlives the first is found by the next look.
+/// The four labels of ZFS are one reason, since one command takes all of them away. Each copy that
+/// needs a command of its own is a reason of its own.
 fn one_of_a_name(
     view: &View<'_, '_>,
     marks: Vec<FormatMark>,
@@ -147,8 +158,12 @@ fn one_of_a_name(
 ) -> Vec<Signature> {
     let mut signatures: Vec<Signature> = Vec::new();
     for mark in marks {
-        if !signatures.iter().any(|known| known.what == mark.what) {
-            let offset = view.start() + mark.offset;
+        let offset = view.start() + mark.offset;
+        let is_known = |known: &Signature| {
+            let is_alone = mark.clearing == Clearing::Zeros;
+            known.what == mark.what && (!is_alone || known.offset == offset)
+        };
+        if !signatures.iter().any(is_known) {
             signatures.push(Signature {
                 what: mark.what,
                 offset,
@@ -160,5 +175,7 @@ fn one_of_a_name(
     signatures
 }
 
+#[cfg(test)]
+mod blkid_tests;
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use super::image::View;
 use super::partition_tables::Slice;
 use diskproof_model::own_data::is_marked;
 use diskproof_model::units::SECTOR_BYTES;
+use std::collections::HashSet;
 
 /// So much of each end is read.
 pub(crate) const END_BYTES: u64 = 1 << 20;
@@ -31,8 +32,12 @@ pub(crate) struct Unknown {
     pub(crate) slice: Option<Slice>,
 }
 
-/// What stands at both ends of a disk or partition.
-pub(super) fn find(view: &View<'_, '_>, slice: Option<&Slice>) -> Vec<Unknown> {
+/// What stands at both ends of a disk or partition, outside of the sectors `signed` of the disk.
+pub(super) fn find(
+    view: &View<'_, '_>,
+    slice: Option<&Slice>,
+    signed: &HashSet<u64>,
+) -> Vec<Unknown> {
     let length = view.length();
     let first = 0..length.min(END_BYTES);
     let last = length.saturating_sub(END_BYTES).max(first.end) / SECTOR_BYTES * SECTOR_BYTES;
@@ -48,7 +53,8 @@ pub(super) fn find(view: &View<'_, '_>, slice: Option<&Slice>) -> Vec<Unknown> {
                 let Some(filled) = sector.iter().position(|byte| *byte != 0) else {
                     continue;
                 };
-                if is_marked(sector) {
+                let place = view.start() + at + index as u64 * SECTOR_BYTES;
+                if is_marked(sector) || signed.contains(&(place / SECTOR_BYTES)) {
                     continue;
                 }
                 let from = filled / SHOWN_BYTES * SHOWN_BYTES;
@@ -56,7 +62,7 @@ pub(super) fn find(view: &View<'_, '_>, slice: Option<&Slice>) -> Vec<Unknown> {
                     start: view.start() + end.start,
                     length: end.end - end.start,
                     sectors: 0,
-                    offset: view.start() + at + index as u64 * SECTOR_BYTES + from as u64,
+                    offset: place + from as u64,
                     shown: sector[from..].iter().copied().take(SHOWN_BYTES).collect(),
                     slice: slice.cloned(),
                 });

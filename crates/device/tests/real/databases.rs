@@ -1,7 +1,7 @@
 //! Database files as the real programs write them, where those are installed, and by their magic
 //! numbers where not. None may be overwritten.
 
-use crate::gate::{MIB, overwriting, run};
+use crate::support::{MIB, overwriting, run};
 use diskproof_simdisk::testbed::{can_run, place};
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! Loop devices over a part of something: the whole of it must be free.
 
-use crate::gate::{MIB, admitted, consent, run};
+use crate::support::{MIB, admitted, consent, run};
 use diskproof_simdisk::testbed::{Loop, can_run, place};
 use std::path::Path;
 
@@ -41,7 +41,7 @@ fn gate_refuses_a_loop_device_inside_a_filesystem_image() {
         assert_refused(
             &device,
             &image,
-            "image, which lies behind it, holds a mark of: ext2/3/4",
+            "image, which lies behind it, holds a signature: ext2/3/4",
         );
     }
     let divided = place.path().join("divided");
@@ -49,7 +49,7 @@ fn gate_refuses_a_loop_device_inside_a_filesystem_image() {
     let table = format!("echo ,32M | sfdisk --quiet {}", divided.display());
     run("sh", &["-c", &table]);
     let device = Loop::over(&divided, &["--offset", "67108864"]);
-    assert_refused(&device, &divided, "holds a mark of: MBR partition table");
+    assert_refused(&device, &divided, "holds a signature: MBR partition table");
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn gate_refuses_a_loop_device_over_a_loop_device_inside_an_image() {
     run("mkfs.ext4", &["-q", image.to_str().unwrap()]);
     let lower = Loop::over(&image, &["--offset", "33554432"]);
     let upper = Loop::over(&lower.node, &["--offset", "4194304"]);
-    assert_refused(&upper, &image, "holds a mark of: ext2/3/4");
+    assert_refused(&upper, &image, "holds a signature: ext2/3/4");
     // And a mark in the lower loop device only.
     let empty = place.path().join("empty");
     sparse(&empty, 64 * MIB);
@@ -72,7 +72,7 @@ fn gate_refuses_a_loop_device_over_a_loop_device_inside_an_image() {
     run("mkswap", &[lower.node.to_str().unwrap()]);
     let upper = Loop::over(&lower.node, &["--offset", "16777216"]);
     let part = format!(
-        "{}, which lies behind it, holds a mark of: swap",
+        "{}, which lies behind it, holds a signature: swap",
         lower.node.display()
     );
     assert_refused(&upper, &empty, &part);

@@ -3,11 +3,17 @@
 // Clippy's own exception for tests covers test functions only, not what they call.
 #![allow(clippy::unwrap_used)]
 
+mod cache_modes;
 mod databases;
+mod files;
+mod formats;
 mod gate;
 mod identity;
+mod in_use;
 mod loops;
 mod mapping;
 mod opening;
 mod races;
+mod scratch;
+mod support;
 mod unknown;

@@ -1,7 +1,7 @@
 //! Another process exchanges what the gate looks at, as fast as it can. Whatever the gate then
 //! says, nothing may be written but what was released.
 
-use crate::gate::{MIB, consent, run};
+use crate::support::{MIB, consent, run};
 use diskproof_device::{Consent, Intent, OpenTarget, Overwriting, admit, probe};
 use diskproof_simdisk::testbed::{Loop, can_run, place};
 use rustix::fs::{CWD, RenameFlags, renameat_with};

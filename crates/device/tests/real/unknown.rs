@@ -1,7 +1,7 @@
 //! Data that no signature explains: refused with a dump, wiped on request, and never diskproof's
 //! own.
 
-use crate::gate::{Disk, MIB, admitted, run};
+use crate::support::{Disk, MIB, admitted, run};
 use diskproof_device::{Consent, OpenTarget, UnknownContent};
 use diskproof_model::own_data::mark_sectors;
 use diskproof_simdisk::testbed::can_run;
@@ -171,5 +171,5 @@ fn gate_refuses_fat_without_a_boot_sector() {
     // With -A, mkfs.vfat makes at most 65531 sectors: too few for FAT32.
     let disk = Disk::new(16 * MIB);
     run("mkfs.vfat", &["-A", "-I", "-F16", disk.node()]);
-    disk.assert_refused("mkfs.vfat -A", &["it holds a mark of: FAT filesystem"]);
+    disk.assert_refused("mkfs.vfat -A", &["it holds a signature: FAT filesystem"]);
 }

@@ -24,7 +24,7 @@ pub trait Clock: Clone {
     }
 
     /// The times since the last call in which this process did not run. From here on the clock
-    /// leaves out what of them lies between `since_ns()`, an earlier reading, and the reading `now`.
+    /// skips their part between `since_ns()`, an earlier reading, and the reading `now`.
     fn interruptions(&mut self, _now: u64, _since_ns: impl FnOnce() -> u64) -> Vec<Interruption> {
         Vec::new()
     }
@@ -92,6 +92,8 @@ impl Clock for MonotonicClock {
 pub struct WorkerClock {
     counter: Option<Counter>,
     left_out: LeftOut,
+    /// An interruption before that is not in its time, even if it is found later.
+    made_ns: u64,
 }
 
 /// CLOCK_MONOTONIC without the times in which this process did not run: for those who wait for a
@@ -188,6 +190,7 @@ impl WorkerClock {
         Self {
             counter: calibrated.and_then(|counter| counter.anchored(ClockReading::take())),
             left_out: LeftOut::from_now(),
+            made_ns: MonotonicClock.now(),
         }
     }
 
@@ -262,9 +265,10 @@ impl Clock for WorkerClock {
     }
 
     fn interruptions(&mut self, now: u64, since_ns: impl FnOnce() -> u64) -> Vec<Interruption> {
-        let left_out_ns = self.left_out.ns;
-        self.left_out
-            .update(now + left_out_ns, || since_ns() + left_out_ns)
+        let skipped_ns = self.left_out.ns;
+        self.left_out.update(now + skipped_ns, || {
+            self.made_ns.max(since_ns() + skipped_ns)
+        })
     }
 
     /// The second figure of schedstat is the time on a run queue, the third the number of time
@@ -319,16 +323,16 @@ pub struct FakeClock {
     now_ns: Rc<Cell<u64>>,
     /// The process does not run during this one.
     interruption: Option<Interruption>,
-    /// What this clone leaves out, in nanoseconds.
-    left_out_ns: u64,
+    /// What this clone skips, in nanoseconds.
+    skipped_ns: u64,
 }
 
 impl FakeClock {
-    /// A clock of a process that is interrupted once.
-    pub fn interrupted(interruption: Interruption) -> Self {
+    /// The same clock in a process that is interrupted once.
+    pub fn with_interruption(self, interruption: Interruption) -> Self {
         Self {
             interruption: Some(interruption),
-            ..Self::default()
+            ..self
         }
     }
 
@@ -336,7 +340,7 @@ impl FakeClock {
     /// begins before.
     pub fn move_to(&self, now_ns: u64) {
         let before_ns = self.now_ns.get();
-        let mut now_ns = (now_ns + self.left_out_ns).max(before_ns);
+        let mut now_ns = (now_ns + self.skipped_ns).max(before_ns);
         if let Some(Interruption {
             start_ns,
             length_ns,
@@ -352,7 +356,7 @@ impl FakeClock {
 
 impl Clock for FakeClock {
     fn now(&self) -> u64 {
-        self.now_ns.get() - self.left_out_ns
+        self.now_ns.get() - self.skipped_ns
     }
 
     fn wait_until(&self, until_ns: u64) {
@@ -369,7 +373,8 @@ impl Clock for FakeClock {
             ..
         }) = found
         {
-            self.left_out_ns = (start_ns + length_ns).min(now) - start_ns.max(since_ns());
+            let end_ns = (start_ns + length_ns).min(now);
+            self.skipped_ns = end_ns.saturating_sub(start_ns.max(since_ns()));
         }
         found.into_iter().collect()
     }
@@ -466,7 +471,7 @@ mod tests {
     fn clock_corrects_reading_of_another_cpu() {
         let mut clock = WorkerClock {
             counter: Some(Counter::calibrate()),
-            left_out: LeftOut::from_now(),
+            ..WorkerClock::new()
         };
         let before = MonotonicClock.now();
         let right = clock.anchor(before + 1_000_000_000_000);

@@ -6,7 +6,8 @@ use crate::io::buffers::Buffers;
 use crate::io::{Op, Request, WaitMode};
 use crate::load::budget::{Budget, SharedBudget};
 use crate::load::pacer::Pacer;
-use crate::load::pattern::{Pattern, Step, TransferDirection, UniformReads};
+use crate::load::pattern::{Pattern, Step, TransferDirection};
+use crate::load::read_batch::ReadBatch;
 use crate::load::slots::{Slot, SlotTiming, Slots, Stage};
 use crate::load::write_journal::WriteJournal;
 use diskproof_model::plan::SyncCall;
@@ -202,7 +203,7 @@ impl RequestGenerator {
     }
 
     /// When a worker with nothing in flight starts next. It reserves that start now. Otherwise all
-    /// idle workers would wait for the same start and wake up together, all but one in vain.
+    /// idle workers would wake up together for the same start, and only one could make it.
     pub fn reserve(&mut self) -> Option<u64> {
         let options = self.options.as_mut()?;
         let pacer = options.pacer.as_ref()?;
@@ -475,79 +476,6 @@ impl RequestGenerator {
     }
 }
 
-/// Consecutive plain reads; see [`RequestGenerator::read_batch`].
-#[derive(Debug)]
-pub struct ReadBatch<'a> {
-    /// When the next ones start.
-    pub now: u64,
-    plain: UniformReads,
-    left: u64,
-    slots: &'a mut [Slot],
-    free: &'a mut [u32],
-    free_len: usize,
-    // Where the generator keeps what changed.
-    left_to: &'a mut u64,
-    free_to: &'a mut usize,
-    pattern: &'a mut Pattern,
-}
-
-impl ReadBatch<'_> {
-    /// The next request, if a slot is free.
-    #[inline(always)]
-    pub fn next(&mut self) -> Option<Request> {
-        if self.left == 0 {
-            return None;
-        }
-        let index = *self.free.get(self.free_len.wrapping_sub(1))?;
-        self.free_len -= 1;
-        self.left -= 1;
-        let (offset, len) = (self.plain.offset(), self.plain.len);
-        self.slots[index as usize] = Slot {
-            start_ns: self.now,
-            offset,
-            len,
-            left: len,
-            stage: Stage::Transfer(TransferDirection::Read),
-        };
-        Some(Request {
-            slot: index,
-            buffer: index,
-            op: Op::Read,
-            offset,
-            len,
-            skip: 0,
-        })
-    }
-
-    /// Frees the slot of a complete read; returns its start.
-    #[inline(always)]
-    pub fn free(&mut self, index: u32) -> u64 {
-        self.free[self.free_len] = index;
-        self.free_len += 1;
-        self.slots[index as usize].start_ns
-    }
-
-    /// Bytes of each read.
-    #[inline(always)]
-    pub fn len(&self) -> u32 {
-        self.plain.len
-    }
-
-    /// Whether a slot stayed free because the steps are used up.
-    #[inline(always)]
-    pub fn is_short(&self) -> bool {
-        self.free_len != 0 && self.left == 0
-    }
-
-    /// Hands the state back to the generator.
-    #[inline(always)]
-    pub fn end(self) {
-        *self.left_to = self.left;
-        *self.free_to = self.free_len;
-        self.pattern.resume_from(&self.plain);
-    }
-}
-
 /// How a write ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteOutcome {
@@ -568,120 +496,4 @@ enum StepDecision {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    use diskproof_model::plan::{Access, Distribution, Workload};
-
-    const BLOCK: u32 = 4096;
-
-    #[test]
-    fn paced_start_waits_for_busy_block_and_is_not_dropped() {
-        let access = Access::Random {
-            distribution: Distribution::Uniform,
-        };
-        let workload = Workload {
-            read_permille: 0,
-            access,
-            block_bytes: BLOCK,
-            depth: 4,
-            ..Workload::named("small")
-        };
-        let pattern = Pattern::new(
-            &workload,
-            Extent {
-                start: 0,
-                length: u64::from(BLOCK),
-            },
-            1,
-            0,
-        );
-        let pacer = Pacer::new(0, 1000.0);
-        let journal = Arc::new(WriteJournal::new(1, 0, u64::from(BLOCK), BLOCK));
-        let mut generator =
-            RequestGenerator::new(pattern, 4, AfterWrite::Nothing, Budget::default())
-                .paced(Some(pacer.clone()), 0)
-                .verified(Some(journal));
-        let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();
-        let first = generator.next(2_500_000, &mut buffers).unwrap();
-        // The only block is being written: the start at 1 ms stays reserved, and the one at 2 ms is
-        // not taken.
-        assert!((0..3).all(|_| generator.next(2_500_000, &mut buffers).is_none()));
-        assert_eq!(
-            (pacer.next_due_ns(), generator.wait_mode(2_500_000)),
-            (2_000_000, WaitMode::Completion)
-        );
-        generator.record_write(first.slot, first.offset, WriteOutcome::Done);
-        generator.slots.free(first.slot);
-        let second = generator.next(3_000_000, &mut buffers).unwrap();
-        assert_eq!(
-            (
-                generator.slots.timing(second.slot).waited_ns,
-                generator.late()
-            ),
-            (2_000_000, 2)
-        );
-    }
-
-    #[test]
-    fn read_batch_equals_single_requests() {
-        let feed_of = |read_permille| {
-            let access = Access::Random {
-                distribution: Distribution::Uniform,
-            };
-            let workload = Workload {
-                read_permille,
-                access,
-                block_bytes: BLOCK,
-                depth: 4,
-                ..Workload::named("plain")
-            };
-            let pattern = Pattern::new(
-                &workload,
-                Extent {
-                    start: 4096,
-                    length: 1 << 30,
-                },
-                7,
-                3,
-            );
-            RequestGenerator::new(pattern, 4, AfterWrite::Nothing, Budget::of_steps(10))
-        };
-        let (mut one, mut other) = (feed_of(1000), feed_of(1000));
-        let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();
-        for (now, expected) in [(5, 4), (9, 4), (11, 2), (12, 0)] {
-            let mut read_batch = one.read_batch(now).unwrap();
-            let together: Vec<Request> = std::iter::from_fn(|| read_batch.next()).collect();
-            read_batch.end();
-            let apart: Vec<Request> =
-                std::iter::from_fn(|| other.next(now, &mut buffers)).collect();
-            assert_eq!(together, apart);
-            assert_eq!(together.len(), expected);
-            for request in together {
-                assert_eq!(
-                    (
-                        one.slots.get(request.slot).start_ns,
-                        one.slots.get(request.slot).left
-                    ),
-                    (now, BLOCK)
-                );
-                one.slots.free(request.slot);
-                other.slots.free(request.slot);
-            }
-            assert_eq!(
-                (one.left, one.is_exhausted()),
-                (other.left, other.is_exhausted())
-            );
-        }
-        // Follow-ups come first, and a mix has no batches.
-        one.follow_ups.push(Request {
-            slot: 0,
-            buffer: 0,
-            op: Op::Read,
-            offset: 0,
-            len: 1,
-            skip: 0,
-        });
-        assert!(one.read_batch(13).is_none() && feed_of(999).read_batch(0).is_none());
-    }
-}
+mod tests;

@@ -5,5 +5,6 @@ pub mod budget;
 pub mod generator;
 pub mod pacer;
 pub mod pattern;
+pub mod read_batch;
 pub mod slots;
 pub mod write_journal;

@@ -1,6 +1,6 @@
 //! What a verified workload has written where. Each block carries its offset, its generation and a
-//! checksum, and the journal knows which generation must be there. So lost, torn, misdirected and
-//! corrupted writes are told apart. Does not move blocks.
+//! checksum, and the journal knows which generation must be there. A read therefore distinguishes
+//! lost, torn, misdirected and corrupted writes. Does not move blocks.
 
 use diskproof_model::measurement::BadBlock;
 use std::sync::atomic::{AtomicU32, Ordering};

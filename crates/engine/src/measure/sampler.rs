@@ -48,7 +48,7 @@ impl Completion {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+struct RequestSlot {
     request: SampleRequest,
     /// Bytes that earlier, short transfers have moved.
     moved: u32,
@@ -60,7 +60,7 @@ struct Slot {
 pub struct Sampler<B, C> {
     backend: B,
     clock: C,
-    slots: Vec<Slot>,
+    slots: Vec<RequestSlot>,
     free: Vec<u32>,
     /// Slots whose requests the backend has not taken yet.
     unsent: VecDeque<u32>,
@@ -95,7 +95,7 @@ impl FileSampler {
 impl<B: Backend, C: Clock> Sampler<B, C> {
     /// For up to `depth` requests in flight; `stamp` begins the stamps of written blocks.
     pub fn new(backend: B, clock: C, depth: u32, stamp: u64) -> Self {
-        let idle = Slot {
+        let idle = RequestSlot {
             request: SampleRequest {
                 op: Op::Read,
                 offset: 0,
@@ -194,7 +194,7 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let slot = self.free.pop().ok_or(io::ErrorKind::WouldBlock)?;
-        self.slots[slot as usize] = Slot {
+        self.slots[slot as usize] = RequestSlot {
             request,
             moved: 0,
             submitted_ns: 0,

@@ -4,15 +4,12 @@
 //! and publishes its counts.
 
 use crate::io::clock::{Clock, ProcessorWait};
-use crate::io::errno::END_OF_FILE;
-use crate::io::{Backend, Op, Request, WaitMode};
-use crate::load::generator::{AfterWrite, RequestGenerator, WriteOutcome};
-use crate::load::pattern::TransferDirection;
-use crate::load::slots::{Slot, SlotTiming, Stage, kind_of};
+use crate::io::{Backend, WaitMode};
+use crate::load::generator::RequestGenerator;
 use crate::measure::counters::{Counters, IntendedLatency};
 use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::snapshot::{PUBLISH_NS, SharedSnapshot, lock_snapshot};
-use diskproof_model::measurement::{OpKind, SERIES_INTERVAL_NS, ZeroSample};
+use diskproof_model::measurement::{SERIES_INTERVAL_NS, ZeroSample};
 use diskproof_model::series::TimeSeries;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +21,8 @@ const FAILURES_MAX: u32 = 1000;
 /// When a worker starts, measures and ends; on its clock.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkerSchedule {
+    /// The start of the warm-up, the same for all workers.
+    pub start_ns: u64,
     /// End of the warm-up.
     pub measure_ns: u64,
     /// No request starts at or after this.
@@ -102,7 +101,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             generator,
             schedule,
             cell_end_ns: 0,
-            last_now_ns: 0,
+            last_now_ns: schedule.start_ns,
             stop,
             published,
             snapshot: SharedSnapshot::default(),
@@ -242,13 +241,13 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 .max(self.last_now_ns)
                 .max(self.generator.slots.last_began_ns()),
         };
-        self.leave_out_interruptions(now)
+        self.exclude_interruptions(now)
     }
 
-    /// Leaves out the times up to `now` in which the process did not run, so that they are in no
+    /// Excludes the times up to `now` in which the process did not run, so that they are in no
     /// cell, schedule or latency. Requests in flight across them do not count: the disk completed
     /// them at an unknown time. Returns the time then.
-    fn leave_out_interruptions(&mut self, now: u64) -> u64 {
+    fn exclude_interruptions(&mut self, now: u64) -> u64 {
         let slots = &self.generator.slots;
         let seen_ns = self.last_now_ns.max(self.counters.last_ns());
         let mut found = self
@@ -413,197 +412,6 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             interruptions,
             ending,
         }
-    }
-}
-
-impl Counters {
-    /// Counts one completion, and starts its follow-up in the same slot.
-    #[inline(always)]
-    fn complete(&mut self, generator: &mut RequestGenerator, index: u32, result: i32, now: u64) {
-        let slot = generator.slots.get(index);
-        let (stage, len, latency_ns) = (slot.stage, slot.len, now - slot.start_ns);
-        // Follow-ups of a write move no data and complete with 0.
-        if result != slot.left as i32 {
-            self.complete_short(generator, index, result, now);
-            return;
-        }
-        match stage {
-            Stage::Transfer(TransferDirection::Read) => {
-                self.record(OpKind::Read, len, latency_ns, now);
-                self.note_read(index);
-            }
-            Stage::Transfer(TransferDirection::Write)
-                if generator.after_write == AfterWrite::Nothing =>
-            {
-                self.record(OpKind::Write, len, latency_ns, now)
-            }
-            _ => {
-                self.complete_durable(generator, index, now);
-                return;
-            }
-        }
-        if generator.has_options() {
-            let offset = generator.slots.get(index).offset;
-            self.record_waited(
-                kind_of(stage),
-                latency_ns,
-                generator.slots.timing(index).waited_ns,
-            );
-            generator.record_write(index, offset, WriteOutcome::Done);
-            generator.return_bytes(len);
-        }
-        generator.slots.free(index);
-    }
-
-    /// A write with a follow-up, or the follow-up itself.
-    fn complete_durable(&mut self, generator: &mut RequestGenerator, index: u32, now: u64) {
-        let Slot {
-            start_ns,
-            len,
-            stage,
-            ..
-        } = *generator.slots.get(index);
-        let SlotTiming {
-            waited_ns,
-            sync_start_ns,
-            ..
-        } = *generator.slots.timing(index);
-        let follow = match (stage, generator.after_write) {
-            (Stage::Transfer(_), AfterWrite::WriteBack) => Some((Stage::WriteBack, Op::WriteBack)),
-            (Stage::Transfer(_), after) => {
-                self.record(OpKind::Write, len, now - start_ns, now);
-                self.record_waited(OpKind::Write, now - start_ns, waited_ns);
-                generator.count_unsynced();
-                if let AfterWrite::Sync(call) = after {
-                    Some((Stage::Sync, Op::Sync(call)))
-                } else {
-                    None
-                }
-            }
-            (Stage::WriteBack, _) => {
-                self.record(OpKind::Write, len, now - start_ns, now);
-                self.record_waited(OpKind::Write, now - start_ns, waited_ns);
-                None
-            }
-            (Stage::Sync, _) => {
-                self.record(OpKind::Sync, 0, now - sync_start_ns, now);
-                if len > 0 {
-                    self.record(OpKind::Commit, len, now - start_ns, now);
-                    self.record_waited(OpKind::Commit, now - start_ns, waited_ns);
-                }
-                None
-            }
-        };
-        match follow {
-            Some((stage, op)) => generator.follow(index, stage, op, now),
-            None => generator.finish(index),
-        }
-    }
-
-    /// A request that was in flight while the process did not run is done. What follows it in its
-    /// slot does not count either.
-    #[cold]
-    fn complete_interrupted(&mut self, generator: &mut RequestGenerator, index: u32, now: u64) {
-        let Slot {
-            start_ns,
-            len,
-            stage,
-            ..
-        } = *generator.slots.get(index);
-        let began_ns = if stage == Stage::Sync {
-            generator.slots.timing(index).sync_start_ns
-        } else {
-            start_ns
-        };
-        let follow = match (stage, generator.after_write) {
-            (Stage::Transfer(TransferDirection::Write), AfterWrite::WriteBack) => {
-                Some((Stage::WriteBack, Op::WriteBack))
-            }
-            (Stage::Transfer(TransferDirection::Write), AfterWrite::Sync(call)) => {
-                Some((Stage::Sync, Op::Sync(call)))
-            }
-            _ => None,
-        };
-        // With its write-back a write is one operation.
-        if !matches!(follow, Some((Stage::WriteBack, _))) {
-            self.skip(kind_of(stage), len, now - began_ns, now);
-        }
-        let is_counted = !matches!(
-            generator.after_write,
-            AfterWrite::Nothing | AfterWrite::WriteBack
-        );
-        if stage == Stage::Transfer(TransferDirection::Write) && is_counted {
-            generator.count_unsynced();
-        }
-        match follow {
-            Some((stage, op)) => {
-                generator.follow(index, stage, op, now);
-                generator.slots.interrupt_one(index);
-            }
-            None => generator.finish(index),
-        }
-    }
-
-    /// An error, the end of the file, or a short transfer, whose rest follows in the same slot with
-    /// the same start.
-    #[cold]
-    fn complete_short(
-        &mut self,
-        generator: &mut RequestGenerator,
-        index: u32,
-        result: i32,
-        now: u64,
-    ) {
-        let shift = generator.write_buffer_shift;
-        let is_interrupted = generator.slots.take_interrupted(index);
-        let slot = generator.slots.get(index);
-        if is_interrupted && result == slot.left as i32 {
-            self.complete_interrupted(generator, index, now);
-            return;
-        }
-        let kind = kind_of(slot.stage);
-        if result <= 0 {
-            let errno = if result == 0 { END_OF_FILE } else { -result };
-            let Slot {
-                len,
-                offset,
-                start_ns,
-                stage,
-                ..
-            } = *slot;
-            let began_ns = if stage == Stage::Sync {
-                generator.slots.timing(index).sync_start_ns
-            } else {
-                start_ns
-            };
-            generator.record_write(index, offset, WriteOutcome::Failed);
-            if len > 0 {
-                generator.return_bytes(len);
-            }
-            generator.slots.free(index);
-            self.fail(kind, errno, now - began_ns, now);
-            return;
-        }
-        slot.left = slot.left.saturating_sub(result as u32);
-        let done = slot.len - slot.left;
-        let (op, buffer) = if kind == OpKind::Read {
-            (Op::Read, index)
-        } else {
-            (Op::Write, index + shift)
-        };
-        let rest = Request {
-            slot: index,
-            buffer,
-            op,
-            offset: slot.offset + u64::from(done),
-            len: slot.left,
-            skip: done,
-        };
-        if is_interrupted {
-            generator.slots.interrupt_one(index);
-        }
-        self.count_short(kind);
-        generator.follow_ups.push(rest);
     }
 }
 

@@ -57,81 +57,124 @@ pub struct RunContext {
     pub all_until_ns: Option<u64>,
 }
 
+/// The sums over the workers of one target.
+#[derive(Default)]
+struct Combined {
+    ops: BTreeMap<OpKind, OpMeasurement>,
+    asked: ByteCount,
+    zero_blocks: ZeroSample,
+    /// Starts that were made late, or never.
+    late: u64,
+    /// Requests in flight, on average.
+    depth: f64,
+    /// Time with nothing in flight, of the last worker: used only where it is the only one.
+    dead_ns: f64,
+    /// The smallest share among the workers.
+    done_before_wait: Option<f64>,
+}
+
+impl Combined {
+    /// The sums over `results`, which measured together for `flow_ns` from `measure_ns` on.
+    fn of(results: Vec<WorkerResult>, measure_ns: u64, flow_ns: u64) -> Self {
+        let mut sum = Self {
+            done_before_wait: results
+                .iter()
+                .filter_map(|part| part.done_before_wait)
+                .reduce(f64::min),
+            ..Self::default()
+        };
+        for part in results {
+            // A worker that ended earlier had nothing in flight for the rest of the time.
+            let window_ns = (part.stop_ns - measure_ns).max(flow_ns).max(1) as f64;
+            sum.depth += part.busy_ns as f64 / window_ns;
+            sum.dead_ns = (window_ns - part.busy_ns as f64).max(0.0);
+            for (kind, op) in part.ops {
+                merge_op(sum.ops.entry(kind).or_default(), op);
+            }
+            sum.asked.read_bytes += part.asked.read_bytes;
+            sum.asked.write_bytes += part.asked.write_bytes;
+            sum.zero_blocks.sampled += part.zero_blocks.sampled;
+            sum.zero_blocks.zero += part.zero_blocks.zero;
+            sum.late += part.late;
+        }
+        sum
+    }
+
+    /// Time between two requests of a worker with one request in flight, in nanoseconds.
+    fn dead_time_ns(&self, workload: &Workload) -> Option<f64> {
+        let is_transfer = |(kind, op): (&OpKind, &OpMeasurement)| match kind {
+            OpKind::Commit => 0,
+            _ => op.count,
+        };
+        let done: u64 = self.ops.iter().map(is_transfer).sum();
+        let is_alone = workload.depth * workload.workers == 1 && workload.rate.is_none();
+        (is_alone && done > 0).then(|| self.dead_ns / done as f64)
+    }
+}
+
+/// How long the workload ran, why it ended, and what held it up.
+struct Course {
+    wall_ns: u64,
+    dead_time_ns: Option<f64>,
+    starved: Starvation,
+    interruptions: Vec<Interruption>,
+    stopped: StopReason,
+}
+
 /// Combines the results of the workers of one target. The caller fills in the CPU time and the IOPS
 /// limit of the program.
 pub fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measurement {
-    let RunContext {
-        workload,
-        extent,
-        measure_ns,
-        ..
-    } = context;
-    let mut ops: BTreeMap<OpKind, OpMeasurement> = BTreeMap::new();
-    let (mut asked, mut zero_blocks, mut late) = (ByteCount::default(), ZeroSample::default(), 0);
+    let (workload, measure_ns) = (&context.workload, context.measure_ns);
     let stopped = match context.hang {
         Some(_) if context.control != Control::Interrupt => StopReason::Hung,
-        _ => stop_reason(&workload, context.control, &results),
+        _ => stop_reason(workload, context.control, &results),
     };
     let (flow_ns, edge) = within(context.all_until_ns, flow(&results, measure_ns), &results);
-    let (mut depth, mut dead_ns) = (0.0, 0.0);
     let starved = starvation(&results, measure_ns);
     let interrupted = results
         .iter()
         .flat_map(|part| &part.interruptions)
         .chain(&context.interruption);
     let interruptions = join_interruptions(interrupted.copied(), context.origin_ns);
-    // The worker with the smallest share decides.
-    let done_before_wait = results
-        .iter()
-        .filter_map(|part| part.done_before_wait)
-        .reduce(f64::min);
-    for part in results {
-        // A worker that ended earlier had nothing in flight for the rest of the time.
-        let window_ns = (part.stop_ns - measure_ns).max(flow_ns).max(1) as f64;
-        depth += part.busy_ns as f64 / window_ns;
-        dead_ns = (window_ns - part.busy_ns as f64).max(0.0);
-        part.ops
-            .into_iter()
-            .for_each(|(kind, op)| merge_op(ops.entry(kind).or_default(), op));
-        asked.read_bytes += part.asked.read_bytes;
-        asked.write_bytes += part.asked.write_bytes;
-        zero_blocks.sampled += part.zero_blocks.sampled;
-        zero_blocks.zero += part.zero_blocks.zero;
-        late += part.late;
-    }
-    let done: u64 = ops
-        .iter()
-        .filter(|(kind, _)| **kind != OpKind::Commit)
-        .map(|(_, op)| op.count)
-        .sum();
-    let alone = workload.depth * workload.workers == 1 && workload.rate.is_none() && done > 0;
-    let dead_time_ns = alone.then(|| dead_ns / done as f64);
-    let flow_ns = if edge == FlowEnd::Ragged {
-        cut(&mut ops, flow_ns)
-    } else {
-        flow_ns
+    let mut sum = Combined::of(results, measure_ns, flow_ns);
+    let dead_time_ns = sum.dead_time_ns(workload);
+    let flow_ns = match edge {
+        FlowEnd::Ragged => cut(&mut sum.ops, flow_ns),
+        FlowEnd::Aligned => flow_ns,
     };
-    if let Some(pacer) = context
-        .pacer
-        .filter(|_| !matches!(stopped, StopReason::Ops | StopReason::Bytes))
+    if let Some(pacer) = &context.pacer
+        && !matches!(stopped, StopReason::Ops | StopReason::Bytes)
     {
         let waiting = pacer.waiting(measure_ns, measure_ns + flow_ns);
-        late += add_waiting(
-            &mut ops,
-            &workload,
-            waiting.filter(|(waited_ns, _)| *waited_ns > LATE_NS),
-        );
+        let waiting = waiting.filter(|(waited_ns, _)| *waited_ns > LATE_NS);
+        sum.late += add_waiting(&mut sum.ops, workload, waiting);
     }
-    let wall_ns = flow_ns + context.final_sync.map_or(0, |(ns, _)| ns);
     if let Some((ns, errno)) = context.final_sync {
-        add_final_sync(&mut ops, flow_ns, ns, errno);
+        add_final_sync(&mut sum.ops, flow_ns, ns, errno);
     }
+    let course = Course {
+        wall_ns: flow_ns + context.final_sync.map_or(0, |(ns, _)| ns),
+        dead_time_ns,
+        starved,
+        interruptions,
+        stopped,
+    };
+    measurement(context, sum, course)
+}
+
+fn measurement(context: RunContext, sum: Combined, course: Course) -> Measurement {
+    let RunContext {
+        workload,
+        extent,
+        origin_ns,
+        ..
+    } = context;
     Measurement {
         target: context.target,
         span_start_bytes: extent.start,
         // A layout that ran out of time covers only what it wrote.
         span_bytes: if workload.layout == Layout::Provides {
-            extent.length.min(asked.write_bytes)
+            extent.length.min(sum.asked.write_bytes)
         } else {
             extent.length
         },
@@ -140,30 +183,30 @@ pub fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measurement 
             used: context.engine,
             fallbacks: context.fallbacks,
             features: context.features,
-            done_before_wait,
+            done_before_wait: sum.done_before_wait,
         },
         cache: context.cache,
-        start_ns: measure_ns - context.origin_ns,
-        wall_ns,
+        start_ns: context.measure_ns - origin_ns,
+        wall_ns: course.wall_ns,
         cpu: CpuTime::default(),
-        ops,
-        asked,
+        ops: sum.ops,
+        asked: sum.asked,
         device: context.device,
-        achieved_depth: depth,
-        dead_time_ns,
-        starved,
+        achieved_depth: sum.depth,
+        dead_time_ns: course.dead_time_ns,
+        starved: course.starved,
         ceiling_iops: None,
-        zero_blocks,
+        zero_blocks: sum.zero_blocks,
         unwritten_bytes: context.unwritten_bytes,
-        missed_starts: workload.rate.map(|_| late),
+        missed_starts: workload.rate.map(|_| sum.late),
         punted: context.punted,
         verify: None,
         hang: context.hang.map(|hang| Hang {
-            since_ns: hang.since_ns.saturating_sub(context.origin_ns),
+            since_ns: hang.since_ns.saturating_sub(origin_ns),
             ..hang
         }),
-        interruptions,
-        stopped,
+        interruptions: course.interruptions,
+        stopped: course.stopped,
         workload,
     }
 }

@@ -47,6 +47,7 @@ pub fn measure_rate(backend: impl Backend, workload: &Workload, extent: Extent) 
     );
     let start_ns = MonotonicClock.now();
     let schedule = WorkerSchedule {
+        start_ns,
         measure_ns: start_ns,
         end_ns: start_ns + TRIAL_NS,
     };

@@ -54,6 +54,7 @@ pub fn parts_of(workload: &Workload, kind: EngineKind) -> u64 {
 pub fn schedule_of(group: Group<'_>, start_ns: u64) -> WorkerSchedule {
     let measure_ns = start_ns + group.warmup_ns();
     WorkerSchedule {
+        start_ns,
         measure_ns,
         end_ns: group
             .time_ns()

@@ -4,6 +4,7 @@
 
 use crate::io::clock::{ActiveClock, Clock, MonotonicClock};
 use crate::measure::usage;
+use crate::measure::worker::WorkerSchedule;
 use crate::run::assemble::{RunContext, assemble, flow_ns};
 use crate::run::calibrate::max_iops;
 use crate::run::error::RunError;
@@ -14,7 +15,6 @@ use crate::run::prepare::{
     PrepareOptions, PreparedTarget, check_alignment, check_writable, extent_of, prepare_target,
     set_cache,
 };
-use crate::run::spawn::StartSignal;
 use crate::run::totals::{ProcessTotal, count_devices, share_out};
 use crate::run::watchdog::{STALL_NS, StallTimeout};
 use crate::run::workers::{Assignment, WorkerGroup};
@@ -273,11 +273,11 @@ impl Session {
         let mut workers = WorkerGroup::start(self.seed, self.stall_timeout, group, &assignments)?;
         let cpu_before = usage::process();
         let clock = ActiveClock::new();
-        let start = workers.release();
-        let control = workers.follow(phase, start, &clock, watch)?;
+        let schedule = workers.release();
+        let control = workers.follow(phase, schedule, &clock, watch)?;
         let total = ProcessTotal {
             cpu: usage::process_since(cpu_before),
-            ns: clock.now().saturating_sub(start.at_ns).max(1),
+            ns: clock.now().saturating_sub(schedule.start_ns).max(1),
         };
         let of_threads = std::mem::take(&mut workers.cpu);
         let finisher = Finisher {
@@ -285,7 +285,7 @@ impl Session {
             stall_timeout: self.stall_timeout,
         };
         let mut measurements =
-            self.assemble_all(&finisher, workers, RunEnd { start, control }, watch)?;
+            self.assemble_all(&finisher, workers, RunEnd { schedule, control }, watch)?;
         share_out(&mut measurements, &of_threads, total);
         count_devices(&mut measurements, targets, snapshots);
         for (measurement, assignment) in measurements.iter_mut().zip(&assignments) {
@@ -303,7 +303,7 @@ impl Session {
         end: RunEnd,
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
-        let measure_ns = end.start.schedule.measure_ns;
+        let measure_ns = end.schedule.measure_ns;
         let assignments = finisher.assignments;
         let ends: Vec<u64> = workers
             .results
@@ -338,7 +338,7 @@ impl Session {
                 features: std::mem::take(&mut workers.features[index]),
                 pacer: workers.pacers[index]
                     .take()
-                    .map(|pacer| pacer.starting_at(end.start.at_ns)),
+                    .map(|pacer| pacer.starting_at(end.schedule.start_ns)),
                 final_sync: syncs[index].map(|sync| (sync.ns, sync.errno)),
                 interruption: syncs[index].and_then(|sync| sync.interruption),
                 hang,
@@ -362,7 +362,7 @@ impl Session {
             fallbacks: prepared.selection.fallbacks.clone(),
             features: Vec::new(),
             cache: prepared.cache.clone(),
-            measure_ns: end.start.schedule.measure_ns,
+            measure_ns: end.schedule.measure_ns,
             pacer: None,
             origin_ns: self.origin_ns,
             device: DeviceUse::default(),
@@ -380,7 +380,7 @@ impl Session {
 /// When the workers started, and what the watcher wanted last.
 #[derive(Debug, Clone, Copy)]
 struct RunEnd {
-    start: StartSignal,
+    schedule: WorkerSchedule,
     control: Control,
 }
 

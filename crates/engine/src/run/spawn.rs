@@ -81,20 +81,11 @@ pub enum WorkerReport {
     Failed(usize, io::Error),
 }
 
-/// When all start.
-#[derive(Debug, Clone, Copy)]
-pub struct StartSignal {
-    /// On the monotonic clock.
-    pub at_ns: u64,
-    /// When they measure and end.
-    pub schedule: WorkerSchedule,
-}
-
 /// Starts one thread on `fd`, which must stay open until the thread has reported ready.
 pub fn spawn(
     config: WorkerConfig,
     fd: BorrowedFd<'_>,
-    start: Receiver<StartSignal>,
+    start: Receiver<WorkerSchedule>,
     reports: Sender<WorkerReport>,
 ) -> io::Result<()> {
     let name = format!("diskproof-{}", config.stream);
@@ -145,7 +136,7 @@ fn write_buffer_shift(workload: &Workload, depth: u32) -> u32 {
 fn work(
     config: WorkerConfig,
     fd: OwnedFd,
-    start: &Receiver<StartSignal>,
+    start: &Receiver<WorkerSchedule>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
     let shift = write_buffer_shift(&config.workload, config.depth);
@@ -224,14 +215,16 @@ fn run_worker<B: Backend>(
     config: WorkerConfig,
     backend: B,
     features: Vec<String>,
-    start: &Receiver<StartSignal>,
+    start: &Receiver<WorkerSchedule>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
-    let gone = |_| io::Error::other("the run ended before it began");
+    let gone = || io::Error::other("the run ended before it began");
     reports
         .send(WorkerReport::Ready(config.assignment, features))
-        .map_err(|_| io::Error::other("the run ended before it began"))?;
-    let start = start.recv().map_err(gone)?;
+        .map_err(|_| gone())?;
+    // Made before the start is known, so that the clock notices every interruption from then on.
+    let clock = WorkerClock::new();
+    let schedule = start.recv().map_err(|_| gone())?;
     lock_snapshot(&config.snapshot).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
     let before = usage::thread();
     let shift = write_buffer_shift(&config.workload, config.depth);
@@ -249,20 +242,21 @@ fn run_worker<B: Backend>(
     )
     .verified(config.journal)
     .paced(
-        config.pacer.map(|pacer| pacer.starting_at(start.at_ns)),
-        start.schedule.measure_ns,
+        config
+            .pacer
+            .map(|pacer| pacer.starting_at(schedule.start_ns)),
+        schedule.measure_ns,
     )
     .with_buffers(shift, config.seed ^ (config.stream << 48));
     if is_paced {
         set_timer_slack();
     }
-    let clock = WorkerClock::new();
-    clock.wait_until(start.at_ns);
+    clock.wait_until(schedule.start_ns);
     let worker = Worker::new(
         backend,
         clock,
         generator,
-        start.schedule,
+        schedule,
         config.stop,
         config.published,
     );

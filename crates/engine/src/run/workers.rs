@@ -1,30 +1,32 @@
-//! The threads of one workload, or of several that run together: started at one time, and
-//! supervised until the last has ended.
+//! The threads of one workload, or of several that run together, and their common start. The
+//! children supervise them until the last has ended.
 
-use crate::io::clock::{ActiveClock, Clock, MonotonicClock};
+mod progress;
+mod supervise;
+
+use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::{Pattern, SharedCursors};
-use crate::measure::result::{EndReason, WorkerResult};
-use crate::measure::snapshot::{SharedSnapshot, lock_snapshot};
+use crate::measure::result::WorkerResult;
+use crate::measure::snapshot::SharedSnapshot;
+use crate::measure::worker::WorkerSchedule;
 use crate::run::error::{RunError, worker_error};
-use crate::run::hang::{StuckWorker, join, silence_ns, time_out};
 use crate::run::limits::{
     after_write_of, budget_of, largest_block, schedule_of, threads_per_worker, within_part,
 };
 use crate::run::prepare::PreparedTarget;
-use crate::run::spawn::{StartSignal, WorkerConfig, WorkerReport, spawn};
-use crate::run::watchdog::{CHECK_EVERY, Orders, StallDeadline, StallTimeout};
+use crate::run::spawn::{WorkerConfig, WorkerReport, spawn};
+use crate::run::watchdog::StallTimeout;
 use diskproof_device::OpenTarget;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CpuTime, Hang, SERIES_INTERVAL_NS};
 use diskproof_model::plan::{Access, Workload};
-use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::TimeSeries;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 
 /// From the decision to start to the common start: long enough for every thread to wake up.
 const LEAD_NS: u64 = 300_000;
@@ -50,7 +52,7 @@ pub struct WorkerGroup<'a> {
     stall_timeout: StallTimeout,
     assignments: &'a [Assignment<'a>],
     reports: Receiver<WorkerReport>,
-    starts: Vec<Sender<StartSignal>>,
+    starts: Vec<Sender<WorkerSchedule>>,
     /// For each target, set when its threads must end.
     stops: Vec<Arc<AtomicBool>>,
     /// For each workload, the published series of all targets.
@@ -283,255 +285,13 @@ impl<'a> WorkerGroup<'a> {
         )
     }
 
-    /// Gives the common start.
-    pub fn release(&mut self) -> StartSignal {
-        let at_ns = MonotonicClock.now() + LEAD_NS;
-        let start = StartSignal {
-            at_ns,
-            schedule: schedule_of(self.group, at_ns),
-        };
+    /// Starts all threads at one time.
+    pub fn release(&mut self) -> WorkerSchedule {
+        let schedule = schedule_of(self.group, MonotonicClock.now() + LEAD_NS);
         for sender in self.starts.drain(..) {
             // A worker that has ended has reported why.
-            let _ = sender.send(start);
+            let _ = sender.send(schedule);
         }
-        start
-    }
-
-    /// Waits for all workers and calls the watcher meanwhile. Returns the watcher's last answer.
-    pub fn follow(
-        &mut self,
-        phase: Phase,
-        start: StartSignal,
-        clock: &ActiveClock,
-        watch: &mut dyn Watch,
-    ) -> Result<Control, RunError> {
-        let (mut control, mut failure) = (Control::Continue, None);
-        let mut deadlines = vec![StallDeadline::default(); self.stops.len()];
-        let mut known = vec![false; self.group.workloads.len()];
-        while self.working.iter().any(|working| *working > 0) {
-            match self.reports.recv_timeout(CHECK_EVERY) {
-                // A report after the timeout is too late.
-                Ok(WorkerReport::Done(number, ..) | WorkerReport::Failed(number, _))
-                    if self.handles[number].state == WorkerState::Finished => {}
-                Ok(WorkerReport::Done(number, done, cpu)) => self.on_finished(number, *done, cpu),
-                Ok(WorkerReport::Failed(number, source)) => {
-                    failure.get_or_insert(self.error(number, source));
-                    self.mark_finished(number);
-                    self.stop_all();
-                }
-                Ok(WorkerReport::Ready(..)) | Err(RecvTimeoutError::Timeout) => {}
-                // The results of the others are not the whole result.
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(failure.unwrap_or_else(|| self.lost_worker()));
-                }
-            }
-            let now = clock.now();
-            // Also after the stop: the user should see what the end waits for.
-            let wanted = self.tick(phase, start, now, &mut known, watch);
-            if control == Control::Continue && wanted != Control::Continue {
-                control = wanted;
-                self.stop_all();
-            }
-            self.end_stalled(start, now, &mut deadlines);
-        }
-        failure.map_or(Ok(control), Err)
-    }
-
-    fn stop_all(&self) {
-        self.stops
-            .iter()
-            .for_each(|stop| stop.store(true, Ordering::Relaxed));
-    }
-
-    /// Marks a thread as finished; returns its assignment.
-    fn mark_finished(&mut self, number: usize) -> usize {
-        let handle = &mut self.handles[number];
-        handle.state = WorkerState::Finished;
-        self.working[handle.assignment] -= 1;
-        handle.assignment
-    }
-
-    /// An assignment is over with its last thread. If it ended before its time, by budget or
-    /// errors, the other workloads on its target end, too: their figures would belong to another
-    /// load from here on.
-    fn on_finished(&mut self, number: usize, done: WorkerResult, cpu: CpuTime) {
-        let assignment = self.mark_finished(number);
-        self.results[assignment].push(done);
-        self.cpu[assignment].user_ns += cpu.user_ns;
-        self.cpu[assignment].system_ns += cpu.system_ns;
-        let is_early =
-            |y: &WorkerResult| matches!(y.ending, EndReason::Budget | EndReason::Errors(_));
-        let is_over =
-            self.working[assignment] == 0 && self.results[assignment].iter().all(is_early);
-        if is_over && !self.group.is_alone() {
-            self.stops[self.assignments[assignment].target].store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Ends the workers of each target that hangs, and takes their last snapshots as their results.
-    /// No further request goes to such a target.
-    fn end_stalled(&mut self, start: StartSignal, now: u64, deadlines: &mut [StallDeadline]) {
-        for (target, deadline) in deadlines.iter_mut().enumerate() {
-            let is_stopping =
-                now >= start.schedule.end_ns || self.stops[target].load(Ordering::Relaxed);
-            let orders = if is_stopping {
-                Orders::End
-            } else if self.is_endless() {
-                let silence_ns = self.silence_of(target, start, now);
-                Orders::ContinueWithoutDeadline { silence_ns }
-            } else {
-                Orders::Continue
-            };
-            if let Some(since_ns) = deadline.check(now, orders, self.stall_timeout) {
-                let ending = if since_ns >= start.schedule.end_ns {
-                    (EndReason::Time, start.schedule.end_ns)
-                } else {
-                    (EndReason::Stopped, since_ns)
-                };
-                self.end_target(target, start, now, ending);
-            }
-        }
-    }
-
-    /// Takes the snapshots of the workers that still run on this target as their results.
-    fn end_target(
-        &mut self,
-        target: usize,
-        start: StartSignal,
-        now: u64,
-        ending: (EndReason, u64),
-    ) {
-        let is_stuck = |handle: &WorkerHandle| {
-            handle.state == WorkerState::Running
-                && self.assignments[handle.assignment].target == target
-        };
-        let stuck: Vec<usize> = (0..self.handles.len())
-            .filter(|number| is_stuck(&self.handles[*number]))
-            .collect();
-        if stuck.is_empty() {
-            return;
-        }
-        self.stops[target].store(true, Ordering::Relaxed);
-        for assignment in self.assignments {
-            if assignment.target == target {
-                assignment.open.leave_open();
-            }
-        }
-        for number in stuck {
-            let assignment = self.mark_finished(number);
-            let Assignment {
-                workload, prepared, ..
-            } = self.assignments[assignment];
-            let worker = StuckWorker {
-                workload,
-                engine: prepared.selection.kind,
-                start_ns: start.at_ns,
-                measure_ns: start.schedule.measure_ns,
-                ending,
-            };
-            let (done, hang) = time_out(&self.handles[number].snapshot, worker, now);
-            self.hangs[assignment] = Some(join(self.hangs[assignment], hang));
-            self.results[assignment].push(done);
-        }
-    }
-
-    /// Shows the watcher every workload, and combines its answers.
-    fn tick(
-        &self,
-        phase: Phase,
-        start: StartSignal,
-        now: u64,
-        known: &mut [bool],
-        watch: &mut dyn Watch,
-    ) -> Control {
-        let silence = self.silence(start, now);
-        for (member, known) in known.iter_mut().enumerate() {
-            match self.tick_one(member, (phase, silence), start, now, watch) {
-                Control::Interrupt => return Control::Interrupt,
-                Control::Enough => *known = true,
-                Control::Continue => {}
-            }
-        }
-        if self.group.is_known(known) {
-            Control::Enough
-        } else {
-            Control::Continue
-        }
-    }
-
-    /// Whether only a budget of operations or bytes ends the run.
-    fn is_endless(&self) -> bool {
-        self.group.time_ns().is_none()
-    }
-
-    /// How long requests of a target have been in flight without any completion; 0 where none is in
-    /// flight.
-    fn silence_of(&self, target: usize, start: StartSignal, now: u64) -> u64 {
-        let handles = self.handles.iter().filter(|handle| {
-            self.working[handle.assignment] > 0
-                && self.assignments[handle.assignment].target == target
-        });
-        silence_ns(
-            handles.map(|handle| lock_snapshot(&handle.snapshot)),
-            start.at_ns,
-            now,
-        )
-        .unwrap_or(0)
-    }
-
-    /// The target with the longest silence.
-    fn silence(&self, start: StartSignal, now: u64) -> Option<Silence> {
-        let of_target = |target| Silence {
-            target,
-            length_ns: self.silence_of(target, start, now),
-        };
-        (0..self.stops.len())
-            .map(of_target)
-            .filter(|silence| silence.length_ns > 0)
-            .max_by_key(|silence| silence.length_ns)
-    }
-
-    fn tick_one(
-        &self,
-        member: usize,
-        (phase, silence): (Phase, Option<Silence>),
-        start: StartSignal,
-        now: u64,
-        watch: &mut dyn Watch,
-    ) -> Control {
-        let workload = &self.group.workloads[member];
-        let series = self.published[member]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let (phase, since) = match phase {
-            Phase::Measure if now < start.schedule.measure_ns => (Phase::Warmup, start.at_ns),
-            other => (other, start.schedule.measure_ns),
-        };
-        let elapsed_ns = now.saturating_sub(since);
-        let total = series.total();
-        let share =
-            |part: u64, whole: Option<u64>| whole.map(|whole| part as f64 / whole.max(1) as f64);
-        // Bytes and operations are counted over all targets, but limited for each.
-        let all = |each: Option<u64>| each.map(|each| each.saturating_mul(self.stops.len() as u64));
-        let limits = [
-            share(elapsed_ns, self.group.time_ns()),
-            share(total.bytes, all(workload.stop.bytes)),
-            share(total.ops, all(workload.stop.ops)),
-        ];
-        let done = limits
-            .into_iter()
-            .flatten()
-            .reduce(f64::max)
-            .map(|share| share.min(1.0));
-        watch.tick(&Progress {
-            name: &workload.name,
-            phase,
-            elapsed_ns,
-            done,
-            series: &series,
-            silence,
-            resume_bytes: None,
-        })
+        schedule
     }
 }

@@ -162,7 +162,7 @@ impl<B: Backend, C: Clock> Scanner<'_, B, C> {
         Ok(true)
     }
 
-    /// Reads once more what was in flight while the process did not run: its time tells nothing.
+    /// Reads once more what was in flight while the process did not run: its latency is unknown.
     fn read_uninterrupted(&mut self, request: BlockRequest) -> io::Result<BlockCompletion> {
         loop {
             let completion = self.queue.read_one(request)?;

@@ -2,7 +2,7 @@
 //! SLC share). Must not know channels, reads or queues. It never recovers: a test that wants it
 //! fresh starts a new disk.
 
-use super::transfer_ns;
+use super::timing::transfer_ns;
 
 /// The numbers of a cliff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

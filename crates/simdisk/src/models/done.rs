@@ -1,6 +1,6 @@
 //! Requests whose end is already known, in order of ending. Must not know why they end then.
 
-use super::DiskCompletion;
+use super::timing::DiskCompletion;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

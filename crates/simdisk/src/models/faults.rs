@@ -1,7 +1,7 @@
 //! What goes wrong: errors by place and by volume, and transfers that end early. Must not know
 //! timing: a failed request takes the time of a good one.
 
-use super::{Operation, overlaps};
+use super::timing::{Operation, overlaps};
 use std::ops::Range;
 
 /// Which operations a fault hits.

@@ -6,7 +6,7 @@ use super::cliff::{Cliff, CliffEdge};
 use super::credits::{CreditBucket, Credits};
 use super::done::DoneQueue;
 use super::pacing::Pacing;
-use super::{DiskCompletion, DiskRequest, Operation, TimingModel, transfer_ns};
+use super::timing::{DiskCompletion, DiskRequest, Operation, TimingModel, transfer_ns};
 
 /// The numbers of a flash disk or volume. All zero or `None` means no limit. A request ends when a
 /// channel has spent the latency on it *and* the limit of operations has let it pass (both at once,

@@ -6,7 +6,7 @@
 //! The sustained rate already contains head switches (track skew), so the tracks form one spiral:
 //! sequential access never waits for the disk to turn.
 
-use super::transfer_ns;
+use super::timing::transfer_ns;
 
 /// The numbers of the surface and the arm.
 #[derive(Debug, Clone, Copy, PartialEq)]

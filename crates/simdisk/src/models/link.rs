@@ -2,7 +2,7 @@
 //! know the mechanism behind.
 
 use super::done::DoneQueue;
-use super::{DiskCompletion, DiskRequest, Operation, TimingModel, transfer_ns};
+use super::timing::{DiskCompletion, DiskRequest, Operation, TimingModel, transfer_ns};
 use std::collections::HashMap;
 
 /// What the buffers at both ends keep under way: a host that pauses for less between two requests

@@ -2,7 +2,7 @@
 //! request is chosen (NCQ). Must not know what the host is or how it waits.
 
 use super::geometry::{Geometry, Surface};
-use super::{DiskCompletion, DiskRequest, Operation, TimingModel};
+use super::timing::{DiskCompletion, DiskRequest, Operation, TimingModel};
 
 /// The numbers of a rotating disk. Its write buffer is on: a sequential stream of writes is not
 /// broken by the host's pauses, and a flush after writes costs one revolution. Random writes cost

@@ -1,7 +1,7 @@
 //! Places on the disk that take longer: sectors the drive reads again and again. Must not know the
 //! mechanism.
 
-use super::overlaps;
+use super::timing::overlaps;
 use std::ops::Range;
 
 /// One slow place.

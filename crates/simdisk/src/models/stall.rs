@@ -1,7 +1,7 @@
 //! A disk that stands still for a while: garbage collection, a reset of the link. Must not know the
 //! mechanism.
 
-use super::{DiskCompletion, DiskRequest, TimingModel};
+use super::timing::{DiskCompletion, DiskRequest, TimingModel};
 
 /// One standstill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +87,7 @@ impl TimingModel for StallingDisk {
 mod tests {
     use super::super::drive::{closed_loop, read};
     use super::super::flash::Flash;
+    use super::super::timing::Operation;
     use super::*;
 
     fn stalled(stalls: Vec<Stall>) -> StallingDisk {
@@ -155,7 +156,7 @@ mod tests {
         let at = |ticket, arrival_ns| DiskRequest {
             ticket,
             arrival_ns,
-            operation: super::super::Operation::Read,
+            operation: Operation::Read,
             offset_bytes: 0,
             length_bytes: 1,
             extra_ns: 0,
@@ -181,7 +182,7 @@ mod tests {
         let request = DiskRequest {
             ticket: 0,
             arrival_ns: 50,
-            operation: super::super::Operation::Read,
+            operation: Operation::Read,
             offset_bytes: 0,
             length_bytes: 1,
             extra_ns: 0,

@@ -2,7 +2,7 @@
 //! know what the members are.
 
 use super::done::DoneQueue;
-use super::{DiskCompletion, DiskRequest, Operation, TimingModel};
+use super::timing::{DiskCompletion, DiskRequest, Operation, TimingModel};
 use std::collections::HashMap;
 
 /// A striped set at work.
@@ -103,6 +103,7 @@ impl TimingModel for Striped {
 mod tests {
     use super::super::drive::{FLUSH, read, total_ns};
     use super::super::flash::Flash;
+    use super::super::timing::transfer_ns;
     use super::*;
 
     fn pair() -> Striped {
@@ -121,9 +122,9 @@ mod tests {
 
     #[test]
     fn stripe_splits_only_large_requests() {
-        let half_ns = 1_000_000 + super::super::transfer_ns(512 << 10, 100_000_000);
+        let half_ns = 1_000_000 + transfer_ns(512 << 10, 100_000_000);
         assert_eq!(total_ns(&mut pair(), 1, &[read(0, 1 << 20)]), half_ns);
-        let small_ns = 1_000_000 + super::super::transfer_ns(4096, 100_000_000);
+        let small_ns = 1_000_000 + transfer_ns(4096, 100_000_000);
         assert_eq!(total_ns(&mut pair(), 1, &[read(0, 4096)]), small_ns);
         assert_eq!(
             total_ns(&mut pair(), 2, &[read(0, 4096), read(64 << 10, 4096)]),

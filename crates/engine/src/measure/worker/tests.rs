@@ -2,12 +2,14 @@
 //! yet.
 
 use super::*;
-use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::FakeClock;
+use crate::io::{Extent, Request};
 use crate::load::budget::{Budget, SharedBudget};
+use crate::load::generator::AfterWrite;
 use crate::load::pattern::Pattern;
 use crate::random::Random;
+use diskproof_model::measurement::{Interruption, InterruptionKind, OpKind};
 use diskproof_model::plan::{Access, Distribution, Workload};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -149,6 +151,7 @@ impl Clock for Contended {
 #[test]
 fn processor_wait_counts_from_the_end_of_the_warm_up() {
     let schedule = WorkerSchedule {
+        start_ns: 0,
         measure_ns: 20_000_000,
         end_ns: 60_000_000,
     };
@@ -167,6 +170,7 @@ fn plain_reads_handle_short_and_failed_reads() {
     let (disk, home) = read_moodily(
         Budget::of_steps(1_000_000),
         WorkerSchedule {
+            start_ns: 0,
             measure_ns: 0,
             end_ns: 35_000_000,
         },
@@ -200,6 +204,7 @@ fn plain_reads_continue_with_the_next_portion_without_a_gap() {
     let (disk, home) = read_moodily(
         budget,
         WorkerSchedule {
+            start_ns: 0,
             measure_ns: 0,
             end_ns: u64::MAX,
         },
@@ -446,7 +451,7 @@ proptest! {
         measure_ns in prop_oneof![Just(0u64), 1u64..30_000_000],
         time_ns in 1u64..50_000_000,
     ) {
-        let schedule = WorkerSchedule { measure_ns, end_ns: measure_ns + time_ns };
+        let schedule = WorkerSchedule { start_ns: 0, measure_ns, end_ns: measure_ns + time_ns };
         let (plain, home, published) = seen(ReadLoop::UniformReads, &whim, depth, steps, schedule);
         let (general, expected, others) = seen(ReadLoop::General, &whim, depth, steps, schedule);
         // Only the slot differs where a request of a batch was short.
@@ -491,6 +496,7 @@ impl Clock for Leaping {
 #[test]
 fn clock_jump_leaves_run_and_latencies_intact() {
     let schedule = WorkerSchedule {
+        start_ns: 0,
         measure_ns: 0,
         end_ns: 60_000_000,
     };
@@ -515,4 +521,29 @@ fn clock_jump_leaves_run_and_latencies_intact() {
             "{ahead_ns}"
         );
     }
+}
+
+/// A process that was stopped just before the start learns of it after the start.
+#[test]
+fn interruption_before_the_start_does_not_move_the_start() {
+    const MS: u64 = 1_000_000;
+    let interrupted = |clock: FakeClock| {
+        let stop = Interruption {
+            start_ns: 400 * MS,
+            length_ns: 500 * MS,
+            kind: InterruptionKind::Stopped,
+            requests: 0,
+        };
+        clock.move_to(1000 * MS);
+        clock.with_interruption(stop)
+    };
+    let schedule = WorkerSchedule {
+        start_ns: 1000 * MS,
+        measure_ns: 1000 * MS,
+        end_ns: u64::MAX / 2,
+    };
+    let (_, done) = read_moodily(Budget::of_steps(500), schedule, interrupted);
+    let read = &done.ops[&OpKind::Read];
+    let errors: u64 = read.errors.values().sum();
+    assert_eq!(read.count + errors, 500, "nothing counts as warm-up");
 }

@@ -1,0 +1,166 @@
+//! Regular files that --overwrite releases: whose they are, who needs them, and what they hold.
+
+use crate::support::{MIB, Process, admitted, overwriting, run};
+use diskproof_device::{Consent, OpenError, OpenTarget, probe};
+use diskproof_simdisk::testbed::{Loop, can_run, place};
+use std::os::unix::fs::FileExt as _;
+use std::process::Command;
+
+#[test]
+fn gate_refuses_files_that_are_needed() {
+    if !can_run(
+        "gate_refuses_files_that_are_needed",
+        &["losetup", "mkfs.ext4"],
+    ) {
+        return;
+    }
+    let place = place();
+    let at = |name: &str| place.path().join(name);
+    let fill = |name: &str| std::fs::write(at(name), vec![1; 4 * MIB as usize]).unwrap();
+    let refused = |name: &str, part: &str| {
+        let before = run("sha256sum", &[at(name).to_str().unwrap()]);
+        let reasons = overwriting(&at(name)).err().unwrap_or_default();
+        assert!(
+            reasons.iter().any(|reason| reason.contains(part)),
+            "{name}: {part}: {reasons:?}"
+        );
+        assert_eq!(run("sha256sum", &[at(name).to_str().unwrap()]), before);
+    };
+    fill("data");
+    assert!(admitted(&at("data"), &Consent::default()).unwrap_err()[0].contains("add --overwrite"));
+    let mut target = OpenTarget::open(overwriting(&at("data")).unwrap()).unwrap();
+    assert!(target.is_writable() && !target.is_scratch() && target.trim_to_written().is_err());
+    assert_eq!(rustix::io::pwrite(target.fd(), b"new", 0), Ok(3));
+    target.mark_written(100 * MIB);
+    drop(target);
+    let written = std::fs::read(at("data")).unwrap();
+    assert_eq!(
+        (written.len() as u64, &written[..4]),
+        (4 * MIB, &b"new\x01"[..])
+    );
+
+    std::os::unix::fs::symlink("data", at("link")).unwrap();
+    assert_eq!(
+        overwriting(&at("link")).unwrap().identity().path,
+        at("data").to_str().unwrap(),
+        "the message names the file"
+    );
+    std::fs::hard_link(at("data"), at("second")).unwrap();
+    refused("data", "it has 2 names (hard links)");
+    std::fs::remove_file(at("second")).unwrap();
+    {
+        let device = Loop::over(&at("data"), &[]);
+        refused(
+            "data",
+            &format!("losetup --detach {}", device.node.display()),
+        );
+    }
+    for how in ["<", ">>"] {
+        let process = Process::start(&format!(
+            "exec 3{how}{}; echo there; read line",
+            at("data").display()
+        ));
+        refused(
+            "data",
+            &format!("is held open by process {}", process.0.id()),
+        );
+    }
+    std::fs::copy("/bin/sleep", at("program")).unwrap();
+    std::fs::File::options()
+        .write(true)
+        .open(at("program"))
+        .unwrap()
+        .set_len(2 * MIB)
+        .unwrap();
+    std::fs::set_permissions(
+        at("program"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let mut running = Command::new(at("program")).arg("600").spawn().unwrap();
+    // It is mapped once /proc says that it runs.
+    while std::fs::read_link(format!("/proc/{}/exe", running.id())).unwrap() != at("program") {
+        std::thread::yield_now();
+    }
+    refused("program", "is mapped into memory by process");
+    running.kill().unwrap();
+    running.wait().unwrap();
+
+    std::fs::File::create(at("image"))
+        .unwrap()
+        .set_len(64 * MIB)
+        .unwrap();
+    run("mkfs.ext4", &["-q", at("image").to_str().unwrap()]);
+    refused("image", "it holds a signature: ext2/3/4 filesystem");
+    for made in ["data.d/base/5", "wal", "space/PG_17_202406281/5"] {
+        std::fs::create_dir_all(at(made)).unwrap();
+    }
+    std::fs::write(at("data.d/PG_VERSION"), "17\n").unwrap();
+    for (file, part) in [
+        ("data.d/base/5/16384", "is a PostgreSQL data directory"),
+        ("wal/0000000100000000000000A1", "WAL segments"),
+        ("space/PG_17_202406281/5/16385", "tablespace"),
+    ] {
+        fill(file);
+        refused(file, part);
+    }
+    let admission = overwriting(&at("data")).unwrap();
+    std::fs::File::options()
+        .write(true)
+        .open(at("data"))
+        .unwrap()
+        .write_all_at(b"XFSB", 0)
+        .unwrap();
+    assert!(matches!(
+        OpenTarget::open(admission),
+        Err(OpenError::Refused(refusal)) if refusal.reasons[0].contains("XFS")
+    ));
+    fill("data");
+    let admission = overwriting(&at("data")).unwrap();
+    std::fs::File::options()
+        .append(true)
+        .open(at("data"))
+        .unwrap()
+        .set_len(5 * MIB)
+        .unwrap();
+    assert!(
+        matches!(OpenTarget::open(admission), Err(OpenError::Changed { .. })),
+        "grown: another process writes to it"
+    );
+    assert!(overwriting(place.path()).unwrap_err()[0].contains("it is a directory"));
+}
+
+#[test]
+fn gate_names_the_flag_of_chattr() {
+    if !can_run("gate_names_the_flag_of_chattr", &["chattr"]) {
+        return;
+    }
+    let place = place();
+    let file = place.path().join("data");
+    std::fs::write(&file, vec![1; 4 * MIB as usize]).unwrap();
+    for (flag, part) in [
+        ("i", "immutable → chattr -i "),
+        ("a", "append-only → chattr -a "),
+    ] {
+        run("chattr", &[&format!("+{flag}"), file.to_str().unwrap()]);
+        let reasons = overwriting(&file).err().unwrap_or_default();
+        run("chattr", &[&format!("-{flag}"), file.to_str().unwrap()]);
+        assert!(
+            reasons.len() == 1 && reasons[0].contains(part),
+            "{reasons:?}"
+        );
+    }
+}
+
+#[test]
+fn gate_refuses_holes_that_would_fill_the_filesystem() {
+    let place = place();
+    let file = place.path().join("sparse");
+    let free = probe(place.path()).unwrap().free_bytes.unwrap();
+    std::fs::File::create(&file).unwrap().set_len(free).unwrap();
+    let reasons = overwriting(&file).unwrap_err();
+    assert!(
+        reasons.len() == 1 && reasons[0].contains("holes that take space"),
+        "{reasons:?}"
+    );
+}

@@ -1,0 +1,115 @@
+//! Requests of a paced workload, and of a batch of reads.
+
+use super::*;
+
+use diskproof_model::plan::{Access, Distribution, Workload};
+
+const BLOCK: u32 = 4096;
+
+#[test]
+fn paced_start_waits_for_busy_block_and_is_not_dropped() {
+    let access = Access::Random {
+        distribution: Distribution::Uniform,
+    };
+    let workload = Workload {
+        read_permille: 0,
+        access,
+        block_bytes: BLOCK,
+        depth: 4,
+        ..Workload::named("small")
+    };
+    let pattern = Pattern::new(
+        &workload,
+        Extent {
+            start: 0,
+            length: u64::from(BLOCK),
+        },
+        1,
+        0,
+    );
+    let pacer = Pacer::new(0, 1000.0);
+    let journal = Arc::new(WriteJournal::new(1, 0, u64::from(BLOCK), BLOCK));
+    let mut generator = RequestGenerator::new(pattern, 4, AfterWrite::Nothing, Budget::default())
+        .paced(Some(pacer.clone()), 0)
+        .verified(Some(journal));
+    let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();
+    let first = generator.next(2_500_000, &mut buffers).unwrap();
+    // The only block is being written: the start at 1 ms stays reserved, and the one at 2 ms is
+    // not taken.
+    assert!((0..3).all(|_| generator.next(2_500_000, &mut buffers).is_none()));
+    assert_eq!(
+        (pacer.next_due_ns(), generator.wait_mode(2_500_000)),
+        (2_000_000, WaitMode::Completion)
+    );
+    generator.record_write(first.slot, first.offset, WriteOutcome::Done);
+    generator.slots.free(first.slot);
+    let second = generator.next(3_000_000, &mut buffers).unwrap();
+    assert_eq!(
+        (
+            generator.slots.timing(second.slot).waited_ns,
+            generator.late()
+        ),
+        (2_000_000, 2)
+    );
+}
+
+#[test]
+fn read_batch_equals_single_requests() {
+    let feed_of = |read_permille| {
+        let access = Access::Random {
+            distribution: Distribution::Uniform,
+        };
+        let workload = Workload {
+            read_permille,
+            access,
+            block_bytes: BLOCK,
+            depth: 4,
+            ..Workload::named("plain")
+        };
+        let pattern = Pattern::new(
+            &workload,
+            Extent {
+                start: 4096,
+                length: 1 << 30,
+            },
+            7,
+            3,
+        );
+        RequestGenerator::new(pattern, 4, AfterWrite::Nothing, Budget::of_steps(10))
+    };
+    let (mut one, mut other) = (feed_of(1000), feed_of(1000));
+    let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();
+    for (now, expected) in [(5, 4), (9, 4), (11, 2), (12, 0)] {
+        let mut read_batch = one.read_batch(now).unwrap();
+        let together: Vec<Request> = std::iter::from_fn(|| read_batch.next()).collect();
+        read_batch.end();
+        let apart: Vec<Request> = std::iter::from_fn(|| other.next(now, &mut buffers)).collect();
+        assert_eq!(together, apart);
+        assert_eq!(together.len(), expected);
+        for request in together {
+            assert_eq!(
+                (
+                    one.slots.get(request.slot).start_ns,
+                    one.slots.get(request.slot).left
+                ),
+                (now, BLOCK)
+            );
+            one.slots.free(request.slot);
+            other.slots.free(request.slot);
+        }
+        assert_eq!(
+            (one.left, one.is_exhausted()),
+            (other.left, other.is_exhausted())
+        );
+    }
+    // Follow-ups come first, and a mix has no batches.
+    one.follow_ups.push(Request {
+        slot: 0,
+        buffer: 0,
+        op: Op::Read,
+        offset: 0,
+        len: 1,
+        skip: 0,
+    });
+    assert!(one.read_batch(13).is_none() && feed_of(999).read_batch(0).is_none());
+}

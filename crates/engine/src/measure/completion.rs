@@ -1,0 +1,207 @@
+//! What one completion means: it counts, its follow-up starts in the same slot, or it failed, came
+//! short or was interrupted.
+
+use crate::io::errno::END_OF_FILE;
+use crate::io::{Op, Request};
+use crate::load::generator::{AfterWrite, RequestGenerator, WriteOutcome};
+use crate::load::pattern::TransferDirection;
+use crate::load::slots::{Slot, SlotTiming, Stage, kind_of};
+use crate::measure::counters::Counters;
+use diskproof_model::measurement::OpKind;
+
+impl Counters {
+    /// Counts one completion, and starts its follow-up in the same slot.
+    #[inline(always)]
+    pub(super) fn complete(
+        &mut self,
+        generator: &mut RequestGenerator,
+        index: u32,
+        result: i32,
+        now: u64,
+    ) {
+        let slot = generator.slots.get(index);
+        let (stage, len, latency_ns) = (slot.stage, slot.len, now - slot.start_ns);
+        // Follow-ups of a write move no data and complete with 0.
+        if result != slot.left as i32 {
+            self.complete_short(generator, index, result, now);
+            return;
+        }
+        match stage {
+            Stage::Transfer(TransferDirection::Read) => {
+                self.record(OpKind::Read, len, latency_ns, now);
+                self.note_read(index);
+            }
+            Stage::Transfer(TransferDirection::Write)
+                if generator.after_write == AfterWrite::Nothing =>
+            {
+                self.record(OpKind::Write, len, latency_ns, now)
+            }
+            _ => {
+                self.complete_durable(generator, index, now);
+                return;
+            }
+        }
+        if generator.has_options() {
+            let offset = generator.slots.get(index).offset;
+            self.record_waited(
+                kind_of(stage),
+                latency_ns,
+                generator.slots.timing(index).waited_ns,
+            );
+            generator.record_write(index, offset, WriteOutcome::Done);
+            generator.return_bytes(len);
+        }
+        generator.slots.free(index);
+    }
+
+    /// A write with a follow-up, or the follow-up itself.
+    fn complete_durable(&mut self, generator: &mut RequestGenerator, index: u32, now: u64) {
+        let Slot {
+            start_ns,
+            len,
+            stage,
+            ..
+        } = *generator.slots.get(index);
+        let SlotTiming {
+            waited_ns,
+            sync_start_ns,
+            ..
+        } = *generator.slots.timing(index);
+        let follow = match (stage, generator.after_write) {
+            (Stage::Transfer(_), AfterWrite::WriteBack) => Some((Stage::WriteBack, Op::WriteBack)),
+            (Stage::Transfer(_), after) => {
+                self.record(OpKind::Write, len, now - start_ns, now);
+                self.record_waited(OpKind::Write, now - start_ns, waited_ns);
+                generator.count_unsynced();
+                if let AfterWrite::Sync(call) = after {
+                    Some((Stage::Sync, Op::Sync(call)))
+                } else {
+                    None
+                }
+            }
+            (Stage::WriteBack, _) => {
+                self.record(OpKind::Write, len, now - start_ns, now);
+                self.record_waited(OpKind::Write, now - start_ns, waited_ns);
+                None
+            }
+            (Stage::Sync, _) => {
+                self.record(OpKind::Sync, 0, now - sync_start_ns, now);
+                if len > 0 {
+                    self.record(OpKind::Commit, len, now - start_ns, now);
+                    self.record_waited(OpKind::Commit, now - start_ns, waited_ns);
+                }
+                None
+            }
+        };
+        match follow {
+            Some((stage, op)) => generator.follow(index, stage, op, now),
+            None => generator.finish(index),
+        }
+    }
+
+    /// A request that was in flight while the process did not run is done. What follows it in its
+    /// slot does not count either.
+    #[cold]
+    fn complete_interrupted(&mut self, generator: &mut RequestGenerator, index: u32, now: u64) {
+        let Slot {
+            start_ns,
+            len,
+            stage,
+            ..
+        } = *generator.slots.get(index);
+        let began_ns = if stage == Stage::Sync {
+            generator.slots.timing(index).sync_start_ns
+        } else {
+            start_ns
+        };
+        let follow = match (stage, generator.after_write) {
+            (Stage::Transfer(TransferDirection::Write), AfterWrite::WriteBack) => {
+                Some((Stage::WriteBack, Op::WriteBack))
+            }
+            (Stage::Transfer(TransferDirection::Write), AfterWrite::Sync(call)) => {
+                Some((Stage::Sync, Op::Sync(call)))
+            }
+            _ => None,
+        };
+        // With its write-back a write is one operation.
+        if !matches!(follow, Some((Stage::WriteBack, _))) {
+            self.skip(kind_of(stage), len, now - began_ns, now);
+        }
+        let is_counted = !matches!(
+            generator.after_write,
+            AfterWrite::Nothing | AfterWrite::WriteBack
+        );
+        if stage == Stage::Transfer(TransferDirection::Write) && is_counted {
+            generator.count_unsynced();
+        }
+        match follow {
+            Some((stage, op)) => {
+                generator.follow(index, stage, op, now);
+                generator.slots.interrupt_one(index);
+            }
+            None => generator.finish(index),
+        }
+    }
+
+    /// An error, the end of the file, or a short transfer, whose rest follows in the same slot with
+    /// the same start.
+    #[cold]
+    fn complete_short(
+        &mut self,
+        generator: &mut RequestGenerator,
+        index: u32,
+        result: i32,
+        now: u64,
+    ) {
+        let shift = generator.write_buffer_shift;
+        let is_interrupted = generator.slots.take_interrupted(index);
+        let slot = generator.slots.get(index);
+        if is_interrupted && result == slot.left as i32 {
+            self.complete_interrupted(generator, index, now);
+            return;
+        }
+        let kind = kind_of(slot.stage);
+        if result <= 0 {
+            let errno = if result == 0 { END_OF_FILE } else { -result };
+            let Slot {
+                len,
+                offset,
+                start_ns,
+                stage,
+                ..
+            } = *slot;
+            let began_ns = if stage == Stage::Sync {
+                generator.slots.timing(index).sync_start_ns
+            } else {
+                start_ns
+            };
+            generator.record_write(index, offset, WriteOutcome::Failed);
+            if len > 0 {
+                generator.return_bytes(len);
+            }
+            generator.slots.free(index);
+            self.fail(kind, errno, now - began_ns, now);
+            return;
+        }
+        slot.left = slot.left.saturating_sub(result as u32);
+        let done = slot.len - slot.left;
+        let (op, buffer) = if kind == OpKind::Read {
+            (Op::Read, index)
+        } else {
+            (Op::Write, index + shift)
+        };
+        let rest = Request {
+            slot: index,
+            buffer,
+            op,
+            offset: slot.offset + u64::from(done),
+            len: slot.left,
+            skip: done,
+        };
+        if is_interrupted {
+            generator.slots.interrupt_one(index);
+        }
+        self.count_short(kind);
+        generator.follow_ups.push(rest);
+    }
+}

@@ -1,0 +1,159 @@
+//! Waits for the workers of a run, stops them early, and replaces those that hang by their
+//! snapshots.
+
+use super::{Assignment, WorkerGroup, WorkerHandle, WorkerState};
+use crate::io::clock::ActiveClock;
+use crate::measure::result::{EndReason, WorkerResult};
+use crate::measure::worker::WorkerSchedule;
+use crate::run::error::RunError;
+use crate::run::hang::{StuckWorker, join, time_out};
+use crate::run::spawn::WorkerReport;
+use crate::run::watchdog::{CHECK_EVERY, Orders, StallDeadline};
+use diskproof_model::measurement::CpuTime;
+use diskproof_model::progress::{Control, Phase, Watch};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::RecvTimeoutError;
+
+impl WorkerGroup<'_> {
+    /// Waits for all workers and calls the watcher meanwhile. Returns the watcher's last answer.
+    pub fn follow(
+        &mut self,
+        phase: Phase,
+        schedule: WorkerSchedule,
+        clock: &ActiveClock,
+        watch: &mut dyn Watch,
+    ) -> Result<Control, RunError> {
+        let (mut control, mut failure) = (Control::Continue, None);
+        let mut deadlines = vec![StallDeadline::default(); self.stops.len()];
+        let mut known = vec![false; self.group.workloads.len()];
+        while self.working.iter().any(|working| *working > 0) {
+            match self.reports.recv_timeout(CHECK_EVERY) {
+                // A report after the timeout is too late.
+                Ok(WorkerReport::Done(number, ..) | WorkerReport::Failed(number, _))
+                    if self.handles[number].state == WorkerState::Finished => {}
+                Ok(WorkerReport::Done(number, done, cpu)) => self.on_finished(number, *done, cpu),
+                Ok(WorkerReport::Failed(number, source)) => {
+                    failure.get_or_insert(self.error(number, source));
+                    self.mark_finished(number);
+                    self.stop_all();
+                }
+                Ok(WorkerReport::Ready(..)) | Err(RecvTimeoutError::Timeout) => {}
+                // The results of the others are not the whole result.
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(failure.unwrap_or_else(|| self.lost_worker()));
+                }
+            }
+            let now = clock.now();
+            // Also after the stop: the user should see what the end waits for.
+            let wanted = self.tick(phase, schedule, now, &mut known, watch);
+            if control == Control::Continue && wanted != Control::Continue {
+                control = wanted;
+                self.stop_all();
+            }
+            self.end_stalled(schedule, now, &mut deadlines);
+        }
+        failure.map_or(Ok(control), Err)
+    }
+
+    fn stop_all(&self) {
+        self.stops
+            .iter()
+            .for_each(|stop| stop.store(true, Ordering::Relaxed));
+    }
+
+    /// Marks a thread as finished; returns its assignment.
+    fn mark_finished(&mut self, number: usize) -> usize {
+        let handle = &mut self.handles[number];
+        handle.state = WorkerState::Finished;
+        self.working[handle.assignment] -= 1;
+        handle.assignment
+    }
+
+    /// An assignment is over with its last thread. If it ended before its time, by budget or
+    /// errors, the other workloads on its target end, too: their figures would belong to another
+    /// load from here on.
+    fn on_finished(&mut self, number: usize, done: WorkerResult, cpu: CpuTime) {
+        let assignment = self.mark_finished(number);
+        self.results[assignment].push(done);
+        self.cpu[assignment].user_ns += cpu.user_ns;
+        self.cpu[assignment].system_ns += cpu.system_ns;
+        let is_early =
+            |y: &WorkerResult| matches!(y.ending, EndReason::Budget | EndReason::Errors(_));
+        let is_over =
+            self.working[assignment] == 0 && self.results[assignment].iter().all(is_early);
+        if is_over && !self.group.is_alone() {
+            self.stops[self.assignments[assignment].target].store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the workers of each target that hangs, and takes their last snapshots as their results.
+    /// No further request goes to such a target.
+    fn end_stalled(&mut self, schedule: WorkerSchedule, now: u64, deadlines: &mut [StallDeadline]) {
+        for (target, deadline) in deadlines.iter_mut().enumerate() {
+            let is_stopping = now >= schedule.end_ns || self.stops[target].load(Ordering::Relaxed);
+            let orders = if is_stopping {
+                Orders::End
+            } else if self.is_endless() {
+                let silence_ns = self.silence_of(target, schedule, now);
+                Orders::ContinueWithoutDeadline { silence_ns }
+            } else {
+                Orders::Continue
+            };
+            if let Some(since_ns) = deadline.check(now, orders, self.stall_timeout) {
+                let ending = if since_ns >= schedule.end_ns {
+                    (EndReason::Time, schedule.end_ns)
+                } else {
+                    (EndReason::Stopped, since_ns)
+                };
+                self.end_target(target, schedule, now, ending);
+            }
+        }
+    }
+
+    /// Takes the snapshots of the workers that still run on this target as their results.
+    fn end_target(
+        &mut self,
+        target: usize,
+        schedule: WorkerSchedule,
+        now: u64,
+        ending: (EndReason, u64),
+    ) {
+        let is_stuck = |handle: &WorkerHandle| {
+            handle.state == WorkerState::Running
+                && self.assignments[handle.assignment].target == target
+        };
+        let stuck: Vec<usize> = (0..self.handles.len())
+            .filter(|number| is_stuck(&self.handles[*number]))
+            .collect();
+        if stuck.is_empty() {
+            return;
+        }
+        self.stops[target].store(true, Ordering::Relaxed);
+        for assignment in self.assignments {
+            if assignment.target == target {
+                assignment.open.leave_open();
+            }
+        }
+        for number in stuck {
+            let assignment = self.mark_finished(number);
+            let Assignment {
+                workload, prepared, ..
+            } = self.assignments[assignment];
+            let worker = StuckWorker {
+                workload,
+                engine: prepared.selection.kind,
+                start_ns: schedule.start_ns,
+                measure_ns: schedule.measure_ns,
+                ending,
+            };
+            let (done, hang) = time_out(&self.handles[number].snapshot, worker, now);
+            self.hangs[assignment] = Some(join(self.hangs[assignment], hang));
+            self.results[assignment].push(done);
+        }
+    }
+
+    /// Whether only a budget of operations or bytes ends the run.
+    fn is_endless(&self) -> bool {
+        self.group.time_ns().is_none()
+    }
+}

@@ -1,0 +1,132 @@
+//! Verified workloads: intact blocks, damaged blocks, and what cannot be verified.
+
+use crate::support::{MIB, Patient, run, scratch, workload};
+use diskproof_engine::Session;
+use diskproof_model::plan::{
+    Access, BlockShare, CachePolicy, Distribution, EngineKind, Stop, Verify, Workload,
+};
+use diskproof_model::progress::{Control, Phase, Progress, Watch};
+
+/// Damages the first block through the file's descriptor at the first look at the measured phase.
+struct Vandal(Option<std::os::fd::OwnedFd>);
+
+impl Watch for Vandal {
+    fn tick(&mut self, progress: &Progress<'_>) -> Control {
+        use std::os::unix::fs::FileExt as _;
+        if progress.phase == Phase::Measure
+            && let Some(fd) = self.0.take()
+        {
+            // 512 bytes of rubbish go through the page cache.
+            rustix::fs::fcntl_setfl(&fd, rustix::fs::OFlags::empty()).unwrap();
+            let file = std::fs::File::from(fd);
+            file.write_all_at(&[0xAB; 512], 0).unwrap();
+            file.sync_all().unwrap();
+        }
+        Control::Continue
+    }
+}
+
+fn verified(engine: EngineKind) -> Workload {
+    let access = Access::Random {
+        distribution: Distribution::Uniform,
+    };
+    Workload {
+        read_permille: 300,
+        access,
+        verify: Verify::Checksum,
+        stop: Stop {
+            ops: Some(2000),
+            ..Stop::default()
+        },
+        ..workload(engine)
+    }
+}
+
+#[test]
+fn verified_writes_are_read_back_intact() {
+    let (_dir, mut target) = scratch(2 * MIB);
+    for engine in [
+        EngineKind::Uring,
+        EngineKind::Aio,
+        EngineKind::Sync,
+        EngineKind::Mmap,
+    ] {
+        for cache in [CachePolicy::Direct, CachePolicy::Buffered] {
+            let seen = run(
+                &Workload {
+                    depth: 16,
+                    workers: 2,
+                    cache,
+                    ..verified(engine)
+                },
+                &mut target,
+            );
+            let checked = seen.verify.unwrap();
+            assert!(
+                checked.blocks > 200 && checked.bad_blocks == 0,
+                "{engine:?} {cache:?}: {checked:?}"
+            );
+        }
+    }
+    let sequential = Workload {
+        read_permille: 0,
+        access: Access::Sequential,
+        ..verified(EngineKind::Uring)
+    };
+    assert_eq!(
+        run(&sequential, &mut target).verify.unwrap().blocks,
+        256,
+        "every block of the span"
+    );
+}
+
+#[test]
+fn verify_names_damaged_block() {
+    let (_dir, mut target) = scratch(2 * MIB);
+    // The first block is written at once, the last after half a second: between the two it is
+    // damaged.
+    let stop = Stop {
+        ops: Some(256),
+        ..Stop::default()
+    };
+    let slow = Workload {
+        read_permille: 0,
+        access: Access::Sequential,
+        rate: Some(500.0),
+        depth: 1,
+        stop,
+        ..verified(EngineKind::Uring)
+    };
+    let mut vandal = Vandal(Some(target.fd().try_clone_to_owned().unwrap()));
+    let seen = Session::new(3)
+        .run(&slow, std::slice::from_mut(&mut target), &mut vandal)
+        .unwrap()
+        .remove(0);
+    let checked = seen.verify.unwrap();
+    assert_eq!(
+        (checked.blocks, checked.bad_blocks, checked.bad.len()),
+        (256, 1, 1),
+        "{checked:?}"
+    );
+    assert_eq!(checked.bad[0].offset_bytes, 0);
+    assert!(
+        checked.bad[0].why.contains("not a block of ours"),
+        "{checked:?}"
+    );
+}
+
+#[test]
+fn unverifiable_workload_is_refused_before_it_writes() {
+    let (_dir, mut target) = scratch(2 * MIB);
+    let mixed = Workload {
+        block_mix: vec![BlockShare {
+            block_bytes: 4096,
+            weight: 1,
+        }],
+        ..verified(EngineKind::Sync)
+    };
+    let error = Session::new(1)
+        .run(&mixed, std::slice::from_mut(&mut target), &mut Patient)
+        .unwrap_err();
+    assert!(error.to_string().contains("cannot be verified"), "{error}");
+}
