@@ -1,6 +1,6 @@
-//! What the disks at the bottom did between two moments, by the kernel's own counters, and who else
-//! used storage meanwhile. Judges nothing and syncs nothing: who wants buffered writes counted
-//! syncs before [`Snapshot::finish`].
+//! What the disks at the bottom did between two moments, by the kernel's counters, and which other
+//! processes used storage meanwhile. Judges nothing and syncs nothing: to have buffered writes
+//! counted, sync before [`Snapshot::finish`].
 
 use crate::processes::ProcessCounters;
 use crate::sysroot::{SysRoot, read_number, read_text};

@@ -1,7 +1,6 @@
-//! Which threads of a process have a table of descriptors of their own: most processes have one
-//! table for all, which /proc/PID/fd shows, but a thread may have left it (unshare(2),
-//! CLONE_FILES), and the first thread may have ended before the others. Knows nothing of what is
-//! open.
+//! Which threads of a process have their own descriptor table. Most processes have one table for
+//! all threads, which /proc/PID/fd shows. But a thread may have left it (unshare(2), CLONE_FILES),
+//! and the first thread may have ended before the others.
 #![allow(unsafe_code)]
 
 use crate::sysroot::list;

@@ -1,6 +1,6 @@
 //! Which bytes of a file have never been written: holes, and extents that are allocated but
-//! unwritten. Reading them costs no disk access, so a figure that includes them is wrong. Knows
-//! nothing of who asks.
+//! unwritten. Reading them costs no disk access, so a figure that includes them is wrong. Does
+//! not judge.
 
 use crate::fiemap::{FileExtent, fiemap};
 use rustix::fs::{SeekFrom, fstat, seek};

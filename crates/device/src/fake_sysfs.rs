@@ -1,5 +1,4 @@
-//! A /sys of our own making for tests: devices, symlinks and attributes laid out as the kernel lays
-//! them out.
+//! A made-up /sys for tests, with devices, symlinks and attributes laid out as the kernel does.
 
 use crate::sysroot::SysRoot;
 use std::os::unix::fs::symlink;

@@ -1,7 +1,6 @@
-//! What the disks say of their own health: smartctl (smartmontools) is asked about every disk at
-//! the bottom of a target's layers, and its JSON is read. Only asks: no self-test is begun, no
-//! setting changed, no sleeping disk woken. What cannot be learnt is a clause, never an error.
-//! Judges nothing: that is analysis.
+//! The health that disks report. Runs smartctl (smartmontools) for every disk at the bottom of a
+//! target's layers and reads its JSON. Starts no self-test, changes no setting, wakes no sleeping
+//! disk. What is unavailable becomes a clause, never an error. Judges nothing: that is analysis.
 
 mod answer;
 mod ata;

@@ -1,7 +1,6 @@
-//! A path that is held by a descriptor without the right to read or write (O_PATH), so that it can
-//! be checked before anything is opened, and opened without a second walk along the path. Another
-//! process may rename, exchange and link whatever it likes meanwhile: the descriptor stays with the
-//! inode. Knows nothing of what is allowed.
+//! A path held by a descriptor without the right to read or write (O_PATH). It can be checked before
+//! anything is opened, and opened without resolving the path again. Whatever another process
+//! renames, exchanges or links meanwhile, the descriptor stays with the inode. Judges nothing.
 
 use crate::failure::{OpenError, open_failed};
 use crate::naming::device_number;

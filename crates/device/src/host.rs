@@ -1,5 +1,5 @@
-//! Facts about the machine, from uname, /proc and /sys. Every fact that cannot be learnt is left
-//! empty. Knows nothing of targets.
+//! Facts about the machine, from uname, /proc and /sys. An unknown fact stays empty.
+//! Knows nothing of targets.
 
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::target::HostFacts;

@@ -1,5 +1,5 @@
-//! Reading the ends of a device or file for the gate: past the page cache where it is a device,
-//! because each node of a disk has a cache of its own. Opens for reading only; judges nothing.
+//! Reads the ends of a device or file for the gate. Bypasses the page cache of a device, because
+//! each node of a disk has its own cache. Opens for reading only; judges nothing.
 
 use crate::aligned::AlignedBlock;
 use crate::failure::{OpenError, open_failed};

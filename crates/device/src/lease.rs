@@ -1,5 +1,5 @@
-//! Whether anybody else has a file open for writing, as the kernel itself counts: it grants a lease
-//! only where no other process has. Knows nothing of why.
+//! Whether another process has a file open for writing: the kernel grants a lease only where none
+//! has.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -1,11 +1,10 @@
 //! The only crate that opens anything under test: probe (read-only), admit (every reason for a
-//! refusal at once), open (identity re-checked), the kernel's own counters to hold the figures
-//! against, and what the disks say of their own health. It knows nothing of workloads, statistics
-//! or printing.
+//! refusal at once), open (identity re-checked), the kernel's counters to compare the figures
+//! with, and the health that disks report. It knows no workloads, statistics or printing.
 //!
-//! Writing is possible to an unlinked scratch file that this crate has made itself, and to a device
-//! or file that the user released by name and that passed every check. A writable
-//! [`OpenTarget`] comes from the gate and from nowhere else.
+//! Two kinds of target are writable: an unlinked scratch file that this crate created, and a device
+//! or file that the user released by name and that passed every check. Only the gate makes a
+//! writable [`OpenTarget`].
 
 mod admit;
 mod aligned;

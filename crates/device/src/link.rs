@@ -1,5 +1,5 @@
 //! How a disk is attached, from its place in the device tree: PCIe, SATA, USB or virtio, and what
-//! that link can carry. Knows nothing of the disk itself.
+//! that link can carry. Does not read the disk itself.
 
 use crate::sysroot::{SysRoot, list, read_number, read_text};
 use diskproof_model::target::Link;

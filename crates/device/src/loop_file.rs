@@ -1,6 +1,5 @@
-//! What really stands behind a loop device, as its driver says: the path in sysfs may be that of
-//! another mount namespace, or may name another file by now. Opens the loop device for reading
-//! only.
+//! The file behind a loop device, as its driver reports it. The path in sysfs may belong to another
+//! mount namespace, or name another file by now. Opens the loop device for reading only.
 #![allow(unsafe_code)]
 
 use crate::naming::device_number;

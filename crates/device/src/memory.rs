@@ -1,5 +1,5 @@
-//! How much memory this process may still take without anybody else's being swapped out: of the
-//! machine, and of the control groups that it is in. Knows nothing of what it is for.
+//! How much memory this process may take before the machine swaps, and within the limits of its
+//! control groups. Does not know what it is for.
 
 use crate::sysroot::{SysRoot, read_number, read_text};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Admission → open target: the identity is checked again on the descriptor itself, and from then
-//! on everything goes through that descriptor. Knows nothing of workloads; the engine does its own
-//! I/O on [`OpenTarget::fd`].
+//! Admission → open target. The identity is checked again on the descriptor, and everything after
+//! that uses the descriptor. Knows no workload; the engine does its own I/O on
+//! [`OpenTarget::fd`].
 
 use crate::admit::{Admission, Grant, Permit, UnknownContent, judge_open_directory};
 use crate::aligned::AlignedBlock;

@@ -1,5 +1,5 @@
-//! Path → [`TargetIdentity`], by stat, statvfs, mountinfo and sysfs alone: the target is never
-//! opened, so this works where opening it is forbidden. Judges nothing: that is admit.rs.
+//! Path → [`TargetIdentity`], from stat, statvfs, mountinfo and sysfs. Never opens the target, so it
+//! works where opening is forbidden. Judges nothing: that is admit.rs.
 
 use crate::disk;
 use crate::errno;

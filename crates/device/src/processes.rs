@@ -1,5 +1,5 @@
-//! Which processes use storage, from /proc/PID/io. Knows nothing of disks: the kernel does not say
-//! which one a process used.
+//! Which processes use storage, from /proc/PID/io. The kernel does not report which disk a process
+//! used.
 
 use crate::sysroot::{SysRoot, list, read_text};
 use diskproof_model::measurement::{ByteCount, OtherProcess};

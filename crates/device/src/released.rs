@@ -1,6 +1,6 @@
-//! Opening for writing what the user released: exclusively, the disk locked, and then every check
-//! of the gate once more on the descriptor itself, because the world may have changed since. Writes
-//! nothing; knows nothing of workloads.
+//! Opens what the user released for writing: exclusively, with the disk locked. Then every check of
+//! the gate runs again on the descriptor, because the target may have changed since. Writes
+//! nothing; knows no workload.
 
 use crate::admit::refusal::RefusalReasons;
 use crate::admit::{Consent, Permit, device, file, overwriting_asked};

@@ -1,7 +1,6 @@
-//! A second description of a target that is already open: the same file or device with flags and
-//! advice of its own (O_DIRECT, read-ahead), and with no more rights than the first. Goes through
-//! the first one's entry in /proc, never by a path, so that it cannot become another file; knows
-//! nothing of workloads.
+//! A second open file description of an open target, with its own flags and advice (O_DIRECT,
+//! read-ahead) and no more rights than the first. Opened through the first one's entry in /proc,
+//! never by a path, so that it is always the same file.
 
 use crate::failure::OpenError;
 use rustix::fs::{Mode, OFlags, Stat, fcntl_getfl, fcntl_setfl, fstat, open};

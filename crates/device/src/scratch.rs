@@ -1,5 +1,5 @@
-//! Scratch files: made by us, nameless from the first moment (or nearly), gone when the last
-//! descriptor closes. Knows nothing of sizes or content: the engine fills them.
+//! Scratch files: created without a name (or unlinked at once), and gone when the last descriptor
+//! closes. Sizes and content are the engine's business.
 
 use crate::admit::Permit;
 use crate::failure::OpenError;

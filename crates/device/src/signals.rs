@@ -1,4 +1,4 @@
-//! Holds signals back in the calling thread for a moment. Knows nothing of why.
+//! Blocks signals in the calling thread for a moment.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;

@@ -1,5 +1,5 @@
-//! Where /sys and /proc are, so that tests can hold up a tree of their own. Reads text files; knows
-//! nothing of what they mean.
+//! Where /sys and /proc are, so that tests can use a tree of their own. Reads text files without
+//! interpreting them.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

@@ -1,5 +1,5 @@
-//! Zeros over data of an unknown format, which the user released by --wipe-unknown. Inspects the
-//! ends once more, and writes nothing where a format is known by now.
+//! Zeroes data of an unknown format that the user released with --wipe-unknown. Inspects the ends
+//! again first, and writes nothing where it recognises a format.
 
 use crate::admit::device::inspect;
 use crate::aligned::AlignedBlock;

@@ -1,5 +1,5 @@
-//! The directories above a target, each held by a descriptor: who exchanges directories while the
-//! gate looks at them changes names, not what is looked at. Judges nothing.
+//! The directories above a target, each held by a descriptor. A process that exchanges directories
+//! meanwhile changes their names, not what the gate inspects. Judges nothing.
 
 use crate::failure::OpenError;
 use crate::failure::open_failed;

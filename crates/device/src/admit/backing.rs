@@ -1,5 +1,5 @@
-//! What lies behind a loop device: the loop device is a part of that, so all of it must be free, as
-//! if it were overwritten itself. Opens for reading only.
+//! The file or device behind a loop device. The loop device is a part of it, so all of it must be
+//! free, as if it were the target. Opens for reading only.
 
 use super::ancestry::Ancestry;
 use super::contents::{self, Shown};

@@ -1,5 +1,5 @@
-//! What the marks on a disk or in a file mean for overwriting it, and the command
-//! that takes each away. Pure.
+//! Signatures and unknown data on a disk or in a file become reasons, each with the command that
+//! removes it. Pure.
 
 use super::permit::UnknownContent;
 use super::refusal::RefusalReasons;
@@ -12,11 +12,10 @@ use diskproof_model::units::{counted, format_bytes};
 /// The block size for `dd`: no device has larger logical blocks.
 const ZERO_BYTES: u64 = 4096;
 
-/// No mark that is found by its place is longer, and between the start of any of them and a
-/// partition table there is more room.
+/// No signature is longer, and a partition table is farther from the start of any of them.
 const MARK_BYTES: u64 = 32;
 
-/// For a device: every mark is a reason, and the user takes it away himself.
+/// For a device: every signature is a reason. diskproof removes none; the user does.
 pub(super) fn judge_device(
     path: &str,
     found: &ScanResult,
@@ -79,8 +78,8 @@ fn dump(unknown: &Unknown) -> String {
     format!("{:08x}  {}  |{text}|", unknown.offset, hex.join(" "))
 }
 
-/// For the disk around a partition: what it is as a whole, the partition is a part of. `wipefs
-/// --all` would take the partition table too, and so would a whole block of zeros near the start.
+/// For the disk around a partition: the partition is a part of whatever the whole disk is. `wipefs
+/// --all` would remove the partition table too, and so would a block of zeros near the start.
 pub(super) fn judge_around(disk: &str, found: &ScanResult, reasons: &mut RefusalReasons) {
     let disk = quoted(disk);
     for Signature { what, offset, .. } in &found.signatures {
@@ -109,7 +108,7 @@ impl Shown<'_> {
     }
 }
 
-/// For what lies behind a loop device: marks that the `shown` parts have are judged there.
+/// For the file or device behind a loop device. Signatures in the `shown` parts are judged there.
 pub(super) fn judge_behind(
     path: &str,
     behind: &ScanResult,
@@ -134,7 +133,7 @@ pub(super) fn judge_behind(
     judge_unreadable(behind, reasons);
 }
 
-/// For a file: another one is easily made, so nothing is taken away.
+/// For a file: another one is easily made, so no command removes anything.
 pub(super) fn judge_file(found: &ScanResult, reasons: &mut RefusalReasons) {
     for signature in &found.signatures {
         reasons.add(
@@ -146,7 +145,7 @@ pub(super) fn judge_file(found: &ScanResult, reasons: &mut RefusalReasons) {
     judge_unreadable(found, reasons);
 }
 
-/// The commands that take away one mark and nothing beside it.
+/// The commands that remove one signature and nothing else.
 fn wipe_at(quoted: &str, offset: u64) -> String {
     format!(
         "wipefs --offset {offset} {quoted}; where that finds nothing: dd if=/dev/zero of={quoted} \
@@ -162,7 +161,7 @@ fn judge_unreadable(found: &ScanResult, reasons: &mut RefusalReasons) {
         let places = found.unreadable.len();
         reasons.add(
             format!(
-                "{places} of the places where marks stand cannot be read, the first at byte {} \
+                "{places} of the places where signatures stand cannot be read, the first at byte {} \
                  ({why}), so its content is unknown",
                 first.offset
             ),

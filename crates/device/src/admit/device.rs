@@ -1,6 +1,6 @@
-//! Whether a block device may be destroyed: its name was typed in full, nothing uses it, and
-//! nothing on it says that it holds anything. Reads the device's ends; writes nothing. Every check
-//! that cannot be made speaks against it.
+//! Whether a block device may be destroyed: the user typed its name in full, nothing uses it, and
+//! it holds no signature and no unknown data. Reads the device's ends; writes nothing. A check that
+//! fails to run is a reason to refuse.
 
 use super::backing::{self, FoundAbove};
 use super::contents;
@@ -211,13 +211,13 @@ fn family(
     for other in &family.overlapping {
         reasons.add(
             format!("the partition {other} overlaps it"),
-            "mend the partition table, or name the whole disk",
+            "repair the partition table, or name the whole disk",
         );
     }
     for path in &family.paths {
         reasons.add(
             format!("{path} is another path to the same disk"),
-            "name the multipath device (multipath -ll), or take the other paths away",
+            "name the multipath device (multipath -ll), or remove the other paths",
         );
     }
     if identity
@@ -235,7 +235,7 @@ fn family(
     Some(family)
 }
 
-/// What stands on an open device now.
+/// What an open device holds now.
 pub(crate) fn inspect(identity: &TargetIdentity, inspector: &Inspector<'_>) -> ScanResult {
     let family = DeviceFamily::of(&SysRoot::default(), &identity.device);
     let slices = family.map(|family| family.slices).unwrap_or_default();

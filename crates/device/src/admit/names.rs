@@ -1,5 +1,5 @@
-//! Which words name a block device beyond doubt: what the user has to type before it is
-//! destroyed. Reads sysfs only.
+//! The names that identify one block device: the user types one of them to destroy it. Reads sysfs
+//! only.
 
 use crate::disk::describe;
 use crate::sysroot::{SysRoot, list, read_text};

@@ -1,4 +1,4 @@
-//! What the user allows, what a caller wants, and what the gate grants. Holds no rule.
+//! What the user allows, what the caller wants, and what the gate grants. Holds no rule.
 
 use super::visibility::{HiddenBy, VisibilityGaps};
 use diskproof_model::target::TargetIdentity;

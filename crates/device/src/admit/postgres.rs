@@ -1,6 +1,6 @@
-//! Places that belong to a PostgreSQL server. A server that finds a file that it did not make may
-//! refuse to start, a full pg_wal stops it, and its own files are its data: keep out. Looks at
-//! names and metadata only.
+//! Directories of a PostgreSQL server: never a target. A foreign file may keep the server from
+//! starting, a full pg_wal stops it, and its own files are its data. Reads names and metadata
+//! only.
 
 use super::ancestry::{Ancestor, Ancestry};
 use super::refusal::RefusalReasons;

@@ -1,5 +1,5 @@
-//! What every target must meet, whatever is wanted of it: a size, free space, a disk below it,
-//! permissions. Opens nothing.
+//! What every target needs, for any intent: a size, free space, a disk below it, permissions. Opens
+//! nothing.
 
 use super::refusal::RefusalReasons;
 use crate::errno;

@@ -1,4 +1,4 @@
-//! Reasons for a refusal, collected until all are known. Knows nothing of what they are.
+//! Collects the reasons of a refusal until all are known. Does not know what they mean.
 
 use diskproof_model::target::Refusal;
 

@@ -1,6 +1,6 @@
-//! Files of database servers other than PostgreSQL: what their directories hold, known by name.
-//! Only for what would be overwritten: a scratch file beside them has no name and harms none of
-//! them. Looks at names only.
+//! Directories of database servers other than PostgreSQL, recognised by the names in them. Only for
+//! files to overwrite: a scratch file in such a directory has no name and does no harm. Reads names
+//! only.
 
 use super::ancestry::Ancestry;
 use super::refusal::RefusalReasons;

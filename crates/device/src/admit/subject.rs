@@ -1,5 +1,5 @@
 //! What must not be in use, and whether a path, a descriptor or a device number belongs to it.
-//! Opens nothing; knows nothing of who uses it.
+//! Opens nothing; does not look for users.
 
 use super::family::{DeviceFamily, Member};
 use crate::naming::device_number;

@@ -1,6 +1,6 @@
 //! smartctl's JSON → health, or why there is none. The format is smartctl's own
 //! (`json_format_version` 1.0, smartmontools 7.0 to 7.5). Every field may be missing or of another
-//! type than expected; then it is unknown. Knows nothing of processes.
+//! type than expected; then it is unknown. Runs no process.
 
 use super::ata;
 use super::document::{Report, celsius};

@@ -1,5 +1,5 @@
-//! Copies of superblocks far from both ends. Who zeroes the first MiB of a filesystem leaves them,
-//! and a filesystem checker brings the filesystem back from them. Their places depend on the
+//! Copies of superblocks far from both ends. They survive when the first MiB of a filesystem is
+//! zeroed, and a filesystem checker restores the filesystem from them. Their offsets depend on the
 //! geometry, so only those of the usual geometries are checked.
 
 use super::image::View;

@@ -411,7 +411,7 @@ const ZFS: [(u64, &[u8]); 8] = [
 
 /// A static header: checksum, magic, size, identifiers of the pool and of the device.
 const STRATIS: &[u8] =
-    b"Q<\xa3,!Stra0tis\x86\xff\x02^Arh\0\0\x02\0\0\0\0\0\0\0\0\00123456789abcdef01234567\
+    b"Q<\xa3,!Stra0tis\x86\xff\x02^Arh\0\0\x02\0\0\0\0\0\0\0\0\x000123456789abcdef01234567\
     89abcdeffedcba9876543210fedcba9876543210\0\x08";
 
 /// The names that `blkid -k` prints; `None` where there is no blkid, or one without -k.

@@ -1,5 +1,5 @@
-//! Reading a disk or file here and there, each place once. Remembers what could not be read; knows
-//! nothing of what is looked for.
+//! Reads a disk or file in places, each place once, and remembers what could not be read. Knows no
+//! format.
 
 use rustix::io::Errno;
 use std::cell::RefCell;

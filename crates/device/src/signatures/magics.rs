@@ -1,9 +1,9 @@
-//! Marks that are a fixed text at a fixed place: one line each. What needs arithmetic or a second
-//! look is in structures.rs.
+//! Signatures that are fixed bytes at a fixed offset: one row each. Those that need arithmetic or a
+//! second look are in structures.rs.
 //!
-//! Places and texts are those of the formats' own headers in Linux, as libblkid (util-linux) knows
-//! them; where it adds conditions that a damaged copy may miss, there are none here: a false alarm
-//! costs a `wipefs`, a missed mark costs the data.
+//! Offsets and bytes come from the formats' headers in Linux and from libblkid (util-linux). libblkid
+//! adds conditions that a damaged copy may miss; this file does not. A false alarm costs a `wipefs`,
+//! a missed signature costs the data.
 
 use super::image::View;
 use super::table::At::{self, Start};
@@ -46,7 +46,7 @@ const MD: &str = "Linux software RAID (md) member";
 const MD_MAGIC: &[u8] = b"\xfc\x4e\x2b\xa9";
 const MD_MAGIC_BIG: &[u8] = b"\xa9\x2b\x4e\xfc";
 
-/// Marks that `wipefs -a` takes away.
+/// Signatures that `wipefs -a` removes.
 const MAGICS: &[Row] = &[
     // filesystems
     ("XFS filesystem", Start(0), b"XFSB"),
@@ -263,7 +263,7 @@ const MAGICS: &[Row] = &[
     ("Adaptec RAID member", end(SECTOR, 0), b"\x37\xfc\x4d\x1e"),
 ];
 
-/// Partition tables that need no second look, and that `wipefs -a` takes away.
+/// Partition tables that need no second look, and that `wipefs -a` removes.
 const TABLES: &[Row] = &[
     ("BSD disk label", Start(SECTOR), b"\x57\x45\x56\x82"),
     ("BSD disk label", Start(64), b"\x57\x45\x56\x82"),
@@ -287,7 +287,7 @@ const TABLES: &[Row] = &[
     ("Ultrix disk label", Start(16384 - 72), b"\x57\x29\x03\0"),
 ];
 
-/// Partition tables that it leaves.
+/// Partition tables that `wipefs -a` leaves.
 const TABLES_LEFT_BY_WIPEFS: &[Row] = &[
     ("DASD volume label", Start(4 * KIB), b"\xd3\xd5\xe7\xf1"),
     ("DASD volume label", Start(4 * KIB), b"\xc3\xd4\xe2\xf1"),
@@ -299,7 +299,7 @@ const TABLES_LEFT_BY_WIPEFS: &[Row] = &[
     ("System V/68 disk label", Start(248), b"MOTOROLA"),
 ];
 
-/// Marks that `wipefs` leaves, because libblkid looks at the first copy only, or not at all.
+/// Signatures that `wipefs` leaves, because libblkid knows only the first copy, or none.
 const LEFT_BY_WIPEFS: &[Row] = &[
     (BTRFS_COPY, Start(64 * MIB + 64), b"_BHRfS_M"),
     (BTRFS_COPY, Start(256 * GIB + 64), b"_BHRfS_M"),
@@ -466,7 +466,7 @@ const SWAP_TEXTS: [(&str, &[u8]); 6] = [
     (HIBERNATION, b"LINHIB0001"),
 ];
 
-/// Marks that stand in several places: swap at the end of the first page, whatever its size, and
+/// Signatures at several possible offsets: swap at the end of the first page, whatever its size, and
 /// the metadata of Promise controllers.
 pub(super) fn find(view: &View<'_, '_>) -> Vec<FormatMark> {
     let mut found = Vec::new();

@@ -1,6 +1,6 @@
-//! What a disk or a file says that it holds: the marks that filesystems, partition tables, volume
-//! managers, RAID, swap and databases leave at its ends. Reads only, and errs towards finding
-//! something. Must not know what follows from a mark: that is the gate's business.
+//! The signatures of filesystems, partition tables, volume managers, RAID, swap and databases at the
+//! ends of a disk or file. Reads only; prefers a false alarm to a missed signature. Must not know
+//! what follows from one: the gate decides.
 
 mod backups;
 mod databases;
@@ -24,11 +24,11 @@ use table::{FormatMark, Role, Table};
 /// A mark that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Signature {
-    /// What it stands for, such as `ext2/3/4 filesystem`.
+    /// What it means, such as `ext2/3/4 filesystem`.
     pub(crate) what: &'static str,
     /// Where it stands, in bytes from the start of the disk.
     pub(crate) offset: u64,
-    /// How it is taken away.
+    /// How it is removed.
     pub(crate) clearing: Clearing,
     /// The partition that it stands in; `None` for the disk itself.
     pub(crate) slice: Option<Slice>,

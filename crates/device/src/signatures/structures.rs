@@ -1,6 +1,6 @@
-//! Marks that need a second look, because the text is short, moves about, or is none: ext, ZFS,
-//! NILFS2, HFS, Minix, UFS, UDF's anchors, external XFS logs, PostgreSQL's pages and a few more. A
-//! second look is taken only where a text of two bytes would be met by chance.
+//! Signatures that need a second look, because the magic is short, moves or is missing: ext, ZFS,
+//! NILFS2, HFS, Minix, UFS, UDF anchors, external XFS logs and a few more. Further fields are
+//! compared only where two bytes would match by chance.
 
 use super::image::View;
 use super::table::{Check, Clearing, FormatMark, Role, find_structures, first};

@@ -1,10 +1,9 @@
-//! What a signature is, and tables of signatures: a fixed text at a fixed place is one row. Knows
-//! no format.
+//! Tables of signatures: fixed bytes at a fixed offset are one row. Knows no format.
 
 use super::image::View;
 use diskproof_model::units::SECTOR_BYTES;
 
-/// How a mark is taken away once nothing is needed any more.
+/// How a signature is removed once its content is not needed any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clearing {
     /// `wipefs -a` knows it.
@@ -15,16 +14,16 @@ pub(crate) enum Clearing {
     Zeros,
 }
 
-/// What a mark stands for.
+/// What a signature means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The disk is divided: each partition then speaks for itself.
     PartitionTable,
-    /// All of the disk or partition is something: a filesystem, a member of an array, a database.
+    /// The whole disk or partition is one thing: a filesystem, a member of an array, a database.
     Content,
 }
 
-/// A mark within a disk or partition.
+/// A signature within a disk or partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FormatMark {
     pub(super) what: &'static str,
@@ -63,10 +62,10 @@ pub(super) const fn end(back: u64, plus: u64) -> At {
     }
 }
 
-/// Name, place and text of a mark.
+/// Name, place and bytes of a signature.
 pub(super) type Row = (&'static str, At, &'static [u8]);
 
-/// Rows whose marks are taken away in the same manner.
+/// Rows whose signatures are removed in the same way.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Table {
     rows: &'static [Row],
@@ -113,8 +112,7 @@ impl Table {
     }
 }
 
-/// A structure that needs a second look: its name, its offset where it is there, how it is taken
-/// away.
+/// A structure that needs a second look: its name, its offset if present, and how to remove it.
 pub(super) type Check = (&'static str, fn(&View<'_, '_>) -> Option<u64>, Clearing);
 
 /// Every structure that is there.

@@ -1,5 +1,5 @@
-//! Marks planted by hand, in memory that is as large as the largest disk. What real programs write
-//! is tested on real devices (tests/real/gate.rs).
+//! Signatures planted by hand, in memory as large as the largest disk. What real programs write
+//! is tested on real devices (tests/real/formats.rs).
 
 use super::*;
 use proptest::prelude::*;
