@@ -97,8 +97,8 @@ mod tests {
         }
         let data = BASE64.encode(encoder.finish().unwrap());
         let page = format!("<script type=\"{PACKED_TYPE}\" id=\"record\">{data}</script>");
-        let told = page_json(&page).unwrap_err().to_string();
-        assert!(told.contains("larger than 64 MiB"), "{told}");
+        let message = page_json(&page).unwrap_err().to_string();
+        assert!(message.contains("larger than 64 MiB"), "{message}");
     }
 
     #[test]

@@ -20,7 +20,7 @@ fn document(record: &Record) -> Value {
 }
 
 /// Latencies of few values, so that a person can check the document.
-fn spoken_latency() -> LatencySummary {
+fn known_latency() -> LatencySummary {
     let mut latency = LatencyHistogram::new();
     for (ns, n) in [
         (90_000, 100),
@@ -34,14 +34,14 @@ fn spoken_latency() -> LatencySummary {
 }
 
 /// Built once: the fixture's histograms take time.
-static SPOKEN: LazyLock<Record> = LazyLock::new(spoken_record);
+static KNOWN: LazyLock<Record> = LazyLock::new(known_record);
 
 /// Commits and a mix, of which each cell is known.
-fn spoken() -> Record {
-    SPOKEN.clone()
+fn known() -> Record {
+    KNOWN.clone()
 }
 
-fn spoken_record() -> Record {
+fn known_record() -> Record {
     let mut record = fixture::every_severity();
     record.measurements.drain(..6);
     record.findings[0].evidence[0].path = "/measurements/0/device/accounted".to_owned();
@@ -55,7 +55,7 @@ fn spoken_record() -> Record {
             m.device.write_ops,
         ) = (1 << 20, 2 << 20, 128, 256);
         for op in m.ops.values_mut() {
-            op.latency = spoken_latency();
+            op.latency = known_latency();
             op.series = TimeSeries::new(100_000_000);
             (0..70).for_each(|cell| {
                 op.series.add(
@@ -75,7 +75,7 @@ fn spoken_record() -> Record {
 
 #[test]
 fn fio_json_of_a_check_snapshot() {
-    insta::assert_snapshot!("fio_json", text(&spoken()));
+    insta::assert_snapshot!("fio_json", text(&known()));
 }
 
 #[test]
@@ -88,9 +88,9 @@ fn fio_json_figures_equal_the_record() {
             .zip(document["jobs"].as_array().unwrap())
         {
             for (kind, op) in m.ops.iter().filter(|(kind, _)| **kind != OpKind::Commit) {
-                let told = &job[kind.as_str()];
-                let latency = &told["lat_ns"];
-                assert_eq!(told["total_ios"], op.count, "{name}");
+                let direction = &job[kind.as_str()];
+                let latency = &direction["lat_ns"];
+                assert_eq!(direction["total_ios"], op.count, "{name}");
                 assert_eq!(
                     (latency["min"].as_u64(), latency["max"].as_u64()),
                     (Some(op.latency.min), Some(op.latency.max)),
@@ -116,9 +116,9 @@ fn fio_json_figures_equal_the_record() {
                     );
                 }
                 if *kind != OpKind::Sync {
-                    assert_eq!(told["clat_ns"], *latency, "{name}");
+                    assert_eq!(direction["clat_ns"], *latency, "{name}");
                     assert!(
-                        (told["iops"].as_f64().unwrap() / op.iops.value - 1.0).abs() < 1e-6,
+                        (direction["iops"].as_f64().unwrap() / op.iops.value - 1.0).abs() < 1e-6,
                         "{name}"
                     );
                 }
@@ -245,7 +245,7 @@ fn fio_knows_every_key() {
         eprintln!("SKIPPED: fio_knows_every_key: fio is not installed");
         return;
     };
-    let mut record = spoken();
+    let mut record = known();
     record.measurements[0]
         .ops
         .get_mut(&OpKind::Read)
@@ -293,7 +293,7 @@ proptest! {
         latencies in prop::collection::vec(any_count(), 0..40),
         is_readable in any::<bool>(),
     ) {
-        let mut record = spoken();
+        let mut record = known();
         record.started = if is_readable { "2026-11-20T10:00:00.5Z".to_owned() } else { started };
         (record.run_id, record.tool.version) = (names[0].clone(), names[1].clone());
         let m = &mut record.measurements[0];

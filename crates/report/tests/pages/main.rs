@@ -256,7 +256,7 @@ fn verification_is_a_remark() {
         bad_blocks,
         bad: Vec::new(),
     };
-    for (verify, told) in [
+    for (verify, remark) in [
         (
             cut(1467, 0),
             "!  sequential-write: 1467 of 90000 blocks read back before an interruption",
@@ -272,7 +272,7 @@ fn verification_is_a_remark() {
     ] {
         record.measurements[0].verify = Some(verify);
         let page = record_page(&record, &PLAIN_80);
-        assert!(page.contains(told), "{page}");
+        assert!(page.contains(remark), "{page}");
     }
 }
 
