@@ -1,5 +1,5 @@
-//! Path → [`TargetIdentity`], from stat, statvfs, mountinfo and sysfs. Never opens the target, so it
-//! works where opening is forbidden. Judges nothing: that is admit.rs.
+//! Path → [`TargetIdentity`], from stat, statvfs, mountinfo and sysfs. Never opens the target, so
+//! it works where opening is forbidden. Judges nothing: that is admit.rs.
 
 use crate::disk;
 use crate::errno;

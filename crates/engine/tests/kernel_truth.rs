@@ -8,14 +8,19 @@ use diskproof_engine::Session;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind, Stop, Workload};
 use diskproof_model::progress::{Control, Progress, Watch};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-struct Patient;
+/// Notes the threads of this process: another process may read blocks of the same size meanwhile.
+#[derive(Default)]
+struct OwnThreads(HashSet<String>);
 
-impl Watch for Patient {
+impl Watch for OwnThreads {
     fn tick(&mut self, _: &Progress<'_>) -> Control {
+        let threads = std::fs::read_dir("/proc/self/task").unwrap();
+        self.0
+            .extend(threads.map(|thread| thread.unwrap().file_name().into_string().unwrap()));
         Control::Continue
     }
 }
@@ -67,8 +72,8 @@ impl Trace {
         std::fs::write(self.instance.join(name), value)
     }
 
-    /// Nanoseconds from issue to completion of every read of `sectors`.
-    fn read_times(&self, sectors: u64) -> Vec<u64> {
+    /// Nanoseconds from issue to completion of each read of `sectors` that `threads` issued.
+    fn read_times(&self, sectors: u64, threads: &OwnThreads) -> Vec<u64> {
         let text = std::fs::read_to_string(self.instance.join("trace")).unwrap();
         let (mut issued, mut times) = (HashMap::new(), Vec::new());
         for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -94,9 +99,16 @@ impl Trace {
                 continue;
             }
             let (sector, ns) = (words[plus - 1].to_owned(), (seconds * 1e9) as u64);
+            let issuer = head
+                .split_whitespace()
+                .next()
+                .and_then(|task| task.rsplit('-').next());
             match words[0] {
-                "issue:" => {
+                "issue:" if issuer.is_some_and(|thread| threads.0.contains(thread)) => {
                     issued.insert(sector, ns);
+                }
+                "issue:" => {
+                    issued.remove(&sector);
                 }
                 _ => times.extend(
                     issued
@@ -154,19 +166,24 @@ fn no_request_seems_faster_than_the_device() {
     };
     let session = Session::new(1);
     session
-        .run(&workload(EngineKind::Sync), &mut targets, &mut Patient)
+        .run(
+            &workload(EngineKind::Sync),
+            &mut targets,
+            &mut OwnThreads::default(),
+        )
         .unwrap();
     for engine in [EngineKind::Sync, EngineKind::Uring, EngineKind::Aio] {
         let Some(trace) = Trace::begin(&disk) else {
             return skip("a tracefs with block events");
         };
+        let mut threads = OwnThreads::default();
         let seen = session
-            .run(&workload(engine), &mut targets, &mut Patient)
+            .run(&workload(engine), &mut targets, &mut threads)
             .unwrap()
             .remove(0);
-        let kernel = trace.read_times(8192 / 512);
+        let kernel = trace.read_times(8192 / 512, &threads);
         if kernel.len() < 1000 {
-            return skip("block_rq events from the disk under the build directory");
+            return skip("block_rq events of our own from the disk under the build directory");
         }
         // The trace tells whole microseconds.
         let kernel_p50 = kernel[kernel.len() / 2].saturating_sub(1000);

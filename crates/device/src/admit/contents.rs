@@ -161,7 +161,7 @@ fn judge_unreadable(found: &ScanResult, reasons: &mut RefusalReasons) {
         let places = found.unreadable.len();
         reasons.add(
             format!(
-                "{places} of the places where signatures stand cannot be read, the first at byte {} \
+                "{places} of the places of signatures cannot be read, the first at byte {} \
                  ({why}), so its content is unknown",
                 first.offset
             ),

@@ -1,9 +1,9 @@
 //! Signatures that are fixed bytes at a fixed offset: one row each. Those that need arithmetic or a
 //! second look are in structures.rs.
 //!
-//! Offsets and bytes come from the formats' headers in Linux and from libblkid (util-linux). libblkid
-//! adds conditions that a damaged copy may miss; this file does not. A false alarm costs a `wipefs`,
-//! a missed signature costs the data.
+//! Offsets and bytes come from the formats' headers in Linux and from libblkid (util-linux).
+//! libblkid adds conditions that a damaged copy may miss; this file does not. A false alarm costs a
+//! `wipefs`, a missed signature costs the data.
 
 use super::image::View;
 use super::table::At::{self, Start};
@@ -466,8 +466,8 @@ const SWAP_TEXTS: [(&str, &[u8]); 6] = [
     (HIBERNATION, b"LINHIB0001"),
 ];
 
-/// Signatures at several possible offsets: swap at the end of the first page, whatever its size, and
-/// the metadata of Promise controllers.
+/// Signatures at several possible offsets: swap at the end of the first page, whatever its size,
+/// and the metadata of Promise controllers.
 pub(super) fn find(view: &View<'_, '_>) -> Vec<FormatMark> {
     let mut found = Vec::new();
     let mut look = |what: &'static str, offset: u64, text: &[u8]| {

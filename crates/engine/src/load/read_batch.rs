@@ -1,5 +1,5 @@
-//! A batch of plain reads, whose state the compiler can hold in registers. Knows neither options nor
-//! follow-ups.
+//! A batch of plain reads, whose state the compiler can hold in registers. Knows neither options
+//! nor follow-ups.
 
 use crate::io::{Op, Request};
 use crate::load::pattern::{Pattern, TransferDirection, UniformReads};

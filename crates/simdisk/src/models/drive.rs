@@ -1,6 +1,20 @@
 //! Plays a load against a machine in virtual time, exactly.
 
+use super::geometry::Geometry;
 use super::timing::{DiskRequest, Operation, TimingModel};
+
+/// Bytes of `DISK`.
+pub const SIZE: u64 = 320_000_000_000;
+/// A laptop disk of 7200 rpm.
+pub const DISK: Geometry = Geometry {
+    rpm: 7200,
+    outer_bytes_per_s: 92_000_000,
+    inner_bytes_per_s: 49_000_000,
+    zones: 24,
+    seek_track_ns: 1_000_000,
+    seek_average_ns: 10_600_000,
+    seek_full_ns: 22_000_000,
+};
 
 /// A request without its times.
 #[derive(Debug, Clone, Copy)]

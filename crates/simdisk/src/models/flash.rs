@@ -134,8 +134,8 @@ impl TimingModel for FlashMachine {
 
 #[cfg(test)]
 mod tests {
-    use super::super::drive::{FLUSH, closed_loop, read, total_ns, write};
     use super::*;
+    use crate::models::drive::{FLUSH, closed_loop, read, total_ns, write};
 
     const SECOND: u64 = 1_000_000_000;
 

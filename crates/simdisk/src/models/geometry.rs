@@ -198,20 +198,9 @@ impl Surface {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::super::drive::random_offsets;
+mod tests {
     use super::*;
-
-    pub const SIZE: u64 = 320_000_000_000;
-    pub const DISK: Geometry = Geometry {
-        rpm: 7200,
-        outer_bytes_per_s: 92_000_000,
-        inner_bytes_per_s: 49_000_000,
-        zones: 24,
-        seek_track_ns: 1_000_000,
-        seek_average_ns: 10_600_000,
-        seek_full_ns: 22_000_000,
-    };
+    use crate::models::drive::{DISK, SIZE, random_offsets};
 
     #[test]
     fn transfer_rate_falls_from_outer_to_inner_zone() {

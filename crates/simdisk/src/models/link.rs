@@ -75,9 +75,9 @@ impl TimingModel for Linked {
 
 #[cfg(test)]
 mod tests {
-    use super::super::drive::{read, total_ns};
-    use super::super::flash::Flash;
     use super::*;
+    use crate::models::drive::{read, total_ns};
+    use crate::models::flash::Flash;
 
     fn linked(disk_bytes_per_s: u64) -> Linked {
         let disk = Flash {

@@ -249,11 +249,10 @@ impl TimingModel for RotatingMachine {
 
 #[cfg(test)]
 mod tests {
-    use super::super::drive::{
-        FLUSH, TestRequest, closed_loop, random_offsets, read, total_ns, write,
-    };
-    use super::super::geometry::tests::{DISK, SIZE};
     use super::*;
+    use crate::models::drive::{
+        DISK, FLUSH, SIZE, TestRequest, closed_loop, random_offsets, read, total_ns, write,
+    };
 
     const MIB: u64 = 1 << 20;
     const MOMENTUS: Rotating = Rotating {

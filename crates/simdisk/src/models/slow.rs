@@ -24,9 +24,9 @@ pub fn extra_ns(ranges: &[SlowRange], span: &Range<u64>) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::drive::{read, total_ns};
-    use super::super::{DiskMachine, Model};
     use super::*;
+    use crate::models::drive::{read, total_ns};
+    use crate::models::{DiskMachine, Model};
 
     #[test]
     fn slow_range_delays_only_overlapping_requests() {

@@ -85,10 +85,10 @@ impl TimingModel for StallingDisk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::drive::{closed_loop, read};
-    use super::super::flash::Flash;
-    use super::super::timing::Operation;
     use super::*;
+    use crate::models::drive::{closed_loop, read};
+    use crate::models::flash::Flash;
+    use crate::models::timing::Operation;
 
     fn stalled(stalls: Vec<Stall>) -> StallingDisk {
         let disk = Flash {

@@ -101,10 +101,10 @@ impl TimingModel for Striped {
 
 #[cfg(test)]
 mod tests {
-    use super::super::drive::{FLUSH, read, total_ns};
-    use super::super::flash::Flash;
-    use super::super::timing::transfer_ns;
     use super::*;
+    use crate::models::drive::{FLUSH, read, total_ns};
+    use crate::models::flash::Flash;
+    use crate::models::timing::transfer_ns;
 
     fn pair() -> Striped {
         let member = Flash {
