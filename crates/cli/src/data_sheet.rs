@@ -6,15 +6,13 @@ use std::str::FromStr;
 
 /// A data sheet as given with `--spec`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SheetWords(pub DataSheet);
+pub struct SheetValue(pub DataSheet);
 
 /// A data sheet that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SheetError {
     /// No `key=value`.
-    #[error(
-        "'{0}' is not a figure of a data sheet; write rpm=7200,seek=11ms,rate=92MB/s or some of these"
-    )]
+    #[error("'{0}' is not key=value; write rpm=7200,seek=11ms,rate=92MB/s, or some of these")]
     Form(String),
     /// No such key.
     #[error("unknown figure '{0}'; use rpm, seek (average) and rate (highest sustained)")]
@@ -38,7 +36,7 @@ const RPM: std::ops::RangeInclusive<u32> = 300..=100_000;
 /// 10 µs to 1 s: every real seek is in between.
 const SEEK_NS: std::ops::RangeInclusive<u64> = 10_000..=1_000_000_000;
 
-impl FromStr for SheetWords {
+impl FromStr for SheetValue {
     type Err = SheetError;
 
     fn from_str(text: &str) -> Result<Self, SheetError> {
@@ -98,7 +96,7 @@ mod tests {
 
     #[test]
     fn data_sheet_is_parsed() {
-        let sheet = |text: &str| text.parse::<SheetWords>().map(|words| words.0);
+        let sheet = |text: &str| text.parse::<SheetValue>().map(|sheet| sheet.0);
         let all = DataSheet {
             rpm: Some(7200),
             seek_ns: Some(11_000_000),
@@ -111,7 +109,7 @@ mod tests {
 
     #[test]
     fn data_sheet_error_names_the_right_form() {
-        let error = |text: &str| text.parse::<SheetWords>().unwrap_err().to_string();
+        let error = |text: &str| text.parse::<SheetValue>().unwrap_err().to_string();
         for (text, part) in [
             ("", "rpm=7200,seek=11ms"),
             ("7200", "write rpm=7200"),

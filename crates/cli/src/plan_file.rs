@@ -1,43 +1,43 @@
-//! Plan files: several workloads in one TOML file, each with the keys that `run` has as flags.
-//! Reads the text only; what it means for a target is judged where workloads are made.
+//! Plan files: several workloads in one TOML file. The keys of a workload are the flags of `run`.
+//! Reads only the text; the workloads are checked against their targets later.
 
-use crate::workload::{Bytes, WorkloadFlags, answer_to_fio, written};
+use crate::workload::{Bytes, WorkloadFlags, answer_to_fio, parse_key};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use toml::Spanned;
 
-/// The largest plan file: thousands of workloads with every key. What is larger is no plan, and
-/// reading it would take memory and time.
+/// Thousands of workloads with every key fit into this. A larger file is not a plan, and would take
+/// memory and time to read.
 pub const PLAN_FILE_BYTES_MAX: u64 = 1 << 20;
-/// A day of one minute each; more would never be read by anybody.
+/// A day of workloads of one minute each.
 const WORKLOADS_MAX: usize = 1440;
-/// What is quoted of a wrong line, so that what is said about it is still seen.
+/// What an error quotes of a long line, so that the message after it stays visible.
 const QUOTED_CHARS_MAX: usize = 60;
 
-/// What stands in a plan file.
+/// The content of a plan file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlanFile {
-    /// The author's words.
+    /// The author's note.
     pub note: Option<String>,
     /// Seed of every random choice.
     pub seed: Option<u64>,
     /// Size of the scratch file.
     pub size: Option<Bytes>,
-    /// What to measure.
+    /// Targets to measure.
     pub targets: Vec<PathBuf>,
-    /// The workloads, the defaults filled in.
-    pub workloads: Vec<Planned>,
+    /// The workloads, with the defaults filled in.
+    pub workloads: Vec<PlannedWorkload>,
 }
 
-/// A workload and where it stands.
+/// A workload and its position in the file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Planned {
+pub struct PlannedWorkload {
     /// Line of its `[[workload]]`, from 1.
     pub line: usize,
     /// Its name.
     pub name: String,
-    /// What is said about it.
+    /// Its keys.
     pub flags: WorkloadFlags,
 }
 
@@ -51,13 +51,13 @@ pub struct PlanFileError {
     pub text: String,
 }
 
-/// The file as it is written.
+/// The file as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
     note: Option<String>,
     seed: Option<u64>,
-    #[serde(default, deserialize_with = "written")]
+    #[serde(default, deserialize_with = "parse_key")]
     size: Option<Bytes>,
     #[serde(default)]
     targets: Vec<PathBuf>,
@@ -70,40 +70,39 @@ struct Document {
 impl PlanFile {
     /// Reads the text of a plan file.
     pub fn parse(text: &str) -> Result<Self, PlanFileError> {
-        let document: Document = toml::from_str(text).map_err(|error| refused(text, &error))?;
+        let document: Document =
+            toml::from_str(text).map_err(|error| syntax_error(text, &error))?;
         if let Some(first_too_many) = document.workload.get(WORKLOADS_MAX) {
-            let told = format!(
-                "there are {} workloads; a plan has at most {WORKLOADS_MAX}",
-                document.workload.len()
-            );
             return Err(PlanFileError {
                 line: line_of(text, first_too_many.span().start),
-                text: told,
+                text: format!(
+                    "the file has {} workloads; a plan has at most {WORKLOADS_MAX}",
+                    document.workload.len()
+                ),
             });
         }
         let line = |spanned: &Spanned<WorkloadFlags>| line_of(text, spanned.span().start);
-        let defaults = match document.defaults {
-            Some(defaults) if defaults.get_ref().name.is_some() => {
-                let told = "name under [defaults] would be the name of every workload: give each \
-                            [[workload]] its own"
-                    .to_owned();
-                return Err(PlanFileError {
+        let defaults =
+            match document.defaults {
+                Some(defaults) if defaults.get_ref().name.is_some() => {
+                    return Err(PlanFileError {
                     line: line(&defaults),
-                    text: told,
+                    text: "name under [defaults] would name every workload; give each [[workload]] \
+                           its own name"
+                        .to_owned(),
                 });
-            }
-            Some(defaults) if defaults.get_ref().together.is_some() => {
-                let told = "together under [defaults] would leave nothing that could start: write \
-                            it in each [[workload]] that runs at the same time as the one before \
-                            it";
-                return Err(PlanFileError {
+                }
+                Some(defaults) if defaults.get_ref().together.is_some() => {
+                    return Err(PlanFileError {
                     line: line(&defaults),
-                    text: told.to_owned(),
+                    text: "together under [defaults] would also apply to the first workload; write \
+                           it in each [[workload]] that runs together with the one before it"
+                        .to_owned(),
                 });
-            }
-            Some(defaults) => defaults.into_inner(),
-            None => WorkloadFlags::default(),
-        };
+                }
+                Some(defaults) => defaults.into_inner(),
+                None => WorkloadFlags::default(),
+            };
         let (mut workloads, mut names) = (Vec::new(), BTreeSet::new());
         for workload in document.workload {
             let line = line(&workload);
@@ -111,26 +110,24 @@ impl PlanFile {
             let Some(name) = flags.name.as_ref().map(|name| name.0.clone()) else {
                 return Err(PlanFileError {
                     line,
-                    text: "this [[workload]] has no name: add such as name = \"random-reads\""
+                    text: "this [[workload]] has no name; add one such as name = \"random-reads\""
                         .to_owned(),
                 });
             };
             if !names.insert(name.clone()) {
                 return Err(PlanFileError {
                     line,
-                    text: format!(
-                        "there are two workloads named '{name}': give each a name of its own"
-                    ),
+                    text: format!("two workloads have the name '{name}'; give each its own name"),
                 });
             }
             if workloads.is_empty() && flags.together == Some(true) {
-                let told = format!(
-                    "there is no workload before '{name}' to run together with: leave its \
-                     together out, or put another one before it"
+                let text = format!(
+                    "there is no workload before '{name}' to run together with; remove its \
+                     together, or put another workload before it"
                 );
-                return Err(PlanFileError { line, text: told });
+                return Err(PlanFileError { line, text });
             }
-            workloads.push(Planned {
+            workloads.push(PlannedWorkload {
                 line,
                 name,
                 flags: flags.or(&defaults),
@@ -139,8 +136,8 @@ impl PlanFile {
         if workloads.is_empty() {
             return Err(PlanFileError {
                 line: 1,
-                text: "there is no workload in it: add [[workload]] with a name and such as rw = \
-                       \"randread\""
+                text: "the file has no workload; add a [[workload]] with a name, and keys such as \
+                       rw = \"randread\""
                     .to_owned(),
             });
         }
@@ -154,8 +151,8 @@ impl PlanFile {
     }
 }
 
-/// The parser's own words, with the line that they are about.
-fn refused(text: &str, error: &toml::de::Error) -> PlanFileError {
+/// The message of the TOML parser with the line that it is about, and a hint for keys of fio.
+fn syntax_error(text: &str, error: &toml::de::Error) -> PlanFileError {
     let start = error.span().map_or(0, |span| span.start);
     let line = line_of(text, start);
     let source = text.lines().nth(line - 1).unwrap_or_default().trim();
@@ -200,12 +197,26 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_read_with_its_defaults() {
+    fn plan_file_applies_its_defaults() {
         let plan = PlanFile::parse(
-            "note = \"n\"\nseed = 7\nsize = \"2GiB\"\ntargets = [\"/a\", \"/b\"]\n[defaults]\nbs \
-             = \"8k\"\niodepth = 32\nzones = \"50/50:50/50\"\n[[workload]]\nname = \
-             \"one\"\nbssplit = \"4k/50:8k/50\"\nrwmixread = 33.3\n\n[[workload]]\nname = \
-             \"two\"\nrw = \"read\"\nbackward = true\n",
+            r#"note = "n"
+seed = 7
+size = "2GiB"
+targets = ["/a", "/b"]
+[defaults]
+bs = "8k"
+iodepth = 32
+zones = "50/50:50/50"
+[[workload]]
+name = "one"
+bssplit = "4k/50:8k/50"
+rwmixread = 33.3
+
+[[workload]]
+name = "two"
+rw = "read"
+backward = true
+"#,
         )
         .unwrap();
         assert_eq!(
@@ -220,7 +231,7 @@ mod tests {
             (one.line, one.name.as_str(), two.line, two.name.as_str()),
             (9, "one", 14, "two")
         );
-        // What a workload says sets aside the defaults that exclude it.
+        // A key of a workload overrides the defaults that exclude it.
         assert!(one.flags.bs.is_none() && one.flags.bssplit.is_some() && one.flags.zones.is_some());
         assert!(
             two.flags.bs.is_some() && two.flags.zones.is_none() && two.flags.backward == Some(true)
@@ -235,9 +246,9 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_line_and_the_key() {
+    fn plan_file_error_names_the_line_and_the_key() {
         let cases = [
-            ("", "line 1: there is no workload"),
+            ("", "line 1: the file has no workload"),
             ("note = 1\n", "line 1: note = 1: invalid type"),
             ("seed = -1\n", "line 1: seed = -1: "),
             (
@@ -264,7 +275,7 @@ mod tests {
             ),
             (
                 "[[workload]]\nname = \"a\"\n[[workload]]\nname = \"a\"\n",
-                "line 3: there are two workloads named 'a'",
+                "line 3: two workloads have the name 'a'",
             ),
             (
                 "[defaults]\nname = \"a\"\n[[workload]]\nname = \"b\"\n",
@@ -307,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_and_what_is_too_much_is_refused() {
+    fn plan_file_error_shortens_long_lines_and_refuses_too_many_workloads() {
         let long = error(&"x".repeat(10_000));
         assert!(
             long.contains(&format!("line 1: {}…: ", "x".repeat(60))) && long.chars().count() < 400,
@@ -320,19 +331,24 @@ mod tests {
         };
         assert_eq!(
             error(&plan(1441)),
-            "line 2881: there are 1441 workloads; a plan has at most 1440"
+            "line 2881: the file has 1441 workloads; a plan has at most 1440"
         );
         assert_eq!(PlanFile::parse(&plan(1440)).unwrap().workloads.len(), 1440);
     }
 
     proptest! {
         #[test]
-        fn reading_never_panics(text in "\\PC*", key in "[a-z-]{1,12}", value in "[ -~]{0,20}") {
+        fn plan_file_parser_never_panics(
+            text in "\\PC*", key in "[a-z-]{1,12}", value in "[ -~]{0,20}",
+        ) {
             let _ = PlanFile::parse(&text);
             let _ = PlanFile::parse(&format!("{key} = {value}"));
-            let _ = PlanFile::parse(&format!("[[workload]]\nname = \"a\"\n{key} = {value}\n"));
-            for key in ["bs", "bssplit", "span", "zones", "distribution", "rate", "precision", "depth"] {
-                let _ = PlanFile::parse(&format!("[[workload]]\nname = \"a\"\n{key} = {value:?}\n"));
+            let head = "[[workload]]\nname = \"a\"\n";
+            let _ = PlanFile::parse(&format!("{head}{key} = {value}\n"));
+            for key in
+                ["bs", "bssplit", "span", "zones", "distribution", "rate", "precision", "depth"]
+            {
+                let _ = PlanFile::parse(&format!("{head}{key} = {value:?}\n"));
             }
         }
     }

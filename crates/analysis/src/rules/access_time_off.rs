@@ -2,11 +2,11 @@
 //! average seek per random access, and the top rate. Without the revolutions per minute and the
 //! rate it is silent.
 
-use super::evidence::{point_evidence};
+use super::evidence::point_evidence;
+use super::flat_top;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use super::flat_top;
 use super::starved;
 use crate::mechanics::{reach, reported_rpm};
 use crate::shape::{Reach, Shape};

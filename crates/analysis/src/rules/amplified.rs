@@ -2,7 +2,7 @@
 //! What others moved is `disturbed`'s to tell.
 
 use super::disturbed::{Counted, Excess, excess_of};
-use super::evidence::{together, evidence, heaviest, real, scope};
+use super::evidence::{evidence, heaviest, real, scope, together};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
@@ -267,8 +267,8 @@ fn smallest_block(m: &MeasurementRecord) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::test_rng::TestRng;
     use crate::fixture;
+    use crate::fixture::test_rng::TestRng;
     use diskproof_model::measurement::{Measurement, OtherProcess};
 
     pub(super) fn fires() -> Record {
@@ -440,11 +440,7 @@ mod tests {
             run.0.host.uid = uid;
             for m in &mut run.1 {
                 // Slow disks and fast ones.
-                let scale = 10f64.powf(if company {
-                    0.0
-                } else {
-                    rng.between(-2.0, 2.0)
-                });
+                let scale = 10f64.powf(if company { 0.0 } else { rng.between(-2.0, 2.0) });
                 let scaled = |bytes: u64| (bytes as f64 * scale) as u64;
                 (m.asked.read_bytes, m.asked.write_bytes) =
                     (scaled(m.asked.read_bytes), scaled(m.asked.write_bytes));

@@ -1,10 +1,10 @@
 //! `cpu-limited`: the program had no CPU time left to ask for more.
 
 use super::evidence::{Measured, evidence, real, scope, together, wanted_depth};
+use super::missed_schedule;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule, Taint};
-use super::missed_schedule;
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::EngineKind;

@@ -261,7 +261,8 @@ mod tests {
             assert_eq!(starved(0.4, 900_000.0, change), None);
             // Waking up, often.
             assert!(
-                starved(0.4, 8_000.0, change).is_some() && starved(0.001, 60_000.0, change).is_some()
+                starved(0.4, 8_000.0, change).is_some()
+                    && starved(0.001, 60_000.0, change).is_some()
             );
         }
         // Waits too short to find requests done for.

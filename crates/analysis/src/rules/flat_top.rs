@@ -7,10 +7,10 @@
 //! noise hides.
 
 use super::evidence::{gigabytes, point_evidence};
+use super::ragged;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use super::ragged;
 use crate::mechanics::{
     self, Mechanics, is_surface, link_bytes_per_second, links, measured_mechanics, reach,
 };

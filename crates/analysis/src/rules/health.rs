@@ -36,7 +36,12 @@ pub(super) const RULES: &[Rule] = &[
         check: Check::Health(|health| {
             let remedy = "Save the data and replace the disk. If one sector was unreadable, \
                           overwrite it; then smartctl -t long must pass.";
-            diagnosis(health, self_test_failed, "A part of the data may be lost.", remedy)
+            diagnosis(
+                health,
+                self_test_failed,
+                "A part of the data may be lost.",
+                remedy,
+            )
         }),
         #[cfg(test)]
         examples: Examples {
@@ -93,7 +98,12 @@ pub(super) const RULES: &[Rule] = &[
         check: Check::Health(|health| {
             let remedy = "Verify the backup, then read everything (pg_checksums --check). Replace \
                           the disk if the count grows.";
-            diagnosis(health, media_errors, "Pages of the database may be damaged.", remedy)
+            diagnosis(
+                health,
+                media_errors,
+                "Pages of the database may be damaged.",
+                remedy,
+            )
         }),
         #[cfg(test)]
         examples: Examples {
@@ -145,7 +155,12 @@ pub(super) const RULES: &[Rule] = &[
         taints: None,
         check: Check::Health(|health| {
             let remedy = "Improve the airflow (fans, dust, a heat sink) and measure again.";
-            diagnosis(health, too_hot, "A hot disk slows down to cool off.", remedy)
+            diagnosis(
+                health,
+                too_hot,
+                "A hot disk slows down to cool off.",
+                remedy,
+            )
         }),
         #[cfg(test)]
         examples: Examples {
@@ -264,7 +279,12 @@ fn diagnosis(
 
 /// `sda (Hitachi HDS721050DLE630)`: the label on the disk, for the person who pulls it out.
 fn name(disk: &DiskHealth) -> String {
-    let label: Vec<&str> = disk.model.as_deref().into_iter().chain(disk.serial.as_deref()).collect();
+    let label: Vec<&str> = disk
+        .model
+        .as_deref()
+        .into_iter()
+        .chain(disk.serial.as_deref())
+        .collect();
     if label.is_empty() {
         disk.disk.clone()
     } else {
@@ -297,7 +317,11 @@ fn failing(disk: Disk<'_>) -> Option<Issue> {
 }
 
 fn self_test_failed(disk: Disk<'_>) -> Option<Issue> {
-    let test = disk.health.self_test.as_ref().filter(|test| test.passed == Some(false))?;
+    let test = disk
+        .health
+        .self_test
+        .as_ref()
+        .filter(|test| test.passed == Some(false))?;
     let hours = disk.health.power_on_hours.zip(test.hours);
     let age = hours.and_then(|(now, then)| now.checked_sub(then));
     let ago = age.map_or_else(String::new, |hours| format!(", {hours} power-on hours ago"));
@@ -313,15 +337,28 @@ fn sectors_pending(disk: Disk<'_>) -> Option<Issue> {
     let mut parts = Vec::new();
     let mut evidence = Vec::new();
     if let Some(count) = health.pending_sectors.filter(|count| *count > SECTORS_MAX) {
-        parts.push(format!("{} that it cannot read now", counted(count, "sector")));
+        parts.push(format!(
+            "{} that it cannot read now",
+            counted(count, "sector")
+        ));
         evidence.push(disk.count("pending_sectors", count, SECTORS_MAX));
     }
-    if let Some(count) = health.uncorrectable_sectors.filter(|count| *count > SECTORS_MAX) {
-        parts.push(format!("{} that its own scan could not correct", counted(count, "sector")));
+    if let Some(count) = health
+        .uncorrectable_sectors
+        .filter(|count| *count > SECTORS_MAX)
+    {
+        parts.push(format!(
+            "{} that its own scan could not correct",
+            counted(count, "sector")
+        ));
         evidence.push(disk.count("uncorrectable_sectors", count, SECTORS_MAX));
     }
     // Flash rewrites a page that was hard to read; some firmware counts it here for a moment.
-    let severity = if is_flash(health) { Severity::Warning } else { Severity::Failure };
+    let severity = if is_flash(health) {
+        Severity::Warning
+    } else {
+        Severity::Failure
+    };
     (!evidence.is_empty()).then(|| Issue {
         severity,
         predicate: format!("has {}", parts.join(" and ")),
@@ -336,7 +373,11 @@ fn worn_out(disk: Disk<'_>) -> Option<Issue> {
     let mut severity = Severity::Warning;
     if let Some(wear) = health.wear_percent.filter(|wear| *wear >= WEAR_PERCENT) {
         let is_used_up = wear >= WORN_OUT_PERCENT;
-        let threshold = if is_used_up { WORN_OUT_PERCENT } else { WEAR_PERCENT };
+        let threshold = if is_used_up {
+            WORN_OUT_PERCENT
+        } else {
+            WEAR_PERCENT
+        };
         if is_used_up {
             severity = Severity::Failure;
         }
@@ -346,7 +387,9 @@ fn worn_out(disk: Disk<'_>) -> Option<Issue> {
     let spare = health.spare_percent.zip(health.spare_threshold_percent);
     if let Some((left, alarm)) = spare.filter(|(left, alarm)| left <= alarm) {
         severity = Severity::Failure;
-        parts.push(format!("has {left} % of its spare blocks left (alarm at {alarm} %)"));
+        parts.push(format!(
+            "has {left} % of its spare blocks left (alarm at {alarm} %)"
+        ));
         evidence.push(disk.evidence("spare_percent", left, alarm, "%"));
     }
     (!evidence.is_empty()).then(|| Issue {
@@ -357,10 +400,16 @@ fn worn_out(disk: Disk<'_>) -> Option<Issue> {
 }
 
 fn media_errors(disk: Disk<'_>) -> Option<Issue> {
-    let count = disk.health.media_errors.filter(|count| *count > MEDIA_ERRORS_MAX)?;
+    let count = disk
+        .health
+        .media_errors
+        .filter(|count| *count > MEDIA_ERRORS_MAX)?;
     Some(Issue {
         severity: Severity::Warning,
-        predicate: format!("has reported {} that it could not correct", counted(count, "error")),
+        predicate: format!(
+            "has reported {} that it could not correct",
+            counted(count, "error")
+        ),
         evidence: vec![disk.count("media_errors", count, MEDIA_ERRORS_MAX)],
     })
 }
@@ -368,7 +417,10 @@ fn media_errors(disk: Disk<'_>) -> Option<Issue> {
 /// Flash retires blocks all its life (30 to 80 % of disks within four years; Schroeder, Lagisetty,
 /// Merchant: Flash Reliability in Production, FAST '16); there `worn-out` examines the spare blocks.
 fn sectors_reallocated(disk: Disk<'_>) -> Option<Issue> {
-    let count = disk.health.reallocated_sectors.filter(|count| *count > SECTORS_MAX)?;
+    let count = disk
+        .health
+        .reallocated_sectors
+        .filter(|count| *count > SECTORS_MAX)?;
     (!is_flash(disk.health)).then(|| Issue {
         severity: Severity::Warning,
         predicate: format!("has replaced {}", counted(count, "sector")),
@@ -377,7 +429,10 @@ fn sectors_reallocated(disk: Disk<'_>) -> Option<Issue> {
 }
 
 fn link_errors(disk: Disk<'_>) -> Option<Issue> {
-    let count = disk.health.link_errors.filter(|count| *count >= LINK_ERRORS_MIN)?;
+    let count = disk
+        .health
+        .link_errors
+        .filter(|count| *count >= LINK_ERRORS_MIN)?;
     Some(Issue {
         severity: Severity::Warning,
         predicate: format!("has counted {count} damaged transfers on its link"),
@@ -558,14 +613,21 @@ mod tests {
             "nvme0n1 (Micron_7450) reports that it is failing: it has become read-only. "
         ));
         let alarm = faulty(|disk| disk.alarms = vec!["x is at 1".to_owned()]);
-        assert_eq!(one(&alarm, "health-failing").evidence[0].path, "/health/1/alarms");
+        assert_eq!(
+            one(&alarm, "health-failing").evidence[0].path,
+            "/health/1/alarms"
+        );
     }
 
     #[test]
     fn failed_self_test_is_a_failure_with_its_age() {
         let found = one(&faulty(failed_self_test), "self-test-failed");
         assert_eq!(found.severity, Severity::Failure);
-        assert!(found.claim.contains("read failure, 52 power-on hours ago"), "{}", found.claim);
+        assert!(
+            found.claim.contains("read failure, 52 power-on hours ago"),
+            "{}",
+            found.claim
+        );
         let aborted = faulty(|disk| disk.self_test = self_test(None, None));
         assert_eq!(aborted.findings, []);
     }
@@ -573,9 +635,14 @@ mod tests {
     #[test]
     fn pending_sectors_are_a_failure_of_a_rotating_disk_and_a_warning_of_flash() {
         let found = one(&disk_with_pending_sectors(), "sectors-pending");
-        assert_eq!((found.severity, found.evidence.len()), (Severity::Failure, 2));
+        assert_eq!(
+            (found.severity, found.evidence.len()),
+            (Severity::Failure, 2)
+        );
         assert!(
-            found.claim.contains("has 8 sectors that it cannot read now and 1 sector that its own"),
+            found
+                .claim
+                .contains("has 8 sectors that it cannot read now and 1 sector that its own"),
             "{}",
             found.claim
         );
@@ -595,33 +662,77 @@ mod tests {
         assert_eq!(one(&used_up, "worn-out").severity, Severity::Failure);
         let spare = one(&faulty(|disk| disk.spare_percent = Some(10)), "worn-out");
         assert_eq!(spare.severity, Severity::Failure);
-        assert!(spare.claim.contains("10 % of its spare blocks left"), "{}", spare.claim);
+        assert!(
+            spare.claim.contains("10 % of its spare blocks left"),
+            "{}",
+            spare.claim
+        );
     }
 
     #[test]
     fn counts_are_warnings_from_their_threshold_on() {
         let errors = one(&faulty(|disk| disk.media_errors = Some(7)), "media-errors");
-        assert_eq!((errors.severity, errors.evidence[0].observed), (Severity::Warning, 7.0));
-        assert!(errors.claim.contains("7 errors that it could not correct"), "{}", errors.claim);
+        assert_eq!(
+            (errors.severity, errors.evidence[0].observed),
+            (Severity::Warning, 7.0)
+        );
+        assert!(
+            errors.claim.contains("7 errors that it could not correct"),
+            "{}",
+            errors.claim
+        );
         let sectors = faulty_rotating(|disk| disk.reallocated_sectors = Some(304));
         let sectors = one(&sectors, "sectors-reallocated");
-        assert_eq!((sectors.severity, sectors.evidence[0].observed), (Severity::Warning, 304.0));
-        assert!(sectors.claim.starts_with("sda (WDC WD20EFRX) has replaced 304 sectors. "));
-        let link = one(&faulty_rotating(|disk| disk.link_errors = Some(100)), "link-errors");
-        assert_eq!((link.severity, link.evidence[0].observed), (Severity::Warning, 100.0));
+        assert_eq!(
+            (sectors.severity, sectors.evidence[0].observed),
+            (Severity::Warning, 304.0)
+        );
+        assert!(
+            sectors
+                .claim
+                .starts_with("sda (WDC WD20EFRX) has replaced 304 sectors. ")
+        );
+        let link = one(
+            &faulty_rotating(|disk| disk.link_errors = Some(100)),
+            "link-errors",
+        );
+        assert_eq!(
+            (link.severity, link.evidence[0].observed),
+            (Severity::Warning, 100.0)
+        );
         assert!(link.remedy.contains("cable"));
     }
 
     #[test]
     fn heat_over_the_limit_is_a_warning_and_near_it_a_note() {
-        let found = one(&faulty(|disk| disk.temperature_celsius = Some(71)), "too-hot");
-        assert_eq!((found.severity, found.evidence[0].observed), (Severity::Warning, 71.0));
-        assert!(found.claim.contains("71 °C, at or over its limit of 70 °C"), "{}", found.claim);
+        let found = one(
+            &faulty(|disk| disk.temperature_celsius = Some(71)),
+            "too-hot",
+        );
+        assert_eq!(
+            (found.severity, found.evidence[0].observed),
+            (Severity::Warning, 71.0)
+        );
+        assert!(
+            found.claim.contains("71 °C, at or over its limit of 70 °C"),
+            "{}",
+            found.claim
+        );
         let near = faulty(|disk| disk.temperature_celsius = Some(66));
         assert_eq!(one(&near, "too-hot").severity, Severity::Note);
-        one(&faulty_rotating(|disk| disk.temperature_celsius = Some(60)), "too-hot");
-        let alarm = one(&faulty(|disk| disk.temperature_alarm = Some(true)), "too-hot");
-        assert!(alarm.claim.contains("reports that it is too hot at 34 °C"), "{}", alarm.claim);
+        one(
+            &faulty_rotating(|disk| disk.temperature_celsius = Some(60)),
+            "too-hot",
+        );
+        let alarm = one(
+            &faulty(|disk| disk.temperature_alarm = Some(true)),
+            "too-hot",
+        );
+        assert!(
+            alarm.claim.contains("reports that it is too hot at 34 °C"),
+            "{}",
+            alarm.claim
+        );
         let below = faulty_rotating(|disk| disk.temperature_celsius = Some(54));
         assert_eq!(below.findings, []);
         let no_limit = faulty(|disk| {
@@ -634,7 +745,14 @@ mod tests {
     #[test]
     fn running_self_test_is_a_warning() {
         let found = one(&faulty(running_self_test), "self-test-running");
-        assert_eq!((found.severity, found.evidence[0].observed), (Severity::Warning, 40.0));
-        assert!(found.claim.contains("self-test; 40 % are left"), "{}", found.claim);
+        assert_eq!(
+            (found.severity, found.evidence[0].observed),
+            (Severity::Warning, 40.0)
+        );
+        assert!(
+            found.claim.contains("self-test; 40 % are left"),
+            "{}",
+            found.claim
+        );
     }
 }

@@ -1,10 +1,10 @@
 //! `imprecise`: a figure is known less well than it should be, or its rate never settled.
 
+use super::cpu_limited;
 use super::evidence::{Measured, evidence, heaviest, real, scope};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use super::cpu_limited;
 use super::starved;
 use crate::estimate::BATCHES_MIN;
 use diskproof_model::finding::{Evidence, Severity};
@@ -50,7 +50,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let worst = hits.iter().max_by(|a, b| a.width.total_cmp(&b.width))?;
     let those = |are: fn(&MeasurementRecord) -> bool| -> Vec<usize> {
         let indices = hits.iter().map(|hit| hit.index);
-        indices.filter(|index| are(&record.measurements[*index])).collect()
+        indices
+            .filter(|index| are(&record.measurements[*index]))
+            .collect()
     };
     let unsettled = those(|m| m.settled == Some(false));
     let mut claims = empty_claims(record, &those(is_unanswered), &those(is_used_up));
@@ -61,7 +63,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
     claims.extend(rough_claim(record, &rough));
     if !unsettled.is_empty() {
         let scope = scope(record, unsettled.iter().copied());
-        claims.push(format!("The rate was still changing at the end of {scope}."));
+        claims.push(format!(
+            "The rate was still changing at the end of {scope}."
+        ));
     }
     claims.push(consequence(worst));
     Some(Diagnosis {
@@ -102,7 +106,9 @@ fn rough_claim(record: &Record, rough: &[&Hit]) -> Option<String> {
         format!("too short to tell in {name}")
     };
     let scope = scope(record, rough.iter().map(|hit| hit.index));
-    Some(format!("The rate is known only roughly in {scope}: {width}."))
+    Some(format!(
+        "The rate is known only roughly in {scope}: {width}."
+    ))
 }
 
 /// What a reader might decide wrongly.
@@ -334,7 +340,11 @@ mod tests {
             "{}",
             finding.claim
         );
-        assert!(finding.claim.ends_with("so a choice between disks or settings may be wrong."));
+        assert!(
+            finding
+                .claim
+                .ends_with("so a choice between disks or settings may be wrong.")
+        );
         assert!(
             finding
                 .remedy

@@ -1,6 +1,6 @@
 //! `slow-blocks`: a scan met blocks that were slow twice.
 
-use super::evidence::{gigabytes};
+use super::evidence::gigabytes;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};

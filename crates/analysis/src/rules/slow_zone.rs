@@ -6,8 +6,8 @@
 //! 5 and 20 % of the surface at 30 to 80 % of the rate are found, and nothing else, on 97, 99.8,
 //! 100 and 99.6 %, with 60 to 300 points.
 
-use super::ragged::is_uneven;
 use super::evidence::{gigabytes, point_evidence};
+use super::ragged::is_uneven;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};

@@ -2,11 +2,11 @@
 //! answered. Its own waiting is in the figures then: in latencies, most of all in the high
 //! percentiles, and on a survey as slow and, where the disk read ahead meanwhile, as fast places.
 
+use super::cpu_limited;
 use super::evidence::{Measured, evidence, real, scope};
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
-use super::cpu_limited;
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::surface::SurfaceRecord;

@@ -1,6 +1,6 @@
 //! `unreadable-blocks`: a scan met sectors that could not be read.
 
-use super::evidence::{gigabytes};
+use super::evidence::gigabytes;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};

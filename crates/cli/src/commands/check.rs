@@ -155,8 +155,8 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         TargetKind::File | TargetKind::BlockDevice if measuring.size.is_some() => {
             let path = &identity.path;
             return Err(Failure::Usage(format!(
-                "--size is the size of the scratch file in a directory, and {path} needs none; omit \
-                 it"
+                "--size is the size of the scratch file in a directory, and {path} needs none; \
+                 omit it"
             )));
         }
         TargetKind::File | TargetKind::BlockDevice => None,

@@ -3,7 +3,7 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{ColorWhen, output_help};
 use crate::output_files::{check_writable, save_file};
-use crate::saved::{Kept, load_all, short};
+use crate::saved::{HistoryFileFlag, load_all, short};
 use crate::stderr::eprint_line;
 use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_page};
 use anyhow::Context as _;
@@ -21,9 +21,10 @@ use std::path::PathBuf;
 
 /// Shown below the flags.
 const HELP: &str = concat!(
-    "A RUN is an id or its beginning, latest, latest~1, a label (all its runs), or a file (.json,\n",
-    "or the .html page of a report). Runs that repeat one experiment form one side: join them\n",
-    "with commas, A1,A2,A3, or give them one label. Each side is compared with the first.\n",
+    "A RUN is an id or its beginning, latest, latest~1, a label (all its runs), or a file\n",
+    "(.json, or the .html page of a report). Runs that repeat one experiment form one side:\n",
+    "join them with commas, A1,A2,A3, or give them one label. Each side is compared with the\n",
+    "first.\n",
     "\n",
     "--fail-on takes a metric, as the table names it, and a change in percent of the first side:\n",
     "'random-read-d32.iops<-5%' fails when the rate fell by more than 5 %,\n",
@@ -67,14 +68,19 @@ pub struct CompareFlags {
     #[arg(long)]
     pub json: bool,
     /// Files to write.
-    #[arg(short = 'o', long = "output", value_name = "FILE", help = output_help(|format| format.comparison.is_some()))]
+    #[arg(
+        short = 'o',
+        long = "output",
+        value_name = "FILE",
+        help = output_help(|format| format.comparison.is_some())
+    )]
     pub outputs: Vec<PathBuf>,
     /// Colour the result
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: ColorWhen,
     /// The history.
     #[command(flatten)]
-    pub kept: Kept,
+    pub history_file: HistoryFileFlag,
 }
 
 /// Reads a share in percent.
@@ -102,17 +108,17 @@ struct RunSet {
 }
 
 impl RunSet {
-    /// All runs that `word` names. Splits at commas only when the whole word names nothing: a label
-    /// or a file name may hold a comma.
-    fn find(word: &str, kept: &Kept) -> Result<Self, Failure> {
-        let named = |word: &str| -> Result<Vec<(String, Record)>, Failure> {
-            let records = load_all(word, kept.file())?;
+    /// All runs that `reference` names. Splits at commas only when the whole reference names
+    /// nothing: a label or a file name may hold a comma.
+    fn find(reference: &str, history_file: &HistoryFileFlag) -> Result<Self, Failure> {
+        let named = |reference: &str| -> Result<Vec<(String, Record)>, Failure> {
+            let records = load_all(reference, history_file.file())?;
             let several = records.len() > 1;
             let name = |record: &Record| {
                 if several {
                     short(&record.run_id).to_owned()
                 } else {
-                    word.to_owned()
+                    reference.to_owned()
                 }
             };
             Ok(records
@@ -120,8 +126,8 @@ impl RunSet {
                 .map(|record| (name(&record), record))
                 .collect())
         };
-        let records = match named(word) {
-            Err(_) if word.contains(',') => word
+        let records = match named(reference) {
+            Err(_) if reference.contains(',') => reference
                 .split(',')
                 .map(named)
                 .collect::<Result<Vec<_>, _>>()?
@@ -129,7 +135,7 @@ impl RunSet {
             found => found?,
         };
         Ok(Self {
-            label: word.to_owned(),
+            label: reference.to_owned(),
             records,
         })
     }
@@ -148,11 +154,11 @@ impl RunSet {
 
 /// Runs the verb.
 pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
-    let words = words(compare)?;
+    let references = references(compare)?;
     prepare(&compare.outputs)?;
-    let sides = words
+    let sides = references
         .iter()
-        .map(|word| RunSet::find(word, &compare.kept))
+        .map(|reference| RunSet::find(reference, &compare.history_file))
         .collect::<Result<Vec<_>, _>>()?;
     let mut groups = sides.iter().map(RunSet::group);
     let Some(baseline) = groups.next() else {
@@ -193,20 +199,20 @@ const TOO_FEW: &str = "name at least two runs, such as 'compare latest~1 latest'
                        history' lists the runs";
 
 /// The arguments that name sides, the baseline first.
-fn words(compare: &CompareFlags) -> Result<Vec<String>, Failure> {
-    let mut words: Vec<String> = compare
+fn references(compare: &CompareFlags) -> Result<Vec<String>, Failure> {
+    let mut references: Vec<String> = compare
         .baseline
         .iter()
         .chain(&compare.runs)
         .cloned()
         .collect();
-    if compare.baseline.is_some() && words.len() == 1 {
-        words.push("latest".to_owned());
+    if compare.baseline.is_some() && references.len() == 1 {
+        references.push("latest".to_owned());
     }
-    if words.len() < 2 {
+    if references.len() < 2 {
         Err(Failure::Usage(TOO_FEW.to_owned()))
     } else {
-        Ok(words)
+        Ok(references)
     }
 }
 

@@ -1,14 +1,14 @@
 //! `diskproof curve`: transfer rate and access time by position, short strokes, and a scan of every
 //! block.
 
-use crate::data_sheet::SheetWords;
+use crate::data_sheet::SheetValue;
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::provenance::{command_line, random_seed};
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
 use crate::session::{Filling, MeasuringJob, measure};
 use crate::stderr::eprint_line;
-use crate::workload::{Part, place};
+use crate::workload::{SpanBounds, position_bytes};
 use diskproof_analysis::surface::short_stroke_name;
 use diskproof_device::{probe, scratch_bytes_max};
 use diskproof_model::measurement::OpKind;
@@ -96,7 +96,7 @@ pub struct CurveFlags {
     pub full: bool,
     /// Part of the target to survey, such as 0-50% or 100GB-200GB
     #[arg(long, value_name = "FROM-TO")]
-    pub span: Option<Part>,
+    pub span: Option<SpanBounds>,
     /// Write instead of reading, which destroys the content; needs --destroy NAME for a device,
     /// --overwrite for a file
     #[arg(long, conflicts_with = "scan")]
@@ -112,8 +112,8 @@ pub struct CurveFlags {
     #[arg(long, value_name = "OFFSET|FILE.json", requires = "scan")]
     pub resume: Option<String>,
     /// Figures of the data sheet to compare with, such as rpm=7200,seek=11ms,rate=92MB/s
-    #[arg(long, value_name = "WORDS")]
-    pub spec: Option<SheetWords>,
+    #[arg(long, value_name = "FIGURES")]
+    pub spec: Option<SheetValue>,
     /// Skip the access times
     #[arg(long)]
     pub no_access: bool,
@@ -158,9 +158,8 @@ pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
 
 /// A survey may take hours: an output file that would stay empty is refused before it.
 fn refuse_empty_fio_json(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
-    let needs_workloads = |path: &Path| {
-        format_of(path).is_some_and(|format| format.requires == Requires::Workloads)
-    };
+    let needs_workloads =
+        |path: &Path| format_of(path).is_some_and(|format| format.requires == Requires::Workloads);
     let fio = outputs
         .iter()
         .find(|path| plan.workloads.is_empty() && needs_workloads(path));
@@ -184,7 +183,7 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     let span = match (curve.span, resumed.and_then(|resumed| resumed.span)) {
         (None, Some(span)) => span,
         (None, None) => Span::default(),
-        (Some(part), _) => span(part, target_bytes)?,
+        (Some(bounds), _) => span(bounds, target_bytes)?,
     };
     let survey = survey(curve, identity, span, resumed);
     if survey.curve.is_none()
@@ -210,7 +209,7 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             .map(|percent| stroke(*percent, span, target_bytes, measuring))
             .collect(),
         survey: Some(survey),
-        data_sheet: curve.spec.map(|words| words.0),
+        data_sheet: curve.spec.map(|sheet| sheet.0),
         skipped: Vec::new(),
         origin: Origin::Native {
             verb: "curve".to_owned(),
@@ -301,9 +300,9 @@ fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &MeasuringFlag
     }
 }
 
-fn span(part: Part, target_bytes: u64) -> Result<Span, Failure> {
-    let at = |position| place(position, target_bytes, PAGE_BYTES as u32) / 4096 * 4096;
-    let (start_bytes, end) = (at(part.start), at(part.end));
+fn span(bounds: SpanBounds, target_bytes: u64) -> Result<Span, Failure> {
+    let at = |position| position_bytes(position, target_bytes, PAGE_BYTES as u32) / 4096 * 4096;
+    let (start_bytes, end) = (at(bounds.start), at(bounds.end));
     if end > target_bytes {
         let (end, size) = (format_bytes(end), format_bytes(target_bytes));
         return Err(Failure::Usage(format!(

@@ -4,7 +4,7 @@ use super::compare;
 use crate::failure::Exit;
 use crate::flags::output_help;
 use crate::output_files::OutputFiles;
-use crate::saved::{Kept, SavedDocument, find};
+use crate::saved::{HistoryFileFlag, SavedDocument, find};
 use crate::stderr::Verbosity;
 use std::path::PathBuf;
 
@@ -26,13 +26,13 @@ pub struct ExportFlags {
     pub quiet: bool,
     /// The history.
     #[command(flatten)]
-    pub kept: Kept,
+    pub history_file: HistoryFileFlag,
 }
 
 /// Runs the verb.
 pub fn run(export: &ExportFlags) -> anyhow::Result<Exit> {
     let outputs = [&export.outputs[..], &export.named[..]].concat();
-    match find(&export.run, export.kept.file())? {
+    match find(&export.run, export.history_file.file())? {
         SavedDocument::Run(stored) => {
             let verbosity = if export.quiet {
                 Verbosity::Quiet

@@ -3,8 +3,8 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::ColorWhen;
 use crate::saved::{
-    Kept, empty_text, import, load, open, open_if_there, parse_label, place, print_notes, run_id,
-    short,
+    HistoryFileFlag, empty_text, import, load, open, open_if_there, parse_label, place,
+    print_notes, run_id, short,
 };
 use crate::stderr::{Verbosity, eprint_line};
 use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_in_locale};
@@ -73,7 +73,7 @@ pub struct List {
     pub color: Option<ColorWhen>,
     /// The history.
     #[command(flatten)]
-    pub kept: Kept,
+    pub history_file: HistoryFileFlag,
 }
 
 /// A change to the history.
@@ -104,7 +104,7 @@ pub struct Prune {
     pub dry_run: bool,
     /// The history.
     #[command(flatten)]
-    pub kept: Kept,
+    pub history_file: HistoryFileFlag,
 }
 
 /// `diskproof history label`
@@ -117,7 +117,7 @@ pub struct Label {
     pub label: String,
     /// The history.
     #[command(flatten)]
-    pub kept: Kept,
+    pub history_file: HistoryFileFlag,
 }
 
 /// `diskproof history delete`
@@ -128,7 +128,7 @@ pub struct Delete {
     pub runs: Vec<String>,
     /// The history.
     #[command(flatten)]
-    pub kept: Kept,
+    pub history_file: HistoryFileFlag,
 }
 
 /// `diskproof history import`
@@ -142,7 +142,7 @@ pub struct Import {
     pub label: Option<String>,
     /// The history.
     #[command(flatten)]
-    pub kept: Kept,
+    pub history_file: HistoryFileFlag,
 }
 
 /// Runs the verb.
@@ -157,7 +157,7 @@ pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
 }
 
 fn list(list: &List) -> anyhow::Result<Exit> {
-    let place = place(list.kept.file())?;
+    let place = place(list.history_file.file())?;
     let Listing { runs, unreadable } = match open_if_there(&place)? {
         Some(history) => history.list(&list.filter()).map_err(Failure::History)?,
         None => Listing::default(),
@@ -211,7 +211,7 @@ impl List {
 }
 
 fn remove_old(prune: &Prune) -> anyhow::Result<Exit> {
-    let mut history = open(prune.kept.file())?;
+    let mut history = open(prune.history_file.file())?;
     let before = prune.older_than.map(|age| {
         Timestamp::now()
             .checked_sub(age)
@@ -239,7 +239,7 @@ fn remove_old(prune: &Prune) -> anyhow::Result<Exit> {
 }
 
 fn name(label: &Label) -> anyhow::Result<Exit> {
-    let mut history = open(label.kept.file())?;
+    let mut history = open(label.history_file.file())?;
     let id = run_id(&history, &label.run)?;
     let name = Some(label.label.as_str()).filter(|name| !name.is_empty());
     history.label(&id, name).map_err(Failure::History)?;
@@ -251,7 +251,7 @@ fn name(label: &Label) -> anyhow::Result<Exit> {
 }
 
 fn remove(delete: &Delete) -> anyhow::Result<Exit> {
-    let mut history = open(delete.kept.file())?;
+    let mut history = open(delete.history_file.file())?;
     // All or nothing: a mistyped id must not delete the runs before it.
     let ids = delete
         .runs
@@ -267,7 +267,7 @@ fn add(files: &Import) -> anyhow::Result<Exit> {
     let (mut added, mut known, mut failed) = (0, 0, None);
     for file in &files.files {
         let saved = load_file(file)
-            .and_then(|record| import(record, files.label.as_deref(), files.kept.file()));
+            .and_then(|record| import(record, files.label.as_deref(), files.history_file.file()));
         match saved {
             Ok((outcome, moved)) => {
                 print_notes(moved.as_slice(), Verbosity::Lines);

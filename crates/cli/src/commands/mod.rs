@@ -4,13 +4,14 @@ use crate::failure::Exit;
 use clap::{Parser, Subcommand};
 
 /// Declares the verbs: the file, which has a function `run`, the name, and the type of the flags,
-/// which holds the help. Help, dispatch and usage errors all read this list. `cargo fmt` does not
-/// look into macros: format a verb's file with `rustfmt --edition 2024 FILE`.
+/// which holds the help. Help, dispatch and usage errors all read this list. `cargo fmt` skips
+/// modules that a macro declares: format a verb's file with `rustfmt --edition 2024 FILE`. `./test`
+/// checks their format.
 macro_rules! verbs {
     ($($file:ident: $Verb:ident($Flags:ident),)*) => {
         $(pub mod $file;)*
 
-        /// What to do.
+        /// A verb with its flags.
         #[derive(Debug, Subcommand)]
         pub enum Verb {
             $(
@@ -21,7 +22,7 @@ macro_rules! verbs {
         }
 
         impl Verb {
-            /// Does it.
+            /// Runs the verb.
             pub fn run(&self) -> anyhow::Result<Exit> {
                 match self {
                     $(Self::$Verb(flags) => $file::run(flags),)*
@@ -56,7 +57,7 @@ verbs! {
     disable_help_subcommand = true
 )]
 pub struct Args {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub verb: Verb,
 }

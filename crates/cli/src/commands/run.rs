@@ -1,15 +1,15 @@
-//! `diskproof run`: any workload, from flags named as in fio, from a plan file or from a job file of
-//! fio, on one target or on several at the same time.
+//! `diskproof run`: any workload, from flags named as in fio, from a plan file or from a job file
+//! of fio, on one or several targets.
 
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::job_file::{CliOverrides, JobFile, JobFileFlags, System, read_text};
-use crate::plan_file::{PlanFile, Planned};
+use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, MeasuringJob, measure};
 use crate::workload::{
-    Bytes, Content, Contradiction, Ground, Memory, Team, Wording, WorkloadFlags, ended_by_time,
-    misfit, out_of_reach, resolve, resolve_team,
+    Bytes, Content, Contradiction, Memory, ResolveContext, ResolvedGroup, Wording, WorkloadFlags,
+    empty_schedule, limits_cut_by_time, resolve, resolve_group, sector_mismatch,
 };
 use diskproof_device::{Intent, admit, host_facts, memory_free_bytes, probe, scratch_bytes_max};
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
@@ -17,12 +17,12 @@ use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 use std::path::{Path, PathBuf};
 
-/// What the PostgreSQL cookbook uses, and the largest cache that drives have of their own.
+/// The size in the PostgreSQL cookbook, and the largest cache of drives.
 const SCRATCH_BYTES: u64 = 1 << 30;
-/// Less than this cannot tell a disk from its cache; asked for where there is hardly any room, so
-/// that the gate says why not.
+/// A smaller file would measure the disk's cache. Without room for this much, the gate explains its
+/// refusal.
 const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
-/// Scratch files have whole MiB, as the gate counts them.
+/// The gate counts scratch files in whole MiB.
 const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
 /// No device has smaller sectors.
 const SECTOR_BYTES: u32 = 512;
@@ -98,7 +98,7 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
     };
     let plan = request.plan(&identities, memory)?;
     let verbosity = run.measuring.verbosity();
-    for note in request.remarks.iter().chain(&ended_by_time(&plan)) {
+    for note in request.notes.iter().chain(&limits_cut_by_time(&plan)) {
         verbosity.note(note);
     }
     measure(MeasuringJob {
@@ -114,7 +114,7 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
 #[derive(Debug)]
 struct RunRequest {
     /// Differences between a job file and its translation.
-    remarks: Vec<String>,
+    notes: Vec<String>,
     note: Option<String>,
     seed: Option<u64>,
     size: Size,
@@ -139,7 +139,7 @@ enum WorkSource {
     Flags(Box<WorkloadFlags>),
     Plan {
         path: PathBuf,
-        workloads: Vec<Planned>,
+        workloads: Vec<PlannedWorkload>,
     },
 }
 
@@ -151,7 +151,7 @@ impl RunRequest {
             .first()
             .filter(|path| has_extension(path, "toml") || is_job_file(path));
         let named = &run.operands[usize::from(planned.is_some())..];
-        // As a target, its few bytes would be measured.
+        // Otherwise it would be a target of a few bytes.
         if let Some(job) = named.iter().find(|path| is_job_file(path)) {
             return Err(Failure::Usage(format!(
                 "{} looks like a job file of fio. Write one job file, before the targets. For a \
@@ -168,16 +168,13 @@ impl RunRequest {
                  as run job.fio --section NAME"
             )));
         }
-        let beside = CliOverrides {
+        let overrides = CliOverrides {
             sections: &run.job_file.sections,
             targets: named,
             size: measuring.size,
         };
-        let JobFile {
-            plan: file,
-            remarks,
-        } = planned
-            .map(|path| read_plan(path, &run.workload, beside))
+        let JobFile { plan: file, notes } = planned
+            .map(|path| read_plan(path, &run.workload, overrides))
             .transpose()?
             .unwrap_or_default();
         if named.is_empty() && measuring.destructive.overwrite && !file.targets.is_empty() {
@@ -202,7 +199,7 @@ impl RunRequest {
             targets.push(PathBuf::from("."));
         }
         Ok(Self {
-            remarks,
+            notes,
             note: measuring.note.clone().or(file.note),
             seed: measuring.seed.or(file.seed),
             size: measuring
@@ -230,7 +227,7 @@ impl RunRequest {
                 .filter(|_| identity.kind == TargetKind::Directory)
                 .unwrap_or(identity.size_bytes)
         };
-        let ground = Ground {
+        let context = ResolveContext {
             target_bytes: identities.iter().map(size).collect(),
             memory,
             content: if identities.iter().all(|i| i.kind == TargetKind::Directory) {
@@ -240,7 +237,7 @@ impl RunRequest {
             },
             engine: self.engine,
         };
-        let (workloads, skipped) = self.workloads(ground, sector_bytes(identities))?;
+        let (workloads, skipped) = self.workloads(context, sector_bytes(identities))?;
         Ok(Plan {
             schema: PLAN_SCHEMA.to_owned(),
             method: METHOD_VERSION,
@@ -263,18 +260,18 @@ impl RunRequest {
 
     fn workloads(
         &self,
-        mut ground: Ground,
+        mut context: ResolveContext,
         unit_bytes: u32,
     ) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
         let (path, planned) = match &self.work {
             WorkSource::Flags(flags) => {
-                let workload = resolve(flags, &ground, Wording::Flags)
+                let workload = resolve(flags, &context, Wording::Flags)
                     .map_err(|error| Failure::Usage(error.to_string()))?;
-                let late = out_of_reach(std::slice::from_ref(&workload), Wording::Flags);
+                let late = empty_schedule(std::slice::from_ref(&workload), Wording::Flags);
                 late.map_or(Ok(()), |(_, why)| Err(Failure::Usage(why.to_string())))?;
-                return match misfit(&workload, unit_bytes) {
+                return match sector_mismatch(&workload, unit_bytes) {
                     Some(why) => Err(Failure::Usage(format!(
-                        "{why}: use a multiple of {unit_bytes} for --bs and --span, or --buffered"
+                        "{why}; use a multiple of {unit_bytes} for --bs and --span, or --buffered"
                     ))),
                     None => Ok((vec![workload], Vec::new())),
                 };
@@ -282,16 +279,16 @@ impl RunRequest {
             WorkSource::Plan { path, workloads } => (path.display(), workloads),
         };
         let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
-        for members in teams(planned) {
+        for members in groups(planned) {
             let flags: Vec<&WorkloadFlags> = members.iter().map(|member| &member.flags).collect();
             let wrong = |(index, error): (usize, Contradiction)| {
-                let Planned { line, name, .. } = &members[index];
+                let PlannedWorkload { line, name, .. } = &members[index];
                 Failure::Usage(format!("{path}: line {line}: workload '{name}': {error}"))
             };
-            match resolve_team(&flags, &ground, unit_bytes).map_err(wrong)? {
-                Team::LeftOut(left_out) => skipped.extend(left_out),
-                Team::Runs(together) => {
-                    ground.content = Content::Data;
+            match resolve_group(&flags, &context, unit_bytes).map_err(wrong)? {
+                ResolvedGroup::Skipped(group) => skipped.extend(group),
+                ResolvedGroup::Runs(together) => {
+                    context.content = Content::Data;
                     workloads.extend(together);
                 }
             }
@@ -323,7 +320,7 @@ impl RunRequest {
             };
         };
         // Scratch files on one filesystem share its free space.
-        let beside = |identity: &TargetIdentity| {
+        let sharing = |identity: &TargetIdentity| {
             directories
                 .iter()
                 .filter(|other| other.device == identity.device)
@@ -331,7 +328,7 @@ impl RunRequest {
         };
         let room = directories
             .iter()
-            .map(|identity| scratch_bytes_max(identity) / beside(identity))
+            .map(|identity| scratch_bytes_max(identity) / sharing(identity))
             .min()
             .unwrap_or(0);
         match self.size {
@@ -345,9 +342,9 @@ impl RunRequest {
                     format_bytes(size)
                 )))
             }
-            // Each alone may fit, and the gate judges them one by one.
+            // The gate checks each file alone, and each alone may fit.
             Size::Flag(size) | Size::Planned(size)
-                if directories.iter().any(|i| beside(i) > 1) && size > room =>
+                if directories.iter().any(|i| sharing(i) > 1) && size > room =>
             {
                 Err(Failure::Refused(Refusal {
                     asked: format!(
@@ -376,7 +373,7 @@ fn whole(bytes: u64) -> u64 {
 }
 
 /// The groups of workloads that run together, in order.
-fn teams(planned: &[Planned]) -> impl Iterator<Item = &[Planned]> {
+fn groups(planned: &[PlannedWorkload]) -> impl Iterator<Item = &[PlannedWorkload]> {
     planned.chunk_by(|_, next| next.flags.together == Some(true))
 }
 
@@ -394,7 +391,7 @@ fn is_job_file(path: &Path) -> bool {
 fn read_plan(
     path: &Path,
     flags: &WorkloadFlags,
-    beside: CliOverrides<'_>,
+    overrides: CliOverrides<'_>,
 ) -> Result<JobFile, Failure> {
     let shown = path.display();
     let (kind, place) = match is_job_file(path) {
@@ -403,21 +400,21 @@ fn read_plan(
     };
     if !flags.is_empty() {
         return Err(Failure::Usage(format!(
-            "{shown} defines the workloads, so flags of a workload do not belong on the same command \
-             line; write them as {place}"
+            "{shown} defines the workloads, so flags of a workload do not belong on the same \
+             command line; write them as {place}"
         )));
     }
     let text = read_text(path)
         .map_err(|why| Failure::Usage(format!("cannot read the {kind} file {shown}: {why}")))?;
     if kind == "job" {
-        return JobFile::translate(&text, path, beside, &System)
+        return JobFile::translate(&text, path, overrides, &System)
             .map_err(|error| Failure::Usage(error.to_string()));
     }
     let plan =
         PlanFile::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
     Ok(JobFile {
         plan,
-        remarks: Vec::new(),
+        notes: Vec::new(),
     })
 }
 

@@ -1,11 +1,11 @@
-//! `diskproof show`: prints a saved run as it was printed originally, or a record or comparison from
-//! a file. Measures nothing.
+//! `diskproof show`: prints a saved run as it was printed originally, or a record or comparison
+//! from a file. Measures nothing.
 
 use super::compare;
 use crate::failure::{Exit, Failure};
 use crate::flags::ColorWhen;
 use crate::output_files::OutputFiles;
-use crate::saved::{Kept, SavedDocument, find};
+use crate::saved::{HistoryFileFlag, SavedDocument, find};
 use crate::stderr::Verbosity;
 use crate::stdout::{commands_page, ignore_closed_pipe, record_page, to_stdout, write_page};
 use diskproof_history::StoredRun;
@@ -39,12 +39,12 @@ pub struct ShowFlags {
     pub color: ColorWhen,
     /// The history.
     #[command(flatten)]
-    pub kept: Kept,
+    pub history_file: HistoryFileFlag,
 }
 
 /// Runs the verb.
 pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
-    let StoredRun { record, page, .. } = match find(&show.run, show.kept.file())? {
+    let StoredRun { record, page, .. } = match find(&show.run, show.history_file.file())? {
         SavedDocument::Run(stored) => *stored,
         SavedDocument::Comparison(comparison) => return show_comparison(show, &comparison),
     };

@@ -1,5 +1,5 @@
-//! One job of fio as it stands behind a section: what it asks of the disk, in numbers. Knows no
-//! target, and nothing of the other jobs.
+//! One job of fio, read from a section: its load, in numbers. Independent of targets and of other
+//! jobs.
 
 use super::numbers::Amount;
 use super::sections::SourceLine;
@@ -10,40 +10,40 @@ use crate::workload::Rw;
 #[derive(Debug, Clone)]
 pub struct FioJob {
     /// Where its section begins.
-    pub spot: SourceLine,
+    pub source: SourceLine,
     /// Name of its section.
     pub section: String,
     /// Name in results.
     pub name: String,
-    /// What the author says of it.
+    /// The author's description.
     pub description: Option<String>,
-    /// What it does.
+    /// Order and direction.
     pub rw: Rw,
-    /// How an ordered walk goes on.
-    pub gait: WalkOrder,
+    /// How sequential operations proceed.
+    pub walk_order: WalkOrder,
     /// Bytes per operation.
     pub blocks: JobBlocks,
     /// Requests in flight.
     pub depth: u64,
-    /// Kernel interface.
+    /// I/O engine.
     pub engine: EngineName,
-    /// Copies of it.
+    /// Number of copies.
     pub numjobs: u64,
-    /// What the page cache does.
+    /// Use of the page cache.
     pub cache: Cache,
-    /// The part of the file, and what is done.
+    /// Part of the file, and amount of I/O.
     pub extent: JobExtent,
-    /// How likely each block is.
-    pub law: OffsetLaw,
-    /// Whether fio meets each of its blocks once before it meets one again.
+    /// Distribution of random offsets.
+    pub distribution: JobDistribution,
+    /// Whether fio visits every block once before it visits one again.
     pub is_mapped: bool,
-    /// Share of reads as it is written.
+    /// Reads in percent.
     pub read_share: Option<u64>,
     /// Operations per second of each copy.
     pub rate: Option<f64>,
-    /// fsync after so many writes; 0 for never.
+    /// Writes per fsync; 0 for never.
     pub fsync: u64,
-    /// fdatasync after so many writes; 0 for never.
+    /// Writes per fdatasync; 0 for never.
     pub fdatasync: u64,
     /// Whether it syncs at the end.
     pub syncs_at_end: bool,
@@ -53,39 +53,39 @@ pub struct FioJob {
     pub time_ns: u64,
     /// Warm-up.
     pub ramp_ns: u64,
-    /// Whether its file is to be written before it, where it only writes.
+    /// Whether fio writes the file before a job that only writes.
     pub overwrites: bool,
-    /// Whether it waits for what is before it.
+    /// Whether it starts after the jobs before it have ended.
     pub waits: bool,
-    /// Whether its end is that of all that run with it, by its own words.
+    /// Whether its end also ends the jobs that run together with it (`exitall`).
     pub exits_all: bool,
     /// `exit_what=all`.
     pub ends_everything: bool,
-    /// Files by name.
+    /// `filename`.
     pub filename: Option<Filename>,
-    /// Where they lie.
+    /// `directory`.
     pub directory: Option<String>,
-    /// Names of files that have none.
+    /// Pattern of file names, for jobs without `filename`.
     pub filename_format: String,
 }
 
-/// A file that is named.
+/// The value of `filename`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filename {
     /// The name.
     pub name: String,
-    /// Where it is given.
-    pub spot: SourceLine,
+    /// The line that gives it.
+    pub source: SourceLine,
 }
 
-/// How an ordered walk goes on.
+/// How sequential operations proceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkOrder {
     /// Block after block.
     Plain,
     /// From the end to the start.
     Backward,
-    /// In steps of so many bytes.
+    /// In steps of this many bytes.
     Stride(u64),
 }
 
@@ -94,12 +94,12 @@ pub enum WalkOrder {
 pub enum JobBlocks {
     /// One size.
     One(u64),
-    /// A mix, as `bssplit` has it, with bytes; and the smallest.
+    /// A mix in the syntax of `bssplit`, with sizes in bytes, and its smallest size.
     Mix(String, u64),
 }
 
 impl JobBlocks {
-    /// The smallest.
+    /// The smallest size.
     pub fn smallest(&self) -> u64 {
         match self {
             Self::One(bytes) | Self::Mix(_, bytes) => *bytes,
@@ -107,43 +107,43 @@ impl JobBlocks {
     }
 }
 
-/// What the page cache does.
+/// Use of the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cache {
-    /// Nothing: `direct=1`.
-    Past,
-    /// It is emptied before: `direct=0` with `invalidate=1`, fio's default.
+    /// None: `direct=1`.
+    Direct,
+    /// Emptied first: `direct=0` with `invalidate=1`, fio's default.
     Emptied,
-    /// It is left alone: `invalidate=0`.
+    /// Not emptied: `invalidate=0`.
     Kept,
 }
 
-/// The part of the file, and how much is done in it.
+/// The part of the file, and the amount of I/O in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobExtent {
-    /// Where it begins.
+    /// Its start.
     pub offset: Amount,
-    /// How much further each copy begins.
+    /// Distance between the starts of consecutive copies.
     pub increment: u64,
-    /// How long it is.
+    /// Its length.
     pub size: Option<Amount>,
-    /// Bytes that each copy does, where that is not all of it.
+    /// Bytes that each copy transfers, where that is not the whole part.
     pub io_size: Option<Amount>,
-    /// How often.
+    /// Number of passes.
     pub loops: u64,
-    /// Operations that each copy does.
+    /// Operations of each copy.
     pub ops: Option<u64>,
-    /// Whether time alone ends it.
+    /// Whether only time ends it.
     pub is_time_based: bool,
 }
 
-/// How likely each block is.
+/// Distribution of random offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OffsetLaw {
-    /// All alike.
+pub enum JobDistribution {
+    /// All blocks alike.
     Uniform,
     /// With this exponent.
     Zipf(String),
-    /// `zones` as they are written here.
+    /// In the syntax of the key `zones`.
     Zones(String),
 }

@@ -1,16 +1,14 @@
-//! Numbers as fio reads them (parse.c and exp/ of fio 3.42): sizes whose `k` is 1024 and whose
-//! `kib` is 1000, times whose bare number is seconds, and expressions in parentheses. What fio
-//! would read only in part, such as `1.5g` (1 byte) or `30sec` (30 µs), is refused: nobody means
-//! that. Pure.
+//! Parses numbers as fio does (parse.c and exp/ of fio 3.42): sizes where `k` is 1024 and `kib`
+//! is 1000, times where a bare number is seconds, and expressions in parentheses. Refuses what fio
+//! reads only in part, such as `1.5g` (1 byte) or `30sec` (30 µs): no author means that. Pure.
 
-/// Above this a number in a job file is a mistake, and whole numbers are no longer exact in the
-/// arithmetic.
+/// A larger number in a job file is a mistake, and would be inexact in the arithmetic.
 const NUMBER_MAX: f64 = 9e15;
-/// Deeper than anybody writes; the reading is recursive.
+/// Depth of nested parentheses; the parser is recursive.
 const PARENTHESES_DEEP: usize = 32;
 const SECOND_US: f64 = 1e6;
 
-/// How units are read: fio's `kb_base`.
+/// The meaning of units: fio's `kb_base`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Base {
     /// `k` is 1024 and `kib` 1000: fio's default, kept for old job files.
@@ -19,7 +17,7 @@ pub enum Base {
     Decimal,
 }
 
-/// A number of bytes, or a share of what there is.
+/// A number of bytes, or a percentage of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
     /// Bytes.
@@ -29,7 +27,7 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// In bytes, of `whole`.
+    /// The amount in bytes, for a target of `whole` bytes.
     pub fn of(self, whole: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -38,9 +36,9 @@ impl Amount {
     }
 }
 
-/// A size, or any whole number, which may have a unit of sizes.
+/// Parses a size, or any whole number, with an optional unit of sizes.
 pub fn bytes(text: &str, base: Base) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is not a number as fio reads it; write such as 64, 4k or 10g");
+    let wrong = || format!("'{text}' is not a number of fio; write one such as 64, 4k or 10g");
     if text.starts_with('(') {
         return whole(expression(text, Units::Sizes)?, text);
     }
@@ -61,21 +59,20 @@ pub fn bytes(text: &str, base: Base) -> Result<u64, String> {
         .and_then(|value| whole(value * unit, text))
 }
 
-/// A size, or a share in percent.
+/// Parses a size or a percentage.
 pub fn amount(text: &str, base: Base) -> Result<Amount, String> {
     match text.strip_suffix('%') {
         Some(percent) => match bytes(percent, base)? {
             percent @ 1..=100 => Ok(Amount::Percent(percent)),
-            _ => Err(format!("'{text}' is no share; write 1% to 100%")),
+            _ => Err(format!("'{text}' is out of range; use 1% to 100%")),
         },
         None => bytes(text, base).map(Amount::Bytes),
     }
 }
 
-/// A time in nanoseconds; a bare number is seconds.
+/// Parses a time, in nanoseconds; a bare number is seconds.
 pub fn time_ns(text: &str) -> Result<u64, String> {
-    let wrong =
-        || format!("'{text}' is not a time as fio reads it; write such as 30, 30s, 5m or 500ms");
+    let wrong = || format!("'{text}' is not a time of fio; write one such as 30, 30s, 5m or 500ms");
     if text.starts_with('(') {
         return whole(expression(text, Units::Times)? * 1000.0, text);
     }
@@ -90,17 +87,17 @@ pub fn time_ns(text: &str) -> Result<u64, String> {
         .and_then(|value| whole(value * us * 1000.0, text))
 }
 
-/// The value of a sum of plain numbers, as `bc` gives it to fio: divisions leave no fraction.
+/// Evaluates an expression of plain numbers, as `bc` does for fio: divisions drop the fraction.
 pub fn arithmetic(text: &str) -> Result<u64, String> {
     whole(expression(text, Units::None)?, text)
 }
 
 fn whole(value: f64, text: &str) -> Result<u64, String> {
-    // fio cuts off what is behind the point.
+    // fio drops the fraction.
     match value.trunc() {
         value if (0.0..=NUMBER_MAX * 1000.0).contains(&value) => Ok(value as u64),
         _ => Err(format!(
-            "'{text}' comes to {value}, which is less than nothing or too large"
+            "the value of '{text}' is {value}, which is negative or too large"
         )),
     }
 }
@@ -143,14 +140,14 @@ enum Units {
     Times,
 }
 
-/// A number, and whether divisions of it leave a fraction.
+/// A number, and whether it is whole: the quotient of two whole numbers loses its fraction.
 #[derive(Debug, Clone, Copy)]
 struct ExpressionValue {
     number: f64,
     whole: bool,
 }
 
-/// The value of an expression: for times in microseconds.
+/// Evaluates an expression; times are in microseconds.
 fn expression(text: &str, units: Units) -> Result<f64, String> {
     let mut parser = Parser {
         text,
@@ -170,14 +167,14 @@ fn expression(text: &str, units: Units) -> Result<f64, String> {
     };
     let number = value.number * implied;
     if number.abs() > NUMBER_MAX {
-        Err(format!("'{text}' comes to too large a number"))
+        Err(format!("the value of '{text}' is too large"))
     } else {
         Ok(number)
     }
 }
 
-/// Binding of operators in fio's grammar (exp/expression-parser.y): a unit binds less than a
-/// product, so that `2*4k` and `8/2k` are 8k and 4k.
+/// Precedence in fio's grammar (exp/expression-parser.y): a unit binds less tightly than a product,
+/// so `2*4k` is 8k and `8/2k` is 4k.
 const UNIT_BINDS: u8 = 2;
 const SIGN_BINDS: u8 = 6;
 
@@ -192,8 +189,8 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn wrong(&self) -> String {
         format!(
-            "'{}' is not an expression; write such as (4 * 1024) or (2g / 3), with + - * / % ^ \
-             and parentheses",
+            "'{}' is not an expression; write one such as (4 * 1024) or (2g / 3), with + - * / % \
+             ^ and parentheses",
             self.text
         )
     }
@@ -298,7 +295,7 @@ fn combine(sign: char, left: ExpressionValue, right: ExpressionValue) -> Option<
         '^' => a.powf(b),
         _ => return None,
     };
-    // A division by nothing is no number.
+    // A division by zero is not finite.
     number
         .is_finite()
         .then_some(ExpressionValue { number, whole })
@@ -314,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_fios_with_its_old_units() {
+    fn size_units_match_fio() {
         let cases = [
             ("64", 64),
             ("4k", 4096),
@@ -362,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_seconds_unless_they_say() {
+    fn bare_times_are_seconds() {
         const SECOND: u64 = 1_000_000_000;
         for (text, wanted) in [
             ("30", 30 * SECOND),
@@ -384,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_bind_as_in_fio() {
+    fn expression_precedence_matches_fio() {
         for (text, wanted) in [
             ("(4 * 1024)", 4096),
             ("(2*4k)", 8192),
@@ -425,9 +422,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reading_never_panics(text in "\\PC*", sum in "[-+*/%^()0-9.kmgs ]{0,40}") {
+        fn number_parsers_never_panic(text in "\\PC*", sum in "[-+*/%^()0-9.kmgs ]{0,40}") {
             for text in [text, sum.clone(), format!("({sum})")] {
-                let _ = (size(&text), amount(&text, Base::Decimal), time_ns(&text), arithmetic(&text));
+                let _ = (size(&text), amount(&text, Base::Decimal));
+                let _ = (time_ns(&text), arithmetic(&text));
             }
         }
     }

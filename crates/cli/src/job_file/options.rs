@@ -1,46 +1,45 @@
-//! Every option of fio 3.42 that a job on a disk may have, and what becomes of it here. The text of
-//! refusals is that of the answers to pasted command lines, so that there is one. docs/job-files.md
-//! is made from this table. Pure.
+//! The table of all options of fio 3.42 for jobs on a disk, and how each is translated. Refusals
+//! share their text with the hints for pasted command lines. docs/job-files.md is generated from
+//! this table. Pure.
 
 use crate::workload::answer_to_fio;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What becomes of an option.
+/// How an option is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handling {
-    /// It means the same here, or is translated to what does.
-    Carried,
-    /// It does not change what the disk is asked for.
-    LeftOut,
-    /// It would be another load: nothing runs, unless it has one of these values, which change
-    /// nothing.
+    /// It has the same meaning here, or an equivalent.
+    Translated,
+    /// It does not change the load.
+    Ignored,
+    /// It would change the load. The job file is refused, except for these values.
     Refused(&'static [&'static str]),
 }
 
-/// Some options with the same fate.
+/// Options that are handled alike.
 #[derive(Debug)]
 pub struct OptionRow {
-    /// Their names; those with a `/` have aliases behind it.
+    /// Their names; aliases follow a `/`.
     pub names: &'static [&'static str],
-    /// What becomes of them.
-    pub fate: Handling,
-    /// More about it, as a phrase; what a refusal says stands in the answers.
+    /// How they are handled.
+    pub handling: Handling,
+    /// The translation, or why they are ignored, as a phrase. Empty for refusals: see [`refusal`].
     pub text: &'static str,
 }
 
-const fn carried(names: &'static [&'static str], text: &'static str) -> OptionRow {
+const fn translated(names: &'static [&'static str], text: &'static str) -> OptionRow {
     OptionRow {
         names,
-        fate: Handling::Carried,
+        handling: Handling::Translated,
         text,
     }
 }
 
-const fn left_out(names: &'static [&'static str], text: &'static str) -> OptionRow {
+const fn ignored(names: &'static [&'static str], text: &'static str) -> OptionRow {
     OptionRow {
         names,
-        fate: Handling::LeftOut,
+        handling: Handling::Ignored,
         text,
     }
 }
@@ -48,149 +47,149 @@ const fn left_out(names: &'static [&'static str], text: &'static str) -> OptionR
 const fn refused(names: &'static [&'static str], harmless: &'static [&'static str]) -> OptionRow {
     OptionRow {
         names,
-        fate: Handling::Refused(harmless),
+        handling: Handling::Refused(harmless),
         text: "",
     }
 }
 
-/// No value changes nothing.
-const NEVER: &[&str] = &[];
+/// Refused with every value.
+const ALWAYS: &[&str] = &[];
 const ZERO: &[&str] = &["0"];
 const NONE: &[&str] = &["none"];
 
 /// The table.
 pub const ROWS: &[OptionRow] = &[
-    carried(
+    translated(
         &["name"],
-        "name in results, where it stands in the job's own section; else that of the section; \
-         other characters than letters, digits and - _ . + become -",
+        "name in results, if set in the job's own section; otherwise the section's name. \
+         Characters other than letters, digits and - _ . + become -",
     ),
-    carried(
+    translated(
         &["description"],
-        "the note of the record, unless `--note` gives one",
+        "the note of the record, unless `--note` is given",
     ),
-    carried(
+    translated(
         &["filename"],
-        "the target, or a part of a scratch file, see above",
+        "the target, or a part of a scratch file (see above)",
     ),
-    carried(&["directory"], "the directory of the scratch file"),
-    carried(&["filename_format"], "which jobs share a file, see above"),
-    carried(
+    translated(&["directory"], "the directory of the scratch file"),
+    translated(&["filename_format"], "which jobs share a file (see above)"),
+    translated(
         &["nrfiles/nr_files"],
         "1; several files for one job are refused",
     ),
-    carried(
+    translated(
         &["filesize"],
-        "size of the file, and of what is done unless `size` says so",
+        "size of the file, and of the part that the job uses unless `size` is set",
     ),
-    carried(&["size"], "`span`, and `bytes` unless `time_based`"),
-    carried(&["io_size/io_limit"], "`bytes`, times the jobs and loops"),
-    carried(&["loops"], "`bytes`"),
-    carried(&["number_ios"], "`ops`, times the jobs"),
-    carried(&["offset/fileoffset"], "`span`"),
-    carried(&["offset_increment"], "a `span` of its own for each job"),
-    carried(
+    translated(&["size"], "`span`, and `bytes` unless `time_based`"),
+    translated(&["io_size/io_limit"], "`bytes`, times the jobs and loops"),
+    translated(&["loops"], "`bytes`"),
+    translated(&["number_ios"], "`ops`, times the jobs"),
+    translated(&["offset/fileoffset"], "`span`"),
+    translated(&["offset_increment"], "a `span` of its own for each job"),
+    translated(
         &["rw/readwrite"],
         "`rw`; `read:8k` (gaps) is `stride`, `read:-8k` with `bs=4k` is `backward`; other numbers \
-         behind it, and trims, are refused",
+         and trims are refused",
     ),
-    carried(&["rwmixread", "rwmixwrite"], "`rwmixread`"),
-    carried(
+    translated(&["rwmixread", "rwmixwrite"], "`rwmixread`"),
+    translated(
         &["bs/blocksize"],
-        "`bs`; different sizes for reads and writes are refused where the job does both",
+        "`bs`; different sizes for reads and writes are refused if the job does both",
     ),
-    carried(
+    translated(
         &["bssplit"],
-        "`bssplit`; different mixes for reads and writes are refused where the job does both",
+        "`bssplit`; different mixes for reads and writes are refused if the job does both",
     ),
-    carried(
+    translated(
         &["bsrange/blocksize_range"],
-        "`bs` where both ends are the same, else refused: write the sizes as `bssplit`",
+        "`bs` if both ends are equal; otherwise refused, because `bssplit` has no ranges",
     ),
-    carried(
+    translated(
         &["blockalign/ba"],
-        "nothing where it is the (smallest) block size, else refused",
+        "ignored if it is the smallest block size; otherwise refused",
     ),
-    carried(
+    translated(
         &["ioengine"],
         "`engine`: `libaio` aio, `io_uring` uring, `sync`, `psync`, `vsync`, `pvsync`, `pvsync2` \
          sync, `mmap` mmap; others are refused",
     ),
-    carried(
+    translated(
         &["iodepth"],
-        "`depth`; 1 with the engines that take one request at a time, as in fio",
+        "`depth`; 1 with engines that take one request at a time, as in fio",
     ),
-    carried(
+    translated(
         &["io_submit_mode"],
-        "`inline` nothing; `offload`, which gives each request a thread, lets `iodepth` count \
-         with the engines that take one request at a time",
+        "`inline` is ignored; with `offload`, which gives each request a thread, `iodepth` also \
+         counts with engines that take one request at a time",
     ),
-    carried(&["numjobs"], "`jobs`, or as many workloads, see above"),
-    carried(
+    translated(&["numjobs"], "`jobs`, or as many workloads (see above)"),
+    translated(
         &["direct"],
-        "`direct=0`, which is fio's default, is `buffered`, or `cached`, see above",
+        "`direct=0`, which is fio's default, is `buffered` or `cached` (see above)",
     ),
-    carried(&["buffered"], "the reverse of `direct`"),
-    carried(&["invalidate"], "0 is `cached`"),
-    carried(&["runtime/timeout"], "`time`"),
-    carried(
+    translated(&["buffered"], "the opposite of `direct`"),
+    translated(&["invalidate"], "0 is `cached`"),
+    translated(&["runtime/timeout"], "`time`"),
+    translated(
         &["time_based"],
         "without it a job also ends after its `size`",
     ),
-    carried(
+    translated(
         &["ramp_time"],
         "`warmup`; jobs that run together share the longest",
     ),
-    carried(
+    translated(
         &["stonewall/wait_for_previous"],
-        "what follows runs after what is before it, else all runs at the same time: `together`",
+        "the job waits for the earlier ones; without it, jobs run concurrently (`together`)",
     ),
-    carried(
+    translated(
         &["exitall"],
-        "always so: jobs that run together end together",
+        "the default: jobs that run together end together",
     ),
-    carried(
+    translated(
         &["exit_what"],
-        "`group`, or `all` where all jobs run together; else refused",
+        "`group`, or `all` if all jobs run together; otherwise refused",
     ),
-    carried(
+    translated(
         &["rate_iops"],
         "`rate`, over all jobs; latency counts from the intended start",
     ),
-    carried(
+    translated(
         &["rate"],
         "`rate`: bytes per second, divided by the block size",
     ),
-    carried(
+    translated(
         &["random_distribution"],
-        "`random`, `zipf:THETA` and `zoned:` are the same; others are refused",
+        "`random`, `zipf:THETA` and `zoned:` have the same meaning; others are refused",
     ),
-    carried(
+    translated(
         &["norandommap"],
-        "always so; without it fio meets each block once before it meets one again, and a line on \
-         stderr says so",
+        "the default; without it fio visits every block once before it visits one again, and a \
+         note on stderr says so",
     ),
-    carried(
+    translated(
         &["fsync", "fdatasync"],
-        "the same; where nothing is written, nothing",
+        "the same; ignored if the job only reads",
     ),
-    carried(
+    translated(
         &["end_fsync", "fsync_on_close"],
-        "`end-fsync`; beside `fsync` or `fdatasync`, or where nothing is written, nothing",
+        "`end-fsync`; ignored with `fsync` or `fdatasync`, or if the job only reads",
     ),
-    carried(
+    translated(
         &["verify"],
-        "checksums (`md5`, `crc…`, `sha…`, `xxhash`) are `verify`, with checksums of our own; \
+        "checksums (`md5`, `crc…`, `sha…`, `xxhash`) are `verify`, with diskproof's own checksums; \
          others are refused",
     ),
-    carried(&["kb_base"], "how `k` and `kib` are read"),
-    carried(
+    translated(&["kb_base"], "the meaning of `k` and `kib`"),
+    translated(
         &["overwrite"],
-        "always so: the scratch file is written before it is needed; without it fio's writes are \
-         the first of a new file, and a line on stderr says so",
+        "the default: the scratch file is written before it is needed; without it fio writes to a \
+         new file, and a note on stderr says so",
     ),
-    left_out(&["thread", "comm"], "threads are always used"),
-    left_out(
+    ignored(&["thread", "comm"], "threads are always used"),
+    ignored(
         &[
             "group_reporting",
             "new_group",
@@ -207,9 +206,9 @@ pub const ROWS: &[OptionRow] = &[
             "block_error_percentiles",
             "error_dump",
         ],
-        "how results are shown",
+        "display of results",
     ),
-    left_out(
+    ignored(
         &[
             "write_bw_log",
             "write_lat_log",
@@ -234,7 +233,7 @@ pub const ROWS: &[OptionRow] = &[
         ],
         "series and histograms are always recorded: -o FILE.json, .csv, .hlog",
     ),
-    left_out(
+    ignored(
         &[
             "gtod_reduce",
             "gtod_cpu",
@@ -245,18 +244,18 @@ pub const ROWS: &[OptionRow] = &[
             "disable_slat",
             "disable_bw_measurement/disable_bw",
         ],
-        "each latency is measured",
+        "every latency is measured",
     ),
-    left_out(
+    ignored(
         &[
             "mem/iomem",
             "iomem_align/mem_align",
             "lockmem",
             "hugepage-size",
         ],
-        "buffers are our own",
+        "diskproof allocates its own buffers",
     ),
-    left_out(
+    ignored(
         &[
             "iodepth_batch/iodepth_batch_submit",
             "iodepth_batch_complete_max",
@@ -268,18 +267,18 @@ pub const ROWS: &[OptionRow] = &[
             "userspace_reap",
             "libaio_vectored",
         ],
-        "how requests are handed over is chosen for the disk at hand",
+        "diskproof chooses how to submit requests",
     ),
-    left_out(
+    ignored(
         &[
             "randrepeat/allrandrepeat",
             "randseed",
             "random_generator",
             "softrandommap",
         ],
-        "offsets are drawn by --seed",
+        "--seed decides the offsets",
     ),
-    left_out(
+    ignored(
         &[
             "fallocate",
             "create_serialize",
@@ -294,11 +293,11 @@ pub const ROWS: &[OptionRow] = &[
         ],
         "the scratch file is written before it is needed, and vanishes",
     ),
-    left_out(
+    ignored(
         &["allow_mounted_write"],
-        "a device that is in use is never written",
+        "diskproof never writes to a device in use",
     ),
-    left_out(
+    ignored(
         &[
             "refill_buffers",
             "scramble_buffers",
@@ -307,9 +306,9 @@ pub const ROWS: &[OptionRow] = &[
             "dedupe_global",
             "dedupe_working_set_percentage",
         ],
-        "what is written can neither be compressed nor found twice",
+        "written data is always incompressible and never repeats",
     ),
-    left_out(
+    ignored(
         &[
             "verify_fatal",
             "verify_dump",
@@ -325,13 +324,13 @@ pub const ROWS: &[OptionRow] = &[
             "experimental_verify",
             "verify_policy",
         ],
-        "every bad block is named, by checksums of our own",
+        "diskproof's own checksums name every bad block",
     ),
-    left_out(
+    ignored(
         &["continue_on_error", "ignore_error", "exitall_on_error"],
-        "errors are counted by kind; a disk that only fails ends the run",
+        "errors are counted by kind; a disk that returns only errors ends the run",
     ),
-    left_out(
+    ignored(
         &[
             "rate_min/ratemin",
             "rate_iops_min",
@@ -341,11 +340,11 @@ pub const ROWS: &[OptionRow] = &[
         ],
         "a threshold: use --expect",
     ),
-    left_out(
+    ignored(
         &["cpus_allowed_policy", "cgroup_nodelete"],
-        "nothing without the option that it belongs to",
+        "no effect without the option that it belongs to",
     ),
-    left_out(
+    ignored(
         &[
             "thinktime_spin",
             "thinktime_blocks",
@@ -355,14 +354,14 @@ pub const ROWS: &[OptionRow] = &[
             "trim_backlog_batch",
             "verify_backlog_batch",
         ],
-        "nothing without the option that it belongs to",
+        "no effect without the option that it belongs to",
     ),
-    refused(&["wait_for"], NEVER),
+    refused(&["wait_for"], ALWAYS),
     refused(&["startdelay"], &["0", "0s"]),
     refused(&["thinktime", "thinkcycles"], &["0", "0s", "0us"]),
     refused(&["ramp_size"], ZERO),
     refused(&["sync"], &["0", "none"]),
-    refused(&["sync_file_range"], NEVER),
+    refused(&["sync_file_range"], ALWAYS),
     refused(&["write_barrier", "end_syncfs"], ZERO),
     refused(&["percentage_random"], &["100"]),
     refused(&["percentage_sequential"], ZERO),
@@ -431,7 +430,7 @@ pub const ROWS: &[OptionRow] = &[
         ],
         ZERO,
     ),
-    refused(&["verify_pattern"], NEVER),
+    refused(&["verify_pattern"], ALWAYS),
     refused(
         &[
             "zero_buffers",
@@ -440,7 +439,7 @@ pub const ROWS: &[OptionRow] = &[
         ],
         ZERO,
     ),
-    refused(&["buffer_pattern"], NEVER),
+    refused(&["buffer_pattern"], ALWAYS),
     refused(
         &[
             "file_append",
@@ -451,7 +450,7 @@ pub const ROWS: &[OptionRow] = &[
         ],
         ZERO,
     ),
-    refused(&["opendir"], NEVER),
+    refused(&["opendir"], ALWAYS),
     refused(&["lockfile"], NONE),
     refused(&["zonemode"], NONE),
     refused(
@@ -475,7 +474,7 @@ pub const ROWS: &[OptionRow] = &[
     refused(&["dataplacement/data_placement", "write_hint"], NONE),
     refused(
         &["plid_select/fdp_pli_select", "plids/fdp_pli", "dp_scheme"],
-        NEVER,
+        ALWAYS,
     ),
     refused(&["flow", "flow_id", "flow_sleep", "flow_watermark"], ZERO),
     refused(
@@ -485,7 +484,7 @@ pub const ROWS: &[OptionRow] = &[
             "steadystate_ramp_time/ss_ramp",
             "steadystate_check_interval/ss_interval",
         ],
-        NEVER,
+        ALWAYS,
     ),
     refused(
         &[
@@ -501,13 +500,13 @@ pub const ROWS: &[OptionRow] = &[
             "merge_blktrace_scalars",
             "merge_blktrace_iters",
         ],
-        NEVER,
+        ALWAYS,
     ),
-    refused(&["exec_prerun", "exec_postrun"], NEVER),
-    refused(&["ioscheduler"], NEVER),
-    refused(&["cpus_allowed", "cpumask"], NEVER),
-    refused(&["numa_cpu_nodes", "numa_mem_policy"], NEVER),
-    refused(&["prio", "prioclass", "priohint"], NEVER),
+    refused(&["exec_prerun", "exec_postrun"], ALWAYS),
+    refused(&["ioscheduler"], ALWAYS),
+    refused(&["cpus_allowed", "cpumask"], ALWAYS),
+    refused(&["numa_cpu_nodes", "numa_mem_policy"], ALWAYS),
+    refused(&["prio", "prioclass", "priohint"], ALWAYS),
     refused(
         &[
             "cmdprio",
@@ -516,11 +515,11 @@ pub const ROWS: &[OptionRow] = &[
             "cmdprio_hint",
             "cmdprio_bssplit",
         ],
-        NEVER,
+        ALWAYS,
     ),
     refused(&["nice"], ZERO),
-    refused(&["cgroup", "cgroup_weight", "uid", "gid"], NEVER),
-    refused(&["profile"], NEVER),
+    refused(&["cgroup", "cgroup_weight", "uid", "gid"], ALWAYS),
+    refused(&["profile"], ALWAYS),
     refused(&["gpu_dev_id", "rwmixcycle", "thp"], ZERO),
 ];
 
@@ -529,7 +528,7 @@ pub fn canonical(key: &str) -> Option<&'static str> {
     row_and_name(key).map(|(_, name)| name)
 }
 
-/// What becomes of an option.
+/// The row of an option.
 pub fn row(key: &str) -> Option<&'static OptionRow> {
     row_and_name(key).map(|(row, _)| row)
 }
@@ -538,7 +537,7 @@ fn row_and_name(key: &str) -> Option<(&'static OptionRow, &'static str)> {
     BY_NAME.get(key).copied()
 }
 
-/// Each name's row, and the first of its names. A file may have a million settings.
+/// The row and the first name of each name. A map, because a file may have a million settings.
 static BY_NAME: LazyLock<HashMap<&'static str, (&'static OptionRow, &'static str)>> =
     LazyLock::new(|| {
         let names = ROWS
@@ -555,5 +554,5 @@ static BY_NAME: LazyLock<HashMap<&'static str, (&'static OptionRow, &'static str
 
 /// Why an option is refused, and what to do.
 pub fn refusal(name: &str) -> &'static str {
-    answer_to_fio(name).unwrap_or("has no place here: leave it out")
+    answer_to_fio(name).unwrap_or("is not supported; remove it")
 }

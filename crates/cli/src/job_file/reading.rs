@@ -1,30 +1,31 @@
-//! A section of a job file as a job, with fio's defaults: what stands in it is checked, and read in
-//! fio's way.
+//! Reads a section of a job file as a job: checks every option, and applies fio's defaults and
+//! syntax.
 
 mod operations;
 
-use super::JobFileError;
+use super::error::JobFileError;
 use super::jobs::{Cache, Filename, FioJob, JobExtent};
+use super::notes::{TranslationNote, TranslationNotes};
 use super::numbers::{self, Amount, Base};
 use super::options::{self, Handling};
-use super::remarks::{TranslationNote, TranslationNotes};
 use super::sections::{Scope, Section, Setting, last_by_name};
 use crate::flags::EngineName;
-use crate::workload::Direction;
+use crate::workload::RwDirection;
 use std::collections::BTreeMap;
 
 const FILENAME_FORMAT_DEFAULT: &str = "$jobname.$jobnum.$filenum";
-/// More than any machine gains from, and few enough to be told apart in results.
+/// More copies than any machine gains from.
 const NUMJOBS_MAX: u64 = 1024;
+
 /// Reads a section.
-pub fn read_job(section: &Section, remarks: &mut TranslationNotes) -> Result<FioJob, JobFileError> {
-    // An engine that is none here has options of its own, and is what to hear about first.
+pub fn read_job(section: &Section, notes: &mut TranslationNotes) -> Result<FioJob, JobFileError> {
+    // An unsupported engine has options of its own, and explains them; so its error comes first.
     let named = |key: &str| options::canonical(key).unwrap_or("");
     let engine = last_by_name(&section.settings, named)
         .get("ioengine")
         .map_or(Ok(EngineName::Sync), |setting| engine(setting))?;
     for setting in &section.settings {
-        check(setting, section, remarks)?;
+        check(setting, section, notes)?;
     }
     let mut given = last_by_name(&section.settings, named);
     let base = match given.remove("kb_base") {
@@ -39,28 +40,28 @@ pub fn read_job(section: &Section, remarks: &mut TranslationNotes) -> Result<Fio
         section,
         given,
         base,
-        remarks,
+        notes,
     }
     .job(engine)
 }
 
-/// Says what is no option, refused or left out.
+/// Refuses unknown options and those that would change the load; notes those that are ignored.
 fn check(
     setting: &Setting,
     section: &Section,
-    remarks: &mut TranslationNotes,
+    notes: &mut TranslationNotes,
 ) -> Result<(), JobFileError> {
     let Some(row) = options::row(&setting.key) else {
         return Err(setting.error(
-            "fio 3.42 has no such option, or only for engines that are none here: mind the \
-             spelling, or leave it out",
+            "fio 3.42 has no such option for the supported engines; check the spelling, or remove \
+             it",
         ));
     };
     let name = options::canonical(&setting.key).unwrap_or_default();
-    match row.fate {
-        Handling::Carried => Ok(()),
-        Handling::LeftOut => {
-            remarks.leave_out(name, row.text);
+    match row.handling {
+        Handling::Translated => Ok(()),
+        Handling::Ignored => {
+            notes.ignore_option(name, row.text);
             Ok(())
         }
         Handling::Refused(harmless)
@@ -87,15 +88,14 @@ fn engine(setting: &Setting) -> Result<EngineName, JobFileError> {
         "mmap" => EngineName::Mmap,
         "posixaio" => {
             return Err(setting.error(
-                "the C library takes requests of one file one after the other there, whatever \
-                 iodepth says: write libaio or io_uring for a queue, psync for none",
+                "the C library handles requests to one file one at a time, whatever iodepth is; \
+                 use libaio or io_uring for a queue, psync without one",
             ));
         }
         _ => {
             return Err(setting.error(
-                "this engine measures something else than a disk by reads and writes, or goes its \
-                 own way to it: use libaio, io_uring, psync (also sync, vsync, pvsync, pvsync2) \
-                 or mmap",
+                "this engine is not supported; use libaio, io_uring, psync (or sync, vsync, \
+                 pvsync, pvsync2) or mmap",
             ));
         }
     })
@@ -104,19 +104,20 @@ fn engine(setting: &Setting) -> Result<EngineName, JobFileError> {
 /// A setting, and its value or a part of it.
 type OptionValue<'a> = (&'a Setting, &'a str);
 
+/// Reads the settings of one section.
 struct JobReader<'a, 'b> {
     section: &'a Section,
     given: BTreeMap<&'static str, &'a Setting>,
     base: Base,
-    remarks: &'b mut TranslationNotes,
+    notes: &'b mut TranslationNotes,
 }
 
 impl<'a> JobReader<'a, '_> {
     fn job(&mut self, engine: EngineName) -> Result<FioJob, JobFileError> {
         let (rw, postfix) = self.rw()?;
         let blocks = self.blocks(rw)?;
-        let gait = self.gait(rw, postfix, &blocks)?;
-        let writes = rw.direction != Direction::Read;
+        let walk_order = self.walk_order(rw, postfix, &blocks)?;
+        let writes = rw.direction != RwDirection::Read;
         let every = |count: u64| if writes { count } else { 0 };
         let (fsync, fdatasync) = (
             every(self.count("fsync", 0)?),
@@ -126,25 +127,25 @@ impl<'a> JobReader<'a, '_> {
         let exits_all = self.flag("exitall")?;
         self.names_one_file()?;
         Ok(FioJob {
-            spot: self.section.spot.clone(),
+            source: self.section.source.clone(),
             section: self.section.name.clone(),
             name: self.name(),
             description: self.text("description"),
             rw,
-            gait,
+            walk_order,
             depth: self.depth(engine)?,
             engine,
             numjobs: self.numjobs()?,
             cache: self.cache(engine)?,
             extent: self.extent()?,
-            law: self.law(rw, &blocks)?,
+            distribution: self.distribution(rw, &blocks)?,
             is_mapped: self.is_mapped(rw)?,
             read_share: self.read_share(rw)?,
             rate: self.rate(rw, &blocks)?,
             blocks,
             fsync,
             fdatasync,
-            // A sync after the last write follows it anyway.
+            // With 1, a sync follows the last write anyway.
             syncs_at_end: at_end && fsync != 1 && fdatasync != 1,
             verifies: self.verifies(writes)?,
             time_ns: self.time("runtime")?,
@@ -165,18 +166,25 @@ impl<'a> JobReader<'a, '_> {
         self.given.get(name).copied()
     }
 
+    /// Index of the setting among those of the section.
+    fn position(&self, name: &str) -> Option<usize> {
+        let setting = self.setting(name)?;
+        let mut settings = self.section.settings.iter();
+        settings.rposition(|other| other.as_ref() == setting)
+    }
+
     fn text(&self, name: &str) -> Option<String> {
         self.setting(name).and_then(|setting| setting.value.clone())
     }
 
-    /// The setting and its value, which must be there.
+    /// The setting and its value, which must not be empty.
     fn value(&self, name: &str) -> Result<Option<OptionValue<'a>>, JobFileError> {
         let Some(setting) = self.setting(name) else {
             return Ok(None);
         };
         match setting.value.as_deref() {
             Some(value) if !value.is_empty() => Ok(Some((setting, value))),
-            _ => Err(setting.error("a value is missing behind it")),
+            _ => Err(setting.error("the value is missing")),
         }
     }
 
@@ -205,7 +213,7 @@ impl<'a> JobReader<'a, '_> {
         Ok(self.parsed(name, numbers::time_ns)?.unwrap_or(0))
     }
 
-    /// A switch: alone, or with 0 or 1.
+    /// Reads a switch: without a value, or with 0 or 1.
     fn flag(&self, name: &str) -> Result<bool, JobFileError> {
         Ok(self.switch(name)?.unwrap_or(false))
     }
@@ -222,7 +230,7 @@ impl<'a> JobReader<'a, '_> {
     }
 
     fn name(&self) -> String {
-        // One of [global] is the name of no job, in fio as well.
+        // A name in [global] does not apply to jobs, as in fio.
         let own = self
             .setting("name")
             .filter(|setting| setting.scope == Scope::Own)
@@ -242,8 +250,7 @@ impl<'a> JobReader<'a, '_> {
                     && !is_offloaded
                     && matches!(engine, EngineName::Sync | EngineName::Mmap) =>
             {
-                self.remarks
-                    .tell(TranslationNote::Depth, &self.section.name);
+                self.notes.add(TranslationNote::Depth, &self.section.name);
                 Ok(1)
             }
             depth => Ok(depth),
@@ -256,9 +263,9 @@ impl<'a> JobReader<'a, '_> {
             jobs if jobs > NUMJOBS_MAX => {
                 let setting = self
                     .setting("numjobs")
-                    .map_or(&self.section.spot, |setting| &setting.spot);
+                    .map_or(&self.section.source, |setting| &setting.source);
                 Err(setting.error(format!(
-                    "numjobs={jobs} is too much; use at most {NUMJOBS_MAX}"
+                    "numjobs={jobs} is too large; use at most {NUMJOBS_MAX}"
                 )))
             }
             jobs => Ok(jobs),
@@ -266,21 +273,17 @@ impl<'a> JobReader<'a, '_> {
     }
 
     fn cache(&self, engine: EngineName) -> Result<Cache, JobFileError> {
-        // The later one counts where both are given.
-        let (direct, buffered) = (self.setting("direct"), self.setting("buffered"));
-        let place = |setting: Option<&Setting>| {
-            self.section
-                .settings
-                .iter()
-                .rposition(|other| Some(other.as_ref()) == setting)
-        };
+        // Of the two, the later one counts.
+
         let is_direct = match (self.switch("direct")?, self.switch("buffered")?) {
-            (Some(_), Some(is_buffered)) if place(buffered) > place(direct) => !is_buffered,
+            (Some(_), Some(is_buffered)) if self.position("buffered") > self.position("direct") => {
+                !is_buffered
+            }
             (Some(is_direct), _) => is_direct,
             (None, is_buffered) => is_buffered == Some(false),
         };
         Ok(match self.switch("invalidate")?.unwrap_or(true) {
-            _ if is_direct && engine != EngineName::Mmap => Cache::Past,
+            _ if is_direct && engine != EngineName::Mmap => Cache::Direct,
             true => Cache::Emptied,
             false => Cache::Kept,
         })
@@ -296,8 +299,8 @@ impl<'a> JobReader<'a, '_> {
             && size != file
         {
             return Err(setting.error(
-                "size says something else: a file has the size that is used here, so write it as \
-                 size, and what is done as io_size",
+                "size has another value, and a file is as large as its used part here; write that \
+                 as size, and the bytes to transfer as io_size",
             ));
         }
         let increment = self.count("offset_increment", 0)?;
@@ -307,13 +310,13 @@ impl<'a> JobReader<'a, '_> {
             Some(self.count("number_ios", 0)?).filter(|ops| *ops > 0),
         );
         if let (Some(setting), Some(_), 2..) = (self.setting("loops"), ops, loops) {
-            return Err(setting.error("number_ios ends the job too: use one of them"));
+            return Err(setting.error("number_ios also ends the job; use one of them"));
         }
         let io_size = self
             .amount("io_size")?
             .filter(|size| *size != Amount::Bytes(0));
         if let (Some(setting), Some(_), 2..) = (self.setting("loops"), io_size, loops) {
-            return Err(setting.error("io_size ends the job too: use one of them"));
+            return Err(setting.error("io_size also ends the job; use one of them"));
         }
         Ok(JobExtent {
             offset: self.amount("offset")?.unwrap_or(Amount::Bytes(0)),
@@ -338,16 +341,16 @@ impl<'a> JobReader<'a, '_> {
         let sums = ["md5", "crc", "sha", "xxhash"];
         if !sums.iter().any(|sum| value.starts_with(sum)) {
             return Err(setting.error(
-                "blocks are verified by checksums here: use such as crc32c, or leave it out",
+                "diskproof verifies by checksums; use one, such as crc32c, or remove the option",
             ));
         }
         if !writes {
             return Err(setting.error(
-                "only what the same job wrote is verified here: let it write, or leave verify out",
+                "diskproof verifies only what the same job wrote, and this job only reads; remove \
+                 verify",
             ));
         }
-        self.remarks
-            .tell(TranslationNote::Verify, &self.section.name);
+        self.notes.add(TranslationNote::Verify, &self.section.name);
         Ok(true)
     }
 
@@ -355,22 +358,21 @@ impl<'a> JobReader<'a, '_> {
         match self.value("exit_what")? {
             None | Some((_, "group")) => Ok(false),
             Some((_, "all")) => Ok(self.flag("exitall")?),
-            Some((setting, _)) => Err(setting.error("this has no place here: use group")),
+            Some((setting, _)) => Err(setting.error("not supported; use group")),
         }
     }
 
     fn names_one_file(&self) -> Result<(), JobFileError> {
         match (self.count("nrfiles", 1)?, self.setting("nrfiles")) {
             (2.., Some(setting)) => Err(setting.error(
-                "several files for one job have no place here: use nrfiles=1 and the size of all \
-                 of them",
+                "several files for one job are not supported; use nrfiles=1 and their total size",
             )),
             _ => Ok(()),
         }
     }
 
     fn filename(&self) -> Result<Option<Filename>, JobFileError> {
-        // Each adds to the ones before it.
+        // Each one adds to those before it.
         let given = self
             .section
             .settings
@@ -385,11 +387,11 @@ impl<'a> JobReader<'a, '_> {
                 .value
                 .as_deref()
                 .filter(|value| !value.is_empty())
-                .ok_or_else(|| setting.error("a name is missing behind it"))?;
+                .ok_or_else(|| setting.error("the name is missing"))?;
             if is_own_directory && setting.scope == Scope::Global {
                 return Err(setting.error(format!(
-                    "[{}] has a directory of its own, which in fio does not hold for a filename \
-                     from [global]: put both into one section",
+                    "[{}] has a directory of its own, which fio does not apply to a filename from \
+                     [global]; put both into one section",
                     self.section.name
                 )));
             }
@@ -397,23 +399,23 @@ impl<'a> JobReader<'a, '_> {
                 match &found {
                     Some(other) if other.name != name => {
                         return Err(setting.error(
-                            "this job has several files, which it visits in turn: here each \
-                             target has a queue of its own; write a section for each, or name the \
-                             targets on the command line",
+                            "this job visits several files in turn, and diskproof gives each \
+                             target a queue of its own; write a section for each file, or name \
+                             the targets on the command line",
                         ));
                     }
                     _ => {
                         found = Some(Filename {
                             name,
-                            spot: setting.spot.clone(),
+                            source: setting.source.clone(),
                         })
                     }
                 }
             }
         }
-        if let Some(Filename { name, spot }) = found.as_ref().filter(|file| file.name == "-") {
-            return Err(spot.error(format!(
-                "filename={name}: standard input and output are no disk"
+        if let Some(Filename { name, source }) = found.as_ref().filter(|file| file.name == "-") {
+            return Err(source.error(format!(
+                "filename={name}: standard input and output are not a disk"
             )));
         }
         Ok(found)
@@ -426,13 +428,13 @@ impl<'a> JobReader<'a, '_> {
         match split_names(value).as_slice() {
             [directory] => Ok(Some(directory.clone())),
             _ => Err(setting.error(
-                "several directories for one job have no place here: write a section for each",
+                "several directories for one job are not supported; write a section for each",
             )),
         }
     }
 }
 
-/// Names between colons; `\:` is a colon in a name.
+/// Splits names at colons; `\:` is a colon inside a name.
 fn split_names(value: &str) -> Vec<String> {
     let hidden = value.replace("\\:", "\0");
     hidden

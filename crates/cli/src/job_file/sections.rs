@@ -1,29 +1,29 @@
-//! The text of a job file as sections and settings: comments, `include`, `${VARIABLE}` and
-//! `$keyword` are gone, and every setting knows its line. A dialect of INI with keys without a
-//! value, lines numbered across includes and arithmetic, which no crate reads. Knows no option of
-//! fio, except its form.
+//! Splits the text of a job file into sections and settings. Resolves comments, `include`,
+//! `${VARIABLE}` and `$keyword`, and keeps the line of every setting. No INI crate reads this
+//! dialect: keys without a value, line numbers across includes, arithmetic. Knows the form of
+//! options, not their meaning.
 
+use super::environment::{Environment, MachineFacts};
+use super::error::{JobFileError, quoted};
 use super::numbers::arithmetic;
-use super::{Environment, JobFileError, MachineFacts, quoted};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// The longest line, as fio reads them (`OPT_LEN_MAX`).
+/// The longest line that fio reads (`OPT_LEN_MAX`).
 const LINE_BYTES_MAX: usize = 8192;
-/// All text together, with what is included and what variables stand for: a job file is for people
-/// to read.
+/// All text, with included files and the values of variables. People write and read job files.
 const TEXT_BYTES_MAX: usize = 4 << 20;
-/// Options of a section, those of its globals among them: twice as many as there are.
+/// Options of a section, including the global ones: fio has half as many.
 const SETTINGS_MAX: usize = 1000;
-/// As many sections as a plan has workloads at most.
+/// The most workloads of a plan.
 const SECTIONS_MAX: usize = 1440;
-/// Files that include each other: deeper than anybody looks.
+/// Depth of nested includes.
 const INCLUDES_DEEP: usize = 8;
-/// Includes altogether.
+/// Includes of one job file, at all depths.
 const INCLUDES_MAX: usize = 256;
 
-/// A place in a file.
+/// A line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLine {
     file: Rc<str>,
@@ -32,7 +32,7 @@ pub struct SourceLine {
     origin: TextOrigin,
 }
 
-/// Who chose the file that a line stands in.
+/// Who chose the file that contains a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TextOrigin {
     /// The user of the program: the job file itself.
@@ -54,7 +54,7 @@ const INCLUDED_OPTIONS: &str = "this job cannot be used with the options that it
                                 the job file to see what is wrong";
 
 impl SourceLine {
-    /// An error at this line that quotes nothing of it.
+    /// An error at this line that does not quote it.
     fn plain_error(&self, text: &'static str) -> JobFileError {
         JobFileError {
             file: self.file.to_string(),
@@ -81,24 +81,24 @@ impl SourceLine {
 /// A line `key=value` or `key`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// As written.
+    /// The key, as written.
     pub key: String,
-    /// What stands behind the sign.
+    /// The text after the equals sign.
     pub value: Option<String>,
-    /// Where.
-    pub spot: SourceLine,
-    /// Of which it is.
+    /// Its line.
+    pub source: SourceLine,
+    /// The kind of section that contains it.
     pub scope: Scope,
 }
 
 impl Setting {
-    /// What is wrong with it.
+    /// An error about this setting, which it quotes.
     pub fn error(&self, text: impl AsRef<str>) -> JobFileError {
-        self.spot
+        self.source
             .error(format!("{}: {}", self.shown(), text.as_ref()))
     }
 
-    /// As written, cut where it is long.
+    /// The setting as written, shortened where it is long.
     pub fn shown(&self) -> String {
         quoted(
             &self
@@ -109,23 +109,23 @@ impl Setting {
     }
 }
 
-/// Where a setting stands.
+/// The kind of section that contains a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// In a `[global]` section.
+    /// A `[global]` section.
     Global,
-    /// In the section of the job itself.
+    /// The job's own section.
     Own,
 }
 
-/// A job's section, with the settings of the global ones before it.
+/// A job's section, with the settings of the global sections before it.
 #[derive(Debug, Clone)]
 pub struct Section {
-    /// Where its name stands.
-    pub spot: SourceLine,
-    /// Between the brackets.
+    /// The line of its name.
+    pub source: SourceLine,
+    /// The text between the brackets.
     pub name: String,
-    /// In order, the global ones first.
+    /// All settings in order, the global ones first.
     pub settings: Vec<Rc<Setting>>,
 }
 
@@ -133,10 +133,10 @@ pub struct Section {
 pub fn read_sections(
     text: &str,
     path: &Path,
-    surroundings: &dyn Environment,
+    environment: &dyn Environment,
 ) -> Result<Vec<Section>, JobFileError> {
     let mut reader = Reader {
-        surroundings,
+        environment,
         machine: None,
         global: Vec::new(),
         sections: Vec::new(),
@@ -152,7 +152,7 @@ pub fn read_sections(
             line: 1,
             origin: TextOrigin::JobFile,
         }
-        .error("there is no job in it: add a section such as [reads] with rw=randread")),
+        .error("the file has no job; add a section such as [reads] with rw=randread")),
         false => Ok(reader.sections),
     }
 }
@@ -166,7 +166,7 @@ enum Open {
 }
 
 struct Reader<'a> {
-    surroundings: &'a dyn Environment,
+    environment: &'a dyn Environment,
     machine: Option<MachineFacts>,
     global: Vec<Rc<Setting>>,
     sections: Vec<Section>,
@@ -184,14 +184,14 @@ impl Reader<'_> {
             TextOrigin::Include
         };
         for (index, line) in text.lines().enumerate() {
-            let spot = SourceLine {
+            let source = SourceLine {
                 file: Rc::clone(&file),
                 line: index + 1,
                 origin,
             };
             if line.len() > LINE_BYTES_MAX {
-                return Err(spot.error(format!(
-                    "{}: this line has more than {LINE_BYTES_MAX} bytes; is it another file?",
+                return Err(source.error(format!(
+                    "{}: this line has more than {LINE_BYTES_MAX} bytes; is this a job file?",
                     quoted(line)
                 )));
             }
@@ -199,61 +199,61 @@ impl Reader<'_> {
             if line.is_empty() {
                 continue;
             }
-            self.count(line.len(), &spot)?;
+            self.count(line.len(), &source)?;
             match line
                 .strip_prefix("include")
                 .filter(|rest| rest.starts_with([' ', '\t', '=']))
             {
-                Some(name) => self.include(name[1..].trim(), &spot, path, depth)?,
+                Some(name) => self.include(name[1..].trim(), &source, path, depth)?,
                 None if line.starts_with('[') && depth > 0 => {
-                    return Err(spot.plain_error(
+                    return Err(source.plain_error(
                         "an included file cannot begin a section. Move the section into the job \
                          file",
                     ));
                 }
-                None if line.starts_with('[') => self.begin(line, spot)?,
-                None => self.add(line, spot)?,
+                None if line.starts_with('[') => self.begin(line, source)?,
+                None => self.add(line, source)?,
             }
         }
         Ok(())
     }
 
-    fn count(&mut self, bytes: usize, spot: &SourceLine) -> Result<(), JobFileError> {
+    fn count(&mut self, bytes: usize, source: &SourceLine) -> Result<(), JobFileError> {
         self.bytes += bytes;
         if self.bytes > TEXT_BYTES_MAX {
-            Err(spot.error("with all that is included it has more than 4 MiB of text; split it"))
+            Err(source.error("with its includes the file has more than 4 MiB of text; split it"))
         } else {
             Ok(())
         }
     }
 
-    fn begin(&mut self, line: &str, spot: SourceLine) -> Result<(), JobFileError> {
+    fn begin(&mut self, line: &str, source: SourceLine) -> Result<(), JobFileError> {
         self.close();
         let Some(name) = line[1..]
             .strip_suffix(']')
             .map(str::trim)
             .filter(|name| !name.is_empty())
         else {
-            return Err(spot.error(format!(
+            return Err(source.error(format!(
                 "{}: a section is a name in brackets, such as [reads]",
                 quoted(line)
             )));
         };
-        // As fio has it: whatever begins with it.
+        // As in fio, every name that begins with "global".
         self.open = if name.starts_with("global") {
             Open::Global
         } else if self.sections.len() == SECTIONS_MAX {
-            return Err(spot.error(format!(
-                "there are more than {SECTIONS_MAX} jobs; a plan has at most so many"
+            return Err(source.error(format!(
+                "the file has more than {SECTIONS_MAX} jobs, the limit of a plan"
             )));
         } else {
-            let has_include = |setting: &Rc<Setting>| setting.spot.origin == TextOrigin::Include;
+            let has_include = |setting: &Rc<Setting>| setting.source.origin == TextOrigin::Include;
             let origin = match self.global.iter().any(has_include) {
                 true => TextOrigin::SectionWithInclude,
                 false => TextOrigin::JobFile,
             };
             Open::FioJob(Section {
-                spot: SourceLine { origin, ..spot },
+                source: SourceLine { origin, ..source },
                 name: name.to_owned(),
                 settings: self.global.clone(),
             })
@@ -270,42 +270,32 @@ impl Reader<'_> {
     fn include(
         &mut self,
         name: &str,
-        spot: &SourceLine,
+        source: &SourceLine,
         includer: &Path,
         depth: usize,
     ) -> Result<(), JobFileError> {
         self.includes += 1;
         if depth == INCLUDES_DEEP || self.includes > INCLUDES_MAX {
-            return Err(spot.plain_error(
+            return Err(source.plain_error(
                 "files include each other without end, more than 8 deep, or more than 256 times",
             ));
         }
         if matches!(self.open, Open::Nothing) {
-            return Err(
-                spot.error("include stands before the first section: move it behind [global]")
-            );
+            return Err(source.error("include before the first section; move it into [global]"));
         }
-        // As fio: first as it stands, then beside the file that includes it.
-        let beside = includer
-            .parent()
-            .map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
-        let text = self
-            .surroundings
-            .text(Path::new(name))
-            .map(|text| (text, PathBuf::from(name)));
-        let text = text.or_else(|_| {
-            self.surroundings
-                .text(&beside)
-                .map(|text| (text, beside.clone()))
-        });
+        // As in fio: first relative to the current directory, then to the including file.
+        let given = PathBuf::from(name);
+        let sibling = includer.parent().unwrap_or(Path::new("")).join(name);
+        let read = |path: PathBuf| Ok((self.environment.text(&path)?, path));
+        let text: Result<(String, PathBuf), String> = read(given).or_else(|_| read(sibling));
         let (text, path) =
-            text.map_err(|why| spot.error(format!("include {}: {why}", quoted(name))))?;
+            text.map_err(|why| source.error(format!("include {}: {why}", quoted(name))))?;
         self.read(&text, &path, depth + 1)
     }
 
-    fn add(&mut self, line: &str, spot: SourceLine) -> Result<(), JobFileError> {
-        let line = self.without_variables(line, &spot)?;
-        let line = self.without_keywords(line, &spot)?;
+    fn add(&mut self, line: &str, source: SourceLine) -> Result<(), JobFileError> {
+        let line = self.without_variables(line, &source)?;
+        let line = self.without_keywords(line, &source)?;
         let (key, value) = match line.split_once('=') {
             Some((key, value)) => (key.trim_end(), Some(value.trim().to_owned())),
             None => (line.as_str(), None),
@@ -314,14 +304,14 @@ impl Reader<'_> {
             Rc::new(Setting {
                 key: key.to_owned(),
                 value,
-                spot: spot.clone(),
+                source: source.clone(),
                 scope,
             })
         };
         let settings = match &mut self.open {
             Open::Nothing => {
-                return Err(spot.error(format!(
-                    "{}: an option before the first section: put [global] above it",
+                return Err(source.error(format!(
+                    "{}: an option before the first section; put [global] above it",
                     quoted(&line)
                 )));
             }
@@ -330,29 +320,33 @@ impl Reader<'_> {
                 &self.global
             }
             Open::FioJob(section) => {
-                if spot.origin == TextOrigin::Include {
-                    section.spot.origin = TextOrigin::SectionWithInclude;
+                if source.origin == TextOrigin::Include {
+                    section.source.origin = TextOrigin::SectionWithInclude;
                 }
                 section.settings.push(setting(Scope::Own));
                 &section.settings
             }
         };
         if settings.len() > SETTINGS_MAX {
-            return Err(spot.error(format!(
-                "these are more than {SETTINGS_MAX} options for one job; is it another file?"
+            return Err(source.error(format!(
+                "the job has more than {SETTINGS_MAX} options; is this a job file?"
             )));
         }
         Ok(())
     }
 
-    /// `${NAME}` by the environment. What that holds is not looked through again, so nothing can go
-    /// in circles.
-    fn without_variables(&mut self, line: &str, spot: &SourceLine) -> Result<String, JobFileError> {
+    /// Replaces `${NAME}` by the value in the environment. A value is not expanded again, so there
+    /// is no recursion.
+    fn without_variables(
+        &mut self,
+        line: &str,
+        source: &SourceLine,
+    ) -> Result<String, JobFileError> {
         let (mut done, mut rest) = (String::new(), line);
         while let Some((before, name, behind)) = first_variable(rest) {
-            let Some(value) = self.surroundings.variable(name) else {
-                return Err(spot.error(format!(
-                    "{}: the environment has no {}: set it before the program",
+            let Some(value) = self.environment.variable(name) else {
+                return Err(source.error(format!(
+                    "{}: the environment variable {} is not set; set it before the command",
                     quoted(line),
                     quoted(name)
                 )));
@@ -360,23 +354,23 @@ impl Reader<'_> {
             done.push_str(before);
             done.push_str(&value);
             if done.len() > LINE_BYTES_MAX {
-                return Err(spot.error(format!(
+                return Err(source.error(format!(
                     "{}: with its variables this line has more than {LINE_BYTES_MAX} bytes",
                     quoted(line)
                 )));
             }
             rest = behind;
         }
-        self.count(done.len(), spot)?;
+        self.count(done.len(), source)?;
         done.push_str(rest);
         Ok(done)
     }
 
-    /// fio's keywords for the machine, and the sums that are made with them.
+    /// Replaces fio's keywords for the machine, and evaluates arithmetic with them.
     fn without_keywords(
         &mut self,
         line: String,
-        spot: &SourceLine,
+        source: &SourceLine,
     ) -> Result<String, JobFileError> {
         if !["$pagesize", "$mb_memory", "$ncpus"]
             .iter()
@@ -384,8 +378,8 @@ impl Reader<'_> {
         {
             return Ok(line);
         }
-        let surroundings = self.surroundings;
-        let machine = self.machine.get_or_insert_with(|| surroundings.machine());
+        let environment = self.environment;
+        let machine = self.machine.get_or_insert_with(|| environment.machine());
         let keywords = [
             ("$pagesize", machine.page_bytes),
             ("$mb_memory", machine.memory_mib),
@@ -399,7 +393,7 @@ impl Reader<'_> {
         match plain.split_once('=') {
             Some((key, sum)) if sum.contains(['+', '-', '*', '/']) => {
                 let value = arithmetic(sum.trim())
-                    .map_err(|why| spot.error(format!("{}: {why}", quoted(&line))))?;
+                    .map_err(|why| source.error(format!("{}: {why}", quoted(&line))))?;
                 Ok(format!("{key}={value}"))
             }
             _ => Ok(plain),
@@ -407,15 +401,15 @@ impl Reader<'_> {
     }
 }
 
-/// The first `${NAME}`: what is before, the name, what is behind.
+/// Splits at the first `${NAME}`: the text before it, the name, the text after it.
 fn first_variable(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once("${")?;
     let (name, behind) = rest.split_once('}')?;
     Some((before, name, behind))
 }
 
-/// Without blanks on both sides and without a comment. fio knows no quotes: a `#` or `;` begins a
-/// comment wherever it stands.
+/// The line without its comment and surrounding blanks. fio has no quotes: every `#` or `;` begins
+/// a comment.
 fn without_comment(line: &str) -> &str {
     line.split([';', '#']).next().unwrap_or_default().trim()
 }
@@ -424,8 +418,8 @@ fn shown(path: &Path) -> Rc<str> {
     path.display().to_string().into()
 }
 
-/// The settings of a section by name, the last of each; those of `filename` add up and are not told
-/// apart here.
+/// The settings of a section by name; of several with one name, the last. (Several `filename` add
+/// up; their reader goes through all settings.)
 pub fn last_by_name(
     settings: &[Rc<Setting>],
     name: impl Fn(&str) -> &'static str,

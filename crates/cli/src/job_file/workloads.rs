@@ -1,104 +1,103 @@
-//! Jobs of fio in their places as workloads of a plan, in the same words that its own files have.
-//! Pure.
+//! Turns placed jobs of fio into the workloads of a plan file. Pure.
 
-use super::JobFileError;
-use super::jobs::{Cache, FioJob, JobBlocks, OffsetLaw, WalkOrder};
+use super::error::JobFileError;
+use super::jobs::{Cache, FioJob, JobBlocks, JobDistribution, WalkOrder};
+use super::notes::{TranslationNote, TranslationNotes};
 use super::numbers::Amount;
-use super::places::{FilePart, Placements, UNLIKE};
-use super::remarks::{TranslationNote, TranslationNotes};
+use super::placement::{DIFFERENT_WORKLOADS, FilePart, Placements};
 use crate::flags::EngineName;
-use crate::plan_file::{PlanFile, Planned};
+use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::workload::{
-    Bytes, Count, Direction, Order, Part, Position, ReadShare, Rw, Time, WorkloadFlags,
+    Bytes, Count, Order, Position, ReadShare, Rw, RwDirection, SpanBounds, Time, WorkloadFlags,
 };
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// As in plan files: a day of one minute each.
+/// The limit of plan files: a day of workloads of one minute each.
 const WORKLOADS_MAX: usize = 1440;
-/// What stays of a name, so that two numbers fit behind it.
+/// Longer names are cut, so that two numbers fit behind them.
 const NAME_CHARS_MAX: usize = 30;
 
 /// Makes the plan.
 pub fn plan(
     jobs: &[FioJob],
-    places: &Placements,
-    remarks: &mut TranslationNotes,
+    placements: &Placements,
+    notes: &mut TranslationNotes,
 ) -> Result<PlanFile, JobFileError> {
-    let mut names = Names::default();
-    let mut workloads: Vec<Planned> = Vec::new();
+    let mut names = UniqueNames::default();
+    let mut workloads: Vec<PlannedWorkload> = Vec::new();
     let groups: Vec<Vec<usize>> = groups(jobs);
     if let Some(job) = jobs
         .iter()
         .find(|job| job.ends_everything && groups.len() > 1)
     {
-        return Err(job.spot.error(format!(
-            "[{}]: exit_what=all would leave out what comes later: use group",
+        return Err(job.source.error(format!(
+            "[{}]: exit_what=all would skip the later jobs; use group",
             job.section
         )));
     }
     for group in groups {
-        let settled = settle_caches(&group, jobs, remarks);
-        let mut members = members(&group, jobs, places, &settled, remarks)?;
-        remark(&members, remarks);
+        let settled = settle_caches(&group, jobs, notes);
+        let mut members = members(&group, jobs, placements, &settled, notes)?;
+        add_group_notes(&members, notes);
         for index in group
             .iter()
-            .filter(|index| places.seats[**index].is_first_to_write)
+            .filter(|index| placements.by_job[**index].is_first_to_write)
         {
             if !(workloads.is_empty() && is_first_pass(&members)) {
-                remarks.tell(TranslationNote::Overwrites, &jobs[*index].section);
+                notes.add(TranslationNote::Overwrites, &jobs[*index].section);
             }
         }
         for (index, (job, copy, flags)) in members.iter_mut().enumerate() {
             flags.together = (index > 0).then_some(true);
-            // With several targets a job stands for others of the same work.
-            let label = if places.total_bytes.len() > 1 {
+            // With several targets, one workload stands for several jobs.
+            let label = if placements.total_bytes.len() > 1 {
                 job.rw.as_str()
             } else {
                 &job.name
             };
             let name = names.next(label, job.rw, *copy);
-            flags.name = Some(said(job, &name)?);
-            workloads.push(Planned {
-                line: job.spot.line,
+            flags.name = Some(parsed(job, &name)?);
+            workloads.push(PlannedWorkload {
+                line: job.source.line,
                 name,
                 flags: flags.clone(),
             });
             if workloads.len() > WORKLOADS_MAX {
-                return Err(job.spot.error(format!(
-                    "with its copies (numjobs) there are more than {WORKLOADS_MAX} workloads; a \
-                     plan has at most so many"
+                return Err(job.source.error(format!(
+                    "with the copies (numjobs) there are more than {WORKLOADS_MAX} workloads, the \
+                     limit of a plan"
                 )));
             }
         }
     }
-    let mut notes: Vec<&String> = jobs
+    let mut descriptions: Vec<&String> = jobs
         .iter()
         .filter_map(|job| job.description.as_ref())
         .collect();
-    notes.dedup();
-    let note = match notes.as_slice() {
+    descriptions.dedup();
+    let note = match descriptions.as_slice() {
         [note] => Some((*note).clone()),
         _ => None,
     };
-    let size = places.scratch_bytes.map(Bytes);
+    let size = placements.scratch_bytes.map(Bytes);
     Ok(PlanFile {
         note,
         seed: None,
         size,
-        targets: places.targets.clone(),
+        targets: placements.targets.clone(),
         workloads,
     })
 }
 
-/// Whether it is a plain walk of one job through all of a new scratch file, which writes that for
-/// the first time here as well.
+/// Whether the group is one job that fills a new scratch file from its start. Then the blocks are
+/// new here, too.
 fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
     match members {
         [(job, _, flags)] => {
             let is_plain = job.rw.order == Order::Sequential
-                && job.gait == WalkOrder::Plain
+                && job.walk_order == WalkOrder::Plain
                 && flags.fsync.is_none()
                 && flags.fdatasync.is_none();
             is_plain
@@ -110,7 +109,7 @@ fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
     }
 }
 
-/// What runs at the same time.
+/// The jobs that run together, as indexes.
 fn groups(jobs: &[FioJob]) -> Vec<Vec<usize>> {
     let indices: Vec<usize> = (0..jobs.len()).collect();
     indices
@@ -119,8 +118,8 @@ fn groups(jobs: &[FioJob]) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// What those who run together have in common, and how that differs from fio.
-fn remark(members: &[GroupMember<'_>], remarks: &mut TranslationNotes) {
+/// Adds notes on what jobs that run together share here, but not in fio.
+fn add_group_notes(members: &[GroupMember<'_>], notes: &mut TranslationNotes) {
     let Some(((first, ..), _)) = members
         .split_first()
         .filter(|(_, others)| !others.is_empty())
@@ -129,28 +128,29 @@ fn remark(members: &[GroupMember<'_>], remarks: &mut TranslationNotes) {
     };
     let jobs = || members.iter().map(|(job, ..)| *job);
     if jobs().any(|job| job.ramp_ns != first.ramp_ns) {
-        jobs().for_each(|job| remarks.tell(TranslationNote::Warmup, &job.section));
+        jobs().for_each(|job| notes.add(TranslationNote::Warmup, &job.section));
     }
     let end_by_themselves =
         jobs().any(|job| !job.extent.is_time_based || job.time_ns != first.time_ns);
     if end_by_themselves && !jobs().any(|job| job.exits_all) {
-        jobs().for_each(|job| remarks.tell(TranslationNote::EndTogether, &job.section));
+        jobs().for_each(|job| notes.add(TranslationNote::EndTogether, &job.section));
     }
 }
 
-/// How each goes about the page cache. A job that only writes and syncs its writes finds nothing in
-/// it and leaves nothing there that the disk has not got, so that it may be left alone, as by fio;
-/// beside others it has to go their way, as a target has one page cache.
-fn settle_caches(group: &[usize], jobs: &[FioJob], remarks: &mut TranslationNotes) -> Vec<Cache> {
-    let commits =
-        |job: &FioJob| job.rw.direction == Direction::Write && (job.fsync > 0 || job.fdatasync > 0);
+/// Decides how each job of a group uses the page cache. A job that only writes and syncs its writes
+/// does not read the cache and leaves nothing unwritten in it. So the cache is not emptied for it,
+/// as in fio, unless another job of the group needs that: a target has one page cache.
+fn settle_caches(group: &[usize], jobs: &[FioJob], notes: &mut TranslationNotes) -> Vec<Cache> {
+    let commits = |job: &FioJob| {
+        job.rw.direction == RwDirection::Write && (job.fsync > 0 || job.fdatasync > 0)
+    };
     let emptied = |job: &FioJob| job.cache == Cache::Emptied && !commits(job);
     let is_emptied = group.iter().any(|index| emptied(&jobs[*index]));
     let settled = group.iter().map(|index| match &jobs[*index] {
         job if job.cache == Cache::Emptied && !is_emptied => Cache::Kept,
         job => {
             if job.cache == Cache::Emptied {
-                remarks.tell(TranslationNote::Emptied, &job.section);
+                notes.add(TranslationNote::Emptied, &job.section);
             }
             job.cache
         }
@@ -158,29 +158,30 @@ fn settle_caches(group: &[usize], jobs: &[FioJob], remarks: &mut TranslationNote
     settled.collect()
 }
 
-/// A workload, the job that it comes from, and which copy it is where they are apart.
+/// A job, the number of its copy where each copy is a workload, and the workload.
 type GroupMember<'a> = (&'a FioJob, Option<u64>, WorkloadFlags);
 
-/// The workloads of a group: the same on each target, or there is no plan.
+/// The workloads of a group. They must be the same on each target.
 fn members<'a>(
     group: &[usize],
     jobs: &'a [FioJob],
-    places: &Placements,
+    placements: &Placements,
     caches: &[Cache],
-    remarks: &mut TranslationNotes,
+    notes: &mut TranslationNotes,
 ) -> Result<Vec<GroupMember<'a>>, JobFileError> {
-    let targets = places.total_bytes.len();
+    let targets = placements.total_bytes.len();
     let mut by_target: Vec<Vec<GroupMember<'a>>> = vec![Vec::new(); targets];
     for (index, cache) in group.iter().zip(caches) {
-        let (job, seat) = (&jobs[*index], &places.seats[*index]);
+        let (job, placement) = (&jobs[*index], &placements.by_job[*index]);
         let made = workloads(
             job,
-            &seat.pieces,
-            places.total_bytes[seat.target],
+            &placement.parts,
+            placements.total_bytes[placement.target],
             *cache,
-            remarks,
+            notes,
         )?;
-        by_target[seat.target].extend(made.into_iter().map(|(copy, flags)| (job, copy, flags)));
+        by_target[placement.target]
+            .extend(made.into_iter().map(|(copy, flags)| (job, copy, flags)));
     }
     let flags = |members: &[GroupMember<'_>]| {
         members
@@ -191,81 +192,83 @@ fn members<'a>(
     let first = flags(&by_target[0]);
     if by_target.iter().any(|members| flags(members) != first) {
         let job = &jobs[group[0]];
-        return Err(job.spot.error(format!("[{}]: {UNLIKE}", job.section)));
+        return Err(job
+            .source
+            .error(format!("[{}]: {DIFFERENT_WORKLOADS}", job.section)));
     }
     Ok(by_target.swap_remove(0))
 }
 
-/// The workloads of a job: one for all copies where that is the same load, else one for each.
+/// The workloads of a job: one for all copies where the load stays the same, else one per copy.
 fn workloads(
     job: &FioJob,
-    pieces: &[FilePart],
+    parts: &[FilePart],
     total_bytes: u64,
     cache: Cache,
-    remarks: &mut TranslationNotes,
+    notes: &mut TranslationNotes,
 ) -> Result<Vec<(Option<u64>, WorkloadFlags)>, JobFileError> {
-    let copies = pieces.len() as u64;
-    if matches!(job.gait, WalkOrder::Stride(_)) {
-        remarks.tell(TranslationNote::Stride, &job.section);
+    let copies = parts.len() as u64;
+    if matches!(job.walk_order, WalkOrder::Stride(_)) {
+        notes.add(TranslationNote::Stride, &job.section);
     }
-    if let Some(piece) = united(job, pieces) {
+    if let Some(part) = united(job, parts) {
         return Ok(vec![(
             None,
-            flags(job, copies, pieces[0], piece, total_bytes, cache)?,
+            flags(job, copies, parts[0], part, total_bytes, cache)?,
         )]);
     }
-    if pieces.iter().all(|piece| *piece == pieces[0]) {
-        remarks.tell(TranslationNote::Copies, &job.section);
+    if parts.iter().all(|part| *part == parts[0]) {
+        notes.add(TranslationNote::Copies, &job.section);
     }
-    let one = |(copy, piece): (usize, &FilePart)| {
+    let one = |(copy, part): (usize, &FilePart)| {
         Ok((
             Some(copy as u64 + 1),
-            flags(job, 1, *piece, *piece, total_bytes, cache)?,
+            flags(job, 1, *part, *part, total_bytes, cache)?,
         ))
     };
-    pieces.iter().enumerate().map(one).collect()
+    parts.iter().enumerate().map(one).collect()
 }
 
-/// The part that all copies together use, where workers of one workload share it as the copies do:
-/// random ones draw from all of it, ordered ones have a part each.
-fn united(job: &FioJob, pieces: &[FilePart]) -> Option<FilePart> {
-    let first = pieces[0];
-    let is_one = pieces.iter().all(|piece| *piece == first);
-    if pieces.len() == 1 || (is_one && job.rw.order == Order::Random) {
+/// The part that all copies use together, if the workers of one workload use it in the same way:
+/// random workers draw from the whole part, sequential workers divide it.
+fn united(job: &FioJob, parts: &[FilePart]) -> Option<FilePart> {
+    let first = parts[0];
+    let is_one = parts.iter().all(|part| *part == first);
+    if parts.len() == 1 || (is_one && job.rw.order == Order::Random) {
         return Some(first);
     }
     let follows = |pair: &[FilePart]| {
         pair[1].length == pair[0].length
             && pair[0].start.checked_add(pair[0].length) == Some(pair[1].start)
     };
-    // Parts of an ordered walk are cut at blocks of the one size.
+    // Sequential workers divide a span at multiples of the block size.
     let is_whole = match job.blocks {
         JobBlocks::One(block) => first.length.is_multiple_of(block),
         JobBlocks::Mix(..) => job.rw.order == Order::Random,
     };
-    let is_alike = job.rw.order == Order::Sequential || job.law == OffsetLaw::Uniform;
-    let length = first.length.checked_mul(pieces.len() as u64)?;
-    (is_alike && is_whole && pieces.windows(2).all(follows)).then_some(FilePart { length, ..first })
+    let is_alike =
+        job.rw.order == Order::Sequential || job.distribution == JobDistribution::Uniform;
+    let length = first.length.checked_mul(parts.len() as u64)?;
+    (is_alike && is_whole && parts.windows(2).all(follows)).then_some(FilePart { length, ..first })
 }
 
-/// What is said of a workload of `copies` copies, each of which has work like that in `own`, all in
-/// `piece`.
+/// The keys of a workload of `copies` copies in `part`. Each copy has the amount of I/O of `own`.
 fn flags(
     job: &FioJob,
     copies: u64,
     own: FilePart,
-    piece: FilePart,
+    part: FilePart,
     total_bytes: u64,
     cache: Cache,
 ) -> Result<WorkloadFlags, JobFileError> {
     let (bs, bssplit) = match &job.blocks {
-        JobBlocks::One(bytes) => (Some(said(job, &bytes.to_string())?), None),
-        JobBlocks::Mix(mix, _) => (None, Some(said(job, mix)?)),
+        JobBlocks::One(bytes) => (Some(parsed(job, &bytes.to_string())?), None),
+        JobBlocks::Mix(mix, _) => (None, Some(parsed(job, mix)?)),
     };
     let extent = job.extent;
     let bytes = work_bytes(job, own)?.saturating_mul(copies);
     let ops = extent.ops.map(|ops| ops.saturating_mul(copies));
-    // Of two limits the one that is reached first; with a mix of sizes that may be either.
+    // Of two limits, the one that is reached first. With a mix of sizes that may be either.
     let (bytes, ops) = match (&job.blocks, ops, extent.is_time_based) {
         (_, ops, true) => (None, ops),
         (JobBlocks::One(block), Some(ops), false) if ops.saturating_mul(*block) <= bytes => {
@@ -274,10 +277,10 @@ fn flags(
         (JobBlocks::One(_), _, false) => (Some(bytes), None),
         (JobBlocks::Mix(..), ops, false) => (Some(bytes), ops),
     };
-    let is_all = piece.start == 0 && piece.length == total_bytes;
-    let span = Part {
-        start: Position::Bytes(piece.start),
-        end: Position::Bytes(piece.start.saturating_add(piece.length)),
+    let is_all = part.start == 0 && part.length == total_bytes;
+    let span = SpanBounds {
+        start: Position::Bytes(part.start),
+        end: Position::Bytes(part.start.saturating_add(part.length)),
     };
     let is_random = job.rw.order == Order::Random;
     Ok(WorkloadFlags {
@@ -289,11 +292,11 @@ fn flags(
         jobs: Some(Count(copies)),
         rwmixread: job
             .read_share
-            .map(|share| said::<ReadShare>(job, &share.to_string()))
+            .map(|share| parsed::<ReadShare>(job, &share.to_string()))
             .transpose()?,
         rate: job
             .rate
-            .map(|rate| said(job, &(rate * copies as f64).to_string()))
+            .map(|rate| parsed(job, &(rate * copies as f64).to_string()))
             .transpose()?,
         precision: None,
         time: (job.time_ns > 0).then_some(Time(job.time_ns)),
@@ -301,22 +304,24 @@ fn flags(
         ops: ops.map(Count),
         warmup: Some(Time(job.ramp_ns)),
         span: (!is_all).then_some(span),
-        zones: match &job.law {
-            OffsetLaw::Zones(zones) if is_random => Some(said(job, zones)?),
+        zones: match &job.distribution {
+            JobDistribution::Zones(zones) if is_random => Some(parsed(job, zones)?),
             _ => None,
         },
-        distribution: match &job.law {
-            OffsetLaw::Zipf(theta) if is_random => Some(said(job, &format!("zipf:{theta}"))?),
+        distribution: match &job.distribution {
+            JobDistribution::Zipf(theta) if is_random => {
+                Some(parsed(job, &format!("zipf:{theta}"))?)
+            }
             _ => None,
         },
-        backward: (job.gait == WalkOrder::Backward).then_some(true),
-        stride: match job.gait {
+        backward: (job.walk_order == WalkOrder::Backward).then_some(true),
+        stride: match job.walk_order {
             WalkOrder::Stride(bytes) => Some(Bytes(bytes)),
             _ => None,
         },
         fsync: (job.fsync > 0).then_some(Count(job.fsync)),
         fdatasync: (job.fdatasync > 0).then_some(Count(job.fdatasync)),
-        // Beside a sync after some writes it adds one at the most, which the plan cannot hold.
+        // With periodic syncs it would add at most one sync, which a plan cannot express.
         end_fsync: (job.syncs_at_end && job.fsync == 0 && job.fdatasync == 0).then_some(true),
         buffered: (cache == Cache::Emptied).then_some(true),
         cached: (cache == Cache::Kept).then_some(true),
@@ -326,61 +331,61 @@ fn flags(
     })
 }
 
-/// What a copy does in all, as fio does it (3.42, found by running it): ordered walks and mapped
-/// random places end with the last whole block of the file, others go on until it is enough. A walk
-/// with gaps that comes to lie across the end of its file, or has met it, ends there; one that
-/// comes to lie behind it begins again.
+/// The bytes that a copy transfers, as observed with fio 3.42. Sequential jobs and random jobs with
+/// a map end with the last whole block of the file; others go on until the size is reached. With
+/// gaps, a job ends when a block reaches or crosses the end of its file, and starts another pass
+/// when the next block lies behind the end.
 fn work_bytes(job: &FioJob, own: FilePart) -> Result<u64, JobFileError> {
     let (block, loops) = (job.blocks.smallest(), job.extent.loops);
-    let enough = |bytes: u64| bytes.div_ceil(block).saturating_mul(block);
-    let laps = |lap: u64| lap / block * block.saturating_mul(loops);
-    let wrong = |why: &str| Err(job.spot.error(format!("[{}]: {why}", job.section)));
+    let whole_blocks = |bytes: u64| bytes.div_ceil(block).saturating_mul(block);
+    let passes = |pass: u64| pass / block * block.saturating_mul(loops);
+    let refuse = |why: &str| Err(job.source.error(format!("[{}]: {why}", job.section)));
     let io_size = job
         .extent
         .io_size
-        .map(|size| enough(size.of(own.asked_bytes)));
-    let is_ordered = job.rw.order == Order::Sequential && job.rw.direction != Direction::Mixed;
-    let lap = match job.gait {
-        WalkOrder::Plain if is_ordered || job.is_mapped => laps(own.asked_bytes),
-        WalkOrder::Plain => enough(own.asked_bytes.saturating_mul(loops)),
+        .map(|size| whole_blocks(size.of(own.job_bytes)));
+    let is_ordered = job.rw.order == Order::Sequential && job.rw.direction != RwDirection::Mixed;
+    let total = match job.walk_order {
+        WalkOrder::Plain if is_ordered || job.is_mapped => passes(own.job_bytes),
+        WalkOrder::Plain => whole_blocks(own.job_bytes.saturating_mul(loops)),
         WalkOrder::Backward if !own.is_whole_file && job.extent.offset != Amount::Bytes(0) => {
-            return wrong(
-                "fio ends a walk backwards that has an offset after a request or two: leave the \
-                 offset out, or write a plan file with backward and span",
+            return refuse(
+                "fio ends a backward job with an offset after one or two requests; remove the \
+                 offset, or write a plan file with backward and span",
             );
         }
-        WalkOrder::Backward => enough(own.asked_bytes).saturating_mul(loops),
+        WalkOrder::Backward => whole_blocks(own.job_bytes).saturating_mul(loops),
         WalkOrder::Stride(step) => {
-            let rest = own.asked_bytes % step;
+            let rest = own.job_bytes % step;
             let is_over = !own.is_whole_file || (rest > 0 && rest <= block);
             if is_over {
-                laps((own.asked_bytes.saturating_sub(block) / step + 1) * block)
+                passes((own.job_bytes.saturating_sub(block) / step + 1) * block)
             } else {
-                laps(own.asked_bytes)
+                passes(own.job_bytes)
             }
         }
     };
     match io_size {
-        Some(bytes) if bytes > lap && job.gait != WalkOrder::Plain => wrong(
-            "io_size is more than a walk backwards or with gaps does in its file: use loops, or \
+        Some(bytes) if bytes > total && job.walk_order != WalkOrder::Plain => refuse(
+            "io_size is more than one pass transfers, backward or with gaps; use loops, or \
              time_based with a runtime",
         ),
         Some(bytes) => Ok(bytes),
-        None => Ok(lap),
+        None => Ok(total),
     }
 }
 
-/// Reads a word by the parser of its flag, so that the same bounds hold.
-fn said<T: FromStr<Err: Display>>(job: &FioJob, text: &str) -> Result<T, JobFileError> {
+/// Parses a value with the parser of its flag, so that the same limits apply.
+fn parsed<T: FromStr<Err: Display>>(job: &FioJob, text: &str) -> Result<T, JobFileError> {
     text.parse()
-        .map_err(|error: T::Err| job.spot.error(format!("[{}]: {error}", job.section)))
+        .map_err(|error: T::Err| job.source.error(format!("[{}]: {error}", job.section)))
 }
 
-/// Names, each given once.
+/// Unique names of workloads.
 #[derive(Debug, Default)]
-struct Names(BTreeSet<String>);
+struct UniqueNames(BTreeSet<String>);
 
-impl Names {
+impl UniqueNames {
     fn next(&mut self, label: &str, rw: Rw, copy: Option<u64>) -> String {
         let plain = |c: char| {
             if c.is_alphanumeric() || "-_.+".contains(c) {

@@ -1,6 +1,6 @@
 //! The end of a run: the record, its files, the history, the page on stdout, and the exit code.
 
-use super::watchdog::RunEnd;
+use super::watchdog::WatchdogResult;
 use crate::failure::{Exit, Failure, is_closed_stdout};
 use crate::flags::MeasuringFlags;
 use crate::interrupt::Interrupt;
@@ -41,7 +41,7 @@ struct SaveResult {
 /// Judges, saves and prints what was measured, and returns how the run ended.
 pub fn conclude(
     mut facts: RunFacts,
-    end: RunEnd,
+    end: WatchdogResult,
     files: &OutputFiles<'_>,
     flags: &MeasuringFlags,
     stall_timeout: Duration,

@@ -19,8 +19,8 @@ const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The first note about a silence; each further one comes after twice the time.
 const FIRST_NOTE: Duration = Duration::from_secs(10);
 
-/// How a run ended.
-pub struct RunEnd {
+/// What the watchdog returns: the results of a run, and how it ended.
+pub struct WatchdogResult {
     /// What was measured.
     pub results: PartialResults,
     /// Why it ended before its plan did, or the error that ended it.
@@ -47,7 +47,7 @@ pub fn run(
     live: Live,
     identities: &[TargetIdentity],
     deadline: Deadline,
-) -> Result<RunEnd, Failure> {
+) -> Result<WatchdogResult, Failure> {
     let results = Arc::clone(&work.results);
     let signs = SignsOfLife::new(live.heartbeat(), identities);
     let run = Deferred::start("diskproof-run", move || {
@@ -77,7 +77,7 @@ struct Watchdog<'a> {
 }
 
 impl Watchdog<'_> {
-    fn wait(self, run: &Deferred<Vec<String>>, mut signs: SignsOfLife) -> RunEnd {
+    fn wait(self, run: &Deferred<Vec<String>>, mut signs: SignsOfLife) -> WatchdogResult {
         let mut next_note = FIRST_NOTE;
         loop {
             match run.poll(POLL_EVERY) {
@@ -103,7 +103,7 @@ impl Watchdog<'_> {
     }
 
     /// Ends without the run's thread, which hangs.
-    fn end_stalled(self, silence: Duration) -> RunEnd {
+    fn end_stalled(self, silence: Duration) -> WatchdogResult {
         let around = self.step();
         let ended = format!(
             "{} stopped answering around '{around}', between its requests; diskproof stopped \
@@ -112,7 +112,7 @@ impl Watchdog<'_> {
             seconds(silence)
         );
         let hung = self.identities.iter().map(|one| one.path.clone()).collect();
-        RunEnd {
+        WatchdogResult {
             stalled: Some(Stalled {
                 around,
                 lasted_ns: silence.as_nanos() as u64,
@@ -122,7 +122,7 @@ impl Watchdog<'_> {
     }
 
     /// Takes the results; `otherwise` is the end of a run that has not reported its own.
-    fn end(&self, otherwise: Result<EndedEarly, RunError>, hung: Vec<String>) -> RunEnd {
+    fn end(&self, otherwise: Result<EndedEarly, RunError>, hung: Vec<String>) -> WatchdogResult {
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = results.ended.take().unwrap_or(otherwise);
         let stalled = match &ended {
@@ -134,7 +134,7 @@ impl Watchdog<'_> {
             }),
             _ => None,
         };
-        RunEnd {
+        WatchdogResult {
             results: std::mem::take(&mut *results),
             ended,
             hung,

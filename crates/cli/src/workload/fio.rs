@@ -1,8 +1,9 @@
-//! fio's options that have another name here, or none because what they ask for is always so or has
-//! no place: what to write instead. Words that mean the same are aliases of the flags and do not
-//! stand here. Meanings are those of fio's HOWTO, 3.42. Pure.
+//! Hints for options of fio that have another name here, no equivalent, or no need for one: what to
+//! write instead. Options with the same meaning are aliases of our flags, and are not listed.
+//! Meanings follow fio's HOWTO, 3.42. Pure.
 
-/// Options that say the same to somebody who comes from fio, and the answer to them.
+/// Options of fio that share a hint, and the hint: the rest of a sentence that begins with the
+/// option.
 const ANSWERS: &[(&[&str], &str)] = &[
     (
         &["filename", "directory"],
@@ -14,41 +15,38 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (
         &["invalidate"],
-        "is part of buffered, which empties the page cache; cached leaves it alone",
+        "is part of buffered, which empties the page cache; cached does not empty it",
     ),
     (
         &["time_based"],
-        "is always so: a workload goes on until its time is over; leave it out",
+        "is the default: a workload runs until its time is over; remove it",
     ),
-    (&["group_reporting", "thread"], "is always so; leave it out"),
-    (&["rwmixwrite"], "is the rest to 100 of rwmixread; use that"),
+    (&["group_reporting", "thread"], "is the default; remove it"),
+    (&["rwmixwrite"], "is 100 minus rwmixread; use that"),
     (
         &["offset"],
-        "is the start of a part; use span, such as 1GiB-2GiB",
+        "is the start of the span; use span, such as 1GiB-2GiB",
     ),
     (
         &["offset_increment", "size_increment"],
-        "is always so: sequential jobs share the span out among them; leave it out",
+        "is the default: sequential jobs divide the span among them; remove it",
     ),
     (
         &["zonemode", "zonerange", "zonesize", "zoneskip"],
-        "is for zoned disks, or a walk with gaps in zones; use stride for gaps, or span for a part",
+        "is for zoned disks, or for gaps between zones; use stride for gaps, span for a part",
     ),
     (
         &["bsrange", "bs_unaligned"],
         "is a mix of block sizes; use bssplit, such as 4k/50:8k/50",
     ),
-    (
-        &["blockalign", "ba"],
-        "is the block size here; leave it out",
-    ),
+    (&["blockalign", "ba"], "is always the block size; remove it"),
     (
         &["io_limit"],
         "is the old name of io_size; use bytes, which counts over all jobs",
     ),
     (
         &["loops"],
-        "is counted in bytes or ops here; use one of them",
+        "becomes a number of bytes or operations; use bytes or ops",
     ),
     (
         &["rate_min", "rate_iops_min"],
@@ -56,7 +54,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (
         &["rate_process"],
-        "is always linear: starts at equal distances; leave it out",
+        "is always linear: requests start at equal intervals; remove it",
     ),
     (
         &[
@@ -74,7 +72,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
             "thinkcycles",
             "latency_run",
         ],
-        "has no place here; rate starts operations at a distance",
+        "is not supported; use rate to start operations at intervals",
     ),
     (&["randseed"], "is --seed"),
     (
@@ -83,11 +81,11 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (
         &["norandommap", "random_generator", "softrandommap"],
-        "is always so: offsets are drawn without a map; leave it out",
+        "is the default: random offsets are independent of each other; remove it",
     ),
     (
         &["percentage_random", "percentage_sequential", "rw_sequencer"],
-        "has no place here; use two workloads of a plan file that run together",
+        "is not supported; use two workloads of a plan file that run together",
     ),
     (
         &[
@@ -97,12 +95,11 @@ const ANSWERS: &[(&[&str], &str)] = &[
             "buffer_compress_percentage",
             "dedupe_percentage",
         ],
-        "has no place here: what is written can neither be compressed nor found twice; leave it \
-         out",
+        "is not supported: written data is always incompressible and never repeats; remove it",
     ),
     (
         &["zero_buffers", "buffer_pattern"],
-        "has no place here: a disk that compresses would be measured too fast; leave it out",
+        "is not supported: a disk that compresses would seem too fast; remove it",
     ),
     (
         &["do_verify", "verify_fatal", "verify_interval"],
@@ -110,16 +107,16 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (
         &["verify_pattern"],
-        "has no place here: blocks carry checksums of their own, which tell more",
+        "is not supported: every block carries a checksum, which detects more",
     ),
     (
         &["verify_backlog"],
-        "reads back while it writes, which has no place here: verify reads back at the end",
+        "verifies during the writes, which is not supported: verify reads back at the end",
     ),
     (
         &["sync", "dsync"],
-        "opens with O_SYNC or O_DSYNC, which has no place here; nearest is fsync 1 (for dsync \
-         fdatasync 1), a call of its own after each write",
+        "opens the file with O_SYNC or O_DSYNC, which is not supported; the nearest is fsync 1 \
+         (for dsync fdatasync 1), a separate call after each write",
     ),
     (&["fsync_on_close"], "is end-fsync"),
     (
@@ -140,8 +137,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
             "iomem_align",
             "lockmem",
         ],
-        "has no place here: how requests are handed over is chosen for the disk at hand; leave it \
-         out",
+        "is not supported: diskproof chooses how to submit requests; remove it",
     ),
     (
         &["output-format", "minimal"],
@@ -157,28 +153,28 @@ const ANSWERS: &[(&[&str], &str)] = &[
             "percentile_list",
             "lat_percentiles",
         ],
-        "is always measured: series and the histogram are in -o FILE.json and .csv; leave it out",
+        "is always on: -o FILE.json and .csv hold the time series and the histogram; remove it",
     ),
     (
         &["eta", "eta-newline", "status-interval"],
-        "is always shown where stderr is a terminal; leave it out",
+        "is always on if stderr is a terminal; remove it",
     ),
     (
         &["stonewall", "exitall", "new_group"],
-        "belongs to several workloads: see docs/plans for plan files",
+        "is for several workloads: see docs/plans for plan files",
     ),
     (
         &["wait_for"],
-        "waits for one of several, which has no place here: a workload runs after all before it \
-         (stonewall in a job file), or together with them",
+        "waits for a single job, which is not supported: a workload waits for all before it \
+         (stonewall in a job file), or runs together with them",
     ),
     (
         &["exec_prerun", "exec_postrun"],
-        "has no place here: no file makes diskproof run other programs; use the shell",
+        "is not supported: no file makes diskproof run other programs; use the shell",
     ),
     (
         &["sync_file_range", "write_barrier", "end_syncfs"],
-        "has no place here; use fsync, fdatasync or end-fsync",
+        "is not supported; use fsync, fdatasync or end-fsync",
     ),
     (
         &[
@@ -190,7 +186,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
             "readfua",
             "writefua",
         ],
-        "asks the kernel for another way to the disk, which has no place here",
+        "sets flags of single requests, which is not supported; remove it",
     ),
     (
         &[
@@ -201,16 +197,16 @@ const ANSWERS: &[(&[&str], &str)] = &[
             "cmdprio_bssplit",
             "priohint",
         ],
-        "gives requests priorities of their own, which has no place here; start diskproof by \
-         ionice for one priority",
+        "sets priorities of single requests, which is not supported; for one priority start \
+         diskproof with ionice",
     ),
     (
         &["bs_is_seq_rand", "offset_align"],
-        "has no place here: sizes and offsets of one workload follow one rule",
+        "is not supported: one rule decides all sizes and offsets of a workload; remove it",
     ),
     (
         &["serialize_overlap"],
-        "has no place here: requests may overlap, as they do by default in fio",
+        "is not supported: requests may overlap, as they do by default in fio; remove it",
     ),
     (
         &[
@@ -219,36 +215,36 @@ const ANSWERS: &[(&[&str], &str)] = &[
             "replay_no_stall",
             "replay_scale",
         ],
-        "plays a recorded load again, which has no place here",
+        "replays a recorded load, which is not supported",
     ),
     (
         &["flow", "flow_id", "flow_sleep"],
-        "has no place here; give workloads that run together a rate each",
+        "is not supported; give each of the workloads that run together a rate",
     ),
     (
         &["fdp", "dataplacement", "write_hint", "plids"],
-        "places data by hints to the disk, which has no place here",
+        "gives the disk placement hints, which is not supported; remove it",
     ),
-    (&["ramp_size"], "has no place here; use ramp_time"),
+    (&["ramp_size"], "is not supported; use ramp_time"),
     (
         &["verify_only", "verify_state_load"],
-        "checks what an earlier run wrote, which has no place here: verify reads back what the \
+        "verifies the data of an earlier run, which is not supported: verify reads back what the \
          same workload wrote",
     ),
-    (&["startdelay"], "has no place here; use sleep in the shell"),
+    (&["startdelay"], "is not supported; use sleep in the shell"),
     (
         &["cpus_allowed", "cpus_allowed_policy", "cpumask"],
-        "has no place here; start diskproof by taskset",
+        "is not supported; start diskproof with taskset",
     ),
     (
         &["numa_cpu_nodes", "numa_mem_policy"],
-        "has no place here; start diskproof by numactl",
+        "is not supported; start diskproof with numactl",
     ),
     (
         &["prio", "prioclass"],
-        "has no place here; start diskproof by ionice",
+        "is not supported; start diskproof with ionice",
     ),
-    (&["nice"], "has no place here; start diskproof by nice"),
+    (&["nice"], "is not supported; start diskproof with nice"),
     (
         &[
             "gtod_reduce",
@@ -258,7 +254,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
             "disable_clat",
             "disable_slat",
         ],
-        "has no place here: each latency is measured; leave it out",
+        "is not supported: every latency is measured; remove it",
     ),
     (
         &[
@@ -268,7 +264,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
             "unique_filename",
             "file_service_type",
         ],
-        "has no place here: a directory gets one scratch file of --size",
+        "is not supported: a directory gets one scratch file of --size",
     ),
     (
         &[
@@ -280,29 +276,30 @@ const ANSWERS: &[(&[&str], &str)] = &[
             "file_append",
             "fill_device",
         ],
-        "has no place here: the scratch file is written before it is needed and vanishes by \
-         itself; leave it out",
+        "is not supported: the scratch file is written before it is needed and vanishes by \
+         itself; remove it",
     ),
     (
         &["readonly"],
-        "is the default: files and devices are only read unless they are given up; leave it out",
+        "is the default: files and devices are only read unless you release them with \
+         --overwrite or --destroy; remove it",
     ),
     (
         &["allow_mounted_write"],
-        "has no place here: a device that is in use is never written",
+        "is not supported: diskproof never writes to a device in use",
     ),
     (
         &["steadystate", "ss", "steadystate_duration", "ss_dur"],
-        "is precision, which ends once the rate is known so well",
+        "is precision, which ends a workload when its rate is known well enough",
     ),
     (
         &["ioscheduler"],
-        "has no place here: diskproof changes no setting; info shows the scheduler",
+        "is not supported: diskproof changes no settings; info shows the scheduler",
     ),
 ];
 
-/// What to write instead of fio's `option`, as a sentence that goes on after its name; `None` where
-/// it is no option of fio that is known here.
+/// The hint for an option of fio, as the rest of a sentence that begins with the option; `None` if
+/// there is none.
 pub fn answer(option: &str) -> Option<&'static str> {
     ANSWERS
         .iter()
@@ -319,7 +316,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn each_option_is_answered_once_and_is_no_flag_of_ours() {
+    fn fio_hints_are_unique_and_cover_no_own_flag() {
         let run = WorkloadFlags::augment_args(clap::Command::new("run"));
         let run = MeasuringFlags::augment_args(run);
         let ours: BTreeSet<&str> = run

@@ -293,7 +293,7 @@ fn a_flag_of_another_verb_is_named_as_such() {
 }
 
 #[test]
-fn a_command_line_of_fio_is_answered_in_one_go() {
+fn pasted_fio_command_gets_a_hint_for_every_option() {
     let here = Here::new();
     let told = |words: &[&str], texts: &[&str]| {
         let assert = here.command(words).assert().code(2).stdout("");
@@ -313,7 +313,7 @@ fn a_command_line_of_fio_is_answered_in_one_go() {
         &[
             "fio's 'filename' is the target",
             "fio's 'direct' is the default",
-            "fio's 'time_based' is always so",
+            "fio's 'time_based' is the default",
         ],
     );
     told(
@@ -339,7 +339,7 @@ fn a_command_line_of_fio_is_answered_in_one_go() {
     );
     told(
         &["run", "--time=1s", "--rate=10m"],
-        &["divide it by the block size"],
+        &["divide by the block size"],
     );
     here.command(&[
         "run",
@@ -353,7 +353,7 @@ fn a_command_line_of_fio_is_answered_in_one_go() {
 }
 
 #[test]
-fn what_cannot_be_a_plan_file_is_not_read() {
+fn unreadable_plan_file_is_refused() {
     let here = Here::new();
     let told = |text: &str| {
         _ = here
@@ -366,12 +366,12 @@ fn what_cannot_be_a_plan_file_is_not_read() {
     let file = here.path().join("x.toml");
     told("cannot read the plan file x.toml: No such file");
     std::fs::create_dir(&file).unwrap();
-    told("it is no regular file");
+    told("not a regular file");
     std::fs::remove_dir(&file).unwrap();
     std::fs::write(&file, "#".repeat((1 << 20) + 1)).unwrap();
     told("and a plan at most 1 MiB");
     std::fs::write(&file, [0xff, 0xfe]).unwrap();
-    told("it is not UTF-8 text");
+    told("not UTF-8 text");
 }
 
 #[test]

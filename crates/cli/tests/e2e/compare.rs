@@ -1,13 +1,12 @@
 //! `compare`: on two disks that differ by a known share, measured in virtual time by the real
 //! pipeline, does it find what is true and never the reverse; and the command as its users call it.
 
-use crate::program::{Ran, run};
+use crate::program::{Ran, Unwatched, run};
 use diskproof_analysis::compare::{Group, MARGIN, Question, Run, compare};
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::comparison::{Candidate, Comparison, Verdict};
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Stop, Workload};
-use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::record::{ClockFacts, Record, Tool};
 use diskproof_model::target::HostFacts;
 use diskproof_report::style::{Color, Style};
@@ -15,14 +14,6 @@ use diskproof_report::terminal::{MetricDetail, write_comparison};
 use diskproof_simdisk::testbed::place;
 use std::collections::BTreeMap;
 use std::path::Path;
-
-struct Patient;
-
-impl Watch for Patient {
-    fn tick(&mut self, _: &Progress<'_>) -> Control {
-        Control::Continue
-    }
-}
 
 fn tool() -> Tool {
     Tool {
@@ -62,7 +53,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
             w,
             disk(speed),
             seed.wrapping_mul(0x9E37_79B9_7F4A_7C15),
-            &mut Patient,
+            &mut Unwatched,
         )
         .unwrap()
     };

@@ -2,7 +2,7 @@
 //! unreadable places, and what interrupts it.
 
 use crate::program;
-use crate::program::{Ran, content_hash, program, random_file, undisturbed};
+use crate::program::{PipedRun, Ran, content_hash, program, random_file, undisturbed};
 use diskproof_model::record::Record;
 use diskproof_model::surface::{Scan, SeekPattern};
 use diskproof_simdisk::testbed::{Loop, TempDir, can_run, place};
@@ -215,7 +215,7 @@ fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
 
     let saved = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
     let saved = saved.path().to_str().unwrap();
-    let mut child = program([
+    let mut running = PipedRun::start([
         "curve",
         disk.path().to_str().unwrap(),
         "--scan",
@@ -224,30 +224,11 @@ fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
         "--no-access",
         "-o",
         saved,
-    ])
-    .stdout(Stdio::piped())
-    .stderr(Stdio::piped())
-    .spawn()
-    .unwrap();
-    let mut err = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("survey: scan") {
-        line.clear();
-        assert!(
-            err.read_line(&mut line).unwrap() > 0,
-            "it ended before the scan"
-        );
-    }
+    ]);
+    running.wait_for_line("survey: scan");
     std::thread::sleep(std::time::Duration::from_millis(700));
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let mut out = String::new();
-    child
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut out)
-        .unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130), "{out}");
+    let ran = running.interrupt();
+    assert_eq!(ran.code, Some(130), "{}", ran.out);
     let record: Record = serde_json::from_str(&std::fs::read_to_string(saved).unwrap()).unwrap();
     let first = record.surface.as_ref().unwrap().scan.as_ref().unwrap();
     assert!(
@@ -365,7 +346,7 @@ fn a_scan_that_was_killed_goes_on_with_the_command_it_said() {
         "{said:?}"
     );
     assert_eq!(said.union(&found).copied().collect::<BTreeSet<_>>(), all);
-    // Nobody may take the page for one of the whole disk.
+    // The page states that it covers only part of the disk.
     let page = curve(swift.path(), &["--scan", "--resume", "16M"]).out;
     assert!(
         page.split_whitespace()
@@ -444,32 +425,14 @@ fn a_disk_that_hangs_is_given_up_after_ctrl_c_with_what_it_said() {
         OsStr::new("-o"),
         saved.as_os_str(),
     ];
-    let mut child = program(words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut err = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("survey: curve") {
-        line.clear();
-        assert!(
-            err.read_line(&mut line).unwrap() > 0,
-            "it ended before the curve"
-        );
-    }
+    let mut running = PipedRun::start(words);
+    running.wait_for_line("survey: curve");
     std::thread::sleep(std::time::Duration::from_secs(8));
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     // Without a limit this would not come back; with one it does after 45 s, or at once should the
     // machine be so slow that the disk does not hang yet.
-    let mut out = String::new();
-    child
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut out)
-        .unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130), "{out}");
+    let ran = running.interrupt();
+    assert_eq!(ran.code, Some(130), "{}", ran.out);
+    let out = ran.out;
     assert!(
         out.contains("PARTIAL") && out.contains("interrupted"),
         "{out}"
@@ -589,7 +552,7 @@ fn nothing_that_exists_is_written() {
     }
     drop(device);
     assert_eq!(content_hash(&image), hash);
-    // Given up by name, it is.
+    // With --destroy and its name it is written.
     let device = Loop::over(&image, &["--direct-io=on"]);
     let ran = curve(
         &device.node,

@@ -1,6 +1,5 @@
-//! What `curve` finds on simulated disks whose truth is known: the fault that each has, and no
-//! other. How often the rules are right is told by the thousands of computed disks in `analysis`;
-//! here the way from a device to the finding is whole.
+//! `curve` reports the fault of a simulated disk, and no other, from the device to the finding. How
+//! often the rules are right is measured on thousands of computed disks in `analysis`.
 
 use crate::program::{Ran, undisturbed};
 use diskproof_model::finding::Finding;

@@ -223,7 +223,7 @@ fn a_disk_that_fills_up_meanwhile_is_told() {
     ) {
         return;
     }
-    // Slow enough that somebody else is faster.
+    // Slow enough that another process is faster.
     let simulated = Simulated::new("write-bandwidth=60MB", 3 * GIB);
     let device = LoopDevice::attach(simulated.disk.path(), Direct::On, 4096).unwrap();
     run(
@@ -308,7 +308,7 @@ fn read_errors_are_counted_and_end_a_hopeless_run() {
         );
         record
     };
-    // A bad spot of 64 KiB in 64 MiB: most reads succeed, and both are told.
+    // A bad spot of 64 KiB in 64 MiB: most reads succeed, and the record reports both.
     let spot = Simulated::new("latency=50us,eio-read=8MiB-8256KiB", 64 * MIB);
     let record = assert_marked(&check(spot.disk.path(), &["--time", "3s", "--json"]));
     assert!(

@@ -330,12 +330,12 @@ fn trouble_with_the_history_is_a_warning_and_costs_nothing() {
     assert!(here.run(&["show"]).err.contains("is damaged"));
     warned(&run(), "was damaged (file is not a database) and is now");
     assert_eq!((run().err.as_str(), listed(&here, &[]).len()), ("", 2));
-    let aside: Vec<String> = program::names(here.place.path())
+    let renamed: Vec<String> = program::names(here.place.path())
         .into_iter()
         .filter(|name| name.contains(".corrupt-"))
         .collect();
     assert_eq!(
-        std::fs::read_to_string(here.place.path().join(&aside[0])).unwrap(),
+        std::fs::read_to_string(here.place.path().join(&renamed[0])).unwrap(),
         "rubbish ".repeat(1000)
     );
 }

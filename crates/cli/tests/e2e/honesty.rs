@@ -29,7 +29,7 @@ fn record(target: &Path, flags: &[&str]) -> Record {
     ran.record()
 }
 
-/// A loop device that nobody else uses, on memory that nobody else counts.
+/// A loop device that no other process uses, on memory that no other test counts.
 fn private_loop(size_bytes: u64) -> (Loop, TempDir) {
     let memory = tempfile::Builder::new()
         .prefix("diskproof-test-")
@@ -212,8 +212,8 @@ fn random_reads_of_a_mapping_move_what_was_asked_for_and_no_more() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let record = ran.record();
     let (m, asked) = (&record.measurements[0], 500 * 8192);
-    // The kernel would read 128 KiB around each page that is missing, unless it is told that
-    // requests go anywhere. What is drawn twice may still be in the page cache.
+    // Without advice on random access, the kernel would read 128 KiB around each missing page. An
+    // offset that repeats may still be in the page cache.
     let read = m.device.read_bytes;
     assert!(
         (asked * 9 / 10..asked * 11 / 10).contains(&read),

@@ -1,8 +1,8 @@
-//! A disk that stops answering in the middle of a run: what was measured is printed and saved
-//! before anything waits for it.
+//! A disk that hangs during a run: the program prints and saves the partial results before it waits
+//! for the disk.
 
 use crate::program::eventually;
-use crate::program::patient::{Patient, Running};
+use crate::program::hanging_disk::{HangingDisk, Running};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::record::{MeasurementRecord, Record};
@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::time::Duration;
 
-/// What a measurement of a disk that hung with `requests` in flight looks like.
+/// Checks the measurement of a disk that hung with `requests` in flight.
 fn assert_hung(record: &Record, m: &MeasurementRecord, requests: u64) {
     let hang = m
         .hang
@@ -36,7 +36,7 @@ fn assert_hung(record: &Record, m: &MeasurementRecord, requests: u64) {
         read.series.total()
     );
     assert!(read.bytes == read.count * u64::from(m.workload.block_bytes));
-    // All that was waited after the end is part of it.
+    // The hang includes the wait after the end.
     assert!(
         hang.since_ns >= m.start_ns && hang.lasted_ns > 2_000_000_000,
         "{hang:?}"
@@ -61,7 +61,7 @@ fn assert_hung(record: &Record, m: &MeasurementRecord, requests: u64) {
     );
 }
 
-fn alone(patient: &Patient, engine: &str, flags: &[&str], requests: u64) {
+fn alone(patient: &HangingDisk, engine: &str, flags: &[&str], requests: u64) {
     let target = patient.path().to_str().unwrap().to_owned();
     let words = [
         "run", &target, "--rw", "randread", "--bs", "4k", "--engine", engine, "--warmup", "0s",
@@ -77,33 +77,27 @@ fn alone(patient: &Patient, engine: &str, flags: &[&str], requests: u64) {
     assert_eq!(record.measurements.len(), 1);
     assert_hung(&record, &record.measurements[0], requests);
     assert!(
-        eventually(|| running.told().contains("cannot exit until")),
+        eventually(|| running.stderr().contains("cannot exit until")),
         "{}",
-        running.told()
+        running.stderr()
     );
-    patient.disk.answer_again();
-    assert_eq!(
-        running.child.wait().unwrap().code(),
-        Some(4),
-        "{}",
-        running.told()
-    );
+    running.exit_after_answer(patient, 4);
 }
 
 #[test]
-fn what_was_measured_by_a_queue_is_out_before_the_disk_answers() {
+fn partial_results_of_queues_appear_while_the_disk_hangs() {
     if !can_run(
-        "what_was_measured_by_a_queue_is_out_before_the_disk_answers",
+        "partial_results_of_queues_appear_while_the_disk_hangs",
         &["fusermount3", "losetup"],
     ) {
         return;
     }
     std::thread::scope(|threads| {
         for engine in ["uring", "aio"] {
-            threads.spawn(|| alone(&Patient::device(), engine, &["--depth", "4"], 4));
+            threads.spawn(|| alone(&HangingDisk::device(), engine, &["--depth", "4"], 4));
             threads.spawn(|| {
                 alone(
-                    &Patient::file(),
+                    &HangingDisk::file(),
                     engine,
                     &["--depth", "4", "--jobs", "4"],
                     16,
@@ -114,18 +108,18 @@ fn what_was_measured_by_a_queue_is_out_before_the_disk_answers() {
 }
 
 #[test]
-fn what_was_measured_by_threads_is_out_before_the_disk_answers() {
+fn partial_results_of_threads_appear_while_the_disk_hangs() {
     if !can_run(
-        "what_was_measured_by_threads_is_out_before_the_disk_answers",
+        "partial_results_of_threads_appear_while_the_disk_hangs",
         &["fusermount3", "losetup"],
     ) {
         return;
     }
     std::thread::scope(|threads| {
-        threads.spawn(|| alone(&Patient::device(), "sync", &["--depth", "1"], 1));
+        threads.spawn(|| alone(&HangingDisk::device(), "sync", &["--depth", "1"], 1));
         threads.spawn(|| {
             alone(
-                &Patient::file(),
+                &HangingDisk::file(),
                 "sync",
                 &["--depth", "2", "--jobs", "4"],
                 8,
@@ -146,14 +140,14 @@ fn plan(place: &Path, together: &str) -> String {
 }
 
 #[test]
-fn other_targets_end_what_they_do_and_nothing_new_begins() {
+fn hang_of_one_target_ends_the_run_after_the_current_workload() {
     if !can_run(
-        "other_targets_end_what_they_do_and_nothing_new_begins",
+        "hang_of_one_target_ends_the_run_after_the_current_workload",
         &["fusermount3", "losetup"],
     ) {
         return;
     }
-    let (healthy, patient) = (Patient::file(), Patient::device());
+    let (healthy, patient) = (HangingDisk::file(), HangingDisk::device());
     let plan = plan(patient.place.path(), "");
     let words = [
         "run",
@@ -176,24 +170,18 @@ fn other_targets_end_what_they_do_and_nothing_new_begins() {
         "{well:?}"
     );
     assert!(well.ops[&OpKind::Read].count > hung.ops[&OpKind::Read].count);
-    patient.disk.answer_again();
-    assert_eq!(
-        running.child.wait().unwrap().code(),
-        Some(4),
-        "{}",
-        running.told()
-    );
+    running.exit_after_answer(&patient, 4);
 }
 
 #[test]
-fn workloads_that_run_together_hang_together() {
+fn concurrent_workloads_hang_together() {
     if !can_run(
-        "workloads_that_run_together_hang_together",
+        "concurrent_workloads_hang_together",
         &["fusermount3", "losetup"],
     ) {
         return;
     }
-    let patient = Patient::device();
+    let patient = HangingDisk::device();
     let plan = plan(patient.place.path(), "together = true\ndepth = 4\n");
     let mut running = Running::start(
         patient.place.path(),
@@ -205,24 +193,18 @@ fn workloads_that_run_together_hang_together() {
     assert_eq!(record.measurements.len(), 2);
     assert_hung(&record, &record.measurements[0], 1);
     assert_hung(&record, &record.measurements[1], 4);
-    patient.disk.answer_again();
-    assert_eq!(
-        running.child.wait().unwrap().code(),
-        Some(4),
-        "{}",
-        running.told()
-    );
+    running.exit_after_answer(&patient, 4);
 }
 
 #[test]
-fn a_hang_is_told_while_it_lasts_and_ctrl_c_ends_it() {
+fn hang_is_reported_while_it_lasts_and_ctrl_c_ends_it() {
     if !can_run(
-        "a_hang_is_told_while_it_lasts_and_ctrl_c_ends_it",
+        "hang_is_reported_while_it_lasts_and_ctrl_c_ends_it",
         &["fusermount3", "losetup"],
     ) {
         return;
     }
-    let patient = Patient::device();
+    let patient = HangingDisk::device();
     let words = [
         "run",
         patient.path().to_str().unwrap(),
@@ -238,9 +220,9 @@ fn a_hang_is_told_while_it_lasts_and_ctrl_c_ends_it() {
     let mut running = Running::start(patient.place.path(), &words, "1s");
     patient.hang_amid();
     assert!(
-        eventually(|| running.told().contains("no answer for 10 s")),
+        eventually(|| running.stderr().contains("no answer for 10 s")),
         "{}",
-        running.told()
+        running.stderr()
     );
     kill_process(Pid::from_child(&running.child), Signal::INT).unwrap();
     let (page, record) = running.results();
@@ -253,24 +235,18 @@ fn a_hang_is_told_while_it_lasts_and_ctrl_c_ends_it() {
     assert!(record.partial && record.findings.iter().any(|finding| finding.code == "hung"));
     // Only up to Ctrl-C, and not an hour.
     assert!(m.wall_ns < 3_000_000_000_000, "{}", m.wall_ns);
-    patient.disk.answer_again();
-    assert_eq!(
-        running.child.wait().unwrap().code(),
-        Some(130),
-        "{}",
-        running.told()
-    );
+    running.exit_after_answer(&patient, 130);
 }
 
 #[test]
-fn a_disk_that_answers_before_it_is_given_up_has_only_been_slow() {
+fn disk_that_answers_before_the_timeout_was_only_slow() {
     if !can_run(
-        "a_disk_that_answers_before_it_is_given_up_has_only_been_slow",
+        "disk_that_answers_before_the_timeout_was_only_slow",
         &["fusermount3"],
     ) {
         return;
     }
-    let patient = Patient::file();
+    let patient = HangingDisk::file();
     for engine in ["sync", "aio", "uring"] {
         let words = [
             "run",
@@ -304,7 +280,7 @@ fn a_disk_that_answers_before_it_is_given_up_has_only_been_slow() {
             running.child.wait().unwrap().code(),
             Some(0),
             "{engine}: {}",
-            running.told()
+            running.stderr()
         );
     }
 }

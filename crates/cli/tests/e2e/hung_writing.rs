@@ -1,8 +1,7 @@
-//! A disk that stops answering while it is written to, while scratch files are made and cleaned up,
-//! while it is surveyed, and while results are saved on it: what was measured is out all the same,
-//! and the program ends.
+//! A disk that hangs during writes, layout, clean-up, a survey, or while results are saved on it.
+//! The program still prints and saves the partial results, and ends.
 
-use crate::program::patient::{Patient, Running};
+use crate::program::hanging_disk::{HangingDisk, Running};
 use crate::program::{eventually, names};
 use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{OpKind, StopReason};
@@ -15,17 +14,11 @@ use std::thread::scope;
 const NEEDED: [&str; 2] = ["fusermount3", "losetup"];
 const NEEDED_WITH_FILESYSTEM: [&str; 3] = ["fusermount3", "losetup", "mkfs.ext4"];
 
-/// The page and the record of a run that is stuck; it ends with this code once the disk answers
+/// The page and the record of a run that hangs. It exits with this code when the disk answers
 /// again.
-fn outcome(running: &mut Running, patient: &Patient, code: i32) -> (String, Record) {
+fn outcome(running: &mut Running, patient: &HangingDisk, code: i32) -> (String, Record) {
     let (page, record) = running.results();
-    patient.disk.answer_again();
-    assert_eq!(
-        running.child.wait().unwrap().code(),
-        Some(code),
-        "{page}\n{}",
-        running.told()
-    );
+    running.exit_after_answer(patient, code);
     (page, record)
 }
 
@@ -42,8 +35,8 @@ fn assert_hang_is_found(record: &Record, page: &str) {
     assert_eq!(finding.severity, Severity::Failure);
 }
 
-/// Writes to a device that hangs meanwhile.
-fn writes(patient: &Patient, flags: &[&str], which: Hanging) -> Running {
+/// Starts writes to a device that then hangs.
+fn writes(patient: &HangingDisk, flags: &[&str], which: Hanging) -> Running {
     let words = [
         "run",
         patient.path().to_str().unwrap(),
@@ -61,15 +54,43 @@ fn writes(patient: &Patient, flags: &[&str], which: Hanging) -> Running {
     running
 }
 
+/// Starts random writes with --verify, and waits until the program reads back what it wrote.
+fn start_reading_back(disk: &HangingDisk, writes: u64, stall_timeout: &str) -> Running {
+    let (target, ops) = (disk.path().to_str().unwrap(), writes.to_string());
+    let flags = [
+        "--rw",
+        "randwrite",
+        "--bs",
+        "4k",
+        "--depth",
+        "8",
+        "--verify",
+        "--warmup",
+        "0s",
+        "--ops",
+    ];
+    let command = ["run", target, "--destroy", disk.name()];
+    let arguments = [&command[..], &flags, &[&ops]].concat();
+    let running = Running::start(disk.place.path(), &arguments, stall_timeout);
+    assert!(eventually(|| disk.disk.stats().writes >= writes));
+    let before = disk.disk.stats().reads;
+    assert!(
+        eventually(|| disk.disk.stats().reads > before + 5),
+        "{}",
+        running.stderr()
+    );
+    running
+}
+
 #[test]
-fn writes_that_are_never_answered_are_given_up() {
-    if !can_run("writes_that_are_never_answered_are_given_up", &NEEDED) {
+fn hung_writes_time_out() {
+    if !can_run("hung_writes_time_out", &NEEDED) {
         return;
     }
     scope(|threads| {
         for (engine, depth) in [("uring", "4"), ("aio", "4"), ("sync", "2")] {
             threads.spawn(move || {
-                let patient = Patient::spare_device();
+                let patient = HangingDisk::spare_device();
                 let mut running = writes(
                     &patient,
                     &["--rw", "randwrite", "--engine", engine, "--depth", depth],
@@ -93,14 +114,14 @@ fn writes_that_are_never_answered_are_given_up() {
 }
 
 #[test]
-fn commits_that_never_return_are_given_up() {
-    if !can_run("commits_that_never_return_are_given_up", &NEEDED) {
+fn hung_commits_time_out() {
+    if !can_run("hung_commits_time_out", &NEEDED) {
         return;
     }
     scope(|threads| {
         for engine in ["uring", "aio", "sync"] {
             threads.spawn(move || {
-                let patient = Patient::spare_device();
+                let patient = HangingDisk::spare_device();
                 let mut running = writes(
                     &patient,
                     &["--rw", "randwrite", "--fdatasync", "1", "--engine", engine],
@@ -131,11 +152,11 @@ fn commits_that_never_return_are_given_up() {
 }
 
 #[test]
-fn the_sync_after_the_last_write_may_hang_as_well() {
-    if !can_run("the_sync_after_the_last_write_may_hang_as_well", &NEEDED) {
+fn hung_final_sync_times_out() {
+    if !can_run("hung_final_sync_times_out", &NEEDED) {
         return;
     }
-    let patient = Patient::spare_device();
+    let patient = HangingDisk::spare_device();
     let mut running = writes(
         &patient,
         &["--rw", "write", "--end-fsync", "--depth", "2"],
@@ -153,7 +174,7 @@ fn the_sync_after_the_last_write_may_hang_as_well() {
         (StopReason::Hung, 1, 1),
         "{page}"
     );
-    // All writes were answered, and the time that was waited for the sync is part of their rate.
+    // All writes were answered, and their rate includes the wait for the sync.
     assert!(
         m.ops[&OpKind::Write].count > 0
             && m.ops[&OpKind::Write].errors.is_empty()
@@ -163,43 +184,12 @@ fn the_sync_after_the_last_write_may_hang_as_well() {
 }
 
 #[test]
-fn a_check_of_what_was_written_that_hangs_says_how_far_it_came() {
-    if !can_run(
-        "a_check_of_what_was_written_that_hangs_says_how_far_it_came",
-        &NEEDED,
-    ) {
+fn hung_verify_reports_how_far_it_got() {
+    if !can_run("hung_verify_reports_how_far_it_got", &NEEDED) {
         return;
     }
-    let patient = Patient::spare_device();
-    let target = patient.path().to_str().unwrap();
-    let words = [
-        "run",
-        target,
-        "--destroy",
-        patient.name(),
-        "--rw",
-        "randwrite",
-        "--bs",
-        "4k",
-        "--depth",
-        "8",
-        "--verify",
-        "--ops",
-        "3000",
-    ];
-    let mut running = Running::start(
-        patient.place.path(),
-        &[&words[..], &["--warmup", "0s"]].concat(),
-        "2s",
-    );
-    // All that is read after the writes is read back.
-    assert!(eventually(|| patient.disk.stats().writes >= 3000));
-    let before = patient.disk.stats().reads;
-    assert!(
-        eventually(|| patient.disk.stats().reads > before + 5),
-        "{}",
-        running.told()
-    );
+    let patient = HangingDisk::spare_device();
+    let mut running = start_reading_back(&patient, 3000, "2s");
     patient.disk.hang();
     let (page, record) = outcome(&mut running, &patient, 4);
     assert_hang_is_found(&record, &page);
@@ -218,7 +208,7 @@ fn a_check_of_what_was_written_that_hangs_says_how_far_it_came() {
 
 /// `check` on a directory, hung when this many of its lines were told, or this many requests after.
 fn check_directory(lines: usize, requests: u64, signal: Option<Signal>) {
-    let patient = Patient::filesystem();
+    let patient = HangingDisk::filesystem();
     let words = [
         "check",
         patient.directory().to_str().unwrap(),
@@ -230,7 +220,7 @@ fn check_directory(lines: usize, requests: u64, signal: Option<Signal>) {
     let mut running = Running::start(patient.place.path(), &words, "2s");
     let steps = |running: &Running| {
         running
-            .told()
+            .stderr()
             .lines()
             .filter(|line| line.contains("/8 "))
             .count()
@@ -238,7 +228,7 @@ fn check_directory(lines: usize, requests: u64, signal: Option<Signal>) {
     assert!(
         eventually(|| steps(&running) >= lines),
         "{}",
-        running.told()
+        running.stderr()
     );
     patient.after(requests);
     patient.disk.hang();
@@ -249,19 +239,13 @@ fn check_directory(lines: usize, requests: u64, signal: Option<Signal>) {
     assert_hang_is_found(&record, &page);
     assert!(record.measurements.len() >= lines, "{lines}: {page}");
     let code = if signal.is_some() { 130 } else { 4 };
-    patient.disk.answer_again();
-    assert_eq!(
-        running.child.wait().unwrap().code(),
-        Some(code),
-        "{page}\n{}",
-        running.told()
-    );
+    running.exit_after_answer(&patient, code);
     assert!(
         running
-            .told()
+            .stderr()
             .contains("Its scratch file has no name and vanishes with the process"),
         "{}",
-        running.told()
+        running.stderr()
     );
     assert_eq!(
         names(patient.directory()),
@@ -271,9 +255,9 @@ fn check_directory(lines: usize, requests: u64, signal: Option<Signal>) {
 }
 
 #[test]
-fn a_directory_may_hang_in_every_phase_of_a_check() {
+fn check_of_a_directory_survives_a_hang_in_every_phase() {
     if !can_run(
-        "a_directory_may_hang_in_every_phase_of_a_check",
+        "check_of_a_directory_survives_a_hang_in_every_phase",
         &NEEDED_WITH_FILESYSTEM,
     ) {
         return;
@@ -288,14 +272,11 @@ fn a_directory_may_hang_in_every_phase_of_a_check() {
 }
 
 #[test]
-fn laying_out_on_a_filesystem_that_hangs_ends() {
-    if !can_run(
-        "laying_out_on_a_filesystem_that_hangs_ends",
-        &NEEDED_WITH_FILESYSTEM,
-    ) {
+fn hung_layout_times_out() {
+    if !can_run("hung_layout_times_out", &NEEDED_WITH_FILESYSTEM) {
         return;
     }
-    let patient = Patient::filesystem();
+    let patient = HangingDisk::filesystem();
     let words = [
         "run",
         patient.directory().to_str().unwrap(),
@@ -322,14 +303,14 @@ fn laying_out_on_a_filesystem_that_hangs_ends() {
 }
 
 #[test]
-fn a_record_that_cannot_be_saved_is_printed_and_saved_elsewhere() {
+fn record_is_printed_and_saved_elsewhere_when_one_file_hangs() {
     if !can_run(
-        "a_record_that_cannot_be_saved_is_printed_and_saved_elsewhere",
+        "record_is_printed_and_saved_elsewhere_when_one_file_hangs",
         &NEEDED_WITH_FILESYSTEM,
     ) {
         return;
     }
-    let (patient, healthy) = (Patient::filesystem(), Patient::file());
+    let (patient, healthy) = (HangingDisk::filesystem(), HangingDisk::file());
     let lost = patient.directory().join("lost.json");
     let history = patient.directory().join("history.db");
     let words = [
@@ -355,22 +336,16 @@ fn a_record_that_cannot_be_saved_is_printed_and_saved_elsewhere() {
         ]
     };
     assert!(
-        eventually(|| heard().iter().all(|part| running.told().contains(part))),
+        eventually(|| heard().iter().all(|part| running.stderr().contains(part))),
         "{}",
-        running.told()
+        running.stderr()
     );
-    patient.disk.answer_again();
-    assert_eq!(
-        running.child.wait().unwrap().code(),
-        Some(4),
-        "{}",
-        running.told()
-    );
+    running.exit_after_answer(&patient, 4);
 }
 
 #[test]
-fn a_survey_of_a_disk_that_hangs_ends_by_itself() {
-    if !can_run("a_survey_of_a_disk_that_hangs_ends_by_itself", &NEEDED) {
+fn hung_survey_times_out() {
+    if !can_run("hung_survey_times_out", &NEEDED) {
         return;
     }
     scope(|threads| {
@@ -380,7 +355,7 @@ fn a_survey_of_a_disk_that_hangs_ends_by_itself() {
             &["--write"],
         ] {
             threads.spawn(move || {
-                let patient = Patient::large_device();
+                let patient = HangingDisk::large_device();
                 let words = [
                     "curve",
                     patient.path().to_str().unwrap(),
@@ -390,9 +365,9 @@ fn a_survey_of_a_disk_that_hangs_ends_by_itself() {
                 let mut running =
                     Running::start(patient.place.path(), &[&words[..], flags].concat(), "2s");
                 assert!(
-                    eventually(|| running.told().contains("survey: ")),
+                    eventually(|| running.stderr().contains("survey: ")),
                     "{}",
-                    running.told()
+                    running.stderr()
                 );
                 patient.after(5);
                 patient.disk.hang();
@@ -409,14 +384,11 @@ fn a_survey_of_a_disk_that_hangs_ends_by_itself() {
 }
 
 #[test]
-fn the_second_ctrl_c_ends_at_once_what_hangs() {
-    if !can_run(
-        "the_second_ctrl_c_ends_at_once_what_hangs",
-        &["fusermount3"],
-    ) {
+fn second_ctrl_c_ends_a_hung_run_at_once() {
+    if !can_run("second_ctrl_c_ends_a_hung_run_at_once", &["fusermount3"]) {
         return;
     }
-    let patient = Patient::file();
+    let patient = HangingDisk::file();
     let words = [
         "run",
         patient.path().to_str().unwrap(),
@@ -439,15 +411,9 @@ fn the_second_ctrl_c_ends_at_once_what_hangs() {
     assert_eq!(
         std::io::read_to_string(running.child.stdout.take().unwrap()).unwrap(),
         "",
-        "nobody keeps whoever reads the result"
+        "no process holds the pipe of the result open"
     );
-    patient.disk.answer_again();
-    assert_eq!(
-        running.child.wait().unwrap().code(),
-        Some(130),
-        "{}",
-        running.told()
-    );
+    running.exit_after_answer(&patient, 130);
     assert_eq!(
         names(patient.place.path()),
         ["disk", "err"],
@@ -455,54 +421,27 @@ fn the_second_ctrl_c_ends_at_once_what_hangs() {
     );
 }
 
-/// Whether the main thread of a process is over.
+/// Whether the main thread of a process has ended.
 fn has_ended(process: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{process}/status"))
         .is_ok_and(|status| status.lines().any(|line| line.starts_with("State:\tZ")))
 }
 
 #[test]
-fn a_check_of_what_was_written_that_is_interrupted_says_how_far_it_came() {
-    if !can_run(
-        "a_check_of_what_was_written_that_is_interrupted_says_how_far_it_came",
-        &NEEDED,
-    ) {
+fn interrupted_verify_reports_how_far_it_got() {
+    if !can_run("interrupted_verify_reports_how_far_it_got", &NEEDED) {
         return;
     }
-    let patient = Patient::spare_device();
-    let target = patient.path().to_str().unwrap();
-    let words = [
-        "run",
-        target,
-        "--destroy",
-        patient.name(),
-        "--rw",
-        "randwrite",
-        "--bs",
-        "4k",
-        "--depth",
-        "8",
-        "--verify",
-        "--ops",
-        "8000",
-    ];
-    let mut running = Running::start(
-        patient.place.path(),
-        &[&words[..], &["--warmup", "0s"]].concat(),
-        "10m",
-    );
-    assert!(eventually(|| patient.disk.stats().writes >= 8000));
-    let before = patient.disk.stats().reads;
-    assert!(
-        eventually(|| patient.disk.stats().reads > before),
-        "{}",
-        running.told()
-    );
-    // It stands still until the signal is heard, on a machine however slow.
+    let patient = HangingDisk::spare_device();
+    let mut running = start_reading_back(&patient, 8000, "10m");
+    // The disk hangs until the program has received the signal, even on a slow machine.
     patient.disk.hang();
     kill_process(Pid::from_child(&running.child), Signal::INT).unwrap();
     std::thread::sleep(std::time::Duration::from_secs(2));
-    let (page, record) = outcome_of(&mut running, &patient);
+    // Then the run goes on to its end.
+    patient.disk.answer_again();
+    let (page, record) = running.results();
+    running.exit_after_answer(&patient, 130);
     let m = &record.measurements[0];
     let verify = m.verify.as_ref().unwrap();
     assert!(
@@ -513,18 +452,4 @@ fn a_check_of_what_was_written_that_is_interrupted_says_how_far_it_came() {
         m.stopped == StopReason::Interrupted && page.contains("read back before"),
         "{page}"
     );
-}
-
-/// The page and the record of a run that was interrupted and goes on to its end as soon as the disk
-/// answers again.
-fn outcome_of(running: &mut Running, patient: &Patient) -> (String, Record) {
-    patient.disk.answer_again();
-    let results = running.results();
-    assert_eq!(
-        running.child.wait().unwrap().code(),
-        Some(130),
-        "{}",
-        running.told()
-    );
-    results
 }

@@ -1,6 +1,6 @@
 //! A program that is stopped in the middle of a run, and continued: the pause is in no figure.
 
-use crate::program::patient::Running;
+use crate::program::hanging_disk::Running;
 use diskproof_model::measurement::{Interruption, InterruptionKind, OpKind};
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{can_run, place};

@@ -32,7 +32,7 @@ fn count(m: &MeasurementRecord, kind: OpKind) -> u64 {
 }
 
 #[test]
-fn it_runs_what_the_file_says_and_tells_what_differs() {
+fn job_file_runs_and_reports_differences_from_fio() {
     let here = place();
     let text = "[global]\ndirectory=HERE\nsize=4m\ngroup_reporting\n\n[fill]\nrw=write\nbs=1m\n\
                 direct=1\n\n[reads]\nstonewall\nrw=randread\nbs=8k\nnumjobs=2\nio_size=1m\n\
@@ -71,14 +71,14 @@ fn it_runs_what_the_file_says_and_tells_what_differs() {
             .contains("become parts of one scratch file of 16 MiB")
             && ran
                 .err
-                .contains("is the same without: group_reporting (how results are shown)"),
+                .contains("is the same without: group_reporting (display of results)"),
         "{}",
         ran.err
     );
     assert_eq!(names(here.path()), ["job.fio"]);
     let quiet = run_job(here.path(), text, &["--quiet", "--json"]);
     assert_eq!((quiet.code, quiet.err.as_str()), (Some(0), ""));
-    // A single new file is written for the first time by the job, as by fio.
+    // With a single new file, the job writes new blocks, as in fio.
     let single = run_job(
         here.path(),
         "[fill]\nfilename=HERE/new\nsize=4m\nrw=write\nbs=1m\n",
@@ -239,9 +239,9 @@ fn a_device_is_refused_as_ever() {
 }
 
 #[test]
-fn errors_name_the_line_and_nothing_is_touched() {
+fn job_file_error_names_the_line_before_anything_is_touched() {
     let here = place();
-    let told = |text: &str, part: &str| {
+    let refused = |text: &str, part: &str| {
         let ran = run_job(here.path(), text, &[]);
         assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{}", ran.err);
         assert!(
@@ -250,20 +250,20 @@ fn errors_name_the_line_and_nothing_is_touched() {
             ran.err
         );
     };
-    told(
+    refused(
         "[a]\ndirectory=HERE\nsize=4m\nthinktime=10\n",
-        "job.fio: line 4: thinktime=10: [a]: fio's 'thinktime' has no place here",
+        "job.fio: line 4: thinktime=10: [a]: fio's 'thinktime' is not supported",
     );
-    told(
+    refused(
         "[a]\ndirectory=HERE\nsize=4m\nrw=trim\u{1b}[2J\n",
         "rw=trim\\u{1b}[2J: trims",
     );
-    told(
+    refused(
         "[a]\ndirectory=HERE/nowhere\nsize=4m\n",
-        "there is no directory",
+        "/nowhere does not exist",
     );
-    told("[a]\ninclude /dev/zero\n", "it is no regular file");
-    told(
+    refused("[a]\ninclude /dev/zero\n", "not a regular file");
+    refused(
         "[a]\ndirectory=HERE\nsize=4m\nexec_prerun=touch HERE/ran\n",
         "no file makes diskproof run other programs",
     );
@@ -324,11 +324,11 @@ fn the_environment_and_included_files_are_read() {
     );
 }
 
-/// fio and the program do the same number of reads, writes and syncs for the same file.
+/// fio and diskproof do the same number of reads and writes for one job file.
 #[test]
-fn fio_does_the_same() {
+fn job_file_runs_the_same_operations_as_fio() {
     if Command::new("fio").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: fio_does_the_same: fio is not installed");
+        eprintln!("SKIPPED: job_file_runs_the_same_operations_as_fio: fio is not installed");
         return;
     }
     let jobs = [

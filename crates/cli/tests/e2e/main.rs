@@ -1,5 +1,5 @@
-//! The program as its users start it, from the command line to the files that it leaves. One binary,
-//! so that `cargo test` links the program's crates once.
+//! The program as its users start it, from the command line to its output files. One binary, so
+//! that `cargo test` links the program's crates once.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 mod cli;

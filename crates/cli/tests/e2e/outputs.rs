@@ -1,7 +1,7 @@
 //! What `-o` accepts and refuses, what a closed stdout costs, which limit of the shell an error
 //! names, and that Ctrl-C ends every wait.
 
-use crate::program::{Ran, SHORT, check_as_nobody, eventually, names, program};
+use crate::program::{Ran, SHORT, check_unprivileged, eventually, names, program};
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{TempDir, can_run, place, run};
 use rustix::process::{Pid, Signal, kill_process};
@@ -105,7 +105,7 @@ fn output_in_a_read_only_directory_is_refused_before_the_run() {
     let place = place();
     std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let output = place.path().join("a.json");
-    let ran = check_as_nobody(
+    let ran = check_unprivileged(
         Path::new("/var/tmp"),
         &["--quick", "-o", output.to_str().unwrap()],
     );

@@ -1,6 +1,7 @@
 //! From the command line to the printed page, exact to the last digit: check's own plan, on a
 //! simulated disk, in virtual time.
 
+use crate::program::Unwatched;
 use clap::Parser as _;
 use diskproof::commands::check::plan;
 use diskproof::commands::{Args, Verb};
@@ -8,7 +9,6 @@ use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::measurement::{DeviceUse, EngineUse, Measurement, OpKind};
 use diskproof_model::plan::{EngineChoice, EngineKind, Origin, Plan, Stop, Workload};
-use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::record::{ClockFacts, Record, Tool};
 use diskproof_model::target::{
     Filesystem, HostFacts, Layer, LayerKind, Link, TargetIdentity, TargetKind, WriteCache,
@@ -26,15 +26,6 @@ fn fake_disk(block_bytes: u32) -> FakeDisk {
         jitter_ns: service_ns / 2,
         channels: 8,
         size_bytes: GIB,
-    }
-}
-
-/// Sees every workload through to the end of its time.
-struct Patient;
-
-impl Watch for Patient {
-    fn tick(&mut self, _: &Progress<'_>) -> Control {
-        Control::Continue
     }
 }
 
@@ -117,7 +108,7 @@ fn measure(plan: &Plan) -> Vec<Measurement> {
             workload,
             fake_disk(workload.block_bytes),
             plan.seed,
-            &mut Patient,
+            &mut Unwatched,
         )
         .unwrap();
         (seen.start_ns, start_ns) = (

@@ -243,7 +243,7 @@ fn spans_walks_and_mixes_run() {
 }
 
 #[test]
-fn spans_in_decimal_units_run_on_scratch_files_and_odd_starts_are_refused_before_anything() {
+fn decimal_spans_run_and_unaligned_starts_are_refused() {
     let here = place();
     for flags in [
         &["--rw", "randread"][..],
@@ -277,7 +277,7 @@ fn spans_in_decimal_units_run_on_scratch_files_and_odd_starts_are_refused_before
     assert_eq!(ran.code, Some(2), "{}", ran.err);
     assert!(
         ran.err.contains(
-            "direct I/O from 100 bytes on is impossible: use a multiple of 512 for --bs and --span"
+            "direct I/O cannot start at byte 100; use a multiple of 512 for --bs and --span"
         ),
         "{}",
         ran.err

@@ -293,8 +293,8 @@ fn every_reason_comes_at_once_with_its_deed() {
             mount.point.display()
         )[..],
         &format!(
-            "  - it holds a signature: GPT partition table (byte 512) → after saving what it holds: \
-             wipefs --all {node}"
+            "  - it holds a signature: GPT partition table (byte 512) → after saving what it \
+             holds: wipefs --all {node}"
         ),
         "  - it holds a signature: backup GPT partition table",
         &format!(

@@ -3,7 +3,7 @@
 
 use crate::program;
 use crate::program::{
-    Ran, SHORT, check, check_as_nobody, content_hash, eventually, free_bytes, names, random_file,
+    Ran, SHORT, check, check_unprivileged, content_hash, eventually, free_bytes, names, random_file,
 };
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
@@ -164,7 +164,7 @@ fn what_must_not_be_measured_is_refused() {
         "Run as a user who may read it",
     ];
     assert_refused(
-        &check_as_nobody(&at("secret"), &[]),
+        &check_unprivileged(&at("secret"), &[]),
         3,
         &at("secret"),
         &sentence,
@@ -174,7 +174,7 @@ fn what_must_not_be_measured_is_refused() {
         "Name a directory in which you may write",
     ];
     assert_refused(
-        &check_as_nobody(place.path(), &SHORT),
+        &check_unprivileged(place.path(), &SHORT),
         3,
         place.path(),
         &sentence,
@@ -183,7 +183,7 @@ fn what_must_not_be_measured_is_refused() {
     std::fs::set_permissions(at("closed"), PermissionsExt::from_mode(0o700)).unwrap();
     let sentence = ["may not look into", "(EACCES)", "run as a user who may"];
     assert_refused(
-        &check_as_nobody(&at("closed/inside"), &SHORT),
+        &check_unprivileged(&at("closed/inside"), &SHORT),
         2,
         &at("closed/inside"),
         &sentence,
@@ -323,8 +323,7 @@ fn files_and_devices_are_only_read() {
         let by_link = place.path().join("link");
         symlink(&device.node, &by_link).unwrap();
         assert_eq!(check(&by_link, &["--time", "1s"]).code, Some(0));
-        // Device nodes stay when loop devices end, with the rights that somebody may have given
-        // them by hand.
+        // Device nodes outlive loop devices, with any permissions that were set by hand.
         run("chown", &["root", device.node.to_str().unwrap()]);
         run("chmod", &["660", device.node.to_str().unwrap()]);
         let sentence = [
@@ -332,7 +331,7 @@ fn files_and_devices_are_only_read() {
             "Run as root or as a member of the device's group",
         ];
         assert_refused(
-            &check_as_nobody(&device.node, &[]),
+            &check_unprivileged(&device.node, &[]),
             3,
             &device.node,
             &sentence,
@@ -360,7 +359,7 @@ fn a_user_measures_a_directory_of_his_own() {
     std::fs::create_dir(&home).unwrap();
     run("chown", &["65534:65534", home.to_str().unwrap()]);
     let saved = home.join("run.json");
-    let ran = check_as_nobody(
+    let ran = check_unprivileged(
         &home,
         &[&SHORT[..], &["--json", "-o", saved.to_str().unwrap()]].concat(),
     );

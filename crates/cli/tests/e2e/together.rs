@@ -1,16 +1,14 @@
 //! Workloads of a plan that run at the same time, from the outside.
 
-use crate::program::{Ran, content_hash, names, program, random_file, run};
+use crate::program::{PipedRun, Ran, content_hash, names, random_file, run};
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_simdisk::testbed::{Loop, can_run, place};
 use diskproof_simdisk::{SimDisk, spec};
-use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const MIB: u64 = 1 << 20;
 
@@ -312,21 +310,10 @@ fn ctrl_c_ends_all_of_them_with_what_was_measured() {
         "-o".as_ref(),
         saved.as_os_str(),
     ];
-    let mut child = program(words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("1/3 first") {
-        line.clear();
-        assert!(told.read_line(&mut line).unwrap() > 0, "it ended too early");
-    }
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let mut rest = String::new();
-    told.read_to_string(&mut rest).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest}");
+    let mut running = PipedRun::start(words);
+    running.wait_for_line("1/3 first");
+    let ran = running.interrupt();
+    assert_eq!(ran.code, Some(130), "{}", ran.err);
     let record: Record = serde_json::from_str(&std::fs::read_to_string(&saved).unwrap()).unwrap();
     assert!(record.partial && record.measurements[0].workload.name == "first");
     // Where the signal came while the two were being made ready, they were not measured at all.

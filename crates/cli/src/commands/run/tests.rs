@@ -1,4 +1,4 @@
-//! Command line and plan file to plan, exactly.
+//! Exact plans from command lines and plan files.
 
 use super::*;
 use crate::commands::{Args, Verb};
@@ -57,7 +57,7 @@ fn plan_file(text: &str) -> tempfile::TempPath {
 }
 
 #[test]
-fn a_scratch_file_has_a_gib_or_what_there_is_room_for() {
+fn scratch_file_has_1_gib_or_the_free_space() {
     let plan = planned(&["--seed", "7", "--engine", "aio"], &[directory("/a", 1)]).unwrap();
     assert_eq!(
         (plan.scratch_bytes, plan.seed, plan.targets),
@@ -87,10 +87,10 @@ fn a_scratch_file_has_a_gib_or_what_there_is_room_for() {
             .scratch_bytes,
         Some(150 << 20)
     );
-    let (exit, told) = refused(&["--size", "200M"], &[narrow.clone(), beside]);
+    let (exit, error) = refused(&["--size", "200M"], &[narrow.clone(), beside]);
     assert!(
-        exit == Exit::Refused && told.contains("at most 150 MiB each"),
-        "{told}"
+        exit == Exit::Refused && error.contains("at most 150 MiB each"),
+        "{error}"
     );
     assert_eq!(
         planned(&["--size", "200M"], &[narrow])
@@ -106,7 +106,7 @@ fn a_scratch_file_has_a_gib_or_what_there_is_room_for() {
 }
 
 #[test]
-fn what_exists_is_only_read() {
+fn existing_files_are_only_read() {
     let plan = planned(&["--span", "50%"], &[file("/f", GIB)]).unwrap();
     assert_eq!(
         (plan.scratch_bytes, plan.workloads[0].span.length_bytes),
@@ -116,18 +116,18 @@ fn what_exists_is_only_read() {
     for line in [["--rw", "write"], ["--rw", "randrw"]] {
         let plan = planned(&line, &identities).unwrap();
         let refusal = admit_all(&plan, &identities, &[], &Consent::default()).expect_err("refused");
-        let told = refusal.to_string();
+        let error = refusal.to_string();
         assert!(
             refusal.exit() == Exit::Refused
-                && told.contains("/f")
-                && told.contains("name a directory"),
-            "{told}"
+                && error.contains("/f")
+                && error.contains("name a directory"),
+            "{error}"
         );
     }
-    let (exit, told) = refused(&["--size", "1G"], &[file("/f", GIB)]);
+    let (exit, error) = refused(&["--size", "1G"], &[file("/f", GIB)]);
     assert!(
-        exit == Exit::Usage && told.contains("/f needs none"),
-        "{told}"
+        exit == Exit::Usage && error.contains("/f needs none"),
+        "{error}"
     );
     let twice = refused(&[], &[file("/f", GIB), file("/f", GIB)]);
     assert!(
@@ -138,7 +138,7 @@ fn what_exists_is_only_read() {
 }
 
 #[test]
-fn a_plan_file_gives_what_the_flags_leave_open() {
+fn flags_override_the_plan_file() {
     let path = plan_file(
         "note = \"from the plan\"\nseed = 5\nsize = \"2GiB\"\ntargets = \
          [\"/planned\"]\n[defaults]\nrw = \"write\"\nengine = \"libaio\"\n[[workload]]\nname = \
@@ -185,15 +185,15 @@ fn a_plan_file_gives_what_the_flags_leave_open() {
 }
 
 #[test]
-fn a_plan_file_says_where_it_is_wrong() {
+fn plan_file_error_names_file_and_line() {
     let wrong = |text: &str, line: &[&str], part: &str| {
         let path = plan_file(text);
         let line: Vec<&str> = [path.to_str().unwrap()]
             .into_iter()
             .chain(line.iter().copied())
             .collect();
-        let (exit, told) = refused(&line, &[directory("/a", 1)]);
-        assert!(exit == Exit::Usage && told.contains(part), "{told}");
+        let (exit, error) = refused(&line, &[directory("/a", 1)]);
+        assert!(exit == Exit::Usage && error.contains(part), "{error}");
     };
     wrong(
         "[[workload]]\nname = \"a\"\nbs = \"0\"\n",
@@ -222,7 +222,7 @@ fn a_plan_file_says_where_it_is_wrong() {
 }
 
 #[test]
-fn blocks_that_the_sectors_forbid_are_left_out_of_a_plan() {
+fn workload_with_blocks_below_the_sector_size_is_skipped() {
     let mut layer = probe(Path::new("/"))
         .unwrap()
         .layers
@@ -234,11 +234,11 @@ fn blocks_that_the_sectors_forbid_are_left_out_of_a_plan() {
         layers: vec![layer],
         ..directory("/a", 1)
     };
-    let told = refused(&["--bs", "512"], std::slice::from_ref(&target)).1;
+    let error = refused(&["--bs", "512"], std::slice::from_ref(&target)).1;
     assert!(
-        told.contains("sectors have 4096 bytes")
-            && told.contains("use a multiple of 4096 for --bs and --span"),
-        "{told}"
+        error.contains("sectors of 4096 bytes")
+            && error.contains("use a multiple of 4096 for --bs and --span"),
+        "{error}"
     );
     let path = plan_file(
         "[[workload]]\nname = \"small\"\nbs = \"512\"\nrw = \"write\"\n[[workload]]\nname = \
@@ -252,12 +252,12 @@ fn blocks_that_the_sectors_forbid_are_left_out_of_a_plan() {
         ),
         ("small", "large")
     );
-    // The next one takes its place as the first.
+    // The next workload becomes the first one.
     assert_eq!(plan.workloads[0].layout, Layout::Provides);
 }
 
 #[test]
-fn every_example_makes_a_plan() {
+fn every_example_plan_resolves() {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/plans"));
     let mut seen = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -292,12 +292,12 @@ fn every_example_makes_a_plan() {
 }
 
 #[test]
-fn a_schedule_that_starts_nothing_is_told_beforehand() {
+fn schedule_without_a_start_is_refused_before_the_run() {
     let target = [file("/f", GIB)];
-    let (exit, told) = refused(&["--rate", "0.1", "--time", "500ms"], &target);
+    let (exit, error) = refused(&["--rate", "0.1", "--time", "500ms"], &target);
     assert!(
-        exit == Exit::Usage && told.contains("none of them falls into the measured time of 500 ms"),
-        "{told}"
+        exit == Exit::Usage && error.contains("none within the measured time of 500 ms"),
+        "{error}"
     );
     assert!(
         planned(
@@ -306,20 +306,20 @@ fn a_schedule_that_starts_nothing_is_told_beforehand() {
         )
         .is_ok()
     );
-    // A limit that is not met is none that contradicts.
+    // A limit beyond the schedule is only noted.
     let limited = planned(&["--rate", "10", "--time", "5s", "--ops", "1000"], &target).unwrap();
     assert!(
-        ended_by_time(&limited)[0].contains("1000 operations are more than the 50 starts"),
+        limits_cut_by_time(&limited)[0].contains("1000 operations need more than the 50 starts"),
         "{limited:?}"
     );
     let plan = plan_file(
         "[[workload]]\nname = \"a\"\ntime = \"5s\"\n[[workload]]\nname = \"b\"\nrate = \
          0.1\ntogether = true\n",
     );
-    let (exit, told) = refused(&[plan.to_str().unwrap()], &target);
+    let (exit, error) = refused(&[plan.to_str().unwrap()], &target);
     assert!(
         exit == Exit::Usage
-            && told.contains("line 4: workload 'b': rate 0.1 starts an operation every 10 s"),
-        "{told}"
+            && error.contains("line 4: workload 'b': rate 0.1 starts an operation every 10 s"),
+        "{error}"
     );
 }

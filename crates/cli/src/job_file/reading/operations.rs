@@ -1,13 +1,13 @@
-//! What the operations of a job are: direction, order, sizes, places and rate. Knows nothing of how
-//! many there are, or where.
+//! Reads the options about operations: direction, order, sizes, distribution and rate. Their number
+//! and their target are read elsewhere.
 
 use super::{JobReader, OptionValue};
-use crate::job_file::JobFileError;
-use crate::job_file::jobs::{JobBlocks, OffsetLaw, WalkOrder};
+use crate::job_file::error::JobFileError;
+use crate::job_file::jobs::{JobBlocks, JobDistribution, WalkOrder};
+use crate::job_file::notes::TranslationNote;
 use crate::job_file::numbers;
-use crate::job_file::remarks::TranslationNote;
 use crate::job_file::sections::Setting;
-use crate::workload::{Direction, Order, Rw};
+use crate::workload::{Order, Rw, RwDirection};
 
 /// fio's default.
 const BLOCK_BYTES_DEFAULT: u64 = 4096;
@@ -20,7 +20,7 @@ impl<'a> JobReader<'a, '_> {
             return Ok((
                 Rw {
                     order: Order::Sequential,
-                    direction: Direction::Read,
+                    direction: RwDirection::Read,
                 },
                 None,
             ));
@@ -31,7 +31,7 @@ impl<'a> JobReader<'a, '_> {
                 (word.trim(), Some((setting, postfix.trim())))
             });
         if word.contains("trim") {
-            return Err(setting.error("trims have no place here: leave this job out"));
+            return Err(setting.error("trims are not supported; remove this job"));
         }
         let word = if word == "randreadwrite" {
             "randrw"
@@ -45,7 +45,7 @@ impl<'a> JobReader<'a, '_> {
         ))
     }
 
-    pub(super) fn gait(
+    pub(super) fn walk_order(
         &self,
         rw: Rw,
         postfix: Option<OptionValue<'_>>,
@@ -62,28 +62,27 @@ impl<'a> JobReader<'a, '_> {
             return match bytes {
                 1 if !is_back => Ok(WalkOrder::Plain),
                 _ => Err(setting.error(
-                    "several blocks in a row from each random place have no place here: use a \
-                     larger bs, or leave the number out",
+                    "several consecutive blocks at each random offset are not supported; use a \
+                     larger bs, or remove the number",
                 )),
             };
         }
         match (is_back, blocks) {
             (_, _) if bytes == 0 => Ok(WalkOrder::Plain),
             (_, JobBlocks::Mix(..)) => {
-                Err(setting
-                    .error("a walk with gaps needs one block size: use bs instead of bssplit"))
+                Err(setting.error("gaps need a single block size; use bs instead of bssplit"))
             }
             (false, JobBlocks::One(block)) => Ok(WalkOrder::Stride(block + bytes)),
             (true, JobBlocks::One(block)) if bytes == 2 * block => Ok(WalkOrder::Backward),
             (true, JobBlocks::One(block)) => Err(setting.error(format!(
-                "backwards goes block by block here, which is twice the block: write -{} for this \
-                 bs, or leave the number out",
+                "backward jobs visit every block, which takes a step of two blocks; write -{} for \
+                 this bs, or remove the number",
                 2 * block
             ))),
         }
     }
 
-    /// The only value, or the one for what the job does, of `reads,writes,trims`.
+    /// From a list `reads,writes,trims`: the only value, or the one for this job's direction.
     fn of_direction<'v>(
         &self,
         setting: &Setting,
@@ -92,15 +91,15 @@ impl<'a> JobReader<'a, '_> {
     ) -> Result<&'v str, JobFileError> {
         let mut parts = value.split(',').map(str::trim);
         let first = parts.next().unwrap_or_default();
-        // `4k,` leaves writes at the default, which nobody can mean who reads it.
+        // In fio `4k,` leaves writes at the default, which hardly any author intends.
         let second = parts.next().unwrap_or(first);
         match rw.direction {
-            Direction::Read if !first.is_empty() => Ok(first),
-            Direction::Write if !second.is_empty() => Ok(second),
-            Direction::Mixed if first == second => Ok(first),
+            RwDirection::Read if !first.is_empty() => Ok(first),
+            RwDirection::Write if !second.is_empty() => Ok(second),
+            RwDirection::Mixed if first == second => Ok(first),
             _ => Err(setting.error(
-                "reads and writes of one job have the same value here: write one, or a section \
-                 for each that run together",
+                "reads and writes of one job share one value; write one value, or two sections \
+                 that run together",
             )),
         }
     }
@@ -112,11 +111,11 @@ impl<'a> JobReader<'a, '_> {
         if let Some((setting, value)) = self.value("blockalign")? {
             let align = numbers::bytes(self.of_direction(setting, value, rw)?, self.base)
                 .map_err(|why| setting.error(why))?;
-            // fio looks at it for random operations only.
+            // fio ignores it for sequential operations.
             if align != blocks.smallest() && align != 0 && rw.order == Order::Random {
                 return Err(setting.error(format!(
-                    "offsets are multiples of the (smallest) block here, {}: leave it out, or \
-                     change bs",
+                    "offsets are multiples of the smallest block, {}; remove the option, or change \
+                     bs",
                     blocks.smallest()
                 )));
             }
@@ -143,7 +142,7 @@ impl<'a> JobReader<'a, '_> {
             return Ok(BLOCK_BYTES_DEFAULT);
         };
         match numbers::bytes(self.of_direction(setting, value, rw)?, self.base) {
-            Ok(0) => Err(setting.error("a block of 0 bytes moves nothing")),
+            Ok(0) => Err(setting.error("a block of 0 bytes transfers nothing; use at least 512")),
             Ok(bytes) => Ok(bytes),
             Err(why) => Err(setting.error(why)),
         }
@@ -161,11 +160,9 @@ impl<'a> JobReader<'a, '_> {
         {
             let (size, share) = entry.split_once('/').unwrap_or((entry, ""));
             let bytes = numbers::bytes(size.trim(), self.base).map_err(|why| setting.error(why))?;
-            // fio never draws what has no share, but aligns to it.
+            // fio never draws a size with a share of 0, but aligns to it.
             if bytes == 0 || share.trim() == "0" {
-                return Err(
-                    setting.error("a size of 0 bytes, or with a share of 0, is none: leave it out")
-                );
+                return Err(setting.error("a size of 0 bytes, or with a share of 0; remove it"));
             }
             smallest = smallest.min(bytes);
             entries.push(format!("{bytes}/{}", share.trim()));
@@ -177,9 +174,13 @@ impl<'a> JobReader<'a, '_> {
         }
     }
 
-    pub(super) fn law(&mut self, rw: Rw, blocks: &JobBlocks) -> Result<OffsetLaw, JobFileError> {
+    pub(super) fn distribution(
+        &mut self,
+        rw: Rw,
+        blocks: &JobBlocks,
+    ) -> Result<JobDistribution, JobFileError> {
         if rw.order == Order::Sequential {
-            return Ok(OffsetLaw::Uniform);
+            return Ok(JobDistribution::Uniform);
         }
         let Some((setting, value)) = self
             .value("random_distribution")?
@@ -191,29 +192,31 @@ impl<'a> JobReader<'a, '_> {
                 } else {
                     TranslationNote::NoMap
                 };
-                self.remarks.tell(remark, &self.section.name);
+                self.notes.add(remark, &self.section.name);
             }
-            return Ok(OffsetLaw::Uniform);
+            return Ok(JobDistribution::Uniform);
         };
         match value.split_once(':').unwrap_or((value, "")) {
-            ("zipf", "") => Ok(OffsetLaw::Zipf(ZIPF_DEFAULT.to_owned())),
-            ("zipf", theta) if !theta.contains(':') => Ok(OffsetLaw::Zipf(theta.to_owned())),
+            ("zipf", "") => Ok(JobDistribution::Zipf(ZIPF_DEFAULT.to_owned())),
+            ("zipf", theta) if !theta.contains(':') => Ok(JobDistribution::Zipf(theta.to_owned())),
             ("zoned", zones) => {
                 let zones = self.of_direction(setting, zones, rw)?;
-                filled_zones(zones).map(OffsetLaw::Zones).ok_or_else(|| {
-                    setting.error(
-                        "write access/size pairs in percent, such as zoned:60/10:30/20:10/70",
-                    )
-                })
+                filled_zones(zones)
+                    .map(JobDistribution::Zones)
+                    .ok_or_else(|| {
+                        setting.error(
+                            "write access/size pairs in percent, such as zoned:60/10:30/20:10/70",
+                        )
+                    })
             }
             _ => Err(setting.error(
-                "this distribution has no place here: use random, zipf:THETA, or \
+                "this distribution is not supported; use random, zipf:THETA, or \
                  zoned:60/10:30/20:10/70",
             )),
         }
     }
 
-    /// Only where all blocks are alike.
+    /// Whether fio keeps a map of visited blocks: only with uniform random offsets.
     pub(super) fn is_mapped(&self, rw: Rw) -> Result<bool, JobFileError> {
         let is_uniform = self
             .value("random_distribution")?
@@ -222,20 +225,13 @@ impl<'a> JobReader<'a, '_> {
     }
 
     pub(super) fn read_share(&self, rw: Rw) -> Result<Option<u64>, JobFileError> {
-        if rw.direction != Direction::Mixed {
+        if rw.direction != RwDirection::Mixed {
             return Ok(None);
         }
-        let place = |name| {
-            self.setting(name).and_then(|setting| {
-                self.section
-                    .settings
-                    .iter()
-                    .rposition(|other| other.as_ref() == setting)
-            })
-        };
+
         let (reads, writes) = (self.count("rwmixread", 50)?, self.count("rwmixwrite", 50)?);
-        // Where both are given, the later one counts.
-        let (share, name) = if place("rwmixwrite") > place("rwmixread") {
+        // Of the two, the later one counts.
+        let (share, name) = if self.position("rwmixwrite") > self.position("rwmixread") {
             (100_u64.checked_sub(writes), "rwmixwrite")
         } else {
             (Some(reads), "rwmixread")
@@ -244,7 +240,7 @@ impl<'a> JobReader<'a, '_> {
             Some(share) => Ok(Some(share)),
             None => Err(self
                 .setting(name)
-                .map_or(&self.section.spot, |setting| &setting.spot)
+                .map_or(&self.section.source, |setting| &setting.source)
                 .error(format!("{name} is a share in percent, 0 to 100"))),
         }
     }
@@ -254,14 +250,14 @@ impl<'a> JobReader<'a, '_> {
         let (setting, value, unit) = match (self.value("rate")?, self.value("rate_iops")?) {
             (None, None) => return Ok(None),
             (Some(_), Some((setting, _))) => {
-                return Err(setting.error("rate and rate_iops exclude each other: use one of them"));
+                return Err(setting.error("rate and rate_iops exclude each other; use one of them"));
             }
             (None, Some((setting, value))) => (setting, value, 1),
             (Some((setting, value)), None) => match blocks {
                 JobBlocks::One(block) => (setting, value, *block),
                 JobBlocks::Mix(..) => {
                     return Err(
-                        setting.error("a rate in bytes needs one block size: use rate_iops")
+                        setting.error("a rate in bytes needs a single block size; use rate_iops")
                     );
                 }
             },
@@ -285,36 +281,36 @@ impl<'a> JobReader<'a, '_> {
             }
         })?;
         let rate = match (rw.direction, reads, writes) {
-            (Direction::Read, rate, _) | (Direction::Write, _, rate) => {
+            (RwDirection::Read, rate, _) | (RwDirection::Write, _, rate) => {
                 rate.filter(|rate| *rate > 0.0)
             }
-            (Direction::Mixed, Some(reads), Some(writes)) => {
-                // fio holds each direction to its own rate, whatever the mix says.
+            (RwDirection::Mixed, Some(reads), Some(writes)) => {
+                // fio applies the rate of each direction, whatever the mix is.
                 let share = self.read_share(rw)?.unwrap_or(50) as f64 / 100.0;
                 if (reads - (reads + writes) * share).abs() > 1e-6 * (reads + writes) {
                     return Err(setting.error(format!(
-                        "reads and writes have rates of their own, which are not the mix of {:.0} \
-                         % reads: make them so, or write a section for each that run together",
+                        "the rates of reads and writes contradict the mix of {:.0} % reads; adapt \
+                         them, or write two sections that run together",
                         share * 100.0
                     )));
                 }
                 Some(reads + writes)
             }
-            (Direction::Mixed, ..) => {
+            (RwDirection::Mixed, ..) => {
                 return Err(setting.error(
-                    "a rate for one direction only has no place here: write a section for each \
-                     that run together",
+                    "a rate for only one direction is not supported; write two sections that run \
+                     together",
                 ));
             }
         };
         if rate.is_some() {
-            self.remarks.tell(TranslationNote::Rate, &self.section.name);
+            self.notes.add(TranslationNote::Rate, &self.section.name);
         }
         Ok(rate)
     }
 }
 
-/// Zones whose missing sizes share what is left, as in fio.
+/// Fills in missing sizes of zones with equal shares of the rest, as fio does.
 fn filled_zones(text: &str) -> Option<String> {
     let zones: Vec<(f64, Option<f64>)> = text
         .split(':')

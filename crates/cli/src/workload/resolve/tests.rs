@@ -1,7 +1,10 @@
-//! Flags to workload, exactly; and every contradiction with what to do about it.
+//! Exact workloads from flags, and every contradiction with its remedy.
 
 use super::*;
+use crate::workload::limits::sector_mismatch;
+use crate::workload::resolve_context::Memory;
 use clap::Parser;
+use diskproof_model::plan::Zone;
 use proptest::prelude::*;
 
 const GIB: u64 = 1 << 30;
@@ -12,12 +15,12 @@ struct Line {
     flags: WorkloadFlags,
 }
 
-fn ground() -> Ground {
+fn context() -> ResolveContext {
     let memory = Memory {
         installed_bytes: Some(8 * GIB),
         free_bytes: None,
     };
-    Ground {
+    ResolveContext {
         target_bytes: vec![GIB],
         memory,
         content: Content::Nothing,
@@ -31,12 +34,12 @@ fn flags(line: &str) -> WorkloadFlags {
         .flags
 }
 
-fn on(line: &str, ground: &Ground) -> Result<Workload, String> {
-    resolve(&flags(line), ground, Wording::Flags).map_err(|error| error.to_string())
+fn on(line: &str, context: &ResolveContext) -> Result<Workload, String> {
+    resolve(&flags(line), context, Wording::Flags).map_err(|error| error.to_string())
 }
 
 fn made(line: &str) -> Workload {
-    on(line, &ground()).unwrap_or_else(|error| panic!("{line}: {error}"))
+    on(line, &context()).unwrap_or_else(|error| panic!("{line}: {error}"))
 }
 
 fn default_workload() -> Workload {
@@ -69,12 +72,12 @@ fn default_workload() -> Workload {
 }
 
 #[test]
-fn without_flags_it_reads_at_random() {
+fn workload_without_flags_reads_at_random() {
     assert_eq!(made(""), default_workload());
 }
 
 #[test]
-fn every_flag_arrives() {
+fn workload_takes_every_flag() {
     let line = "--name x --rw randrw --bssplit 4k/60:64k/40 --depth 32 --jobs 4 --rwmixread 33.3 \
                 --rate 1000 --precision 5% --time 10s --bytes 1G --ops 99 --warmup 250ms --span \
                 512M-1G --zones 60/10:40/90 --fdatasync 3 --buffered";
@@ -116,7 +119,7 @@ fn every_flag_arrives() {
         ..default_workload()
     };
     assert_eq!(made(line), expected);
-    // The same in fio's spelling.
+    // The same with the names of fio.
     let fio = "--name x --rw randrw --bssplit 4k/60:64k/40 --iodepth 32 --numjobs 4 --rwmixread \
                33.3 --rate_iops 1000 --precision 5% --runtime 10 --io_size 1G --number_ios 99 \
                --ramp_time 250ms --span 512M-1G --zones 60/10:40/90 --fdatasync 3 --buffered";
@@ -124,7 +127,7 @@ fn every_flag_arrives() {
 }
 
 #[test]
-fn walks_and_laws_arrive() {
+fn workload_takes_orders_and_distributions() {
     let access = |line: &str| made(line).access;
     assert_eq!(
         (made("--rw write --verify").verify, made("--cached").cache),
@@ -155,7 +158,7 @@ fn walks_and_laws_arrive() {
 }
 
 #[test]
-fn a_workload_ends_where_the_user_said_and_else_when_it_is_known() {
+fn workload_ends_at_its_limit_or_when_its_rate_is_known() {
     let ends = |line: &str| {
         let workload = made(line);
         (
@@ -183,7 +186,7 @@ fn a_workload_ends_where_the_user_said_and_else_when_it_is_known() {
 }
 
 #[test]
-fn the_first_sequential_write_lays_the_file_out() {
+fn first_sequential_write_lays_the_file_out() {
     let layout = |line: &str| (made(line).layout, made(line).warmup_ns);
     assert_eq!(layout("--rw write"), (Layout::Provides, 0));
     assert_eq!(
@@ -200,17 +203,17 @@ fn the_first_sequential_write_lays_the_file_out() {
     ] {
         assert_eq!(layout(other), (Layout::Needed, SECOND), "{other}");
     }
-    let mmap = Ground {
+    let mmap = ResolveContext {
         engine: Some(EngineChoice::Fixed(EngineKind::Mmap)),
-        ..ground()
+        ..context()
     };
     assert_eq!(
         on("--rw write", &mmap).map(|w| w.layout),
         Ok(Layout::Needed)
     );
-    let later = Ground {
+    let later = ResolveContext {
         content: Content::Data,
-        ..ground()
+        ..context()
     };
     assert_eq!(
         on("--rw write", &later).map(|w| w.layout),
@@ -221,11 +224,11 @@ fn the_first_sequential_write_lays_the_file_out() {
 #[test]
 fn spans_in_percent_follow_the_target() {
     let span = |line: &str, sizes: &[u64]| {
-        let ground = Ground {
+        let context = ResolveContext {
             target_bytes: sizes.to_vec(),
-            ..ground()
+            ..context()
         };
-        on(line, &ground).map(|w| (w.span.start_bytes, w.span.length_bytes.unwrap_or(0)))
+        on(line, &context).map(|w| (w.span.start_bytes, w.span.length_bytes.unwrap_or(0)))
     };
     assert_eq!(span("--span 25-50%", &[GIB]), Ok((GIB / 4, GIB / 4)));
     // Down to whole blocks and pages, and to the very end.
@@ -233,7 +236,7 @@ fn spans_in_percent_follow_the_target() {
     assert_eq!(span("--span 10% --bs 512", &[1_000_000]), Ok((0, 98_304)));
     assert_eq!(span("--span 50-100%", &[1_000_500]), Ok((499_712, 500_788)));
     assert_eq!(span("--span 0-8k", &[GIB, GIB / 2]), Ok((0, 8192)));
-    // Decimal sizes come to lie on sectors, others stay.
+    // Decimal sizes are rounded down to sectors.
     assert_eq!(span("--span 1MB-100MB", &[GIB]), Ok((999_424, 99_000_320)));
     assert_eq!(span("--span 512-99328", &[GIB]), Ok((512, 98_816)));
     assert_eq!(
@@ -253,7 +256,7 @@ fn spans_in_percent_follow_the_target() {
 }
 
 #[test]
-fn contradictions_say_what_to_do() {
+fn contradiction_names_its_remedy() {
     let cases = [
         ("--backward", "use --rw read, write or rw"),
         ("--stride 64k", "use --rw read, write or rw"),
@@ -291,25 +294,28 @@ fn contradictions_say_what_to_do() {
         ("--jobs 1025", "use 1 to 1024"),
         (
             "--depth 4096 --jobs 64 --bs 8k --rw randrw",
-            "make one of them smaller",
+            "reduce one of them",
         ),
         ("--rw write --fsync 1 --fdatasync 1", "exclude each other"),
         ("--rw write --fsync 1 --end-fsync", "use one of them"),
         ("--rw write --fsync 0", "use 1 to sync after each write"),
-        ("--fsync 1", "use a writing --rw"),
-        ("--end-fsync", "use a writing --rw"),
-        ("--rw randrw --rwmixread 100 --verify", "use a writing --rw"),
-        ("--verify", "use a writing --rw"),
+        ("--fsync 1", "use --rw write, rw, randwrite or randrw"),
+        ("--end-fsync", "use --rw write, rw, randwrite or randrw"),
+        (
+            "--rw randrw --rwmixread 100 --verify",
+            "use --rw write, rw, randwrite or randrw",
+        ),
+        ("--verify", "use --rw write, rw, randwrite or randrw"),
         (
             "--rw write --verify --bssplit 4k/50:8k/50",
-            "use such as --bs 4k",
+            "use a size such as --bs 4k",
         ),
         (
             "--rw write --verify --buffered --bs 100",
-            "use such as --bs 4k",
+            "use a size such as --bs 4k",
         ),
         ("--buffered --cached", "use one of them"),
-        ("--time 0", "use such as 10s"),
+        ("--time 0", "use a duration such as 10s"),
         ("--ops 0", "use at least 1"),
         ("--bytes 4k", "use more bytes or smaller blocks"),
         (
@@ -321,32 +327,35 @@ fn contradictions_say_what_to_do() {
         ("--span 0-4k", "use a smaller block or a larger span"),
         (
             "--rw read --jobs 64 --span 0-64k",
-            "use a larger span or less of --jobs and --depth",
+            "use a larger span, or reduce --jobs or --depth",
         ),
         ("--zones 1/0.0001:99/99.9999", "use larger zones"),
         ("--distribution hot:80/0.0001", "use larger zones"),
     ];
     for (line, remedy) in cases {
-        let error = on(line, &ground()).expect_err(line);
+        let error = on(line, &context()).expect_err(line);
         assert!(
             error.contains(remedy) && !error.ends_with('.'),
             "{line}: {error}"
         );
-        // A plan file hears its own words.
-        let told = resolve(&flags(line), &ground(), Wording::Keys)
+        // For a plan file, the error names keys.
+        let error = resolve(&flags(line), &context(), Wording::Keys)
             .expect_err(line)
             .to_string();
-        assert!(!told.replace("--size", "").contains("--"), "{line}: {told}");
+        assert!(
+            !error.replace("--size", "").contains("--"),
+            "{line}: {error}"
+        );
     }
 }
 
 #[test]
-fn what_is_no_contradiction_passes() {
-    let mmap = Ground {
+fn mmap_equal_targets_and_unknown_memory_are_accepted() {
+    let mmap = ResolveContext {
         engine: Some(EngineChoice::Fixed(EngineKind::Mmap)),
-        ..ground()
+        ..context()
     };
-    // A memory mapping goes through the page cache, said or not.
+    // A memory mapping always uses the page cache.
     let caches =
         ["", "--buffered", "--bs 1000", "--cached"].map(|line| on(line, &mmap).unwrap().cache);
     assert_eq!(
@@ -358,13 +367,13 @@ fn what_is_no_contradiction_passes() {
             CachePolicy::Cached
         ]
     );
-    // Each target has a schedule of its own.
+    // A rate applies to each target.
     assert!(
         on(
             "--rate 5",
-            &Ground {
+            &ResolveContext {
                 target_bytes: vec![GIB; 2],
-                ..ground()
+                ..context()
             }
         )
         .is_ok()
@@ -372,9 +381,9 @@ fn what_is_no_contradiction_passes() {
     assert!(
         on(
             "--depth 4096 --jobs 64 --bs 8k",
-            &Ground {
+            &ResolveContext {
                 memory: Memory::default(),
-                ..ground()
+                ..context()
             }
         )
         .is_ok()
@@ -382,73 +391,84 @@ fn what_is_no_contradiction_passes() {
 }
 
 #[test]
-fn what_others_have_taken_of_the_memory_is_not_there() {
-    let free = |free_bytes| Ground {
+fn buffers_fit_into_the_free_memory() {
+    let free = |free_bytes| ResolveContext {
         memory: Memory {
             free_bytes,
-            ..ground().memory
+            ..context().memory
         },
-        ..ground()
+        ..context()
     };
     let load = "--depth 1024 --bs 1M";
     assert!(on(load, &free(Some(2 * GIB))).is_ok() && on(load, &free(None)).is_ok());
-    let told = on(load, &free(Some(GIB))).unwrap_err();
+    let error = on(load, &free(Some(GIB))).unwrap_err();
     assert!(
-        told.contains("needs 1 GiB of buffers, and half of the memory that is free now is 512 MiB"),
-        "{told}"
+        error.contains("needs 1 GiB of buffers, and half of the free memory is 512 MiB"),
+        "{error}"
     );
-    // 2^28 blocks are noted in a GiB.
-    let large = Ground {
+    // The journal of 2^28 blocks takes 1 GiB.
+    let large = ResolveContext {
         target_bytes: vec![128 * GIB],
         ..free(Some(GIB))
     };
     let verified = "--rw write --verify --bs 512 --buffered";
     assert!(on(&format!("{verified} --span 0-32G"), &large).is_ok());
-    let told = on(verified, &large).unwrap_err();
+    let error = on(verified, &large).unwrap_err();
     assert!(
-        told.contains("and --verify needs 1 GiB")
-            && told.ends_with("make one of them or the --span smaller"),
-        "{told}"
+        error.contains("and --verify needs 1 GiB")
+            && error.ends_with("reduce one of them or the --span"),
+        "{error}"
     );
 }
 
 #[test]
-fn blocks_smaller_than_a_sector_are_told() {
-    assert_eq!(misfit(&made("--bs 512"), 512), None);
+fn sector_mismatch_names_the_block_or_the_start() {
+    assert_eq!(sector_mismatch(&made("--bs 512"), 512), None);
     assert!(
-        misfit(&made("--bs 512"), 4096)
+        sector_mismatch(&made("--bs 512"), 4096)
             .unwrap()
             .contains("4096 bytes")
     );
     assert!(
-        misfit(&made("--bssplit 512/50:8k/50"), 4096)
+        sector_mismatch(&made("--bssplit 512/50:8k/50"), 4096)
             .unwrap()
             .contains("blocks of 512")
     );
-    assert_eq!(misfit(&made("--bs 512 --buffered"), 4096), None);
+    assert_eq!(sector_mismatch(&made("--bs 512 --buffered"), 4096), None);
     assert!(
-        misfit(&made("--span 512-1000000"), 4096)
+        sector_mismatch(&made("--span 512-1000000"), 4096)
             .unwrap()
-            .contains("from 512 bytes on")
+            .contains("start at byte 512")
     );
-    assert_eq!(misfit(&made("--span 512-1000000"), 512), None);
-    assert_eq!(misfit(&made("--span 100-1000000 --buffered"), 512), None);
+    assert_eq!(sector_mismatch(&made("--span 512-1000000"), 512), None);
+    assert_eq!(
+        sector_mismatch(&made("--span 100-1000000 --buffered"), 512),
+        None
+    );
 }
 
 proptest! {
-    /// Whatever is accepted can be run: the span lies in the target and holds what is asked of it.
+    /// An accepted workload can run: its span lies within the target and holds its blocks.
     #[test]
-    fn accepted_workloads_fit_their_target(
-        size in 1u64..1 << 32, bs in 1u32..1 << 26, depth in 0u64..5000, jobs in 0u64..1100, from in 0u64..110, to in 0u64..110, rw in 0usize..6,
+    fn accepted_workload_fits_its_target(
+        size in 1u64..1 << 32, bs in 1u32..1 << 26, depth in 0u64..5000, jobs in 0u64..1100,
+        from in 0u64..110, to in 0u64..110, rw in 0usize..6,
     ) {
         let rw = ["read", "write", "rw", "randread", "randwrite", "randrw"][rw];
-        let line = format!("--rw {rw} --bs {bs} --depth {depth} --jobs {jobs} --buffered --span {from}-{to}%");
-        let Ok(Line { flags }) = Line::try_parse_from(["x"].into_iter().chain(line.split_whitespace())) else { return Ok(()) };
-        let ground = Ground { target_bytes: vec![size], ..ground() };
-        if let Ok(workload) = resolve(&flags, &ground, Wording::Keys) {
+        let line = format!(
+            "--rw {rw} --bs {bs} --depth {depth} --jobs {jobs} --buffered --span {from}-{to}%"
+        );
+        let arguments = ["x"].into_iter().chain(line.split_whitespace());
+        let Ok(Line { flags }) = Line::try_parse_from(arguments) else {
+            return Ok(());
+        };
+        let context = ResolveContext { target_bytes: vec![size], ..context() };
+        if let Ok(workload) = resolve(&flags, &context, Wording::Keys) {
             let length = workload.span.length_bytes.unwrap();
-            prop_assert!(workload.span.start_bytes + length <= size && length >= u64::from(workload.block_bytes));
-            prop_assert!(u64::from(workload.depth * workload.workers) * u64::from(workload.block_bytes) <= 2 * GIB);
+            let block = u64::from(workload.block_bytes);
+            prop_assert!(workload.span.start_bytes + length <= size && length >= block);
+            let in_flight = u64::from(workload.depth * workload.workers);
+            prop_assert!(in_flight * block <= 2 * GIB);
         }
     }
 }

@@ -1,28 +1,31 @@
-//! How the tests start the program, and what else they share.
+//! Starts the program, and other helpers of the tests.
 
-pub mod patient;
+pub mod hanging_disk;
 
+use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::record::Record;
+use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
-/// A short run: each workload gets a tenth of a second or two.
+/// A short run: each workload takes one or two tenths of a second.
 pub const SHORT: [&str; 4] = ["--time", "1s", "--size", "16M"];
 
-/// Where runs are saved: never in the history of whoever runs the tests. All tests share it, as
-/// programs on a machine do.
+/// The history of all tests, so that the history of the user who runs them stays unchanged. The
+/// tests share it, as programs on one machine do.
 pub const HISTORY: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/history.db");
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_diskproof");
 
-/// The program, in an environment without the variables that it looks at.
+/// The program, without the environment variables that it reads.
 pub fn program<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     in_clean_environment(Command::new(PROGRAM), arguments)
 }
 
-/// The program ahead of all else that the machine does, where the system permits it: for what a
-/// busy machine would hide.
+/// The program with real-time priority, where the system permits it, so that a busy machine does
+/// not hide the effect under test.
 pub fn undisturbed<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let fifo = ["--fifo", "1"];
     if !Command::new("chrt")
@@ -59,7 +62,7 @@ fn in_clean_environment<S: AsRef<OsStr>>(
     command
 }
 
-/// How a run went.
+/// The exit code and the output of a run.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -79,7 +82,7 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
-    /// The record on stdout, and nothing but it.
+    /// The record, which must be all that is on stdout.
     pub fn record(&self) -> Record {
         serde_json::from_str(&self.out).unwrap_or_else(|error| {
             panic!("no record on stdout: {error}\n{}\n{}", self.out, self.err)
@@ -108,9 +111,9 @@ pub fn check(target: &Path, flags: &[&str]) -> Ran {
         .chain(flags.iter().map(OsStr::new)))
 }
 
-/// Copies the program. Another process does it: while this one has the copy open for writing, a
-/// child that another test starts holds it open, too, until it has become another program, and
-/// meanwhile the copy cannot be run (ETXTBSY).
+/// Copies the program with cp. If this process opened the copy for writing, a child that another
+/// test forks at that moment would inherit the descriptor until its exec, and running the copy
+/// would fail (ETXTBSY).
 pub fn copy_program(to: &Path) {
     diskproof_simdisk::testbed::run(
         "cp",
@@ -118,9 +121,9 @@ pub fn copy_program(to: &Path) {
     );
 }
 
-/// `check TARGET` by user nobody, who belongs to no group.
-pub fn check_as_nobody(target: &Path, flags: &[&str]) -> Ran {
-    // Where the program lies, nobody may not go.
+/// `check TARGET` as user 65534, without groups.
+pub fn check_unprivileged(target: &Path, flags: &[&str]) -> Ran {
+    // That user cannot enter the folder of the program.
     let place = diskproof_simdisk::testbed::place();
     let copy = place.path().join("diskproof");
     copy_program(&copy);
@@ -143,6 +146,54 @@ pub fn check_as_nobody(target: &Path, flags: &[&str]) -> Ran {
         .into()
 }
 
+/// A run with pipes for stdout and stderr.
+pub struct PipedRun {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl PipedRun {
+    pub fn start<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Self {
+        let mut child = program(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Self { child, stderr }
+    }
+
+    /// Waits for a line on stderr that contains `part`.
+    pub fn wait_for_line(&mut self, part: &str) {
+        let mut line = String::new();
+        while !line.contains(part) {
+            line.clear();
+            let bytes = self.stderr.read_line(&mut line).unwrap();
+            assert!(bytes > 0, "the run ended before '{part}'");
+        }
+    }
+
+    /// Sends Ctrl-C, and waits for the end; `err` is the rest of stderr.
+    pub fn interrupt(mut self) -> Ran {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        let (mut out, mut err) = (String::new(), String::new());
+        let stdout = self.child.stdout.as_mut().unwrap();
+        stdout.read_to_string(&mut out).unwrap();
+        let code = self.child.wait().unwrap().code();
+        self.stderr.read_to_string(&mut err).unwrap();
+        Ran { code, out, err }
+    }
+}
+
+/// Lets a simulated workload run to its end.
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn tick(&mut self, _: &Progress<'_>) -> Control {
+        Control::Continue
+    }
+}
+
 /// Names in a directory.
 pub fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(directory)
@@ -153,15 +204,15 @@ pub fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Free bytes of a filesystem, once it has settled.
+/// Free bytes of a filesystem, after a sync.
 pub fn free_bytes(directory: &Path) -> u64 {
     diskproof_simdisk::testbed::run("sync", &["-f", directory.to_str().unwrap()]);
     let space = rustix::fs::statvfs(directory).unwrap();
     space.f_bfree * space.f_frsize
 }
 
-/// Whether it becomes true within half a minute: the kernel ends a process's io_uring, and what it
-/// holds, some time after the process.
+/// Whether the condition becomes true within half a minute: the kernel releases the io_uring of a
+/// process some time after its end.
 pub fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
     (0..300).any(|_| {
         is_so() || {
@@ -171,7 +222,7 @@ pub fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
     })
 }
 
-/// A file full of bytes that no cache or compression makes less of.
+/// Writes a file of incompressible data.
 pub fn random_file(path: &Path, size_bytes: u64) {
     let mut source = std::io::Read::take(std::fs::File::open("/dev/urandom").unwrap(), size_bytes);
     let mut file = std::fs::File::create(path).unwrap();
@@ -187,7 +238,7 @@ pub fn random_file(path: &Path, size_bytes: u64) {
     file.sync_all().unwrap();
 }
 
-/// The content of a file in short.
+/// A hash of the content of a file.
 pub fn content_hash(path: &Path) -> String {
     diskproof_simdisk::testbed::run("sha256sum", &[path.to_str().unwrap()])
 }

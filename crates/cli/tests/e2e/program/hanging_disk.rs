@@ -1,5 +1,4 @@
-//! A disk that stops answering when it is told to, and a run whose words are read although it is
-//! stuck on it.
+//! A disk that hangs on demand, and a run on it whose output can be read while it hangs.
 
 use super::{eventually, program};
 use diskproof_model::record::Record;
@@ -10,15 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 const MIB: u64 = 1 << 20;
-/// Requests after which the disk hangs: some cells full, and far from the end of the run on any
-/// machine.
+/// Requests before the disk hangs: they fill some cells, and end far before the run on any machine.
 const REQUESTS: u64 = 200;
-/// A disk of about a thousand reads a second and request in flight.
+/// About a thousand reads per second for each request in flight.
 const MODEL: &str = "latency=1ms";
 
-/// A disk that may hang, as a file, as a loop device over it, or with a filesystem on that; dropped
-/// in this order.
-pub struct Patient {
+/// A disk that can hang: a file, a loop device over it, or a filesystem on that. The fields are
+/// dropped in this order.
+pub struct HangingDisk {
     pub mount: Option<Mount>,
     pub node: Option<Loop>,
     pub device: Option<LoopDevice>,
@@ -26,14 +24,14 @@ pub struct Patient {
     pub place: TempDir,
 }
 
-impl Drop for Patient {
-    /// Nobody, not even the kernel, gets rid of what waits for it.
+impl Drop for HangingDisk {
+    /// Not even the kernel can end processes that wait for the disk.
     fn drop(&mut self) {
         self.disk.answer_again();
     }
 }
 
-impl Patient {
+impl HangingDisk {
     pub fn file() -> Self {
         Self::of(64 * MIB)
     }
@@ -61,12 +59,12 @@ impl Patient {
         patient
     }
 
-    /// As a device that may be given up: this one is not held by anybody.
+    /// A device that --destroy can release, because no process uses it.
     pub fn spare_device() -> Self {
         Self::file().attached()
     }
 
-    /// One that takes its time to be read.
+    /// A device that takes long to read.
     pub fn large_device() -> Self {
         Self::of(4096 * MIB).attached()
     }
@@ -79,7 +77,7 @@ impl Patient {
         self
     }
 
-    /// With an ext4 on it, large enough for what has to stay free.
+    /// With an ext4, large enough for the reserve of free space.
     pub fn filesystem() -> Self {
         let mut patient = Self::large_device();
         let node = patient.path().to_str().unwrap().to_owned();
@@ -93,12 +91,12 @@ impl Patient {
         patient
     }
 
-    /// Root of its filesystem.
+    /// The mount point of its filesystem.
     pub fn directory(&self) -> &Path {
         &self.mount.as_ref().unwrap().point
     }
 
-    /// Name of its device, which gives it up.
+    /// The device name that --destroy takes.
     pub fn name(&self) -> &str {
         self.path().file_name().unwrap().to_str().unwrap()
     }
@@ -109,18 +107,18 @@ impl Patient {
             .unwrap_or(self.disk.path())
     }
 
-    /// Hangs once it has served some requests of the run.
+    /// Hangs after some requests of the run.
     pub fn hang_amid(&self) {
         self.hang_amid_at(Hanging::Everything);
     }
 
-    /// The same, but for what it still answers.
+    /// The same for some kinds of requests only.
     pub fn hang_amid_at(&self, which: Hanging) {
         self.after(REQUESTS);
         self.disk.hang_at(which);
     }
 
-    /// Waits until it has served so many more requests.
+    /// Waits for this many more requests.
     pub fn after(&self, requests: u64) {
         let served = || self.disk.stats().reads + self.disk.stats().writes;
         let before = served();
@@ -132,49 +130,55 @@ impl Patient {
     }
 }
 
-/// A run whose words go to files: what is stuck in the kernel holds a pipe open.
+/// A run that writes stderr to a file: a process that hangs in the kernel would hold a pipe open.
 pub struct Running {
     pub child: Child,
     pub folder: PathBuf,
 }
 
 impl Running {
-    pub fn start(place: &Path, words: &[&str], give_up_after: &str) -> Self {
-        Self::start_with(place, words, give_up_after, |command| command)
+    pub fn start(place: &Path, arguments: &[&str], stall_timeout: &str) -> Self {
+        Self::start_with(place, arguments, stall_timeout, |command| command)
     }
 
     pub fn start_with(
         place: &Path,
-        words: &[&str],
-        give_up_after: &str,
+        arguments: &[&str],
+        stall_timeout: &str,
         change: impl FnOnce(&mut Command) -> &mut Command,
     ) -> Self {
         let folder = place.to_owned();
         let err = File::create(folder.join("err")).unwrap();
         let saved = folder.join("saved.json");
-        let words = words
+        let arguments = arguments
             .iter()
             .map(AsRef::as_ref)
             .chain(["-o".as_ref(), saved.as_os_str()]);
-        let mut command = program(words);
+        let mut command = program(arguments);
         command
-            .env("DISKPROOF_GIVE_UP_AFTER", give_up_after)
+            .env("DISKPROOF_GIVE_UP_AFTER", stall_timeout)
             .stdout(Stdio::piped())
             .stderr(err);
         let child = change(&mut command).spawn().unwrap();
         Self { child, folder }
     }
 
-    pub fn told(&self) -> String {
+    /// Lets the disk answer again, and checks the exit code.
+    pub fn exit_after_answer(&mut self, disk: &HangingDisk, code: i32) {
+        disk.disk.answer_again();
+        let status = self.child.wait().unwrap();
+        assert_eq!(status.code(), Some(code), "{}", self.stderr());
+    }
+
+    pub fn stderr(&self) -> String {
         std::fs::read_to_string(self.folder.join("err")).unwrap()
     }
 
-    /// The page up to its end, which comes although the disk still hangs, and the record that was
-    /// saved.
+    /// The complete page, which appears while the disk hangs, and the saved record.
     pub fn results(&mut self) -> (String, Record) {
         let page = std::io::read_to_string(self.child.stdout.take().unwrap()).unwrap();
         let saved = std::fs::read(self.folder.join("saved.json"))
-            .unwrap_or_else(|error| panic!("{error}: {page}\n{}", self.told()));
+            .unwrap_or_else(|error| panic!("{error}: {page}\n{}", self.stderr()));
         (page, serde_json::from_slice(&saved).unwrap())
     }
 }

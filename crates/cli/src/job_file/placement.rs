@@ -1,68 +1,70 @@
-//! Where the jobs of a file work: its files and devices become targets, and files that are not
-//! there become parts of one scratch file. Opens nothing.
+//! Assigns the jobs of a file to targets: existing files and devices become targets, and files that
+//! do not exist become parts of one scratch file. Opens nothing.
 
+use super::environment::{CliOverrides, Environment, PathKind};
+use super::error::{JobFileError, quoted};
 use super::jobs::FioJob;
+use super::notes::TranslationNotes;
 use super::numbers::Amount;
-use super::remarks::TranslationNotes;
-use super::{CliOverrides, Environment, JobFileError, PathKind, quoted};
-use crate::workload::Direction;
+use crate::workload::RwDirection;
 use diskproof_model::units::format_bytes;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Parts of different jobs begin at multiples of this: every sector, page and flash block does.
+/// Parts of different jobs begin at multiples of this, which is a multiple of every sector, page
+/// and flash block.
 const PART_BYTES: u64 = 1 << 20;
 
-/// A part of a target.
+/// A part of a target that a copy of a job uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilePart {
     /// First byte.
     pub start: u64,
-    /// Bytes, without what is left over behind the last block of a file of its own.
+    /// Its bytes; in a file of the copy's own, rounded down to whole blocks.
     pub length: u64,
-    /// Bytes as the job has it.
-    pub asked_bytes: u64,
-    /// Whether it is all of its file.
+    /// Its bytes as the job sets them.
+    pub job_bytes: u64,
+    /// Whether it is the whole file.
     pub is_whole_file: bool,
 }
 
-/// Where a job works.
+/// The target of a job, and its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobPlacement {
-    /// Which of the targets.
+    /// Index of the target.
     pub target: usize,
-    /// For each copy of the job.
-    pub pieces: Vec<FilePart>,
-    /// Whether the job would be the first in fio to write to a file that is new.
+    /// The part of each copy.
+    pub parts: Vec<FilePart>,
+    /// Whether the job would be the first writer of a new file in fio.
     pub is_first_to_write: bool,
 }
 
-/// Where all of them work.
+/// The targets of a job file, and the parts of its jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placements {
-    /// Targets, unless the command line names them.
+    /// The targets, unless the command line names them.
     pub targets: Vec<PathBuf>,
-    /// What each has, or will have, in bytes; one entry for all that the command line names, 0
-    /// where they differ in kind.
+    /// The size of each target. The targets of the command line share one entry, which is 0 when
+    /// they differ in kind.
     pub total_bytes: Vec<u64>,
     /// Size of the scratch file.
     pub scratch_bytes: Option<u64>,
-    /// For each job.
-    pub seats: Vec<JobPlacement>,
+    /// The placement of each job.
+    pub by_job: Vec<JobPlacement>,
 }
 
-/// What a job's files belong to.
+/// The target that holds a job's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum TargetRoot {
-    /// It is there.
+    /// An existing file or device.
     Existing { path: PathBuf, bytes: u64 },
-    /// A scratch file in this directory; its size, where the command line gives one.
+    /// A scratch file in this directory; its size when the command line sets one.
     Scratch {
         directory: PathBuf,
         bytes: Option<u64>,
     },
-    /// Whatever the command line names; its size, where that is known, and whether all of it are
-    /// scratch files.
+    /// The targets of the command line; their smallest size when all are known, and whether all of
+    /// them are directories.
     Given {
         bytes: Option<u64>,
         is_scratch: bool,
@@ -90,85 +92,85 @@ impl TargetRoot {
 }
 
 /// The files of a job, one for each copy.
-struct Files {
-    anchor: TargetRoot,
+struct JobFiles {
+    root: TargetRoot,
     paths: Vec<PathBuf>,
-    /// Whether each copy has its own.
+    /// Whether each copy has a file of its own.
     is_own: bool,
 }
 
-/// Finds the places of all jobs.
+/// Places all jobs.
 pub fn place(
     jobs: &[FioJob],
-    beside: CliOverrides<'_>,
-    surroundings: &dyn Environment,
-    remarks: &mut TranslationNotes,
+    overrides: CliOverrides<'_>,
+    environment: &dyn Environment,
+    notes: &mut TranslationNotes,
 ) -> Result<Placements, JobFileError> {
-    let given = (!beside.targets.is_empty()).then(|| given(beside, surroundings));
+    let given = (!overrides.targets.is_empty()).then(|| given(overrides, environment));
     let files = jobs
         .iter()
-        .map(|job| files(job, given.as_ref(), beside, surroundings))
+        .map(|job| files(job, given.as_ref(), overrides, environment))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut anchors: Vec<&TargetRoot> = Vec::new();
+    let mut roots: Vec<&TargetRoot> = Vec::new();
     for file in &files {
-        if !anchors.contains(&&file.anchor) {
-            anchors.push(&file.anchor);
+        if !roots.contains(&&file.root) {
+            roots.push(&file.root);
         }
     }
-    let mut places = Placements {
+    let mut placements = Placements {
         targets: Vec::new(),
         total_bytes: Vec::new(),
         scratch_bytes: None,
-        seats: Vec::new(),
+        by_job: Vec::new(),
     };
-    let mut seats: Vec<Option<JobPlacement>> = vec![None; jobs.len()];
-    for (target, anchor) in anchors.iter().enumerate() {
+    let mut by_job: Vec<Option<JobPlacement>> = vec![None; jobs.len()];
+    for (target, root) in roots.iter().enumerate() {
         let here: Vec<usize> = (0..jobs.len())
-            .filter(|job| files[*job].anchor == **anchor)
+            .filter(|job| files[*job].root == **root)
             .collect();
-        let members: Vec<(&FioJob, &Files)> =
+        let members: Vec<(&FioJob, &JobFiles)> =
             here.iter().map(|job| (&jobs[*job], &files[*job])).collect();
-        let (pieces, total) = share_out(&members, anchor.bytes())?;
-        for (job, pieces) in here.iter().zip(pieces) {
+        let (parts, total) = allocate(&members, root.bytes())?;
+        for (job, parts) in here.iter().zip(parts) {
             let is_used = here
                 .iter()
                 .take_while(|other| *other != job)
                 .any(|other| files[*other].paths.contains(&files[*job].paths[0]));
-            let is_first_to_write = anchor.is_scratch()
-                && jobs[*job].rw.direction == Direction::Write
+            let is_first_to_write = root.is_scratch()
+                && jobs[*job].rw.direction == RwDirection::Write
                 && !jobs[*job].overwrites
                 && !is_used;
-            seats[*job] = Some(JobPlacement {
+            by_job[*job] = Some(JobPlacement {
                 target,
-                pieces,
+                parts,
                 is_first_to_write,
             });
         }
-        places.settle(anchor, anchor.bytes().unwrap_or(total), &members, remarks)?;
+        placements.add_target(root, root.bytes().unwrap_or(total), &members, notes)?;
     }
-    places.seats = seats.into_iter().flatten().collect();
-    Ok(places)
+    placements.by_job = by_job.into_iter().flatten().collect();
+    Ok(placements)
 }
 
 impl Placements {
-    /// One more target, and what the user should know of it.
-    fn settle(
+    /// Adds a target, and a note where scratch files replace files of the job file.
+    fn add_target(
         &mut self,
-        anchor: &TargetRoot,
+        root: &TargetRoot,
         total: u64,
-        members: &[(&FioJob, &Files)],
-        remarks: &mut TranslationNotes,
+        members: &[(&FioJob, &JobFiles)],
+        notes: &mut TranslationNotes,
     ) -> Result<(), JobFileError> {
         let mut paths: Vec<&PathBuf> = members.iter().flat_map(|(_, files)| &files.paths).collect();
         paths.sort();
         paths.dedup();
-        match anchor {
+        match root {
             TargetRoot::Existing { path, bytes } => {
                 self.targets.push(path.clone());
                 self.total_bytes.push(*bytes);
             }
             TargetRoot::Given { bytes, is_scratch } => {
-                // Where a device stands beside a directory, nothing is all of both.
+                // A device and a directory have different sizes: no span covers both.
                 self.total_bytes.push(if bytes.is_some() || *is_scratch {
                     total
                 } else {
@@ -176,8 +178,8 @@ impl Placements {
                 });
                 self.scratch_bytes = Some(total);
                 if paths.len() > 1 {
-                    remarks.say(format!(
-                        "the {} files of the jobs become parts of the target, side by side",
+                    notes.add_line(format!(
+                        "the {} files of the jobs become adjacent parts of the target",
                         paths.len()
                     ));
                 }
@@ -185,19 +187,21 @@ impl Placements {
             TargetRoot::Scratch { directory, .. } => {
                 if self.scratch_bytes.is_some_and(|other| other != total) {
                     let (job, _) = members[0];
-                    return Err(job.spot.error(format!("[{}]: {}", job.section, UNLIKE)));
+                    return Err(job
+                        .source
+                        .error(format!("[{}]: {}", job.section, DIFFERENT_WORKLOADS)));
                 }
-                remarks.say(match paths.as_slice() {
+                notes.add_line(match paths.as_slice() {
                     [path] => format!(
-                        "{} is not there: a scratch file of {} in {} takes its place, filled \
-                         before it is needed, and vanishes in the end",
+                        "{} does not exist: a scratch file of {} in {} replaces it. The scratch \
+                         file is filled before it is needed, and vanishes in the end",
                         path.display(),
                         format_bytes(total),
                         directory.display()
                     ),
                     _ => format!(
-                        "the {} files of the jobs become parts of one scratch file of {} in {}, \
-                         filled before it is needed, which vanishes in the end",
+                        "the {} files of the jobs become parts of one scratch file of {} in {}. \
+                         The scratch file is filled before it is needed, and vanishes in the end",
                         paths.len(),
                         format_bytes(total),
                         directory.display()
@@ -212,22 +216,22 @@ impl Placements {
     }
 }
 
-/// Why jobs on several targets have no plan.
-pub const UNLIKE: &str = "the jobs do different things on different disks or directories, and a \
-                          plan does the same on each of its targets: run them one by one \
-                          (--section NAME), or name the targets on the command line";
+/// The error of jobs that differ between targets.
+pub const DIFFERENT_WORKLOADS: &str = "the jobs differ between their disks or directories, and a \
+     plan runs the same workloads on each target; run the sections one by one (--section NAME), \
+     or name the targets on the command line";
 
-/// What the command line names. Sizes of directories are only known where it gives them.
-fn given(beside: CliOverrides<'_>, surroundings: &dyn Environment) -> TargetRoot {
-    let found: Vec<PathKind> = beside
+/// The targets of the command line. The size of a directory is that of --size.
+fn given(overrides: CliOverrides<'_>, environment: &dyn Environment) -> TargetRoot {
+    let found: Vec<PathKind> = overrides
         .targets
         .iter()
-        .map(|target| surroundings.found(target))
+        .map(|target| environment.found(target))
         .collect();
     let bytes = found.iter().map(|found| match found {
         PathKind::File(bytes) | PathKind::Device(bytes) => Some(*bytes),
-        // What is wrong with the others is said when they are looked at as targets.
-        PathKind::Directory | PathKind::Nothing | PathKind::Other(_) => beside.size,
+        // The probe of the targets reports what is wrong with the others.
+        PathKind::Directory | PathKind::Nothing | PathKind::Other(_) => overrides.size,
     });
     let bytes = bytes
         .collect::<Option<Vec<u64>>>()
@@ -238,27 +242,27 @@ fn given(beside: CliOverrides<'_>, surroundings: &dyn Environment) -> TargetRoot
     }
 }
 
-/// The files of a job, and what they belong to.
+/// The files of a job, and their target.
 fn files(
     job: &FioJob,
     given: Option<&TargetRoot>,
-    beside: CliOverrides<'_>,
-    surroundings: &dyn Environment,
-) -> Result<Files, JobFileError> {
+    overrides: CliOverrides<'_>,
+    environment: &dyn Environment,
+) -> Result<JobFiles, JobFileError> {
     let within = |name: &str| match &job.directory {
-        // As fio: the directory stands before any name, be it absolute.
+        // As in fio, the directory precedes even an absolute name.
         Some(directory) => PathBuf::from(format!("{}/{name}", directory.trim_end_matches('/'))),
         None => PathBuf::from(name),
     };
     let copies = |path: PathBuf| vec![path; job.numjobs as usize];
     if let Some(file) = &job.filename {
         let path = within(&file.name);
-        let anchor = given.map_or_else(
-            || anchor_of(&path, job, beside, surroundings).map_err(|why| file.spot.error(why)),
+        let root = given.map_or_else(
+            || root_of(&path, job, overrides, environment).map_err(|why| file.source.error(why)),
             |given| Ok(given.clone()),
         )?;
-        return Ok(Files {
-            anchor,
+        return Ok(JobFiles {
+            root,
             paths: copies(path),
             is_own: false,
         });
@@ -266,14 +270,14 @@ fn files(
     // fio takes the name of a section for a device where there is one.
     if job.section.contains('/')
         && let path = within(&job.section)
-        && let PathKind::Device(bytes) = surroundings.found(&path)
+        && let PathKind::Device(bytes) = environment.found(&path)
     {
-        let anchor = given.cloned().unwrap_or(TargetRoot::Existing {
+        let root = given.cloned().unwrap_or(TargetRoot::Existing {
             path: path.clone(),
             bytes,
         });
-        return Ok(Files {
-            anchor,
+        return Ok(JobFiles {
+            root,
             paths: copies(path),
             is_own: false,
         });
@@ -286,44 +290,44 @@ fn files(
             .replace("$clientuid", "");
         within(&format.replace("$jobname", &job.section))
     };
-    let anchor = match given {
+    let root = match given {
         Some(given) => given.clone(),
         None => scratch_in(
             Path::new(job.directory.as_deref().unwrap_or(".")),
-            beside,
-            surroundings,
+            overrides,
+            environment,
         )
-        .map_err(|why| job.spot.error(format!("[{}]: {why}", job.section)))?,
+        .map_err(|why| job.source.error(format!("[{}]: {why}", job.section)))?,
     };
-    Ok(Files {
-        anchor,
+    Ok(JobFiles {
+        root,
         paths: (0..job.numjobs).map(name).collect(),
         is_own: true,
     })
 }
 
-fn anchor_of(
+fn root_of(
     path: &Path,
     job: &FioJob,
-    beside: CliOverrides<'_>,
-    surroundings: &dyn Environment,
+    overrides: CliOverrides<'_>,
+    environment: &dyn Environment,
 ) -> Result<TargetRoot, String> {
     let shown = quoted(&path.display().to_string());
-    match surroundings.found(path) {
+    match environment.found(path) {
         PathKind::File(bytes) | PathKind::Device(bytes) => Ok(TargetRoot::Existing {
             path: path.to_path_buf(),
             bytes,
         }),
         PathKind::Directory => Err(format!(
-            "filename={shown}: this is a directory: write it as directory, or name it on the \
+            "filename={shown}: this is a directory; write it as directory, or name it on the \
              command line"
         )),
         PathKind::Other(why) => Err(why),
-        // What belongs there is a device: a file would be made of memory.
+        // A file in /dev would be made of memory.
         PathKind::Nothing if path.starts_with("/dev") && !path.starts_with("/dev/shm") => {
             Err(format!(
-                "[{}]: there is no {shown}: write the disk's name here, or name it on the command \
-                 line",
+                "[{}]: {shown} does not exist; write the disk's name here, or name it on the \
+                 command line",
                 job.section
             ))
         }
@@ -332,7 +336,7 @@ fn anchor_of(
                 .parent()
                 .filter(|parent| !parent.as_os_str().is_empty())
                 .unwrap_or(Path::new("."));
-            scratch_in(parent, beside, surroundings)
+            scratch_in(parent, overrides, environment)
                 .map_err(|why| format!("[{}]: {why}", job.section))
         }
     }
@@ -340,29 +344,29 @@ fn anchor_of(
 
 fn scratch_in(
     directory: &Path,
-    beside: CliOverrides<'_>,
-    surroundings: &dyn Environment,
+    overrides: CliOverrides<'_>,
+    environment: &dyn Environment,
 ) -> Result<TargetRoot, String> {
-    match surroundings.found(directory) {
+    match environment.found(directory) {
         PathKind::Directory => Ok(TargetRoot::Scratch {
             directory: directory.to_path_buf(),
-            bytes: beside.size,
+            bytes: overrides.size,
         }),
         PathKind::Other(why) => Err(why),
         _ => {
             let shown = quoted(&directory.display().to_string());
             Err(format!(
-                "there is no directory {shown}: make it first, or name a target on the command \
+                "the directory {shown} does not exist; create it, or name a target on the command \
                  line"
             ))
         }
     }
 }
 
-/// Pieces of each job's copies, and the bytes that all files take side by side. A single file
-/// begins at 0 and may be as large as its target.
-fn share_out(
-    members: &[(&FioJob, &Files)],
+/// The parts of each job's copies, and the bytes of all files together. A single file begins at 0
+/// and may be as large as its target.
+fn allocate(
+    members: &[(&FioJob, &JobFiles)],
     whole: Option<u64>,
 ) -> Result<(Vec<Vec<FilePart>>, u64), JobFileError> {
     let is_single = members.iter().all(|(_, files)| {
@@ -374,8 +378,8 @@ fn share_out(
     let whole = whole.filter(|_| is_single);
     let mut inside = Vec::new();
     for (job, files) in members {
-        let pieces = (0..job.numjobs)
-            .map(|copy| piece(job, copy, whole))
+        let parts = (0..job.numjobs)
+            .map(|copy| part(job, copy, whole))
             .collect::<Result<Vec<_>, _>>()?;
         let unit = job.blocks.smallest();
         let is_shared = members
@@ -383,32 +387,32 @@ fn share_out(
             .filter(|(_, others)| others.paths.contains(&files.paths[0]))
             .count()
             > 1;
-        // What is left over of a file behind the last whole block is never met, and nor is what
-        // lies before an offset that nobody else goes below.
-        let trimmed = |piece: FilePart| match files.is_own {
+        // The job visits neither the bytes behind the last whole block of its own file nor those
+        // before its offset; unless another job visits the latter, the file need not hold them.
+        let trimmed = |part: FilePart| match files.is_own {
             true if whole.is_none() && !is_shared => FilePart {
                 start: 0,
-                length: piece.length / unit * unit,
-                ..piece
+                length: part.length / unit * unit,
+                ..part
             },
             true => FilePart {
-                length: piece.length / unit * unit,
-                ..piece
+                length: part.length / unit * unit,
+                ..part
             },
-            false => piece,
+            false => part,
         };
-        inside.push(pieces.into_iter().map(trimmed).collect::<Vec<_>>());
+        inside.push(parts.into_iter().map(trimmed).collect::<Vec<_>>());
     }
     let mut extents: BTreeMap<&Path, u64> = BTreeMap::new();
-    for ((_, files), pieces) in members.iter().zip(&inside) {
-        for (path, piece) in files.paths.iter().zip(pieces) {
+    for ((_, files), parts) in members.iter().zip(&inside) {
+        for (path, part) in files.paths.iter().zip(parts) {
             let extent = extents.entry(path).or_default();
-            *extent = (*extent).max(piece.start.saturating_add(piece.length));
+            *extent = (*extent).max(part.start.saturating_add(part.length));
         }
     }
     let (mut starts, mut end): (BTreeMap<&Path, u64>, u64) = (BTreeMap::new(), 0);
     for (_, files) in members {
-        // The copies of a job lie side by side without a gap, so that they can be one workload.
+        // The copies of a job are adjacent, so that they can be one workload.
         end = end.checked_next_multiple_of(PART_BYTES).unwrap_or(u64::MAX);
         for path in &files.paths {
             if !starts.contains_key(path.as_path()) {
@@ -417,35 +421,35 @@ fn share_out(
             }
         }
     }
-    let moved = |path: &PathBuf, piece: FilePart| {
+    let moved = |path: &PathBuf, part: FilePart| {
         let file_bytes = whole.unwrap_or(extents[path.as_path()]);
-        let is_whole_file = piece.is_whole_file && piece.length == file_bytes;
+        let is_whole_file = part.is_whole_file && part.length == file_bytes;
         FilePart {
-            start: piece.start.saturating_add(starts[path.as_path()]),
+            start: part.start.saturating_add(starts[path.as_path()]),
             is_whole_file,
-            ..piece
+            ..part
         }
     };
-    let pieces = members.iter().zip(inside).map(|((_, files), pieces)| {
+    let parts = members.iter().zip(inside).map(|((_, files), parts)| {
         files
             .paths
             .iter()
-            .zip(pieces)
-            .map(|(path, piece)| moved(path, piece))
+            .zip(parts)
+            .map(|(path, part)| moved(path, part))
             .collect()
     });
     Ok((
-        pieces.collect(),
+        parts.collect(),
         end.checked_next_multiple_of(PART_BYTES).unwrap_or(u64::MAX),
     ))
 }
 
-/// The part of its file that a copy of a job uses.
-fn piece(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFileError> {
-    let wrong = |why: &str| job.spot.error(format!("[{}]: {why}", job.section));
+/// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists.
+fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFileError> {
+    let wrong = |why: &str| job.source.error(format!("[{}]: {why}", job.section));
     let of = |amount: Amount| match (amount, whole) {
         (Amount::Percent(_), None) => Err(wrong(
-            "a share in percent needs a file or device that is there: write it in bytes",
+            "a value in percent needs an existing file or device; write it in bytes",
         )),
         (amount, whole) => Ok(amount.of(whole.unwrap_or(0))),
     };
@@ -457,21 +461,21 @@ fn piece(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFil
         (None, Some(rest)) => rest,
         (None, None) => {
             return Err(wrong(
-                "without a size: write such as size=1g, or give a directory's scratch file one by \
-                 --size",
+                "the job has no size; add one such as size=1g, or set that of the scratch file \
+                 with --size",
             ));
         }
     };
     if length < job.blocks.smallest() {
         return Err(wrong(
-            "what it works on is smaller than a block, or begins behind the end: use a larger \
-             size, or a smaller bs or offset",
+            "the part that the job uses is smaller than a block, or begins behind the end of the \
+             file; use a larger size, or a smaller bs or offset",
         ));
     }
     Ok(FilePart {
         start,
         length,
-        asked_bytes: length,
+        job_bytes: length,
         is_whole_file: start == 0,
     })
 }

@@ -1,58 +1,61 @@
-//! Workloads of a plan file that run at the same time: what they have in common, and what keeps
-//! them from it. Pure.
+//! Resolves workloads of a plan file that run together: their common end and warm-up, and the
+//! reasons why they cannot run together. Pure.
 
 use super::flags::WorkloadFlags;
-use super::reach::out_of_reach;
-use super::resolve::{Content, Contradiction, Ground, Wording, misfit, resolve, too_much_memory};
+use super::limits::{memory_excess, sector_mismatch};
+use super::resolve::resolve;
+use super::resolve_context::{Content, Contradiction, ResolveContext, Wording};
+use super::schedule::empty_schedule;
 use diskproof_model::group::Group;
 use diskproof_model::plan::{Skipped, Stop, Workload};
 
-/// What becomes of workloads that were to run at the same time.
+/// The outcome for workloads that should run together.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Team {
+pub enum ResolvedGroup {
     /// They run.
     Runs(Vec<Workload>),
-    /// The device cannot do one of them, and without it the others would be something else.
-    LeftOut(Vec<Skipped>),
+    /// All are skipped: the device cannot run one of them, which changes the load of the others.
+    Skipped(Vec<Skipped>),
 }
 
-/// Makes workloads that run at the same time out of what was said about each; a single one is no
-/// special case. `unit_bytes` is the device's sector. The number tells which of them a
-/// contradiction is about.
-pub fn resolve_team(
+/// Resolves the workloads that run together, or a single one. `unit_bytes` is the device's sector
+/// size. An error comes with the index of its workload.
+pub fn resolve_group(
     members: &[&WorkloadFlags],
-    ground: &Ground,
+    context: &ResolveContext,
     unit_bytes: u32,
-) -> Result<Team, (usize, Contradiction)> {
-    // A file that grows under one of them would be another file for the others.
-    let ground = if members.len() > 1 {
-        &Ground {
+) -> Result<ResolvedGroup, (usize, Contradiction)> {
+    // A file that grows under one workload would change under the others.
+    let context = if members.len() > 1 {
+        &ResolveContext {
             content: Content::Data,
-            ..ground.clone()
+            ..context.clone()
         }
     } else {
-        ground
+        context
     };
     let resolved = members.iter().enumerate().map(|(index, flags)| {
-        resolve(flags, ground, Wording::Keys).map_err(|error| (index, error))
+        resolve(flags, context, Wording::Keys).map_err(|error| (index, error))
     });
     let mut workloads = resolved.collect::<Result<Vec<_>, _>>()?;
-    if let Some((odd, why)) = workloads
-        .iter()
-        .find_map(|workload| Some((workload.name.clone(), misfit(workload, unit_bytes)?)))
-    {
+    if let Some((odd, why)) = workloads.iter().find_map(|workload| {
+        Some((
+            workload.name.clone(),
+            sector_mismatch(workload, unit_bytes)?,
+        ))
+    }) {
         let why_not = |name: &str| {
             if name == odd {
                 why.clone()
             } else {
-                format!("it runs together with {odd}, which is left out")
+                format!("it runs together with {odd}, which is skipped")
             }
         };
         let skipped = workloads.into_iter().map(|workload| Skipped {
             why: why_not(&workload.name),
             workload: workload.name,
         });
-        return Ok(Team::LeftOut(skipped.collect()));
+        return Ok(ResolvedGroup::Skipped(skipped.collect()));
     }
     if members.len() > 1 {
         end_together(&mut workloads, members);
@@ -64,30 +67,26 @@ pub fn resolve_team(
         if let Some(clash) = group.clash() {
             return Err((last, Contradiction(clash.to_string())));
         }
-        if let Some(too_much) = too_much_memory(&workloads, ground) {
-            let told = format!(
-                "together with those before it, it {too_much}: make a jobs, depth or bs smaller"
-            );
-            return Err((last, Contradiction(told)));
+        if let Some(excess) = memory_excess(&workloads, context) {
+            let why = format!("the group {excess}; reduce jobs, depth or bs of a workload");
+            return Err((last, Contradiction(why)));
         }
     }
-    out_of_reach(&workloads, Wording::Keys).map_or(Ok(Team::Runs(workloads)), Err)
+    empty_schedule(&workloads, Wording::Keys).map_or(Ok(ResolvedGroup::Runs(workloads)), Err)
 }
 
-/// One who says nothing of his end runs as long as the others. All warm up equally long: as long as
-/// one of them says, else the longest default, and not at all where bytes or operations are
-/// counted, as these would be used up meanwhile.
+/// A workload without a limit runs as long as the others. The warm-up is the same for all: the
+/// longest that is set, otherwise the longest default. With a limit in bytes or operations the
+/// default is none, because a warm-up would use them up.
 fn end_together(workloads: &mut [Workload], members: &[&WorkloadFlags]) {
-    if members.iter().any(|flags| flags.says_its_end()) {
-        for (workload, _) in workloads
-            .iter_mut()
-            .zip(members)
-            .filter(|(_, flags)| !flags.says_its_end())
-        {
-            (workload.stop, workload.warmup_ns) = (Stop::default(), 0);
+    if members.iter().any(|flags| flags.has_limit()) {
+        for (workload, flags) in workloads.iter_mut().zip(members) {
+            if !flags.has_limit() {
+                (workload.stop, workload.warmup_ns) = (Stop::default(), 0);
+            }
         }
     }
-    let said = members
+    let given = members
         .iter()
         .filter_map(|flags| flags.warmup.map(|warmup| warmup.0))
         .max();
@@ -103,23 +102,22 @@ fn end_together(workloads: &mut [Workload], members: &[&WorkloadFlags]) {
             .max()
             .unwrap_or(0)
     };
-    let warmup_ns = said.unwrap_or(default);
-    workloads
-        .iter_mut()
-        .for_each(|workload| workload.warmup_ns = warmup_ns);
+    for workload in workloads {
+        workload.warmup_ns = given.unwrap_or(default);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::plan_file::PlanFile;
-    use crate::workload::resolve::Memory;
+    use crate::workload::resolve_context::Memory;
     use diskproof_model::plan::{Layout, Start};
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn ground() -> Ground {
-        Ground {
+    fn context() -> ResolveContext {
+        ResolveContext {
             target_bytes: vec![1 << 30],
             memory: Memory {
                 installed_bytes: Some(1 << 30),
@@ -130,7 +128,7 @@ mod tests {
         }
     }
 
-    fn team(keys: &[&str]) -> Result<Team, String> {
+    fn group(keys: &[&str]) -> Result<ResolvedGroup, String> {
         let text: String = keys
             .iter()
             .enumerate()
@@ -142,19 +140,19 @@ mod tests {
             .iter()
             .map(|planned| &planned.flags)
             .collect();
-        resolve_team(&members, &ground(), 4096)
+        resolve_group(&members, &context(), 4096)
             .map_err(|(index, error)| format!("{index}: {error}"))
     }
 
     fn running(keys: &[&str]) -> Vec<Workload> {
-        match team(keys) {
-            Ok(Team::Runs(workloads)) => workloads,
+        match group(keys) {
+            Ok(ResolvedGroup::Runs(workloads)) => workloads,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn who_says_nothing_of_his_end_runs_as_long_as_the_others() {
+    fn workload_without_a_limit_runs_as_long_as_its_group() {
         let both = running(&[
             "rw = \"write\"\nbs = \"4k\"\ntime = \"60s\"",
             "together = false",
@@ -167,19 +165,19 @@ mod tests {
         assert_eq!(
             both[0].layout,
             Layout::Needed,
-            "the file is there before both"
+            "the file is laid out before both"
         );
-        let silent = running(&["", "rate = 500"]);
+        let unlimited = running(&["", "rate = 500"]);
         assert!(
-            silent
+            unlimited
                 .iter()
                 .all(|w| w.stop.time_ns == Some(30 * SECOND) && w.stop.precision.is_some()),
-            "{silent:?}"
+            "{unlimited:?}"
         );
     }
 
     #[test]
-    fn the_warm_up_is_one_for_all() {
+    fn group_has_one_warm_up() {
         let warmups = |keys: &[&str]| {
             running(keys)
                 .iter()
@@ -189,7 +187,7 @@ mod tests {
         assert_eq!(
             warmups(&["time = \"10s\"", "ops = 100"]),
             [0, 0],
-            "what is counted would be used up"
+            "a warm-up would use up the operations"
         );
         assert_eq!(
             warmups(&[
@@ -202,61 +200,59 @@ mod tests {
     }
 
     #[test]
-    fn what_one_cannot_do_is_left_out_with_the_others() {
-        let Ok(Team::LeftOut(skipped)) = team(&["bs = \"512\"", "bs = \"8k\""]) else {
-            panic!("it runs")
+    fn group_is_skipped_when_the_device_cannot_run_one_workload() {
+        let Ok(ResolvedGroup::Skipped(skipped)) = group(&["bs = \"512\"", "bs = \"8k\""]) else {
+            panic!("the group runs")
         };
         assert!(
-            skipped[0].why.contains("sectors have 4096 bytes"),
+            skipped[0].why.contains("sectors of 4096 bytes"),
             "{skipped:?}"
         );
-        assert_eq!(
-            skipped[1].why,
-            "it runs together with w0, which is left out"
-        );
+        assert_eq!(skipped[1].why, "it runs together with w0, which is skipped");
     }
 
     #[test]
-    fn what_cannot_be_true_is_refused() {
-        let told = team(&["rw = \"randwrite\"\nverify = true", "rw = \"randwrite\""]).unwrap_err();
+    fn group_refuses_contradictions() {
+        let error =
+            group(&["rw = \"randwrite\"\nverify = true", "rw = \"randwrite\""]).unwrap_err();
         assert!(
-            told.starts_with("1: 'w0' checks what it wrote, and 'w1' writes"),
-            "{told}"
+            error.starts_with("1: 'w0' checks what it wrote, and 'w1' writes"),
+            "{error}"
         );
         assert!(
-            team(&[
+            group(&[
                 "rw = \"randwrite\"\nverify = true\nspan = \"0-50%\"",
                 "rw = \"randwrite\"\nspan = \"50%-100%\""
             ])
             .is_ok()
         );
-        let told = team(&["cached = true", "buffered = true"]).unwrap_err();
+        let error = group(&["cached = true", "buffered = true"]).unwrap_err();
         assert!(
-            told.contains("'w0' leaves the page cache alone, and 'w1' empties it"),
-            "{told}"
+            error.contains("'w0' leaves the page cache alone, and 'w1' empties it"),
+            "{error}"
         );
-        let told = team(&["bs = \"16M\"\ndepth = 10", "bs = \"16M\"\ndepth = 10"]).unwrap_err();
+        let error = group(&["bs = \"16M\"\ndepth = 10", "bs = \"16M\"\ndepth = 10"]).unwrap_err();
         assert!(
-            told.contains("needs 320 MiB of buffers, and a quarter of the memory is 256 MiB"),
-            "{told}"
+            error.contains("needs 320 MiB of buffers, and a quarter of the memory is 256 MiB"),
+            "{error}"
         );
-        let told = team(&["time = \"5s\"", "rate = 0.1"]).unwrap_err();
+        let error = group(&["time = \"5s\"", "rate = 0.1"]).unwrap_err();
         assert!(
-            told.starts_with("1: rate 0.1 starts an operation every 10 s"),
-            "{told}"
+            error.starts_with("1: rate 0.1 starts an operation every 10 s"),
+            "{error}"
         );
     }
 
     #[test]
-    fn the_key_makes_it_start_with_the_one_before() {
+    fn together_key_starts_a_workload_with_the_one_before() {
         let flags = |text: &str| PlanFile::parse(text).unwrap().workloads[1].flags.clone();
         let text = "[[workload]]\nname = \"a\"\n[[workload]]\nname = \"b\"\ntogether = true\n";
-        let workload = resolve(&flags(text), &ground(), Wording::Keys).unwrap();
+        let workload = resolve(&flags(text), &context(), Wording::Keys).unwrap();
         assert_eq!(workload.start, Start::WithPrevious);
         assert_eq!(
             resolve(
                 &flags(&text.replace("true", "false")),
-                &ground(),
+                &context(),
                 Wording::Keys
             )
             .unwrap()

@@ -1,30 +1,27 @@
-//! Ends that a schedule cannot reach. Starts that are further apart than the time is long would
-//! measure nothing, which is refused. Operations and bytes that need more starts than there are in
-//! the time are limits that will not be met, as limits may be; that is only said. Both before
-//! anything begins. Pure.
+//! Checks the schedule of a rate before a run. Starts that are further apart than the measured time
+//! would measure nothing: an error. A limit in operations or bytes may need more starts than the
+//! time allows: a note. Pure.
 
-use super::resolve::{Contradiction, Wording};
+use super::resolve_context::{Contradiction, Wording};
 use diskproof_model::group::Group;
 use diskproof_model::plan::{BlockShare, Plan, Workload};
 use diskproof_model::units::{counted, format_bytes, format_duration};
 
-/// Why the schedule of one of the workloads that run together starts nothing until they end; the
-/// number tells which.
-pub fn out_of_reach(workloads: &[Workload], wording: Wording) -> Option<(usize, Contradiction)> {
+/// The first of the workloads that run together, by index, whose schedule starts no operation in
+/// the measured time.
+pub fn empty_schedule(workloads: &[Workload], wording: Wording) -> Option<(usize, Contradiction)> {
     let group = Group {
         first: 0,
         workloads,
     };
-    let told = |workload: &Workload| starts_nothing(workload, group, wording);
-    workloads
-        .iter()
-        .enumerate()
-        .find_map(|(index, workload)| Some((index, Contradiction(told(workload)?))))
+    workloads.iter().enumerate().find_map(|(index, workload)| {
+        let why = starts_nothing(workload, group, wording)?;
+        Some((index, Contradiction(why)))
+    })
 }
 
-/// Of each workload whose time will be over before the operations or bytes that it may do: a
-/// sentence that says so.
-pub fn ended_by_time(plan: &Plan) -> Vec<String> {
+/// A note for each workload whose time ends before its limit in operations or bytes is reached.
+pub fn limits_cut_by_time(plan: &Plan) -> Vec<String> {
     plan.groups()
         .flat_map(|group| {
             group
@@ -35,12 +32,12 @@ pub fn ended_by_time(plan: &Plan) -> Vec<String> {
         .collect()
 }
 
-/// Starts that a schedule of `rate` per second has from time zero up to, and without, `until_ns`.
+/// Number of starts before `until_ns` at `rate` per second; the first is at time zero.
 fn starts_before(until_ns: u64, rate: f64) -> u64 {
     (until_ns as f64 * rate / 1e9).ceil() as u64
 }
 
-/// None of the starts falls into the measured time.
+/// The error for a workload without a start in the measured time.
 fn starts_nothing(workload: &Workload, group: Group<'_>, wording: Wording) -> Option<String> {
     let (rate, time_ns, warmup_ns) = (workload.rate?, group.time_ns()?, group.warmup_ns());
     if starts_before(warmup_ns.saturating_add(time_ns), rate) > starts_before(warmup_ns, rate) {
@@ -53,13 +50,14 @@ fn starts_nothing(workload: &Workload, group: Group<'_>, wording: Wording) -> Op
     );
     let key = wording.name("rate");
     Some(format!(
-        "{key} {rate} starts an operation every {interval}, and none of them falls into the \
-         measured time of {time} after {warmup} of warm-up: use a longer {} or a higher {key}",
+        "{key} {rate} starts an operation every {interval}, and none within the measured time of \
+         {time} after {warmup} of warm-up; use a longer {} or a higher {key}",
         wording.name("time")
     ))
 }
 
-/// That others may end it sooner is in the nature of running together.
+/// The note for a limit that needs more starts than its own time allows. Other workloads of the
+/// group may end it even sooner.
 fn needs_more_starts(workload: &Workload, group: Group<'_>) -> Option<String> {
     let (rate, time_ns) = (workload.rate?, workload.stop.time_ns?);
     let starts = starts_before(group.warmup_ns().saturating_add(time_ns), rate);
@@ -82,8 +80,8 @@ fn needs_more_starts(workload: &Workload, group: Group<'_>) -> Option<String> {
         .find(|(needed, _)| *needed > starts)?;
     let (name, time) = (&workload.name, format_duration(time_ns));
     Some(format!(
-        "{name} will end by its time of {time}: {limit} are more than the {starts} starts that a \
-         rate of {rate} has until then"
+        "{name} will end after its time of {time}, before its limit: {limit} need more than the \
+         {starts} starts that a rate of {rate} has in that time"
     ))
 }
 
@@ -106,67 +104,69 @@ mod tests {
         }
     }
 
-    fn told(workloads: &[Workload]) -> Option<String> {
-        out_of_reach(workloads, Wording::Flags).map(|(index, why)| format!("{index}: {why}"))
+    fn refusal(workloads: &[Workload]) -> Option<String> {
+        empty_schedule(workloads, Wording::Flags).map(|(index, why)| format!("{index}: {why}"))
     }
 
     #[test]
-    fn a_time_between_two_starts_measures_nothing() {
-        let wrong = told(&[paced(0.1, SECOND / 2, SECOND / 40)]).unwrap();
+    fn schedule_without_a_start_in_the_measured_time_is_refused() {
+        let wrong = refusal(&[paced(0.1, SECOND / 2, SECOND / 40)]).unwrap();
         assert!(
-            wrong.starts_with(
-                "0: --rate 0.1 starts an operation every 10 s, and none of them falls into"
-            ),
+            wrong.starts_with("0: --rate 0.1 starts an operation every 10 s, and none within"),
             "{wrong}"
         );
         assert!(
             wrong.contains(
-                "of 500 ms after 25 ms of warm-up: use a longer --time or a higher --rate"
+                "of 500 ms after 25 ms of warm-up; use a longer --time or a higher --rate"
             ),
             "{wrong}"
         );
-        // The first start is at the very beginning, the next ones at 10, 20 … s.
-        assert_eq!(told(&[paced(0.1, SECOND / 2, 0)]), None);
-        assert_eq!(told(&[paced(0.1, 10 * SECOND, SECOND / 2)]), None);
+        // Starts are at 0, 10, 20 … s.
+        assert_eq!(refusal(&[paced(0.1, SECOND / 2, 0)]), None);
+        assert_eq!(refusal(&[paced(0.1, 10 * SECOND, SECOND / 2)]), None);
         assert_eq!(
-            told(&[paced(0.1, SECOND, 10 * SECOND)]),
+            refusal(&[paced(0.1, SECOND, 10 * SECOND)]),
             None,
-            "the second one is the first that counts"
+            "the start at 10 s counts"
         );
         assert!(
-            told(&[paced(0.1, 9 * SECOND, SECOND)]).is_some(),
+            refusal(&[paced(0.1, 9 * SECOND, SECOND)]).is_some(),
             "nothing starts at the end itself"
         );
         assert_eq!(
-            told(&[Workload {
+            refusal(&[Workload {
                 rate: None,
                 ..paced(1.0, 1, 1)
             }]),
             None
         );
         assert_eq!(
-            told(&[Workload {
+            refusal(&[Workload {
                 stop: Stop::default(),
                 ..paced(0.001, 1, SECOND)
             }]),
             None,
-            "without an end it comes"
+            "without a limit the start comes"
         );
     }
 
     #[test]
-    fn together_the_time_and_the_warm_up_are_those_of_all() {
+    fn schedule_of_a_group_is_checked_against_the_time_of_the_group() {
         let slow = paced(0.1, 60 * SECOND, SECOND);
-        assert_eq!(told(std::slice::from_ref(&slow)), None);
-        let beside = Workload {
+        assert_eq!(refusal(std::slice::from_ref(&slow)), None);
+        let other = Workload {
             rate: None,
             ..paced(1.0, 5 * SECOND, SECOND)
         };
-        assert!(told(&[beside, slow]).unwrap().starts_with("1: --rate 0.1"));
+        assert!(
+            refusal(&[other, slow])
+                .unwrap()
+                .starts_with("1: --rate 0.1")
+        );
     }
 
     #[test]
-    fn what_the_schedule_cannot_do_in_the_time_is_said() {
+    fn limit_beyond_the_schedule_is_noted() {
         let of = |stop: Stop, rate| {
             let workload = Workload {
                 stop: Stop {
@@ -178,7 +178,7 @@ mod tests {
             };
             needs_more_starts(&workload, Group::alone(&workload))
         };
-        let said = of(
+        let note = of(
             Stop {
                 ops: Some(101),
                 ..Stop::default()
@@ -187,9 +187,9 @@ mod tests {
         )
         .unwrap();
         assert_eq!(
-            said,
-            "paced will end by its time of 10 s: 101 operations are more than the 100 starts that \
-             a rate of 10 has until then"
+            note,
+            "paced will end after its time of 10 s, before its limit: 101 operations need more \
+             than the 100 starts that a rate of 10 has in that time"
         );
         assert_eq!(
             of(
@@ -210,7 +210,7 @@ mod tests {
                 10.0
             )
             .unwrap()
-            .contains(": 1 MiB are more than the 100 starts")
+            .contains(": 1 MiB need more than the 100 starts")
         );
         assert_eq!(
             of(
@@ -221,9 +221,9 @@ mod tests {
                 10.0
             ),
             None,
-            "less than a block of them stays undone"
+            "only less than a block is left"
         );
-        // A companion's end is nothing to be told.
+        // An earlier end by another workload of the group is not noted.
         let long = Workload {
             stop: Stop {
                 ops: Some(300),

@@ -1,7 +1,6 @@
-//! The machine and its files as a job file sees them. Reads only: environment, memory, included
-//! files, and what stands at a path.
+//! This machine and its files as the [`Environment`] of a job file. Read-only.
 
-use super::{Environment, MachineFacts, PathKind};
+use super::environment::{Environment, MachineFacts, PathKind};
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
 use diskproof_device::{ProbeError, host_facts, probe};
 use diskproof_model::target::TargetKind;
@@ -34,7 +33,7 @@ impl Environment for System {
     fn found(&self, path: &Path) -> PathKind {
         match probe(path) {
             Ok(identity) => match identity.kind {
-                // What belongs there is a device: a file would be made of memory.
+                // A file in /dev would be made of memory.
                 TargetKind::Directory
                     if identity
                         .filesystem
@@ -42,8 +41,7 @@ impl Environment for System {
                         .is_some_and(|filesystem| filesystem.kind == "devtmpfs") =>
                 {
                     PathKind::Other(format!(
-                        "{}: device nodes are there, and no such disk: write the name of one that \
-                         is there",
+                        "{} holds device nodes, and none of this name; name an existing device",
                         path.display()
                     ))
                 }
@@ -59,28 +57,29 @@ impl Environment for System {
 
 /// Text of a plan or job file, or why it cannot be read.
 pub fn read_text(path: &Path) -> Result<String, String> {
-    let found = std::fs::metadata(path).map_err(|error| error.to_string())?;
-    if !found.is_file() {
-        return Err("it is no regular file; write the workloads into one".to_owned());
+    let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !metadata.is_file() {
+        return Err("not a regular file; write the workloads into one".to_owned());
     }
     let too_large = |bytes: u64| {
-        let (size, most) = (format_bytes(bytes), format_bytes(PLAN_FILE_BYTES_MAX));
         Err(format!(
-            "it has {size}, and a plan at most {most}; is it another file?"
+            "the file has {}, and a plan at most {}; is this the right file?",
+            format_bytes(bytes),
+            format_bytes(PLAN_FILE_BYTES_MAX)
         ))
     };
-    if found.len() > PLAN_FILE_BYTES_MAX {
-        return too_large(found.len());
+    if metadata.len() > PLAN_FILE_BYTES_MAX {
+        return too_large(metadata.len());
     }
     let mut text = String::new();
-    // Some files of the kernel have no size, and no end.
+    // Some files of the kernel report no size and never end.
     let read = File::open(path)
         .and_then(|file| file.take(PLAN_FILE_BYTES_MAX + 1).read_to_string(&mut text));
     match read {
         Ok(bytes) if bytes as u64 > PLAN_FILE_BYTES_MAX => too_large(bytes as u64),
         Ok(_) => Ok(text),
         Err(error) if error.kind() == ErrorKind::InvalidData => {
-            Err("it is not UTF-8 text; save it as UTF-8".to_owned())
+            Err("not UTF-8 text; save it as UTF-8".to_owned())
         }
         Err(error) => Err(error.to_string()),
     }

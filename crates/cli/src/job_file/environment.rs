@@ -1,0 +1,53 @@
+//! What the translation of a job file depends on besides its text: the command line, the machine
+//! and its files.
+
+use std::path::{Path, PathBuf};
+
+/// The flags and operands of the command line that change the translation.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CliOverrides<'a> {
+    /// The sections to run; all of them when empty.
+    pub sections: &'a [String],
+    /// Targets that replace those of the file.
+    pub targets: &'a [PathBuf],
+    /// Size of the scratch file in bytes.
+    pub size: Option<u64>,
+}
+
+/// What a path leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathKind {
+    /// Nothing.
+    Nothing,
+    /// A directory.
+    Directory,
+    /// A regular file of this many bytes.
+    File(u64),
+    /// A block device of this many bytes.
+    Device(u64),
+    /// Something that cannot be measured, and why.
+    Other(String),
+}
+
+/// The values of fio's keywords.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MachineFacts {
+    /// `$pagesize`
+    pub page_bytes: u64,
+    /// `$mb_memory`
+    pub memory_mib: u64,
+    /// `$ncpus`
+    pub cpus: u64,
+}
+
+/// The machine and its files, as far as a job file refers to them. Read-only.
+pub trait Environment {
+    /// An environment variable.
+    fn variable(&self, name: &str) -> Option<String>;
+    /// The values of fio's keywords.
+    fn machine(&self) -> MachineFacts;
+    /// Text of an included file, or why it cannot be read.
+    fn text(&self, path: &Path) -> Result<String, String>;
+    /// What a path leads to.
+    fn found(&self, path: &Path) -> PathKind;
+}

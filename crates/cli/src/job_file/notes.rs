@@ -1,0 +1,139 @@
+//! Differences between a job file and its translation: each is reported once, with the jobs that it
+//! concerns. Pure.
+
+use std::collections::BTreeMap;
+
+/// A note names up to this many jobs, and counts the others.
+const JOBS_NAMED_MAX: usize = 3;
+
+/// A difference from fio, or a behaviour of fio that may surprise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TranslationNote {
+    /// One request at a time, whatever the file sets.
+    Depth,
+    /// `direct=0`.
+    Emptied,
+    /// No map of blocks.
+    NoMap,
+    /// No map of blocks, with a mix of sizes.
+    NoMapForMix,
+    /// Open loop.
+    Rate,
+    /// Gaps.
+    Stride,
+    /// Checksums.
+    Verify,
+    /// The blocks are written before.
+    Overwrites,
+    /// The end of a group.
+    EndTogether,
+    /// One warm-up.
+    Warmup,
+    /// Copies on one file.
+    Copies,
+}
+
+impl TranslationNote {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Depth => {
+                "iodepth has no effect with an engine that takes one request at a time, as in fio"
+            }
+            Self::Emptied => {
+                "direct=0, which is fio's default: the job empties and writes back the page cache \
+                 as it runs, so that the disk answers instead of memory; invalidate=0 does not \
+                 empty it"
+            }
+            Self::NoMap => {
+                "random offsets repeat, as with norandommap: some blocks are visited twice before \
+                 others are visited once"
+            }
+            Self::NoMapForMix => {
+                "random offsets repeat, as with norandommap: some blocks are visited twice before \
+                 others are visited once. No block is shortened, so the mix of sizes is exactly \
+                 that of bssplit"
+            }
+            Self::Rate => {
+                "a rate starts requests on schedule, even while earlier ones are in flight; \
+                 latency counts from the intended start"
+            }
+            Self::Stride => {
+                "with gaps, each pass starts one block later, where fio visits the same blocks \
+                 again"
+            }
+            Self::Verify => "verify uses diskproof's own checksums, after all writes",
+            Self::Overwrites => {
+                "the job overwrites blocks, as with overwrite=1; without it fio writes to a new \
+                 file, where a sync also has to record new blocks"
+            }
+            Self::EndTogether => {
+                "jobs that run together end when the first one is done; in fio the others go on"
+            }
+            Self::Warmup => "jobs that run together share one warm-up, the longest",
+            Self::Copies => {
+                "the copies of a job (numjobs) visit the same blocks, as in fio; each copy is a \
+                 workload of its own"
+            }
+        }
+    }
+}
+
+/// All notes about one file.
+#[derive(Debug, Clone, Default)]
+pub struct TranslationNotes {
+    jobs: BTreeMap<TranslationNote, Vec<String>>,
+    ignored: BTreeMap<&'static str, Vec<&'static str>>,
+    lines: Vec<String>,
+}
+
+impl TranslationNotes {
+    /// Adds a note about a job.
+    pub fn add(&mut self, note: TranslationNote, job: &str) {
+        let jobs = self.jobs.entry(note).or_default();
+        if jobs.iter().all(|other| other != job) {
+            jobs.push(job.to_owned());
+        }
+    }
+
+    /// Adds a sentence about the whole file.
+    pub fn add_line(&mut self, line: String) {
+        self.lines.push(line);
+    }
+
+    /// Adds an option that is ignored, and why it changes nothing.
+    pub fn ignore_option(&mut self, option: &'static str, why: &'static str) {
+        let options = self.ignored.entry(why).or_default();
+        if !options.contains(&option) {
+            options.push(option);
+        }
+    }
+
+    /// The notes as lines. One that concerns all jobs names none of them; `count` is their number.
+    pub fn lines(&self, count: usize) -> Vec<String> {
+        let mut lines = self.lines.clone();
+        for (note, jobs) in &self.jobs {
+            lines.push(match jobs.len() {
+                all if all == count => note.text().to_owned(),
+                few if few <= JOBS_NAMED_MAX => format!("{}: {}", jobs.join(", "), note.text()),
+                many => format!(
+                    "{} and {} more: {}",
+                    jobs[..JOBS_NAMED_MAX].join(", "),
+                    many - JOBS_NAMED_MAX,
+                    note.text()
+                ),
+            });
+        }
+        if !self.ignored.is_empty() {
+            let reasons: Vec<String> = self
+                .ignored
+                .iter()
+                .map(|(why, options)| format!("{} ({why})", options.join(", ")))
+                .collect();
+            lines.push(format!(
+                "ignored, because the load is the same without: {}",
+                reasons.join("; ")
+            ));
+        }
+        lines
+    }
+}

@@ -1,0 +1,364 @@
+//! The load of each job: defaults, options, limits and the page cache.
+
+use super::*;
+
+#[test]
+fn job_without_options_has_the_defaults_of_fio() {
+    let flags = only("");
+    assert_eq!(flags.rw.unwrap().as_str(), "read");
+    assert_eq!(
+        (
+            flags.bs.unwrap().0,
+            flags.depth.unwrap().0,
+            flags.jobs.unwrap().0,
+            flags.engine
+        ),
+        (4096, 1, 1, Some(EngineName::Sync))
+    );
+    assert_eq!(
+        (
+            flags.buffered,
+            flags.cached,
+            flags.time,
+            flags.warmup.unwrap().0
+        ),
+        (Some(true), None, None, 0)
+    );
+    assert_eq!(
+        (flags.bytes.unwrap().0, flags.span, flags.together),
+        (8 * GIB, None, None),
+        "once through the device"
+    );
+    let message = notes("[job]\nfilename=/dev/sda\n");
+    assert!(
+        message.starts_with("direct=0, which is fio's default") && message.lines().count() == 1,
+        "{message}"
+    );
+}
+
+#[test]
+fn job_options_become_workload_keys() {
+    let flags = only(
+        "rw=randrw\nbs=8k\niodepth=32\nioengine=libaio\ndirect=1\nnumjobs=4\nrwmixread=70\n\
+         size=1g\noffset=2g\nruntime=60\nramp_time=5s\ntime_based\nnorandommap\nfsync=16",
+    );
+    assert_eq!(
+        (
+            flags.rw.unwrap().as_str(),
+            flags.bs.unwrap().0,
+            flags.depth.unwrap().0,
+            flags.jobs.unwrap().0
+        ),
+        ("randrw", 8192, 32, 4)
+    );
+    assert_eq!(
+        (
+            flags.rwmixread.unwrap().0,
+            flags.time.unwrap().0,
+            flags.warmup.unwrap().0
+        ),
+        (700, 60_000_000_000, 5_000_000_000)
+    );
+    assert_eq!(
+        (
+            span(&flags),
+            flags.bytes,
+            flags.engine,
+            flags.fsync.unwrap().0
+        ),
+        (Some((2 * GIB, 3 * GIB)), None, Some(EngineName::Aio), 16)
+    );
+    assert_eq!((flags.buffered, flags.cached), (None, None));
+    assert_eq!(
+        only("rw=rw\nrwmixread=70\nrwmixwrite=60")
+            .rwmixread
+            .unwrap()
+            .0,
+        400,
+        "the later one counts"
+    );
+    assert_eq!(
+        only("rw=rw\nrwmixwrite=60\nrwmixread=70")
+            .rwmixread
+            .unwrap()
+            .0,
+        700
+    );
+    assert_eq!(
+        only("readwrite=write\nblocksize=64K\ndirect=1\nbuffered=1").buffered,
+        Some(true)
+    );
+    assert_eq!(only("bs=8k,4k").bs.unwrap().0, 8192);
+    assert_eq!(only("bs=8k,4k\nrw=write").bs.unwrap().0, 4096);
+    assert_eq!(
+        only("bssplit=4k/50:1k/:32k/")
+            .bssplit
+            .unwrap()
+            .0
+            .iter()
+            .map(|share| share.weight)
+            .collect::<Vec<_>>(),
+        [50, 25, 25]
+    );
+    assert_eq!(
+        (
+            only("rw=read:8k").stride.unwrap().0,
+            only("rw=read:-8k").backward
+        ),
+        (12288, Some(true))
+    );
+    assert!(
+        only("rw=randread\nrandom_distribution=zoned:50/5:30/15:20/")
+            .zones
+            .is_some()
+    );
+    assert!(
+        only("rw=randread\nrandom_distribution=zipf")
+            .distribution
+            .is_some()
+    );
+    assert_eq!(only("ioengine=io_uring\niodepth=8").depth.unwrap().0, 8);
+    assert_eq!(only("ioengine=psync\niodepth=8").depth.unwrap().0, 1);
+    assert_eq!(
+        only("ioengine=psync\niodepth=8\nio_submit_mode=offload")
+            .depth
+            .unwrap()
+            .0,
+        8
+    );
+    assert_eq!(
+        (
+            only("rw=randwrite\nverify=crc32c").verify,
+            only("rw=randwrite\nverify=0").verify
+        ),
+        (Some(true), None)
+    );
+}
+
+#[test]
+fn limits_cover_all_copies() {
+    let end = |options: &str| {
+        let flags = only(options);
+        (flags.bytes.map(|bytes| bytes.0), flags.ops.map(|ops| ops.0))
+    };
+    assert_eq!(
+        end("rw=randread\nsize=1g\nnumjobs=4"),
+        (Some(4 * GIB), None)
+    );
+    assert_eq!(
+        end("rw=randread\nsize=1g\nnumjobs=2\nloops=3"),
+        (Some(6 * GIB), None)
+    );
+    assert_eq!(
+        end("rw=randread\nsize=1g\nio_size=10m\nnumjobs=2"),
+        (Some(20 * MIB), None)
+    );
+    assert_eq!(
+        end("rw=randread\nsize=1g\nnumber_ios=100\nnumjobs=2"),
+        (None, Some(200)),
+        "of two limits the first"
+    );
+    assert_eq!(
+        end("rw=randread\nsize=8k\nnumber_ios=100"),
+        (Some(8192), None)
+    );
+    assert_eq!(
+        end("rw=randread\nsize=1g\nnumber_ios=100\nbssplit=4k/50:8k/50"),
+        (Some(GIB), Some(100))
+    );
+    assert_eq!(end("rw=randread\nsize=50%"), (Some(4 * GIB), None));
+    assert_eq!(
+        end("bs=1000\nsize=4500"),
+        (Some(4000), None),
+        "whole blocks"
+    );
+    assert_eq!(
+        (
+            end("rw=randread\nbs=1000\nsize=4500"),
+            end("rw=randread\nbs=1000\nsize=4500\nnorandommap")
+        ),
+        ((Some(4000), None), (Some(5000), None))
+    );
+    assert_eq!(
+        end("bs=1000\nsize=9k\nio_size=4500"),
+        (Some(5000), None),
+        "enough"
+    );
+    assert_eq!(
+        (
+            end("rw=read:8k\nsize=256k"),
+            end("rw=read:8k\nsize=256k\nnumber_ios=50").0
+        ),
+        ((Some(22 * 4096), None), Some(22 * 4096)),
+        "one lap"
+    );
+    let bytes = |options: &str| {
+        plan(&format!("[a]\ndirectory=/data\n{options}")).workloads[0]
+            .flags
+            .bytes
+            .unwrap()
+            .0
+    };
+    assert_eq!(
+        (
+            bytes("rw=read:8k\nsize=100000"),
+            bytes("rw=read:8k\nsize=96k")
+        ),
+        (8 * 4096, 96 * 1024),
+        "over the end, and behind it"
+    );
+    assert_eq!(bytes("rw=read:8k\nsize=256k"), 22 * 4096, "at the end");
+    assert_eq!(bytes("rw=randread\nsize=100000\nnorandommap"), 25 * 4096);
+    assert_eq!(
+        end("rw=read:8k\nsize=256k\nloops=3"),
+        (Some(3 * 22 * 4096), None)
+    );
+    assert_eq!(
+        end("runtime=10"),
+        (Some(8 * GIB), None),
+        "without time_based whichever comes first"
+    );
+    assert_eq!(
+        end("time_based"),
+        (Some(8 * GIB), None),
+        "which is nothing without a runtime"
+    );
+    let rate = |options: &str| only(options).rate.unwrap().0;
+    assert_eq!(rate("rw=randread\nrate_iops=100\nnumjobs=4"), 400.0);
+    assert_eq!(rate("rate=1m\nbs=8k"), 128.0);
+    assert_eq!(rate("rw=randrw\nrate_iops=70,30\nrwmixread=70"), 100.0);
+}
+
+#[test]
+fn page_cache_is_used_as_in_fio() {
+    let caches = |text: &str| {
+        let plan = plan(&format!("[global]\nfilename=/dev/sda\n{text}"));
+        plan.workloads
+            .iter()
+            .map(|w| (w.flags.buffered.is_some(), w.flags.cached.is_some()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        caches("[a]\ndirect=1\n[b]\nbuffered=0\n[c]\ninvalidate=0\n"),
+        [(false, false), (false, false), (false, true)]
+    );
+    assert_eq!(
+        caches("[a]\nrw=write\nfdatasync=1\n"),
+        [(false, true)],
+        "what is synced need not be written back"
+    );
+    assert_eq!(
+        caches("[a]\nrw=write\nfdatasync=1\n[b]\nrw=randread\n"),
+        [(true, false), (true, false)],
+        "a target has one page cache"
+    );
+    assert_eq!(caches("[a]\nrw=rw\nfsync=1\n"), [(true, false)]);
+    assert_eq!(
+        only("rw=read\nfsync=1\nend_fsync=1").fsync,
+        None,
+        "the job only reads"
+    );
+    assert_eq!(
+        (
+            only("rw=write\nend_fsync=1").end_fsync,
+            only("rw=write\nfsync=1\nend_fsync=1").end_fsync
+        ),
+        (Some(true), None)
+    );
+}
+
+#[test]
+fn job_file_refuses_options_that_change_the_load() {
+    let cases = [
+        (
+            "ioengine=net\nhostname=x",
+            "line 3: ioengine=net: this engine is not supported",
+        ),
+        ("ioengine=posixaio", "one at a time"),
+        (
+            "rw=randtrim",
+            "line 3: rw=randtrim: trims are not supported",
+        ),
+        (
+            "thinktime=10",
+            "line 3: thinktime=10: [job]: fio's 'thinktime' is not supported",
+        ),
+        ("sync=1", "opens the file with O_SYNC"),
+        ("zonemode=zbd", "fio's 'zonemode'"),
+        ("latency_target=500", "fio's 'latency_target'"),
+        ("rw=randread:8", "several consecutive blocks"),
+        ("rw=read:-4k", "write -8192 for this bs"),
+        (
+            "rw=rw\nbs=4k,8k",
+            "reads and writes of one job share one value",
+        ),
+        ("bsrange=4k-8k", "is a mix of block sizes; use bssplit"),
+        ("rw=randread\nblockalign=512", "offsets are multiples"),
+        (
+            "random_distribution=pareto:0.2\nrw=randread",
+            "this distribution is not supported",
+        ),
+        ("nrfiles=4", "several files for one job"),
+        ("verify=crc32c", "only what the same job wrote"),
+        ("verify=pattern\nrw=write", "verifies by checksums"),
+        ("rate_process=poisson", "always linear"),
+        (
+            "rw=randrw\nrate_iops=100\nrwmixread=70",
+            "contradict the mix of 70 % reads",
+        ),
+        ("startdelay=5", "use sleep in the shell"),
+        (
+            "exec_prerun=rm -rf /",
+            "no file makes diskproof run other programs",
+        ),
+        ("bs=1.5k", "line 3: bs=1.5k: '1.5k' is not a number of fio"),
+        ("runtime=30sec", "not a time of fio"),
+        ("direct", "line 3: direct"),
+        (
+            "nonsense=1",
+            "line 3: nonsense=1: fio 3.42 has no such option",
+        ),
+        ("bs", "line 3: bs: the value is missing"),
+        ("bs=65m", "line 1: [job]: a block of 68157440 is too large"),
+        ("numjobs=5000", "line 3: numjobs=5000 is too large"),
+        (
+            "rw=read:8k\nsize=1m\nio_size=1m",
+            "io_size is more than one pass transfers",
+        ),
+        (
+            "rw=read:-8k\nsize=1m\noffset=1m",
+            "fio ends a backward job with an offset",
+        ),
+        ("io_size=1m\nloops=2", "io_size also ends the job"),
+        ("size=100", "smaller than a block"),
+        ("offset=9g", "begins behind the end"),
+    ];
+    for (options, part) in cases
+        .into_iter()
+        .filter(|(options, _)| *options != "direct")
+    {
+        let message = refused(&format!("[job]\nfilename=/dev/sda\n{options}\n"));
+        assert!(
+            message.starts_with("jobs/x.fio: line ") && message.contains(part),
+            "{options}: {message}"
+        );
+    }
+    // Values that change nothing are accepted.
+    only(
+        "thinktime=0\nsync=none\nzonemode=none\nstartdelay=0\nrate_process=linear\n\
+         serialize_overlap=0\ngroup_reporting\nwrite_bw_log\nthread=1",
+    );
+    let mixed = notes("[job]\nfilename=/dev/sda\ndirect=1\nrw=randread\nbssplit=4k/50:8k/50\n");
+    assert!(
+        mixed.contains("the mix of sizes is exactly that of bssplit"),
+        "{mixed}"
+    );
+    let message =
+        notes("[job]\nfilename=/dev/sda\ndirect=1\ngroup_reporting\nthread\nwrite_bw_log=x\n");
+    assert_eq!(
+        message,
+        "ignored, because the load is the same without: group_reporting (display of results); \
+         write_bw_log (series and histograms are always recorded: -o FILE.json, .csv, .hlog); \
+         thread (threads are always used)"
+    );
+}

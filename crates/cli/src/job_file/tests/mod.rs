@@ -1,0 +1,125 @@
+//! Exact translations of job files.
+
+mod loads;
+mod syntax;
+mod table;
+mod targets;
+
+use super::*;
+use crate::flags::EngineName;
+use crate::workload::{Position, RwDirection, WorkloadFlags};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// A machine whose files are given.
+#[derive(Default)]
+struct Fake {
+    variables: BTreeMap<&'static str, String>,
+    files: BTreeMap<&'static str, String>,
+    found: BTreeMap<&'static str, PathKind>,
+}
+
+impl Environment for Fake {
+    fn variable(&self, name: &str) -> Option<String> {
+        self.variables.get(name).cloned()
+    }
+
+    fn machine(&self) -> MachineFacts {
+        MachineFacts {
+            page_bytes: 4096,
+            memory_mib: 64,
+            cpus: 8,
+        }
+    }
+
+    fn text(&self, path: &Path) -> Result<String, String> {
+        self.files
+            .get(path.to_str().unwrap())
+            .cloned()
+            .ok_or_else(|| "it is not there".to_owned())
+    }
+
+    fn found(&self, path: &Path) -> PathKind {
+        match path.to_str().unwrap() {
+            "." | "/data" | "/other" | "/tmp" => PathKind::Directory,
+            "/dev/sda" | "/dev/sdb" => PathKind::Device(8 * GIB),
+            "/dev/big" => PathKind::Device(16 * GIB),
+            "/data/table" => PathKind::File(GIB),
+            "/dev/null" => PathKind::Other("/dev/null: it is no disk".to_owned()),
+            path => self.found.get(path).cloned().unwrap_or(PathKind::Nothing),
+        }
+    }
+}
+
+fn translated(text: &str, overrides: CliOverrides<'_>) -> Result<JobFile, String> {
+    JobFile::translate(text, Path::new("jobs/x.fio"), overrides, &Fake::default())
+        .map_err(|error| error.to_string())
+}
+
+fn plan(text: &str) -> PlanFile {
+    translated(text, CliOverrides::default())
+        .unwrap_or_else(|error| panic!("{text}\n{error}"))
+        .plan
+}
+
+fn notes(text: &str) -> String {
+    translated(text, CliOverrides::default())
+        .unwrap_or_else(|error| panic!("{text}\n{error}"))
+        .notes
+        .join("\n")
+}
+
+fn refused(text: &str) -> String {
+    translated(text, CliOverrides::default())
+        .map(|file| format!("{file:?}"))
+        .expect_err(text)
+}
+
+/// The only workload of a job on /dev/sda with these options.
+fn only(options: &str) -> WorkloadFlags {
+    let plan = plan(&format!("[job]\nfilename=/dev/sda\n{options}\n"));
+    let [workload] = &plan.workloads[..] else {
+        panic!("{plan:?}")
+    };
+    workload.flags.clone()
+}
+
+fn span(flags: &WorkloadFlags) -> Option<(u64, u64)> {
+    flags.span.map(|span| match (span.start, span.end) {
+        (Position::Bytes(start), Position::Bytes(end)) => (start, end),
+        other => panic!("{other:?}"),
+    })
+}
+
+/// Sections, includes, options and other lines.
+const LINES: &str = concat!(
+    "(\\[[a-z ]{0,6}\\]|include [a-z./]{0,4}|",
+    "(rw|bs|bssplit|size|offset|io_size|numjobs|rate|rate_iops|loops|filename|random_distribution|",
+    "runtime|zonesize|nrfiles|number_ios|offset_increment|filesize|rwmixread|bsrange|verify|",
+    "kb_base|iodepth)=[-a-z0-9%,:/.()*+^$ {}]{0,24}|[ -~]{0,30})",
+);
+
+proptest! {
+    #[test]
+    fn any_text_gives_a_plan_or_an_error_with_its_line(
+        text in "\\PC*",
+        lines in prop::collection::vec(LINES, 0..20),
+    ) {
+        let lines = lines.join("\n");
+        let texts = [
+            text.clone(),
+            format!("[a]\n{text}"),
+            lines.clone(),
+            format!("[a]\nfilename=/dev/sda\n{lines}"),
+        ];
+        for text in texts {
+            match translated(&text, CliOverrides::default()) {
+                Ok(file) => prop_assert!(!file.plan.workloads.is_empty()),
+                Err(error) => prop_assert!(error.contains(": line "), "{error}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Groups of jobs, their files and their targets.
+
+use super::*;
+use std::path::PathBuf;
+
+#[test]
+fn jobs_run_together_unless_they_wait() {
+    let text = "[global]\nfilename=/dev/sda\nrw=randread\n[a]\n[b]\n[c]\nstonewall\n[global]\n\
+                bs=16k\n[d]\n[e]\nwait_for_previous\n";
+    let plan = plan(text);
+    let seen: Vec<_> = plan
+        .workloads
+        .iter()
+        .map(|w| {
+            (
+                w.name.as_str(),
+                w.line,
+                w.flags.together,
+                w.flags.bs.unwrap().0,
+            )
+        })
+        .collect();
+    let with = Some(true);
+    assert_eq!(
+        seen,
+        [
+            ("a", 4, None, 4096),
+            ("b", 5, with, 4096),
+            ("c", 6, None, 4096),
+            ("d", 10, with, 16384),
+            ("e", 11, None, 16384)
+        ]
+    );
+    assert_eq!(plan.targets, [PathBuf::from("/dev/sda")]);
+    let message = notes(text);
+    assert!(
+        message.contains("a, b, c and 1 more: jobs that run together end when"),
+        "{message}"
+    );
+    let calm = notes("[global]\nfilename=/dev/sda\ndirect=1\ntime_based\nruntime=5\n[a]\n[b]\n");
+    assert_eq!(calm, "");
+    assert!(
+        refused("[global]\nfilename=/dev/sda\nexitall\nexit_what=all\n[a]\n[b]\nstonewall\n")
+            .contains("[a]: exit_what=all would skip")
+    );
+}
+
+#[test]
+fn missing_files_become_parts_of_one_scratch_file() {
+    let own = plan(
+        "[global]\nsize=10m\ndirectory=/data\n[a]\nnumjobs=4\n[b]\nrw=randwrite\nsize=1500k\n",
+    );
+    assert_eq!(
+        (own.targets.as_slice(), own.size.unwrap().0),
+        (&[PathBuf::from("/data")][..], 42 * MIB)
+    );
+    let [a, b] = &own.workloads[..] else {
+        panic!("{own:?}")
+    };
+    assert_eq!(
+        (
+            span(&a.flags),
+            a.flags.jobs.unwrap().0,
+            a.flags.bytes.unwrap().0
+        ),
+        (Some((0, 40 * MIB)), 4, 40 * MIB)
+    );
+    assert_eq!(span(&b.flags), Some((40 * MIB, 40 * MIB + 1500 * 1024)));
+    let one = plan(
+        "[a]\nfilename=/data/new\nsize=10m\nrw=write\n[b]\nfilename=/data/new\nsize=5m\nstonewall\n\
+         ",
+    );
+    assert_eq!(
+        (
+            one.size.unwrap().0,
+            span(&one.workloads[0].flags),
+            span(&one.workloads[1].flags)
+        ),
+        (10 * MIB, None, Some((0, 5 * MIB)))
+    );
+    let message = notes("[a]\nfilename=/data/new\nsize=10m\n");
+    assert!(
+        message.contains("/data/new does not exist: a scratch file of 10 MiB in /data replaces it"),
+        "{message}"
+    );
+    assert!(!message.contains("overwrites blocks"), "{message}");
+    let overwrites = |options: &str| {
+        notes(&format!(
+            "[a]\nfilename=/data/new\nsize=10m\nrw=write\n{options}\n"
+        ))
+        .contains("overwrites blocks")
+    };
+    assert!(
+        !overwrites("")
+            && overwrites("fdatasync=1")
+            && !overwrites("fdatasync=1\noverwrite=1")
+            && overwrites("numjobs=2")
+            && overwrites("size=1500k")
+    );
+    assert!(!notes("[a]\nfilename=/dev/sda\nrw=write\nfsync=1\n").contains("overwrites blocks"));
+    // An existing file is measured, named by directory and filename, or by its section.
+    assert_eq!(
+        plan("[a]\ndirectory=/data\nfilename=table\n").targets,
+        [PathBuf::from("/data/table")]
+    );
+    assert_eq!(plan("[/dev/sda]\n").targets, [PathBuf::from("/dev/sda")]);
+    assert!(refused("[a]\nfilename=/data/new\n").contains("[a]: the job has no size"));
+    assert!(
+        refused("[a]\nfilename=/dev/sdz\nsize=1g\n")
+            .contains("line 2: [a]: /dev/sdz does not exist")
+    );
+    assert!(
+        refused("[a]\nfilename=/nowhere/x\nsize=1g\n")
+            .contains("the directory /nowhere does not exist")
+    );
+    assert!(refused("[a]\nfilename=/data\n").contains("this is a directory"));
+    assert!(refused("[a]\nfilename=/dev/null\n").contains("it is no disk"));
+    assert!(
+        refused("[a]\nfilename=/data/new\nsize=10%\n")
+            .contains("a value in percent needs an existing file")
+    );
+}
+
+#[test]
+fn copies_with_separate_loads_become_workloads() {
+    let same = plan("[a]\nfilename=/dev/sda\nsize=1g\nnumjobs=3\n");
+    assert_eq!(
+        same.workloads
+            .iter()
+            .map(|w| w.name.as_str())
+            .collect::<Vec<_>>(),
+        ["a-1", "a-2", "a-3"]
+    );
+    assert!(
+        same.workloads
+            .iter()
+            .all(|w| span(&w.flags) == Some((0, GIB))
+                && w.flags.jobs.unwrap().0 == 1
+                && w.flags.bytes.unwrap().0 == GIB)
+    );
+    assert_eq!(
+        same.workloads
+            .iter()
+            .map(|w| w.flags.together)
+            .collect::<Vec<_>>(),
+        [None, Some(true), Some(true)]
+    );
+    // Adjacent copies are one workload, whose jobs have a part each.
+    let adjacent =
+        plan("[a]\nfilename=/dev/sda\nsize=1g\nnumjobs=3\noffset_increment=1g\noffset=2g\n");
+    assert_eq!(
+        (adjacent.workloads.len(), span(&adjacent.workloads[0].flags)),
+        (1, Some((2 * GIB, 5 * GIB)))
+    );
+    let apart =
+        plan("[a]\nfilename=/dev/sda\nrw=randread\nsize=1g\nnumjobs=2\noffset_increment=2g\n");
+    assert_eq!(
+        apart
+            .workloads
+            .iter()
+            .map(|w| span(&w.flags).unwrap())
+            .collect::<Vec<_>>(),
+        [(0, GIB), (2 * GIB, 3 * GIB)]
+    );
+    // In its own file, a copy does not visit the bytes before its offset.
+    let own = plan(
+        "[a]\ndirectory=/data\nrw=randread\nsize=10m\noffset=1m\nnumjobs=2\nbssplit=4k/50:8k/50\n",
+    );
+    assert_eq!(
+        (
+            own.workloads.len(),
+            own.size.unwrap().0,
+            span(&own.workloads[0].flags)
+        ),
+        (1, 20 * MIB, None)
+    );
+    // With zipf, each file has its own popular blocks.
+    assert_eq!(
+        plan(
+            "[a]\ndirectory=/data\nrw=randread\nsize=10m\nnumjobs=2\nrandom_distribution=zipf:1.2\n\
+             "
+        )
+        .workloads
+        .len(),
+        2
+    );
+    assert_eq!(
+        plan("[a]\nfilename=/dev/sda\nrw=randread\nnumjobs=2\nrandom_distribution=zipf:1.2\n")
+            .workloads
+            .len(),
+        1
+    );
+    let shared = plan(
+        "[global]\ndirectory=/data\nsize=10m\nrw=randread\nnumjobs=2\nfilename_format=f.$jobnum\n\
+         [a]\n[b]\nstonewall\n",
+    );
+    assert_eq!(
+        (shared.size.unwrap().0, span(&shared.workloads[1].flags)),
+        (20 * MIB, None)
+    );
+}
+
+#[test]
+fn jobs_that_differ_only_in_their_disk_become_one_workload() {
+    let text = "[global]\nrw=randread\nruntime=5\ntime_based\n[one]\nfilename=/dev/sda\n[two]\n\
+                filename=/dev/sdb\n";
+    let both = plan(text);
+    assert_eq!(
+        both.targets,
+        [PathBuf::from("/dev/sda"), PathBuf::from("/dev/sdb")]
+    );
+    assert_eq!(
+        both.workloads
+            .iter()
+            .map(|w| w.name.as_str())
+            .collect::<Vec<_>>(),
+        ["randread"]
+    );
+    for other in [
+        text.replace("[two]", "[two]\nbs=8k"),
+        text.replace("[two]", "[two]\nstonewall"),
+    ] {
+        assert!(
+            refused(&other).contains("the jobs differ between their disks"),
+            "{other}"
+        );
+    }
+    assert!(
+        refused("[a]\nfilename=/dev/sda:/dev/sdb\n")
+            .contains("line 2: filename=/dev/sda:/dev/sdb: this job visits several files")
+    );
+    // Targets on the command line replace those of the file.
+    let targets = [PathBuf::from("/data")];
+    let given = translated(
+        text,
+        CliOverrides {
+            targets: &targets,
+            size: Some(64 * MIB),
+            ..CliOverrides::default()
+        },
+    )
+    .expect_err("sizes of two files are not known");
+    assert!(given.contains("the job has no size"), "{given}");
+    let given = translated(
+        &text.replace("[one]", "size=8m\n[one]"),
+        CliOverrides {
+            targets: &targets,
+            ..CliOverrides::default()
+        },
+    )
+    .unwrap();
+    assert_eq!(
+        (
+            given.plan.targets.len(),
+            given.plan.size.unwrap().0,
+            given.plan.workloads.len()
+        ),
+        (0, 16 * MIB, 2)
+    );
+    assert!(
+        given.notes[0].contains("the 2 files of the jobs become adjacent parts of the target"),
+        "{:?}",
+        given.notes
+    );
+    let device = [PathBuf::from("/dev/big")];
+    let given = translated(
+        "[a]\nfilename=/dev/sda\nrw=randread\n",
+        CliOverrides {
+            targets: &device,
+            ..CliOverrides::default()
+        },
+    )
+    .unwrap();
+    assert_eq!(given.plan.workloads[0].flags.bytes.unwrap().0, 16 * GIB);
+}
+
+#[test]
+fn section_flag_selects_sections() {
+    let text = "[global]\nrw=randread\n[one]\nfilename=/dev/sda\n[two]\nstonewall\nfilename=/dev/\
+                sdb\n[odd]\nioengine=net\n";
+    let names = |sections: &[&str]| {
+        let sections: Vec<String> = sections.iter().map(|name| (*name).to_owned()).collect();
+        let file = translated(
+            text,
+            CliOverrides {
+                sections: &sections,
+                ..CliOverrides::default()
+            },
+        )?;
+        Ok::<_, String>((
+            file.plan.targets,
+            file.plan
+                .workloads
+                .iter()
+                .map(|w| w.name.clone())
+                .collect::<Vec<_>>(),
+        ))
+    };
+    assert_eq!(
+        names(&["two"]),
+        Ok((vec![PathBuf::from("/dev/sdb")], vec!["two".to_owned()]))
+    );
+    assert!(
+        names(&["two", "one"])
+            .unwrap_err()
+            .contains("run the sections one by one (--section NAME)")
+    );
+    assert!(names(&[]).unwrap_err().contains("ioengine=net"));
+    assert_eq!(
+        names(&["one", "three"]),
+        Err(
+            "jobs/x.fio: line 3: there is no section 'three'; the file has one, two, odd"
+                .to_owned()
+        )
+    );
+}

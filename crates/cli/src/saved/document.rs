@@ -1,0 +1,146 @@
+//! Reads records and comparisons from files, pipes and report pages, in bounded time.
+
+use crate::failure::Failure;
+use diskproof_engine::watchdog::{Deferred, Waited};
+use diskproof_history::StoredRun;
+use diskproof_model::comparison::Comparison;
+use diskproof_model::document::{AnyDocument, DocumentError};
+use diskproof_model::limits::DOCUMENT_BYTES_MAX;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Opening takes milliseconds, except for a pipe without a writer and a dead network filesystem.
+const OPEN_LIMIT: Duration = Duration::from_secs(5);
+/// 64 MiB over a slow network.
+const READ_LIMIT: Duration = Duration::from_secs(60);
+/// A pipe, as in `show <(diskproof check --json)`, answers when the run before it is over.
+const PIPE_LIMIT: Duration = Duration::from_secs(15 * 60);
+/// Name of the threads that read documents.
+const THREAD: &str = "diskproof-saved";
+
+/// A saved document.
+#[derive(Debug)]
+pub enum SavedDocument {
+    /// A run; from the history, with its printed result.
+    Run(Box<StoredRun>),
+    /// A comparison; only files hold these.
+    Comparison(Box<Comparison>),
+}
+
+/// Whether the reference looks like a file.
+pub(super) fn is_file(reference: &str) -> bool {
+    reference.contains('/')
+        || [".json", ".html"]
+            .iter()
+            .any(|extension| reference.ends_with(extension))
+}
+
+/// The document in a file or on stdin (`-`); `None` when `reference` does not look like a file.
+pub(super) fn from_file(reference: &str) -> Result<Option<SavedDocument>, Failure> {
+    let unreadable = |error: io::Error| Failure::Usage(format!("cannot read {reference}: {error}"));
+    let text = if reference == "-" {
+        // The program before the pipe decides how long this takes.
+        read_up_to_max(std::io::stdin().lock())
+    } else if is_file(reference) {
+        read_document(Path::new(reference))
+    } else {
+        return Ok(None);
+    };
+    parse(&text.map_err(unreadable)?)
+        .map(Some)
+        .map_err(|why| Failure::Usage(format!("{reference}: {why}")))
+}
+
+/// Reads a file or a named pipe, in bounded time: a pipe without a writer and a network filesystem
+/// without a server never answer.
+pub fn read_document(path: &Path) -> io::Result<String> {
+    let name = path.to_owned();
+    let file = answer(OPEN_LIMIT, move || File::open(name))?;
+    let limit = match file.metadata()?.is_file() {
+        true => READ_LIMIT,
+        false => PIPE_LIMIT,
+    };
+    let file = Arc::new(file);
+    answer(limit, move || read_up_to_max(&*file))
+}
+
+/// The result of an operation that may never return.
+fn answer<T: Send + 'static>(
+    limit: Duration,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    match Deferred::start_or_run(THREAD, work).wait(limit) {
+        Waited::Done(result) => result,
+        Waited::TimedOut(_) | Waited::Lost => Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("no answer within {} s", limit.as_secs()),
+        )),
+    }
+}
+
+/// Reads text up to the limit of a document: a device such as /dev/zero never ends.
+fn read_up_to_max(from: impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    let most = DOCUMENT_BYTES_MAX as u64;
+    if from.take(most + 1).read_to_string(&mut text)? as u64 > most {
+        Err(io::Error::other(DocumentError::TooLarge))
+    } else {
+        Ok(text)
+    }
+}
+
+/// Reads a record or comparison from JSON or from a report page.
+fn parse(text: &str) -> Result<SavedDocument, String> {
+    let is_page = text
+        .trim_start_matches('\u{feff}')
+        .trim_start()
+        .starts_with('<');
+    let page = if is_page {
+        Some(diskproof_report::html::page_json(text).map_err(|error| error.to_string())?)
+    } else {
+        None
+    };
+    let json = page.as_deref().unwrap_or(text);
+    match AnyDocument::from_json(json).map_err(|error| error.to_string())? {
+        AnyDocument::Record(record) => Ok(SavedDocument::Run(Box::new(StoredRun {
+            record: *record,
+            page: None,
+            label: None,
+        }))),
+        AnyDocument::Comparison(comparison) => Ok(SavedDocument::Comparison(comparison)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn document_error_distinguishes_other_files_damage_and_newer_versions() {
+        assert!(parse("<html>").unwrap_err().contains("no record"));
+        assert!(
+            parse("{\"schema\": \"diskproof.record/2\"}")
+                .unwrap_err()
+                .contains("newer")
+        );
+        for text in ["", "[]", "{}", "{\"schema\": 1}", "{\"plan\": {}}"] {
+            assert!(
+                parse(text).unwrap_err().contains("not a diskproof record"),
+                "{text}"
+            );
+        }
+        assert!(
+            parse("{\"schema\": \"diskproof.record/1\"}")
+                .unwrap_err()
+                .contains("damaged")
+        );
+        assert!(
+            parse("{\"fio version\" : \"diskproof-0.1.0\"}")
+                .unwrap_err()
+                .contains("this is fio's JSON")
+        );
+    }
+}

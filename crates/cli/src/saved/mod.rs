@@ -1,0 +1,308 @@
+//! Saved runs: the flags of the history, the messages of a save, and the record that an argument
+//! names. Independent of SQL.
+
+mod document;
+mod label;
+mod place;
+
+pub use document::{SavedDocument, read_document};
+pub use label::parse_label;
+pub use place::place;
+
+use crate::failure::Failure;
+use crate::stderr::{Verbosity, eprint_line};
+use diskproof_analysis::verdict::verdict;
+use diskproof_engine::watchdog::{Deferred, Waited};
+use diskproof_history::{
+    History, HistoryError, HistoryPlace, NewRun, SaveOutcome, SaveReport, StoredRun, save,
+};
+use diskproof_model::record::Record;
+use document::from_file;
+use label::{is_hex, is_latest};
+use place::{Destination, HistoryEnvironment, NOWHERE};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Digits of a shortened run id: unique among millions of runs, and narrow enough for a list.
+pub const SHORT_ID: usize = 8;
+/// Fewer digits are more likely a mistyped label.
+const PREFIX_MIN: usize = 4;
+/// Waiting for the lock of a history takes up to 20 s, checking a large one a few more.
+const HISTORY_LIMIT: Duration = Duration::from_secs(60);
+/// Name of the threads that read and write the history.
+const THREAD: &str = "diskproof-saved";
+
+/// Flags of measuring verbs: whether and where to save a run.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct HistoryOptions {
+    /// Label of this run, for 'show' and 'compare'; several runs may share one
+    #[arg(long, value_name = "LABEL", value_parser = parse_label, conflicts_with = "no_history")]
+    pub label: Option<String>,
+    /// History file [default: $DISKPROOF_HISTORY, or diskproof/history.db in $XDG_STATE_HOME or
+    /// ~/.local/state]
+    #[arg(long, value_name = "FILE", conflicts_with = "no_history")]
+    pub history: Option<PathBuf>,
+    /// Do not save the run; DISKPROOF_NO_HISTORY=1 does the same
+    #[arg(long)]
+    pub no_history: bool,
+}
+
+/// The flag of verbs that read the history.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct HistoryFileFlag {
+    /// History file [default: $DISKPROOF_HISTORY, or diskproof/history.db in $XDG_STATE_HOME or
+    /// ~/.local/state]
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
+}
+
+impl HistoryFileFlag {
+    /// The flag's value.
+    pub fn file(&self) -> Option<&Path> {
+        self.history.as_deref()
+    }
+}
+
+/// A message of a save.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SaveNote {
+    /// Printed unless --quiet.
+    Note(String),
+    /// The run is in the history; printed unless --quiet.
+    Saved(String),
+    /// Something failed.
+    Warning(String),
+}
+
+/// Prints the notes of a save on stderr; warnings also with `--quiet`.
+pub fn print_notes(notes: &[SaveNote], verbosity: Verbosity) {
+    for note in notes {
+        match note {
+            SaveNote::Note(text) | SaveNote::Saved(text) => verbosity.note(text),
+            SaveNote::Warning(text) => eprint_line(&format!("warning: {text}")),
+        }
+    }
+}
+
+/// Saves a complete or partial run. Never an error: a measurement does not fail because of its
+/// history.
+pub fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec<SaveNote> {
+    if options.no_history {
+        return Vec::new();
+    }
+    let place = match HistoryEnvironment::real().place(options.history.as_deref()) {
+        Destination::At(place) => place,
+        Destination::Off if options.label.is_none() => return Vec::new(),
+        Destination::Off => {
+            return vec![SaveNote::Warning(
+                "--label: DISKPROOF_NO_HISTORY is set, so the run was not saved".to_owned(),
+            )];
+        }
+        Destination::Nowhere => {
+            return vec![SaveNote::Note(format!("the run was not saved: {NOWHERE}"))];
+        }
+    };
+    let label = options.label.as_deref();
+    match save(
+        &place,
+        &NewRun {
+            record,
+            page: Some(page),
+            label,
+        },
+    ) {
+        Ok(saved) => {
+            let id = short(&record.run_id);
+            let moved = moved(&place.path, &saved);
+            let name = label.map_or(String::new(), |label| format!(", label {label}"));
+            let note = SaveNote::Saved(format!(
+                "saved as {id}{name}; 'diskproof show {id}' prints it again"
+            ));
+            moved.into_iter().chain([note]).collect()
+        }
+        Err(error) => vec![SaveNote::Warning(format!("the run was not saved: {error}"))],
+    }
+}
+
+/// Saves a record from another machine.
+pub fn import(
+    record: Record,
+    label: Option<&str>,
+    history: Option<&Path>,
+) -> Result<(SaveOutcome, Option<SaveNote>), Failure> {
+    let place = place(history)?;
+    let (label, there) = (label.map(str::to_owned), place.clone());
+    let record = Arc::new(record);
+    let saved = history_answer(&place, move || {
+        save(
+            &there,
+            &NewRun {
+                record: &record,
+                page: None,
+                label: label.as_deref(),
+            },
+        )
+    })?;
+    Ok((saved.outcome, moved(&place.path, &saved)))
+}
+
+/// The result of an operation on a history, in bounded time.
+fn history_answer<T: Send + 'static>(
+    place: &HistoryPlace,
+    work: impl FnOnce() -> Result<T, HistoryError> + Send + 'static,
+) -> Result<T, Failure> {
+    match Deferred::start_or_run(THREAD, work).wait(HISTORY_LIMIT) {
+        Waited::Done(result) => Ok(result?),
+        Waited::TimedOut(_) | Waited::Lost => Err(Failure::History(HistoryError::NoAnswer {
+            path: place.path.clone(),
+            seconds: HISTORY_LIMIT.as_secs(),
+        })),
+    }
+}
+
+/// The warning after a damaged history was renamed.
+fn moved(path: &Path, saved: &SaveReport) -> Option<SaveNote> {
+    let damaged = saved.set_aside.as_ref()?;
+    let begun = match saved.rescued {
+        0 => "The new history holds none of the old runs: no run could be read".to_owned(),
+        1 => "The new history holds the one run that could still be read".to_owned(),
+        n => format!("The new history holds the {n} runs that could still be read"),
+    };
+    let (path, moved) = (path.display(), damaged.path.display());
+    Some(SaveNote::Warning(format!(
+        "the history {path} was damaged ({}) and is now {moved}. {begun}",
+        damaged.what
+    )))
+}
+
+/// A run's id, shortened.
+pub fn short(run_id: &str) -> &str {
+    run_id.get(..SHORT_ID).unwrap_or(run_id)
+}
+
+/// The record that `reference` names: a file, `latest`, `latest~N`, a label (its newest run) or the
+/// beginning of a run's id.
+pub fn load(reference: &str, history: Option<&Path>) -> Result<Record, Failure> {
+    if let Some(record) = record_of_file(reference)? {
+        return Ok(record);
+    }
+    let history = open(history)?;
+    let id = run_id(&history, reference)?;
+    Ok(get(&history, &id)?.record)
+}
+
+/// Every record that `reference` names: all runs of a label, the newest first; otherwise the one
+/// that [`load`] finds.
+pub fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Record>, Failure> {
+    if let Some(record) = record_of_file(reference)? {
+        return Ok(vec![record]);
+    }
+    let history = open(history)?;
+    let ids = match is_latest(reference) {
+        Some(_) => Vec::new(),
+        None => history.labelled(reference)?,
+    };
+    let ids = if ids.is_empty() {
+        vec![run_id(&history, reference)?]
+    } else {
+        ids
+    };
+    ids.iter().map(|id| Ok(get(&history, id)?.record)).collect()
+}
+
+/// The run or the comparison that `reference` names.
+pub fn find(reference: &str, history: Option<&Path>) -> Result<SavedDocument, Failure> {
+    let found = match from_file(reference)? {
+        Some(saved) => saved,
+        None => {
+            let history = open(history)?;
+            let id = run_id(&history, reference)?;
+            SavedDocument::Run(Box::new(get(&history, &id)?))
+        }
+    };
+    Ok(with_verdict(found))
+}
+
+/// Adds the verdict to a record of an earlier version, which has none.
+fn with_verdict(mut saved: SavedDocument) -> SavedDocument {
+    if let SavedDocument::Run(stored) = &mut saved
+        && stored.record.verdict.is_none()
+    {
+        stored.record.verdict = Some(verdict(&stored.record));
+    }
+    saved
+}
+
+/// The record in a file; `None` when `reference` does not look like a file.
+fn record_of_file(reference: &str) -> Result<Option<Record>, Failure> {
+    match from_file(reference)? {
+        None => Ok(None),
+        Some(SavedDocument::Run(stored)) => Ok(Some(stored.record)),
+        Some(SavedDocument::Comparison(_)) => Err(Failure::Usage(format!(
+            "{reference} is a comparison, and a run is needed. 'diskproof show' prints the \
+                 comparison and names its runs"
+        ))),
+    }
+}
+
+fn get(history: &History, id: &str) -> Result<StoredRun, Failure> {
+    history.get(id)?.ok_or_else(|| {
+        Failure::Usage(format!(
+            "another process has just removed run {id} from the history"
+        ))
+    })
+}
+
+/// The complete id of the run that `reference` names.
+pub fn run_id(history: &History, reference: &str) -> Result<String, Failure> {
+    let unknown = |why: &str| {
+        Err(Failure::Usage(format!(
+            "'{reference}': {why}. 'diskproof history' lists the runs"
+        )))
+    };
+    if let Some(back) = is_latest(reference) {
+        let Some(back) = back else {
+            return unknown("not a number after latest~; latest~1 is the run before the newest");
+        };
+        return match history.nth_newest(back)? {
+            Some(id) => Ok(id),
+            None => unknown("the history has fewer runs"),
+        };
+    }
+    if let Some(id) = history.labelled(reference)?.into_iter().next() {
+        return Ok(id);
+    }
+    if reference.len() < PREFIX_MIN || !is_hex(reference) {
+        return unknown("no run has this label, and an id is at least 4 hexadecimal digits");
+    }
+    let ids = history.ids(&reference.to_ascii_lowercase())?;
+    match &ids[..] {
+        [] => unknown("no run has this id or label"),
+        [id] => Ok(id.clone()),
+        _ => unknown(&format!(
+            "{} run ids begin with this; write more of the id",
+            ids.len()
+        )),
+    }
+}
+
+/// Opens the history to read it.
+pub fn open(history: Option<&Path>) -> Result<History, Failure> {
+    let place = place(history)?;
+    open_if_there(&place)?.ok_or_else(|| Failure::Usage(empty_text(&place.path)))
+}
+
+/// Opens the history to read it; `None` when there is no file.
+pub fn open_if_there(place: &HistoryPlace) -> Result<Option<History>, Failure> {
+    let there = place.clone();
+    history_answer(place, move || History::open(&there))
+}
+
+/// The message for a history that does not exist or is empty.
+pub fn empty_text(path: &Path) -> String {
+    format!(
+        "the history {} is empty. Each run is saved there; start with 'diskproof check'",
+        path.display()
+    )
+}

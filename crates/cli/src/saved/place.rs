@@ -1,0 +1,236 @@
+//! Where the history lies: the flag, the environment variables, or the home directory.
+
+use crate::failure::Failure;
+use diskproof_history::{Folders, HistoryPlace};
+use rustix::process::geteuid;
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+pub(super) const NOWHERE: &str =
+    "neither HOME nor XDG_STATE_HOME is set. Name a file with --history FILE or DISKPROOF_HISTORY";
+
+/// The place of the history, for verbs that need one.
+pub fn place(history: Option<&Path>) -> Result<HistoryPlace, Failure> {
+    // DISKPROOF_NO_HISTORY prevents saving, not reading.
+    match (HistoryEnvironment {
+        off: false,
+        ..HistoryEnvironment::real()
+    })
+    .place(history)
+    {
+        Destination::At(place) => Ok(place),
+        Destination::Off | Destination::Nowhere => {
+            Err(Failure::Usage(format!("there is no history: {NOWHERE}")))
+        }
+    }
+}
+
+/// The environment variables that decide where the history lies.
+#[derive(Debug, Clone)]
+pub(super) struct HistoryEnvironment {
+    /// DISKPROOF_HISTORY.
+    named: Option<OsString>,
+    /// DISKPROOF_NO_HISTORY.
+    off: bool,
+    /// XDG_STATE_HOME.
+    state_home: Option<OsString>,
+    /// HOME.
+    home: Option<OsString>,
+    /// Root's own home, where this is root.
+    root_home: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Destination {
+    At(HistoryPlace),
+    Off,
+    Nowhere,
+}
+
+impl HistoryEnvironment {
+    pub(super) fn real() -> Self {
+        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        Self {
+            named: set("DISKPROOF_HISTORY"),
+            off: set("DISKPROOF_NO_HISTORY").is_some(),
+            state_home: set("XDG_STATE_HOME"),
+            home: set("HOME"),
+            root_home: geteuid().is_root().then(root_home),
+        }
+    }
+
+    pub(super) fn place(&self, flag: Option<&Path>) -> Destination {
+        let named = |path: &Path| {
+            Destination::At(HistoryPlace {
+                path: path.to_owned(),
+                folders: Folders::Expected,
+            })
+        };
+        if let Some(path) = flag {
+            return named(path);
+        }
+        if self.off {
+            return Destination::Off;
+        }
+        if let Some(path) = &self.named {
+            return named(Path::new(path));
+        }
+        match self.state_folder() {
+            Some(folder) => Destination::At(HistoryPlace {
+                path: folder.join("diskproof/history.db"),
+                folders: Folders::Made,
+            }),
+            None => Destination::Nowhere,
+        }
+    }
+
+    /// The state folder of the XDG base directory specification, which ignores relative paths.
+    fn state_folder(&self) -> Option<PathBuf> {
+        let absolute = |value: &Option<OsString>| {
+            value
+                .as_ref()
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+        };
+        let state =
+            absolute(&self.state_home).or_else(|| Some(absolute(&self.home)?.join(".local/state")));
+        match &self.root_home {
+            // Under sudo these variables may still name the user's folder. Files of root there
+            // would lock the user out of their own history.
+            Some(own) if state.as_ref().is_some_and(|folder| belongs_to_user(folder)) => {
+                Some(own.join(".local/state"))
+            }
+            _ => state,
+        }
+    }
+}
+
+/// Whether the folder, or its nearest existing ancestor, belongs to a user other than root.
+fn belongs_to_user(folder: &Path) -> bool {
+    folder
+        .ancestors()
+        .find_map(|path| path.metadata().ok())
+        .is_some_and(|facts| facts.uid() != 0)
+}
+
+/// Root's home by passwd(5), otherwise `/root`.
+fn root_home() -> PathBuf {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let home = users.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        (fields.get(2) == Some(&"0")).then(|| fields.get(5).copied())?
+    });
+    home.filter(|home| home.starts_with('/'))
+        .unwrap_or("/root")
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment() -> HistoryEnvironment {
+        HistoryEnvironment {
+            named: None,
+            off: false,
+            state_home: None,
+            home: None,
+            root_home: None,
+        }
+    }
+
+    fn value(text: &str) -> Option<OsString> {
+        Some(text.into())
+    }
+
+    fn at(path: &str, folders: Folders) -> Destination {
+        Destination::At(HistoryPlace {
+            path: path.into(),
+            folders,
+        })
+    }
+
+    #[test]
+    fn history_place_prefers_flag_then_variables_then_home() {
+        let home = HistoryEnvironment {
+            home: value("/home/ann"),
+            ..environment()
+        };
+        let made = at("/home/ann/.local/state/diskproof/history.db", Folders::Made);
+        assert_eq!(home.place(None), made);
+        let state = HistoryEnvironment {
+            state_home: value("/state"),
+            ..home.clone()
+        };
+        assert_eq!(
+            state.place(None),
+            at("/state/diskproof/history.db", Folders::Made)
+        );
+        assert_eq!(
+            HistoryEnvironment {
+                state_home: value("state"),
+                ..home.clone()
+            }
+            .place(None),
+            made,
+            "a relative path is ignored"
+        );
+        let named = HistoryEnvironment {
+            named: value("h.db"),
+            ..state
+        };
+        assert_eq!(named.place(None), at("h.db", Folders::Expected));
+        assert_eq!(
+            HistoryEnvironment {
+                off: true,
+                ..named.clone()
+            }
+            .place(None),
+            Destination::Off
+        );
+        assert_eq!(
+            HistoryEnvironment { off: true, ..named }.place(Some(Path::new("other.db"))),
+            at("other.db", Folders::Expected)
+        );
+        assert_eq!(environment().place(None), Destination::Nowhere);
+        assert_eq!(
+            HistoryEnvironment {
+                home: value(""),
+                ..environment()
+            }
+            .place(None),
+            Destination::Nowhere
+        );
+    }
+
+    #[test]
+    fn root_keeps_its_history_out_of_the_home_of_a_user() {
+        if !geteuid().is_root() {
+            eprintln!("SKIPPED: root_keeps_its_history_out_of_the_home_of_a_user: root");
+            return;
+        }
+        let home = std::env::temp_dir().join(format!("diskproof-home-{}", std::process::id()));
+        std::fs::create_dir(&home).unwrap();
+        let sudo = HistoryEnvironment {
+            home: Some(home.clone().into()),
+            root_home: Some("/root".into()),
+            ..environment()
+        };
+        let own = sudo.place(None);
+        std::os::unix::fs::chown(&home, Some(65534), None).unwrap();
+        let of_user = sudo.place(None);
+        std::fs::remove_dir(&home).unwrap();
+        assert_eq!(
+            own,
+            Destination::At(HistoryPlace {
+                path: home.join(".local/state/diskproof/history.db"),
+                folders: Folders::Made
+            })
+        );
+        assert_eq!(
+            of_user,
+            at("/root/.local/state/diskproof/history.db", Folders::Made)
+        );
+    }
+}

@@ -1,0 +1,212 @@
+//! Checks a workload against its targets and the machine: sectors, span, room for blocks, memory.
+//! Pure.
+
+use super::parsers::{Position, SpanBounds};
+use super::resolve_context::{Memory, ResolveContext, Resolved, Wording, contradiction};
+use diskproof_model::plan::{Access, CachePolicy, Distribution, Verify, Workload};
+use diskproof_model::units::format_bytes;
+
+/// Spans in percent begin and end at multiples of this, which every device and filesystem accepts
+/// for direct I/O.
+const PAGE_BYTES: u64 = 4096;
+/// Buffers may take this fraction of the memory: a measurement must not push out the machine's
+/// other work.
+const MEMORY_SHARE: u64 = 4;
+/// Buffers may take this fraction of the free memory: other processes may need some meanwhile.
+const FREE_SHARE: u64 = 2;
+/// The journal of a verified workload takes this much per block.
+const JOURNAL_ENTRY_BYTES: u64 = 4;
+
+/// Why direct I/O with sectors of `unit_bytes` cannot run this workload.
+pub fn sector_mismatch(workload: &Workload, unit_bytes: u32) -> Option<String> {
+    let start_bytes = workload.span.start_bytes;
+    if workload.cache == CachePolicy::Direct
+        && !start_bytes.is_multiple_of(u64::from(unit_bytes.max(1)))
+    {
+        return Some(format!(
+            "the device has sectors of {unit_bytes} bytes, so direct I/O cannot start at byte \
+             {start_bytes}"
+        ));
+    }
+    let mix = workload
+        .block_mix
+        .iter()
+        .map(|share| share.block_bytes)
+        .chain([workload.block_bytes]);
+    let odd = mix
+        .filter(|_| workload.cache == CachePolicy::Direct)
+        .find(|bytes| bytes % unit_bytes.max(1) != 0)?;
+    Some(format!(
+        "the device has sectors of {unit_bytes} bytes, so direct I/O in blocks of {odd} bytes is \
+         impossible"
+    ))
+}
+
+/// The first byte and the length of a span, which all targets share; all of the smallest target
+/// without a span.
+pub(super) fn resolve_span(
+    span: Option<SpanBounds>,
+    block_bytes: u32,
+    context: &ResolveContext,
+    wording: Wording,
+) -> Resolved<(u64, u64)> {
+    let sizes = &context.target_bytes;
+    let smallest = sizes.iter().copied().min().unwrap_or(0);
+    let Some(span) = span else {
+        return Ok((0, smallest));
+    };
+    let key = wording.name("span");
+    let is_percent = |position| matches!(position, Position::Percent(_));
+    if (is_percent(span.start) || is_percent(span.end)) && sizes.iter().any(|&s| s != smallest) {
+        return contradiction(format!(
+            "{key} in percent differs between the targets, because their sizes differ; use bytes"
+        ));
+    }
+    let start = position_bytes(span.start, smallest, block_bytes);
+    let end = position_bytes(span.end, smallest, block_bytes);
+    if end > smallest {
+        let (end, size) = (format_bytes(end), format_bytes(smallest));
+        return contradiction(format!(
+            "{key} ends at {end}, and the target has only {size}; use a smaller span, or a larger \
+             --size in a directory"
+        ));
+    }
+    if end <= start {
+        return contradiction(format!(
+            "{key} holds less than one block; use a larger part"
+        ));
+    }
+    Ok((start, end - start))
+}
+
+/// Checks that the buffers of a single workload fit into the memory.
+pub(super) fn check_memory(
+    workload: &Workload,
+    context: &ResolveContext,
+    wording: Wording,
+) -> Resolved<()> {
+    let Some(excess) = memory_excess([workload], context) else {
+        return Ok(());
+    };
+    let name = |key| wording.name(key);
+    let product = format!("{} × {} × {}", name("jobs"), name("depth"), name("bs"));
+    contradiction(match workload.verify {
+        Verify::Off => format!("{product} {excess}; reduce one of them"),
+        Verify::Checksum => {
+            let (verify, span) = (name("verify"), name("span"));
+            format!("{product} and {verify} {excess}; reduce one of them or the {span}")
+        }
+    })
+}
+
+/// Checks that a span of `length` bytes has a block for every part of a sequential workload, and
+/// for every zone of a random one.
+pub(super) fn check_room(workload: &Workload, length: u64, wording: Wording) -> Resolved<()> {
+    let block = u64::from(workload.block_bytes);
+    let parts = match workload.access {
+        Access::Sequential => u64::from(workload.workers),
+        // Without a queue, each request in flight is a thread with a part of its own.
+        Access::Backward | Access::Stride { .. } => {
+            u64::from(workload.workers) * u64::from(workload.depth)
+        }
+        Access::Random { .. } | Access::Zoned { .. } => 1,
+    };
+    if length / block < parts {
+        let key = wording.name("span");
+        let (length, block) = (format_bytes(length), format_bytes(block));
+        return contradiction(match parts {
+            1 => format!(
+                "the target or its {key} has {length}, less than one block of {block}; use a \
+                 smaller block or a larger span"
+            ),
+            _ => format!(
+                "the target or its {key} has {length}, less than {parts} parts of one block of \
+                 {block}; use a larger span, or reduce {} or {}",
+                wording.name("jobs"),
+                wording.name("depth")
+            ),
+        });
+    }
+    let sizes_percent = match &workload.access {
+        Access::Zoned { zones } => zones.iter().map(|zone| zone.size_percent).collect(),
+        Access::Random {
+            distribution: Distribution::HotCold { size_percent, .. },
+        } => vec![*size_percent, 100.0 - size_percent],
+        _ => Vec::new(),
+    };
+    for percent in sizes_percent {
+        if length as f64 * percent / 100.0 < block as f64 {
+            let (length, block) = (format_bytes(length), format_bytes(block));
+            return contradiction(format!(
+                "a zone of {percent} % of {length} is smaller than a block of {block}; use larger \
+                 zones or a larger span"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The memory that concurrent workloads need, and the limit, as the end of a sentence; `None` if
+/// they fit.
+pub(super) fn memory_excess<'a>(
+    workloads: impl IntoIterator<Item = &'a Workload>,
+    context: &ResolveContext,
+) -> Option<String> {
+    let needed: u128 = workloads
+        .into_iter()
+        .map(|workload| buffer_bytes(workload, context) + journal_bytes(workload, context))
+        .sum();
+    let Memory {
+        installed_bytes,
+        free_bytes,
+    } = context.memory;
+    let share = installed_bytes.map(|bytes| (bytes / MEMORY_SHARE, "a quarter of the memory is"));
+    let free = free_bytes.map(|bytes| (bytes / FREE_SHARE, "half of the free memory is"));
+    let (allowed, what) = share.into_iter().chain(free).min()?;
+    (needed > u128::from(allowed)).then(|| {
+        let (needed, allowed) = (
+            format_bytes(u64::try_from(needed).unwrap_or(u64::MAX)),
+            format_bytes(allowed),
+        );
+        format!("needs {needed} of buffers, and {what} {allowed}")
+    })
+}
+
+fn buffer_bytes(workload: &Workload, context: &ResolveContext) -> u128 {
+    // In a mix, reads and writes have separate buffers.
+    let directions = 1 + u64::from(workload.reads() && workload.writes());
+    let in_flight = u64::from(workload.depth) * u64::from(workload.workers);
+    u128::from(in_flight * u64::from(workload.block_bytes))
+        * u128::from(directions * context.target_bytes.len() as u64)
+}
+
+fn journal_bytes(workload: &Workload, context: &ResolveContext) -> u128 {
+    if workload.verify == Verify::Off {
+        return 0;
+    }
+    let blocks = |target_bytes: &u64| {
+        workload.span.length_bytes.unwrap_or(*target_bytes) / u64::from(workload.block_bytes.max(1))
+    };
+    context
+        .target_bytes
+        .iter()
+        .map(|target_bytes| u128::from(blocks(target_bytes) * JOURNAL_ENTRY_BYTES))
+        .sum()
+}
+
+/// A position in bytes; percentages are rounded down to whole blocks and pages.
+pub fn position_bytes(position: Position, target_bytes: u64, block_bytes: u32) -> u64 {
+    match position {
+        Position::Bytes(bytes) => bytes,
+        Position::Percent(share) if share >= 100.0 => target_bytes,
+        Position::Percent(share) => {
+            let block = u64::from(block_bytes);
+            let unit = if PAGE_BYTES.is_multiple_of(block) {
+                PAGE_BYTES
+            } else {
+                block
+            };
+            (target_bytes as f64 * share / 100.0) as u64 / unit * unit
+        }
+    }
+}

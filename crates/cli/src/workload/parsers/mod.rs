@@ -1,0 +1,17 @@
+//! Parsers of the values of a workload's flags and keys: one per type, for flags and keys alike.
+//! Independent of targets and of other values.
+
+mod keys;
+mod spans;
+mod syntax;
+mod values;
+
+pub use keys::parse_key;
+pub use spans::{OffsetDistribution, Position, SpanBounds, Zones};
+pub use values::{
+    BlockSize, BlockSplit, Bytes, Count, Order, Precision, Rate, ReadShare, Rw, RwDirection, Time,
+    WorkloadName,
+};
+
+#[cfg(test)]
+mod tests;
