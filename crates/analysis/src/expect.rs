@@ -169,7 +169,7 @@ pub enum ExpectError {
     )]
     Metric(String),
     /// CPU time of one kind of operation.
-    #[error("'{0}': cpu belongs to the whole workload; leave out read, write, sync or commit")]
+    #[error("'{0}': cpu belongs to the whole workload. Omit read, write, sync or commit")]
     CpuOfOp(String),
     /// A value that does not fit the metric.
     #[error("'{value}' is not {what}")]
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_with_a_dot_are_told_apart() {
+    fn percentiles_with_a_dot_are_reported_apart() {
         let metric = |text: &str| expected(text).metric;
         assert_eq!(metric("a.p99<5ms"), Metric::P99);
         assert_eq!(metric("a.p99.9<5ms"), Metric::P99_9);

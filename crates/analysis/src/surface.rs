@@ -71,7 +71,7 @@ fn rate_summary(curve: &[CurvePoint], span: Range<u64>) -> Option<RateSummary> {
     let (min, max) = rates.fold((f64::INFINITY, 0.0_f64), |(low, high), rate| {
         (low.min(rate), high.max(rate))
     });
-    let samples: Vec<Sample> = points.iter().map(|p| Sample::of(p)).collect();
+    let samples: Vec<CurveSample> = points.iter().map(|p| CurveSample::of(p)).collect();
     let weights = weights(&samples, span);
     let seconds_per_byte: f64 = samples
         .iter()
@@ -97,12 +97,12 @@ fn rate_summary(curve: &[CurvePoint], span: Range<u64>) -> Option<RateSummary> {
 }
 
 /// A point of the curve as a sample of the time per byte.
-struct Sample {
+struct CurveSample {
     middle_bytes: f64,
     seconds_per_byte: f64,
 }
 
-impl Sample {
+impl CurveSample {
     fn of(point: &CurvePoint) -> Self {
         Self {
             middle_bytes: point.offset_bytes as f64 + point.bytes as f64 / 2.0,
@@ -112,7 +112,7 @@ impl Sample {
 }
 
 /// The share of the span that lies nearest to each sample; the shares are 1 together.
-fn weights(samples: &[Sample], span: Range<u64>) -> Vec<f64> {
+fn weights(samples: &[CurveSample], span: Range<u64>) -> Vec<f64> {
     // The outermost samples stand for no more than the others do: a curve that was interrupted says
     // nothing of the rest of the span.
     let step = match samples {
@@ -159,8 +159,8 @@ fn weights(samples: &[Sample], span: Range<u64>) -> Vec<f64> {
 /// nothing; what one sample may be off is what it differs from the line between its two neighbours.
 /// That holds both noise and what the surface does between the samples (the step from a zone to the
 /// next, raggedness). `None` of fewer than three.
-fn half_width_95(samples: &[Sample], weights: &[f64]) -> Option<f64> {
-    let surprise = |w: &[Sample]| {
+fn half_width_95(samples: &[CurveSample], weights: &[f64]) -> Option<f64> {
+    let surprise = |w: &[CurveSample]| {
         let (before, at, after) = (&w[0], &w[1], &w[2]);
         let width = after.middle_bytes - before.middle_bytes;
         let share = if width > 0.0 {
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn access_times_are_told_by_pattern() {
+    fn access_times_are_reported_by_pattern() {
         let survey = SurveyedDisk {
             accesses: 1000,
             ..SurveyedDisk::rotating()

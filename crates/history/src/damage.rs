@@ -10,14 +10,16 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// First bytes of every SQLite file, and the length of its header: <https://www.sqlite.org/fileformat.html#the_database_header>.
+/// First bytes of every SQLite file, and the length of its header:
+/// <https://www.sqlite.org/fileformat.html#the_database_header>.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const HEADER_BYTES: usize = 100;
 /// Where the header holds the application id, big-endian.
 const APPLICATION_ID_AT: std::ops::Range<usize> = 68..72;
+
 /// A damaged history that was moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SetAside {
+pub struct MovedHistory {
     /// Where it is now; its log and its shared memory lie next to it.
     pub path: PathBuf,
     /// What is wrong with it, in SQLite's words.
@@ -26,7 +28,7 @@ pub struct SetAside {
 
 /// Moves the file if it really is damaged. `None` when it is not, because another process was
 /// faster.
-pub(crate) fn set_aside(path: &Path) -> Result<Option<SetAside>, HistoryError> {
+pub(crate) fn move_damaged(path: &Path) -> Result<Option<MovedHistory>, HistoryError> {
     let lock = PlaceLock::exclusive(path)?;
     if !exists(path)? {
         return Ok(None);
@@ -40,17 +42,17 @@ pub(crate) fn set_aside(path: &Path) -> Result<Option<SetAside>, HistoryError> {
             path: path.to_owned(),
         });
     }
-    let aside = free_name(path);
+    let moved = free_name(path);
     // The file goes last: until then its log still belongs to it, should the program end here.
     for suffix in ["-journal", "-shm", "-wal", ""] {
-        match std::fs::rename(with_suffix(path, suffix), with_suffix(&aside, suffix)) {
+        match std::fs::rename(with_suffix(path, suffix), with_suffix(&moved, suffix)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(HistoryError::kernel(path, error));
             }
             _ => {}
         }
     }
-    Ok(Some(SetAside { path: aside, what }))
+    Ok(Some(MovedHistory { path: moved, what }))
 }
 
 /// `X.corrupt-TIME`, with a number where that exists.

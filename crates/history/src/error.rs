@@ -138,17 +138,17 @@ pub enum HistoryError {
     },
     /// A later version of this program made it.
     #[error(
-        "a newer diskproof made the history {} (format {found}; this one reads up to \
-         {SCHEMA_VERSION}), so it was not touched. Use that diskproof, or name another file with \
-         --history FILE",
-        path.display(),
-        SCHEMA_VERSION = crate::SCHEMA_VERSION
+        "a newer diskproof made the history {} (format {found}; this one reads up to {known}), so \
+         it was not touched. Use that diskproof, or name another file with --history FILE",
+        path.display()
     )]
     Newer {
         /// The file.
         path: PathBuf,
         /// Version of its format.
         found: i64,
+        /// The latest version that this program reads.
+        known: i64,
     },
     /// A record that cannot be saved or read back.
     #[error("cannot use the record of run {run_id}: {what}")]

@@ -19,7 +19,7 @@ mod save;
 mod store;
 
 pub use add::{NewRun, SaveOutcome};
-pub use damage::SetAside;
+pub use damage::MovedHistory;
 pub use error::HistoryError;
 pub use migrations::SCHEMA_VERSION;
 pub use place::{Folders, HistoryPlace};

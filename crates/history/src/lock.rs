@@ -3,7 +3,7 @@
 //! they cannot do this. The lock file also carries the mark that X was made by diskproof.
 
 use crate::error::HistoryError;
-use crate::place::with_suffix;
+use crate::place::{exists, with_suffix};
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -121,6 +121,27 @@ impl PlaceLock {
         if self.is_new && self.file.try_lock().is_ok() {
             // A lock file that stays behind does no harm.
             let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Makes the file, empty, if it is missing. Needs the lock alone: closing any descriptor of a file
+/// drops all POSIX locks that this process has on it, those of another thread's SQLite included
+/// (<https://www.sqlite.org/howtocorrupt.html>, 2.2).
+pub(crate) fn make_file(path: &Path) -> Result<(), HistoryError> {
+    if exists(path)? {
+        return Ok(());
+    }
+    let failed = |error| HistoryError::kernel(path, error);
+    let lock = PlaceLock::exclusive(path)?;
+    let mut options = File::options();
+    options.write(true).create_new(true).mode(0o600);
+    match options.open(path) {
+        Ok(_) => lock.mark().map_err(failed),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => {
+            lock.discard();
+            Err(failed(error))
         }
     }
 }

@@ -1,11 +1,10 @@
-//! Where a history lies, and how its file is made: readable by its owner only, because records name
-//! machines and disks.
+//! Where a history lies: its path with symlinks resolved, and its folders, which are readable by
+//! their owner only because records name machines and disks.
 
 use crate::error::HistoryError;
-use crate::lock::PlaceLock;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 /// Where a history lies.
@@ -67,7 +66,7 @@ pub(crate) fn exists(path: &Path) -> Result<bool, HistoryError> {
     }
 }
 
-/// Following a dangling symlink would make a file at a place that nobody named.
+/// Following a dangling symlink would make a file at a place that the user did not name.
 fn refuse_dangling_link(path: &Path) -> Result<(), HistoryError> {
     match std::fs::read_link(path) {
         Ok(target) if !path.exists() => Err(HistoryError::DanglingLink {
@@ -75,27 +74,6 @@ fn refuse_dangling_link(path: &Path) -> Result<(), HistoryError> {
             target,
         }),
         _ => Ok(()),
-    }
-}
-
-/// Makes the file, empty, if it is missing. Needs the lock alone: closing any descriptor of a file
-/// drops all POSIX locks that this process has on it, those of another thread's SQLite included
-/// (<https://www.sqlite.org/howtocorrupt.html>, 2.2).
-pub(crate) fn make_file(path: &Path) -> Result<(), HistoryError> {
-    if exists(path)? {
-        return Ok(());
-    }
-    let failed = |error| HistoryError::kernel(path, error);
-    let lock = PlaceLock::exclusive(path)?;
-    let mut options = File::options();
-    options.write(true).create_new(true).mode(0o600);
-    match options.open(path) {
-        Ok(_) => lock.mark().map_err(failed),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => {
-            lock.discard();
-            Err(failed(error))
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! the run survives a power cut.
 
 use crate::add::{NewRun, SaveOutcome};
-use crate::damage::{SetAside, set_aside};
+use crate::damage::{MovedHistory, move_damaged};
 use crate::error::HistoryError;
 use crate::place::HistoryPlace;
 use crate::rescue::rescue;
@@ -14,7 +14,7 @@ pub struct SaveReport {
     /// Whether the run is new.
     pub outcome: SaveOutcome,
     /// The damaged history that was moved.
-    pub set_aside: Option<SetAside>,
+    pub moved: Option<MovedHistory>,
     /// Runs that were copied from the damaged history to the new one.
     pub rescued: usize,
 }
@@ -32,21 +32,19 @@ pub fn save(place: &HistoryPlace, run: &NewRun<'_>) -> Result<SaveReport, Histor
     };
     match attempt() {
         Err(HistoryError::Damaged { .. }) => {
-            let set_aside = set_aside(&path)?;
+            let moved = move_damaged(&path)?;
             let outcome = attempt()?;
             // The new run is safe first. A failure from here on leaves the damaged file unchanged.
-            let rescued = set_aside
-                .as_ref()
-                .map_or(0, |aside| rescue(&aside.path, &path));
+            let rescued = moved.as_ref().map_or(0, |moved| rescue(&moved.path, &path));
             Ok(SaveReport {
                 outcome,
-                set_aside,
+                moved,
                 rescued,
             })
         }
         other => Ok(SaveReport {
             outcome: other?,
-            set_aside: None,
+            moved: None,
             rescued: 0,
         }),
     }

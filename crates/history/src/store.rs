@@ -4,9 +4,9 @@
 use crate::damage::first_fault;
 use crate::error::{HistoryError, is_full};
 use crate::filesystem::{JournalMode, journal_for};
-use crate::lock::{LOCK_WAIT, PlaceLock};
+use crate::lock::{LOCK_WAIT, PlaceLock, make_file};
 use crate::migrations::migrate;
-use crate::place::{HistoryPlace, exists, make_file, with_suffix};
+use crate::place::{HistoryPlace, exists, with_suffix};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params};
 use std::fmt::Write as _;
@@ -166,7 +166,8 @@ impl History {
 enum Sharing {
     /// They may.
     Shared,
-    /// They may not: SQLite then needs no shared memory for a log, for which a full disk has no room.
+    /// They may not. SQLite then needs no shared memory for a log, for which a full disk has no
+    /// space.
     Alone,
 }
 
@@ -187,8 +188,8 @@ fn connect(path: &Path, sharing: Sharing) -> Result<Connection, HistoryError> {
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)
         .map_err(failed)?;
     if journal == JournalMode::Wal && !connection.is_readonly("main").map_err(failed)? {
-        // Needs the file alone for a moment. If that fails, the rollback journal is as safe, and the
-        // next connection tries again.
+        // Needs the file alone for a moment. If that fails, the rollback journal is as safe, and
+        // the next connection tries again.
         let _ = connection.pragma_update(None, "journal_mode", "WAL");
     }
     Ok(connection)

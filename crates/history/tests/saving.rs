@@ -36,7 +36,7 @@ fn a_run_comes_back_as_it_was() {
         },
     )
     .unwrap();
-    assert_eq!((saved.outcome, saved.set_aside), (SaveOutcome::Added, None));
+    assert_eq!((saved.outcome, saved.moved), (SaveOutcome::Added, None));
     let stored = open(&place).get("abcd").unwrap().unwrap();
     assert_eq!(
         (

@@ -6,7 +6,7 @@ mod runs;
 
 use diskproof_history::{Filter, History, HistoryError, HistoryPlace, SaveOutcome};
 use diskproof_simdisk::testbed::{Disk, Mount, can_run};
-use runs::{ids, integrity, open, place, save_run, set_aside};
+use runs::{ids, integrity, moved_histories, open, place, save_run};
 use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -113,7 +113,7 @@ fn what_was_reported_as_saved_survives_kill_9() {
         there.len()
     );
     assert_eq!(
-        set_aside(folder.path()),
+        moved_histories(folder.path()),
         [""; 0].map(std::path::PathBuf::from)
     );
 }
@@ -182,7 +182,7 @@ fn damages() -> Vec<(&'static str, Damage)> {
 }
 
 #[test]
-fn a_damaged_history_is_moved_aside_whole_and_a_new_one_begun() {
+fn damaged_history_is_moved_whole_and_replaced() {
     for (what, damage) in damages() {
         let folder = tempfile::tempdir().unwrap();
         let place = place(folder.path());
@@ -205,9 +205,7 @@ fn a_damaged_history_is_moved_aside_whole_and_a_new_one_begun() {
             damaged.len()
         );
         let saved = save_run(&place, "new").unwrap_or_else(|error| panic!("{what}: {error}"));
-        let aside = saved
-            .set_aside
-            .unwrap_or_else(|| panic!("{what}: not moved"));
+        let moved = saved.moved.unwrap_or_else(|| panic!("{what}: not moved"));
         assert_eq!(
             (saved.outcome, ids(&place).len()),
             (SaveOutcome::Added, 1 + saved.rescued),
@@ -215,15 +213,12 @@ fn a_damaged_history_is_moved_aside_whole_and_a_new_one_begun() {
         );
         assert!(open(&place).get("new").unwrap().is_some(), "{what}");
         assert!(
-            std::fs::read(&aside.path).unwrap() == damaged,
+            std::fs::read(&moved.path).unwrap() == damaged,
             "{what}: kept as it was"
         );
-        assert_eq!(set_aside(folder.path()), [aside.path], "{what}");
+        assert_eq!(moved_histories(folder.path()), [moved.path], "{what}");
         assert_eq!(
-            (
-                integrity(&place),
-                save_run(&place, "next").unwrap().set_aside
-            ),
+            (integrity(&place), save_run(&place, "next").unwrap().moved),
             ("ok".to_owned(), None),
             "{what}"
         );
@@ -278,7 +273,7 @@ fn what_is_saved_into_a_damaged_history_can_be_found_again_and_what_is_left_of_i
         std::fs::write(&place.path, scratched(&whole, &mut random)).unwrap();
         let saved = match save_run(&place, "new") {
             Ok(saved) => saved,
-            // The header's version was hit: nobody knows what this is.
+            // The version in the header was hit: the file may be of any format.
             Err(HistoryError::Newer { .. } | HistoryError::Foreign { .. }) => continue,
             Err(error) => panic!("round {round}: {error}"),
         };
@@ -293,7 +288,7 @@ fn what_is_saved_into_a_damaged_history_can_be_found_again_and_what_is_left_of_i
             "round {round}"
         );
         assert!(history.get("new").unwrap().is_some(), "round {round}");
-        if saved.set_aside.is_some() {
+        if saved.moved.is_some() {
             assert_eq!(
                 (listing.runs.len(), listing.unreadable.len()),
                 (1 + saved.rescued, 0),
@@ -316,7 +311,7 @@ fn what_is_saved_into_a_damaged_history_can_be_found_again_and_what_is_left_of_i
             );
         }
         assert_eq!(
-            save_run(&place, "next").unwrap().set_aside,
+            save_run(&place, "next").unwrap().moved,
             None,
             "round {round}"
         );
@@ -342,12 +337,12 @@ fn the_log_of_a_damaged_history_goes_with_it() {
             "memory".to_owned(),
         ])
         .for_each(|(file, text)| std::fs::write(file, text).unwrap());
-    let aside = save_run(&place, "new").unwrap().set_aside.unwrap().path;
+    let moved = save_run(&place, "new").unwrap().moved.unwrap().path;
     assert_eq!(
-        std::fs::read_to_string(format!("{}-wal", aside.display())).unwrap(),
+        std::fs::read_to_string(format!("{}-wal", moved.display())).unwrap(),
         "a log"
     );
-    assert!(Path::new(&format!("{}-shm", aside.display())).exists());
+    assert!(Path::new(&format!("{}-shm", moved.display())).exists());
     assert_eq!(
         (ids(&place), integrity(&place)),
         (vec!["new".to_owned()], "ok".to_owned())
@@ -368,18 +363,22 @@ fn only_one_of_many_moves_a_damaged_history() {
                 .collect();
             savers
                 .into_iter()
-                .map(|saver| usize::from(saver.join().unwrap().set_aside.is_some()))
+                .map(|saver| usize::from(saver.join().unwrap().moved.is_some()))
                 .sum()
         });
         assert_eq!(
-            (moved, set_aside(folder.path()).len(), ids(&place).len()),
+            (
+                moved,
+                moved_histories(folder.path()).len(),
+                ids(&place).len()
+            ),
             (1, 1, 8)
         );
     }
 }
 
 #[test]
-fn a_file_that_is_moved_aside_while_a_save_waits_is_made_anew() {
+fn file_moved_while_a_save_waits_is_made_anew() {
     for content in ["rubbish ".repeat(1000), String::new()] {
         let folder = tempfile::tempdir().unwrap();
         let place = place(folder.path());
@@ -393,7 +392,7 @@ fn a_file_that_is_moved_aside_while_a_save_waits_is_made_anew() {
             std::thread::sleep(std::time::Duration::from_millis(300));
             std::fs::rename(&place.path, folder.path().join("elsewhere")).unwrap();
             lock.unlock().unwrap();
-            assert_eq!(saver.join().unwrap().unwrap().set_aside, None);
+            assert_eq!(saver.join().unwrap().unwrap().moved, None);
         });
         assert_eq!(ids(&place), ["late"]);
     }
@@ -443,7 +442,7 @@ fn history_refuses_foreign_files_and_leaves_no_lock() {
             "{path}"
         );
     }
-    assert_eq!(set_aside(folder.path()).len(), 0);
+    assert_eq!(moved_histories(folder.path()).len(), 0);
 }
 
 #[test]
@@ -478,7 +477,7 @@ fn history_without_its_lock_file_is_still_recognized() {
     // A reader puts the mark back, and the destroyed file counts as ours again.
     assert_eq!(ids(&place), ["old"]);
     std::fs::write(&place.path, "rubbish ".repeat(1000)).unwrap();
-    assert!(save_run(&place, "new").unwrap().set_aside.is_some());
+    assert!(save_run(&place, "new").unwrap().moved.is_some());
     // Without both the mark and the header nothing proves that the file is ours.
     std::fs::write(&place.path, "rubbish ".repeat(1000)).unwrap();
     std::fs::remove_file(&lock).unwrap();
@@ -508,7 +507,7 @@ fn a_newer_history_is_refused_and_not_touched() {
         );
     }
     assert!(std::fs::read(&place.path).unwrap() == before);
-    assert_eq!(set_aside(folder.path()).len(), 0);
+    assert_eq!(moved_histories(folder.path()).len(), 0);
 }
 
 #[test]
@@ -526,7 +525,10 @@ fn a_lock_is_waited_for_and_never_taken_for_damage() {
         held.rollback().unwrap();
         assert_eq!(waiting.join().unwrap().outcome, SaveOutcome::Added);
     });
-    assert_eq!((ids(&place).len(), set_aside(folder.path()).len()), (2, 0));
+    assert_eq!(
+        (ids(&place).len(), moved_histories(folder.path()).len()),
+        (2, 0)
+    );
 }
 
 /// Saves until there is no more room; the ids that were reported.
@@ -554,8 +556,11 @@ fn survives_a_full_disk(root: &Path, reserve_bytes: usize) {
     let mut saved = fill(&place);
     saved.push("first".to_owned());
     saved.sort();
-    assert_eq!((ids(&place), set_aside(&folder).len()), (saved.clone(), 0));
-    // Full to the last byte, by somebody else.
+    assert_eq!(
+        (ids(&place), moved_histories(&folder).len()),
+        (saved.clone(), 0)
+    );
+    // Another program fills the disk to the last byte.
     drop(std::fs::write(&filler, vec![1; 64 << 20]));
     assert!(matches!(
         save_run(&place, "more"),
@@ -574,7 +579,7 @@ fn survives_a_full_disk(root: &Path, reserve_bytes: usize) {
     drop(history);
     save_run(&place, "more").unwrap();
     assert_eq!(
-        (integrity(&place), set_aside(&folder).len()),
+        (integrity(&place), moved_histories(&folder).len()),
         ("ok".to_owned(), 0)
     );
 }
@@ -650,5 +655,5 @@ fn a_failing_disk_is_not_taken_for_a_damaged_history() {
         .find_map(|n| save_run(&place, &format!("run{n}")).err())
         .expect("the disk fails at last");
     assert!(!matches!(failed, HistoryError::Damaged { .. }), "{failed}");
-    assert_eq!(set_aside(&mount.point).len(), 0);
+    assert_eq!(moved_histories(&mount.point).len(), 0);
 }

@@ -1,9 +1,10 @@
-//! Two or more runs held against each other: metric by metric two figures, their ratio with its
-//! interval, a verdict, or the reasons why there is none. Its JSON form is the published contract
+//! Two or more runs compared: metric by metric two figures, their ratio with its interval, a
+//! verdict, or the reasons why there is none. Its JSON form is the published contract
 //! `schema/comparison.v1.schema.json`. Knows nothing of how any of it is found.
 
-use crate::measurement::OpKind;
-use crate::record::{Estimate, Tool};
+use crate::estimate::Estimate;
+use crate::op::OpKind;
+use crate::record::Tool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,7 @@ pub struct Comparison {
     pub tool: Tool,
     /// Differences of up to this share count as none: 0.02 is 2 %.
     pub margin: f64,
-    /// What the others are held against: A.
+    /// What the others are compared with: A.
     pub baseline: Side,
     /// Each of the others, as B.
     pub candidates: Vec<Candidate>,
@@ -61,7 +62,7 @@ pub struct RunReference {
     pub partial: bool,
 }
 
-/// One side held against the baseline.
+/// One side compared with the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
     /// What is compared: B.
@@ -73,10 +74,9 @@ pub struct Candidate {
     pub all: Tally,
     /// The whole comparison in a sentence or two.
     pub summary: String,
-    /// What else is not the same on both sides: what was changed, perhaps on purpose. None of it
-    /// keeps figures from being compared.
+    /// What else differs between the sides, perhaps on purpose. Figures compare all the same.
     pub differences: Vec<Difference>,
-    /// What a reader has to know beside the verdicts.
+    /// What a reader must know in addition to the verdicts.
     pub notes: Vec<String>,
     /// Every metric that both sides have, in the order of the baseline's plan.
     pub metrics: Vec<MetricComparison>,
@@ -343,7 +343,7 @@ pub struct PercentilePair {
     pub target: usize,
     /// The kind of operation.
     pub op: OpKind,
-    /// Whether the two may be held against each other, as the metrics say.
+    /// Whether the two are comparable, as the metrics say.
     pub comparable: bool,
     /// The baseline's, ascending.
     pub a: Vec<PercentilePoint>,
@@ -361,7 +361,7 @@ pub struct PercentilePoint {
     pub latency_ns: u64,
 }
 
-/// A condition that the user set, held against one candidate.
+/// A condition that the user set, checked on one candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Condition {
     /// As given: `random-read-d32.iops<-5%`.
@@ -380,7 +380,7 @@ pub struct Condition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConditionOutcome {
-    /// The change is beyond the threshold, and the interval leaves out that there is none.
+    /// The change is beyond the threshold, and its interval excludes no change at all.
     Holds,
     /// The change is not beyond the threshold.
     DoesNotHold,

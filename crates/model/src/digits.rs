@@ -1,7 +1,7 @@
 //! How many digits of a figure to print: those that its interval supports, and no more. Every
 //! printer and every sentence rounds here; JSON keeps full precision.
 
-use crate::record::Estimate;
+use crate::estimate::Estimate;
 use crate::units::format_percent;
 
 /// More digits than this say nothing about a disk: ten equal runs of 5 s differed by 5 to 15 %.
@@ -10,7 +10,8 @@ const DIGITS_MAX: i32 = 3;
 const DIGITS_UNKNOWN: i32 = 2;
 
 /// A value rounded to the digits that its half-width supports: the last digit printed is that of
-/// the half-width's first digit, and there are at most three. Without a half-width two digits remain.
+/// the half-width's first digit, and there are at most three. Without a half-width two digits
+/// remain.
 /// Zeros that are not known are kept as zeros: 13,688 ± 821 is `13,700`.
 pub fn rounded(value: f64, half_width: Option<f64>) -> String {
     if !value.is_finite() || value == 0.0 {

@@ -76,7 +76,7 @@ const TABLE: &[Entry] = &[
     },
 ];
 
-/// Errors that are in no table are told by errno(3), and the kernel log knows more.
+/// For errors without an entry: errno(3) explains them, and the kernel log has details.
 const OTHER: Entry = Entry {
     names: &[],
     meaning: "see errno(3)",
@@ -119,9 +119,8 @@ const NUMBERS: [(&str, u32); 31] = [
     ("EOF", 5),
 ];
 
-/// The number of an error, for formats that know numbers only: also of `errno 123`. An end that
-/// comes too early has none of its own and counts as EIO, as fio has it; `None` for a name that
-/// nobody gave.
+/// The number of an error, for formats that know numbers only: also of `errno 123`. `EOF` has no
+/// number of its own and counts as EIO, as in fio; `None` for an unknown name.
 pub fn number(errno: &str) -> Option<u32> {
     let known = NUMBERS
         .iter()
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remedy_is_told_once() {
+    fn remedy_names_each_action_once() {
         assert_eq!(
             remedy(["EIO", "ETIMEDOUT", "EIO", "ENOSPC"]),
             format!("{DISK}; {}", remedy(["ENOSPC"]))
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn no_error_stands_twice() {
+    fn table_names_each_error_once() {
         let names: Vec<&str> = TABLE
             .iter()
             .flat_map(|entry| entry.names)

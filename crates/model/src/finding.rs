@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// Good to know; the figures stand.
+    /// Good to know; the figures are valid.
     Note,
     /// The figures may not mean what they seem to.
     Warning,
@@ -45,7 +45,7 @@ pub struct Evidence {
     pub path: String,
     /// The value seen.
     pub observed: f64,
-    /// The value it was held against.
+    /// The value it was compared with.
     pub threshold: f64,
     /// Unit of both; `1` for a ratio.
     pub unit: String,

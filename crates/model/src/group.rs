@@ -1,7 +1,7 @@
 //! Workloads that run at the same time: when they end together, and what cannot run together. Knows
 //! nothing of how they are run.
 
-use crate::plan::{CachePolicy, Layout, Span, Stop, Verify, Workload};
+use crate::workload::{CachePolicy, Layout, Span, Stop, Verify, Workload};
 
 /// Neighbours in a plan that run at the same time; mostly a single one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,16 +18,16 @@ pub enum Clash {
     /// One gives the scratch file its content, which the others must find.
     #[error(
         "'{name}' writes the scratch file for the first time, so nothing can run together with \
-         it: let it run before the others"
+         it. Let it run before the others"
     )]
     Layout {
         /// The one that writes.
         name: String,
     },
-    /// What one checks, another would overwrite.
+    /// One workload would overwrite what another checks.
     #[error(
         "'{verified}' checks what it wrote, and '{writer}' writes into the same span at the same \
-         time: give each a span of its own, such as \"0-50%\" and \"50%-100%\""
+         time. Give each a span of its own, such as \"0-50%\" and \"50%-100%\""
     )]
     Verified {
         /// The one that checks.
@@ -35,13 +35,13 @@ pub enum Clash {
         /// The one that overwrites.
         writer: String,
     },
-    /// The page cache of a target is one for all.
+    /// A target has one page cache for all workloads.
     #[error(
-        "'{cached}' leaves the page cache alone, and '{buffered}' empties it as it goes: a target \
-         has one page cache, so both must be cached or both buffered"
+        "'{cached}' leaves the page cache alone, and '{buffered}' empties it. A target has one \
+         page cache, so make both cached or both buffered"
     )]
     PageCache {
-        /// The one that leaves it alone.
+        /// The one that keeps it.
         cached: String,
         /// The one that empties it.
         buffered: String,
@@ -142,7 +142,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Whether some leave the page cache of a target alone while others empty it.
+/// The clash of workloads that keep the page cache of a target with those that empty it.
 pub fn page_cache_clash<'a>(
     caches: impl Iterator<Item = (&'a str, CachePolicy)> + Clone,
 ) -> Option<Clash> {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_verified_is_nobody_elses_to_write() {
+    fn verified_span_clashes_with_another_writer() {
         let clash = |verified: Workload, other: Workload| {
             let verified = Workload {
                 verify: Verify::Checksum,
@@ -221,16 +221,18 @@ mod tests {
     }
 
     #[test]
-    fn a_target_has_one_page_cache() {
+    fn cached_and_buffered_workloads_clash() {
         let with = |name: &str, cache| Workload {
             cache,
             ..Workload::named(name)
         };
         use CachePolicy::{Buffered, Cached, Direct};
         let clash = |a, b| group(&[with("a", a), with("b", b)]).clash();
-        assert!(
-            matches!(clash(Cached, Buffered), Some(Clash::PageCache { cached, buffered }) if (cached.as_str(), buffered.as_str()) == ("a", "b"))
-        );
+        let page_cache = Clash::PageCache {
+            cached: "a".to_owned(),
+            buffered: "b".to_owned(),
+        };
+        assert_eq!(clash(Cached, Buffered), Some(page_cache));
         assert_eq!(
             (
                 clash(Cached, Direct),
@@ -250,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_known_when_every_goal_is_reached() {
+    fn group_is_known_when_every_goal_is_reached() {
         let precise = Workload {
             stop: Stop {
                 precision: Some(0.02),

@@ -1,4 +1,4 @@
-//! What a disk says of its own health, in the words of smartctl. Filled by the crate `device`.
+//! What a disk reports about its own health, in the words of smartctl. The crate `device` fills it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,8 +24,8 @@ pub struct DiskHealth {
     pub firmware: Option<String>,
     /// Revolutions per minute; 0 for a disk without moving parts.
     pub rotation_rpm: Option<u32>,
-    /// The disk's own verdict: whether it takes itself for healthy. Heat alone is not held against
-    /// it here: see `temperature_alarm`.
+    /// Whether the disk reports that it is healthy. Heat alone does not count here: see
+    /// `temperature_alarm`.
     pub passed: Option<bool>,
     /// Temperature in degrees Celsius.
     pub temperature_celsius: Option<i32>,

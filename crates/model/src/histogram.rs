@@ -18,7 +18,7 @@ const HALF: usize = SUB_BUCKETS / 2;
 /// waits for.
 const OCTAVES: usize = 31;
 const LEN: usize = SUB_BUCKETS + OCTAVES * HALF;
-/// Largest value that is told apart; larger ones count here, and `max_ns` still tells them exactly.
+/// Largest value with a bucket; larger ones count in it, and `max_ns` still holds them exactly.
 const VALUE_MAX: u64 = (1 << (SUB_BUCKET_BITS + OCTAVES as u32)) - 1;
 
 /// A latency distribution. Merging is exact; percentiles are within 0.1 %.
@@ -104,7 +104,7 @@ impl LatencyHistogram {
     }
 
     /// The hot loop's half of [`Self::record`]: counts a latency `times` in its bucket. The caller
-    /// keeps the totals and brings them by [`Self::add_totals`] before anybody else looks.
+    /// keeps the totals and adds them by [`Self::add_totals`] before the histogram is read.
     #[inline(always)]
     pub fn bump(&mut self, ns: u64, times: u64) {
         self.counts[index_of(ns.min(VALUE_MAX))] += times;
@@ -260,6 +260,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn filled(values: &[u64]) -> LatencyHistogram {
+        let mut histogram = LatencyHistogram::new();
+        values.iter().for_each(|ns| histogram.record(*ns));
+        histogram
+    }
+
     #[test]
     fn bumps_and_their_totals_equal_records() {
         let (mut recorded, mut bumped) = (LatencyHistogram::new(), LatencyHistogram::new());
@@ -309,34 +315,40 @@ mod tests {
         }
 
         #[test]
-        fn merging_conserves_counts_and_sums(a in prop::collection::vec(0u64..1 << 50, 0..50), b in prop::collection::vec(0u64..1 << 50, 0..50)) {
-            let fill = |values: &[u64]| { let mut h = LatencyHistogram::new(); values.iter().for_each(|v| h.record(*v)); h };
-            let (one, two) = (fill(&a), fill(&b));
+        fn merging_conserves_counts_and_sums(
+            a in prop::collection::vec(0u64..1 << 50, 0..50),
+            b in prop::collection::vec(0u64..1 << 50, 0..50),
+        ) {
+            let (one, two) = (filled(&a), filled(&b));
             let mut ab = one.clone();
             ab.merge(&two);
             let mut ba = two.clone();
             ba.merge(&one);
             let all: Vec<u64> = a.iter().chain(&b).copied().collect();
             prop_assert_eq!(&ab, &ba);
-            prop_assert_eq!(&ab, &fill(&all));
+            prop_assert_eq!(&ab, &filled(&all));
         }
 
         #[test]
-        fn hdr_round_trip_keeps_every_count(values in prop::collection::vec(0u64..1 << 40, 1..100)) {
-            let mut histogram = LatencyHistogram::new();
-            values.iter().for_each(|v| histogram.record(*v));
-            let back = LatencyHistogram::from_hdr_base64(&histogram.to_hdr_base64()).expect("own output reads back");
+        fn hdr_round_trip_keeps_every_count(
+            values in prop::collection::vec(0u64..1 << 40, 1..100),
+        ) {
+            let histogram = filled(&values);
+            let back = LatencyHistogram::from_hdr_base64(&histogram.to_hdr_base64()).unwrap();
             prop_assert_eq!(back.counts, histogram.counts);
         }
 
         #[test]
-        fn quantiles_match_the_sorted_samples(mut values in prop::collection::vec(1u64..1 << 40, 1..200), q in 0.0f64..1.0) {
-            let mut histogram = LatencyHistogram::new();
-            values.iter().for_each(|v| histogram.record(*v));
+        fn quantiles_match_the_sorted_samples(
+            mut values in prop::collection::vec(1u64..1 << 40, 1..200),
+            q in 0.0f64..1.0,
+        ) {
+            let histogram = filled(&values);
             values.sort_unstable();
             let exact = values[((q * values.len() as f64).ceil() as usize).max(1) - 1];
             let got = histogram.value_at(q);
-            prop_assert!(got >= exact && got as f64 <= exact as f64 * 1.001 + 1.0, "{} {}", got, exact);
+            let most = exact as f64 * 1.001 + 1.0;
+            prop_assert!(got >= exact && got as f64 <= most, "{} {}", got, exact);
         }
     }
 

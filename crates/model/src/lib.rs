@@ -1,6 +1,5 @@
-//! The nouns of diskproof: what is asked (`Plan`), what it is asked of (`TargetIdentity`), what was
-//! seen (`Measurement`), and what is told about it (`Record`). No I/O, no threads, no clock, no
-//! command line.
+//! The nouns of diskproof: a `Plan` is run on a target (`TargetIdentity`), which gives
+//! `Measurement`s, which a `Record` reports. No I/O, no threads, no clock, no command line.
 #![forbid(unsafe_code)]
 
 pub mod comparison;
@@ -25,3 +24,8 @@ pub mod surface;
 pub mod target;
 pub mod units;
 pub mod verdict;
+
+// Leaves that several of the modules above share, each public as part of one of them.
+mod estimate;
+mod op;
+mod workload;

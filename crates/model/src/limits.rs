@@ -15,7 +15,8 @@ pub(crate) const VALUES_MAX: usize = 8_000_000;
 /// Most elements of a list or members of an object whose key has no entry in [`LENGTHS`].
 const LENGTH_MAX: usize = 10_000;
 
-/// Longest lists, by key. The engine keeps at most 8192 cells of a series and 1000 blocks of a scan.
+/// Longest lists, by key. The engine keeps at most 8192 cells of a series and 1000 blocks of a
+/// scan.
 const LENGTHS: [(&str, usize); 8] = [
     ("access", 1_000_000),
     ("cells", 20_000),
@@ -100,7 +101,7 @@ impl NumberRange {
             .map_or(parent, |at| RANGES[at].1)
     }
 
-    /// The range of the document itself, for keys that nobody knows.
+    /// The range of the document itself, for unknown keys.
     pub(crate) fn unknown() -> Self {
         UNKNOWN
     }

@@ -1,48 +1,21 @@
-//! What the engine saw while it ran one workload on one target: counts, distributions and counters,
-//! without judgement.
+//! What the engine measured while it ran one workload on one target: counts, distributions and
+//! counters, without judgement.
 
 use crate::histogram::LatencyHistogram;
-use crate::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
 use crate::series::TimeSeries;
+use crate::workload::{CachePolicy, EngineChoice, EngineKind, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Kinds of operation that are told apart in every measurement.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum OpKind {
-    /// A read.
-    Read,
-    /// A write.
-    Write,
-    /// An fsync or fdatasync.
-    Sync,
-    /// A write and the sync that made it durable, from before the write to the return of the sync.
-    /// Only where every write is synced.
-    Commit,
-}
-
-impl OpKind {
-    /// The word used in records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Sync => "sync",
-            Self::Commit => "commit",
-        }
-    }
-}
+pub use crate::op::OpKind;
 
 /// One workload on one target, as it went.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measurement {
     /// Index into the plan's targets.
     pub target: usize,
-    /// What was asked.
+    /// The workload of the plan.
     pub workload: Workload,
     /// The span that was really used: first byte and length.
     pub span_start_bytes: u64,
@@ -67,9 +40,9 @@ pub struct Measurement {
     pub cpu: CpuTime,
     /// Per kind of operation; only kinds that occurred.
     pub ops: BTreeMap<OpKind, OpMeasurement>,
-    /// Bytes that this program asked of the disks below from the snapshot of the counters before
-    /// to the one after: warm-up included, and what was asked of the same disks at the same
-    /// time by way of other targets and by workloads that ran together with it.
+    /// Bytes that this program requested from the disks below between the two snapshots of their
+    /// counters. Includes the warm-up, and what other targets on the same disks and workloads that
+    /// ran together with it requested in that time.
     pub asked: ByteCount,
     /// What the devices and other processes did in the same time.
     pub device: DeviceUse,
@@ -97,7 +70,7 @@ pub struct Measurement {
     pub punted: Option<bool>,
     /// Blocks whose content was not what had been written; at most the first 100 offsets.
     pub verify: Option<VerifyResult>,
-    /// Where the target did not answer to the end and was given up.
+    /// Where the target hung: the wait for its requests timed out.
     pub hang: Option<Hang>,
     /// When this program did not run.
     pub interruptions: Vec<Interruption>,
@@ -111,13 +84,13 @@ pub struct Hang {
     /// When the oldest of the requests without an answer was sent, in nanoseconds after the start
     /// of the run; for threads that wait in a system call up to 10 ms before that.
     pub since_ns: u64,
-    /// From then until nobody waited any longer, in nanoseconds.
+    /// From then until the wait ended, in nanoseconds.
     pub lasted_ns: u64,
     /// Requests that were never answered; they count as failed with `ETIMEDOUT`.
     pub requests: u64,
 }
 
-/// A time in which this program did not run. Every figure leaves it out.
+/// A time in which this program did not run. Every figure excludes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Interruption {
     /// Its start, in nanoseconds after the start of the run; up to 10 ms early.
@@ -353,7 +326,7 @@ pub struct VerifyResult {
 }
 
 impl VerifyResult {
-    /// Blocks that were written and that nobody has looked at since.
+    /// Blocks that were written and not checked since.
     pub fn unchecked(&self) -> u64 {
         self.blocks_written
             .map_or(0, |written| written.saturating_sub(self.blocks))

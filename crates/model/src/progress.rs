@@ -1,4 +1,4 @@
-//! What the engine tells while it works, and what it may be told in return.
+//! What the engine reports while it works, and how its caller answers.
 
 use crate::series::TimeSeries;
 use crate::surface::{SlowBlock, UnreadableRange};
@@ -16,7 +16,7 @@ pub struct Progress<'a> {
     pub done: Option<f64>,
     /// Measured operations of all kinds so far (syncs apart), all workers, finest cells.
     pub series: &'a TimeSeries,
-    /// The target that has been without an answer for longest; `None` where that is not followed.
+    /// The target without an answer for the longest time; `None` where that is not tracked.
     pub silence: Option<Silence>,
     /// Everything before this byte is judged: where a scan that is killed now could go on.
     pub resume_bytes: Option<u64>,
@@ -66,13 +66,13 @@ pub enum Found {
     Unreadable(UnreadableRange),
 }
 
-/// Somebody who watches a run: shows progress, judges precision, hears Ctrl-C. Called a few times a
-/// second, never from the hot loop.
+/// Watches a run: shows progress, judges precision, reacts to Ctrl-C. Called a few times a second,
+/// never from the hot loop.
 pub trait Watch {
-    /// Sees the progress and says how to go on.
+    /// Receives the progress and decides how to go on.
     fn tick(&mut self, progress: &Progress<'_>) -> Control;
 
-    /// Hears of a place as soon as a scan is sure of it: the scan may be killed before it can hand
-    /// over its result.
+    /// Receives a place as soon as a scan is sure of it: the scan may be killed before it returns
+    /// its result.
     fn found(&mut self, _place: &Found) {}
 }

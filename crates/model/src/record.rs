@@ -1,4 +1,4 @@
-//! The one result of every run: what was asked, of what, what was seen, what it means. Printed,
+//! The one result of every run: the plan, the targets, what was measured, what it means. Printed,
 //! saved and compared by others. Its JSON form is the published contract
 //! `schema/record.v1.schema.json`.
 
@@ -8,14 +8,17 @@ use crate::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Interruption, OpKind, Starvation,
     StopReason, VerifyResult, ZeroSample,
 };
-use crate::plan::{Access, BlockShare, CachePolicy, EngineKind, Plan, SyncPolicy};
+use crate::plan::Plan;
 use crate::series::TimeSeries;
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
 use crate::target::{HostFacts, TargetIdentity};
 use crate::verdict::RunVerdict;
+use crate::workload::{Access, BlockShare, CachePolicy, EngineKind, SyncPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+pub use crate::estimate::Estimate;
 
 /// Version of the record's shape.
 pub const RECORD_SCHEMA: &str = "diskproof.record/1";
@@ -38,8 +41,8 @@ pub struct Record {
     /// Why it ended early, in a sentence with what to do; `None` when it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<String>,
-    /// Where the targets did not answer any more between the requests that are measured: while
-    /// something was made ready, written back or tidied up.
+    /// Where the targets stopped answering outside of the measured requests: while something was
+    /// prepared, written back or cleaned up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalled: Option<Stalled>,
     /// The user's own words.
@@ -49,11 +52,11 @@ pub struct Record {
     pub host: HostFacts,
     /// The clock that timed it.
     pub clock: ClockFacts,
-    /// What was asked.
+    /// What was to be measured.
     pub plan: Plan,
-    /// Of what.
+    /// The targets, in the order of the plan.
     pub targets: Vec<TargetIdentity>,
-    /// What was seen, in the order of the plan.
+    /// What was measured, in the order of the plan.
     pub measurements: Vec<MeasurementRecord>,
     /// Transfer rate by position; empty where no survey was made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -64,7 +67,7 @@ pub struct Record {
     /// The survey that `curve` and `access` belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surface: Option<SurfaceRecord>,
-    /// What the disks say of their own health.
+    /// What the disks report about their own health.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health: Vec<DiskHealth>,
     /// What the figures mean, in short; absent in records of earlier versions.
@@ -110,8 +113,8 @@ pub struct MeasurementRecord {
     /// Measured time in nanoseconds, a final sync included: one call for all writers that ran
     /// together on a target, which counts in full for each.
     pub wall_ns: u64,
-    /// Prefix of the measured time that the estimates leave out because the rate had not settled,
-    /// in nanoseconds.
+    /// Prefix of the measured time that the estimates skip because the rate had not settled, in
+    /// nanoseconds.
     pub settling_ns: u64,
     /// Whether the rate settled at all within the measured time; `null` when there was too little
     /// to tell.
@@ -120,8 +123,8 @@ pub struct MeasurementRecord {
     pub cpu: CpuTime,
     /// Per kind of operation.
     pub ops: BTreeMap<OpKind, OpRecord>,
-    /// Bytes that this program asked of the disks below, warm-up, other targets on the same disks
-    /// and the workloads that ran together with it included; `device` is held against it.
+    /// Bytes that this program requested from the disks below, compared with `device`. Includes the
+    /// warm-up, other targets on the same disks and workloads that ran together with it.
     pub asked: ByteCount,
     /// What the disks and the other processes did.
     pub device: DeviceUse,
@@ -133,8 +136,8 @@ pub struct MeasurementRecord {
     pub achieved_depth: f64,
     /// Time per operation that no latency covers (depth 1 only), in nanoseconds.
     pub dead_time_ns: Option<f64>,
-    /// How the threads that ask had to wait for processors: what is done meanwhile is seen late,
-    /// which counts as latency. Zeros where the system does not tell.
+    /// How the worker threads waited for processors: a completion in that time is seen late, which
+    /// counts as latency. Zeros where the system does not report it.
     #[serde(default)]
     pub starved: Starvation,
     /// Operations per second that the same workers reach with no I/O at all; `null` where the
@@ -156,7 +159,7 @@ pub struct MeasurementRecord {
     /// The outcome of reading back what was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifyResult>,
-    /// Where the target did not answer to the end and was given up.
+    /// Where the target hung: the wait for its requests timed out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hang: Option<Hang>,
     /// When this program did not run, from the start of the warm-up on.
@@ -168,12 +171,12 @@ pub struct MeasurementRecord {
     pub reproduce: String,
 }
 
-/// Targets that did not answer any more between the requests that are measured.
+/// Targets that stopped answering outside of the measured requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stalled {
     /// What was under way.
     pub around: String,
-    /// For how long they did not answer when they were given up, in nanoseconds.
+    /// How long they had not answered when the wait timed out, in nanoseconds.
     pub lasted_ns: u64,
 }
 
@@ -235,28 +238,6 @@ pub struct OpRecord {
     pub latency_intended: Option<LatencySummary>,
     /// Events over time, in cells of at least 100 ms.
     pub series: TimeSeries,
-}
-
-/// A value with its uncertainty. There is no bare mean anywhere.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Estimate {
-    /// Independent batches behind it.
-    pub n: u64,
-    /// The value.
-    pub value: f64,
-    /// Half-width of the 95 % interval, same unit; `null` when there was too little to tell.
-    pub half_width_95: Option<f64>,
-    /// `1/s` or `B/s`.
-    pub unit: String,
-}
-
-impl Estimate {
-    /// Half-width over value; `None` when unknown or the value is zero.
-    pub fn relative_half_width(&self) -> Option<f64> {
-        self.half_width_95
-            .filter(|_| self.value > 0.0)
-            .map(|h| h / self.value)
-    }
 }
 
 /// A latency distribution in short, with the whole of it beside.

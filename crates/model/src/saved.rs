@@ -1,11 +1,13 @@
 //! A saved run in short: what a list of runs shows without opening the records. Made once from a
 //! record, so that every list says the same.
 
+use crate::estimate::Estimate;
 use crate::finding::Severity;
-use crate::measurement::OpKind;
-use crate::plan::{Access, Origin, Plan};
-use crate::record::{Estimate, MeasurementRecord, Record};
+use crate::op::OpKind;
+use crate::plan::{Origin, Plan};
+use crate::record::{MeasurementRecord, Record};
 use crate::surface::SeekPattern;
+use crate::workload::Access;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

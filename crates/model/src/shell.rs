@@ -22,8 +22,8 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// The words of a line whose words were [`quoted`], as a shell hands them to the command: a comment
-/// at the end is none of them.
+/// The words of a line whose words were [`quoted`], as a shell passes them to the command, without
+/// a comment at the end.
 pub fn words(line: &str) -> Vec<String> {
     let mut bytes = line.bytes().peekable();
     let (mut words, mut word) = (Vec::new(), None::<Vec<u8>>);
@@ -77,7 +77,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_comment_is_no_word() {
+    fn comment_is_skipped() {
         assert_eq!(
             words("fio --name='a b' --bs=8192  # overwrites"),
             ["fio", "--name=a b", "--bs=8192"]
@@ -88,10 +88,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_read_back_as_they_were(all in prop::collection::vec(any::<String>(), 0..8), line in any::<String>()) {
+        fn words_read_back_as_they_were(
+            all in prop::collection::vec(any::<String>(), 0..8),
+            line in any::<String>(),
+        ) {
             let quoted: Vec<String> = all.iter().map(|word| quoted(word)).collect();
             prop_assert_eq!(words(&quoted.join(" ")), all);
-            // Whatever the line is, it has words.
+            // No line makes it panic.
             words(&line);
         }
     }

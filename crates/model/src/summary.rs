@@ -1,10 +1,11 @@
 //! Every number that more than one printer shows, computed once.
 
 use crate::histogram::LatencyHistogram;
-use crate::measurement::OpKind;
-use crate::plan::{Layout, Plan, Workload};
+use crate::op::OpKind;
+use crate::plan::Plan;
 use crate::record::{LatencySummary, MeasurementRecord, OpRecord, Record};
 use crate::series::{Cell, TimeSeries};
+use crate::workload::{Layout, Workload};
 use std::collections::BTreeMap;
 
 impl LatencySummary {
@@ -72,8 +73,8 @@ impl MeasurementRecord {
 
     /// What happened in each cell of a series of this measurement: (middle of the cell in seconds
     /// after the start of the measured time, its length in seconds, its events). The last cell
-    /// ends with the measured time; a rest of it shorter than half a cell would be mostly noise and
-    /// is left out.
+    /// ends with the measured time; it is skipped where less than half a cell remains, which would
+    /// be mostly noise.
     pub fn cells_of<'a>(
         &self,
         series: &'a TimeSeries,
@@ -125,7 +126,7 @@ impl Record {
             .unwrap_or(0)
     }
 
-    /// The smallest and the largest share of the bytes asked of a target that its disks' own
+    /// The smallest and the largest share of the bytes requested from a target that its disks' own
     /// counters saw; `None` when neither a measurement nor the survey knows.
     pub fn accounted_range(&self, target: usize) -> Option<(f64, f64)> {
         let measured = self

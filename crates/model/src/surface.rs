@@ -1,10 +1,11 @@
-//! The surface of a disk: transfer rate and access time by position. What is asked (`Survey`), what
-//! was seen (`SurfaceMeasurement`), and what is told about it (`SurfaceRecord`). Points and seeks
-//! stand at the top of a record (`curve`, `access`).
+//! The surface of a disk: transfer rate and access time by position. A `Survey` is the plan, a
+//! `SurfaceMeasurement` what was measured, a `SurfaceRecord` its report. Points and seeks are at
+//! the top of a record (`curve`, `access`).
 
-use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, Hang, Interruption, OpKind};
-use crate::plan::{CachePolicy, EngineChoice, EngineKind, Span};
-use crate::record::Estimate;
+use crate::estimate::Estimate;
+use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, Hang, Interruption};
+use crate::op::OpKind;
+use crate::workload::{CachePolicy, EngineChoice, EngineKind, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -13,11 +14,11 @@ use std::collections::BTreeMap;
 /// where asked. Short strokes are ordinary workloads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Survey {
-    /// Read or write; writes need a target that was given up.
+    /// Read or write; writes need a target that the user released.
     pub operation: OpKind,
     /// The part of the target that is surveyed.
     pub span: Span,
-    /// Which kernel interface carries the requests.
+    /// Which I/O engine carries the requests.
     #[serde(default = "any_engine")]
     pub engine: EngineChoice,
     /// Transfer rate by position.
@@ -162,7 +163,7 @@ pub enum SeekPattern {
 }
 
 impl SeekPattern {
-    /// How many patterns there are beside the random one.
+    /// How many patterns there are besides the random one.
     pub const OTHERS: u32 = 4;
 
     /// The words used in tables and charts.
@@ -324,7 +325,7 @@ pub struct ScanCell {
 pub struct SurfaceMeasurement {
     /// Index into the plan's targets.
     pub target: usize,
-    /// What was asked.
+    /// The survey of the plan.
     pub survey: Survey,
     /// First byte of the span that was really used.
     pub span_start_bytes: u64,
@@ -338,7 +339,7 @@ pub struct SurfaceMeasurement {
     pub curve_ns: u64,
     /// CPU time of this program during the curve.
     pub curve_cpu: CpuTime,
-    /// The kernel interface that carried the requests of the curve.
+    /// The I/O engine that carried the requests of the curve.
     pub engine: EngineKind,
     /// How the page cache was treated.
     pub cache: CacheUse,
@@ -355,13 +356,13 @@ pub struct SurfaceMeasurement {
     /// How long the program was ready to go on and got no processor, in nanoseconds, as far as the
     /// kernel tells.
     pub starved_ns: u64,
-    /// Bytes that this program asked of the disks below.
+    /// Bytes that this program requested from the disks below.
     pub asked: ByteCount,
     /// What the disks and the other processes did meanwhile.
     pub device: DeviceUse,
     /// Whether the user ended it before it was done.
     pub interrupted: bool,
-    /// Where the target did not answer any more and was given up; of its requests one is counted.
+    /// Where the target hung and the wait timed out; one of its requests is counted.
     pub hang: Option<Hang>,
     /// When this program did not run.
     pub interruptions: Vec<Interruption>,
@@ -390,7 +391,7 @@ pub struct SurfaceRecord {
     pub curve_ns: u64,
     /// CPU time of this program over the duration of the curve; 1 is one CPU fully used.
     pub curve_cpu_share: f64,
-    /// The kernel interface that carried the requests of the curve.
+    /// The I/O engine that carried the requests of the curve.
     pub engine: EngineKind,
     /// The cache mode that held.
     pub cache: CachePolicy,
@@ -413,11 +414,11 @@ pub struct SurfaceRecord {
     /// as the kernel tells.
     #[serde(default)]
     pub starved_share: f64,
-    /// Bytes that this program asked of the disks below.
+    /// Bytes that this program requested from the disks below.
     pub asked: ByteCount,
     /// What the disks and the other processes did meanwhile.
     pub device: DeviceUse,
-    /// Where the target did not answer any more and was given up; of its requests one is counted.
+    /// Where the target hung and the wait timed out; one of its requests is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hang: Option<Hang>,
     /// When this program did not run.
@@ -478,7 +479,7 @@ pub struct ShortStroke {
     pub throughput: Option<f64>,
 }
 
-/// What the maker promises, for figures to be held against.
+/// What the data sheet promises, for comparison with the figures.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DataSheet {
     /// Revolutions per minute.

@@ -19,7 +19,7 @@ const BEYOND_MIN: f64 = 10.0;
 
 /// A latency distribution as its filled buckets.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Distribution {
+pub(super) struct LatencyDistribution {
     /// Upper end of each filled bucket, in nanoseconds.
     uppers: Vec<u64>,
     /// Latencies up to there.
@@ -29,7 +29,7 @@ pub(super) struct Distribution {
     dispersion: f64,
 }
 
-impl Distribution {
+impl LatencyDistribution {
     /// Of several histograms merged; `None` where one of them cannot be read or they are empty.
     pub fn of<'a>(summaries: impl IntoIterator<Item = &'a LatencySummary>) -> Option<Self> {
         let mut all = LatencyHistogram::new();
@@ -145,7 +145,11 @@ impl Distribution {
 ///
 /// The threshold is the quantile itself, or the lowest above it at which not nearly every cell has
 /// one: below it clusters cannot be seen.
-pub(super) fn cluster_size(op: &OpRecord, distribution: &Distribution, quantile: f64) -> f64 {
+pub(super) fn cluster_size(
+    op: &OpRecord,
+    distribution: &LatencyDistribution,
+    quantile: f64,
+) -> f64 {
     let cells: Vec<&Cell> = op.series.cells.iter().filter(|cell| cell.ops > 0).collect();
     if cells.is_empty() {
         return 1.0;

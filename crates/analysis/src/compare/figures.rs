@@ -12,8 +12,8 @@
 //! * Of several runs the run is the unit: their figures vary from run to run, and percentiles are
 //!   those of the merged histograms.
 
-use super::distribution::{Distribution, cluster_size};
-use super::ratio::{Arm, Sample, Within};
+use super::distribution::{LatencyDistribution, cluster_size};
+use super::ratio::{Arm, SideFigure, Within};
 use crate::estimate::student::multiple_95;
 use crate::estimate::{self, Settling, mean};
 use diskproof_model::comparison::Figure;
@@ -38,7 +38,7 @@ pub(super) struct Figures<'a> {
 /// A figure, for the table and for the ratio.
 pub(super) struct Told {
     pub estimate: Estimate,
-    pub sample: Sample,
+    pub sample: SideFigure,
 }
 
 impl<'a> Figures<'a> {
@@ -74,8 +74,8 @@ impl<'a> Figures<'a> {
     }
 
     /// The latencies of all runs together.
-    pub fn distribution(&self, op: OpKind) -> Option<Distribution> {
-        Distribution::of(
+    pub fn distribution(&self, op: OpKind) -> Option<LatencyDistribution> {
+        LatencyDistribution::of(
             self.runs
                 .iter()
                 .map(|m| m.ops.get(&op).map(latency_of))
@@ -166,7 +166,7 @@ pub(super) fn of_estimates(estimates: &[Estimate]) -> Option<Told> {
         error: errors.iter().map(|e| e * e).sum::<f64>().sqrt() / errors.len() as f64,
         freedom: (first.n.max(2) - 1) as f64,
     });
-    let sample = Sample {
+    let sample = SideFigure {
         value,
         runs: estimates.len(),
         between,
@@ -189,7 +189,7 @@ fn relative_error(estimate: &Estimate) -> Option<f64> {
 }
 
 /// For the table: the half-width is the longer arm.
-fn estimate_of(sample: &Sample, n: u64, unit: &str) -> Estimate {
+fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
     let freedom = match (sample.between, &sample.within) {
         (None, Within::Error { freedom, .. } | Within::Ranks { freedom, .. }) => *freedom,
         _ => (sample.runs.max(2) - 1) as f64,
@@ -228,7 +228,7 @@ fn latency_of(op: &OpRecord) -> &LatencySummary {
 /// One kind of operation of one run.
 struct OpRun<'a> {
     op: &'a OpRecord,
-    distribution: Distribution,
+    distribution: LatencyDistribution,
     is_open_loop: bool,
     /// Rate and number of all operations that share the requests in flight.
     shared: Option<(Estimate, u64)>,
@@ -237,7 +237,7 @@ struct OpRun<'a> {
 impl<'a> OpRun<'a> {
     fn of(m: &'a MeasurementRecord, kind: OpKind) -> Option<Self> {
         let op = m.ops.get(&kind)?;
-        let distribution = Distribution::of([latency_of(op)])?;
+        let distribution = LatencyDistribution::of([latency_of(op)])?;
         let together = m.headline_ops();
         let count = together
             .iter()
@@ -359,7 +359,7 @@ impl<'a> OpRun<'a> {
 }
 
 fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<Told> {
-    let merged = Distribution::of(runs.iter().map(|run| latency_of(run.op)))?;
+    let merged = LatencyDistribution::of(runs.iter().map(|run| latency_of(run.op)))?;
     let value = merged.percentile(quantile)? as f64;
     let each: Vec<f64> = runs
         .iter()
@@ -384,7 +384,7 @@ fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<Told> {
     } else {
         effective.map_or(1, |n| n as u64)
     };
-    let sample = Sample {
+    let sample = SideFigure {
         value: value.max(1.0),
         runs: runs.len(),
         between: deviation(&each),

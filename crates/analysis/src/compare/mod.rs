@@ -1,5 +1,5 @@
-//! Compares runs metric by metric: a ratio with its interval and a verdict, or the reasons why there
-//! is none. docs/compare.md explains the statistics.
+//! Compares runs metric by metric: a ratio with its interval and a verdict, or why there is none.
+//! docs/compare.md explains the statistics.
 //!
 //! * `rows`: which metrics there are; `figures` and `survey`: their figures and errors;
 //!   `distribution`: latencies.
@@ -24,7 +24,7 @@ mod survey;
 
 pub use error::CompareError;
 pub use limit::{Limit, LimitError};
-pub use sides::{Group, Run};
+pub use sides::{Run, RunGroup};
 
 use comparable::Measured;
 use comparable_survey::Surveyed;
@@ -50,9 +50,9 @@ pub struct Question<'a> {
     /// Share by which figures may differ and count as the same, above 0 and below 1.
     pub margin: f64,
     /// What the others are compared with.
-    pub baseline: Group<'a>,
+    pub baseline: RunGroup<'a>,
     /// The others.
-    pub candidates: Vec<Group<'a>>,
+    pub candidates: Vec<RunGroup<'a>>,
     /// Conditions on the outcome.
     pub limits: Vec<Limit>,
 }
@@ -92,7 +92,7 @@ pub fn compare(question: &Question<'_>) -> Result<Comparison, CompareError> {
     })
 }
 
-fn side(group: &Group<'_>) -> Side {
+fn side(group: &RunGroup<'_>) -> Side {
     Side {
         label: group.label.clone(),
         runs: group.runs.iter().map(reference).collect(),
@@ -152,7 +152,7 @@ fn surveyed<'s>(runs: &'s [(String, &'s Run<'s>)]) -> Vec<Surveyed<'s>> {
         .collect()
 }
 
-fn candidate(question: &Question<'_>, group: &Group<'_>, letter: &str) -> Candidate {
+fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Candidate {
     let sides = Sides::of(&question.baseline, group, letter);
     let several = sides
         .a
@@ -219,7 +219,12 @@ struct Parts {
     notes: Vec<String>,
 }
 
-fn conclude(group: &Group<'_>, letter: &str, question: &Question<'_>, parts: Parts) -> Candidate {
+fn conclude(
+    group: &RunGroup<'_>,
+    letter: &str,
+    question: &Question<'_>,
+    parts: Parts,
+) -> Candidate {
     let (mut headline, mut all) = (Tally::default(), Tally::default());
     for metric in &parts.metrics {
         all.count(metric.verdict);

@@ -6,7 +6,7 @@
 //! 2008), which keeps their asymmetry; for symmetric ones this is Welch's t. Degrees of freedom as
 //! Satterthwaite has them, p-values made from the same intervals, adjusted as Holm (1979) does.
 
-use super::distribution::Distribution;
+use super::distribution::LatencyDistribution;
 use crate::estimate::student;
 use diskproof_model::comparison::{Basis, Direction, Ratio, Verdict};
 
@@ -26,7 +26,7 @@ const MULTIPLES_MAX: f64 = 1e6;
 /// A figure of one side, and how well it is known. Errors are those of the natural logarithm:
 /// relative ones, as long as they are small.
 #[derive(Debug, Clone)]
-pub(super) struct Sample {
+pub(super) struct SideFigure {
     /// The figure; above zero.
     pub value: f64,
     /// Runs behind it.
@@ -50,7 +50,7 @@ pub(super) enum Within {
     /// By the ranks of a distribution.
     Ranks {
         /// The distribution.
-        distribution: Distribution,
+        distribution: LatencyDistribution,
         /// Which quantile the figure is.
         quantile: f64,
         /// Independent latencies that it is worth.
@@ -71,7 +71,7 @@ pub(super) enum Arm {
     Above,
 }
 
-impl Sample {
+impl SideFigure {
     /// Length of an arm of the interval at `multiple` standard errors, in logarithms; infinite
     /// where nothing bounds it.
     pub fn arm(&self, arm: Arm, multiple: f64) -> f64 {
@@ -128,8 +128,8 @@ fn rank_bounds(quantile: f64, n: f64, multiple: f64) -> (f64, f64) {
 /// Two figures joined.
 #[derive(Debug, Clone)]
 pub(super) struct Joined {
-    a: Sample,
-    b: Sample,
+    a: SideFigure,
+    b: SideFigure,
     /// Logarithm of B over A.
     log: f64,
     freedom: f64,
@@ -137,7 +137,7 @@ pub(super) struct Joined {
 
 impl Joined {
     /// `None` where one of them is not known or zero.
-    pub fn of(a: &Sample, b: &Sample) -> Option<Self> {
+    pub fn of(a: &SideFigure, b: &SideFigure) -> Option<Self> {
         if !(a.is_known() && b.is_known() && a.value > 0.0 && b.value > 0.0) {
             return None;
         }
@@ -233,9 +233,9 @@ impl Joined {
     }
 }
 
-fn satterthwaite(a: &Sample, b: &Sample) -> f64 {
+fn satterthwaite(a: &SideFigure, b: &SideFigure) -> f64 {
     let (fa, fb) = (a.freedom(), b.freedom());
-    let variance = |s: &Sample| s.arm(Arm::Below, 1.0).powi(2);
+    let variance = |s: &SideFigure| s.arm(Arm::Below, 1.0).powi(2);
     let (va, vb) = (variance(a), variance(b));
     let least = fa.min(fb);
     if va + vb > 0.0 {

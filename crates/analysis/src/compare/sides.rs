@@ -14,7 +14,7 @@ pub struct Run<'a> {
 
 /// Runs that count as repetitions of one experiment.
 #[derive(Debug, Clone)]
-pub struct Group<'a> {
+pub struct RunGroup<'a> {
     /// What they are called together.
     pub label: String,
     /// At least one.
@@ -22,7 +22,7 @@ pub struct Group<'a> {
 }
 
 /// Each run once: one that is named twice does not count as a repetition.
-pub(super) fn distinct<'a, 'r>(group: &'r Group<'a>) -> Vec<&'r Run<'a>> {
+pub(super) fn distinct<'a, 'r>(group: &'r RunGroup<'a>) -> Vec<&'r Run<'a>> {
     let mut seen = BTreeSet::new();
     group
         .runs
@@ -39,8 +39,8 @@ pub(super) struct Sides<'a> {
 }
 
 impl<'a> Sides<'a> {
-    pub(super) fn of(a: &'a Group<'a>, b: &'a Group<'a>, letter: &str) -> Self {
-        let named = |group: &'a Group<'a>, letter: &str| {
+    pub(super) fn of(a: &'a RunGroup<'a>, b: &'a RunGroup<'a>, letter: &str) -> Self {
+        let named = |group: &'a RunGroup<'a>, letter: &str| {
             let runs = distinct(group);
             let name = |index: usize| {
                 if runs.len() > 1 {

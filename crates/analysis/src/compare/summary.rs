@@ -2,7 +2,7 @@
 //! that every printer says the same.
 
 use super::reasons::load;
-use super::sides::{Group, Run, Sides};
+use super::sides::{Run, RunGroup, Sides};
 use diskproof_model::comparison::{MetricComparison, Tally, Verdict};
 use diskproof_model::units::format_duration;
 use std::collections::BTreeSet;
@@ -123,8 +123,8 @@ fn percent(share: f64) -> String {
 
 /// What a reader has to know beside the verdicts.
 pub(super) fn notes(
-    baseline: &Group<'_>,
-    group: &Group<'_>,
+    baseline: &RunGroup<'_>,
+    group: &RunGroup<'_>,
     sides: &Sides<'_>,
     letter: &str,
     metrics: &[MetricComparison],

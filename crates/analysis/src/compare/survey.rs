@@ -24,7 +24,7 @@ const POSITIONS_MIN: usize = 10;
 const ACCESSES_MIN: usize = 10;
 
 /// Both sides of a survey.
-struct Sides<'s, 'a> {
+struct SurveySides<'s, 'a> {
     a: &'s [Surveyed<'a>],
     b: &'s [Surveyed<'a>],
 }
@@ -35,7 +35,7 @@ pub(super) fn rows(
     b: &[Surveyed<'_>],
     unmatched: &mut Vec<Unmatched>,
 ) -> Vec<Row> {
-    let sides = Sides { a, b };
+    let sides = SurveySides { a, b };
     let mut rows = sides.part(Part::Curve, unmatched);
     rows.extend(sides.part(Part::Burst, unmatched));
     rows.extend(sides.part(Part::Access, unmatched));
@@ -62,7 +62,7 @@ fn subject(part: Part) -> &'static str {
     }
 }
 
-impl Sides<'_, '_> {
+impl SurveySides<'_, '_> {
     fn part(&self, part: Part, unmatched: &mut Vec<Unmatched>) -> Vec<Row> {
         let of = |side: &[Surveyed<'_>]| side.iter().any(|s| has(s, part));
         match (of(self.a), of(self.b)) {

@@ -75,7 +75,7 @@ fn run_of(op: OpMeasurement, seconds: u64, id: &str) -> Record {
     fixture::judge(run)
 }
 
-fn group<'a>(label: &str, records: &[&'a Record]) -> Group<'a> {
+fn group<'a>(label: &str, records: &[&'a Record]) -> RunGroup<'a> {
     let runs = records
         .iter()
         .enumerate()
@@ -84,7 +84,7 @@ fn group<'a>(label: &str, records: &[&'a Record]) -> Group<'a> {
             record,
         })
         .collect();
-    Group {
+    RunGroup {
         label: label.to_owned(),
         runs,
     }

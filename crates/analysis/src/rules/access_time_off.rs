@@ -196,7 +196,7 @@ fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
         .map_or(0, |t| t.size_bytes);
     let share = top / promised;
     let outside = surface.span_start_bytes as f64 > OUTER_SHARE * whole as f64;
-    if RATE.contains(&share) || outside || (share < 1.0 && flat_top::is_told(record)) {
+    if RATE.contains(&share) || outside || (share < 1.0 && flat_top::finds(record)) {
         return None;
     }
     let faster = share >= RATE.end;

@@ -1,7 +1,7 @@
-//! `amplified`: the disk moved much more than was asked for, and nobody else is seen who moved it.
-//! What others moved is `disturbed`'s to tell.
+//! `amplified`: the disk moved much more than was requested, and no other process is seen to cause
+//! it. `disturbed` reports what other processes moved.
 
-use super::disturbed::{Counted, Excess, excess_of};
+use super::disturbed::{Excess, Traffic, excess_of};
 use super::evidence::{evidence, heaviest, real, scope, together};
 #[cfg(test)]
 use super::rule::Examples;
@@ -26,42 +26,42 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// Least share of the bytes asked for that the disk moved on top of them: journals, allocation and
-/// the last window of read-ahead stay below.
+/// Least excess as a share of the bytes requested: journals, allocation and the last window of
+/// read-ahead stay below.
 const SHARE_MIN: f64 = 0.5;
-/// From this share on most of what the disk did was not asked for.
+/// From this share on most of what the disk did was not requested.
 const SHARE_WARNING: f64 = 1.0;
 /// Fewer bytes than this are metadata, and the background of any machine.
 const EXCESS_BYTES_MIN: u64 = 4 << 20;
-/// What each worker may have had read ahead and not used when its time was over, in windows of the
-/// kernel: the one in use and the next, doubled where sequential reads were announced
+/// Read-ahead that a worker may not have used when its time was over, in windows of the kernel: the
+/// one in use and the next, doubled where sequential reads were announced
 /// (POSIX_FADV_SEQUENTIAL in posix_fadvise(2)).
 const WINDOWS: u64 = 4;
-/// What the page cache reads and writes at least.
+/// The page cache reads and writes at least this much.
 const PAGE_BYTES: u32 = 4096;
 
-struct Hit<'a> {
+struct AmplifiedWorkload<'a> {
     index: usize,
     m: &'a MeasurementRecord,
     target: &'a TargetIdentity,
-    did: Direction,
+    did: Moved,
     bytes: u64,
     asked: u64,
     share: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
+enum Moved {
     Read,
     Wrote,
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let hits: Vec<Hit> = real(record)
+    let hits: Vec<AmplifiedWorkload> = real(record)
         .filter_map(|(index, m)| hit(record, index, m))
         .collect();
     let worst = hits.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
-    let severity = |hit: &Hit| {
+    let severity = |hit: &AmplifiedWorkload| {
         if hit.share >= SHARE_WARNING {
             Severity::Warning
         } else {
@@ -69,14 +69,14 @@ fn check(record: &Record) -> Option<Diagnosis> {
         }
     };
     let (did, place) = match worst.did {
-        Direction::Read => ("read", "read_bytes"),
-        Direction::Wrote => ("wrote", "write_bytes"),
+        Moved::Read => ("read", "read_bytes"),
+        Moved::Wrote => ("wrote", "write_bytes"),
     };
     let cause = cause(record, worst);
     let asked = match worst.asked {
-        0 => "although no such operation was asked for".to_owned(),
+        0 => "although no such operation was requested".to_owned(),
         asked => format!(
-            "{:.1} times the {} that were asked for",
+            "{:.1} times the {} that were requested",
             worst.bytes as f64 / asked as f64,
             format_bytes(asked)
         ),
@@ -84,7 +84,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: heaviest(hits.iter().map(severity)),
         claim: format!(
-            "The disk did much more than was asked for in {}: in {} it {did} {}, {asked}. {}",
+            "The disk moved more than requested in {}: in {} it {did} {}, {asked}. {}",
             scope(record, hits.iter().map(|hit| hit.index)),
             worst.m.workload.name,
             format_bytes(worst.bytes),
@@ -114,16 +114,20 @@ fn check(record: &Record) -> Option<Diagnosis> {
     })
 }
 
-fn other(did: Direction) -> &'static str {
-    if did == Direction::Read {
+fn other(did: Moved) -> &'static str {
+    if did == Moved::Read {
         "read_bytes"
     } else {
         "write_bytes"
     }
 }
 
-fn hit<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -> Option<Hit<'a>> {
-    let counted = Counted::of_workload(record, (index, m))?;
+fn hit<'a>(
+    record: &'a Record,
+    index: usize,
+    m: &'a MeasurementRecord,
+) -> Option<AmplifiedWorkload<'a>> {
+    let counted = Traffic::of_workload(record, (index, m))?;
     let target = record.targets.get(m.target)?;
     let Excess { reads, writes } = excess_of(&counted)?;
     // Copies are what redundancy is for, and the old data that a parity is computed from is its
@@ -144,18 +148,18 @@ fn hit<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -> Option
             .map(|m| read_ahead(target) * u64::from(m.workload.workers))
             .sum::<u64>();
     let reads = (!is_redundant && is_much(reads, EXCESS_BYTES_MIN.max(left_over)))
-        .then_some((Direction::Read, reads));
+        .then_some((Moved::Read, reads));
     let writes = (!is_redundant && !journals && is_much(writes, EXCESS_BYTES_MIN))
-        .then_some((Direction::Wrote, writes));
+        .then_some((Moved::Wrote, writes));
     let (did, excess) = reads
         .into_iter()
         .chain(writes)
         .max_by_key(|(_, excess)| *excess)?;
     let (bytes, asked) = match did {
-        Direction::Read => (m.device.read_bytes, m.asked.read_bytes),
-        Direction::Wrote => (m.device.write_bytes, m.asked.write_bytes),
+        Moved::Read => (m.device.read_bytes, m.asked.read_bytes),
+        Moved::Wrote => (m.device.write_bytes, m.asked.write_bytes),
     };
-    Some(Hit {
+    Some(AmplifiedWorkload {
         index,
         m,
         target,
@@ -182,7 +186,7 @@ struct Cause {
     remedy: String,
 }
 
-fn cause(record: &Record, hit: &Hit<'_>) -> Cause {
+fn cause(record: &Record, hit: &AmplifiedWorkload<'_>) -> Cause {
     let cause = |claim: &str, remedy: &str| Cause {
         claim: claim.to_owned(),
         remedy: remedy.to_owned(),
@@ -196,62 +200,62 @@ fn cause(record: &Record, hit: &Hit<'_>) -> Cause {
         .iter()
         .any(|layer| layer.backing_direct == Some(false));
     match hit.did {
-        Direction::Wrote if buffered && small => cause(
+        Moved::Wrote if buffered && small => cause(
             "Through the page cache the kernel writes whole pages of 4 KiB, and reads what is \
              missing of them first.",
-            "Write whole pages (--bs 4k or a multiple), or collect small writes before they are \
-             written; without --buffered the disk's own figure shows.",
+            "Write whole pages (--bs 4k or a multiple), or collect small writes first. Measure \
+             without --buffered for the disk's own figure.",
         ),
-        Direction::Read if hit.asked == 0 && buffered => cause(
+        Moved::Read if hit.asked == 0 && buffered => cause(
             "Blocks that fill no whole page or block of the filesystem make the kernel read the \
              rest of it before it writes.",
             "Write whole blocks at multiples of their size (--bs 4k or a multiple).",
         ),
-        Direction::Read if buffered && small => cause(
+        Moved::Read if buffered && small => cause(
             "Through the page cache the kernel reads whole pages of 4 KiB.",
-            "Read whole pages (--bs 4k or a multiple); without --buffered the disk's own figure \
-             shows.",
+            "Read whole pages (--bs 4k or a multiple). Measure without --buffered for the disk's \
+             own figure.",
         ),
-        Direction::Read if buffered && !sequential => cause(
+        Moved::Read if buffered && !sequential => cause(
             "The kernel reads ahead data that was not requested.",
-            "Make the read-ahead smaller where accesses are random (blockdev --setra), or tell \
-             the kernel so (posix_fadvise with POSIX_FADV_RANDOM); without --buffered the disk's \
-             own figure shows.",
+            "Make the read-ahead smaller (blockdev --setra), or announce random accesses \
+             (posix_fadvise with POSIX_FADV_RANDOM). Measure without --buffered for the disk's \
+             own figure.",
         ),
-        Direction::Read if buffered => cause(
-            "The kernel read ahead what was dropped from the page cache before it was used.",
+        Moved::Read if buffered => cause(
+            "The kernel read ahead data that the page cache dropped before it was used.",
             "Make the read-ahead smaller (blockdev --setra), use fewer --jobs, or keep more \
              memory free for the page cache.",
         ),
         _ if buffered_loop => cause(
-            "The loop device goes through the page cache of the file behind it, which reads ahead \
-             and writes whole pages.",
-            "Let the loop device go around the page cache: losetup --direct-io=on.",
+            "The loop device uses the page cache of the file behind it, which reads ahead and \
+             writes whole pages.",
+            "Turn on direct I/O for the loop device: losetup --direct-io=on.",
         ),
         _ => Cause {
             claim: unknown(record, hit),
-            remedy: "Look at the filesystem (data=journal, copy on write, its block size) and at \
-                     what else uses the disk (iotop, pidstat -d); measure the block device itself \
+            remedy: "Check the filesystem (data=journal, copy on write, its block size) and what \
+                     else uses the disk (iotop, pidstat -d). Measure the block device itself \
                      where that is possible."
                 .to_owned(),
         },
     }
 }
 
-/// Where nothing of ours explains it.
-fn unknown(record: &Record, hit: &Hit<'_>) -> String {
+/// The claim where none of our own requests explains it.
+fn unknown(record: &Record, hit: &AmplifiedWorkload<'_>) -> String {
     let hidden = if record.host.uid == 0 {
         0
     } else {
         hit.m.device.others_hidden
     };
     match hidden {
-        0 => "No process is seen that did it: the filesystem (a journal of data, copy on write), \
-              or the kernel, which writes back what others wrote before."
+        0 => "No process shows these bytes. The cause is the filesystem (a journal of data, copy \
+              on write), or the kernel, which writes back what others wrote before."
             .to_owned(),
         n => format!(
-            "The filesystem did it (a journal of data, copy on write), or a process among {n} \
-             processes of other users whose I/O is hidden; root sees them."
+            "The cause is the filesystem (a journal of data, copy on write), or one of {n} \
+             processes of other users whose I/O only root sees."
         ),
     }
 }
@@ -283,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn small_writes_through_the_page_cache_are_told_with_their_pages() {
+    fn small_buffered_writes_are_reported_with_their_pages() {
         let finding = check(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert!(
@@ -306,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn read_ahead_of_random_reads_is_told() {
+    fn read_ahead_of_random_reads_is_reported() {
         let ahead = |factor: u64| {
             check(&fixture::faulty("random-read-d32", |m| {
                 (m.cache.used, m.device.read_bytes) =
@@ -325,14 +329,14 @@ mod tests {
         let claim = check(&before_writing).unwrap().claim;
         assert!(
             claim.contains(
-                "although no such operation was asked for. Blocks that fill no whole page"
+                "although no such operation was requested. Blocks that fill no whole page"
             ),
             "{claim}"
         );
     }
 
     #[test]
-    fn what_others_did_is_not_told_twice() {
+    fn other_processes_are_reported_by_disturbed_alone() {
         let both = |change: fn(&mut Measurement)| {
             let record = fixture::faulty("random-write-d32", change);
             record
@@ -410,7 +414,7 @@ mod tests {
         assert_eq!(check(&fixture::judge(slow)), None, "the last windows");
     }
 
-    /// Disks that do what is asked, in all that varies without anybody's fault.
+    /// Healthy disks, with every variation that is no fault.
     #[test]
     fn a_hundred_runs_without_amplification_have_no_such_finding() {
         for seed in 0..100 {

@@ -63,8 +63,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
             .iter()
             .map(|(index, v)| evidence(*index, "verify/bad_blocks", v.bad_blocks as f64, 0.0, "1"))
             .collect(),
-        remedy: "Trust no data to this disk: it, its cable, controller or memory loses or changes \
-                 what was written. Run the same seed again, then memtest and smartctl -a."
+        remedy: "Move the data off this disk: the disk, its cable, the controller or the memory \
+                 loses or changes writes. Run the same seed again, then memtest and smartctl -a."
             .to_owned(),
         reproduce: None,
     })

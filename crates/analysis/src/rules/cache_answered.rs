@@ -47,7 +47,7 @@ struct Impossible {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface.as_ref()?;
-    if served_from_cache::is_told(record) {
+    if served_from_cache::finds(record) {
         return None;
     }
     let mut seen = above_the_link(record, surface);

@@ -46,17 +46,16 @@ fn check(record: &Record) -> Option<Diagnosis> {
         " with what ran together with it"
     };
     let remedy = if all_busy {
-        "This machine has no CPU time left for the disk; measure from one with more or faster \
+        "This machine has no CPU time left for the disk. Measure from one with more or faster \
          CPUs, and stop other work meanwhile."
     } else {
-        "Ask from more threads (diskproof run --jobs), and read these figures as what one thread \
-         can do."
+        "Use more threads (diskproof run --jobs). These figures show what one thread can do."
     };
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
             "The CPU was the limit in {}: {}{beside} used {} of one CPU, {}. The disk may be \
-             faster than the figures say.",
+             faster than the figures show.",
             scope(record, hits.iter().map(|h| h.0)),
             worst.workload.name,
             format_percent(if all_busy {
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_cpu_is_told() {
+    fn a_full_cpu_is_reported() {
         let finding = check(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert!(

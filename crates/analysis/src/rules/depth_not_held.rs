@@ -1,4 +1,4 @@
-//! `depth-not-held`: fewer requests were in flight than asked for.
+//! `depth-not-held`: fewer requests were in flight than requested.
 
 use super::cpu_limited::is_cpu_limited;
 use super::evidence::{Measured, evidence, real, scope, wanted_depth};
@@ -24,7 +24,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// Least share of the depth asked for: starting, ending and reaping in batches cost a little of it.
+/// Least share of the requested depth: starting, ending and reaping in batches cost a little of it.
 const HELD_MIN: f64 = 0.8;
 /// Operations per slot below which filling and draining the queue are most of the run.
 const ROUNDS_MIN: f64 = 20.0;
@@ -59,7 +59,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
-            "Fewer requests were in flight than asked for in {}: {:.1} instead of {:.0} in {}. \
+            "Fewer requests were in flight than requested in {}: {:.1} instead of {:.0} in {}. \
              Its figures belong to the smaller depth.",
             scope(record, hits.iter().map(|h| h.0.0)),
             depth.seen,
@@ -71,8 +71,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
             .map(|(_, depth)| depth.evidence.clone())
             .collect(),
         remedy: format!(
-            "Try another interface (--engine {} or --engine sync): some filesystems finish or \
-             queue requests while they are submitted{}.",
+            "Try another I/O engine (--engine {} or --engine sync): some filesystems complete or \
+             queue requests during submission{}.",
             if worst.workload.engine == EngineKind::Aio {
                 "uring"
             } else {
@@ -102,8 +102,8 @@ fn is_meant(m: &MeasurementRecord) -> bool {
 /// number.
 fn shallow(index: usize, m: &MeasurementRecord) -> Option<Depth> {
     let (held, queued) = (HELD_MIN * wanted_depth(m), QUEUED_MIN * wanted_depth(m));
-    // Without a processor nobody sends the next request, and the disks' queues run dry: `starved`
-    // reports that. What is missing beyond the time that was waited has another cause.
+    // A thread without a processor sends no request, and the disks' queues run empty: `starved`
+    // reports that. A gap longer than the wait for processors has another cause.
     let kept_waiting = starved::is_kept_waiting(m);
     let with_processors = |depth: f64| {
         if kept_waiting {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shallow_queue_is_told() {
+    fn a_shallow_queue_is_reported() {
         let finding = check(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Note);
         assert!(
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_done_one_by_one_in_the_submission_are_told_by_the_disks_queue() {
+    fn requests_done_one_by_one_in_the_submission_are_reported_by_the_disks_queue() {
         let serial = fixture::faulty("random-read-d32", |m| m.device.queue_depth = Some(1.1));
         let finding = check(&serial).unwrap();
         assert!(
@@ -260,10 +260,11 @@ mod tests {
             // Of 3.2 ms that a request takes.
             assert_eq!(starved(0.4, 900_000.0, change), None);
             // Waking up, often.
-            assert!(
-                starved(0.4, 8_000.0, change).is_some()
-                    && starved(0.001, 60_000.0, change).is_some()
+            let (often, rarely) = (
+                starved(0.4, 8_000.0, change),
+                starved(0.001, 60_000.0, change),
             );
+            assert!(often.is_some() && rarely.is_some());
         }
         // Waits too short to find requests done for.
         assert!(starved(0.4, 60_000.0, change[2]).is_some());

@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// Least share of the bytes asked for that counts as a disturbance.
+/// Least share of the bytes requested that counts as a disturbance.
 const SHARE_MIN: f64 = 0.05;
 /// From this share on the figures may be wrong by more than their error bars.
 const SHARE_WARNING: f64 = 0.1;
@@ -48,7 +48,7 @@ const KERNEL_WORKERS: [&str; 12] = [
 const NAMED_MAX: usize = 3;
 
 /// What was requested from a target's disks and what they did: of a workload or of the survey.
-pub(super) struct Counted<'a> {
+pub(super) struct Traffic<'a> {
     index: Option<usize>,
     name: &'a str,
     target: &'a TargetIdentity,
@@ -61,7 +61,7 @@ pub(super) struct Counted<'a> {
     device: &'a DeviceUse,
 }
 
-impl<'a> Counted<'a> {
+impl<'a> Traffic<'a> {
     /// Of a workload, with what ran together with it.
     pub(super) fn of_workload(record: &'a Record, (index, m): Measured<'a>) -> Option<Self> {
         Some(Self {
@@ -109,8 +109,8 @@ impl<'a> Counted<'a> {
     }
 }
 
-struct Hit<'a> {
-    counted: Counted<'a>,
+struct Disturbance<'a> {
+    counted: Traffic<'a>,
     /// What others did more of: read or wrote.
     did: &'static str,
     excess: u64,
@@ -119,13 +119,13 @@ struct Hit<'a> {
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let measured = real(record).filter_map(|measured| Counted::of_workload(record, measured));
-    let hits: Vec<Hit> = measured
-        .chain(Counted::of_survey(record))
+    let measured = real(record).filter_map(|measured| Traffic::of_workload(record, measured));
+    let hits: Vec<Disturbance> = measured
+        .chain(Traffic::of_survey(record))
         .filter_map(hit)
         .collect();
     let worst = hits.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
-    let severity = |hit: &Hit| {
+    let severity = |hit: &Disturbance| {
         if hit.share >= SHARE_WARNING {
             Severity::Warning
         } else {
@@ -135,7 +135,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: heaviest(hits.iter().map(severity)),
         claim: format!(
-            "Others used the disk during {}: in {} the disk {} {} more than was asked for ({}). {}",
+            "Others used the disk during {}: in {} the disk {} {} more than requested ({}). {}",
             places(record, hits.iter().map(|h| h.counted.index)),
             worst.counted.name,
             worst.did,
@@ -144,14 +144,14 @@ fn check(record: &Record) -> Option<Diagnosis> {
             culprits(record, &hits)
         ),
         evidence: hits.iter().map(|h| h.evidence.clone()).collect(),
-        remedy: "Stop what else uses the disk, or measure at a quieter time; the figures say what \
+        remedy: "Stop the other processes, or measure at a quieter time. The figures show what \
                  was left, not what the disk can do."
             .to_owned(),
         reproduce: None,
     })
 }
 
-/// Bytes that the disks moved on top of what was asked.
+/// Bytes that the disks moved in addition to those requested.
 pub(super) struct Excess {
     /// Read.
     pub reads: u64,
@@ -159,10 +159,10 @@ pub(super) struct Excess {
     pub writes: u64,
 }
 
-/// What the disks moved on top of what was asked: by others, where that is seen, and the rest;
-/// `None` where nothing was counted.
-fn shares_of(counted: &Counted<'_>) -> Option<(Excess, Excess)> {
-    let Counted {
+/// The excess of the disks: what other processes moved, where that is seen, and the rest; `None`
+/// where nothing was counted.
+fn shares_of(counted: &Traffic<'_>) -> Option<(Excess, Excess)> {
+    let Traffic {
         target,
         asked,
         device,
@@ -183,8 +183,8 @@ fn shares_of(counted: &Counted<'_>) -> Option<(Excess, Excess)> {
         .read_bytes
         .saturating_sub(asked.read_bytes + counted.rounded_bytes);
     let writes = device.write_bytes.saturating_sub(asked.write_bytes);
-    // What a process did counts as far as the disk shows it on top of ours; it did most of its work
-    // elsewhere if the disk shows less than half.
+    // The bytes of a process count as far as the disk shows an excess. Where the disk shows less
+    // than half of them, the process worked mostly on another disk.
     let shown = |excess: u64, named: u64| {
         if excess >= named / 2 {
             excess.min(named)
@@ -215,14 +215,13 @@ fn shares_of(counted: &Counted<'_>) -> Option<(Excess, Excess)> {
     ))
 }
 
-/// What the disks moved on top of what was asked, and nobody else is seen who asked for it; `None`
-/// where nothing was counted.
-pub(super) fn excess_of(counted: &Counted<'_>) -> Option<Excess> {
+/// The excess that no other process is seen to cause; `None` where nothing was counted.
+pub(super) fn excess_of(counted: &Traffic<'_>) -> Option<Excess> {
     shares_of(counted).map(|(_, rest)| rest)
 }
 
-fn hit(counted: Counted<'_>) -> Option<Hit<'_>> {
-    let Counted { asked, device, .. } = counted;
+fn hit(counted: Traffic<'_>) -> Option<Disturbance<'_>> {
+    let Traffic { asked, device, .. } = counted;
     let (
         Excess {
             reads: read_by_others,
@@ -257,7 +256,7 @@ fn hit(counted: Counted<'_>) -> Option<Hit<'_>> {
         threshold,
         unit: "B".to_owned(),
     };
-    is_real(excess).then(|| Hit {
+    is_real(excess).then(|| Disturbance {
         did,
         excess,
         share: excess as f64 / asked.total().max(1) as f64,
@@ -266,9 +265,9 @@ fn hit(counted: Counted<'_>) -> Option<Hit<'_>> {
     })
 }
 
-/// Whether every read at the disks is either ours or somebody else's: no read-ahead, no small block
+/// Whether every read at the disks is ours or another process's: no read-ahead, no small block
 /// rounded up to a large one, no old data read because new data changes its parity or its tree.
-fn reads_only_what_is_asked(counted: &Counted<'_>) -> bool {
+fn reads_only_what_is_asked(counted: &Traffic<'_>) -> bool {
     let target = counted.target;
     let rounds_up = |block: Option<u32>| block.is_some_and(|b| counted.block_bytes < b);
     let rounded = target
@@ -304,18 +303,18 @@ fn is_kernel_worker(name: &str) -> bool {
     })
 }
 
-/// Who did it, as far as the kernel shows.
-fn culprits(record: &Record, hits: &[Hit<'_>]) -> String {
+/// The processes that caused it, as far as the kernel shows.
+fn culprits(record: &Record, hits: &[Disturbance<'_>]) -> String {
     let mut processes: BTreeMap<(u32, &str), (u64, u64)> = BTreeMap::new();
     // Workloads that ran together were counted once, for all of them.
-    let same = |a: &Hit<'_>, b: &Hit<'_>| {
+    let same = |a: &Disturbance<'_>, b: &Disturbance<'_>| {
         a.counted.target == b.counted.target && a.counted.device == b.counted.device
     };
     let hits = hits
         .iter()
         .enumerate()
         .filter(|(index, hit)| !hits[..*index].iter().any(|before| same(before, hit)));
-    let hits: Vec<&Hit<'_>> = hits.map(|(_, hit)| hit).collect();
+    let hits: Vec<&Disturbance<'_>> = hits.map(|(_, hit)| hit).collect();
     for other in hits
         .iter()
         .flat_map(|h| &h.counted.device.others)
@@ -345,14 +344,11 @@ fn culprits(record: &Record, hits: &[Hit<'_>]) -> String {
     match (names.is_empty(), hidden) {
         (false, _) => format!("Busiest meanwhile, on any disk: {}.", names.join(", ")),
         (true, 0) => {
-            "No process shows it: perhaps the kernel itself (RAID resync, trim, swap).".to_owned()
+            "No process shows these bytes: perhaps the kernel itself (RAID resync, trim, swap)."
+                .to_owned()
         }
-        (true, 1) => {
-            "Who it was is hidden: a process of another user; run as root to see it.".to_owned()
-        }
-        (true, n) => format!(
-            "Who it was is hidden among {n} processes of other users; run as root to see them."
-        ),
+        (true, 1) => "One process of another user is hidden. Run as root to see it.".to_owned(),
+        (true, n) => format!("{n} processes of other users are hidden. Run as root to see them."),
     }
 }
 
@@ -384,10 +380,10 @@ mod tests {
 
     pub(super) fn fires() -> Record {
         let mut run = fixture::run();
-        // 80 MiB asked for; another process reads 16 MiB.
+        // 80 MiB requested; another process reads 16 MiB.
         run.1[2].device.read_bytes += 16 << 20;
         run.1[2].device.others = vec![process("pg_dump", 16 << 20, 0), process("systemd", 4096, 0)];
-        // Somebody writes during our writes.
+        // Another process writes during our writes.
         run.1[4].device.write_bytes += 100 << 20;
         run.1[4].device.others = vec![process("pg_dump", 0, 100 << 20)];
         fixture::judge(run)
@@ -460,7 +456,7 @@ mod tests {
             check(&record)
                 .unwrap()
                 .claim
-                .contains("hidden among 40 processes of other users; run as root")
+                .contains("40 processes of other users are hidden. Run as root")
         );
         let mut as_root = record;
         as_root.host.uid = 0;
@@ -468,13 +464,13 @@ mod tests {
             check(&as_root)
                 .unwrap()
                 .claim
-                .contains("No process shows it"),
-            "root needs no telling to be root"
+                .contains("No process shows these bytes"),
+            "root is not told to become root"
         );
     }
 
     #[test]
-    fn who_uses_the_disk_during_a_survey_is_named() {
+    fn processes_during_a_survey_are_named() {
         let surveyed = |change: fn(&mut diskproof_model::surface::SurfaceMeasurement)| {
             let mut run = SurveyedDisk::rotating().run(1);
             change(&mut run.1);

@@ -51,8 +51,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
-            "{}, so {} carried {}. The figures stand, at more CPU time per operation; a very fast \
-             disk may show fewer IOPS.",
+            "{}, so {} carried {}. The figures are valid, at more CPU time per operation. A very \
+             fast disk may show fewer IOPS.",
             reasons.join(" and "),
             name(first.engine.used),
             scope(record, hits.iter().map(|h| h.0)),
@@ -87,8 +87,8 @@ fn chosen(record: &Record, hits: &[Measured], from: EngineKind, why: &str) -> Di
         ),
         evidence: fallbacks(hits),
         remedy: format!(
-            "None is needed: the faster one was taken. Programs that use {} on this target pay \
-             its price.",
+            "No action is needed: diskproof took the faster one. Other programs that use {} on \
+             this target are slower.",
             name(from)
         ),
         reproduce: None,
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_interface_is_told_with_its_reason() {
+    fn a_refused_interface_is_reported_with_its_reason() {
         let finding = check(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Note);
         assert!(

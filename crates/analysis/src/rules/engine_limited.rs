@@ -60,8 +60,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
                 evidence(*index, "ceiling_iops", *ceiling, seen / SHARE_MAX, "1/s")
             })
             .collect(),
-        remedy: "Use more workers (--jobs) on more CPUs, or larger blocks; take the figure as a \
-                 lower bound."
+        remedy: "Use more workers (--jobs) on more CPUs, or larger blocks. The figure is a lower \
+                 bound."
             .to_owned(),
         reproduce: None,
     })

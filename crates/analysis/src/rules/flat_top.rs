@@ -234,7 +234,7 @@ fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
 }
 
 /// Whether this rule finds something.
-pub(super) fn is_told(record: &Record) -> bool {
+pub(super) fn finds(record: &Record) -> bool {
     check(record).is_some()
 }
 
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_and_the_rate_of_the_flat_part_are_told() {
+    fn the_end_and_the_rate_of_the_flat_part_are_reported() {
         let finding = check(&fires()).unwrap();
         // Eight of 24 zones are faster than 78 MB/s; they hold 40.4 % of the surface.
         assert!(

@@ -190,7 +190,7 @@ pub(super) const RULES: &[Rule] = &[
 
 /// One sector is enough. After the first pending one, rotating disks were 16 times as likely to
 /// fail within 60 days, and 21 times after the first that a background scan found; after the first
-/// reallocated one 14 times (Pinheiro, Weber, Barroso: Failure Trends in a Large Disk Drive
+/// reallocated one 14 times (Pinheiro, Weber, Barroso: Failure Trends in a Large ReportedDisk Drive
 /// Population, FAST '07). Backblaze investigates any count above zero (What SMART Stats Tell Us
 /// About Hard Drives, 2016).
 const SECTORS_MAX: u64 = 0;
@@ -216,12 +216,12 @@ const FLASH_LIMIT_CELSIUS: i32 = 70;
 
 /// A disk and its place in the record.
 #[derive(Clone, Copy)]
-struct Disk<'a> {
+struct ReportedDisk<'a> {
     index: usize,
     health: &'a DiskHealth,
 }
 
-impl Disk<'_> {
+impl ReportedDisk<'_> {
     /// An observation at `/health/INDEX/PLACE`.
     fn evidence(
         self,
@@ -254,7 +254,7 @@ struct Issue {
 /// One diagnosis for all disks that have the issue; `None` when none has.
 fn diagnosis(
     health: &[DiskHealth],
-    issue_of: fn(Disk<'_>) -> Option<Issue>,
+    issue_of: fn(ReportedDisk<'_>) -> Option<Issue>,
     consequence: &str,
     remedy: &str,
 ) -> Option<Diagnosis> {
@@ -262,7 +262,7 @@ fn diagnosis(
     let mut claims = Vec::new();
     let mut evidence = Vec::new();
     for (index, health) in health.iter().enumerate() {
-        if let Some(issue) = issue_of(Disk { index, health }) {
+        if let Some(issue) = issue_of(ReportedDisk { index, health }) {
             severity = severity.max(Some(issue.severity));
             claims.push(format!("{} {}", name(health), issue.predicate));
             evidence.extend(issue.evidence);
@@ -296,7 +296,7 @@ fn is_flash(disk: &DiskHealth) -> bool {
     disk.rotation_rpm == Some(0)
 }
 
-fn failing(disk: Disk<'_>) -> Option<Issue> {
+fn failing(disk: ReportedDisk<'_>) -> Option<Issue> {
     let health = disk.health;
     let failed = health.passed == Some(false);
     if !failed && health.alarms.is_empty() {
@@ -316,7 +316,7 @@ fn failing(disk: Disk<'_>) -> Option<Issue> {
     })
 }
 
-fn self_test_failed(disk: Disk<'_>) -> Option<Issue> {
+fn self_test_failed(disk: ReportedDisk<'_>) -> Option<Issue> {
     let test = disk
         .health
         .self_test
@@ -332,7 +332,7 @@ fn self_test_failed(disk: Disk<'_>) -> Option<Issue> {
     })
 }
 
-fn sectors_pending(disk: Disk<'_>) -> Option<Issue> {
+fn sectors_pending(disk: ReportedDisk<'_>) -> Option<Issue> {
     let health = disk.health;
     let mut parts = Vec::new();
     let mut evidence = Vec::new();
@@ -366,7 +366,7 @@ fn sectors_pending(disk: Disk<'_>) -> Option<Issue> {
     })
 }
 
-fn worn_out(disk: Disk<'_>) -> Option<Issue> {
+fn worn_out(disk: ReportedDisk<'_>) -> Option<Issue> {
     let health = disk.health;
     let mut parts = Vec::new();
     let mut evidence = Vec::new();
@@ -399,7 +399,7 @@ fn worn_out(disk: Disk<'_>) -> Option<Issue> {
     })
 }
 
-fn media_errors(disk: Disk<'_>) -> Option<Issue> {
+fn media_errors(disk: ReportedDisk<'_>) -> Option<Issue> {
     let count = disk
         .health
         .media_errors
@@ -415,8 +415,8 @@ fn media_errors(disk: Disk<'_>) -> Option<Issue> {
 }
 
 /// Flash retires blocks all its life (30 to 80 % of disks within four years; Schroeder, Lagisetty,
-/// Merchant: Flash Reliability in Production, FAST '16); there `worn-out` examines the spare blocks.
-fn sectors_reallocated(disk: Disk<'_>) -> Option<Issue> {
+/// Merchant: Flash Reliability in Production, FAST '16). `worn-out` examines its spare blocks.
+fn sectors_reallocated(disk: ReportedDisk<'_>) -> Option<Issue> {
     let count = disk
         .health
         .reallocated_sectors
@@ -428,7 +428,7 @@ fn sectors_reallocated(disk: Disk<'_>) -> Option<Issue> {
     })
 }
 
-fn link_errors(disk: Disk<'_>) -> Option<Issue> {
+fn link_errors(disk: ReportedDisk<'_>) -> Option<Issue> {
     let count = disk
         .health
         .link_errors
@@ -440,7 +440,7 @@ fn link_errors(disk: Disk<'_>) -> Option<Issue> {
     })
 }
 
-fn too_hot(disk: Disk<'_>) -> Option<Issue> {
+fn too_hot(disk: ReportedDisk<'_>) -> Option<Issue> {
     let health = disk.health;
     if health.temperature_alarm == Some(true) {
         let degrees = health.temperature_celsius;
@@ -478,7 +478,7 @@ fn temperature_limit(health: &DiskHealth) -> Option<i32> {
     health.temperature_limit_celsius.or(usual)
 }
 
-fn self_test_running(disk: Disk<'_>) -> Option<Issue> {
+fn self_test_running(disk: ReportedDisk<'_>) -> Option<Issue> {
     let remaining = disk.health.self_test.as_ref()?.remaining_percent?;
     Some(Issue {
         severity: Severity::Warning,

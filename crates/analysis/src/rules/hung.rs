@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_was_given_up_is_told_with_its_time() {
+    fn a_target_that_hung_is_reported_with_its_time() {
         let finding = check(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
         assert!(
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_survey_that_was_given_up_is_told_and_so_is_what_hung_after_the_measured_time() {
+    fn a_survey_that_hung_is_reported_and_so_is_what_hung_after_the_measured_time() {
         let mut run = SurveyedDisk::rotating().run(1);
         run.1.hang = Some(Hang {
             since_ns: run.1.start_ns + 3_000_000_000,

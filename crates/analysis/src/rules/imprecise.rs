@@ -37,7 +37,7 @@ const WALL_NS_MIN: u64 = BATCHES_MIN as u64 * SERIES_INTERVAL_NS;
 /// Longest time that is suggested; what needs more does not get precise by waiting.
 const SUGGESTED_NS_MAX: f64 = 3600e9;
 
-struct Hit {
+struct ImpreciseWorkload {
     index: usize,
     severity: Severity,
     /// Relative half-width; infinite where there was too little to tell.
@@ -46,7 +46,7 @@ struct Hit {
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let hits: Vec<Hit> = real(record).filter_map(hit).collect();
+    let hits: Vec<ImpreciseWorkload> = real(record).filter_map(hit).collect();
     let worst = hits.iter().max_by(|a, b| a.width.total_cmp(&b.width))?;
     let those = |are: fn(&MeasurementRecord) -> bool| -> Vec<usize> {
         let indices = hits.iter().map(|hit| hit.index);
@@ -56,7 +56,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     };
     let unsettled = those(|m| m.settled == Some(false));
     let mut claims = empty_claims(record, &those(is_unanswered), &those(is_used_up));
-    let rough: Vec<&Hit> = hits
+    let rough: Vec<&ImpreciseWorkload> = hits
         .iter()
         .filter(|hit| hit.width > WIDTH_NOTE && !is_empty(&record.measurements[hit.index]))
         .collect();
@@ -97,7 +97,7 @@ fn empty_claims(record: &Record, unanswered: &[usize], used_up: &[usize]) -> Vec
 }
 
 /// Workloads whose rate is known only roughly, with the least known one.
-fn rough_claim(record: &Record, rough: &[&Hit]) -> Option<String> {
+fn rough_claim(record: &Record, rough: &[&ImpreciseWorkload]) -> Option<String> {
     let roughest = rough.iter().max_by(|a, b| a.width.total_cmp(&b.width))?;
     let name = &record.measurements[roughest.index].workload.name;
     let width = if roughest.width.is_finite() {
@@ -112,7 +112,7 @@ fn rough_claim(record: &Record, rough: &[&Hit]) -> Option<String> {
 }
 
 /// What a reader might decide wrongly.
-fn consequence(worst: &Hit) -> String {
+fn consequence(worst: &ImpreciseWorkload) -> String {
     if worst.width.is_infinite() {
         "A decision that rests on such a figure may be wrong.".to_owned()
     } else if worst.width > WIDTH_NOTE {
@@ -150,7 +150,7 @@ fn is_used_up(m: &MeasurementRecord) -> bool {
             .all(|(_, op)| op.count == 0 && op.latency.max == 0 && op.errors.is_empty())
 }
 
-fn hit((index, m): Measured) -> Option<Hit> {
+fn hit((index, m): Measured) -> Option<ImpreciseWorkload> {
     if let (true, Some((kind, _))) = (is_empty(m), m.headline_ops().first()) {
         let evidence = evidence(
             index,
@@ -159,7 +159,7 @@ fn hit((index, m): Measured) -> Option<Hit> {
             1.0,
             "1",
         );
-        return Some(Hit {
+        return Some(ImpreciseWorkload {
             index,
             severity: Severity::Warning,
             width: f64::INFINITY,
@@ -192,7 +192,7 @@ fn hit((index, m): Measured) -> Option<Hit> {
         ),
         _ => return None,
     };
-    Some(Hit {
+    Some(ImpreciseWorkload {
         index,
         severity,
         width: width(op),
@@ -201,7 +201,7 @@ fn hit((index, m): Measured) -> Option<Hit> {
 }
 
 /// Time needed grows with the square of the precision wanted.
-fn remedy(record: &Record, worst: &Hit, unsettled: &[usize]) -> String {
+fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> String {
     let m = &record.measurements[worst.index];
     // The short strokes of a survey have a time of their own.
     let Origin::Native { verb, .. } = &record.plan.origin;
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn rough_short_and_drifting_figures_are_told_together() {
+    fn rough_short_and_drifting_figures_are_reported_together() {
         let finding = check(&fires()).unwrap();
         assert_eq!(finding.evidence.len(), 3);
         assert!(
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_answered_only_after_the_end_is_told() {
+    fn a_disk_that_answered_only_after_the_end_is_reported() {
         let hung = |m: &mut Measurement| {
             for op in m.ops.values_mut() {
                 (op.count, op.bytes) = (0, 0);
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warm_up_that_used_everything_up_is_told() {
+    fn a_warm_up_that_used_everything_up_is_reported() {
         let used_up = |m: &mut Measurement| {
             m.ops
                 .values_mut()

@@ -1,4 +1,4 @@
-//! `interrupted`: this program did not run for a while. The figures leave that time out.
+//! `interrupted`: this program did not run for a while. The figures exclude that time.
 
 use super::evidence::{SURVEY, evidence};
 #[cfg(test)]
@@ -13,7 +13,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     code: "interrupted",
     title: "diskproof did not run for a while",
     meaning: "This program did not run for a while: it was stopped (Ctrl-Z), or the machine was \
-              suspended. The figures leave out that time and the requests in flight.",
+              suspended. The figures exclude that time and the requests in flight.",
     taints: None,
     check: Check::Run(check),
     #[cfg(test)]
@@ -63,7 +63,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Note,
         claim: format!(
-            "{}. The figures leave out that time and {} in flight.",
+            "{}. The figures exclude that time and {} in flight.",
             named.join("; "),
             counted(requests, "request")
         ),
@@ -125,8 +125,8 @@ mod tests {
         let finding = check(&fires()).unwrap();
         assert_eq!(
             finding.claim,
-            "A signal stopped the program for 2.0 s, 3.0 s into random-read-d32. The figures leave \
-             out that time and 32 requests in flight."
+            "A signal stopped the program for 2.0 s, 3.0 s into random-read-d32. The figures \
+             exclude that time and 32 requests in flight."
         );
         assert_eq!(finding.evidence[0].observed, 2e9);
     }

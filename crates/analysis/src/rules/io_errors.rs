@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_operations_are_told_by_errno() {
+    fn failed_operations_are_reported_by_errno() {
         let finding = check(&fires()).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
         assert!(
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_a_survey_are_told_with_their_place() {
+    fn failures_of_a_survey_are_reported_with_their_place() {
         let mut run = crate::fixture::surveyed::SurveyedDisk::rotating().run(1);
         (run.1.curve[20].errors, run.1.curve[21].errors) = (2, 1);
         run.1.access_errors.insert("EIO".to_owned(), 4);

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_io_uring_carried_is_told() {
+    fn only_what_io_uring_carried_is_reported() {
         let finding = check(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slower_link_than_the_disk_can_is_told_in_every_run() {
+    fn a_slower_link_than_the_disk_can_is_reported_in_every_run() {
         let finding = check(&fires()).unwrap();
         assert!(
             finding.claim.starts_with(

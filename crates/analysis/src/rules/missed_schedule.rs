@@ -71,7 +71,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             })
             .collect(),
         remedy: "Allow more requests in flight (--depth, --jobs), offer less (--rate), or keep \
-                 the machine free of other work; judge by the latency from the intended start."
+                 the machine free of other work. The latency from the intended start is valid."
             .to_owned(),
         reproduce: None,
     })
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn late_starts_are_told() {
+    fn late_starts_are_reported() {
         let claim = check(&fires()).unwrap().claim;
         assert!(
             claim.contains("at 12000 operations per second, 17 % of the starts of random-read-d32"),

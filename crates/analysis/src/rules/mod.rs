@@ -1,6 +1,6 @@
 //! The registry of findings: one file per rule, one line here. A rule examines a whole record and
-//! reports at most one finding, however many workloads it concerns: nobody reads a page with the
-//! same warning eight times. Rules know the record only, not how a finding is printed.
+//! reports at most one finding, however many workloads it concerns, so that no page repeats a
+//! warning. Rules know the record only, not how a finding is printed.
 
 use diskproof_model::finding::Finding;
 use diskproof_model::health::DiskHealth;

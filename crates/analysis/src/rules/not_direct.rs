@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_with_its_reason() {
+    fn a_refusal_is_reported_with_its_reason() {
         let finding = check(&fires()).unwrap();
         assert!(
             finding
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_survey_through_the_page_cache_is_told() {
+    fn a_survey_through_the_page_cache_is_reported() {
         let mut run = crate::fixture::surveyed::SurveyedDisk::rotating().run(1);
         (run.1.cache.used, run.1.cache.why) =
             (CachePolicy::Buffered, Some("open: EINVAL".to_owned()));

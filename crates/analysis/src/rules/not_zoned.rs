@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ssd_is_told_with_both_halves_and_both_access_times() {
+    fn an_ssd_is_reported_with_both_halves_and_both_access_times() {
         let finding = check(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),

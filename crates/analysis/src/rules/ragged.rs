@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn scatter_is_told_with_its_size_and_its_worst_place() {
+    fn scatter_is_reported_with_its_size_and_its_worst_place() {
         let record = fires();
         let finding = check(&record).unwrap();
         assert!(

@@ -1,4 +1,4 @@
-//! `served-from-cache`: the disks did clearly less than was asked of them, so something in between
+//! `served-from-cache`: the disks moved clearly fewer bytes than requested, so a cache above them
 //! answered.
 
 use super::evidence::{SURVEY, heaviest, places, real, together};
@@ -30,9 +30,8 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// Least share of the bytes asked that the disks must have moved: their counters are exact, but a
-/// few blocks may lie in a cache for honest reasons (a block that was just written, the tail of a
-/// read-ahead).
+/// Least share of the requested bytes that the disks must have moved. Their counters are exact, but
+/// a cache may rightly hold a few blocks (one just written, the tail of a read-ahead).
 const SHARE_MIN: f64 = 0.95;
 /// Below this share most of the figure is the cache's.
 const SHARE_FAILURE: f64 = 0.5;
@@ -40,7 +39,7 @@ const SHARE_FAILURE: f64 = 0.5;
 const ASKED_BYTES_MIN: u64 = 1 << 20;
 
 /// What was requested from a target's disks and what they did: of a workload or of the survey.
-struct Counted<'a> {
+struct CountedBytes<'a> {
     target: usize,
     name: &'a str,
     /// `/measurements/2/device` or `/surface/device`.
@@ -53,8 +52,8 @@ struct Counted<'a> {
     reproduce: &'a str,
 }
 
-struct Hit<'a> {
-    counted: Counted<'a>,
+struct CacheAnswer<'a> {
+    counted: CountedBytes<'a>,
     index: Option<usize>,
     share: f64,
     words: String,
@@ -62,20 +61,20 @@ struct Hit<'a> {
 }
 
 /// Whether this rule finds something.
-pub(super) fn is_told(record: &Record) -> bool {
+pub(super) fn finds(record: &Record) -> bool {
     check(record).is_some()
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let measured = real(record).map(|(index, m)| (Some(index), of_workload(record, index, m)));
     let surveyed = record.surface.as_ref().map(|s| (None, of_survey(s)));
-    let hits: Vec<Hit> = measured
+    let hits: Vec<CacheAnswer> = measured
         .chain(surveyed)
         .filter_map(|(index, counted)| hit(index, counted))
         .collect();
     let worst = hits.iter().min_by(|a, b| a.share.total_cmp(&b.share))?;
     let (cause, remedy) = cause(record, &hits);
-    let severity = |hit: &Hit| {
+    let severity = |hit: &CacheAnswer| {
         if hit.share < SHARE_FAILURE {
             Severity::Failure
         } else {
@@ -97,14 +96,14 @@ fn check(record: &Record) -> Option<Diagnosis> {
     })
 }
 
-fn of_workload<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -> Counted<'a> {
+fn of_workload<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -> CountedBytes<'a> {
     let shares = together(record, m)
         .filter(|m| m.workload.read_permille == 1000)
         .map(unwritten_share);
-    // Where one of those that ran together was free to be answered by the page cache, the counters
-    // prove nothing against any.
+    // Where the page cache was allowed to answer one of those that ran together, the counters prove
+    // nothing about any of them.
     let is_cached = together(record, m).any(|m| m.workload.cache == CachePolicy::Cached);
-    Counted {
+    CountedBytes {
         target: m.target,
         name: &m.workload.name,
         path: format!("/measurements/{index}/device"),
@@ -124,12 +123,12 @@ fn of_workload<'a>(record: &'a Record, index: usize, m: &'a MeasurementRecord) -
 
 fn unwritten_share(m: &MeasurementRecord) -> f64 {
     let holes = m.unwritten_bytes.unwrap_or(0) as f64 / m.workload.span_bytes.max(1) as f64;
-    // On a device there is no telling holes, but what is read from them is zero.
+    // A device does not report holes, but reads of them return zeros.
     holes.max(m.zero_blocks.zero as f64 / m.zero_blocks.sampled.max(1) as f64)
 }
 
-fn of_survey(s: &SurfaceRecord) -> Counted<'_> {
-    Counted {
+fn of_survey(s: &SurfaceRecord) -> CountedBytes<'_> {
+    CountedBytes {
         target: s.target,
         name: SURVEY,
         path: "/surface/device".to_owned(),
@@ -141,10 +140,10 @@ fn of_survey(s: &SurfaceRecord) -> Counted<'_> {
     }
 }
 
-/// Reads and writes are held apart: what others wrote must not hide that our reads never came
-/// through.
-fn hit(index: Option<usize>, counted: Counted<'_>) -> Option<Hit<'_>> {
-    let Counted {
+/// Reads and writes count separately: writes of other processes must not hide that our reads did
+/// not reach the disk.
+fn hit(index: Option<usize>, counted: CountedBytes<'_>) -> Option<CacheAnswer<'_>> {
+    let CountedBytes {
         cache,
         asked,
         device,
@@ -187,11 +186,11 @@ fn hit(index: Option<usize>, counted: Counted<'_>) -> Option<Hit<'_>> {
             threshold: share_min * *asked as f64,
             unit: "B".to_owned(),
         });
-    Some(Hit {
+    Some(CacheAnswer {
         index,
         share: share(asked, did),
         words: format!(
-            "{verb} only {} of the {} asked for",
+            "{verb} only {} of the {} requested",
             format_bytes(did),
             format_bytes(asked)
         ),
@@ -200,8 +199,8 @@ fn hit(index: Option<usize>, counted: Counted<'_>) -> Option<Hit<'_>> {
     })
 }
 
-/// What answered, as far as the layers tell, and what to do about it.
-fn cause(record: &Record, hits: &[Hit<'_>]) -> (String, String) {
+/// Which cache answered, as far as the layers show, and what to do about it.
+fn cause(record: &Record, hits: &[CacheAnswer<'_>]) -> (String, String) {
     let targets: Vec<usize> = hits.iter().map(|h| h.counted.target).collect();
     let layers = record
         .targets
@@ -230,7 +229,7 @@ fn cause(record: &Record, hits: &[Hit<'_>]) -> (String, String) {
     {
         return (
             "These workloads went through the kernel's page cache.".to_owned(),
-            "Measure a filesystem or a device that takes O_DIRECT, or use a --size of several \
+            "Measure a filesystem or a device that supports O_DIRECT, or use a --size of several \
              times the memory."
                 .to_owned(),
         );
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_cache_of_one_says_nothing_of_the_others() {
+    fn page_cache_of_one_companion_spares_all() {
         let (reads, scan) = ("random-read-d1", "sequential-read");
         let record = |cache: CachePolicy| {
             let mut run = fixture::together(&[reads, scan]);
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_device_through_the_page_cache_is_named() {
+    fn buffered_loop_device_is_named() {
         let mut run = fixture::run();
         let mut layer = fixture::layer("loop3", LayerKind::Loop, &["sda1"]);
         layer.backing_direct = Some(false);
@@ -326,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_survey_is_held_against_the_counters_too() {
+    fn survey_is_compared_with_the_counters() {
         let mut run = crate::fixture::surveyed::SurveyedDisk::rotating().run(1);
         assert_eq!(check(&crate::fixture::surveyed::judge(run.clone())), None);
         run.1.device.read_bytes /= 3;

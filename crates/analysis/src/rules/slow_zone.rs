@@ -1,10 +1,10 @@
 //! `slow-zone`: a stretch of the surface is clearly slower than what lies on both sides of it. The
-//! fall towards the inner zones is none; neither is one request that waited, nor a moment's pause
-//! of a disk in which nothing turns.
+//! normal decline toward the inner zones, a single delayed request and a short pause of flash do
+//! not count.
 //!
-//! Of random disks (`odds`, 1000 of each kind): one of 3000 healthy ones has it; stretches of 1, 2,
-//! 5 and 20 % of the surface at 30 to 80 % of the rate are found, and nothing else, on 97, 99.8,
-//! 100 and 99.6 %, with 60 to 300 points.
+//! Of random disks (`findings_study`, 1000 of each kind) one of 3000 healthy ones has it. Stretches
+//! of 1, 2, 5 and 20 % of the surface at 30 to 80 % of the rate are found, and nothing else, on 97,
+//! 99.8, 100 and 99.6 %, with 60 to 300 points.
 
 use super::evidence::{gigabytes, point_evidence};
 use super::ragged::is_uneven;
@@ -33,12 +33,11 @@ pub(super) const RULES: &[Rule] = &[Rule {
 /// Least points of a slow stretch where nothing turns: shorter ones are the disk's own
 /// housekeeping, which goes with time and not with place.
 const POINTS_MIN_SOLID: usize = 3;
-/// Least depth of a stretch of one point, as a share of the rate: one sample has nobody to confirm
-/// it.
+/// Least depth of a stretch of one point, as a share of the rate: no second sample confirms it.
 const DEPTH_MIN_SINGLE: f64 = 0.16;
 /// Where points scatter by more than this, as a share of the rate, no slow one is an exception.
 const SCATTER_MAX: f64 = 0.25;
-/// Stretches claims in the claim.
+/// Stretches that the claim names.
 const NAMED: usize = 3;
 
 fn check(record: &Record) -> Option<Diagnosis> {
@@ -82,7 +81,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: Severity::Warning,
         claim: format!(
-            "{}: {}{more}. The fall of the rate towards the inner zones does not explain it.",
+            "{}: {}{more}. The normal decline toward the inner zones does not explain it.",
             if zones.len() == 1 {
                 "A stretch of the disk is slow".to_owned()
             } else {
@@ -96,10 +95,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
             .flat_map(|dip| evidence(record, &shape, dip))
             .collect(),
         remedy: format!(
-            "Measure it alone, finer: diskproof curve {path} --span {from}-{to}. Slow again at \
-             the same place: the disk reads it several times or has moved its sectors; look at \
-             smartctl -a (reallocated, pending) and run curve --scan. Not slow again: something \
-             else used the disk at that moment."
+            "Measure the stretch again, finer: diskproof curve {path} --span {from}-{to}. If it \
+             is slow again, the disk retries reads or has moved sectors: check smartctl -a \
+             (reallocated, pending) and run curve --scan. If not, something else used the disk."
         ),
         reproduce: None,
     })
@@ -165,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stretch_is_told_with_its_bounds_and_rate() {
+    fn the_stretch_is_reported_with_its_bounds_and_rate() {
         let record = fires();
         let finding = check(&record).unwrap();
         assert!(
@@ -199,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fall_to_the_inner_zones_is_none() {
+    fn normal_decline_is_silent() {
         for zones in [2, 3, 5, 24] {
             for span in [0.0..1.0, 0.0..0.8, 0.3..0.9] {
                 let disk = SurveyedDisk {
@@ -231,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn housekeeping_of_an_ssd_is_none_but_a_long_stretch_is() {
+    fn short_pause_of_an_ssd_is_silent_and_a_long_stretch_is_not() {
         for seed in 0..10 {
             assert_eq!(
                 check(

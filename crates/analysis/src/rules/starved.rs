@@ -79,8 +79,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .max_by(|a, b| a.1.starved.share.total_cmp(&b.1.starved.share))
     {
         claims.push(format!(
-            "In {} up to {} of the time a thread of this program was ready to go on and got no \
-             processor: latencies are longer by it, the high percentiles most.",
+            "In {} a thread of this program waited for a processor up to {} of the time. That \
+             makes latencies longer, the high percentiles most.",
             scope(record, late.iter().map(|(index, _)| *index)),
             format_percent(worst.starved.share)
         ));
@@ -96,8 +96,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
     }
     if let Some(surface) = surface {
         claims.push(format!(
-            "For {} of the survey this program was ready to go on and got no processor. Points \
-             that this hit are not judged, and access times are longer by it.",
+            "For {} of the survey this program waited for a processor. Points measured meanwhile \
+             are not judged, and access times are longer.",
             format_percent(surface.starved_share)
         ));
         proofs.push(Evidence {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_a_processor_is_told_with_its_share() {
+    fn waiting_for_a_processor_is_reported_with_its_share() {
         let finding = check(&fires()).unwrap();
         assert!(
             finding.claim.contains("For 12 % of the survey")
@@ -166,7 +166,7 @@ mod tests {
         assert!(
             finding
                 .claim
-                .contains("(random-read-d32) up to 7 % of the time"),
+                .contains("waited for a processor up to 7 % of the time"),
             "{}",
             finding.claim
         );

@@ -65,11 +65,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
             places.join("; ")
         ),
         evidence,
-        remedy: "Copy what still reads to another disk first (ddrescue), restore the rest from a \
-                 backup, then replace the disk. Look at smartctl -a: pending sectors are replaced \
-                 when they are next written; more of them after that mean that the disk is \
-                 failing. Errors in dmesg that name the link rather than the medium mean cable or \
-                 controller."
+        remedy: "Copy the readable data to another disk first (ddrescue), restore the rest from a \
+                 backup, then replace the disk. Where dmesg names the link instead of the medium, \
+                 check the cable and the controller. smartctl -a counts pending sectors; a write \
+                 replaces them, and a count that grows again means that the disk is failing."
             .to_owned(),
         reproduce: None,
     })
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_ranges_are_told_by_lba() {
+    fn unreadable_ranges_are_reported_by_lba() {
         let finding = check(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),

@@ -1,4 +1,4 @@
-//! `unwritten-blocks`: blocks were read that nobody ever wrote; they cost no access to the medium.
+//! `unwritten-blocks`: blocks were read that were never written; they cost no access to the medium.
 
 use super::evidence::{Measured, evidence, heaviest, real, scope};
 #[cfg(test)]
@@ -34,7 +34,7 @@ const SAMPLED_ALIKE_MIN: u64 = 5;
 /// Share of the blocks that may hold nothing but zeros: databases keep some empty pages.
 const ZERO_MAX: f64 = 0.1;
 
-struct Hit {
+struct EmptyReads {
     index: usize,
     severity: Severity,
     words: String,
@@ -42,7 +42,7 @@ struct Hit {
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let hits: Vec<Hit> = real(record)
+    let hits: Vec<EmptyReads> = real(record)
         .filter(|(_, m)| m.workload.read_permille > 0)
         .filter_map(hit)
         .collect();
@@ -63,7 +63,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis {
         severity: heaviest(hits.iter().map(|h| h.severity)),
         claim: format!(
-            "Empty blocks were read in {}: {} Such reads may be answered without the medium.",
+            "Empty blocks were read in {}: {} Such reads need not reach the medium.",
             scope(record, hits.iter().map(|h| h.index)),
             worst.words
         ),
@@ -73,12 +73,12 @@ fn check(record: &Record) -> Option<Diagnosis> {
     })
 }
 
-fn hit((index, m): Measured) -> Option<Hit> {
+fn hit((index, m): Measured) -> Option<EmptyReads> {
     let unwritten = m.unwritten_bytes.unwrap_or(0);
     let (span, zero) = (m.workload.span_bytes, m.zero_blocks);
     if unwritten as f64 > UNWRITTEN_MAX * span as f64 {
         let share = unwritten as f64 / span.max(1) as f64;
-        return Some(Hit {
+        return Some(EmptyReads {
             index,
             severity: if share >= UNWRITTEN_FAILURE {
                 Severity::Failure
@@ -105,11 +105,12 @@ fn hit((index, m): Measured) -> Option<Hit> {
     } else {
         SAMPLED_MIN
     };
-    (zero.sampled >= enough && zero.zero as f64 >= ZERO_MAX * zero.sampled as f64).then(|| Hit {
+    let is_much = zero.zero as f64 >= ZERO_MAX * zero.sampled as f64;
+    (zero.sampled >= enough && is_much).then(|| EmptyReads {
         index,
         severity: Severity::Warning,
         words: format!(
-            "{} of {} blocks looked at hold only zeros: never written, discarded, or really zero.",
+            "{} of {} sampled blocks hold only zeros: never written, discarded, or really zero.",
             zero.zero, zero.sampled
         ),
         evidence: evidence(
@@ -148,14 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn holes_and_zeros_are_told() {
+    fn holes_and_zeros_are_reported() {
         let finding = check(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Warning, 2)
         );
         assert!(
-            finding.claim.contains("90 of 100 blocks"),
+            finding.claim.contains("90 of 100 sampled blocks"),
             "{}",
             finding.claim
         );

@@ -94,9 +94,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
                 unit: "virtual".to_owned(),
             })
             .collect(),
-        remedy: "Ask who runs the host for the disk's cache mode and limits; trust a commit rate \
-                 only after a power-cut test of the host."
-            .to_owned(),
+        remedy:
+            "Ask the provider for the disk's cache mode and limits. Do not rely on a commit rate \
+                 before a power-cut test of the host."
+                .to_owned(),
         reproduce: None,
     })
 }
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn virtual_disks_are_told_by_bus_or_model() {
+    fn virtual_disks_are_reported_by_bus_or_model() {
         let finding = check(&fires()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),

@@ -9,7 +9,7 @@ use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_page};
 use anyhow::Context as _;
 use clap::ArgAction;
 use diskproof_analysis::compare::{
-    CompareError, Group, Limit, MARGIN, Question, Run, compare as compare_runs,
+    CompareError, Limit, MARGIN, Question, Run, RunGroup, compare as compare_runs,
 };
 use diskproof_model::comparison::{Comparison, ConditionOutcome};
 use diskproof_model::record::{Record, Tool};
@@ -140,12 +140,12 @@ impl RunSet {
         })
     }
 
-    fn group(&self) -> Group<'_> {
+    fn group(&self) -> RunGroup<'_> {
         let runs = self.records.iter().map(|(name, record)| Run {
             name: name.clone(),
             record,
         });
-        Group {
+        RunGroup {
             label: self.label.clone(),
             runs: runs.collect(),
         }

@@ -163,7 +163,7 @@ fn history_answer<T: Send + 'static>(
 
 /// The warning after a damaged history was renamed.
 fn moved(path: &Path, saved: &SaveReport) -> Option<SaveNote> {
-    let damaged = saved.set_aside.as_ref()?;
+    let damaged = saved.moved.as_ref()?;
     let begun = match saved.rescued {
         0 => "The new history holds none of the old runs: no run could be read".to_owned(),
         1 => "The new history holds the one run that could still be read".to_owned(),

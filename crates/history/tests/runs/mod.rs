@@ -48,7 +48,7 @@ pub fn ids(place: &HistoryPlace) -> Vec<String> {
     ids
 }
 
-/// What SQLite itself says of the whole file.
+/// The result of SQLite's own check of the whole file.
 pub fn integrity(place: &HistoryPlace) -> String {
     let connection = rusqlite::Connection::open(&place.path).unwrap();
     connection
@@ -56,15 +56,15 @@ pub fn integrity(place: &HistoryPlace) -> String {
         .unwrap()
 }
 
-/// Damaged histories that were moved aside, without their logs.
-pub fn set_aside(folder: &Path) -> Vec<PathBuf> {
+/// Damaged histories that were moved, without their logs.
+pub fn moved_histories(folder: &Path) -> Vec<PathBuf> {
     let names = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path());
-    let is_aside = |path: &PathBuf| {
+    let is_moved = |path: &PathBuf| {
         path.to_string_lossy().contains(".corrupt-")
             && !path.to_string_lossy().ends_with("-wal")
             && !path.to_string_lossy().ends_with("-shm")
     };
-    names.filter(is_aside).collect()
+    names.filter(is_moved).collect()
 }

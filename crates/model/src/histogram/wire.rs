@@ -1,6 +1,6 @@
 //! Reads the wire format HdrHistogram V2, plain or deflated (`HistogramEncoding` in the README of
-//! HdrHistogram_c). Our own reader, because the crate `hdrhistogram` allocates what the text claims:
-//! 4 GiB for a text of 60 bytes. Knows neither base64 nor what is done with the values.
+//! HdrHistogram_c). Our own reader, because the crate `hdrhistogram` allocates what the text
+//! claims: 4 GiB for a text of 60 bytes. Knows neither base64 nor what is done with the values.
 
 use flate2::read::ZlibDecoder;
 use std::io::Read as _;
@@ -30,7 +30,7 @@ pub(super) fn read(bytes: &[u8], mut each: impl FnMut(u64, u64)) -> Result<(), &
     if number(plain, 0)? != COOKIE {
         return Err("its content is not an HdrHistogram V2");
     }
-    let layout = Layout::of(plain)?;
+    let layout = BucketLayout::of(plain)?;
     let payload = plain.get(HEADER_BYTES..).unwrap_or_default();
     if number(plain, 4)? as usize != payload.len() {
         return Err("it is cut off, or longer than its header says");
@@ -90,15 +90,15 @@ fn signed(rest: &mut &[u8]) -> Result<i64, &'static str> {
     Ok((bits >> 1) as i64 ^ -((bits & 1) as i64))
 }
 
-/// Which values a bucket holds.
-struct Layout {
+/// Which values each bucket holds.
+struct BucketLayout {
     /// Bits of the number of sub-buckets: half of them in each octave but the first.
     sub_bucket_bits: u32,
-    /// Bits below the smallest value that is told apart.
+    /// Bits below the smallest value that has a bucket of its own.
     unit_bits: u32,
 }
 
-impl Layout {
+impl BucketLayout {
     fn of(plain: &[u8]) -> Result<Self, &'static str> {
         let (offset, digits) = (number(plain, 8)?, number(plain, 12)?);
         let (lowest, ratio) = (long_number(plain, 16)?, long_number(plain, 32)?);
@@ -108,9 +108,9 @@ impl Layout {
         if digits > DIGITS_MAX || lowest == 0 {
             return Err("its precision or its lowest value is out of range");
         }
-        let told_apart = 2 * 10u64.pow(digits);
+        let distinct = 2 * 10u64.pow(digits);
         Ok(Self {
-            sub_bucket_bits: told_apart.next_power_of_two().trailing_zeros(),
+            sub_bucket_bits: distinct.next_power_of_two().trailing_zeros(),
             unit_bits: lowest.ilog2(),
         })
     }

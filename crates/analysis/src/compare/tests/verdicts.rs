@@ -277,12 +277,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn swapping_the_sides_inverts_everything(x in 0u64..1000, y in 0u64..1000, speed in 0.8f64..1.25, several in proptest::bool::ANY) {
+    fn swapping_the_sides_inverts_everything(
+        x in 0u64..1000,
+        y in 0u64..1000,
+        speed in 0.8f64..1.25,
+        several in proptest::bool::ANY,
+    ) {
         swap(x, y, speed, several);
     }
 
     #[test]
-    fn adjusted_p_values_are_no_smaller_and_keep_their_order(p in prop::collection::vec(0.0f64..1.0, 0..20)) {
+    fn adjusted_p_values_are_no_smaller_and_keep_their_order(
+        p in prop::collection::vec(0.0f64..1.0, 0..20),
+    ) {
         let adjusted = ratio::holm(&p);
         for i in 0..p.len() {
             prop_assert!(adjusted[i] >= p[i] && adjusted[i] <= 1.0);

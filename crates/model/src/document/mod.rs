@@ -2,17 +2,19 @@
 //! compared with its range, every list with its longest length, before anything is built from the
 //! text. Knows JSON text only, not where it comes from.
 
+mod error;
+mod walk;
+
+pub use error::DocumentError;
+
 use crate::comparison::{COMPARISON_SCHEMA, Comparison};
-use crate::histogram::{HistogramError, LatencyHistogram};
-use crate::limits::{DOCUMENT_BYTES_MAX, NumberRange, STRING_BYTES_MAX, VALUES_MAX, length_max};
+use crate::histogram::LatencyHistogram;
+use crate::limits::NumberRange;
 use crate::record::{LatencySummary, RECORD_SCHEMA, Record};
 use crate::saved::SavedRun;
-use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _};
-use serde::de::{MapAccess, SeqAccess, Visitor};
-use std::fmt::{self, Write as _};
-
-/// Characters that an error quotes of a path or a schema's name.
-const QUOTED_CHARS_MAX: usize = 200;
+use error::{quoted, told};
+use serde::de::DeserializeOwned;
+use walk::check;
 
 /// What a file or a page holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,91 +23,6 @@ pub enum AnyDocument {
     Record(Box<Record>),
     /// A comparison of runs.
     Comparison(Box<Comparison>),
-}
-
-/// Why a text is no usable record or comparison.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum DocumentError {
-    /// Longer than any record; nothing of it was parsed.
-    #[error("it is larger than 64 MiB, which no record or comparison is")]
-    TooLarge,
-    /// No JSON.
-    #[error("this is not a diskproof record: {0}")]
-    Syntax(String),
-    /// A field is missing or has another type.
-    #[error("the {kind} is damaged: {why}")]
-    Shape {
-        /// Record or comparison.
-        kind: &'static str,
-        /// The field, and the place in the text.
-        why: String,
-    },
-    /// A number that no measurement can produce.
-    #[error("{path} is {value}; allowed is {range}")]
-    Number {
-        /// JSON pointer of the number.
-        path: String,
-        /// The number as it was read.
-        value: String,
-        /// What may stand there.
-        range: NumberRange,
-    },
-    /// A list, an object or a string beyond its longest length, or too many values in all.
-    #[error("{path} has more than {most} {what}")]
-    TooLong {
-        /// JSON pointer of the list, object or string.
-        path: String,
-        /// What was counted.
-        what: &'static str,
-        /// The most that is allowed.
-        most: usize,
-    },
-    /// The index of a target or a measurement that the document does not have.
-    #[error("{path} is {index}, but the record has {count} {what}")]
-    Index {
-        /// JSON pointer of the index.
-        path: String,
-        /// The index, from 0.
-        index: usize,
-        /// How many there are.
-        count: usize,
-        /// Of what.
-        what: &'static str,
-    },
-    /// An encoded latency distribution that cannot be decoded.
-    #[error("{path}: {source}")]
-    Histogram {
-        /// JSON pointer of the encoded histogram.
-        path: String,
-        /// Why.
-        source: HistogramError,
-    },
-    /// A record or comparison of a version that this program does not know.
-    #[error(
-        "its format is {found}; this diskproof reads {RECORD_SCHEMA} and {COMPARISON_SCHEMA}. \
-         Use a newer diskproof"
-    )]
-    Newer {
-        /// The value of `schema`.
-        found: String,
-    },
-    /// The JSON output of fio, or of `-o FILE.fio.json`.
-    #[error(
-        "this is fio's JSON, which holds only part of a record. Use the record that -o FILE.json \
-         writes"
-    )]
-    Fio,
-    /// JSON of something else.
-    #[error("this is not a diskproof record. Make one with -o FILE.json or --json")]
-    Foreign,
-    /// A record where a comparison is needed, or the other way round.
-    #[error("this is a {found}, and a {needed} is needed")]
-    OtherKind {
-        /// What the text holds.
-        found: &'static str,
-        /// What the caller can use.
-        needed: &'static str,
-    },
 }
 
 impl AnyDocument {
@@ -168,202 +85,6 @@ fn parse<T: DeserializeOwned>(text: &str, kind: &'static str) -> Result<T, Docum
         kind,
         why: told(&error),
     })
-}
-
-/// serde_json quotes an unexpected string whole.
-fn told(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    let why = text.strip_suffix(&place).unwrap_or(&text);
-    quoted(why) + &place
-}
-
-fn quoted(text: &str) -> String {
-    match text.char_indices().nth(QUOTED_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
-/// Walks through the text without building anything from it.
-fn check(text: &str) -> Result<(), DocumentError> {
-    if text.len() > DOCUMENT_BYTES_MAX {
-        return Err(DocumentError::TooLarge);
-    }
-    let mut walk = Walk {
-        path: String::new(),
-        values: 0,
-        fault: None,
-    };
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let root = Value {
-        walk: &mut walk,
-        key: "",
-        range: NumberRange::unknown(),
-        are_names: false,
-    };
-    let walked = root
-        .deserialize(&mut deserializer)
-        .and_then(|()| deserializer.end());
-    match (walk.fault, walked) {
-        (Some(fault), _) => Err(fault),
-        (None, Err(error)) => Err(DocumentError::Syntax(told(&error))),
-        (None, Ok(())) => Ok(()),
-    }
-}
-
-/// The state of a walk.
-struct Walk {
-    /// JSON pointer of the value that is read now (RFC 6901).
-    path: String,
-    /// Values seen so far.
-    values: usize,
-    /// What ended the walk; serde's own errors are texts only.
-    fault: Option<DocumentError>,
-}
-
-impl Walk {
-    fn fail<E: serde::de::Error>(&mut self, fault: DocumentError) -> E {
-        self.fault = Some(fault);
-        E::custom("out of range")
-    }
-
-    fn too_long<E: serde::de::Error>(&mut self, what: &'static str, most: usize) -> E {
-        let path = self.pointer();
-        self.fail(DocumentError::TooLong { path, what, most })
-    }
-
-    fn pointer(&self) -> String {
-        if self.path.is_empty() {
-            "the document".to_owned()
-        } else {
-            quoted(&self.path)
-        }
-    }
-}
-
-/// The value that comes next.
-struct Value<'w, 'k> {
-    walk: &'w mut Walk,
-    /// Key of the value, or of the list that it stands in.
-    key: &'k str,
-    /// What a number may be here.
-    range: NumberRange,
-    /// Whether the keys beneath are names of errors, which have no ranges of their own.
-    are_names: bool,
-}
-
-impl Value<'_, '_> {
-    fn number<E: serde::de::Error>(self, value: f64, shown: impl fmt::Display) -> Result<(), E> {
-        if self.range.holds(value) {
-            return Ok(());
-        }
-        let path = self.walk.pointer();
-        Err(self.walk.fail(DocumentError::Number {
-            path,
-            value: shown.to_string(),
-            range: self.range,
-        }))
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Value<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        self.walk.values += 1;
-        if self.walk.values > VALUES_MAX {
-            self.walk.path.clear();
-            return Err(self.walk.too_long("values", VALUES_MAX));
-        }
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Value<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value of a record")
-    }
-
-    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
-        self.number(value as f64, value)
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<(), E> {
-        self.number(value as f64, value)
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
-        self.number(value, format_args!("{value:?}"))
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<(), E> {
-        if text.len() > STRING_BYTES_MAX {
-            return Err(self.walk.too_long("bytes", STRING_BYTES_MAX));
-        }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
-        let (most, base) = (length_max(self.key), self.walk.path.len());
-        for index in 0.. {
-            if index > most {
-                return Err(self.walk.too_long("elements", most));
-            }
-            write!(self.walk.path, "/{index}").map_err(A::Error::custom)?;
-            let element = Value {
-                walk: &mut *self.walk,
-                key: self.key,
-                range: self.range,
-                are_names: self.are_names,
-            };
-            if elements.next_element_seed(element)?.is_none() {
-                break;
-            }
-            self.walk.path.truncate(base);
-        }
-        self.walk.path.truncate(base);
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let (most, base) = (length_max(self.key), self.walk.path.len());
-        let mut seen = 0;
-        let are_names = self.are_names || matches!(self.key, "errors" | "access_errors");
-        while let Some(key) = members.next_key::<String>()? {
-            seen += 1;
-            if seen > most {
-                return Err(self.walk.too_long("members", most));
-            }
-            self.walk.path.push('/');
-            self.walk
-                .path
-                .push_str(&key.replace('~', "~0").replace('/', "~1"));
-            let range = if are_names {
-                self.range
-            } else {
-                NumberRange::of(&key, self.range)
-            };
-            members.next_value_seed(Value {
-                walk: &mut *self.walk,
-                key: &key,
-                range,
-                are_names,
-            })?;
-            self.walk.path.truncate(base);
-        }
-        Ok(())
-    }
 }
 
 /// What no range of a single number can tell: indices, cells without length, histograms.
@@ -433,11 +154,12 @@ fn check_histogram(path: &str, latency: &LatencySummary) -> Result<(), DocumentE
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::DOCUMENT_BYTES_MAX;
     use serde_json::json;
 
-    const CHECK: &str = include_str!("../../../tests/fixtures/check-directory.json");
-    const SCAN: &str = include_str!("../../../tests/fixtures/curve-scan.json");
-    const COMPARED: &str = include_str!("../../../tests/fixtures/comparison.json");
+    const CHECK: &str = include_str!("../../../../tests/fixtures/check-directory.json");
+    const SCAN: &str = include_str!("../../../../tests/fixtures/curve-scan.json");
+    const COMPARED: &str = include_str!("../../../../tests/fixtures/comparison.json");
 
     /// The text of a fixture with another value at a pointer.
     fn with(text: &str, pointer: &str, value: serde_json::Value) -> String {

@@ -1,0 +1,109 @@
+//! A mean per cell and its interval, by batch means with Student's t (Law & Carson 1979), widened
+//! for correlation.
+
+use super::stats::{mean, sorted, variance};
+use super::student;
+
+/// Fewest batches that say anything about a warm-up, and fewest that an interval may rest on.
+pub(crate) const BATCHES_MIN: usize = 10;
+/// Batches to begin with. More than this gains 2 % of width and costs protection against slow
+/// swings.
+const BATCHES_FIRST: usize = 64;
+/// Correlation beyond which an interval is no longer widened: ten values so correlated tell hardly
+/// anything of their mean, and widen its variance 50 times.
+const CORRELATION_MAX: f64 = 0.95;
+
+/// A mean per cell and how well it is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BatchMeans {
+    /// Batches.
+    pub n: usize,
+    /// Cells used.
+    pub cells: usize,
+    /// Mean per cell.
+    pub mean: f64,
+    /// Half-width of the 95 % interval of the mean.
+    pub half_width: f64,
+}
+
+/// Batch means: batches grow until the lag-1 autocorrelation of their means is within one standard
+/// deviation, 1/√n, of none (Bartlett 1946).
+///
+/// The usual test at two standard deviations lets a correlation of 0.4 pass unseen with 25 batches,
+/// and the interval is then a third too narrow. What correlation is left widens the interval as
+/// that of a first-order process would: [`widening`].
+pub(super) fn batch_means(values: &[f64]) -> Option<BatchMeans> {
+    if values.len() < BATCHES_MIN {
+        return None;
+    }
+    let mut size = values.len().div_ceil(BATCHES_FIRST);
+    if values.len() / size < BATCHES_MIN {
+        size = 1;
+    }
+    loop {
+        let batches: Vec<f64> = values[values.len() % size..]
+            .chunks_exact(size)
+            .map(mean)
+            .collect();
+        let n = batches.len();
+        let correlation = autocorrelation(&batches);
+        if correlation.abs() > 1.0 / (n as f64).sqrt() && values.len() / (size * 2) >= BATCHES_MIN {
+            size *= 2;
+            continue;
+        }
+        let error = (variance(&batches) / n as f64 * widening(&batches)).sqrt();
+        return Some(BatchMeans {
+            n,
+            cells: values.len(),
+            mean: mean(values),
+            half_width: student::multiple_95((n - 1) as f64) * error,
+        });
+    }
+}
+
+/// How much the variance of a mean grows by the correlation of what it is made of, at least 1: (1 +
+/// ρ)/(1 − ρ) of many values of a first-order process.
+///
+/// Few values that swing slowly look too much alike: part of their swing is in their mean, about
+/// which they are taken to vary. So the share V of the variance that the mean of n of them has
+/// (Priestley 1981, 5.3.5) is compared with the 1 − V that is left to be seen. Of pairs of runs of
+/// equal disks that wander for a fifth of a run, 9 % instead of 4 % seem to differ at the level of
+/// 5 % without that; for a half, 21 % instead of 10 %.
+pub(crate) fn widening(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    // The estimate of a correlation ρ from n values is too low by about (1 + 3ρ)/n (Marriott & Pope
+    // 1954), which is solved for ρ here.
+    let rho = ((autocorrelation(values) + 1.0 / n) / (1.0 - 3.0 / n).max(0.25))
+        .clamp(0.0, CORRELATION_MAX);
+    let of_mean = ((1.0 + rho) / (1.0 - rho)
+        - 2.0 * rho / n * (1.0 - rho.powi(values.len() as i32)) / (1.0 - rho).powi(2))
+        / n;
+    ((n - 1.0) * of_mean / (1.0 - of_mean)).max(1.0)
+}
+
+/// Lag-1 autocorrelation; 0 where nothing varies.
+fn autocorrelation(values: &[f64]) -> f64 {
+    let centre = mean(values);
+    let squares: f64 = values.iter().map(|v| (v - centre).powi(2)).sum();
+    let products: f64 = values
+        .windows(2)
+        .map(|w| (w[0] - centre) * (w[1] - centre))
+        .sum();
+    if squares > 0.0 {
+        products / squares
+    } else {
+        0.0
+    }
+}
+
+/// How much more a full cell holds than an empty one: where requests that began together stay
+/// together, all of a queue, and the edges of the measured time decide whether one such convoy more
+/// or less is counted.
+pub(super) fn burst(values: &[f64]) -> f64 {
+    if values.is_empty() {
+        return 0.0;
+    }
+    let sorted = sorted(values);
+    let at = |share: usize| sorted[(sorted.len() - 1) * share / 100];
+    at(95) - at(5)
+}

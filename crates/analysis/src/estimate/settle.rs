@@ -1,0 +1,176 @@
+//! Where the warm-up of a series ends, and whether its rate settles at all: MSER-5 (White 1997;
+//! White, Cobb & Spratt 2000) with tests for drifts, steps and slow ramps. Works on counts per
+//! cell.
+
+use super::batches::{BATCHES_MIN, widening};
+use super::stats::{largest, mean, median, variance};
+use super::student;
+
+/// Cells per batch of the warm-up statistic: the 5 of MSER-5.
+const WARMUP_BATCH_CELLS: usize = 5;
+/// Fewest batches that may be left as the steady tail: the variance of fewer is small by chance too
+/// often (Hoad, Robinson & Davies 2010).
+const TAIL_BATCHES_MIN: usize = 5;
+/// Parts of a run that differ by less than this share of their mean count as alike, however sure
+/// the difference is.
+const DRIFT_MIN: f64 = 0.01;
+/// A beginning that differs from the rest by less than this share of it needs no cut, however sure
+/// the difference is: on a disk that does exactly as many operations in every cell, one more or
+/// less is "significant", and what makes the variance smallest is chance.
+const LEVEL_MIN: f64 = 0.001;
+/// Where most cells of time are empty, a beginning that holds no more than so many full cells above
+/// or below the rest is chance.
+const SPARSE_CELLS: f64 = 2.0;
+/// Batches of the test whether a tail still begins off its level: a first fifth of four, a last
+/// half of ten.
+const LEVEL_BATCHES: usize = 20;
+/// Standard errors that make a step. More than the two or three of an ordinary test, as the place
+/// where the step looks largest is chosen from the data (Hawkins 1977) and correlated noise
+/// wanders; at 4 fewer than 3 % of the steady runs in the tests count as unsettled.
+const STEP_ERRORS: f64 = 4.0;
+/// A warm-up is at most one part in this many of a run.
+const WARMUP_PARTS_MIN: usize = 3;
+/// Parts of a run that differ by less than this share are the same pace.
+const ALIKE: f64 = 0.05;
+/// Steps in which the cut moves on while the tail begins off.
+const CUT_STEPS: usize = 20;
+
+/// MSER-5: the cells to drop, and whether the rate settled.
+///
+/// A minimum in the second half means no steady tail, but only where the rate drifts or steps
+/// there: on counts the statistic is also smallest where a few batches happen to be equal. Where it
+/// does not, the best cut in the first half holds.
+///
+/// MSER balances bias against variance, so it cuts a slow ramp too early for an interval that shall
+/// cover: the cut moves on while the tail begins off its later level, and then half as far again,
+/// because the end of a ramp hides in the noise.
+pub(super) fn settle(values: &[f64]) -> (usize, Option<bool>) {
+    let batches: Vec<f64> = values.chunks_exact(WARMUP_BATCH_CELLS).map(mean).collect();
+    if batches.len() < BATCHES_MIN {
+        return (0, None);
+    }
+    let statistics = mser(&batches);
+    let half = batches.len() / 2;
+    if smallest(&statistics) > half && (halves_differ(values) || steps(&batches)) {
+        return (0, Some(false));
+    }
+    let mut cut = smallest(&statistics[..=half.min(statistics.len() - 1)]);
+    while cut < half && begins_off(&values[cut * WARMUP_BATCH_CELLS..]) {
+        cut = half.min(cut + batches.len().div_ceil(CUT_STEPS));
+    }
+    let (head, tail) = values.split_at(cut * WARMUP_BATCH_CELLS);
+    if cut == 0 || (mean(head) - mean(tail)).abs() <= LEVEL_MIN * mean(tail) {
+        return (0, Some(true));
+    }
+    // A disk that does nothing any more has not warmed up.
+    if mean(tail) == 0.0 {
+        return (0, Some(false));
+    }
+    // Where most cells are empty, a cell more or less is no level.
+    if median(values) == 0.0
+        && (mean(head) - mean(tail)).abs() * head.len() as f64 <= SPARSE_CELLS * largest(values)
+    {
+        return (0, Some(true));
+    }
+    if cut <= batches.len() / WARMUP_PARTS_MIN {
+        return (half.min(cut + cut / 2) * WARMUP_BATCH_CELLS, Some(true));
+    }
+    // That much is no warm-up. Where what would be dropped is like the rest, nothing needs
+    // dropping; where it is not, the disk (or what else uses it) changed its pace in the middle
+    // of the run, and the calmer part alone would flatter it.
+    let alike = (mean(head) - mean(tail)).abs() <= ALIKE * mean(tail);
+    (0, Some(alike))
+}
+
+/// Σ_{j>d}(Z_j − Z̄_d)²/(k−d)² for each cut d that leaves a tail long enough.
+fn mser(batches: &[f64]) -> Vec<f64> {
+    let (k, centre) = (batches.len(), mean(batches));
+    let (mut sum, mut squares) = (0.0, 0.0);
+    let mut statistics = vec![0.0; k];
+    for d in (0..k).rev() {
+        let z = batches[d] - centre;
+        sum += z;
+        squares += z * z;
+        let m = (k - d) as f64;
+        statistics[d] = (squares - sum * sum / m).max(0.0) / (m * m);
+    }
+    statistics.truncate(k - TAIL_BATCHES_MIN + 1);
+    statistics
+}
+
+/// Index of the first smallest value.
+fn smallest(values: &[f64]) -> usize {
+    let mut best = 0;
+    for (index, value) in values.iter().enumerate() {
+        // Rounding must not make a later, equal value look smaller.
+        if *value < values[best] - 1e-9 * values[best].abs() {
+            best = index;
+        }
+    }
+    best
+}
+
+/// Whether the first and the second half of a run have different means: by more than [`DRIFT_MIN`],
+/// and significantly at 1 % (Welch's t on five batches each).
+fn halves_differ(values: &[f64]) -> bool {
+    let size = values.len() / BATCHES_MIN;
+    let batches: Vec<f64> = values[values.len() % BATCHES_MIN..]
+        .chunks_exact(size)
+        .map(mean)
+        .collect();
+    let (first, second) = batches.split_at(BATCHES_MIN / 2);
+    let difference = (mean(first) - mean(second)).abs();
+    let error = ((variance(first) + variance(second)) / first.len() as f64).sqrt();
+    difference > DRIFT_MIN * mean(&batches)
+        && difference > student::quantile(0.995, (BATCHES_MIN - 2) as f64) * error
+}
+
+/// Whether the level steps in the second half, where the step looks largest: by more than
+/// [`DRIFT_MIN`], and by more than [`STEP_ERRORS`] standard errors of the residuals, widened for
+/// their correlation. Finds a cliff near the end, which hardly moves the mean of its half.
+fn steps(batches: &[f64]) -> bool {
+    let (n, centre) = (batches.len() as f64, mean(batches));
+    let mut sum = 0.0;
+    let sums = batches.iter().map(|z| {
+        sum += z - centre;
+        sum
+    });
+    // The squares that a cut at `d` explains are sum² × n / (d (n − d)).
+    let explained: Vec<f64> = sums
+        .zip(1..)
+        .map(|(sum, d)| -(sum * sum) / (f64::from(d) * (n - f64::from(d))))
+        .collect();
+    let cuts = TAIL_BATCHES_MIN..batches.len() - TAIL_BATCHES_MIN + 1;
+    let cut = cuts.start + smallest(&explained[cuts.start - 1..cuts.end - 1]);
+    let (before, after) = batches.split_at(cut);
+    let residuals: Vec<f64> = [before, after]
+        .into_iter()
+        .flat_map(|part| part.iter().map(|z| z - mean(part)))
+        .collect();
+    let error = (variance(&residuals)
+        * widening(&residuals)
+        * (1.0 / before.len() as f64 + 1.0 / after.len() as f64))
+        .sqrt();
+    let difference = (mean(before) - mean(after)).abs();
+    cut > batches.len() / 2
+        && difference > DRIFT_MIN * mean(batches)
+        && difference > STEP_ERRORS * error
+}
+
+/// Whether the first fifth of a run differs from its last half, significantly at 5 % by the
+/// variance of the latter (Geweke 1992).
+pub(super) fn begins_off(values: &[f64]) -> bool {
+    let size = values.len() / LEVEL_BATCHES;
+    if size == 0 {
+        return false;
+    }
+    let batches: Vec<f64> = values[values.len() % LEVEL_BATCHES..]
+        .chunks_exact(size)
+        .map(mean)
+        .collect();
+    let (first, last) = (&batches[..batches.len() / 5], &batches[batches.len() / 2..]);
+    let error = (variance(last) * (1.0 / first.len() as f64 + 1.0 / last.len() as f64)).sqrt();
+    let difference = (mean(first) - mean(last)).abs();
+    difference > LEVEL_MIN * mean(last)
+        && difference > student::multiple_95((last.len() - 1) as f64) * error
+}

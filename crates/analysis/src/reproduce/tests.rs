@@ -1,0 +1,312 @@
+//! The lines as text, and as fio itself reads and runs them.
+
+use super::*;
+use crate::fixture;
+use diskproof_model::plan::BlockShare;
+use std::process::{Command, Output};
+
+fn case(name: &str) -> (WorkloadRecord, TargetIdentity, Workload) {
+    let record = fixture::record();
+    let index = record
+        .measurements
+        .iter()
+        .position(|m| m.workload.name == name)
+        .unwrap();
+    (
+        record.measurements[index].workload.clone(),
+        record.targets[0].clone(),
+        record.plan.workloads[index].clone(),
+    )
+}
+
+fn line(
+    name: &str,
+    change: impl Fn(&mut WorkloadRecord, &mut TargetIdentity, &mut Workload),
+) -> String {
+    let (mut workload, mut target, mut asked) = case(name);
+    change(&mut workload, &mut target, &mut asked);
+    alone(&workload, &target, &asked)
+}
+
+fn alone(workload: &WorkloadRecord, target: &TargetIdentity, asked: &Workload) -> String {
+    command(&[(workload, asked)], target, Group::alone(asked))
+}
+
+fn fio_is_missing(test: &str) -> bool {
+    let missing = Command::new("fio").arg("--version").output().is_err();
+    if missing {
+        eprintln!("SKIPPED: {test}: fio is not installed");
+    }
+    missing
+}
+
+/// Runs a line as a user would paste it.
+fn paste(line: &str) -> Output {
+    Command::new("sh")
+        .arg("-c")
+        .arg(line)
+        .output()
+        .expect("sh runs")
+}
+
+#[test]
+fn the_lines_of_check_read_as_a_person_would_write_them() {
+    assert_eq!(
+        line("random-read-d32", |_, _, _| {}),
+        "fio --name=random-read-d32 --directory=/data --unlink=1 --rw=randread --bs=8192 \
+         --ioengine=io_uring --iodepth=32 --numjobs=1 --direct=1 --size=4294967296 \
+         --norandommap --randrepeat=0 --runtime=8s --time_based --ramp_time=500ms \
+         --group_reporting"
+    );
+    assert_eq!(
+        line("commit-fdatasync", |_, _, asked| asked.warmup_ns = 0),
+        "fio --name=commit-fdatasync --directory=/data --overwrite=1 --unlink=1 --rw=write \
+         --bs=8192 --ioengine=psync --iodepth=1 --numjobs=1 --direct=1 --size=4294967296 \
+         --fdatasync=1 --runtime=8s --time_based --group_reporting"
+    );
+}
+
+#[test]
+fn devices_are_read_only_unless_the_workload_wrote() {
+    let device = |_: &mut WorkloadRecord, target: &mut TargetIdentity, _: &mut Workload| {
+        target.kind = TargetKind::BlockDevice;
+        target.path = "/dev/disk/by-path/pci-0000:00:1f.2".to_owned();
+    };
+    let read = line("random-read-d1", device);
+    assert!(read.starts_with("fio --readonly "), "{read}");
+    assert!(
+        read.contains(r"'--filename=/dev/disk/by-path/pci-0000\:00\:1f.2' --rw"),
+        "{read}"
+    );
+    let write = line("random-write-d32", device);
+    assert!(
+        !write.contains("--readonly") && write.ends_with(DESTROYS),
+        "{write}"
+    );
+}
+
+#[test]
+fn patterns_speak_the_modifiers_of_fio() {
+    let access = |access: Access| line("sequential-read", |w, _, _| w.access = access.clone());
+    assert!(access(Access::Backward).contains("--rw=read:-2097152 "));
+    assert!(
+        access(Access::Stride {
+            stride_bytes: 4 << 20
+        })
+        .contains("--rw=read:3145728 ")
+    );
+    assert!(
+        access(Access::Stride {
+            stride_bytes: 1 << 20
+        })
+        .contains("--rw=read ")
+    );
+    let hot = Distribution::HotCold {
+        access_percent: 90.0,
+        size_percent: 10.0,
+    };
+    assert!(
+        access(Access::Random { distribution: hot })
+            .contains("--random_distribution=zoned:90/10:10/90 ")
+    );
+    let zipf = Distribution::Zipf { theta: 1.1 };
+    assert!(
+        access(Access::Random { distribution: zipf }).contains("--random_distribution=zipf:1.1 ")
+    );
+    let thirds = vec![
+        Zone {
+            access_percent: 100.0 / 3.0,
+            size_percent: 100.0 / 3.0
+        };
+        3
+    ];
+    assert_eq!(percents(&[0.2, 59.8, 40.0]), [1, 59, 40]);
+    assert!(access(Access::Zoned { zones: thirds }).contains("zoned:33/33:34/34:33/33 "));
+}
+
+#[test]
+fn buffered_writes_are_written_back_as_they_go() {
+    let text = |sync| {
+        line("random-write-d32", |w, _, _| {
+            (w.cache, w.sync) = (CachePolicy::Buffered, sync);
+        })
+    };
+    let back = " --sync_file_range=wait_before,write,wait_after:1 ";
+    assert!(
+        text(SyncPolicy::None).contains(back) && text(SyncPolicy::AtEnd).contains(back),
+        "{}",
+        text(SyncPolicy::None)
+    );
+    assert!(
+        !text(SyncPolicy::Every {
+            writes: 1,
+            call: SyncCall::Fsync
+        })
+        .contains("sync_file_range")
+    );
+}
+
+#[test]
+fn limits_and_rates_are_shared_among_jobs() {
+    let text = line("mixed-random", |w, _, asked| {
+        (w.workers, w.rate) = (4, Some(1000.0));
+        asked.stop.bytes = Some(8 << 20);
+    });
+    assert!(
+        text.contains(
+            " --rate_iops=125,125 --rate_process=linear --io_size=2097152 --runtime=8s \
+             --ramp_time=500ms "
+        ),
+        "{text}"
+    );
+    assert!(
+        text.contains("--filename=diskproof-fio.tmp") && text.contains("--numjobs=4 --thread"),
+        "{text}"
+    );
+}
+
+#[test]
+fn fio_understands_every_line() {
+    if fio_is_missing("fio_understands_every_line") {
+        return;
+    }
+    let accesses = [
+        Access::Sequential,
+        Access::Backward,
+        Access::Stride {
+            stride_bytes: 1 << 16,
+        },
+        Access::Random {
+            distribution: Distribution::Uniform,
+        },
+        Access::Random {
+            distribution: Distribution::Zipf { theta: 1.1 },
+        },
+        Access::Random {
+            distribution: Distribution::HotCold {
+                access_percent: 90.0,
+                size_percent: 10.5,
+            },
+        },
+        Access::Zoned {
+            zones: vec![
+                Zone {
+                    access_percent: 33.3,
+                    size_percent: 20.0,
+                },
+                Zone {
+                    access_percent: 66.7,
+                    size_percent: 80.0,
+                },
+            ],
+        },
+    ];
+    let syncs = [
+        SyncPolicy::None,
+        SyncPolicy::AtEnd,
+        SyncPolicy::Every {
+            writes: 1,
+            call: SyncCall::Fdatasync,
+        },
+        SyncPolicy::Every {
+            writes: 4,
+            call: SyncCall::Fsync,
+        },
+    ];
+    let engines = [
+        EngineKind::Uring,
+        EngineKind::Aio,
+        EngineKind::Sync,
+        EngineKind::Mmap,
+        EngineKind::Null,
+    ];
+    let caches = [
+        CachePolicy::Direct,
+        CachePolicy::Buffered,
+        CachePolicy::Cached,
+    ];
+    let kinds = [TargetKind::Directory, TargetKind::File];
+    for i in 0..20 {
+        let text = line("mixed-random", |w, target, asked| {
+            w.read_permille = [1000, 0, 500, 333][i % 4];
+            w.access = accesses[i % 7].clone();
+            w.sync = if w.read_permille == 1000 {
+                SyncPolicy::None
+            } else {
+                syncs[i / 2 % 4]
+            };
+            w.engine = engines[i % 5];
+            w.cache = if w.engine == EngineKind::Mmap {
+                CachePolicy::Buffered
+            } else {
+                caches[i % 3]
+            };
+            w.rate = [None, Some(0.5), Some(1e5)][i / 3 % 3];
+            w.workers = [1, 4][i / 5 % 2];
+            w.span_start_bytes = [0, 1 << 20][i / 7 % 2];
+            let share = |block_bytes, weight| BlockShare {
+                block_bytes,
+                weight,
+            };
+            w.block_mix = if i % 11 == 0 {
+                vec![share(4096, 1), share(8192, 2)]
+            } else {
+                Vec::new()
+            };
+            target.kind = kinds[i / 4 % 2];
+            target.path = ["/tmp", "/tmp/it's: a $HOME\\file"][i / 4 % 2].to_owned();
+            asked.stop.bytes = (i % 3 == 0).then_some(1 << 20);
+            asked.stop.ops = (i % 3 == 1).then_some(1000);
+        });
+        let output = paste(&text.replacen("fio ", "fio --parse-only ", 1));
+        assert!(
+            output.status.success(),
+            "{text}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn fio_does_what_the_line_means() {
+    if fio_is_missing("fio_does_what_the_line_means") {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("it's: a disk");
+    std::fs::write(&path, vec![1u8; 128 << 10]).unwrap();
+    let log = directory.path().join("log");
+    let offsets = |access: Access| {
+        let text = line("random-read-d1", |w, target, asked| {
+            (w.access, w.span_bytes, w.cache) = (access.clone(), 64 << 10, CachePolicy::Buffered);
+            w.span_start_bytes = 32 << 10;
+            (target.kind, target.path) = (TargetKind::File, path.to_str().unwrap().to_owned());
+            (asked.stop.time_ns, asked.stop.ops, asked.warmup_ns) = (None, Some(5), 0);
+        });
+        let _ = std::fs::remove_file(&log);
+        let output = paste(&format!("{text} --write_iolog={}", log.display()));
+        assert!(
+            output.status.success(),
+            "{text}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let log = std::fs::read_to_string(&log).unwrap();
+        let reads = log.lines().filter(|l| l.contains(" read "));
+        reads
+            .map(|l| l.split(' ').rev().nth(1).unwrap().parse::<u64>().unwrap() / 8192)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(offsets(Access::Sequential), [4, 5, 6, 7, 8]);
+    assert_eq!(
+        offsets(Access::Stride {
+            stride_bytes: 2 * 8192
+        }),
+        [4, 6, 8, 10]
+    );
+    let backward = offsets(Access::Backward);
+    assert!(
+        backward.windows(2).all(|w| w[1] + 1 == w[0] || w[0] == 4)
+            && backward.iter().all(|b| (4..12).contains(b)),
+        "{backward:?}"
+    );
+}

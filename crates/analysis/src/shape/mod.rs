@@ -1,0 +1,182 @@
+//! What a curve looks like: how far its points scatter, which levels it keeps, where it dips below
+//! what lies on both sides. All of it in logarithms of the rate, so that a deviation is a share.
+//! Knows the points of a curve only, neither disks nor findings.
+//!
+//! The healthy curve of a rotating disk is a staircase that only falls: zones of one rate each,
+//! from two to dozens of them, with any length. So nothing here may take a step down for a fault,
+//! and nothing may depend on how many points a zone has.
+
+mod dips;
+mod neighbours;
+mod parts;
+mod stretches;
+
+pub(crate) use neighbours::median;
+pub(crate) use parts::{Dip, Level, Reach, ShapePoint, Stray};
+
+use dips::{dips, has_waited, lone_dips, lone_points};
+use diskproof_model::surface::CurvePoint;
+use neighbours::{NEIGHBOURS, mean, outside, scatter};
+use stretches::stretches;
+
+/// Fewer points have no shape.
+const POINTS_MIN: usize = 12;
+/// More points are judged in groups: what is narrower than a four-thousandth of the span is the
+/// scan's business, and the search for levels takes time that grows with the square.
+const POINTS_MAX: usize = 4096;
+/// No timing of samples is better than this, and a zone's rate is not constant to the last digit.
+const SCATTER_MIN: f64 = 0.004;
+/// A sample of less time is no more exact than a wake-up that comes 1 ms late.
+const BUSY_NS_MIN: u64 = 5_000_000;
+/// A point during which the program waited for a processor for this share of the time says more of
+/// the machine than of the disk.
+const LATE_SHARE: f64 = 0.05;
+/// A curve made ready to be judged.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Shape {
+    /// By position; those that transferred something without an error, for long enough to be
+    /// exact, and were not disturbed by the machine.
+    pub points: Vec<ShapePoint>,
+    /// Standard deviation of a point from what its neighbours suggest, as a share of the rate.
+    pub scatter: f64,
+    /// Median standard error of the points, as a share of the rate, by how they differ in
+    /// themselves; `None` where most of them do not know theirs.
+    pub own_error: Option<f64>,
+    /// Where the curve lies lower than on both sides, by position.
+    pub dips: Vec<Dip>,
+    /// Stretches of one rate, by position; without the points of the dips.
+    pub levels: Vec<Level>,
+}
+
+impl Shape {
+    /// The shape of a curve; `None` of too few good points. `reach` says how much of the surface
+    /// the curve covers.
+    pub fn of(curve: &[CurvePoint], reach: Reach) -> Option<Self> {
+        let points = good_points(curve);
+        if points.len() < POINTS_MIN {
+            return None;
+        }
+        let values: Vec<f64> = points.iter().map(|p| p.ln_rate).collect();
+        let scatter = scatter(&values);
+        let noise = scatter.max(SCATTER_MIN);
+        let lone = lone_points(&values, noise);
+        let steady: Vec<usize> = (0..points.len())
+            .filter(|i| lone.iter().all(|l| l.point != *i))
+            .collect();
+        let calm: Vec<f64> = steady.iter().map(|i| values[*i]).collect();
+        let mut dips = dips(&calm, noise, reach);
+        dips.iter_mut()
+            .for_each(|dip| (dip.first, dip.last) = (steady[dip.first], steady[dip.last]));
+        dips.extend(lone_dips(&lone, &values, noise, |l| {
+            has_waited(curve, &points, l)
+        }));
+        dips.sort_by_key(|dip| dip.first);
+        let kept: Vec<usize> = steady
+            .into_iter()
+            .filter(|i| !dips.iter().any(|d| (d.first..=d.last).contains(i)))
+            .collect();
+        let level = |members: &[usize]| Level {
+            members: members.to_vec(),
+            ln_rate: mean(members.iter().map(|i| values[*i])),
+        };
+        let calm: Vec<f64> = kept.iter().map(|i| values[*i]).collect();
+        let levels = stretches(&calm, noise)
+            .into_iter()
+            .map(|s| level(&kept[s]))
+            .collect();
+        Some(Self {
+            own_error: own_error(curve, &points),
+            points,
+            scatter,
+            dips,
+            levels,
+        })
+    }
+
+    /// How often the rate rises from one level to the next by more than `share`, outside of the
+    /// dips. It never does on a healthy rotating disk.
+    pub fn rises(&self, share: f64) -> usize {
+        self.levels
+            .windows(2)
+            .filter(|pair| pair[1].rate() > (1.0 + share) * pair[0].rate())
+            .count()
+    }
+
+    /// The points that lie outside of what their neighbours suggest, the furthest first.
+    pub fn strays(&self) -> Vec<Stray> {
+        let values: Vec<f64> = self.points.iter().map(|p| p.ln_rate).collect();
+        let stray = |(point, distance): (usize, f64)| {
+            let rate = values[point].exp();
+            let expected = if values[point] > median(&values[point - NEIGHBOURS..point]) {
+                -distance
+            } else {
+                distance
+            };
+            Stray {
+                point,
+                rate,
+                expected: (values[point] + expected).exp(),
+            }
+        };
+        let mut strays: Vec<Stray> = outside(&values)
+            .filter(|(_, distance)| *distance > 0.0)
+            .map(stray)
+            .collect();
+        strays.sort_by(|a, b| b.distance().total_cmp(&a.distance()));
+        strays
+    }
+
+    /// Where the stretch of points from `first` to `last` ends: where the next point begins, or the
+    /// end of the span.
+    pub fn end_bytes(&self, last: usize, span_end_bytes: u64) -> u64 {
+        self.points
+            .get(last + 1)
+            .map_or(span_end_bytes, |next| next.offset_bytes)
+    }
+}
+
+/// The points that say what the medium does, in order of position; of very many the middle ones of
+/// equal groups.
+fn good_points(curve: &[CurvePoint]) -> Vec<ShapePoint> {
+    let in_time = |p: &CurvePoint| p.late_ns as f64 <= LATE_SHARE * p.busy_ns as f64;
+    let good = |p: &CurvePoint| {
+        in_time(p)
+            && p.busy_ns >= BUSY_NS_MIN
+            && p.errors == 0
+            && p.bytes_per_second > 0.0
+            && p.bytes_per_second.is_finite()
+    };
+    let mut points: Vec<ShapePoint> = curve
+        .iter()
+        .enumerate()
+        .filter(|(_, p)| good(p))
+        .map(|(index, p)| ShapePoint {
+            index,
+            offset_bytes: p.offset_bytes,
+            ln_rate: p.bytes_per_second.ln(),
+        })
+        .collect();
+    points.sort_by_key(|p| p.offset_bytes);
+    let group = points.len().div_ceil(POINTS_MAX).max(1);
+    if group == 1 {
+        return points;
+    }
+    points
+        .chunks(group)
+        .map(|g| ShapePoint {
+            ln_rate: mean(g.iter().map(|p| p.ln_rate)),
+            ..g[0]
+        })
+        .collect()
+}
+
+fn own_error(curve: &[CurvePoint], points: &[ShapePoint]) -> Option<f64> {
+    let errors: Vec<f64> = points
+        .iter()
+        .filter_map(|p| curve[p.index].standard_error)
+        .collect();
+    (2 * errors.len() > points.len()).then(|| median(&errors))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! Why a text is no usable record or comparison.
+
+use crate::comparison::COMPARISON_SCHEMA;
+use crate::histogram::HistogramError;
+use crate::limits::NumberRange;
+use crate::record::RECORD_SCHEMA;
+
+/// Characters that an error quotes of a path or a schema's name.
+const QUOTED_CHARS_MAX: usize = 200;
+
+/// Why a text is no usable record or comparison.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum DocumentError {
+    /// Longer than any record; nothing of it was parsed.
+    #[error("it is larger than 64 MiB, which no record or comparison is")]
+    TooLarge,
+    /// No JSON.
+    #[error("this is not a diskproof record: {0}")]
+    Syntax(String),
+    /// A field is missing or has another type.
+    #[error("the {kind} is damaged: {why}")]
+    Shape {
+        /// Record or comparison.
+        kind: &'static str,
+        /// The field, and the place in the text.
+        why: String,
+    },
+    /// A number that no measurement can produce.
+    #[error("{path} is {value}; allowed is {range}")]
+    Number {
+        /// JSON pointer of the number.
+        path: String,
+        /// The number as it was read.
+        value: String,
+        /// What may stand there.
+        range: NumberRange,
+    },
+    /// A list, an object or a string beyond its longest length, or too many values in all.
+    #[error("{path} has more than {most} {what}")]
+    TooLong {
+        /// JSON pointer of the list, object or string.
+        path: String,
+        /// What was counted.
+        what: &'static str,
+        /// The most that is allowed.
+        most: usize,
+    },
+    /// The index of a target or a measurement that the document does not have.
+    #[error("{path} is {index}, but the record has {count} {what}")]
+    Index {
+        /// JSON pointer of the index.
+        path: String,
+        /// The index, from 0.
+        index: usize,
+        /// How many there are.
+        count: usize,
+        /// Of what.
+        what: &'static str,
+    },
+    /// An encoded latency distribution that cannot be decoded.
+    #[error("{path}: {source}")]
+    Histogram {
+        /// JSON pointer of the encoded histogram.
+        path: String,
+        /// Why.
+        source: HistogramError,
+    },
+    /// A record or comparison of a version that this program does not know.
+    #[error(
+        "its format is {found}; this diskproof reads {RECORD_SCHEMA} and {COMPARISON_SCHEMA}. \
+         Use a newer diskproof"
+    )]
+    Newer {
+        /// The value of `schema`.
+        found: String,
+    },
+    /// The JSON output of fio, or of `-o FILE.fio.json`.
+    #[error(
+        "this is fio's JSON, which holds only part of a record. Use the record that -o FILE.json \
+         writes"
+    )]
+    Fio,
+    /// JSON of something else.
+    #[error("this is not a diskproof record. Make one with -o FILE.json or --json")]
+    Foreign,
+    /// A record where a comparison is needed, or the other way round.
+    #[error("this is a {found}, and a {needed} is needed")]
+    OtherKind {
+        /// What the text holds.
+        found: &'static str,
+        /// What the caller can use.
+        needed: &'static str,
+    },
+}
+
+/// serde_json quotes an unexpected string whole.
+pub(super) fn told(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let why = text.strip_suffix(&place).unwrap_or(&text);
+    quoted(why) + &place
+}
+
+pub(super) fn quoted(text: &str) -> String {
+    match text.char_indices().nth(QUOTED_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,324 @@
+//! One workload of a plan: which operations, where, how many at a time, until when. Public as part
+//! of `plan`; the groups of a plan and its measurements need it too.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One block workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Workload {
+    /// Name, unique within the plan, such as `random-read-d32`.
+    pub name: String,
+    /// Whether it runs at the same time as the workload before it.
+    #[serde(default, skip_serializing_if = "Start::is_after_previous")]
+    pub start: Start,
+    /// Share of the operations that are reads, in permille: 1000 reads only, 0 writes only.
+    pub read_permille: u16,
+    /// Where the operations go.
+    pub access: Access,
+    /// Bytes per operation (the largest of the mix, where there is one).
+    pub block_bytes: u32,
+    /// Other block sizes drawn by weight; empty when every operation has `block_bytes`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub block_mix: Vec<BlockShare>,
+    /// Requests in flight per worker.
+    pub depth: u32,
+    /// Workers, each with its own thread and queue.
+    pub workers: u32,
+    /// The part of the target that is used.
+    pub span: Span,
+    /// When it ends; whichever comes first.
+    pub stop: Stop,
+    /// Time at the start whose operations are not measured, in nanoseconds.
+    pub warmup_ns: u64,
+    /// Offered load in operations per second over all workers of a target (open loop); `None`: the
+    /// next starts when one ends (closed loop).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// How writes are made durable.
+    pub sync: SyncPolicy,
+    /// Whether the page cache may serve.
+    pub cache: CachePolicy,
+    /// Which I/O engine carries the operations.
+    pub engine: EngineChoice,
+    /// Whether this workload gives the scratch file its content. Its operations may extend the
+    /// file; all others find it written.
+    #[serde(default)]
+    pub layout: Layout,
+    /// Whether content is checked.
+    #[serde(default)]
+    pub verify: Verify,
+}
+
+impl Workload {
+    /// Random reads of 8 KiB, one at a time, direct, over the whole target, without limits: what
+    /// others are made from.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            start: Start::AfterPrevious,
+            read_permille: 1000,
+            access: Access::Random {
+                distribution: Distribution::Uniform,
+            },
+            block_bytes: 8192,
+            block_mix: Vec::new(),
+            depth: 1,
+            workers: 1,
+            span: Span::default(),
+            stop: Stop::default(),
+            warmup_ns: 0,
+            rate: None,
+            sync: SyncPolicy::None,
+            cache: CachePolicy::Direct,
+            engine: EngineChoice::Auto,
+            layout: Layout::Needed,
+            verify: Verify::Off,
+        }
+    }
+
+    /// Whether any operation writes.
+    pub fn writes(&self) -> bool {
+        self.read_permille < 1000
+    }
+
+    /// Whether any operation reads.
+    pub fn reads(&self) -> bool {
+        self.read_permille > 0
+    }
+
+    /// Whether each write is made durable by a sync of its own.
+    pub fn commits(&self) -> bool {
+        matches!(self.sync, SyncPolicy::Every { writes: 0 | 1, .. })
+    }
+
+    /// The most bytes that this workload may write; `None` without a byte limit. A mixed workload's
+    /// limit counts reads too, so its share is rounded up.
+    pub fn write_bytes_max(&self) -> Option<u64> {
+        let share = 1000 - u64::from(self.read_permille.min(1000));
+        self.stop
+            .bytes
+            .map(|b| (u128::from(b) * u128::from(share)).div_ceil(1000) as u64)
+    }
+}
+
+/// When a workload starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Start {
+    /// Once the workload before it is over.
+    #[default]
+    AfterPrevious,
+    /// Together with the workload before it; they also end together.
+    WithPrevious,
+}
+
+impl Start {
+    fn is_after_previous(&self) -> bool {
+        *self == Self::AfterPrevious
+    }
+}
+
+/// Where operations go inside the span.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "pattern")]
+pub enum Access {
+    /// Upwards, block after block, from the start of the span; wraps. Reads and writes of a mix
+    /// advance separately.
+    Sequential,
+    /// Downwards, block after block, from the end of the span; wraps.
+    Backward,
+    /// Upwards in steps of `stride_bytes` from start to start.
+    Stride {
+        /// Distance from the start of one block to the start of the next.
+        stride_bytes: u64,
+    },
+    /// Block-aligned offsets, each drawn independently.
+    Random {
+        /// How likely each block is.
+        distribution: Distribution,
+    },
+    /// Random offsets whose density differs by zone of the span.
+    Zoned {
+        /// The zones, in order of position; sizes and accesses each add up to 100 %.
+        zones: Vec<Zone>,
+    },
+}
+
+/// How likely each block of the span is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "shape")]
+pub enum Distribution {
+    /// All alike.
+    Uniform,
+    /// Zipf: the k-th most popular block is drawn in proportion to k^−theta. Popular blocks are
+    /// scattered over the span.
+    Zipf {
+        /// Exponent, above 0 and not 1; about 1.1 is a skewed database.
+        theta: f64,
+    },
+    /// A hot set: `access_percent` of the operations go to the first `size_percent` of the span.
+    HotCold {
+        /// Share of the operations that go to the hot set, in percent.
+        access_percent: f64,
+        /// Size of the hot set in percent of the span.
+        size_percent: f64,
+    },
+}
+
+/// A part of the span and its share of the operations.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Zone {
+    /// Share of the operations, in percent.
+    pub access_percent: f64,
+    /// Share of the span, in percent.
+    pub size_percent: f64,
+}
+
+/// One block size of a mix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BlockShare {
+    /// Bytes per operation.
+    pub block_bytes: u32,
+    /// Weight among the mix.
+    pub weight: u32,
+}
+
+/// The part of the target that a workload uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Span {
+    /// First byte.
+    pub start_bytes: u64,
+    /// Length in bytes; `None`: to the end of what the target holds when the workload starts.
+    pub length_bytes: Option<u64>,
+}
+
+/// When a workload ends; whichever comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Stop {
+    /// Relative 95 % half-width of the operation rate, such as 0.02.
+    pub precision: Option<f64>,
+    /// Measured time, in nanoseconds.
+    pub time_ns: Option<u64>,
+    /// Bytes moved by all workers together, warm-up included; in whole blocks.
+    pub bytes: Option<u64>,
+    /// Operations done by all workers together, warm-up included.
+    pub ops: Option<u64>,
+}
+
+/// How writes are made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "policy")]
+pub enum SyncPolicy {
+    /// Never.
+    #[default]
+    None,
+    /// Once, after the last write; its time counts towards the throughput.
+    AtEnd,
+    /// After every n-th write of a worker.
+    Every {
+        /// n; 1 syncs each write.
+        writes: u32,
+        /// Which call.
+        call: SyncCall,
+    },
+}
+
+/// The call that makes writes durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SyncCall {
+    /// fsync(2).
+    Fsync,
+    /// fdatasync(2).
+    Fdatasync,
+}
+
+/// Whether the page cache may serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CachePolicy {
+    /// O_DIRECT: past the page cache.
+    Direct,
+    /// Through the page cache, which is emptied of the target as the workload goes and written back
+    /// before the clock stops.
+    Buffered,
+    /// Through the page cache, which is left alone.
+    Cached,
+}
+
+impl CachePolicy {
+    /// The word used in records and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Buffered => "buffered",
+            Self::Cached => "cached",
+        }
+    }
+}
+
+/// An I/O engine, or the choice of one per workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EngineChoice {
+    /// Chosen per workload: pread/pwrite at depth 1, else io_uring, else Linux AIO, else threads.
+    Auto,
+    /// Exactly this one, or an error.
+    #[serde(untagged)]
+    Fixed(EngineKind),
+}
+
+/// An I/O engine.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum EngineKind {
+    /// io_uring.
+    Uring,
+    /// Linux native AIO (io_submit).
+    Aio,
+    /// pread/pwrite, one thread per request in flight.
+    Sync,
+    /// A shared memory mapping.
+    Mmap,
+    /// No I/O at all: every request completes at once. Measures the program itself.
+    Null,
+}
+
+impl EngineKind {
+    /// The word used in records and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Uring => "uring",
+            Self::Aio => "aio",
+            Self::Sync => "sync",
+            Self::Mmap => "mmap",
+            Self::Null => "null",
+        }
+    }
+}
+
+/// Whether a workload gives the scratch file its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// The span must hold written data before the first operation.
+    #[default]
+    Needed,
+    /// The workload itself writes the span for the first time.
+    Provides,
+}
+
+/// Whether content is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verify {
+    /// Not checked.
+    #[default]
+    Off,
+    /// Every block written carries a checksum, its offset and the seed, and is read back and
+    /// checked after the workload.
+    Checksum,
+}
