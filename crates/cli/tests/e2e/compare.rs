@@ -2,7 +2,7 @@
 //! pipeline, does it find what is true and never the reverse; and the command as its users call it.
 
 use crate::program::{Ran, Unwatched, run};
-use diskproof_analysis::compare::{Group, MARGIN, Question, Run, compare};
+use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::comparison::{Candidate, Comparison, Verdict};
@@ -99,7 +99,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
 }
 
 fn held(a: &Record, b: &Record) -> Comparison {
-    let group = |label: &str, record| Group {
+    let group = |label: &str, record| RunGroup {
         label: label.to_owned(),
         runs: vec![Run {
             name: label.to_owned(),
