@@ -420,7 +420,7 @@ fn hostile_names_are_one_word_in_a_refusal() {
         ran.err
     );
     assert!(
-        ran.err.lines().count() == 5
+        ran.err.lines().count() == 6
             && !ran.err.contains('\u{1b}')
             && ran.err.ends_with("\nNothing was written.\n"),
         "{}",
