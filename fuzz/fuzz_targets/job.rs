@@ -1,0 +1,52 @@
+//! A job file of fio, with two files that it may include. Their lines must not be quoted.
+#![no_main]
+
+use diskproof::job_file::{CliOverrides, Environment, JobFile, MachineFacts, PathKind};
+use libfuzzer_sys::fuzz_target;
+use std::path::Path;
+
+const SECRET: &str = "tOpSeCrEt";
+
+struct Fake<'a> {
+    included: &'a str,
+}
+
+impl Environment for Fake<'_> {
+    fn variable(&self, name: &str) -> Option<String> {
+        (name.len() < 4).then(|| "4k".repeat(name.len()))
+    }
+
+    fn machine(&self) -> MachineFacts {
+        MachineFacts {
+            page_bytes: 4096,
+            memory_mib: 64,
+            cpus: 8,
+        }
+    }
+
+    fn text(&self, path: &Path) -> Result<String, String> {
+        match path.to_str() {
+            Some("a") => Ok(self.included.to_owned()),
+            Some("s") => Ok(format!("iodepth=1\n{SECRET}{}\n", self.included)),
+            _ => Err("it does not exist".to_owned()),
+        }
+    }
+
+    fn found(&self, path: &Path) -> PathKind {
+        match path.as_os_str().len() % 5 {
+            0 => PathKind::Nothing,
+            1 => PathKind::Directory,
+            2 => PathKind::File(1 << 30),
+            3 => PathKind::Device(1 << 40),
+            _ => PathKind::Other("it is not a disk".to_owned()),
+        }
+    }
+}
+
+fuzz_target!(|text: &str| {
+    let (text, included) = text.split_once('\0').unwrap_or((text, "bs=8k\n"));
+    let read = JobFile::translate(text, Path::new("x.fio"), CliOverrides::default(), &Fake { included });
+    if let Err(error) = read {
+        assert!(!error.to_string().contains(SECRET), "{error}");
+    }
+});
