@@ -7,6 +7,7 @@ use crate::program::{
 };
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
+use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{Disk, Loop, Mount, can_run, place, run};
 use diskproof_simdisk::{Direct, DirectAccess, LoopDevice, SimDirectory, SimDisk, spec};
 use rustix::fs::Mode;
@@ -446,19 +447,22 @@ fn a_new_file_is_written_by_the_whole_queue() {
                 "--rw", "write", "--bs", "64k", "--depth", "8", "--ops", "160", "--size", "64M",
                 "--engine", engine, "--json",
             ];
-            let ran = program::run(
-                [
-                    &["run", mount.point.to_str().unwrap(), "--no-history"][..],
-                    &words,
-                ]
-                .concat(),
-            );
-            let record = ran.record();
-            let seen = record.measurements[0].device.queue_depth.unwrap();
+            let attempt = || {
+                let target = &["run", mount.point.to_str().unwrap(), "--no-history"][..];
+                program::run([target, &words].concat()).record()
+            };
+            // A starved machine keeps the queue empty now and then; a serialised one never fills it.
+            let seen = |record: &Record| record.measurements[0].device.queue_depth.unwrap();
+            let mut record = attempt();
+            for _ in 0..2 {
+                if seen(&record) <= 2.0 {
+                    record = attempt();
+                }
+            }
             assert!(
-                seen > 2.0,
-                "{kind}, {engine}: each write waited for the one before, {seen} in the disk's \
-                 queue"
+                seen(&record) > 2.0,
+                "{kind}, {engine}: each write waited for the one before, {} in the disk's queue",
+                seen(&record)
             );
             assert_eq!(
                 (

@@ -2,9 +2,13 @@
 //! paused container or virtual machine), or suspended with the whole machine. Knows no disk and no
 //! workload.
 //!
-//! A thread wakes up every 10 ms. A long gap between two wake-ups is an interruption if nothing in
-//! the process used a processor in it and the thread did not wait for one either. On a busy machine
-//! the thread waits on a run queue, which the kernel counts in schedstat.
+//! A thread wakes up every 10 ms. A long gap between two wake-ups is an interruption where a SIGCONT
+//! arrived in it. Without that signal it is one only if nothing in the process used a processor and
+//! the thread did not wait for one either: on a busy machine it waits on a run queue, which the kernel
+//! counts in schedstat.
+
+// The mask of a thread's signals is set by system calls.
+#![allow(unsafe_code)]
 
 use diskproof_model::measurement::{Interruption, InterruptionKind};
 use rustix::time::{ClockId, clock_gettime};
@@ -24,7 +28,8 @@ const STOPPED_NS_MIN: u64 = 30_000_000;
 const FROZEN_NS_MIN: u64 = 5_000_000_000;
 /// The least that CLOCK_BOOTTIME gains on CLOCK_MONOTONIC while a machine is suspended.
 const SUSPENDED_NS_MIN: u64 = 20_000_000;
-/// A gap with more than this part of it on a run queue, or on processors, is none.
+/// Without SIGCONT, a gap of which more than this part was spent on a run queue or on processors is
+/// no interruption.
 const RUN_PART: u64 = 4;
 /// The thread has not looked for this long: it is stopped, or waits for a processor.
 const SILENT_NS: u64 = 50_000_000;
@@ -65,7 +70,11 @@ pub fn start() {
         // Without the handler a short stop is not found.
         let _ = signal_hook::flag::register(libc::SIGCONT, Arc::clone(&continued));
         let thread = std::thread::Builder::new().name("diskproof-awake".to_owned());
-        let _ = thread.spawn(move || watch(&continued));
+        let _ = thread.spawn(move || {
+            // A program that was started with SIGCONT blocked passes that on to all its threads.
+            unblock(libc::SIGCONT);
+            watch(&continued);
+        });
     });
 }
 
@@ -90,13 +99,38 @@ fn watch(continued: &AtomicBool) {
     }
 }
 
+/// Whether a SIGCONT arrived. Another thread may have to run its handler, and wait for a processor
+/// first; until then the kernel lists the signal as pending.
 fn was_continued(continued: &AtomicBool) -> bool {
     (0..HANDLER_TRIES).any(|_| {
-        continued.load(Ordering::Relaxed) || {
+        is_pending(libc::SIGCONT) || continued.load(Ordering::Relaxed) || {
             std::thread::sleep(Duration::from_millis(1));
             false
         }
     })
+}
+
+/// Whether a signal to the process is pending (proc_pid_status(5)).
+fn is_pending(signal: i32) -> bool {
+    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| {
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix("ShdPnd:"))
+            .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
+    })
+}
+
+/// Lets the calling thread receive a signal.
+fn unblock(signal: i32) {
+    let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the set that the other two calls use; a null pointer asks for
+    // no previous mask. With a valid signal none of them can fail.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut());
+    }
 }
 
 /// What the thread sees when it wakes up.
@@ -157,23 +191,23 @@ fn judge(before: &Look, after: &Look, was_continued: impl FnOnce() -> bool) -> O
         return Some(gap(InterruptionKind::Suspended, boot_ns));
     }
     let gap_ns = elapsed_ns.saturating_sub(TICK.as_nanos() as u64);
-    let used_ns = after.process_ns.saturating_sub(before.process_ns);
-    if gap_ns < STOPPED_NS_MIN || used_ns > gap_ns / RUN_PART {
+    if gap_ns < STOPPED_NS_MIN {
         return None;
     }
+    let used_ns = after.process_ns.saturating_sub(before.process_ns);
     let waited_ns = after
         .waited_ns
         .zip(before.waited_ns)
         .map(|(after, before)| after.saturating_sub(before));
-    if waited_ns.is_some_and(|waited_ns| waited_ns > gap_ns / RUN_PART) {
-        return None;
-    }
-    if was_continued() {
+    // A busy machine lets a process wait both before it is stopped and after it is continued.
+    let unexplained_ns = gap_ns.saturating_sub(used_ns.max(waited_ns.unwrap_or(0)));
+    if unexplained_ns >= STOPPED_NS_MIN && was_continued() {
         return Some(gap(InterruptionKind::Stopped, elapsed_ns));
     }
-    // Where the kernel does not count the waiting, it may have been that.
-    (waited_ns.is_some() && gap_ns >= FROZEN_NS_MIN)
-        .then(|| gap(InterruptionKind::Frozen, elapsed_ns))
+    // Where the kernel does not count the waiting, the gap may have been that.
+    let is_idle = used_ns <= gap_ns / RUN_PART
+        && waited_ns.is_some_and(|waited_ns| waited_ns <= gap_ns / RUN_PART);
+    (is_idle && gap_ns >= FROZEN_NS_MIN).then(|| gap(InterruptionKind::Frozen, elapsed_ns))
 }
 
 /// What a clock leaves out: the interruptions since it was made.
@@ -287,17 +321,32 @@ mod tests {
     #[test]
     fn starved_or_running_process_is_not_interrupted() {
         let starved = Look {
-            waited_ns: Some(600 * MS),
-            ..look(3000 * MS)
+            waited_ns: Some(5990 * MS),
+            ..look(7000 * MS)
         };
         let running = Look {
-            process_ns: 600 * MS,
-            ..look(3000 * MS)
+            process_ns: 5990 * MS,
+            ..look(7000 * MS)
         };
         for continued in [false, true] {
             assert_eq!(kind(starved, continued), None);
             assert_eq!(kind(running, continued), None);
         }
+        let partly_starved = Look {
+            waited_ns: Some(2000 * MS),
+            ..look(7000 * MS)
+        };
+        assert_eq!(kind(partly_starved, false), None);
+    }
+
+    #[test]
+    fn starved_process_that_was_stopped_is_found_by_sigcont() {
+        let stopped = Look {
+            waited_ns: Some(900 * MS),
+            process_ns: 700 * MS,
+            ..look(4000 * MS)
+        };
+        assert_eq!(kind(stopped, true), Some(InterruptionKind::Stopped));
     }
 
     #[test]
