@@ -45,7 +45,8 @@ impl Environment for Fake<'_> {
 
 fuzz_target!(|text: &str| {
     let (text, included) = text.split_once('\0').unwrap_or((text, "bs=8k\n"));
-    let read = JobFile::translate(text, Path::new("x.fio"), CliOverrides::default(), &Fake { included });
+    let fake = Fake { included };
+    let read = JobFile::translate(text, Path::new("x.fio"), CliOverrides::default(), &fake);
     if let Err(error) = read {
         assert!(!error.to_string().contains(SECRET), "{error}");
     }

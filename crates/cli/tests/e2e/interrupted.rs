@@ -117,6 +117,13 @@ fn stopped_survey_reports_no_slow_zone() {
         .max()
         .unwrap();
     assert!(slowest < stopped.as_nanos() as u64, "{slowest}");
+    // The pause is not blamed on the disk.
+    for code in ["ragged", "slow-zone", "slow-blocks", "hung"] {
+        assert!(
+            record.findings.iter().all(|found| found.code != code),
+            "{code}"
+        );
+    }
 }
 
 #[test]
