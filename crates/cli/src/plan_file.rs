@@ -82,27 +82,10 @@ impl PlanFile {
             });
         }
         let line = |spanned: &Spanned<WorkloadFlags>| line_of(text, spanned.span().start);
-        let defaults =
-            match document.defaults {
-                Some(defaults) if defaults.get_ref().name.is_some() => {
-                    return Err(PlanFileError {
-                    line: line(&defaults),
-                    text: "name under [defaults] would name every workload; give each [[workload]] \
-                           its own name"
-                        .to_owned(),
-                });
-                }
-                Some(defaults) if defaults.get_ref().together.is_some() => {
-                    return Err(PlanFileError {
-                    line: line(&defaults),
-                    text: "together under [defaults] would also apply to the first workload; write \
-                           it in each [[workload]] that runs together with the one before it"
-                        .to_owned(),
-                });
-                }
-                Some(defaults) => defaults.into_inner(),
-                None => WorkloadFlags::default(),
-            };
+        let defaults = match document.defaults {
+            Some(defaults) => read_defaults(text, defaults)?,
+            None => WorkloadFlags::default(),
+        };
         let (mut workloads, mut names) = (Vec::new(), BTreeSet::new());
         for workload in document.workload {
             let line = line(&workload);
@@ -149,6 +132,27 @@ impl PlanFile {
             workloads,
         })
     }
+}
+
+/// The section [defaults], without the keys that belong to one workload.
+fn read_defaults(
+    text: &str,
+    defaults: Spanned<WorkloadFlags>,
+) -> Result<WorkloadFlags, PlanFileError> {
+    let line = line_of(text, defaults.span().start);
+    let flags = defaults.into_inner();
+    let misplaced = if flags.name.is_some() {
+        "name under [defaults] would name every workload; give each [[workload]] its own name"
+    } else if flags.together.is_some() {
+        "together under [defaults] would also apply to the first workload; write it in each \
+         [[workload]] that runs together with the one before it"
+    } else {
+        return Ok(flags);
+    };
+    Err(PlanFileError {
+        line,
+        text: misplaced.to_owned(),
+    })
 }
 
 /// The message of the TOML parser with the line that it is about, and a hint for keys of fio.

@@ -118,7 +118,7 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     let plan = plan(check, &identity)?;
     let limits = LayoutLimits {
         bytes_min: SCRATCH_BYTES_MIN,
-        time_ns: pace(check).time_ns / 9,
+        time_ns: time_budget(check).time_ns / 9,
     };
     measure(MeasuringJob {
         plan,
@@ -129,7 +129,7 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     })
 }
 
-fn pace(check: &CheckFlags) -> TimeBudget {
+fn time_budget(check: &CheckFlags) -> TimeBudget {
     match check.time {
         Some(time_ns) => TimeBudget {
             time_ns,
@@ -143,15 +143,15 @@ fn pace(check: &CheckFlags) -> TimeBudget {
 
 /// The plan of `check` for this target.
 pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
-    let (pace, measuring) = (pace(check), &check.measuring);
-    if pace.time_ns < SECOND {
+    let (budget, measuring) = (time_budget(check), &check.measuring);
+    if budget.time_ns < SECOND {
         return Err(Failure::Usage(format!(
             "--time {}: too short to measure anything; use at least 1s",
-            format_duration(pace.time_ns)
+            format_duration(budget.time_ns)
         )));
     }
     let scratch_bytes = match identity.kind {
-        TargetKind::Directory => Some(scratch_size(measuring, pace, identity)?),
+        TargetKind::Directory => Some(scratch_size(measuring, budget, identity)?),
         TargetKind::File | TargetKind::BlockDevice if measuring.size.is_some() => {
             let path = &identity.path;
             return Err(Failure::Usage(format!(
@@ -162,14 +162,14 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         TargetKind::File | TargetKind::BlockDevice => None,
     };
     let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
-    let ground = match scratch_bytes {
+    let writing = match scratch_bytes {
         Some(bytes) => WriteBudget {
             write_bytes: bytes,
             first: Layout::Provides,
         },
         // The span is the whole target, and the writes wear it no more than a scratch file would.
         None => WriteBudget {
-            write_bytes: pace.scratch_bytes.min(identity.size_bytes),
+            write_bytes: budget.scratch_bytes.min(identity.size_bytes),
             first: Layout::Needed,
         },
     };
@@ -177,27 +177,15 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     // When everything is measured, the surface takes its share from the workloads.
     let is_all = surveyed && !measuring.destructive.destroy.is_empty() && !check.read_only;
     let shared_ns = if is_all {
-        pace.time_ns * 58 / (58 + CURVE_SHARE + ACCESS_SHARE + 3)
+        budget.time_ns * 58 / (58 + CURVE_SHARE + ACCESS_SHARE + 3)
     } else {
-        pace.time_ns
+        budget.time_ns
     };
-    for workload in eight(measuring, shared_ns, ground) {
-        let why = match identity.kind {
-            _ if workload.writes() && check.read_only => Some("--read-only"),
-            TargetKind::BlockDevice
-                if workload.writes() && measuring.destructive.destroy.is_empty() =>
-            {
-                Some(
-                    "a device is only read unless --destroy releases it; a scratch file in a \
-                     directory on it can be written without harm",
-                )
-            }
-            TargetKind::File if workload.writes() && !measuring.destructive.overwrite => Some(
-                "a file is only read unless --overwrite releases it; a scratch file in a directory \
-                 can be written without harm",
-            ),
-            _ => None,
-        };
+    for workload in standard_workloads(measuring, shared_ns, writing) {
+        let why = workload
+            .writes()
+            .then(|| why_not_written(check, identity.kind))
+            .flatten();
         match why {
             Some(why) => skipped.push(Skipped {
                 workload: workload.name,
@@ -221,6 +209,23 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             argv: command_line(),
         },
     })
+}
+
+/// Why workloads that write are skipped on a target of this kind.
+fn why_not_written(check: &CheckFlags, kind: TargetKind) -> Option<&'static str> {
+    let destructive = &check.measuring.destructive;
+    match kind {
+        _ if check.read_only => Some("--read-only"),
+        TargetKind::BlockDevice if destructive.destroy.is_empty() => Some(
+            "a device is only read unless --destroy releases it; a scratch file in a directory on \
+             it can be written without harm",
+        ),
+        TargetKind::File if !destructive.overwrite => Some(
+            "a file is only read unless --overwrite releases it; a scratch file in a directory can \
+             be written without harm",
+        ),
+        _ => None,
+    }
 }
 
 /// On a device that is only read, the surface takes the time of the writing workloads.
@@ -259,7 +264,7 @@ fn survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIdentity) -
 /// any room, the gate judges the least useful size; with --size, the user's own.
 fn scratch_size(
     measuring: &MeasuringFlags,
-    pace: TimeBudget,
+    budget: TimeBudget,
     identity: &TargetIdentity,
 ) -> Result<u64, Failure> {
     let least = u64::from(LARGE_BYTES * LARGE_DEPTH);
@@ -271,7 +276,7 @@ fn scratch_size(
             )));
         }
         Some(size) => size,
-        None => pace
+        None => budget
             .scratch_bytes
             .min(scratch_bytes_max(identity))
             .max(SCRATCH_BYTES_LEAST),
@@ -288,126 +293,88 @@ struct WriteBudget {
     first: Layout,
 }
 
-/// The workloads with their shares of the time. The first one lays out the file; reads come before
-/// the writes that would disturb them.
-fn eight(measuring: &MeasuringFlags, time_ns: u64, ground: WriteBudget) -> Vec<Workload> {
-    let scratch = ground.write_bytes;
-    let random = Access::Random {
-        distribution: Distribution::Uniform,
+/// The eight workloads with their shares of the time. The first one lays out the file; reads come
+/// before the writes that would disturb them.
+fn standard_workloads(
+    measuring: &MeasuringFlags,
+    time_ns: u64,
+    writing: WriteBudget,
+) -> Vec<Workload> {
+    let scratch = writing.write_bytes;
+    let twice = scratch.saturating_mul(2);
+    let pages = |name: &str, access, read_permille, depth| Workload {
+        access,
+        read_permille,
+        depth,
+        block_bytes: PAGE_BYTES,
+        layout: Layout::Needed,
+        ..Workload::named(name)
+    };
+    let sequential =
+        |name, read_permille, depth| pages(name, Access::Sequential, read_permille, depth);
+    let random = |name, read_permille, depth| {
+        let distribution = Distribution::Uniform;
+        pages(name, Access::Random { distribution }, read_permille, depth)
+    };
+    let sequential_write = Workload {
+        block_bytes: LARGE_BYTES,
+        layout: writing.first,
+        sync: SyncPolicy::AtEnd,
+        ..sequential("sequential-write", 0, LARGE_DEPTH)
+    };
+    let sequential_read = Workload {
+        block_bytes: LARGE_BYTES,
+        ..sequential("sequential-read", 1000, LARGE_DEPTH)
     };
     // PostgreSQL writes its WAL through the page cache (debug_io_direct is off) and makes it
     // durable by fdatasync.
-    let commit = |workload: Workload| Workload {
+    let commit = Workload {
         sync: SyncPolicy::Every {
             writes: 1,
             call: SyncCall::Fdatasync,
         },
         cache: CachePolicy::Cached,
-        ..workload
+        ..sequential("commit-fdatasync", 0, 1)
     };
-    let base =
-        |name: &str, layout, read_permille, access, depth, share: u64, bytes: Option<u64>| {
-            // Each workload gets some 58ths of the time. All but the first, which lays out the
-            // file, spend a little of it on the warm-up.
-            let all = time_ns / 58 * share;
-            let unspent_ns = bytes.map_or(u64::MAX, |bytes| {
-                (u128::from(bytes / 2) * u128::from(SECOND) / LINK_BYTES_PER_SECOND_MAX) as u64
-            });
-            let warmup_ns = if layout == Layout::Provides {
-                0
-            } else {
-                (all / 20).min(SECOND).min(unspent_ns)
-            };
-            let stop = Stop {
-                precision: Some(PRECISION),
-                time_ns: Some(all - warmup_ns),
-                bytes,
-                ops: None,
-            };
-            Workload {
-                read_permille,
-                access,
-                block_bytes: PAGE_BYTES,
-                depth,
-                stop,
-                warmup_ns,
-                engine: measuring.engine_choice().unwrap_or(EngineChoice::Auto),
-                layout,
-                ..Workload::named(name)
-            }
-        };
-    let needed = Layout::Needed;
-    let large = |workload: Workload| Workload {
-        block_bytes: LARGE_BYTES,
-        ..workload
+    let share = |share: u64, bytes, workload| Workload {
+        engine: measuring.engine_choice().unwrap_or(EngineChoice::Auto),
+        ..timed(workload, time_ns / 58 * share, bytes)
     };
     vec![
-        Workload {
-            sync: SyncPolicy::AtEnd,
-            ..large(base(
-                "sequential-write",
-                ground.first,
-                0,
-                Access::Sequential,
-                LARGE_DEPTH,
-                9,
-                Some(scratch.saturating_mul(2)),
-            ))
-        },
-        large(base(
-            "sequential-read",
-            needed,
-            1000,
-            Access::Sequential,
-            LARGE_DEPTH,
+        share(9, Some(twice), sequential_write),
+        share(7, None, sequential_read),
+        share(7, None, random("random-read-d1", 1000, 1)),
+        share(7, None, random("random-read-d32", 1000, QUEUE_DEPTH)),
+        share(7, Some(COMMIT_BYTES_MAX.min(scratch)), commit),
+        share(
             7,
-            None,
-        )),
-        base("random-read-d1", needed, 1000, random.clone(), 1, 7, None),
-        base(
-            "random-read-d32",
-            needed,
-            1000,
-            random.clone(),
-            QUEUE_DEPTH,
-            7,
-            None,
+            Some(twice),
+            sequential("mixed-sequential", 500, QUEUE_DEPTH),
         ),
-        commit(base(
-            "commit-fdatasync",
-            needed,
-            0,
-            Access::Sequential,
-            1,
-            7,
-            Some(COMMIT_BYTES_MAX.min(scratch)),
-        )),
-        base(
-            "mixed-sequential",
-            needed,
-            500,
-            Access::Sequential,
-            QUEUE_DEPTH,
-            7,
-            Some(scratch.saturating_mul(2)),
-        ),
-        base(
-            "mixed-random",
-            needed,
-            500,
-            random.clone(),
-            QUEUE_DEPTH,
-            7,
-            Some(scratch),
-        ),
-        base(
-            "random-write-d32",
-            needed,
-            0,
-            random,
-            QUEUE_DEPTH,
-            7,
-            Some(scratch),
-        ),
+        share(7, Some(scratch), random("mixed-random", 500, QUEUE_DEPTH)),
+        share(7, Some(scratch), random("random-write-d32", 0, QUEUE_DEPTH)),
     ]
+}
+
+/// The workload for so long, or until it has moved `bytes`. A part of the time is the warm-up,
+/// except where the workload lays out the file.
+fn timed(workload: Workload, time_ns: u64, bytes: Option<u64>) -> Workload {
+    let unspent_ns = bytes.map_or(u64::MAX, |bytes| {
+        (u128::from(bytes / 2) * u128::from(SECOND) / LINK_BYTES_PER_SECOND_MAX) as u64
+    });
+    let warmup_ns = if workload.layout == Layout::Provides {
+        0
+    } else {
+        (time_ns / 20).min(SECOND).min(unspent_ns)
+    };
+    Workload {
+        stop: Stop {
+            precision: Some(PRECISION),
+            time_ns: Some(time_ns - warmup_ns),
+            bytes,
+            ops: None,
+        },
+        warmup_ns,
+        ..workload
+    }
 }

@@ -143,6 +143,50 @@ enum WorkSource {
     },
 }
 
+/// A job file behind the targets would be a target of a few bytes.
+fn refuse_misplaced_job_file(
+    run: &RunFlags,
+    planned: Option<&PathBuf>,
+    named: &[PathBuf],
+) -> Result<(), Failure> {
+    if let Some(job) = named.iter().find(|path| is_job_file(path)) {
+        return Err(Failure::Usage(format!(
+            "{} looks like a job file of fio. Write one job file, before the targets. For a target \
+             of that name use a symlink",
+            job.display()
+        )));
+    }
+    match run.job_file.sections.first() {
+        Some(section) if !planned.is_some_and(|path| is_job_file(path)) => {
+            Err(Failure::Usage(format!(
+                "--section {section}: only a job file of fio has sections; write it first, such as \
+                 run job.fio --section NAME"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A file that the user did not write must not decide what is overwritten.
+fn refuse_planned_overwrite(planned: &Path, targets: &[PathBuf]) -> Result<(), Failure> {
+    if targets.is_empty() {
+        return Ok(());
+    }
+    let (planned, names) = (planned.display(), join_paths(targets));
+    Err(Failure::Usage(format!(
+        "--overwrite releases only what the command line names, and only {planned} names {names}. \
+         Name it on the command line, after {planned}"
+    )))
+}
+
+fn join_paths(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    names.join(", ")
+}
+
 impl RunRequest {
     fn of(run: &RunFlags) -> Result<Self, Failure> {
         let measuring = &run.measuring;
@@ -151,23 +195,7 @@ impl RunRequest {
             .first()
             .filter(|path| has_extension(path, "toml") || is_job_file(path));
         let named = &run.operands[usize::from(planned.is_some())..];
-        // Otherwise it would be a target of a few bytes.
-        if let Some(job) = named.iter().find(|path| is_job_file(path)) {
-            return Err(Failure::Usage(format!(
-                "{} looks like a job file of fio. Write one job file, before the targets. For a \
-                 target of that name use a symlink",
-                job.display()
-            )));
-        }
-        if let (Some(section), false) = (
-            run.job_file.sections.first(),
-            planned.is_some_and(|path| is_job_file(path)),
-        ) {
-            return Err(Failure::Usage(format!(
-                "--section {section}: only a job file of fio has sections; write it first, such \
-                 as run job.fio --section NAME"
-            )));
-        }
+        refuse_misplaced_job_file(run, planned, named)?;
         let overrides = CliOverrides {
             sections: &run.job_file.sections,
             targets: named,
@@ -177,18 +205,10 @@ impl RunRequest {
             .map(|path| read_plan(path, &run.workload, overrides))
             .transpose()?
             .unwrap_or_default();
-        if named.is_empty() && measuring.destructive.overwrite && !file.targets.is_empty() {
-            let names: Vec<String> = file
-                .targets
-                .iter()
-                .map(|target| target.display().to_string())
-                .collect();
-            let planned = planned.map_or(String::new(), |path| path.display().to_string());
-            return Err(Failure::Usage(format!(
-                "--overwrite releases only what the command line names, and only {planned} names \
-                 {}. Name it on the command line, after {planned}",
-                names.join(", ")
-            )));
+        if let (true, true, Some(planned)) =
+            (named.is_empty(), measuring.destructive.overwrite, planned)
+        {
+            refuse_planned_overwrite(planned, &file.targets)?;
         }
         let mut targets = if named.is_empty() {
             file.targets

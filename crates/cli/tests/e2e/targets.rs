@@ -451,7 +451,7 @@ fn a_new_file_is_written_by_the_whole_queue() {
                 let target = &["run", mount.point.to_str().unwrap(), "--no-history"][..];
                 program::run([target, &words].concat()).record()
             };
-            // A starved machine keeps the queue empty now and then; a serialised one never fills it.
+            // On a starved machine the queue is empty now and then.
             let seen = |record: &Record| record.measurements[0].device.queue_depth.unwrap();
             let mut record = attempt();
             for _ in 0..2 {

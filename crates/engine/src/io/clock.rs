@@ -2,7 +2,7 @@
 //! through the CPU's time stamp counter where that is reliable.
 #![allow(unsafe_code)]
 
-use crate::io::interruptions::LeftOut;
+use crate::io::interruptions::SkippedTime;
 use diskproof_model::measurement::Interruption;
 use diskproof_model::record::ClockFacts;
 use std::cell::Cell;
@@ -91,7 +91,7 @@ impl Clock for MonotonicClock {
 #[derive(Debug, Clone, Copy)]
 pub struct WorkerClock {
     counter: Option<Counter>,
-    left_out: LeftOut,
+    skipped: SkippedTime,
     /// An interruption before that is not in its time, even if it is found later.
     made_ns: u64,
 }
@@ -100,7 +100,7 @@ pub struct WorkerClock {
 /// disk and lose patience.
 #[derive(Debug)]
 pub struct ActiveClock {
-    left_out: Cell<LeftOut>,
+    skipped: Cell<SkippedTime>,
     read_ns: Cell<u64>,
 }
 
@@ -109,7 +109,7 @@ impl ActiveClock {
     pub fn new() -> Self {
         crate::io::interruptions::start();
         Self {
-            left_out: Cell::new(LeftOut::from_now()),
+            skipped: Cell::new(SkippedTime::from_now()),
             read_ns: Cell::new(MonotonicClock.now()),
         }
     }
@@ -117,10 +117,10 @@ impl ActiveClock {
     /// The time now, in nanoseconds.
     pub fn now(&self) -> u64 {
         let now = MonotonicClock.now();
-        let (before_ns, mut left_out) = (self.read_ns.replace(now), self.left_out.get());
-        left_out.update(now, || before_ns);
-        self.left_out.set(left_out);
-        now - left_out.ns
+        let (before_ns, mut skipped) = (self.read_ns.replace(now), self.skipped.get());
+        skipped.update(now, || before_ns);
+        self.skipped.set(skipped);
+        now - skipped.ns
     }
 
     /// The time now.
@@ -189,7 +189,7 @@ impl WorkerClock {
         // The calibration may be old.
         Self {
             counter: calibrated.and_then(|counter| counter.anchored(ClockReading::take())),
-            left_out: LeftOut::from_now(),
+            skipped: SkippedTime::from_now(),
             made_ns: MonotonicClock.now(),
         }
     }
@@ -257,16 +257,16 @@ impl Clock for WorkerClock {
             Some(counter) => counter.at(ticks()),
             None => MonotonicClock.now(),
         };
-        now.wrapping_sub(self.left_out.ns)
+        now.wrapping_sub(self.skipped.ns)
     }
 
     fn wait_until(&self, until_ns: u64) {
-        MonotonicClock.wait_until(until_ns + self.left_out.ns);
+        MonotonicClock.wait_until(until_ns + self.skipped.ns);
     }
 
     fn interruptions(&mut self, now: u64, since_ns: impl FnOnce() -> u64) -> Vec<Interruption> {
-        let skipped_ns = self.left_out.ns;
-        self.left_out.update(now + skipped_ns, || {
+        let skipped_ns = self.skipped.ns;
+        self.skipped.update(now + skipped_ns, || {
             self.made_ns.max(since_ns() + skipped_ns)
         })
     }
@@ -291,7 +291,7 @@ impl Clock for WorkerClock {
         };
         let at = ClockReading::take();
         // The counters of two CPUs may differ; this CPU's may be right again.
-        let at_ns = at.ns - self.left_out.ns;
+        let at_ns = at.ns - self.skipped.ns;
         self.counter = counter.anchored(at).filter(|_| now <= at_ns + JUMP_NS);
         if self.counter.is_some() { now } else { at_ns }
     }

@@ -2,10 +2,9 @@
 //! paused container or virtual machine), or suspended with the whole machine. Knows no disk and no
 //! workload.
 //!
-//! A thread wakes up every 10 ms. A long gap between two wake-ups is an interruption where a SIGCONT
-//! arrived in it. Without that signal it is one only if nothing in the process used a processor and
-//! the thread did not wait for one either: on a busy machine it waits on a run queue, which the kernel
-//! counts in schedstat.
+//! A thread wakes up every 10 ms. A long gap between two wake-ups is an interruption where a
+//! SIGCONT arrived in it. Without that signal it is one only if the process used no processor and
+//! the thread did not wait for one: the kernel counts the time on a run queue in schedstat.
 
 // The mask of a thread's signals is set by system calls.
 #![allow(unsafe_code)]
@@ -22,9 +21,9 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(10);
 /// The shortest gap that counts where a SIGCONT shows that the process was stopped.
 const STOPPED_NS_MIN: u64 = 30_000_000;
-/// The shortest gap that counts without SIGCONT. A limit of CPU time (`cpu.max` of a cgroup) withholds
-/// processors for up to some 100 ms at a time. A disk that stalls can hold this thread up for longer,
-/// by way of a page fault, and such a stall must stay in the figures.
+/// The shortest gap that counts without SIGCONT. A limit of CPU time (`cpu.max` of a cgroup)
+/// withholds processors for some 100 ms at a time. A stalling disk can hold this thread up for
+/// longer, through a page fault, and such a stall must stay in the figures.
 const FROZEN_NS_MIN: u64 = 5_000_000_000;
 /// The least that CLOCK_BOOTTIME gains on CLOCK_MONOTONIC while a machine is suspended.
 const SUSPENDED_NS_MIN: u64 = 20_000_000;
@@ -210,17 +209,17 @@ fn judge(before: &Look, after: &Look, was_continued: impl FnOnce() -> bool) -> O
     (is_idle && gap_ns >= FROZEN_NS_MIN).then(|| gap(InterruptionKind::Frozen, elapsed_ns))
 }
 
-/// What a clock leaves out: the interruptions since it was made.
+/// What a clock skips: the interruptions since it was made.
 #[derive(Debug, Clone, Copy)]
-pub struct LeftOut {
+pub struct SkippedTime {
     /// How many interruptions it knows.
     known: usize,
     /// Their part in its time, in nanoseconds.
     pub ns: u64,
 }
 
-impl LeftOut {
-    /// Leaves out what comes from now on.
+impl SkippedTime {
+    /// Skips the interruptions from now on.
     pub fn from_now() -> Self {
         Self {
             known: WATCHER.found.load(Ordering::Acquire),
@@ -228,7 +227,7 @@ impl LeftOut {
         }
     }
 
-    /// The interruptions since the last call. Leaves out what of them lies between `since_ns()` and
+    /// The interruptions since the last call. Skips the part of them between `since_ns()` and
     /// `now_ns` on CLOCK_MONOTONIC. Where the thread has not looked for long it waits for that.
     #[inline]
     pub fn update(&mut self, now_ns: u64, since_ns: impl FnOnce() -> u64) -> Vec<Interruption> {
@@ -251,10 +250,10 @@ impl LeftOut {
         let gaps = WATCHER.gaps.lock().unwrap_or_else(PoisonError::into_inner);
         let new = &gaps[self.known..];
         self.known = gaps.len();
-        self.leave_out(new, now_ns, since_ns)
+        self.skip(new, now_ns, since_ns)
     }
 
-    fn leave_out(&mut self, gaps: &[Gap], now_ns: u64, since_ns: u64) -> Vec<Interruption> {
+    fn skip(&mut self, gaps: &[Gap], now_ns: u64, since_ns: u64) -> Vec<Interruption> {
         let mut found = Vec::new();
         for gap in gaps.iter().filter(|gap| gap.to_ns > since_ns) {
             let (from_ns, to_ns) = (gap.from_ns.max(since_ns), gap.to_ns.min(now_ns));
@@ -363,16 +362,16 @@ mod tests {
     }
 
     #[test]
-    fn clock_leaves_out_only_what_lies_in_its_own_gap() {
+    fn clock_skips_only_its_own_part_of_a_gap() {
         let gap = |from_ns, to_ns| Gap {
             from_ns,
             to_ns,
             length_ns: to_ns - from_ns,
             kind: InterruptionKind::Stopped,
         };
-        let mut left_out = LeftOut { known: 0, ns: 0 };
+        let mut skipped = SkippedTime { known: 0, ns: 0 };
         // The caller was busy until 105, and read its clock before the thread did.
-        let found = left_out.leave_out(&[gap(10, 20), gap(100, 300)], 299, 105);
-        assert_eq!((left_out.ns, found.len(), found[0].start_ns), (194, 1, 100));
+        let found = skipped.skip(&[gap(10, 20), gap(100, 300)], 299, 105);
+        assert_eq!((skipped.ns, found.len(), found[0].start_ns), (194, 1, 100));
     }
 }

@@ -140,34 +140,31 @@ fn pattern_mix_keeps_its_shares() {
     );
 }
 
+/// A walk over ten pages.
+fn walk(access: Access, read_permille: u32) -> Pattern {
+    let workload = Workload {
+        access,
+        read_permille,
+        block_bytes: 4096,
+        ..Workload::named("walk")
+    };
+    Pattern::new(&workload, extent_at(8192, 40_960), 1, 0)
+}
+
+fn extent_at(start: u64, length: u64) -> Extent {
+    Extent { start, length }
+}
+
+fn steps(pattern: &mut Pattern, n: u32) {
+    for _ in 0..n {
+        pattern.step();
+    }
+}
+
 #[test]
 fn ascending_walks_report_passed_extents() {
-    let pattern = |access, read_permille| {
-        let w = Workload {
-            access,
-            read_permille,
-            block_bytes: 4096,
-            ..Workload::named("walk")
-        };
-        Pattern::new(
-            &w,
-            Extent {
-                start: 8192,
-                length: 40_960,
-            },
-            1,
-            0,
-        )
-    };
-    let extent_at = |start, length| Extent { start, length };
-    let steps = |pattern: &mut Pattern, n| {
-        for _ in 0..n {
-            pattern.step();
-        }
-    };
     let nothing = Extent::default();
-
-    let mut reads = pattern(Access::Sequential, 1000);
+    let mut reads = walk(Access::Sequential, 1000);
     assert_eq!(reads.take_passed(), Some([extent_at(8192, 0), nothing]));
     steps(&mut reads, 3);
     assert_eq!(
@@ -192,7 +189,7 @@ fn ascending_walks_report_passed_extents() {
         Some([extent_at(28_672, 4096), nothing])
     );
 
-    let mut mix = pattern(Access::Sequential, 500);
+    let mut mix = walk(Access::Sequential, 500);
     steps(&mut mix, 6);
     let [read, written] = mix.take_passed().unwrap();
     assert_eq!(
@@ -200,13 +197,21 @@ fn ascending_walks_report_passed_extents() {
         (8192, 8192, 6 * 4096)
     );
 
-    let extent = Extent {
-        start: 8192,
-        length: 40_960,
+    let random = Access::Random {
+        distribution: Distribution::Uniform,
     };
+    for access in [Access::Backward, random] {
+        assert_eq!(walk(access, 500).take_passed(), None);
+    }
+}
+
+#[test]
+fn walks_with_shared_cursors_report_what_all_passed() {
+    let nothing = Extent::default();
+    let extent = extent_at(8192, 40_960);
     let cursors = SharedCursors::default();
     let [mut one, mut other] =
-        [0, 1].map(|_| pattern(Access::Sequential, 0).with_cursors(&cursors, extent));
+        [0, 1].map(|_| walk(Access::Sequential, 0).with_cursors(&cursors, extent));
     steps(&mut one, 2);
     steps(&mut other, 2);
     for pattern in [&mut one, &mut other] {
@@ -219,17 +224,5 @@ fn ascending_walks_report_passed_extents() {
     assert_eq!(
         other.take_passed(),
         Some([nothing, extent_at(8192, 40_960)])
-    );
-
-    assert_eq!(pattern(Access::Backward, 1000).take_passed(), None);
-    assert_eq!(
-        pattern(
-            Access::Random {
-                distribution: Distribution::Uniform
-            },
-            500
-        )
-        .take_passed(),
-        None
     );
 }

@@ -344,25 +344,13 @@ fn seen(
         depth,
         ..Workload::named("whim")
     };
-    let pattern = Pattern::new(
-        &workload,
-        Extent {
-            start: 0,
-            length: 1 << 30,
-        },
-        whim.seed,
-        0,
-    );
-    let steps = steps.map(|steps| SharedBudget::new(steps, 3));
-    let generator = RequestGenerator::new(
-        pattern,
-        depth,
-        AfterWrite::Nothing,
-        Budget {
-            steps,
-            ..Budget::default()
-        },
-    );
+    let (start, length) = (0, 1 << 30);
+    let pattern = Pattern::new(&workload, Extent { start, length }, whim.seed, 0);
+    let budget = Budget {
+        steps: steps.map(|steps| SharedBudget::new(steps, 3)),
+        ..Budget::default()
+    };
+    let generator = RequestGenerator::new(pattern, depth, AfterWrite::Nothing, budget);
     let generator = if let ReadLoop::General = by {
         generator.without_batches()
     } else {
@@ -397,11 +385,12 @@ fn seen(
     let latencies: Vec<_> = home
         .ops
         .values()
-        .map(|op| {
+        .map(|op| &op.latency)
+        .map(|latency| {
             (
-                op.latency.min_ns(),
-                op.latency.sum_ns(),
-                op.latency.buckets().collect::<Vec<_>>(),
+                latency.min_ns(),
+                latency.sum_ns(),
+                latency.buckets().collect::<Vec<_>>(),
             )
         })
         .collect();
