@@ -1,7 +1,7 @@
 //! What several fuzz targets do with a document that was read: everything that `show`, `export` and
 //! `compare` do with it.
 
-use diskproof_analysis::compare::{Group, MARGIN, Question, Run, compare};
+use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::document::AnyDocument;
 use diskproof_model::record::{Record, Tool};
@@ -48,7 +48,7 @@ pub fn use_record(record: &Record) {
         assert_eq!(again.measurements.len(), record.measurements.len());
     }
     drop(SavedRun::of(record, None));
-    let side = |label: &str| Group {
+    let side = |label: &str| RunGroup {
         label: label.to_owned(),
         runs: vec![Run {
             name: label.to_owned(),

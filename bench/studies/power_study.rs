@@ -4,7 +4,7 @@
 //! power_study -- 60`; the number is that of pairs of each kind, 6 unless given. `KIND=drift`,
 //! `RUNS=3` and `DEPTH=8` select a kind of noise, runs a side and a queue depth.
 
-use diskproof_analysis::compare::{Group, MARGIN, Question, Run, compare};
+use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
 use diskproof_analysis::fixture;
 use diskproof_analysis::fixture::test_rng::TestRng;
 use diskproof_model::comparison::{MetricComparison, Verdict};
@@ -23,13 +23,13 @@ fn setting(name: &str, otherwise: u64) -> u64 {
         .unwrap_or(otherwise)
 }
 
-fn group<'a>(label: &str, records: &'a [Record]) -> Group<'a> {
+fn group<'a>(label: &str, records: &'a [Record]) -> RunGroup<'a> {
     let mut runs = Vec::new();
     for (index, record) in records.iter().enumerate() {
         let name = format!("{label}{index}");
         runs.push(Run { name, record });
     }
-    Group {
+    RunGroup {
         label: label.to_owned(),
         runs,
     }

@@ -74,7 +74,7 @@ impl Failure {
 }
 
 /// Prints an error, and returns the exit code.
-pub fn report(error: &anyhow::Error) -> ExitCode {
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if is_closed_stdout(error) {
         // The reader, such as `head`, has what it wanted.
         return Exit::Done.into();
@@ -94,10 +94,10 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
 /// The result did not get to stdout.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the result to stdout: {0}")]
-pub struct StdoutError(pub io::Error);
+pub(crate) struct StdoutError(pub io::Error);
 
 /// Whether the reader of stdout has gone. A broken pipe that `-o` names is an error like any other.
-pub fn is_closed_stdout(error: &anyhow::Error) -> bool {
+pub(crate) fn is_closed_stdout(error: &anyhow::Error) -> bool {
     let stdout = error.downcast_ref::<StdoutError>();
     stdout.is_some_and(|stdout| stdout.0.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 /// Prints what clap has to say: help and version on stdout, which is no error, or a usage error
 /// with our hints on stderr.
-pub fn report(error: clap::Error) -> ExitCode {
+pub(crate) fn report(error: clap::Error) -> ExitCode {
     let arguments: Vec<String> = std::env::args_os()
         .skip(1)
         .map(|argument| argument.to_string_lossy().into_owned())

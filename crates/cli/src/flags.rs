@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// The help of `-o`, with the extensions of the formats that `is_listed` selects.
-pub fn output_help(is_listed: fn(&Format) -> bool) -> String {
+pub(crate) fn output_help(is_listed: fn(&Format) -> bool) -> String {
     format!(
         "Save the result; the format follows the extension: {} (repeatable; see docs/formats.md)",
         extensions(is_listed)

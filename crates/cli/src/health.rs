@@ -9,7 +9,7 @@ use diskproof_model::health::DiskHealth;
 use diskproof_model::target::TargetIdentity;
 
 /// What the disks below these targets report; nothing with `--no-health`.
-pub fn read_health(identities: &[TargetIdentity], flags: &HealthFlags) -> Vec<DiskHealth> {
+pub(crate) fn read_health(identities: &[TargetIdentity], flags: &HealthFlags) -> Vec<DiskHealth> {
     if flags.no_health {
         Vec::new()
     } else {
@@ -18,7 +18,7 @@ pub fn read_health(identities: &[TargetIdentity], flags: &HealthFlags) -> Vec<Di
 }
 
 /// Warns of failing disks before the run: its load may be the last one that they take.
-pub fn warn_of_failing(health: &[DiskHealth], verbosity: Verbosity) {
+pub(crate) fn warn_of_failing(health: &[DiskHealth], verbosity: Verbosity) {
     for finding in health_findings(health) {
         if finding.severity == Severity::Failure {
             verbosity.note(&format!(

@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The signals that end the program.
 #[derive(Debug, Clone)]
-pub struct Interrupt {
+pub(crate) struct Interrupt {
     signal: Arc<AtomicUsize>,
     ends_at_once: Arc<AtomicBool>,
 }
 
 impl Interrupt {
     /// Catches the signals; each still ends the program at once, with the exit code of a shell.
-    pub fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         let signal = Arc::new(AtomicUsize::new(0));
         let ends_at_once = Arc::new(AtomicBool::new(true));
         for number in [SIGINT, SIGTERM, SIGHUP] {
@@ -40,17 +40,17 @@ impl Interrupt {
     }
 
     /// From now on the first signal asks for a clean end.
-    pub fn end_cleanly(&self) {
+    pub(crate) fn end_cleanly(&self) {
         self.ends_at_once.store(false, Ordering::SeqCst);
     }
 
     /// From now on the next signal ends the program.
-    pub fn end_at_once(&self) {
+    pub(crate) fn end_at_once(&self) {
         self.ends_at_once.store(true, Ordering::SeqCst);
     }
 
     /// The signal that came, if one did.
-    pub fn signal(&self) -> Option<u8> {
+    pub(crate) fn signal(&self) -> Option<u8> {
         u8::try_from(self.signal.load(Ordering::Relaxed))
             .ok()
             .filter(|number| *number > 0)

@@ -38,7 +38,7 @@ const FIRST_NOTE_NS: u64 = 10_000_000_000;
 const ACCESS_STEP: &str = "access times";
 
 /// Watches a run.
-pub struct Live {
+pub(crate) struct Live {
     plan: Plan,
     interrupt: Interrupt,
     verbosity: Verbosity,
@@ -61,7 +61,7 @@ pub struct Live {
 
 impl Live {
     /// Nothing is shown before [`Live::begin`].
-    pub fn new(plan: &Plan, verbosity: Verbosity, interrupt: Interrupt) -> Self {
+    pub(crate) fn new(plan: &Plan, verbosity: Verbosity, interrupt: Interrupt) -> Self {
         let line = (verbosity == Verbosity::Terminal).then(ProgressLine::default);
         Self {
             plan: plan.clone(),
@@ -79,12 +79,12 @@ impl Live {
     }
 
     /// Beats with every report of progress.
-    pub fn heartbeat(&self) -> Heartbeat {
+    pub(crate) fn heartbeat(&self) -> Heartbeat {
         self.heartbeat.clone()
     }
 
     /// These workloads are next.
-    pub fn begin(&mut self, group: Group<'_>) {
+    pub(crate) fn begin(&mut self, group: Group<'_>) {
         self.current = group.first..group.first + group.workloads.len();
         self.judged = vec![Instant::now(); group.workloads.len()];
         self.readings = vec![(0.0, 0.0); group.workloads.len()];
@@ -107,7 +107,7 @@ impl Live {
     }
 
     /// The current workloads are over.
-    pub fn end(&mut self, measured: &[Measurement]) {
+    pub(crate) fn end(&mut self, measured: &[Measurement]) {
         if self.verbosity != Verbosity::Lines {
             return;
         }
@@ -148,7 +148,7 @@ impl Live {
     }
 
     /// The run is over: erases the progress line.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         if let Some(line) = &mut self.line {
             line.clear();
         }
@@ -169,7 +169,7 @@ impl Live {
     }
 
     /// The survey is over: its headline figures.
-    pub fn surveyed(&self, measurement: &SurfaceMeasurement) {
+    pub(crate) fn surveyed(&self, measurement: &SurfaceMeasurement) {
         if self.verbosity != Verbosity::Lines {
             return;
         }

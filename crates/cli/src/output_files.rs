@@ -25,13 +25,13 @@ const SYMLINKS_MAX: usize = 40;
 /// The files that a record is saved to. All are checked before the run, so that a wrong path is an
 /// error at once and not after an hour.
 #[derive(Debug)]
-pub struct OutputFiles<'a> {
+pub(crate) struct OutputFiles<'a> {
     paths: &'a [PathBuf],
 }
 
 impl<'a> OutputFiles<'a> {
     /// Checks each path, and leaves nothing behind.
-    pub fn prepare(paths: &'a [PathBuf]) -> Result<Self, Failure> {
+    pub(crate) fn prepare(paths: &'a [PathBuf]) -> Result<Self, Failure> {
         for path in paths {
             if format_of(path).is_none() {
                 return Err(Failure::Usage(format!(
@@ -46,13 +46,13 @@ impl<'a> OutputFiles<'a> {
     }
 
     /// The paths, as given.
-    pub fn paths(&self) -> &'a [PathBuf] {
+    pub(crate) fn paths(&self) -> &'a [PathBuf] {
         self.paths
     }
 
     /// Saves the record to every file. A failure does not keep the others from being saved; the
     /// first one is returned.
-    pub fn save(&self, record: &Record, verbosity: Verbosity) -> anyhow::Result<()> {
+    pub(crate) fn save(&self, record: &Record, verbosity: Verbosity) -> anyhow::Result<()> {
         let mut outcome = Ok(());
         for path in self.paths {
             outcome = outcome.and(save_record(record, path, verbosity));
@@ -62,7 +62,11 @@ impl<'a> OutputFiles<'a> {
 }
 
 /// Saves the record to one file, in the format of its extension.
-pub fn save_record(record: &Record, path: &Path, verbosity: Verbosity) -> anyhow::Result<()> {
+pub(crate) fn save_record(
+    record: &Record,
+    path: &Path,
+    verbosity: Verbosity,
+) -> anyhow::Result<()> {
     save_as_format(record, path, verbosity)
         .with_context(|| format!("-o {}: cannot save the record", path.display()))
 }
@@ -89,7 +93,7 @@ fn save_as_format(record: &Record, path: &Path, verbosity: Verbosity) -> anyhow:
 }
 
 /// Checks that every path can be written, and that no two of them are the same file.
-pub fn check_writable(paths: &[PathBuf]) -> Result<(), Failure> {
+pub(crate) fn check_writable(paths: &[PathBuf]) -> Result<(), Failure> {
     let mut seen: Vec<(&PathBuf, Sink)> = Vec::new();
     for path in paths {
         let sink = Sink::of(path)
@@ -299,13 +303,13 @@ fn parent(path: &Path) -> &Path {
 }
 
 /// Whether a document goes to a pipe, whose reader may be late.
-pub fn is_pipe(path: &Path) -> bool {
+pub(crate) fn is_pipe(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
 }
 
 /// Saves a document. A file is written under a temporary name and renamed: it is complete at every
 /// moment.
-pub fn save_file(output: &OutputFile<'_>) -> io::Result<()> {
+pub(crate) fn save_file(output: &OutputFile<'_>) -> io::Result<()> {
     match Sink::of(&output.path).map_err(io::Error::other)? {
         Sink::Replace(path) => replace(&path, output),
         Sink::Write(path, found) => write_into(&path, &found, output),
@@ -344,7 +348,7 @@ fn write_into(path: &Path, expected: &Metadata, output: &OutputFile<'_>) -> io::
 
 /// The name under which a file is written before it gets its own. Of a long name only a hash is
 /// kept, so that every name that the filesystem takes can be used.
-pub fn temporary_path(path: &Path) -> PathBuf {
+pub(crate) fn temporary_path(path: &Path) -> PathBuf {
     let suffix = format!(".{}.unfinished", std::process::id());
     let name = path.file_name().unwrap_or_default();
     let mut temporary = OsString::from(".");

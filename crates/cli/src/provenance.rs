@@ -1,26 +1,26 @@
 //! Facts that identify a run: its id, its start, its seed and the command line.
 
 /// Now, in UTC, to the second.
-pub fn timestamp() -> String {
+pub(crate) fn timestamp() -> String {
     let now = jiff::Timestamp::now();
     now.round(jiff::Unit::Second).unwrap_or(now).to_string()
 }
 
 /// 128 random bits in hex: unique among all runs on all machines.
-pub fn run_id() -> String {
+pub(crate) fn run_id() -> String {
     let bytes = random_bytes::<16>();
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The command line. Records hold text only, so invalid UTF-8 becomes replacement characters.
-pub fn command_line() -> Vec<String> {
+pub(crate) fn command_line() -> Vec<String> {
     std::env::args_os()
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect()
 }
 
 /// A seed for a run without `--seed`.
-pub fn random_seed() -> u64 {
+pub(crate) fn random_seed() -> u64 {
     // Below 2⁵³: JSON readers in every language keep it exact.
     u64::from_le_bytes(random_bytes::<8>()) >> 11
 }

@@ -14,11 +14,11 @@ use std::path::Path;
 
 /// Bytes per request of a scan: the most that the kernel sends to most disks, and few enough for
 /// one bad sector to stand out.
-pub const SCAN_BLOCK_BYTES: u32 = 1 << 20;
+pub(crate) const SCAN_BLOCK_BYTES: u32 = 1 << 20;
 
 /// Where a scan resumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Resumed {
+pub(crate) struct Resumed {
     /// The first byte that is not scanned yet.
     pub at: u64,
     /// Bytes per request of the earlier scan.
@@ -29,7 +29,7 @@ pub struct Resumed {
 
 impl Resumed {
     /// An offset, or the record of a scan that ended early.
-    pub fn read(text: &str, identity: &TargetIdentity) -> Result<Self, Failure> {
+    pub(crate) fn read(text: &str, identity: &TargetIdentity) -> Result<Self, Failure> {
         if identity.kind == TargetKind::Directory {
             let why = "a scan in a directory reads a scratch file, which is a different one each \
                        time; omit --resume, or name the block device";
@@ -95,7 +95,7 @@ impl Resumed {
 }
 
 /// The command that resumes a scan at an offset.
-pub fn scan_command(path: &str, span: Span, at: u64) -> String {
+pub(crate) fn scan_command(path: &str, span: Span, at: u64) -> String {
     let Span {
         start_bytes,
         length_bytes,
@@ -110,7 +110,7 @@ pub fn scan_command(path: &str, span: Span, at: u64) -> String {
 }
 
 /// Why a survey ended before its plan did, with the command that resumes; `None` when it did not.
-pub fn ended_early(
+pub(crate) fn ended_early(
     surface: &SurfaceMeasurement,
     identity: &TargetIdentity,
     interrupted: &str,

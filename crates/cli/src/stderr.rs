@@ -42,7 +42,7 @@ impl Verbosity {
 
 /// Writes a line to stderr, wrapped at word boundaries on a terminal. A closed stderr does not end
 /// the run.
-pub fn eprint_line(line: &str) {
+pub(crate) fn eprint_line(line: &str) {
     let width = io::stderr().is_terminal().then(stderr_columns);
     let _ = writeln!(
         io::stderr().lock(),
@@ -54,19 +54,19 @@ pub fn eprint_line(line: &str) {
 /// A progress line that is redrawn in place. The cursor stays at its end: the terminal then echoes
 /// Ctrl-C on the same line, and erases it with the line.
 #[derive(Debug, Default)]
-pub struct ProgressLine {
+pub(crate) struct ProgressLine {
     drawn: Option<Instant>,
 }
 
 impl ProgressLine {
     /// Whether it is time to redraw.
-    pub fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.drawn
             .is_none_or(|drawn| drawn.elapsed() >= REDRAW_EVERY)
     }
 
     /// Shows as much of the text as fits.
-    pub fn show(&mut self, text: &str) {
+    pub(crate) fn show(&mut self, text: &str) {
         self.drawn = Some(Instant::now());
         let columns = stderr_columns() - COLUMNS_FOR_ECHO;
         let text: String = text.chars().take(columns).collect();
@@ -74,7 +74,7 @@ impl ProgressLine {
     }
 
     /// Erases the line.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if self.drawn.take().is_some() {
             self.write("");
         }
@@ -89,7 +89,7 @@ impl ProgressLine {
 }
 
 /// Width of the terminal on stderr.
-pub fn stderr_columns() -> usize {
+pub(crate) fn stderr_columns() -> usize {
     rustix::termios::tcgetwinsize(io::stderr())
         .map_or(0, |size| usize::from(size.ws_col))
         .max(COLUMNS_MIN)

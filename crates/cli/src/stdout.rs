@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 const COLUMNS_DEFAULT: usize = 80;
 
 /// Width and colours of stdout.
-pub fn style(color: ColorWhen) -> Style {
+pub(crate) fn style(color: ColorWhen) -> Style {
     let stdout = io::stdout();
     let width = if stdout.is_terminal() {
         rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col))
@@ -37,7 +37,9 @@ pub fn style(color: ColorWhen) -> Style {
 }
 
 /// Writes to stdout through one buffer, and returns what failed.
-pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+pub(crate) fn to_stdout(
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     write(&mut out)
         .and_then(|()| out.flush())
@@ -45,7 +47,7 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow
 }
 
 /// Closes stdout: its reader sees the end now, although the process may last.
-pub fn close_stdout() {
+pub(crate) fn close_stdout() {
     if let Ok(null) = File::options().write(true).open("/dev/null") {
         // On an error stdout stays open until the process ends.
         let _ = rustix::stdio::dup2_stdout(null);
@@ -63,7 +65,7 @@ fn in_locale(page: &str) -> String {
 }
 
 /// Writes a page in the characters that the locale knows.
-pub fn write_in_locale(
+pub(crate) fn write_in_locale(
     out: &mut dyn Write,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -81,7 +83,7 @@ fn is_ascii_only(locale: [Option<String>; 3]) -> bool {
 }
 
 /// Prints a plan that is not run.
-pub fn print_plan(
+pub(crate) fn print_plan(
     plan: &Plan,
     targets: &[TargetIdentity],
     flags: &MeasuringFlags,
@@ -97,12 +99,12 @@ pub fn print_plan(
 }
 
 /// The page of a record, with colours, as wide as stdout.
-pub fn record_page(record: &Record) -> String {
+pub(crate) fn record_page(record: &Record) -> String {
     text(|out| terminal::write_record(record, &colored(), out))
 }
 
 /// The page of a record's commands, with colours.
-pub fn commands_page(record: &Record) -> String {
+pub(crate) fn commands_page(record: &Record) -> String {
     text(|out| terminal::write_commands(record, &colored(), out))
 }
 
@@ -121,7 +123,7 @@ fn text(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
 
 /// Prints a finished page, without its colours where stdout has none, in the characters that the
 /// locale knows.
-pub fn write_page(page: &str, color: ColorWhen, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_page(page: &str, color: ColorWhen, out: &mut dyn Write) -> io::Result<()> {
     let page = in_locale(page);
     match style(color).color {
         Color::Ansi => out.write_all(page.as_bytes()),
@@ -131,7 +133,7 @@ pub fn write_page(page: &str, color: ColorWhen, out: &mut dyn Write) -> io::Resu
 
 /// A reader that closes the pipe, such as `head`, has what it wanted: the exit code then tells how
 /// the run went.
-pub fn ignore_closed_pipe(printed: anyhow::Result<()>) -> anyhow::Result<()> {
+pub(crate) fn ignore_closed_pipe(printed: anyhow::Result<()>) -> anyhow::Result<()> {
     match printed {
         Err(error) if is_closed_stdout(&error) => Ok(()),
         other => other,

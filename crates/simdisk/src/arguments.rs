@@ -5,7 +5,7 @@ use diskproof_simdisk::{Medium, Model, gallery, spec};
 use std::path::PathBuf;
 
 /// What `--help` prints.
-pub const USAGE: &str = concat!(
+pub(crate) const USAGE: &str = concat!(
     "simdisk --model NAME|key=value,… [--size 4GiB] --mount FILE [--backing FILE]\n",
     "Serves a simulated disk over FUSE as the regular file FILE until SIGTERM or SIGINT.\n",
     "Prints 'ready FILE' when it is mounted.\n",
@@ -17,7 +17,7 @@ pub const USAGE: &str = concat!(
 
 /// The disk to serve.
 #[derive(Debug, PartialEq)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     pub model: Model,
     pub size_bytes: u64,
     pub mount_point: PathBuf,
@@ -26,7 +26,7 @@ pub struct Arguments {
 
 impl Arguments {
     /// Parses the arguments after the program's name.
-    pub fn parse(arguments: &[String]) -> Result<Self, String> {
+    pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
         let (mut model, mut size, mut mount, mut backing) = (None, None, None, None);
         for pair in arguments.chunks(2) {
             let [key, value] = pair else {

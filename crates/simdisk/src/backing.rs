@@ -24,7 +24,7 @@ pub enum Medium {
 
 /// The content of one disk.
 #[derive(Debug)]
-pub struct Backing {
+pub(crate) struct Backing {
     file: File,
     size_bytes: u64,
     write_cache: CacheModel,
@@ -59,7 +59,11 @@ impl Medium {
 
 impl Backing {
     /// Opens the medium and sets its size.
-    pub fn open(medium: &Medium, size_bytes: u64, write_cache: CacheModel) -> io::Result<Self> {
+    pub(crate) fn open(
+        medium: &Medium,
+        size_bytes: u64,
+        write_cache: CacheModel,
+    ) -> io::Result<Self> {
         Ok(Self {
             file: medium.open(size_bytes)?,
             size_bytes,
@@ -69,12 +73,12 @@ impl Backing {
     }
 
     /// The disk's size.
-    pub fn size_bytes(&self) -> u64 {
+    pub(crate) fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
 
     /// Reads into `buffer`, all of it inside the disk.
-    pub fn read_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
+    pub(crate) fn read_at(&self, buffer: &mut [u8], offset_bytes: u64) -> io::Result<()> {
         if self.write_cache.is_durable() {
             return self.file.read_exact_at(buffer, offset_bytes);
         }
@@ -91,7 +95,7 @@ impl Backing {
     }
 
     /// Writes `data`, all of it inside the disk.
-    pub fn write_at(&self, data: &[u8], offset_bytes: u64) -> io::Result<()> {
+    pub(crate) fn write_at(&self, data: &[u8], offset_bytes: u64) -> io::Result<()> {
         if self.write_cache.is_durable() {
             return self.file.write_all_at(data, offset_bytes);
         }
@@ -114,7 +118,7 @@ impl Backing {
     }
 
     /// Makes everything written durable, unless the disk lies.
-    pub fn flush(&self) -> io::Result<()> {
+    pub(crate) fn flush(&self) -> io::Result<()> {
         if self.write_cache.is_durable() || !self.write_cache.obeys_flush() {
             return Ok(());
         }

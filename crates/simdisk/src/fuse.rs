@@ -6,5 +6,5 @@
 //! end while a file is open, and 350 lines here would become 15 packages with 380 kB of source,
 //! which take about 100 s of CPU time to build on a busy machine.
 
-pub mod connection;
-pub mod wire;
+pub(crate) mod connection;
+pub(crate) mod wire;

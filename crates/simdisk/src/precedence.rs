@@ -7,7 +7,7 @@
 /// Not for threads that read requests: one by one they run ahead of the program that makes them,
 /// and 32 readers got 70k instead of 180k IOPS. Where it is forbidden the disk is only less
 /// precise.
-pub fn take_precedence() {
+pub(crate) fn take_precedence() {
     let parameters = libc::sched_param { sched_priority: 1 };
     // SAFETY: the call reads a `sched_param` from the pointer, which lives over the call; 0 is the
     // calling thread.

@@ -15,7 +15,7 @@ const SPIN_MAX_NS: u64 = 50_000;
 const SPIN_SHARE: u64 = 2;
 
 /// Replies of type `A` that wait for their time.
-pub struct ReplySchedule<A> {
+pub(crate) struct ReplySchedule<A> {
     switched_on: Instant,
     state: Mutex<ScheduleState<A>>,
     changed: Condvar,
@@ -32,7 +32,7 @@ struct ScheduleState<A> {
 
 impl<A: Send> ReplySchedule<A> {
     /// Starts at virtual time 0.
-    pub fn new(timing: Box<dyn TimingModel>) -> Self {
+    pub(crate) fn new(timing: Box<dyn TimingModel>) -> Self {
         let state = ScheduleState {
             timing,
             waiting: HashMap::new(),
@@ -48,17 +48,17 @@ impl<A: Send> ReplySchedule<A> {
     }
 
     /// Virtual time now.
-    pub fn now_ns(&self) -> u64 {
+    pub(crate) fn now_ns(&self) -> u64 {
         self.switched_on.elapsed().as_nanos() as u64
     }
 
     /// The most requests that were in flight at once.
-    pub fn waiting_max(&self) -> usize {
+    pub(crate) fn waiting_max(&self) -> usize {
         self.lock().waiting_max
     }
 
     /// Submits a request, and calls `send` for each reply that is due, this one included.
-    pub fn submit(&self, request: DiskRequest, answer: A, send: impl FnMut(A)) {
+    pub(crate) fn submit(&self, request: DiskRequest, answer: A, send: impl FnMut(A)) {
         let mut state = self.lock();
         state.waiting.insert(request.ticket, answer);
         state.waiting_max = state.waiting_max.max(state.waiting.len());
@@ -72,7 +72,7 @@ impl<A: Send> ReplySchedule<A> {
     }
 
     /// The timer thread: sends each reply in time, until `stop`.
-    pub fn run_timer(&self, mut send: impl FnMut(A)) {
+    pub(crate) fn run_timer(&self, mut send: impl FnMut(A)) {
         take_precedence();
         // Sleeps end up to 50 µs late by default (prctl(2), PR_SET_TIMERSLACK). A refusal only
         // costs precision.
@@ -108,7 +108,7 @@ impl<A: Send> ReplySchedule<A> {
     }
 
     /// Ends `run_timer`. Pending replies are never sent.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.lock().stopping = true;
         self.changed.notify_all();
     }

@@ -6,11 +6,11 @@ use std::io;
 use std::mem::MaybeUninit;
 
 /// The signals that end the program, blocked in this thread and the threads it starts.
-pub struct EndSignals(libc::sigset_t);
+pub(crate) struct EndSignals(libc::sigset_t);
 
 impl EndSignals {
     /// Blocks the signals, so that they wait for `wait`.
-    pub fn block() -> io::Result<Self> {
+    pub(crate) fn block() -> io::Result<Self> {
         let mut set = MaybeUninit::uninit();
         // SAFETY: sigemptyset initialises the set it is given; the others read or change that
         // initialised set.
@@ -33,7 +33,7 @@ impl EndSignals {
     }
 
     /// Waits for one of them.
-    pub fn wait(&self) -> io::Result<()> {
+    pub(crate) fn wait(&self) -> io::Result<()> {
         let mut signal = 0;
         // SAFETY: both pointers are to live values of the right types.
         let result = unsafe { libc::sigwait(&self.0, &mut signal) };

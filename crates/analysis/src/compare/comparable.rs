@@ -28,7 +28,7 @@ pub(super) struct Measured<'a> {
 }
 
 impl<'a> Measured<'a> {
-    pub fn measurement(self) -> &'a MeasurementRecord {
+    pub(super) fn measurement(self) -> &'a MeasurementRecord {
         &self.run.record.measurements[self.index]
     }
 

@@ -31,7 +31,7 @@ pub(super) struct LatencyDistribution {
 
 impl LatencyDistribution {
     /// Of several histograms merged; `None` where one of them cannot be read or they are empty.
-    pub fn of<'a>(summaries: impl IntoIterator<Item = &'a LatencySummary>) -> Option<Self> {
+    pub(super) fn of<'a>(summaries: impl IntoIterator<Item = &'a LatencySummary>) -> Option<Self> {
         let mut all = LatencyHistogram::new();
         let mut max_ns = 0;
         for summary in summaries {
@@ -60,18 +60,18 @@ impl LatencyDistribution {
     }
 
     /// Number of latencies.
-    pub fn count(&self) -> u64 {
+    pub(super) fn count(&self) -> u64 {
         self.cumulative.last().copied().unwrap_or(0)
     }
 
     /// Variance over the square of the mean.
-    pub fn dispersion(&self) -> f64 {
+    pub(super) fn dispersion(&self) -> f64 {
         self.dispersion
     }
 
     /// The same for latencies between the 16th and 84th percentile alone, as if they were part of a
     /// normal distribution: what varies among typical ones.
-    pub fn typical_dispersion(&self) -> f64 {
+    pub(super) fn typical_dispersion(&self) -> f64 {
         let (low, middle, high) = (
             self.at(0.16) as f64,
             self.at(0.5) as f64,
@@ -83,7 +83,7 @@ impl LatencyDistribution {
     }
 
     /// The smallest latency that at least `quantile` of them do not exceed, in nanoseconds.
-    pub fn at(&self, quantile: f64) -> u64 {
+    pub(super) fn at(&self, quantile: f64) -> u64 {
         let rank = ((quantile * self.count() as f64).ceil() as u64).max(1);
         let index = self.cumulative.partition_point(|seen| *seen < rank);
         self.uppers
@@ -94,7 +94,7 @@ impl LatencyDistribution {
     }
 
     /// The same, or `None` where fewer than ten lie beyond.
-    pub fn percentile(&self, quantile: f64) -> Option<u64> {
+    pub(super) fn percentile(&self, quantile: f64) -> Option<u64> {
         (self.count() as f64 * (1.0 - quantile) + 1e-6 >= BEYOND_MIN).then(|| self.at(quantile))
     }
 
@@ -119,7 +119,7 @@ impl LatencyDistribution {
 
     /// Points for a chart: evenly spaced as HdrHistogram plots them, as far as ten latencies lie
     /// beyond.
-    pub fn points(&self) -> Vec<PercentilePoint> {
+    pub(super) fn points(&self) -> Vec<PercentilePoint> {
         let quantile = |step: i32| 1.0 - 0.5_f64.powf(f64::from(step) / f64::from(STEPS_A_HALVING));
         (0..)
             .map(quantile)

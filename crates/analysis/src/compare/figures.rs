@@ -43,14 +43,14 @@ pub(super) struct Told {
 
 impl<'a> Figures<'a> {
     /// Of the same workload in every run of a side.
-    pub fn of(runs: &[&'a MeasurementRecord]) -> Self {
+    pub(super) fn of(runs: &[&'a MeasurementRecord]) -> Self {
         Self {
             runs: runs.to_vec(),
         }
     }
 
     /// The rate of one kind of operation, or of all headline kinds together.
-    pub fn rate(&self, op: Option<OpKind>, figure: Figure) -> Option<Told> {
+    pub(super) fn rate(&self, op: Option<OpKind>, figure: Figure) -> Option<Told> {
         let estimates: Option<Vec<Estimate>> =
             self.runs.iter().map(|m| rate_of(m, op, figure)).collect();
         of_estimates(&estimates?)
@@ -58,7 +58,7 @@ impl<'a> Figures<'a> {
 
     /// A latency figure of one kind of operation; `None` where there is none or too few requests
     /// lie beyond it.
-    pub fn latency(&self, op: OpKind, figure: Figure) -> Option<Told> {
+    pub(super) fn latency(&self, op: OpKind, figure: Figure) -> Option<Told> {
         let runs: Vec<OpRun<'_>> = self
             .runs
             .iter()
@@ -74,7 +74,7 @@ impl<'a> Figures<'a> {
     }
 
     /// The latencies of all runs together.
-    pub fn distribution(&self, op: OpKind) -> Option<LatencyDistribution> {
+    pub(super) fn distribution(&self, op: OpKind) -> Option<LatencyDistribution> {
         LatencyDistribution::of(
             self.runs
                 .iter()
@@ -84,7 +84,7 @@ impl<'a> Figures<'a> {
     }
 
     /// The longest that a run took, in nanoseconds.
-    pub fn wall_ns(&self) -> u64 {
+    pub(super) fn wall_ns(&self) -> u64 {
         self.runs.iter().map(|m| m.wall_ns).max().unwrap_or(0)
     }
 }

@@ -74,7 +74,7 @@ pub(super) enum Arm {
 impl SideFigure {
     /// Length of an arm of the interval at `multiple` standard errors, in logarithms; infinite
     /// where nothing bounds it.
-    pub fn arm(&self, arm: Arm, multiple: f64) -> f64 {
+    pub(super) fn arm(&self, arm: Arm, multiple: f64) -> f64 {
         let between = self.between.map_or(0.0, |deviation| {
             multiple * deviation / (self.runs as f64).sqrt()
         });
@@ -111,7 +111,7 @@ impl SideFigure {
         }
     }
 
-    pub fn is_known(&self) -> bool {
+    pub(super) fn is_known(&self) -> bool {
         !matches!(self.within, Within::Unknown)
     }
 }
@@ -137,7 +137,7 @@ pub(super) struct Joined {
 
 impl Joined {
     /// `None` where one of them is not known or zero.
-    pub fn of(a: &SideFigure, b: &SideFigure) -> Option<Self> {
+    pub(super) fn of(a: &SideFigure, b: &SideFigure) -> Option<Self> {
         if !(a.is_known() && b.is_known() && a.value > 0.0 && b.value > 0.0) {
             return None;
         }
@@ -163,7 +163,7 @@ impl Joined {
     }
 
     /// Logarithm of B over A.
-    pub fn log(&self) -> f64 {
+    pub(super) fn log(&self) -> f64 {
         self.log
     }
 
@@ -177,7 +177,7 @@ impl Joined {
     }
 
     /// Both arms of the 95 % interval.
-    pub fn arms_95(&self) -> (f64, f64) {
+    pub(super) fn arms_95(&self) -> (f64, f64) {
         let multiple = student::quantile(1.0 - ALPHA / 2.0, self.freedom);
         (
             self.reach(Arm::Below, multiple),
@@ -186,7 +186,7 @@ impl Joined {
     }
 
     /// Standard errors between the ratio and 1: at which multiple the interval begins to hold 1.
-    pub fn statistic(&self) -> f64 {
+    pub(super) fn statistic(&self) -> f64 {
         let arm = if self.log > 0.0 {
             Arm::Below
         } else {
@@ -209,12 +209,12 @@ impl Joined {
     }
 
     /// Probability of a ratio this far from 1, either way, where the truth is 1.
-    pub fn p_value(&self) -> f64 {
+    pub(super) fn p_value(&self) -> f64 {
         student::two_sided(self.statistic(), self.freedom)
     }
 
     /// For the record.
-    pub fn ratio(&self) -> Ratio {
+    pub(super) fn ratio(&self) -> Ratio {
         let (below, above) = self.arms_95();
         Ratio {
             value: self.log.exp(),
@@ -224,7 +224,7 @@ impl Joined {
     }
 
     /// Where the interval comes from.
-    pub fn basis(&self) -> Basis {
+    pub(super) fn basis(&self) -> Basis {
         if self.a.between.is_some() {
             Basis::BetweenRuns
         } else {

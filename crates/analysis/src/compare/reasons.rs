@@ -23,7 +23,7 @@ const LOAD_MAX: f64 = 2.0;
 pub(super) struct Reasons(Vec<Reason>);
 
 impl Reasons {
-    pub fn add(&mut self, code: &str, why: String) {
+    pub(super) fn add(&mut self, code: &str, why: String) {
         if !self.0.iter().any(|reason| reason.why == why) {
             self.0.push(Reason {
                 code: code.to_owned(),
@@ -33,7 +33,7 @@ impl Reasons {
     }
 
     /// Adds a reason where two runs, each with its name, differ in a value.
-    pub fn differ<T: PartialEq>(
+    pub(super) fn differ<T: PartialEq>(
         &mut self,
         code: &str,
         (a, x): (&str, T),
@@ -45,7 +45,7 @@ impl Reasons {
         }
     }
 
-    pub fn done(self) -> Vec<Reason> {
+    pub(super) fn done(self) -> Vec<Reason> {
         self.0
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct Name {
 }
 
 impl Row {
-    pub fn new(name: Name, (a, b): (Told, Told), wall_ns: u64, reasons: &[Reason]) -> Self {
+    pub(super) fn new(name: Name, (a, b): (Told, Told), wall_ns: u64, reasons: &[Reason]) -> Self {
         let joined = if reasons.is_empty() {
             Joined::of(&a.sample, &b.sample)
         } else {
@@ -86,12 +86,12 @@ impl Row {
     }
 
     /// The ratio; `None` where the metric is not comparable, or too little was measured.
-    pub fn joined(&self) -> Option<&Joined> {
+    pub(super) fn joined(&self) -> Option<&Joined> {
         self.joined.as_ref()
     }
 
     /// What `times` as much comes to.
-    pub fn needed(&self, times: f64, basis: Basis) -> Needed {
+    pub(super) fn needed(&self, times: f64, basis: Basis) -> Needed {
         let runs = self.a.sample.runs.min(self.b.sample.runs) as f64;
         match basis {
             Basis::BetweenRuns => Needed {

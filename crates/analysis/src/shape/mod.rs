@@ -51,7 +51,7 @@ pub(crate) struct Shape {
 impl Shape {
     /// The shape of a curve; `None` of too few good points. `reach` says how much of the surface
     /// the curve covers.
-    pub fn of(curve: &[CurvePoint], reach: Reach) -> Option<Self> {
+    pub(crate) fn of(curve: &[CurvePoint], reach: Reach) -> Option<Self> {
         let points = good_points(curve);
         if points.len() < POINTS_MIN {
             return None;
@@ -95,7 +95,7 @@ impl Shape {
 
     /// How often the rate rises from one level to the next by more than `share`, outside of the
     /// dips. It never does on a healthy rotating disk.
-    pub fn rises(&self, share: f64) -> usize {
+    pub(crate) fn rises(&self, share: f64) -> usize {
         self.levels
             .windows(2)
             .filter(|pair| pair[1].rate() > (1.0 + share) * pair[0].rate())
@@ -103,7 +103,7 @@ impl Shape {
     }
 
     /// The points that lie outside of what their neighbours suggest, the furthest first.
-    pub fn strays(&self) -> Vec<Stray> {
+    pub(crate) fn strays(&self) -> Vec<Stray> {
         let values: Vec<f64> = self.points.iter().map(|p| p.ln_rate).collect();
         let stray = |(point, distance): (usize, f64)| {
             let rate = values[point].exp();
@@ -128,7 +128,7 @@ impl Shape {
 
     /// Where the stretch of points from `first` to `last` ends: where the next point begins, or the
     /// end of the span.
-    pub fn end_bytes(&self, last: usize, span_end_bytes: u64) -> u64 {
+    pub(crate) fn end_bytes(&self, last: usize, span_end_bytes: u64) -> u64 {
         self.points
             .get(last + 1)
             .map_or(span_end_bytes, |next| next.offset_bytes)

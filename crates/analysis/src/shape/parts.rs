@@ -35,7 +35,7 @@ pub(crate) struct Level {
 
 impl Level {
     /// Its rate, in bytes per second.
-    pub fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         self.ln_rate.exp()
     }
 }
@@ -53,7 +53,7 @@ pub(crate) struct Stray {
 
 impl Stray {
     /// How far it is off, as a share of what is expected.
-    pub fn distance(&self) -> f64 {
+    pub(crate) fn distance(&self) -> f64 {
         (self.rate / self.expected - 1.0).abs()
     }
 }

@@ -8,7 +8,7 @@ use crate::workload::Rw;
 
 /// One job.
 #[derive(Debug, Clone)]
-pub struct FioJob {
+pub(crate) struct FioJob {
     /// Where its section begins.
     pub source: SourceLine,
     /// Name of its section.
@@ -71,7 +71,7 @@ pub struct FioJob {
 
 /// The value of `filename`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Filename {
+pub(crate) struct Filename {
     /// The name.
     pub name: String,
     /// The line that gives it.
@@ -80,7 +80,7 @@ pub struct Filename {
 
 /// How sequential operations proceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WalkOrder {
+pub(crate) enum WalkOrder {
     /// Block after block.
     Plain,
     /// From the end to the start.
@@ -91,7 +91,7 @@ pub enum WalkOrder {
 
 /// Bytes per operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JobBlocks {
+pub(crate) enum JobBlocks {
     /// One size.
     One(u64),
     /// A mix in the syntax of `bssplit`, with sizes in bytes, and its smallest size.
@@ -100,7 +100,7 @@ pub enum JobBlocks {
 
 impl JobBlocks {
     /// The smallest size.
-    pub fn smallest(&self) -> u64 {
+    pub(crate) fn smallest(&self) -> u64 {
         match self {
             Self::One(bytes) | Self::Mix(_, bytes) => *bytes,
         }
@@ -109,7 +109,7 @@ impl JobBlocks {
 
 /// Use of the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cache {
+pub(crate) enum Cache {
     /// None: `direct=1`.
     Direct,
     /// Emptied first: `direct=0` with `invalidate=1`, fio's default.
@@ -120,7 +120,7 @@ pub enum Cache {
 
 /// The part of the file, and the amount of I/O in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JobExtent {
+pub(crate) struct JobExtent {
     /// Its start.
     pub offset: Amount,
     /// Distance between the starts of consecutive copies.
@@ -139,7 +139,7 @@ pub struct JobExtent {
 
 /// Distribution of random offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JobDistribution {
+pub(crate) enum JobDistribution {
     /// All blocks alike.
     Uniform,
     /// With this exponent.

@@ -8,7 +8,7 @@ const JOBS_NAMED_MAX: usize = 3;
 
 /// A difference from fio, or a behaviour of fio that may surprise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TranslationNote {
+pub(crate) enum TranslationNote {
     /// One request at a time, whatever the file sets.
     Depth,
     /// `direct=0`.
@@ -80,7 +80,7 @@ impl TranslationNote {
 
 /// All notes about one file.
 #[derive(Debug, Clone, Default)]
-pub struct TranslationNotes {
+pub(crate) struct TranslationNotes {
     jobs: BTreeMap<TranslationNote, Vec<String>>,
     ignored: BTreeMap<&'static str, Vec<&'static str>>,
     lines: Vec<String>,
@@ -88,7 +88,7 @@ pub struct TranslationNotes {
 
 impl TranslationNotes {
     /// Adds a note about a job.
-    pub fn add(&mut self, note: TranslationNote, job: &str) {
+    pub(crate) fn add(&mut self, note: TranslationNote, job: &str) {
         let jobs = self.jobs.entry(note).or_default();
         if jobs.iter().all(|other| other != job) {
             jobs.push(job.to_owned());
@@ -96,12 +96,12 @@ impl TranslationNotes {
     }
 
     /// Adds a sentence about the whole file.
-    pub fn add_line(&mut self, line: String) {
+    pub(crate) fn add_line(&mut self, line: String) {
         self.lines.push(line);
     }
 
     /// Adds an option that is ignored, and why it changes nothing.
-    pub fn ignore_option(&mut self, option: &'static str, why: &'static str) {
+    pub(crate) fn ignore_option(&mut self, option: &'static str, why: &'static str) {
         let options = self.ignored.entry(why).or_default();
         if !options.contains(&option) {
             options.push(option);
@@ -109,7 +109,7 @@ impl TranslationNotes {
     }
 
     /// The notes as lines. One that concerns all jobs names none of them; `count` is their number.
-    pub fn lines(&self, count: usize) -> Vec<String> {
+    pub(crate) fn lines(&self, count: usize) -> Vec<String> {
         let mut lines = self.lines.clone();
         for (note, jobs) in &self.jobs {
             lines.push(match jobs.len() {

@@ -10,7 +10,7 @@ const SECOND_US: f64 = 1e6;
 
 /// The meaning of units: fio's `kb_base`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Base {
+pub(crate) enum Base {
     /// `k` is 1024 and `kib` 1000: fio's default, kept for old job files.
     Binary,
     /// `k` is 1000 and `kib` 1024.
@@ -19,7 +19,7 @@ pub enum Base {
 
 /// A number of bytes, or a percentage of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Amount {
+pub(crate) enum Amount {
     /// Bytes.
     Bytes(u64),
     /// Percent.
@@ -28,7 +28,7 @@ pub enum Amount {
 
 impl Amount {
     /// The amount in bytes, for a target of `whole` bytes.
-    pub fn of(self, whole: u64) -> u64 {
+    pub(crate) fn of(self, whole: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Percent(percent) => (u128::from(whole) * u128::from(percent) / 100) as u64,
@@ -37,7 +37,7 @@ impl Amount {
 }
 
 /// Parses a size, or any whole number, with an optional unit of sizes.
-pub fn bytes(text: &str, base: Base) -> Result<u64, String> {
+pub(crate) fn bytes(text: &str, base: Base) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a number of fio; write one such as 64, 4k or 10g");
     if text.starts_with('(') {
         return whole(expression(text, Units::Sizes)?, text);
@@ -60,7 +60,7 @@ pub fn bytes(text: &str, base: Base) -> Result<u64, String> {
 }
 
 /// Parses a size or a percentage.
-pub fn amount(text: &str, base: Base) -> Result<Amount, String> {
+pub(crate) fn amount(text: &str, base: Base) -> Result<Amount, String> {
     match text.strip_suffix('%') {
         Some(percent) => match bytes(percent, base)? {
             percent @ 1..=100 => Ok(Amount::Percent(percent)),
@@ -71,7 +71,7 @@ pub fn amount(text: &str, base: Base) -> Result<Amount, String> {
 }
 
 /// Parses a time, in nanoseconds; a bare number is seconds.
-pub fn time_ns(text: &str) -> Result<u64, String> {
+pub(crate) fn time_ns(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a time of fio; write one such as 30, 30s, 5m or 500ms");
     if text.starts_with('(') {
         return whole(expression(text, Units::Times)? * 1000.0, text);
@@ -88,7 +88,7 @@ pub fn time_ns(text: &str) -> Result<u64, String> {
 }
 
 /// Evaluates an expression of plain numbers, as `bc` does for fio: divisions drop the fraction.
-pub fn arithmetic(text: &str) -> Result<u64, String> {
+pub(crate) fn arithmetic(text: &str) -> Result<u64, String> {
     whole(expression(text, Units::None)?, text)
 }
 

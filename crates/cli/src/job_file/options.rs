@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 /// How an option is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Handling {
+pub(crate) enum Handling {
     /// It has the same meaning here, or an equivalent.
     Translated,
     /// It does not change the load.
@@ -19,7 +19,7 @@ pub enum Handling {
 
 /// Options that are handled alike.
 #[derive(Debug)]
-pub struct OptionRow {
+pub(crate) struct OptionRow {
     /// Their names; aliases follow a `/`.
     pub names: &'static [&'static str],
     /// How they are handled.
@@ -58,7 +58,7 @@ const ZERO: &[&str] = &["0"];
 const NONE: &[&str] = &["none"];
 
 /// The table.
-pub const ROWS: &[OptionRow] = &[
+pub(crate) const ROWS: &[OptionRow] = &[
     translated(
         &["name"],
         "name in results, if set in the job's own section; otherwise the section's name. \
@@ -524,12 +524,12 @@ pub const ROWS: &[OptionRow] = &[
 ];
 
 /// The first of an option's names.
-pub fn canonical(key: &str) -> Option<&'static str> {
+pub(crate) fn canonical(key: &str) -> Option<&'static str> {
     row_and_name(key).map(|(_, name)| name)
 }
 
 /// The row of an option.
-pub fn row(key: &str) -> Option<&'static OptionRow> {
+pub(crate) fn row(key: &str) -> Option<&'static OptionRow> {
     row_and_name(key).map(|(row, _)| row)
 }
 
@@ -553,6 +553,6 @@ static BY_NAME: LazyLock<HashMap<&'static str, (&'static OptionRow, &'static str
     });
 
 /// Why an option is refused, and what to do.
-pub fn refusal(name: &str) -> &'static str {
+pub(crate) fn refusal(name: &str) -> &'static str {
     answer_to_fio(name).unwrap_or("is not supported; remove it")
 }

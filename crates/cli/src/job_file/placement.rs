@@ -17,7 +17,7 @@ const PART_BYTES: u64 = 1 << 20;
 
 /// A part of a target that a copy of a job uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FilePart {
+pub(crate) struct FilePart {
     /// First byte.
     pub start: u64,
     /// Its bytes; in a file of the copy's own, rounded down to whole blocks.
@@ -30,7 +30,7 @@ pub struct FilePart {
 
 /// The target of a job, and its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JobPlacement {
+pub(crate) struct JobPlacement {
     /// Index of the target.
     pub target: usize,
     /// The part of each copy.
@@ -41,7 +41,7 @@ pub struct JobPlacement {
 
 /// The targets of a job file, and the parts of its jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placements {
+pub(crate) struct Placements {
     /// The targets, unless the command line names them.
     pub targets: Vec<PathBuf>,
     /// The size of each target. The targets of the command line share one entry, which is 0 when
@@ -100,7 +100,7 @@ struct JobFiles {
 }
 
 /// Places all jobs.
-pub fn place(
+pub(crate) fn place(
     jobs: &[FioJob],
     overrides: CliOverrides<'_>,
     environment: &dyn Environment,
@@ -217,9 +217,11 @@ impl Placements {
 }
 
 /// The error of jobs that differ between targets.
-pub const DIFFERENT_WORKLOADS: &str = "the jobs differ between their disks or directories, and a \
-     plan runs the same workloads on each target; run the sections one by one (--section NAME), \
-     or name the targets on the command line";
+pub(crate) const DIFFERENT_WORKLOADS: &str = concat!(
+    "the jobs differ between their disks or directories, and a plan runs the same workloads on ",
+    "each target; run the sections one by one (--section NAME), or name the targets on the ",
+    "command line"
+);
 
 /// The targets of the command line. The size of a directory is that of --size.
 fn given(overrides: CliOverrides<'_>, environment: &dyn Environment) -> TargetRoot {

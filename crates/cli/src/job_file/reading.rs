@@ -18,7 +18,10 @@ const FILENAME_FORMAT_DEFAULT: &str = "$jobname.$jobnum.$filenum";
 const NUMJOBS_MAX: u64 = 1024;
 
 /// Reads a section.
-pub fn read_job(section: &Section, notes: &mut TranslationNotes) -> Result<FioJob, JobFileError> {
+pub(crate) fn read_job(
+    section: &Section,
+    notes: &mut TranslationNotes,
+) -> Result<FioJob, JobFileError> {
     // An unsupported engine has options of its own, and explains them; so its error comes first.
     let named = |key: &str| options::canonical(key).unwrap_or("");
     let engine = last_by_name(&section.settings, named)

@@ -25,7 +25,7 @@ const INCLUDES_MAX: usize = 256;
 
 /// A line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceLine {
+pub(crate) struct SourceLine {
     file: Rc<str>,
     /// Line, from 1.
     pub line: usize,
@@ -64,7 +64,7 @@ impl SourceLine {
     }
 
     /// An error at this line. Most texts quote the line, so an included line has a text of its own.
-    pub fn error(&self, text: impl Into<String>) -> JobFileError {
+    pub(crate) fn error(&self, text: impl Into<String>) -> JobFileError {
         let text = match self.origin {
             TextOrigin::JobFile => text.into(),
             TextOrigin::Include => INCLUDED.to_owned(),
@@ -80,7 +80,7 @@ impl SourceLine {
 
 /// A line `key=value` or `key`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
+pub(crate) struct Setting {
     /// The key, as written.
     pub key: String,
     /// The text after the equals sign.
@@ -93,13 +93,13 @@ pub struct Setting {
 
 impl Setting {
     /// An error about this setting, which it quotes.
-    pub fn error(&self, text: impl AsRef<str>) -> JobFileError {
+    pub(crate) fn error(&self, text: impl AsRef<str>) -> JobFileError {
         self.source
             .error(format!("{}: {}", self.shown(), text.as_ref()))
     }
 
     /// The setting as written, shortened where it is long.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         quoted(
             &self
                 .value
@@ -111,7 +111,7 @@ impl Setting {
 
 /// The kind of section that contains a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// A `[global]` section.
     Global,
     /// The job's own section.
@@ -120,7 +120,7 @@ pub enum Scope {
 
 /// A job's section, with the settings of the global sections before it.
 #[derive(Debug, Clone)]
-pub struct Section {
+pub(crate) struct Section {
     /// The line of its name.
     pub source: SourceLine,
     /// The text between the brackets.
@@ -130,7 +130,7 @@ pub struct Section {
 }
 
 /// Reads the sections of the job file at `path`.
-pub fn read_sections(
+pub(crate) fn read_sections(
     text: &str,
     path: &Path,
     environment: &dyn Environment,
@@ -420,7 +420,7 @@ fn shown(path: &Path) -> Rc<str> {
 
 /// The settings of a section by name; of several with one name, the last. (Several `filename` add
 /// up; their reader goes through all settings.)
-pub fn last_by_name(
+pub(crate) fn last_by_name(
     settings: &[Rc<Setting>],
     name: impl Fn(&str) -> &'static str,
 ) -> BTreeMap<&'static str, &Setting> {

@@ -20,7 +20,7 @@ const WORKLOADS_MAX: usize = 1440;
 const NAME_CHARS_MAX: usize = 30;
 
 /// Makes the plan.
-pub fn plan(
+pub(crate) fn plan(
     jobs: &[FioJob],
     placements: &Placements,
     notes: &mut TranslationNotes,

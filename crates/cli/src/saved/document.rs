@@ -23,7 +23,7 @@ const THREAD: &str = "diskproof-saved";
 
 /// A saved document.
 #[derive(Debug)]
-pub enum SavedDocument {
+pub(crate) enum SavedDocument {
     /// A run; from the history, with its printed result.
     Run(Box<StoredRun>),
     /// A comparison; only files hold these.
@@ -56,7 +56,7 @@ pub(super) fn from_file(reference: &str) -> Result<Option<SavedDocument>, Failur
 
 /// Reads a file or a named pipe, in bounded time: a pipe without a writer and a network filesystem
 /// without a server never answer.
-pub fn read_document(path: &Path) -> io::Result<String> {
+pub(crate) fn read_document(path: &Path) -> io::Result<String> {
     let name = path.to_owned();
     let file = answer(OPEN_LIMIT, move || File::open(name))?;
     let limit = match file.metadata()?.is_file() {

@@ -8,7 +8,7 @@ const LABEL_MAX: usize = 40;
 const LATEST: &str = "latest";
 
 /// Checks a label: it must not look like anything else that names a run.
-pub fn parse_label(text: &str) -> Result<String, String> {
+pub(crate) fn parse_label(text: &str) -> Result<String, String> {
     let wrong = match () {
         () if text.is_empty() => "is empty",
         () if text.chars().count() > LABEL_MAX => "is longer than 40 characters",

@@ -5,9 +5,9 @@ mod document;
 mod label;
 mod place;
 
-pub use document::{SavedDocument, read_document};
-pub use label::parse_label;
-pub use place::place;
+pub(crate) use document::{SavedDocument, read_document};
+pub(crate) use label::parse_label;
+pub(crate) use place::place;
 
 use crate::failure::Failure;
 use crate::stderr::{Verbosity, eprint_line};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Digits of a shortened run id: unique among millions of runs, and narrow enough for a list.
-pub const SHORT_ID: usize = 8;
+pub(crate) const SHORT_ID: usize = 8;
 /// Fewer digits are more likely a mistyped label.
 const PREFIX_MIN: usize = 4;
 /// Waiting for the lock of a history takes up to 20 s, checking a large one a few more.
@@ -66,7 +66,7 @@ impl HistoryFileFlag {
 
 /// A message of a save.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SaveNote {
+pub(crate) enum SaveNote {
     /// Printed unless --quiet.
     Note(String),
     /// The run is in the history; printed unless --quiet.
@@ -76,7 +76,7 @@ pub enum SaveNote {
 }
 
 /// Prints the notes of a save on stderr; warnings also with `--quiet`.
-pub fn print_notes(notes: &[SaveNote], verbosity: Verbosity) {
+pub(crate) fn print_notes(notes: &[SaveNote], verbosity: Verbosity) {
     for note in notes {
         match note {
             SaveNote::Note(text) | SaveNote::Saved(text) => verbosity.note(text),
@@ -87,7 +87,7 @@ pub fn print_notes(notes: &[SaveNote], verbosity: Verbosity) {
 
 /// Saves a complete or partial run. Never an error: a measurement does not fail because of its
 /// history.
-pub fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec<SaveNote> {
+pub(crate) fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec<SaveNote> {
     if options.no_history {
         return Vec::new();
     }
@@ -126,7 +126,7 @@ pub fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec<SaveNo
 }
 
 /// Saves a record from another machine.
-pub fn import(
+pub(crate) fn import(
     record: Record,
     label: Option<&str>,
     history: Option<&Path>,
@@ -177,13 +177,13 @@ fn moved(path: &Path, saved: &SaveReport) -> Option<SaveNote> {
 }
 
 /// A run's id, shortened.
-pub fn short(run_id: &str) -> &str {
+pub(crate) fn short(run_id: &str) -> &str {
     run_id.get(..SHORT_ID).unwrap_or(run_id)
 }
 
 /// The record that `reference` names: a file, `latest`, `latest~N`, a label (its newest run) or the
 /// beginning of a run's id.
-pub fn load(reference: &str, history: Option<&Path>) -> Result<Record, Failure> {
+pub(crate) fn load(reference: &str, history: Option<&Path>) -> Result<Record, Failure> {
     if let Some(record) = record_of_file(reference)? {
         return Ok(record);
     }
@@ -194,7 +194,7 @@ pub fn load(reference: &str, history: Option<&Path>) -> Result<Record, Failure> 
 
 /// Every record that `reference` names: all runs of a label, the newest first; otherwise the one
 /// that [`load`] finds.
-pub fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Record>, Failure> {
+pub(crate) fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Record>, Failure> {
     if let Some(record) = record_of_file(reference)? {
         return Ok(vec![record]);
     }
@@ -212,7 +212,7 @@ pub fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Record>, 
 }
 
 /// The run or the comparison that `reference` names.
-pub fn find(reference: &str, history: Option<&Path>) -> Result<SavedDocument, Failure> {
+pub(crate) fn find(reference: &str, history: Option<&Path>) -> Result<SavedDocument, Failure> {
     let found = match from_file(reference)? {
         Some(saved) => saved,
         None => {
@@ -255,7 +255,7 @@ fn get(history: &History, id: &str) -> Result<StoredRun, Failure> {
 }
 
 /// The complete id of the run that `reference` names.
-pub fn run_id(history: &History, reference: &str) -> Result<String, Failure> {
+pub(crate) fn run_id(history: &History, reference: &str) -> Result<String, Failure> {
     let unknown = |why: &str| {
         Err(Failure::Usage(format!(
             "'{reference}': {why}. 'diskproof history' lists the runs"
@@ -288,19 +288,19 @@ pub fn run_id(history: &History, reference: &str) -> Result<String, Failure> {
 }
 
 /// Opens the history to read it.
-pub fn open(history: Option<&Path>) -> Result<History, Failure> {
+pub(crate) fn open(history: Option<&Path>) -> Result<History, Failure> {
     let place = place(history)?;
     open_if_there(&place)?.ok_or_else(|| Failure::Usage(empty_text(&place.path)))
 }
 
 /// Opens the history to read it; `None` when there is no file.
-pub fn open_if_there(place: &HistoryPlace) -> Result<Option<History>, Failure> {
+pub(crate) fn open_if_there(place: &HistoryPlace) -> Result<Option<History>, Failure> {
     let there = place.clone();
     history_answer(place, move || History::open(&there))
 }
 
 /// The message for a history that does not exist or is empty.
-pub fn empty_text(path: &Path) -> String {
+pub(crate) fn empty_text(path: &Path) -> String {
     format!(
         "the history {} is empty. Each run is saved there; start with 'diskproof check'",
         path.display()

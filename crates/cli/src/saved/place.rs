@@ -11,7 +11,7 @@ pub(super) const NOWHERE: &str =
     "neither HOME nor XDG_STATE_HOME is set. Name a file with --history FILE or DISKPROOF_HISTORY";
 
 /// The place of the history, for verbs that need one.
-pub fn place(history: Option<&Path>) -> Result<HistoryPlace, Failure> {
+pub(crate) fn place(history: Option<&Path>) -> Result<HistoryPlace, Failure> {
     // DISKPROOF_NO_HISTORY prevents saving, not reading.
     match (HistoryEnvironment {
         off: false,

@@ -39,7 +39,7 @@ struct SaveResult {
 }
 
 /// Judges, saves and prints what was measured, and returns how the run ended.
-pub fn conclude(
+pub(crate) fn conclude(
     mut facts: RunFacts,
     end: WatchdogResult,
     files: &OutputFiles<'_>,

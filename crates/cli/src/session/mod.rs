@@ -5,8 +5,8 @@ mod prepare;
 mod run;
 mod watchdog;
 
-pub use prepare::{MeasuringJob, admit_all, refuse_target_as_output};
-pub use run::{Filling, LayoutLimits};
+pub(crate) use prepare::{MeasuringJob, admit_all, refuse_target_as_output};
+pub(crate) use run::{Filling, LayoutLimits};
 
 use crate::failure::Exit;
 use crate::interrupt::Interrupt;
@@ -16,7 +16,7 @@ use crate::stdout::print_plan;
 use anyhow::Context as _;
 
 /// Measures, or only shows the plan.
-pub fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
+pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
     let flags = job.flags;
     let consent = flags.destructive.consent(&job.identities)?;
     if flags.dry_run {

@@ -24,7 +24,7 @@ use std::time::Duration;
 const STALL_TIMEOUT_VARIABLE: &str = "DISKPROOF_GIVE_UP_AFTER";
 
 /// A plan and what it needs to run.
-pub struct MeasuringJob<'a> {
+pub(crate) struct MeasuringJob<'a> {
     /// What to do.
     pub plan: Plan,
     /// The targets, probed.
@@ -38,7 +38,7 @@ pub struct MeasuringJob<'a> {
 }
 
 /// A run that is ready to start.
-pub struct Prepared {
+pub(crate) struct Prepared {
     /// The open targets and what to do with them.
     pub work: TargetRun,
     /// The record's facts; how the run ends is added later.
@@ -46,7 +46,7 @@ pub struct Prepared {
 }
 
 /// Admits and opens the targets, reads their health, and measures the clock.
-pub fn prepare(
+pub(crate) fn prepare(
     job: MeasuringJob<'_>,
     consent: &Consent,
     stall_timeout: Duration,
@@ -99,7 +99,7 @@ pub fn prepare(
 
 /// How long a target may leave requests unanswered before the run ends without it. A multipath
 /// device that queues while it has no path needs longer than the default.
-pub fn stall_timeout() -> Result<Duration, Failure> {
+pub(crate) fn stall_timeout() -> Result<Duration, Failure> {
     let text = std::env::var_os(STALL_TIMEOUT_VARIABLE).filter(|text| !text.is_empty());
     let Some(text) = text else {
         return Ok(Duration::from_nanos(STALL_NS));
@@ -125,7 +125,7 @@ fn raise_descriptor_limit() {
 }
 
 /// Refuses an output file that is the target: saving the record would replace it.
-pub fn refuse_target_as_output(
+pub(crate) fn refuse_target_as_output(
     output: &Path,
     identities: &[TargetIdentity],
 ) -> Result<(), Failure> {
@@ -152,7 +152,7 @@ pub fn refuse_target_as_output(
 
 /// Checks what can be checked before a run: thresholds that the plan cannot answer, targets that
 /// the gate refuses. Opens nothing for writing.
-pub fn admit_all(
+pub(crate) fn admit_all(
     plan: &Plan,
     identities: &[TargetIdentity],
     expected: &[Expected],

@@ -18,7 +18,7 @@ const INTERRUPTED: &str = "interrupted by the user; the results so far are compl
 
 /// How scratch files get their content, so that reads find data and writes do not extend the file.
 #[derive(Debug, Clone, Copy)]
-pub enum Filling {
+pub(crate) enum Filling {
     /// The whole span of a workload is written before it starts, however long that takes.
     Span,
     /// Within limits; the file is then cut to what was written.
@@ -27,7 +27,7 @@ pub enum Filling {
 
 /// Limits of the layout of a scratch file.
 #[derive(Debug, Clone, Copy)]
-pub struct LayoutLimits {
+pub(crate) struct LayoutLimits {
     /// A smaller file would fit into small caches.
     pub bytes_min: u64,
     /// The layout ends after this time.
@@ -36,7 +36,7 @@ pub struct LayoutLimits {
 
 /// What was measured so far.
 #[derive(Default)]
-pub struct PartialResults {
+pub(crate) struct PartialResults {
     /// Workloads that have ended.
     pub measurements: Vec<Measurement>,
     /// The survey.
@@ -48,13 +48,13 @@ pub struct PartialResults {
 }
 
 /// Results that the watchdog can take while the run is stuck.
-pub type SharedResults = Arc<Mutex<PartialResults>>;
+pub(crate) type SharedResults = Arc<Mutex<PartialResults>>;
 
 /// Why a run ended before its plan did: a sentence; `None` where it did not.
-pub type EndedEarly = Option<String>;
+pub(crate) type EndedEarly = Option<String>;
 
 /// A run on open targets.
-pub struct TargetRun {
+pub(crate) struct TargetRun {
     /// The engine.
     pub session: Session,
     /// What to do.
@@ -69,7 +69,7 @@ pub struct TargetRun {
 
 impl TargetRun {
     /// The survey, then all workloads.
-    pub fn run(&mut self, live: &mut Live) -> Result<EndedEarly, RunError> {
+    pub(crate) fn run(&mut self, live: &mut Live) -> Result<EndedEarly, RunError> {
         let ended = self.survey(live)?;
         if ended.is_some() {
             return Ok(ended);
@@ -100,7 +100,7 @@ impl TargetRun {
     }
 
     /// What was measured so far.
-    pub fn results(&self) -> MutexGuard<'_, PartialResults> {
+    pub(crate) fn results(&self) -> MutexGuard<'_, PartialResults> {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -154,7 +154,7 @@ impl TargetRun {
     /// Closes the targets, and returns the paths of those that hang. Files and devices of the user
     /// are flushed first: no write of ours may be in flight when another program opens them. A
     /// target that hangs would hang the flush, too.
-    pub fn close(self, verbosity: Verbosity) -> Vec<String> {
+    pub(crate) fn close(self, verbosity: Verbosity) -> Vec<String> {
         let mut hung = Vec::new();
         for target in &self.targets {
             if target.is_left_open() {

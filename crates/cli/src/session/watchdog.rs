@@ -20,7 +20,7 @@ const POLL_EVERY: Duration = Duration::from_millis(100);
 const FIRST_NOTE: Duration = Duration::from_secs(10);
 
 /// What the watchdog returns: the results of a run, and how it ended.
-pub struct WatchdogResult {
+pub(crate) struct WatchdogResult {
     /// What was measured.
     pub results: PartialResults,
     /// Why it ended before its plan did, or the error that ended it.
@@ -33,7 +33,7 @@ pub struct WatchdogResult {
 
 /// How long the watchdog waits, and where it says so.
 #[derive(Debug, Clone, Copy)]
-pub struct Deadline {
+pub(crate) struct Deadline {
     /// The longest silence of a target.
     pub stall_timeout: Duration,
     /// How much goes to stderr.
@@ -42,7 +42,7 @@ pub struct Deadline {
 
 /// Runs on a thread of its own, and waits for the end or for a silence longer than the stall
 /// timeout.
-pub fn run(
+pub(crate) fn run(
     work: TargetRun,
     live: Live,
     identities: &[TargetIdentity],

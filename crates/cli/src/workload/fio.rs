@@ -300,7 +300,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
 
 /// The hint for an option of fio, as the rest of a sentence that begins with the option; `None` if
 /// there is none.
-pub fn answer(option: &str) -> Option<&'static str> {
+pub(crate) fn answer(option: &str) -> Option<&'static str> {
     ANSWERS
         .iter()
         .find(|(options, _)| options.contains(&option))

@@ -11,7 +11,7 @@ use diskproof_model::plan::{Skipped, Stop, Workload};
 
 /// The outcome for workloads that should run together.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ResolvedGroup {
+pub(crate) enum ResolvedGroup {
     /// They run.
     Runs(Vec<Workload>),
     /// All are skipped: the device cannot run one of them, which changes the load of the others.
@@ -20,7 +20,7 @@ pub enum ResolvedGroup {
 
 /// Resolves the workloads that run together, or a single one. `unit_bytes` is the device's sector
 /// size. An error comes with the index of its workload.
-pub fn resolve_group(
+pub(crate) fn resolve_group(
     members: &[&WorkloadFlags],
     context: &ResolveContext,
     unit_bytes: u32,

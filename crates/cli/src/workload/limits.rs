@@ -18,7 +18,7 @@ const FREE_SHARE: u64 = 2;
 const JOURNAL_ENTRY_BYTES: u64 = 4;
 
 /// Why direct I/O with sectors of `unit_bytes` cannot run this workload.
-pub fn sector_mismatch(workload: &Workload, unit_bytes: u32) -> Option<String> {
+pub(crate) fn sector_mismatch(workload: &Workload, unit_bytes: u32) -> Option<String> {
     let start_bytes = workload.span.start_bytes;
     if workload.cache == CachePolicy::Direct
         && !start_bytes.is_multiple_of(u64::from(unit_bytes.max(1)))
@@ -195,7 +195,7 @@ fn journal_bytes(workload: &Workload, context: &ResolveContext) -> u128 {
 }
 
 /// A position in bytes; percentages are rounded down to whole blocks and pages.
-pub fn position_bytes(position: Position, target_bytes: u64, block_bytes: u32) -> u64 {
+pub(crate) fn position_bytes(position: Position, target_bytes: u64, block_bytes: u32) -> u64 {
     match position {
         Position::Bytes(bytes) => bytes,
         Position::Percent(share) if share >= 100.0 => target_bytes,

@@ -10,13 +10,13 @@ mod resolve;
 mod resolve_context;
 mod schedule;
 
-pub use fio::answer as answer_to_fio;
-pub use flags::WorkloadFlags;
-pub use group::{ResolvedGroup, resolve_group};
-pub use limits::{position_bytes, sector_mismatch};
-pub use parsers::{
+pub(crate) use fio::answer as answer_to_fio;
+pub(crate) use flags::WorkloadFlags;
+pub(crate) use group::{ResolvedGroup, resolve_group};
+pub(crate) use limits::{position_bytes, sector_mismatch};
+pub(crate) use parsers::{
     Bytes, Count, Order, Position, ReadShare, Rw, RwDirection, SpanBounds, Time, parse_key,
 };
-pub use resolve::resolve;
-pub use resolve_context::{Content, Contradiction, Memory, ResolveContext, Wording};
-pub use schedule::{empty_schedule, limits_cut_by_time};
+pub(crate) use resolve::resolve;
+pub(crate) use resolve_context::{Content, Contradiction, Memory, ResolveContext, Wording};
+pub(crate) use schedule::{empty_schedule, limits_cut_by_time};

@@ -30,7 +30,7 @@ const SIGNED_BYTES_MIN: u32 = 64;
 const SIGNED_BYTES_UNIT: u32 = 8;
 
 /// Resolves the flags or keys of one workload.
-pub fn resolve(
+pub(crate) fn resolve(
     flags: &WorkloadFlags,
     context: &ResolveContext,
     wording: Wording,

@@ -5,7 +5,7 @@ use diskproof_model::plan::EngineChoice;
 
 /// The targets and the machine of a run.
 #[derive(Debug, Clone)]
-pub struct ResolveContext {
+pub(crate) struct ResolveContext {
     /// Bytes of each target.
     pub target_bytes: Vec<u64>,
     /// Memory for buffers.
@@ -18,7 +18,7 @@ pub struct ResolveContext {
 
 /// Memory in bytes; `None` where it is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Memory {
+pub(crate) struct Memory {
     /// The machine's memory.
     pub installed_bytes: Option<u64>,
     /// Free memory, within the limits of control groups.
@@ -27,7 +27,7 @@ pub struct Memory {
 
 /// Content of the targets when a workload begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
+pub(crate) enum Content {
     /// None: all targets are new scratch files.
     Nothing,
     /// Data.
@@ -36,7 +36,7 @@ pub enum Content {
 
 /// Whether the user wrote flags or keys; errors name them in the same form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wording {
+pub(crate) enum Wording {
     /// `--depth`
     Flags,
     /// `depth`
@@ -45,7 +45,7 @@ pub enum Wording {
 
 impl Wording {
     /// A key as the user writes it.
-    pub fn name(self, key: &str) -> String {
+    pub(crate) fn name(self, key: &str) -> String {
         match self {
             Self::Flags => format!("--{key}"),
             Self::Keys => key.to_owned(),
@@ -56,7 +56,7 @@ impl Wording {
 /// Flags or keys that contradict each other or the target, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Contradiction(pub String);
+pub(crate) struct Contradiction(pub String);
 
 /// A resolved value.
 pub(super) type Resolved<T> = Result<T, Contradiction>;

@@ -9,7 +9,10 @@ use diskproof_model::units::{counted, format_bytes, format_duration};
 
 /// The first of the workloads that run together, by index, whose schedule starts no operation in
 /// the measured time.
-pub fn empty_schedule(workloads: &[Workload], wording: Wording) -> Option<(usize, Contradiction)> {
+pub(crate) fn empty_schedule(
+    workloads: &[Workload],
+    wording: Wording,
+) -> Option<(usize, Contradiction)> {
     let group = Group {
         first: 0,
         workloads,
@@ -21,7 +24,7 @@ pub fn empty_schedule(workloads: &[Workload], wording: Wording) -> Option<(usize
 }
 
 /// A note for each workload whose time ends before its limit in operations or bytes is reached.
-pub fn limits_cut_by_time(plan: &Plan) -> Vec<String> {
+pub(crate) fn limits_cut_by_time(plan: &Plan) -> Vec<String> {
     plan.groups()
         .flat_map(|group| {
             group

@@ -52,7 +52,7 @@ pub enum WaitMode {
 
 /// The longest wait. A worker then checks its stop flag, so that a stalled device does not delay
 /// the end of a run.
-pub const WAIT_MAX_NS: u64 = 200_000_000;
+pub(crate) const WAIT_MAX_NS: u64 = 200_000_000;
 
 /// An I/O engine on one file.
 pub trait Backend {

@@ -44,14 +44,14 @@ impl SubmitPolicy {
 /// (page cache, RAM disks with AIO), one call for all costs the least CPU time. Elsewhere the queue
 /// must not move as one convoy.
 #[derive(Debug, Clone, Copy)]
-pub struct BatchSize {
+pub(crate) struct BatchSize {
     depth: u32,
     now: u32,
 }
 
 impl BatchSize {
     /// For a queue of `depth` requests.
-    pub fn of(depth: u32, submission: SubmitPolicy) -> Self {
+    pub(crate) fn of(depth: u32, submission: SubmitPolicy) -> Self {
         let depth = if submission == SubmitPolicy::OneByOne {
             1
         } else {
@@ -65,13 +65,13 @@ impl BatchSize {
 
     /// Requests that the next call should carry.
     #[inline(always)]
-    pub fn size(&self) -> u32 {
+    pub(crate) fn size(&self) -> u32 {
         self.now
     }
 
     /// Adapts to a call that carried `sent` requests, after which `done` completions were there.
     #[inline(always)]
-    pub fn learn(&mut self, sent: u32, done: u32) {
+    pub(crate) fn learn(&mut self, sent: u32, done: u32) {
         if sent >= self.now.min(self.depth) {
             self.now = if done >= sent {
                 self.depth

@@ -8,7 +8,7 @@ use std::io;
 use std::ptr::NonNull;
 
 /// Alignment of every slot: a page, which satisfies direct I/O on every device and filesystem.
-pub const ALIGNMENT_BYTES: usize = 4096;
+pub(crate) const ALIGNMENT_BYTES: usize = 4096;
 
 /// Distance between the stamps that make each written block unique: a sector, the smallest unit at
 /// which arrays look for duplicates.

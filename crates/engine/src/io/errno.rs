@@ -3,10 +3,10 @@
 use diskproof_model::errno;
 
 /// Takes the place of an errno where a read found the end of the file inside the span.
-pub const END_OF_FILE: i32 = -1;
+pub(crate) const END_OF_FILE: i32 = -1;
 
 /// `EIO` for 5, and so on; `errno 123` for an error without a known name.
-pub fn errno_name(errno: i32) -> String {
+pub(crate) fn errno_name(errno: i32) -> String {
     if errno == END_OF_FILE {
         return "EOF".to_owned();
     }

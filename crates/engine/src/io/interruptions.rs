@@ -62,7 +62,7 @@ static WATCHER: Watcher = Watcher {
 };
 
 /// Starts the thread, once per process. Without it no interruption is ever found.
-pub fn start() {
+pub(crate) fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let continued = Arc::new(AtomicBool::new(false));
@@ -211,7 +211,7 @@ fn judge(before: &Look, after: &Look, was_continued: impl FnOnce() -> bool) -> O
 
 /// What a clock skips: the interruptions since it was made.
 #[derive(Debug, Clone, Copy)]
-pub struct SkippedTime {
+pub(crate) struct SkippedTime {
     /// How many interruptions it knows.
     known: usize,
     /// Their part in its time, in nanoseconds.
@@ -220,7 +220,7 @@ pub struct SkippedTime {
 
 impl SkippedTime {
     /// Skips the interruptions from now on.
-    pub fn from_now() -> Self {
+    pub(crate) fn from_now() -> Self {
         Self {
             known: WATCHER.found.load(Ordering::Acquire),
             ns: 0,
@@ -230,7 +230,11 @@ impl SkippedTime {
     /// The interruptions since the last call. Skips the part of them between `since_ns()` and
     /// `now_ns` on CLOCK_MONOTONIC. Where the thread has not looked for long it waits for that.
     #[inline]
-    pub fn update(&mut self, now_ns: u64, since_ns: impl FnOnce() -> u64) -> Vec<Interruption> {
+    pub(crate) fn update(
+        &mut self,
+        now_ns: u64,
+        since_ns: impl FnOnce() -> u64,
+    ) -> Vec<Interruption> {
         let looked_ns = WATCHER.looked_ns.load(Ordering::Acquire);
         let is_silent = looked_ns != 0 && now_ns > looked_ns + SILENT_NS;
         if !is_silent && WATCHER.found.load(Ordering::Acquire) == self.known {

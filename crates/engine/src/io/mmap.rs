@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 
 /// A mapping of the first `length` bytes of a file or device.
 #[derive(Debug)]
-pub struct MmapBackend {
+pub(crate) struct MmapBackend {
     fd: OwnedFd,
     base: NonNull<u8>,
     length: usize,
@@ -29,7 +29,7 @@ pub struct MmapBackend {
 
 /// Whether the mapping may be written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protection {
+pub(crate) enum Protection {
     /// Reads only.
     Read,
     /// Reads and writes.
@@ -50,7 +50,7 @@ impl Protection {
 /// thousand times the requested bytes (do_sync_mmap_readahead in mm/filemap.c). fio's mmap engine
 /// gives the same advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AccessOrder {
+pub(crate) enum AccessOrder {
     /// Forwards.
     Forwards,
     /// Anywhere.
@@ -59,7 +59,7 @@ pub enum AccessOrder {
 
 impl MmapBackend {
     /// Maps the first `length` bytes.
-    pub fn new(
+    pub(crate) fn new(
         fd: OwnedFd,
         buffers: Buffers,
         length: u64,

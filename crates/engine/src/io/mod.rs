@@ -1,22 +1,23 @@
 //! How requests reach the kernel: backends, buffers and clocks. Knows no pattern, no statistics and
 //! no workload. All other folders use it.
 
-pub mod aio;
-pub mod any_backend;
+pub(crate) mod aio;
+pub(crate) mod any_backend;
 mod backend;
 mod batching;
-pub mod buffers;
+pub(crate) mod buffers;
 pub mod clock;
-pub mod errno;
+pub(crate) mod errno;
 mod extent;
-pub mod interruptions;
-pub mod mmap;
-pub mod null;
+pub(crate) mod interruptions;
+pub(crate) mod mmap;
+pub(crate) mod null;
 mod page_fault;
 mod ring;
-pub mod sync;
-pub mod uring;
+pub(crate) mod sync;
+pub(crate) mod uring;
 
-pub use backend::{Backend, Op, Request, WAIT_MAX_NS, WaitMode};
-pub use batching::SubmitPolicy;
+pub use backend::Op;
+pub(crate) use backend::{Backend, Request, WAIT_MAX_NS, WaitMode};
+pub(crate) use batching::SubmitPolicy;
 pub use extent::Extent;

@@ -30,11 +30,11 @@ static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 /// A page of a mapped file is missing. Parts of the range now hold private zeros: map the file
 /// there again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PageFault;
+pub(crate) struct PageFault;
 
 /// Installs a handler for SIGBUS, once for the process. Faults outside of [`copy`] go to the
 /// earlier action.
-pub fn catch_faults() -> io::Result<()> {
+pub(crate) fn catch_faults() -> io::Result<()> {
     if BEFORE.get().is_some() {
         return Ok(());
     }
@@ -89,7 +89,7 @@ extern "C" fn on_fault(_signal: c_int, info: *mut libc::siginfo_t, _context: *mu
 /// Both ranges are valid for `len` bytes (of the mapped one, the pages may be missing) and do not
 /// overlap, one of them lies in `mapped`, whose pages belong to this thread alone, and
 /// [`catch_faults`] was called.
-pub unsafe fn copy(
+pub(crate) unsafe fn copy(
     from: *const u8,
     to: *mut u8,
     len: usize,

@@ -25,7 +25,7 @@ const NEEDED: IoringFeatureFlags = IoringFeatureFlags::SINGLE_MMAP
 /// words that its fields fall into.
 #[repr(C, align(64))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SubmissionEntry {
+pub(crate) struct SubmissionEntry {
     /// opcode, flags, ioprio, fd: from the lowest byte on 1, 1, 2 and 4 of them.
     pub head: u64,
     /// Offset in the file.
@@ -92,7 +92,7 @@ impl Drop for RingMemory {
 /// The submission side of a ring, for a loop that keeps it in locals: the ring is not involved
 /// until [`SubmissionQueue::end`].
 #[derive(Debug)]
-pub struct SubmissionQueue<'a> {
+pub(crate) struct SubmissionQueue<'a> {
     entries: *mut SubmissionEntry,
     entries_len: u32,
     array: *mut u32,
@@ -105,7 +105,7 @@ impl SubmissionQueue<'_> {
     /// The entry with this number. Do not change it between [`SubmissionQueue::push`] and the
     /// [`Ring::enter`] that submits it; afterwards the kernel has a copy.
     #[inline(always)]
-    pub fn entry(&mut self, index: u32) -> &mut SubmissionEntry {
+    pub(crate) fn entry(&mut self, index: u32) -> &mut SubmissionEntry {
         debug_assert!(index < self.entries_len);
         // SAFETY: within the mapping, which the ring keeps; the kernel only reads entries, and only
         // inside io_uring_enter, which needs the ring for itself.
@@ -114,7 +114,7 @@ impl SubmissionQueue<'_> {
 
     /// Sends the entry with this number at the next [`Ring::enter`].
     #[inline(always)]
-    pub fn push(&mut self, index: u32) {
+    pub(crate) fn push(&mut self, index: u32) {
         // SAFETY: the masked index lies in the array, whose slots up to `queued` the kernel has
         // read already.
         unsafe {
@@ -127,14 +127,14 @@ impl SubmissionQueue<'_> {
 
     /// Tells the ring what was pushed.
     #[inline(always)]
-    pub fn end(self) {
+    pub(crate) fn end(self) {
         *self.queued_to = self.queued;
     }
 }
 
 /// An io_uring. Belongs to the thread that made it.
 #[derive(Debug)]
-pub struct Ring {
+pub(crate) struct Ring {
     sq_tail: *const AtomicU32,
     sq_array: *mut u32,
     sq_mask: u32,
@@ -159,7 +159,7 @@ pub struct Ring {
 impl Ring {
     /// A ring with at least `entries` submission entries. Kernels that lack one of [`NEEDED`] are
     /// refused with ENOSYS.
-    pub fn new(entries: u32, flags: IoringSetupFlags) -> io::Result<Self> {
+    pub(crate) fn new(entries: u32, flags: IoringSetupFlags) -> io::Result<Self> {
         let mut params = io_uring_params::default();
         params.flags = flags;
         // SAFETY: the parameters name no file and no memory of ours.
@@ -207,7 +207,7 @@ impl Ring {
     /// The queue for new requests. At most as many as there are entries may wait for the next
     /// [`Ring::enter`].
     #[inline(always)]
-    pub fn submissions(&mut self) -> SubmissionQueue<'_> {
+    pub(crate) fn submissions(&mut self) -> SubmissionQueue<'_> {
         let Self {
             entries,
             entries_len,
@@ -228,18 +228,18 @@ impl Ring {
 
     /// Entries that wait for the next [`Ring::enter`].
     #[inline(always)]
-    pub fn unsent(&self) -> u32 {
+    pub(crate) fn unsent(&self) -> u32 {
         self.queued.wrapping_sub(self.sent)
     }
 
     /// Entries pushed whose completions were not reaped.
-    pub fn in_flight(&self) -> u32 {
+    pub(crate) fn in_flight(&self) -> u32 {
         self.queued.wrapping_sub(self.taken)
     }
 
     /// Completions that are there.
     #[inline(always)]
-    pub fn ready(&self) -> u32 {
+    pub(crate) fn ready(&self) -> u32 {
         // SAFETY: the tail lies in the mapping.
         unsafe { (*self.cq_tail).load(Ordering::Acquire) }.wrapping_sub(self.taken)
     }
@@ -247,7 +247,11 @@ impl Ring {
     /// Submits what was pushed, and waits until `completions` are there. GETEVENTS matters even for
     /// none of them: with DEFER_TASKRUN completions only arrive in such a call.
     #[inline(always)]
-    pub fn enter(&mut self, completions: u32, events: IoringEnterFlags) -> rustix::io::Result<()> {
+    pub(crate) fn enter(
+        &mut self,
+        completions: u32,
+        events: IoringEnterFlags,
+    ) -> rustix::io::Result<()> {
         self.publish();
         // SAFETY: the buffers that the entries name outlive the ring (the caller's duty, see
         // `UringBackend`).
@@ -257,7 +261,7 @@ impl Ring {
     }
 
     /// As [`Ring::enter`], but no longer than this.
-    pub fn enter_within(&mut self, completions: u32, ns: u64) -> rustix::io::Result<()> {
+    pub(crate) fn enter_within(&mut self, completions: u32, ns: u64) -> rustix::io::Result<()> {
         self.publish();
         let time = rustix::thread::Timespec {
             tv_sec: (ns / 1_000_000_000) as i64,
@@ -284,14 +288,14 @@ impl Ring {
 
     /// Notes which completions are there: those that [`Ring::reap`] hands over.
     #[inline(always)]
-    pub fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         // SAFETY: the tail lies in the mapping.
         self.seen = unsafe { (*self.cq_tail).load(Ordering::Acquire) };
     }
 
     /// Hands over the completions that were seen: user data and result.
     #[inline(always)]
-    pub fn reap(&mut self, mut sink: impl FnMut(u64, i32)) {
+    pub(crate) fn reap(&mut self, mut sink: impl FnMut(u64, i32)) {
         let (completions, mask, taken) = (self.completions, self.cq_mask, self.taken);
         for at in 0..self.seen.wrapping_sub(taken) {
             let index = taken.wrapping_add(at) & mask;
@@ -308,7 +312,7 @@ impl Ring {
     }
 
     /// Names a file by index 0 from now on.
-    pub fn register_file(&self, file: RawFd) -> rustix::io::Result<()> {
+    pub(crate) fn register_file(&self, file: RawFd) -> rustix::io::Result<()> {
         // SAFETY: the array lives until the call returns; the kernel takes a reference of its own
         // on the file.
         unsafe {
@@ -326,7 +330,10 @@ impl Ring {
     ///
     /// # Safety
     /// The memory stays mapped where it is as long as the ring lives.
-    pub unsafe fn register_buffers(&self, buffers: &[libc::iovec]) -> rustix::io::Result<()> {
+    pub(crate) unsafe fn register_buffers(
+        &self,
+        buffers: &[libc::iovec],
+    ) -> rustix::io::Result<()> {
         // SAFETY: the array lives until the call returns; the memory, see above.
         unsafe {
             io_uring_register(
@@ -340,7 +347,7 @@ impl Ring {
     }
 
     /// Unregisters file and buffers.
-    pub fn unregister(&self) {
+    pub(crate) fn unregister(&self) {
         for operation in [
             IoringRegisterOp::UnregisterFiles,
             IoringRegisterOp::UnregisterBuffers,

@@ -34,7 +34,7 @@ fn bytes_or_errno(result: rustix::io::Result<usize>) -> i32 {
 }
 
 /// Makes writes durable; 0 or a negative errno.
-pub fn sync(fd: RawFd, call: SyncCall) -> i32 {
+pub(crate) fn sync(fd: RawFd, call: SyncCall) -> i32 {
     // SAFETY: both calls only take a file descriptor.
     completion_result(unsafe {
         match call {
@@ -45,7 +45,7 @@ pub fn sync(fd: RawFd, call: SyncCall) -> i32 {
 }
 
 /// Makes a range reach the device; 0 or a negative errno.
-pub fn write_back(fd: RawFd, offset: u64, len: u32) -> i32 {
+pub(crate) fn write_back(fd: RawFd, offset: u64, len: u32) -> i32 {
     let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
         | libc::SYNC_FILE_RANGE_WRITE
         | libc::SYNC_FILE_RANGE_WAIT_AFTER;

@@ -15,14 +15,14 @@ const PORTION_MAX: u64 = 1024;
 
 /// An amount that several workers share.
 #[derive(Debug)]
-pub struct SharedBudget {
+pub(crate) struct SharedBudget {
     left: AtomicU64,
     sharers: u64,
 }
 
 impl SharedBudget {
     /// `amount` for `sharers` workers.
-    pub fn new(amount: u64, sharers: u64) -> Arc<Self> {
+    pub(crate) fn new(amount: u64, sharers: u64) -> Arc<Self> {
         Arc::new(Self {
             left: AtomicU64::new(amount),
             sharers: sharers.max(1),
@@ -30,7 +30,7 @@ impl SharedBudget {
     }
 
     /// What no worker has taken yet.
-    pub fn left(&self) -> u64 {
+    pub(crate) fn left(&self) -> u64 {
         self.left.load(Ordering::Relaxed)
     }
 
@@ -58,7 +58,7 @@ impl SharedBudget {
     }
 
     /// Takes `amount` or nothing; returns whether it did.
-    pub fn take(&self, amount: u64) -> bool {
+    pub(crate) fn take(&self, amount: u64) -> bool {
         self.left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
                 left.checked_sub(amount)
@@ -67,14 +67,14 @@ impl SharedBudget {
     }
 
     /// Returns what was taken and not used.
-    pub fn give_back(&self, amount: u64) {
+    pub(crate) fn give_back(&self, amount: u64) {
         self.left.fetch_add(amount, Ordering::Relaxed);
     }
 }
 
 /// What a worker may use up; nothing is limited by default.
 #[derive(Debug, Clone, Default)]
-pub struct Budget {
+pub(crate) struct Budget {
     /// Steps of all workers.
     pub steps: Option<Arc<SharedBudget>>,
     /// Steps within this worker's own part of an ordered pattern: no more laps than all workers
@@ -88,7 +88,7 @@ pub struct Budget {
 impl Budget {
     /// This many steps for a single worker.
     #[cfg(test)]
-    pub fn of_steps(steps: u64) -> Self {
+    pub(crate) fn of_steps(steps: u64) -> Self {
         Self {
             steps: Some(SharedBudget::new(steps, 1)),
             ..Self::default()
@@ -96,7 +96,7 @@ impl Budget {
     }
 
     /// The next portion of steps; 0 when there are no more.
-    pub fn take_portion(&self) -> u64 {
+    pub(crate) fn take_portion(&self) -> u64 {
         let Some(steps) = &self.steps else {
             return u64::MAX;
         };

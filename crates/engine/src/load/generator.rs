@@ -17,11 +17,11 @@ use std::sync::Arc;
 const POLL_NS: u64 = 100_000;
 /// An open-loop operation that starts this late counts as missed. Smaller delays come from batched
 /// completions.
-pub const LATE_NS: u64 = 1_000_000;
+pub(crate) const LATE_NS: u64 = 1_000_000;
 
 /// What follows each write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AfterWrite {
+pub(crate) enum AfterWrite {
     /// Nothing: the write is complete with its own completion.
     Nothing,
     /// The page cache writes it to the device; the write is complete only then.
@@ -34,7 +34,7 @@ pub enum AfterWrite {
 
 /// Turns the steps of a pattern into requests.
 #[derive(Debug)]
-pub struct RequestGenerator {
+pub(crate) struct RequestGenerator {
     /// Steps that may still start before the next portion.
     left: u64,
     /// The source of portions; `None` once the worker has ended.
@@ -90,7 +90,12 @@ const CLAIMS_MAX: u32 = 64;
 
 impl RequestGenerator {
     /// The steps of `pattern` through `depth` slots.
-    pub fn new(pattern: Pattern, depth: u32, after_write: AfterWrite, budget: Budget) -> Self {
+    pub(crate) fn new(
+        pattern: Pattern,
+        depth: u32,
+        after_write: AfterWrite,
+        budget: Budget,
+    ) -> Self {
         let bytes_left = budget.bytes.clone();
         let sync_every = if let AfterWrite::SyncEvery(writes, call) = after_write {
             Some((writes, call))
@@ -118,7 +123,7 @@ impl RequestGenerator {
     }
 
     /// Starts steps at the pacer's times; late ones are counted from `measure_ns` on.
-    pub fn paced(mut self, pacer: Option<Pacer>, measure_ns: u64) -> Self {
+    pub(crate) fn paced(mut self, pacer: Option<Pacer>, measure_ns: u64) -> Self {
         if pacer.is_some() {
             let options = self
                 .options
@@ -129,7 +134,7 @@ impl RequestGenerator {
     }
 
     /// Signs every written block, and records it in the journal.
-    pub fn verified(mut self, journal: Option<Arc<WriteJournal>>) -> Self {
+    pub(crate) fn verified(mut self, journal: Option<Arc<WriteJournal>>) -> Self {
         if journal.is_some() {
             self.options
                 .get_or_insert_with(|| Box::new(GeneratorOptions::NONE))
@@ -140,7 +145,7 @@ impl RequestGenerator {
 
     /// Writes from other buffers than reads use, so that data that was read is never written. The
     /// first stamp of this worker is `unique`.
-    pub fn with_buffers(mut self, write_buffer_shift: u32, unique: u64) -> Self {
+    pub(crate) fn with_buffers(mut self, write_buffer_shift: u32, unique: u64) -> Self {
         self.write_buffer_shift = write_buffer_shift;
         self.unique = unique;
         self
@@ -148,7 +153,7 @@ impl RequestGenerator {
 
     /// Turns batches of reads off, so that a test can compare the two loops.
     #[cfg(test)]
-    pub fn without_batches(mut self) -> Self {
+    pub(crate) fn without_batches(mut self) -> Self {
         self.options
             .get_or_insert_with(|| Box::new(GeneratorOptions::NONE));
         self
@@ -156,7 +161,7 @@ impl RequestGenerator {
 
     /// Whether the workload needs more than plain steps.
     #[inline(always)]
-    pub fn has_options(&self) -> bool {
+    pub(crate) fn has_options(&self) -> bool {
         self.options.is_some()
     }
 
@@ -164,7 +169,7 @@ impl RequestGenerator {
     /// its state in locals, so that the compiler holds it in registers; that saves a third of the
     /// loop's own time. `None` for other workloads, and while follow-ups wait.
     #[inline(always)]
-    pub fn read_batch(&mut self, now: u64) -> Option<ReadBatch<'_>> {
+    pub(crate) fn read_batch(&mut self, now: u64) -> Option<ReadBatch<'_>> {
         let plain = self
             .pattern
             .plain()
@@ -186,17 +191,17 @@ impl RequestGenerator {
     }
 
     /// [`Pattern::take_passed`].
-    pub fn take_passed(&mut self) -> Option<[Extent; 2]> {
+    pub(crate) fn take_passed(&mut self) -> Option<[Extent; 2]> {
         self.pattern.take_passed()
     }
 
     /// Open-loop operations that started late.
-    pub fn late(&self) -> u64 {
+    pub(crate) fn late(&self) -> u64 {
         self.options.as_ref().map_or(0, |options| options.late)
     }
 
     /// Whether starts follow a schedule.
-    pub fn is_paced(&self) -> bool {
+    pub(crate) fn is_paced(&self) -> bool {
         self.options
             .as_ref()
             .is_some_and(|options| options.pacer.is_some())
@@ -204,7 +209,7 @@ impl RequestGenerator {
 
     /// When a worker with nothing in flight starts next. It reserves that start now. Otherwise all
     /// idle workers would wake up together for the same start, and only one could make it.
-    pub fn reserve(&mut self) -> Option<u64> {
+    pub(crate) fn reserve(&mut self) -> Option<u64> {
         let options = self.options.as_mut()?;
         let pacer = options.pacer.as_ref()?;
         Some(*options.reserved_ns.get_or_insert_with(|| pacer.take_next()))
@@ -212,13 +217,13 @@ impl RequestGenerator {
 
     /// Whether no more steps start. Valid after [`RequestGenerator::next`] returned `None` with a
     /// free slot; before that there may be another portion.
-    pub fn is_exhausted(&self) -> bool {
+    pub(crate) fn is_exhausted(&self) -> bool {
         self.left == 0
     }
 
     /// Starts no more steps. The rest of the portion is not returned: a worker ends before its
     /// budget only where all workers do, or where the target fails.
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         (self.left, self.budget) = (0, None);
     }
 
@@ -231,7 +236,7 @@ impl RequestGenerator {
 
     /// The next request, if one may start at `now` and a slot is free.
     #[inline(always)]
-    pub fn next(&mut self, now: u64, buffers: &mut Buffers) -> Option<Request> {
+    pub(crate) fn next(&mut self, now: u64, buffers: &mut Buffers) -> Option<Request> {
         if !self.follow_ups.is_empty() {
             return self.follow_ups.pop();
         }
@@ -323,7 +328,7 @@ impl RequestGenerator {
     }
 
     /// A write to a verified block completed or failed.
-    pub fn record_write(&mut self, index: u32, offset: u64, fate: WriteOutcome) {
+    pub(crate) fn record_write(&mut self, index: u32, offset: u64, fate: WriteOutcome) {
         let generation = self.slots.timing(index).generation;
         if let Some(journal) = self
             .options
@@ -409,7 +414,7 @@ impl RequestGenerator {
     /// A step of `len` bytes completed: returns the difference to the longest step. Not for a sync,
     /// which took nothing.
     #[inline(always)]
-    pub fn return_bytes(&mut self, len: u32) {
+    pub(crate) fn return_bytes(&mut self, len: u32) {
         if let Some(options) = &self.options
             && let Some((bytes, longest)) = &options.bytes_left
         {
@@ -418,7 +423,7 @@ impl RequestGenerator {
     }
 
     /// Everything in a slot is done: it is free again.
-    pub fn finish(&mut self, index: u32) {
+    pub(crate) fn finish(&mut self, index: u32) {
         let Slot { offset, len, .. } = *self.slots.get(index);
         if len > 0 {
             self.record_write(index, offset, WriteOutcome::Done);
@@ -428,7 +433,7 @@ impl RequestGenerator {
     }
 
     /// After a write, in the same slot: what makes it reach the device, from `now` on.
-    pub fn follow(&mut self, index: u32, stage: Stage, op: Op, now: u64) {
+    pub(crate) fn follow(&mut self, index: u32, stage: Stage, op: Op, now: u64) {
         let slot = self.slots.get(index);
         (slot.stage, slot.left) = (stage, 0);
         let Slot { offset, len, .. } = *slot;
@@ -444,14 +449,14 @@ impl RequestGenerator {
     }
 
     /// A write without an immediate sync completed.
-    pub fn count_unsynced(&mut self) {
+    pub(crate) fn count_unsynced(&mut self) {
         if let Some(options) = &mut self.options {
             options.writes_unsynced += 1;
         }
     }
 
     /// How a worker with nothing to start may wait.
-    pub fn wait_mode(&self, now: u64) -> WaitMode {
+    pub(crate) fn wait_mode(&self, now: u64) -> WaitMode {
         let due = match self.options.as_deref() {
             Some(GeneratorOptions {
                 reserved_ns: Some(due),
@@ -478,7 +483,7 @@ impl RequestGenerator {
 
 /// How a write ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WriteOutcome {
+pub(crate) enum WriteOutcome {
     /// The data is on the target.
     Done,
     /// The content of the block is unknown.

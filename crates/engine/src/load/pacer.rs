@@ -9,7 +9,7 @@ const WAITING_GROUPS: u64 = 1_000_000;
 
 /// A schedule shared by all workers of a workload.
 #[derive(Debug, Clone)]
-pub struct Pacer {
+pub(crate) struct Pacer {
     start_ns: u64,
     interval_ns: f64,
     next: Arc<AtomicU64>,
@@ -17,7 +17,7 @@ pub struct Pacer {
 
 impl Pacer {
     /// `rate` operations per second from `start_ns` on.
-    pub fn new(start_ns: u64, rate: f64) -> Self {
+    pub(crate) fn new(start_ns: u64, rate: f64) -> Self {
         Self {
             start_ns,
             interval_ns: 1e9 / rate,
@@ -26,7 +26,7 @@ impl Pacer {
     }
 
     /// The same schedule, counted from another start. Only before the first operation.
-    pub fn starting_at(mut self, start_ns: u64) -> Self {
+    pub(crate) fn starting_at(mut self, start_ns: u64) -> Self {
         self.start_ns = start_ns;
         self
     }
@@ -36,7 +36,7 @@ impl Pacer {
     }
 
     /// The intended start of the next operation, when it is due; taken by the caller.
-    pub fn take_due(&self, now_ns: u64) -> Option<u64> {
+    pub(crate) fn take_due(&self, now_ns: u64) -> Option<u64> {
         let mut ticket = self.next.load(Ordering::Relaxed);
         loop {
             let intended = self.time_of(ticket);
@@ -56,13 +56,17 @@ impl Pacer {
     }
 
     /// The intended start of the next operation, due or not; taken by the caller.
-    pub fn take_next(&self) -> u64 {
+    pub(crate) fn take_next(&self) -> u64 {
         self.time_of(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
     /// The starts from `from_ns` to `until_ns` that no worker has taken: for each group how long it
     /// has waited, and its size.
-    pub fn waiting(&self, from_ns: u64, until_ns: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub(crate) fn waiting(
+        &self,
+        from_ns: u64,
+        until_ns: u64,
+    ) -> impl Iterator<Item = (u64, u64)> + '_ {
         let ticket_at =
             |ns: u64| (ns.saturating_sub(self.start_ns) as f64 / self.interval_ns).ceil() as u64;
         let (first, end) = (
@@ -81,7 +85,7 @@ impl Pacer {
     }
 
     /// When the next operation is due.
-    pub fn next_due_ns(&self) -> u64 {
+    pub(crate) fn next_due_ns(&self) -> u64 {
         self.time_of(self.next.load(Ordering::Relaxed))
     }
 }

@@ -7,7 +7,7 @@ use crate::load::slots::{Slot, Stage};
 
 /// Consecutive plain reads; see `RequestGenerator::read_batch`.
 #[derive(Debug)]
-pub struct ReadBatch<'a> {
+pub(crate) struct ReadBatch<'a> {
     /// When the next ones start.
     pub now: u64,
     pub(super) plain: UniformReads,
@@ -24,7 +24,7 @@ pub struct ReadBatch<'a> {
 impl ReadBatch<'_> {
     /// The next request, if a slot is free.
     #[inline(always)]
-    pub fn next(&mut self) -> Option<Request> {
+    pub(crate) fn next(&mut self) -> Option<Request> {
         if self.left == 0 {
             return None;
         }
@@ -51,7 +51,7 @@ impl ReadBatch<'_> {
 
     /// Frees the slot of a complete read; returns its start.
     #[inline(always)]
-    pub fn free(&mut self, index: u32) -> u64 {
+    pub(crate) fn free(&mut self, index: u32) -> u64 {
         self.free[self.free_len] = index;
         self.free_len += 1;
         self.slots[index as usize].start_ns
@@ -59,19 +59,19 @@ impl ReadBatch<'_> {
 
     /// Bytes of each read.
     #[inline(always)]
-    pub fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.plain.len
     }
 
     /// Whether a slot stayed free because the steps are used up.
     #[inline(always)]
-    pub fn is_short(&self) -> bool {
+    pub(crate) fn is_short(&self) -> bool {
         self.free_len != 0 && self.left == 0
     }
 
     /// Hands the state back to the generator.
     #[inline(always)]
-    pub fn end(self) {
+    pub(crate) fn end(self) {
         *self.left_to = self.left;
         *self.free_to = self.free_len;
         self.pattern.resume_from(&self.plain);

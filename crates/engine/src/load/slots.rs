@@ -5,7 +5,7 @@ use diskproof_model::measurement::OpKind;
 
 /// What a slot is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub(crate) enum Stage {
     /// Moving data.
     Transfer(TransferDirection),
     /// Making the write of the same slot reach the device; counts towards that write's latency.
@@ -20,7 +20,7 @@ const INTERRUPTED: u32 = 1 << 31;
 
 /// One request: what every completion needs.
 #[derive(Debug, Clone, Copy)]
-pub struct Slot {
+pub(crate) struct Slot {
     /// Before the submission.
     pub start_ns: u64,
     /// First byte of the transfer.
@@ -35,7 +35,7 @@ pub struct Slot {
 
 /// What only some workloads need of a slot, kept apart so that the others do not move it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SlotTiming {
+pub(crate) struct SlotTiming {
     /// How long after its intended start the operation started (open loop).
     pub waited_ns: u64,
     /// Before the submission of the sync that follows a write.
@@ -46,7 +46,7 @@ pub struct SlotTiming {
 
 /// A request in flight, for the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PendingRequest {
+pub(crate) struct PendingRequest {
     /// What it is counted as.
     pub kind: OpKind,
     /// Before its submission.
@@ -63,7 +63,7 @@ fn began_ns(slot: &Slot, timing: &SlotTiming) -> u64 {
 }
 
 /// What a request in this stage is counted as.
-pub fn kind_of(stage: Stage) -> OpKind {
+pub(crate) fn kind_of(stage: Stage) -> OpKind {
     match stage {
         Stage::Transfer(TransferDirection::Read) => OpKind::Read,
         Stage::Transfer(TransferDirection::Write) | Stage::WriteBack => OpKind::Write,
@@ -73,7 +73,7 @@ pub fn kind_of(stage: Stage) -> OpKind {
 
 /// All slots of a worker. The slot freed last is used next, while it is in the CPU's cache.
 #[derive(Debug)]
-pub struct Slots {
+pub(crate) struct Slots {
     slots: Vec<Slot>,
     timings: Vec<SlotTiming>,
     /// Numbers of free slots; those below `free_len` count.
@@ -85,7 +85,7 @@ pub struct Slots {
 
 impl Slots {
     /// `depth` free slots.
-    pub fn new(depth: u32) -> Self {
+    pub(crate) fn new(depth: u32) -> Self {
         let idle = Slot {
             start_ns: 0,
             offset: 0,
@@ -104,7 +104,7 @@ impl Slots {
     }
 
     /// Marks all that are in flight as interrupted; how many they are.
-    pub fn interrupt(&mut self) -> u64 {
+    pub(crate) fn interrupt(&mut self) -> u64 {
         let mut is_busy = vec![true; self.slots.len()];
         for index in &self.free[..self.free_len] {
             is_busy[*index as usize] = false;
@@ -120,13 +120,13 @@ impl Slots {
     }
 
     /// Marks one in flight as interrupted: it carries on one that was.
-    pub fn interrupt_one(&mut self, index: u32) {
+    pub(crate) fn interrupt_one(&mut self, index: u32) {
         self.get(index).left |= INTERRUPTED;
         self.interrupted += 1;
     }
 
     /// Whether this one was in flight during an interruption. The mark is gone then.
-    pub fn take_interrupted(&mut self, index: u32) -> bool {
+    pub(crate) fn take_interrupted(&mut self, index: u32) -> bool {
         let slot = self.get(index);
         let is_marked = slot.left & INTERRUPTED != 0;
         slot.left &= !INTERRUPTED;
@@ -135,19 +135,19 @@ impl Slots {
     }
 
     /// Whether any in flight is marked.
-    pub fn has_interrupted(&self) -> bool {
+    pub(crate) fn has_interrupted(&self) -> bool {
         self.interrupted > 0
     }
 
     /// A free slot, if there is one; it stays free until [`Slots::take`].
     #[inline(always)]
-    pub fn peek(&self) -> Option<u32> {
+    pub(crate) fn peek(&self) -> Option<u32> {
         self.free.get(self.free_len.wrapping_sub(1)).copied()
     }
 
     /// Uses the slot that `peek` returned.
     #[inline(always)]
-    pub fn take(&mut self, slot: Slot) {
+    pub(crate) fn take(&mut self, slot: Slot) {
         if let Some(index) = self.peek() {
             self.free_len -= 1;
             self.slots[index as usize] = slot;
@@ -157,31 +157,31 @@ impl Slots {
     /// The slots, the numbers of the free ones, and their count, for a loop that keeps them in
     /// locals.
     #[inline(always)]
-    pub fn parts(&mut self) -> (&mut [Slot], &mut [u32], &mut usize) {
+    pub(crate) fn parts(&mut self) -> (&mut [Slot], &mut [u32], &mut usize) {
         (&mut self.slots, &mut self.free, &mut self.free_len)
     }
 
     /// The slot with this number.
     #[inline(always)]
-    pub fn get(&mut self, index: u32) -> &mut Slot {
+    pub(crate) fn get(&mut self, index: u32) -> &mut Slot {
         &mut self.slots[index as usize]
     }
 
     /// The timing of the slot with this number.
     #[inline(always)]
-    pub fn timing(&mut self, index: u32) -> &mut SlotTiming {
+    pub(crate) fn timing(&mut self, index: u32) -> &mut SlotTiming {
         &mut self.timings[index as usize]
     }
 
     /// Frees a slot.
     #[inline(always)]
-    pub fn free(&mut self, index: u32) {
+    pub(crate) fn free(&mut self, index: u32) {
         self.free[self.free_len] = index;
         self.free_len += 1;
     }
 
     /// The requests in flight.
-    pub fn pending_requests(&self) -> Vec<PendingRequest> {
+    pub(crate) fn pending_requests(&self) -> Vec<PendingRequest> {
         self.in_use()
             .map(|(slot, timing)| PendingRequest {
                 kind: kind_of(slot.stage),
@@ -192,14 +192,14 @@ impl Slots {
 
     /// Sum of the times in flight up to `at_ns`. A sync counts from its own start, as the write
     /// before it is complete.
-    pub fn in_flight_ns(&self, at_ns: u64) -> u64 {
+    pub(crate) fn in_flight_ns(&self, at_ns: u64) -> u64 {
         self.in_use()
             .map(|(slot, timing)| at_ns.saturating_sub(began_ns(slot, timing)))
             .sum()
     }
 
     /// Start of the newest operation in flight; 0 where there is none.
-    pub fn last_began_ns(&self) -> u64 {
+    pub(crate) fn last_began_ns(&self) -> u64 {
         self.in_use()
             .map(|(slot, timing)| began_ns(slot, timing))
             .max()
@@ -222,7 +222,7 @@ impl Slots {
 
     /// Slots in flight.
     #[inline(always)]
-    pub fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.slots.len() - self.free_len
     }
 }

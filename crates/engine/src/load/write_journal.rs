@@ -14,11 +14,11 @@ const BUSY: u32 = 1 << 31;
 /// A block whose last write failed: anything may be there.
 const UNKNOWN: u32 = BUSY - 1;
 /// More blocks than this need more than a GiB of memory for the journal.
-pub const BLOCKS_MAX: u64 = 1 << 28;
+pub(crate) const BLOCKS_MAX: u64 = 1 << 28;
 
 /// Generations of all blocks of a span, shared by all workers.
 #[derive(Debug)]
-pub struct WriteJournal {
+pub(crate) struct WriteJournal {
     seed: u64,
     start: u64,
     block_bytes: u64,
@@ -27,7 +27,7 @@ pub struct WriteJournal {
 
 impl WriteJournal {
     /// Nothing is written yet.
-    pub fn new(seed: u64, start: u64, length: u64, block_bytes: u32) -> Self {
+    pub(crate) fn new(seed: u64, start: u64, length: u64, block_bytes: u32) -> Self {
         let blocks = length / u64::from(block_bytes);
         let generations = (0..blocks).map(|_| AtomicU32::new(0)).collect();
         Self {
@@ -45,7 +45,7 @@ impl WriteJournal {
 
     /// Claims a block for writing and returns the generation to write; `None` while another write
     /// of it is in flight.
-    pub fn claim(&self, offset: u64) -> Option<u32> {
+    pub(crate) fn claim(&self, offset: u64) -> Option<u32> {
         let entry = self.entry(offset)?;
         let before = entry.fetch_or(BUSY, Ordering::Relaxed);
         if before & BUSY != 0 {
@@ -56,20 +56,20 @@ impl WriteJournal {
     }
 
     /// The write completed.
-    pub fn confirm(&self, offset: u64, generation: u32) {
+    pub(crate) fn confirm(&self, offset: u64, generation: u32) {
         if let Some(entry) = self.entry(offset) {
             entry.store(generation, Ordering::Relaxed);
         }
     }
 
     /// The write failed: the content is unknown.
-    pub fn mark_unknown(&self, offset: u64) {
+    pub(crate) fn mark_unknown(&self, offset: u64) {
         self.confirm(offset, UNKNOWN);
     }
 
     /// Offsets of all blocks that were written and whose content is known, with their generation;
     /// ascending.
-    pub fn written(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+    pub(crate) fn written(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         self.generations
             .iter()
             .enumerate()
@@ -81,7 +81,7 @@ impl WriteJournal {
     }
 
     /// Writes the header of a block. The payload may be anything.
-    pub fn sign(&self, block: &mut [u8], offset: u64, generation: u32) {
+    pub(crate) fn sign(&self, block: &mut [u8], offset: u64, generation: u32) {
         let sum = checksum(&block[HEADER_WORDS * 8..]) ^ self.seed ^ offset ^ u64::from(generation);
         let header = [MAGIC, self.seed, offset, u64::from(generation), sum];
         block
@@ -91,7 +91,12 @@ impl WriteJournal {
     }
 
     /// The damage of a block that should hold `generation` of `offset`; `None` where it is intact.
-    pub fn find_damage(&self, block: &[u8], offset: u64, generation: u32) -> Option<BadBlock> {
+    pub(crate) fn find_damage(
+        &self,
+        block: &[u8],
+        offset: u64,
+        generation: u32,
+    ) -> Option<BadBlock> {
         let word = |index: usize| {
             block
                 .get(index * 8..index * 8 + 8)

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Whether latencies from the intended start are counted, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IntendedLatency {
+pub(crate) enum IntendedLatency {
     /// Open loop.
     Separate,
     /// Closed loop.
@@ -50,7 +50,7 @@ struct OpCounters {
 
 /// The counts of one worker.
 #[derive(Debug)]
-pub struct Counters {
+pub(crate) struct Counters {
     /// By [`OpKind`] in its order: read, write, sync, commit.
     by_kind: [OpCounters; 4],
     /// Not added yet.
@@ -83,7 +83,7 @@ const FATAL_ERRNOS: [i32; 6] = [
 
 impl Counters {
     /// Nothing counted yet; what completes before `measure_ns` is warm-up.
-    pub fn new(measure_ns: u64, intended: IntendedLatency) -> Self {
+    pub(crate) fn new(measure_ns: u64, intended: IntendedLatency) -> Self {
         let of_kind = || {
             let latency_intended =
                 (intended == IntendedLatency::Separate).then(LatencyHistogram::new);
@@ -116,7 +116,7 @@ impl Counters {
 
     /// Counts one completed operation.
     #[inline(always)]
-    pub fn record(&mut self, kind: OpKind, bytes: u32, latency_ns: u64, now: u64) {
+    pub(crate) fn record(&mut self, kind: OpKind, bytes: u32, latency_ns: u64, now: u64) {
         if latency_ns != self.streak.latency_ns
             || kind != self.streak.kind
             || bytes != self.streak.bytes
@@ -143,7 +143,7 @@ impl Counters {
 
     /// Counts `reads` that started together and completed together at `now`.
     #[inline(always)]
-    pub fn record_reads(&mut self, bytes: u32, latency_ns: u64, reads: u64, now: u64) {
+    pub(crate) fn record_reads(&mut self, bytes: u32, latency_ns: u64, reads: u64, now: u64) {
         self.add_run(OpKind::Read, bytes, latency_ns, reads);
         self.last_ns = now;
     }
@@ -167,7 +167,7 @@ impl Counters {
     /// Counts the same operation from its intended start, `waited_ns` before its real one. Nothing
     /// in a closed loop.
     #[inline(always)]
-    pub fn record_waited(&mut self, kind: OpKind, latency_ns: u64, waited_ns: u64) {
+    pub(crate) fn record_waited(&mut self, kind: OpKind, latency_ns: u64, waited_ns: u64) {
         if let Some(intended) = &mut self.by_kind[kind as usize].op.latency_intended {
             intended.record(latency_ns + waited_ns);
         }
@@ -175,7 +175,7 @@ impl Counters {
 
     /// Counts a failure after `latency_ns` in flight. Failures have no latency.
     #[cold]
-    pub fn fail(&mut self, kind: OpKind, errno: i32, latency_ns: u64, now: u64) {
+    pub(crate) fn fail(&mut self, kind: OpKind, errno: i32, latency_ns: u64, now: u64) {
         self.add_streak();
         self.uncounted_ns += u128::from(latency_ns);
         self.by_kind[kind as usize].cell.errors += 1;
@@ -187,7 +187,7 @@ impl Counters {
 
     /// Counts a request that was in flight while the process did not run: as bytes moved only.
     #[cold]
-    pub fn skip(&mut self, kind: OpKind, bytes: u32, in_flight_ns: u64, now: u64) {
+    pub(crate) fn skip(&mut self, kind: OpKind, bytes: u32, in_flight_ns: u64, now: u64) {
         self.add_streak();
         self.uncounted_ns += u128::from(in_flight_ns);
         match kind {
@@ -200,35 +200,35 @@ impl Counters {
     }
 
     /// Counts a short transfer.
-    pub fn count_short(&mut self, kind: OpKind) {
+    pub(crate) fn count_short(&mut self, kind: OpKind) {
         self.by_kind[kind as usize].op.short += 1;
     }
 
     /// Remembers the slot of the newest data.
     #[inline(always)]
-    pub fn note_read(&mut self, slot: u32) {
+    pub(crate) fn note_read(&mut self, slot: u32) {
         self.last_read = Some(slot);
     }
 
     /// Takes the slot of the newest data.
-    pub fn take_last_read(&mut self) -> Option<u32> {
+    pub(crate) fn take_last_read(&mut self) -> Option<u32> {
         self.last_read.take()
     }
 
     /// The errno that ends the worker.
-    pub fn fatal_errno(&self, failures_max: u32) -> Option<i32> {
+    pub(crate) fn fatal_errno(&self, failures_max: u32) -> Option<i32> {
         let at_once = self.failures_in_row > 0 && FATAL_ERRNOS.contains(&self.last_errno);
         (at_once || self.failures_in_row >= failures_max).then_some(self.last_errno)
     }
 
     /// Whether the warm-up is over.
-    pub fn is_measuring(&self) -> bool {
+    pub(crate) fn is_measuring(&self) -> bool {
         self.measuring
     }
 
     /// Sum of the latencies of all operations up to the last cell, failed ones included. A commit
     /// counts once.
-    pub fn busy_ns(&self) -> u128 {
+    pub(crate) fn busy_ns(&self) -> u128 {
         let once = self
             .by_kind
             .iter()
@@ -241,13 +241,13 @@ impl Counters {
     }
 
     /// When the last operation was done.
-    pub fn last_ns(&self) -> u64 {
+    pub(crate) fn last_ns(&self) -> u64 {
         self.last_ns
     }
 
     /// Ends the current cell, which goes to `snapshot`; `now` begins the next. The first cell after
     /// the warm-up discards the warm-up.
-    pub fn end_cell(
+    pub(crate) fn end_cell(
         &mut self,
         now: u64,
         published: &Mutex<TimeSeries>,
@@ -306,7 +306,7 @@ impl Counters {
     }
 
     /// Ends the series at `now` and pads it with empty cells. Later completions are not added.
-    pub fn close_series(&mut self, now: u64, snapshot: &mut WorkerSnapshot) {
+    pub(crate) fn close_series(&mut self, now: u64, snapshot: &mut WorkerSnapshot) {
         if self.measuring {
             self.series_closed = true;
             snapshot.close_series(now.saturating_sub(self.measure_ns));
@@ -314,7 +314,7 @@ impl Counters {
     }
 
     /// Publishes latencies and errors. Only after a [`Counters::end_cell`].
-    pub fn publish_to(&self, snapshot: &mut WorkerSnapshot) {
+    pub(crate) fn publish_to(&self, snapshot: &mut WorkerSnapshot) {
         if !self.measuring {
             return;
         }
@@ -344,13 +344,13 @@ impl Counters {
     }
 
     /// Bytes moved up to the last cell, warm-up included.
-    pub fn asked(&self) -> ByteCount {
+    pub(crate) fn asked(&self) -> ByteCount {
         self.asked
     }
 
     /// All counts. Kinds that never occurred are skipped; kinds that occurred only in the warm-up,
     /// or completed after the end, are kept. Only after a last [`Counters::end_cell`].
-    pub fn finish(
+    pub(crate) fn finish(
         self,
         ending: EndReason,
         snapshot: &mut WorkerSnapshot,

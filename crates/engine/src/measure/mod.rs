@@ -2,9 +2,9 @@
 //! completions. Knows no thread, no target file and no other worker.
 
 mod completion;
-pub mod counters;
-pub mod result;
-pub mod sampler;
-pub mod snapshot;
-pub mod usage;
-pub mod worker;
+pub(crate) mod counters;
+pub(crate) mod result;
+pub(crate) mod sampler;
+pub(crate) mod snapshot;
+pub(crate) mod usage;
+pub(crate) mod worker;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// Why a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndReason {
+pub(crate) enum EndReason {
     /// Its time was over.
     Time,
     /// The supervisor told it to stop.
@@ -19,7 +19,7 @@ pub enum EndReason {
 
 /// What a worker measured.
 #[derive(Debug)]
-pub struct WorkerResult {
+pub(crate) struct WorkerResult {
     /// Per kind of operation.
     pub ops: BTreeMap<OpKind, OpMeasurement>,
     /// Bytes moved, warm-up included.

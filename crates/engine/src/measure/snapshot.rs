@@ -14,15 +14,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How often a worker publishes its latencies; it publishes its counts with every cell. A copy
 /// takes some microseconds and displaces data from the CPU's caches.
-pub const PUBLISH_NS: u64 = 250_000_000;
+pub(crate) const PUBLISH_NS: u64 = 250_000_000;
 
 /// The snapshot that a worker and its supervisor share. The worker never holds the lock while it
 /// waits for the target.
-pub type SharedSnapshot = Arc<Mutex<WorkerSnapshot>>;
+pub(crate) type SharedSnapshot = Arc<Mutex<WorkerSnapshot>>;
 
 /// What a worker has measured so far.
 #[derive(Debug, Default)]
-pub struct WorkerSnapshot {
+pub(crate) struct WorkerSnapshot {
     /// Series, counts and bytes up to the last cell; latencies and errors as published last.
     pub ops: BTreeMap<OpKind, OpMeasurement>,
     /// Bytes moved, warm-up included.
@@ -52,13 +52,13 @@ pub struct WorkerSnapshot {
 }
 
 /// Locks a snapshot. It is consistent even after a panic: every update is complete.
-pub fn lock_snapshot(snapshot: &Mutex<WorkerSnapshot>) -> MutexGuard<'_, WorkerSnapshot> {
+pub(crate) fn lock_snapshot(snapshot: &Mutex<WorkerSnapshot>) -> MutexGuard<'_, WorkerSnapshot> {
     snapshot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl WorkerSnapshot {
     /// Adds a finished cell.
-    pub fn add(&mut self, kind: OpKind, at_ns: u64, cell: &Cell) {
+    pub(crate) fn add(&mut self, kind: OpKind, at_ns: u64, cell: &Cell) {
         let op = self.ops.entry(kind).or_default();
         op.count += cell.ops;
         op.bytes += cell.bytes;
@@ -66,7 +66,7 @@ impl WorkerSnapshot {
     }
 
     /// Ends the series after `length_ns` and pads them with empty cells.
-    pub fn close_series(&mut self, length_ns: u64) {
+    pub(crate) fn close_series(&mut self, length_ns: u64) {
         for op in self
             .ops
             .values_mut()
@@ -78,14 +78,14 @@ impl WorkerSnapshot {
     }
 
     /// Takes counts, bytes and series of a kind, which only the snapshot keeps.
-    pub fn take(&mut self, kind: OpKind) -> (u64, u64, TimeSeries) {
+    pub(crate) fn take(&mut self, kind: OpKind) -> (u64, u64, TimeSeries) {
         let op = self.ops.remove(&kind).unwrap_or_default();
         (op.count, op.bytes, op.series)
     }
 
     /// The result of a worker whose target never answers. It measured from `measure_ns` until its
     /// end at `stop_ns`. Its requests in flight count as failed.
-    pub fn take_timed_out(
+    pub(crate) fn take_timed_out(
         &mut self,
         in_flight: &[PendingRequest],
         measure_ns: u64,

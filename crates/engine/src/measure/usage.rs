@@ -5,17 +5,17 @@ use diskproof_model::measurement::CpuTime;
 
 /// User and system time of the process so far. The kernel's worker threads for io_uring are among
 /// its threads.
-pub fn process() -> CpuTime {
+pub(crate) fn process() -> CpuTime {
     of(libc::RUSAGE_SELF)
 }
 
 /// User and system time of the process since `before`.
-pub fn process_since(before: CpuTime) -> CpuTime {
+pub(crate) fn process_since(before: CpuTime) -> CpuTime {
     since(process(), before)
 }
 
 /// User and system time of the calling thread since `before`.
-pub fn thread_since(before: CpuTime) -> CpuTime {
+pub(crate) fn thread_since(before: CpuTime) -> CpuTime {
     since(thread(), before)
 }
 
@@ -27,7 +27,7 @@ fn since(now: CpuTime, before: CpuTime) -> CpuTime {
 }
 
 /// User and system time of the calling thread so far.
-pub fn thread() -> CpuTime {
+pub(crate) fn thread() -> CpuTime {
     of(libc::RUSAGE_THREAD)
 }
 

@@ -20,7 +20,7 @@ const FAILURES_MAX: u32 = 1000;
 
 /// When a worker starts, measures and ends; on its clock.
 #[derive(Debug, Clone, Copy)]
-pub struct WorkerSchedule {
+pub(crate) struct WorkerSchedule {
     /// The start of the warm-up, the same for all workers.
     pub start_ns: u64,
     /// End of the warm-up.
@@ -31,7 +31,7 @@ pub struct WorkerSchedule {
 
 /// Whether a worker has more to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AdvanceOutcome {
+pub(crate) enum AdvanceOutcome {
     /// Adds a finished cell.
     Running,
     /// Everything is over, and nothing is in flight.
@@ -48,7 +48,7 @@ enum ReadsStopped {
 use ReadsStopped::{Idle, Waited};
 
 /// A worker with its queue.
-pub struct Worker<B, C> {
+pub(crate) struct Worker<B, C> {
     backend: B,
     clock: C,
     generator: RequestGenerator,
@@ -72,7 +72,7 @@ pub struct Worker<B, C> {
 
 /// What a worker does with the page cache at the end of each cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CacheHandling {
+pub(crate) enum CacheHandling {
     /// Nothing: direct I/O, or the page cache may serve requests.
     Keep,
     /// Drops what was read and written.
@@ -81,7 +81,7 @@ pub enum CacheHandling {
 
 impl<B: Backend, C: Clock> Worker<B, C> {
     /// A worker that has not begun.
-    pub fn new(
+    pub(crate) fn new(
         backend: B,
         clock: C,
         generator: RequestGenerator,
@@ -115,19 +115,19 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     }
 
     /// Sets how it treats the page cache at the end of each cell.
-    pub fn cache_handling(mut self, cache_handling: CacheHandling) -> Self {
+    pub(crate) fn cache_handling(mut self, cache_handling: CacheHandling) -> Self {
         self.cache_handling = cache_handling;
         self
     }
 
     /// Sets where it publishes its snapshots.
-    pub fn publishing_to(mut self, snapshot: SharedSnapshot) -> Self {
+    pub(crate) fn publishing_to(mut self, snapshot: SharedSnapshot) -> Self {
         self.snapshot = snapshot;
         self
     }
 
     /// Works until the end of a cell, or until everything is done.
-    pub fn advance(&mut self) -> io::Result<AdvanceOutcome> {
+    pub(crate) fn advance(&mut self) -> io::Result<AdvanceOutcome> {
         let mut now = self.clock.now().max(self.last_now_ns);
         if now >= self.cell_end_ns {
             now = self.resync_clock(now);
@@ -385,7 +385,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     }
 
     /// What was measured. Only after [`AdvanceOutcome::Done`].
-    pub fn finish(mut self) -> WorkerResult {
+    pub(crate) fn finish(mut self) -> WorkerResult {
         let now = self.clock.now().max(self.last_now_ns);
         let (ending, stop_ns) = self.ending.unwrap_or((EndReason::Stopped, now));
         let mut snapshot = lock_snapshot(&self.snapshot);

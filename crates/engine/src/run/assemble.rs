@@ -17,7 +17,7 @@ use diskproof_model::series::Cell;
 use std::collections::BTreeMap;
 
 /// Everything about a workload that its workers do not know.
-pub struct RunContext {
+pub(crate) struct RunContext {
     /// Index of the target.
     pub target: usize,
     /// The workload.
@@ -123,7 +123,7 @@ struct Course {
 
 /// Combines the results of the workers of one target. The caller fills in the CPU time and the IOPS
 /// limit of the program.
-pub fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measurement {
+pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measurement {
     let (workload, measure_ns) = (&context.workload, context.measure_ns);
     let stopped = match context.hang {
         Some(_) if context.control != Control::Interrupt => StopReason::Hung,
@@ -212,7 +212,7 @@ fn measurement(context: RunContext, sum: Combined, course: Course) -> Measuremen
 }
 
 /// Each interruption once, with the requests of all workers, from the start of the run on.
-pub fn join_interruptions(
+pub(crate) fn join_interruptions(
     all: impl Iterator<Item = Interruption>,
     origin_ns: u64,
 ) -> Vec<Interruption> {
@@ -263,7 +263,7 @@ fn flow(results: &[WorkerResult], measure_ns: u64) -> (u64, FlowEnd) {
 }
 
 /// How long the workers of one workload on one target measured together, from `measure_ns` on.
-pub fn flow_ns(results: &[WorkerResult], measure_ns: u64) -> u64 {
+pub(crate) fn flow_ns(results: &[WorkerResult], measure_ns: u64) -> u64 {
     flow(results, measure_ns).0
 }
 

@@ -23,7 +23,7 @@ const TRIAL_NS: u64 = 10_000_000;
 const MAX_IOPS_WORTH_KNOWING: f64 = 500_000.0;
 
 /// Random reads with a workload's block size and depth.
-pub fn random_reads(workload: &Workload) -> Workload {
+pub(crate) fn random_reads(workload: &Workload) -> Workload {
     Workload {
         read_permille: 1000,
         access: Access::Random {
@@ -38,7 +38,11 @@ pub fn random_reads(workload: &Workload) -> Workload {
 }
 
 /// Operations per second of `workload`, which only reads, on `backend`.
-pub fn measure_rate(backend: impl Backend, workload: &Workload, extent: Extent) -> Option<f64> {
+pub(crate) fn measure_rate(
+    backend: impl Backend,
+    workload: &Workload,
+    extent: Extent,
+) -> Option<f64> {
     let generator = RequestGenerator::new(
         Pattern::new(workload, extent, 0, 0),
         workload.depth,
@@ -72,7 +76,7 @@ const MAX_IOPS_ROUNDS: u32 = 5;
 
 /// The IOPS that the workers of a measurement would reach on a target that takes no time, on as
 /// many CPUs as they can use. `None` where the measurement is so far below that it does not matter.
-pub fn max_iops(measurement: &Measurement) -> Option<f64> {
+pub(crate) fn max_iops(measurement: &Measurement) -> Option<f64> {
     let workload = &measurement.workload;
     let done: u64 = measurement.ops.values().map(|op| op.count).sum();
     let workers = f64::from(workload.workers);

@@ -7,7 +7,7 @@ use std::os::fd::{BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 /// The thread's own descriptor of the file. It also gets a descriptor table of its own: in a shared
 /// table each system call counts a reference up and down by locked instructions, which costs a fast
 /// disk 2 % (fdget() in Linux's fs/file.c). So a thread that is stuck keeps the file open, too.
-pub fn own_descriptor(fd: RawFd) -> io::Result<OwnedFd> {
+pub(crate) fn own_descriptor(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: unsharing the table changes nothing for other threads; this one makes no assumption
     // on theirs.
     if unsafe { libc::unshare(libc::CLONE_FILES) } == 0 {

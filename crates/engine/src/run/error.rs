@@ -156,7 +156,11 @@ pub enum RunError {
 }
 
 /// A worker of `workload` on `target` stopped with `source`.
-pub fn worker_error(workload: &Workload, target: &OpenTarget, source: io::Error) -> RunError {
+pub(crate) fn worker_error(
+    workload: &Workload,
+    target: &OpenTarget,
+    source: io::Error,
+) -> RunError {
     RunError::Worker {
         path: target.identity().path.clone(),
         workload: workload.name.clone(),
@@ -167,7 +171,7 @@ pub fn worker_error(workload: &Workload, target: &OpenTarget, source: io::Error)
 /// A thread panicked, with this message.
 #[derive(Debug, thiserror::Error)]
 #[error("a thread panicked ({0})")]
-pub struct WorkerPanic(pub String);
+pub(crate) struct WorkerPanic(pub String);
 
 /// Buffers and queues need memory; other errors come from the I/O engine.
 fn worker_remedy(source: &io::Error) -> &'static str {

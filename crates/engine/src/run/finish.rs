@@ -20,7 +20,7 @@ use std::os::fd::AsRawFd as _;
 
 /// The sync after the last write.
 #[derive(Debug, Clone, Copy)]
-pub struct FinalSync {
+pub(crate) struct FinalSync {
     /// How long it took, in nanoseconds.
     pub ns: u64,
     /// 0, or the errno.
@@ -40,7 +40,7 @@ fn hang_of(lasted_ns: u64, now: u64) -> Hang {
 }
 
 /// Finishes what workers of these assignments did.
-pub struct Finisher<'a> {
+pub(crate) struct Finisher<'a> {
     /// All workloads on all targets.
     pub assignments: &'a [Assignment<'a>],
     /// How long a target may be silent.
@@ -49,7 +49,7 @@ pub struct Finisher<'a> {
 
 impl Finisher<'_> {
     /// Makes durable what was written.
-    pub fn sync(
+    pub(crate) fn sync(
         &self,
         assignment: &Assignment<'_>,
         watch: &mut dyn Watch,
@@ -115,7 +115,7 @@ impl Finisher<'_> {
     }
 
     /// Reads back what a verified workload wrote.
-    pub fn verify(
+    pub(crate) fn verify(
         &self,
         measurement: &mut Measurement,
         assignment: &Assignment<'_>,

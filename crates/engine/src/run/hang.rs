@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 /// A worker whose target hangs.
 #[derive(Debug, Clone, Copy)]
-pub struct StuckWorker<'a> {
+pub(crate) struct StuckWorker<'a> {
     /// Its workload.
     pub workload: &'a Workload,
     /// What carries it.
@@ -25,7 +25,7 @@ pub struct StuckWorker<'a> {
 }
 
 /// The result of a worker whose target hangs, and what it waits for at `now`.
-pub fn time_out(
+pub(crate) fn time_out(
     snapshot: &Mutex<WorkerSnapshot>,
     asked: StuckWorker<'_>,
     now: u64,
@@ -54,7 +54,7 @@ const WITHIN_CALL_NS: u64 = 1_000_000_000;
 
 /// How long the workers of a target, started at `start_ns`, have waited without any completion.
 /// `None` where no worker waits: an open loop with nothing due has no request in flight.
-pub fn silence_ns(
+pub(crate) fn silence_ns(
     workers: impl Iterator<Item = impl Deref<Target = WorkerSnapshot>>,
     start_ns: u64,
     now: u64,
@@ -74,7 +74,7 @@ pub fn silence_ns(
 }
 
 /// Combines two hangs of one target.
-pub fn join(one: Option<Hang>, other: Hang) -> Hang {
+pub(crate) fn join(one: Option<Hang>, other: Hang) -> Hang {
     let Some(one) = one else { return other };
     let (since_ns, end_ns) = (
         one.since_ns.min(other.since_ns),

@@ -10,7 +10,7 @@ use diskproof_model::plan::{Access, CachePolicy, EngineKind, Stop, SyncPolicy, W
 use std::sync::Arc;
 
 /// The longest operation of a workload, in bytes.
-pub fn largest_block(workload: &Workload) -> u32 {
+pub(crate) fn largest_block(workload: &Workload) -> u32 {
     workload
         .block_mix
         .iter()
@@ -19,7 +19,7 @@ pub fn largest_block(workload: &Workload) -> u32 {
 }
 
 /// Requests of a group in flight on so many targets together.
-pub fn in_flight_max(group: Group<'_>, targets: usize) -> u64 {
+pub(crate) fn in_flight_max(group: Group<'_>, targets: usize) -> u64 {
     let of_each: u64 = group
         .workloads
         .iter()
@@ -29,7 +29,7 @@ pub fn in_flight_max(group: Group<'_>, targets: usize) -> u64 {
 }
 
 /// Threads of each worker: an I/O engine with one request at a time gets its depth from threads.
-pub fn threads_per_worker(workload: &Workload, kind: EngineKind) -> u32 {
+pub(crate) fn threads_per_worker(workload: &Workload, kind: EngineKind) -> u32 {
     if matches!(kind, EngineKind::Sync | EngineKind::Mmap) {
         workload.depth
     } else {
@@ -38,7 +38,7 @@ pub fn threads_per_worker(workload: &Workload, kind: EngineKind) -> u32 {
 }
 
 /// Number of parts of the span, each of which must hold a block.
-pub fn parts_of(workload: &Workload, kind: EngineKind) -> u64 {
+pub(crate) fn parts_of(workload: &Workload, kind: EngineKind) -> u64 {
     let workers = u64::from(workload.workers);
     match workload.access {
         Access::Random { .. } | Access::Zoned { .. } => 1,
@@ -51,7 +51,7 @@ pub fn parts_of(workload: &Workload, kind: EngineKind) -> u64 {
 }
 
 /// The schedule of workloads that start together at `start_ns`.
-pub fn schedule_of(group: Group<'_>, start_ns: u64) -> WorkerSchedule {
+pub(crate) fn schedule_of(group: Group<'_>, start_ns: u64) -> WorkerSchedule {
     let measure_ns = start_ns + group.warmup_ns();
     WorkerSchedule {
         start_ns,
@@ -64,7 +64,7 @@ pub fn schedule_of(group: Group<'_>, start_ns: u64) -> WorkerSchedule {
 
 /// The budget that the `threads` of a workload share. In whole blocks: a rest of less than one
 /// block stays unused, of the longest where they differ.
-pub fn budget_of(workload: &Workload, threads: u64) -> Budget {
+pub(crate) fn budget_of(workload: &Workload, threads: u64) -> Budget {
     let Stop { ops, bytes, .. } = workload.stop;
     let pot = |amount: u64| SharedBudget::new(amount, threads);
     let (shortest, longest) = block_range(workload);
@@ -87,7 +87,12 @@ pub fn budget_of(workload: &Workload, threads: u64) -> Budget {
 
 /// `budget`, of which nothing is used up yet, limited to as many laps of `part` as `workload`
 /// may make of all of its span, `whole`; where its steps have an order.
-pub fn within_part(budget: &Budget, workload: &Workload, part: Extent, whole: Extent) -> Budget {
+pub(crate) fn within_part(
+    budget: &Budget,
+    workload: &Workload,
+    part: Extent,
+    whole: Extent,
+) -> Budget {
     let (shortest, longest) = block_range(workload);
     let is_ordered = matches!(
         workload.access,
@@ -111,7 +116,7 @@ pub fn within_part(budget: &Budget, workload: &Workload, part: Extent, whole: Ex
 }
 
 /// What follows each write, given the cache mode that holds.
-pub fn after_write_of(workload: &Workload, cache: CachePolicy) -> AfterWrite {
+pub(crate) fn after_write_of(workload: &Workload, cache: CachePolicy) -> AfterWrite {
     match workload.sync {
         SyncPolicy::Every {
             writes: 0 | 1,

@@ -1,18 +1,18 @@
 //! One workload or several together, from open targets to measurements: prepare, start the workers,
 //! watch them, finish, assemble.
 
-pub mod assemble;
-pub mod calibrate;
-pub mod descriptor;
-pub mod error;
-pub mod finish;
-pub mod hang;
-pub mod limits;
-pub mod prepare;
-pub mod select;
-pub mod session;
-pub mod spawn;
-pub mod totals;
-pub mod verify;
+pub(crate) mod assemble;
+pub(crate) mod calibrate;
+pub(crate) mod descriptor;
+pub(crate) mod error;
+pub(crate) mod finish;
+pub(crate) mod hang;
+pub(crate) mod limits;
+pub(crate) mod prepare;
+pub(crate) mod select;
+pub(crate) mod session;
+pub(crate) mod spawn;
+pub(crate) mod totals;
+pub(crate) mod verify;
 pub mod watchdog;
-pub mod workers;
+pub(crate) mod workers;

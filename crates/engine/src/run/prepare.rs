@@ -14,7 +14,7 @@ use diskproof_model::plan::{
 use std::sync::Arc;
 
 /// A target made ready for one workload.
-pub struct PreparedTarget {
+pub(crate) struct PreparedTarget {
     /// The span.
     pub extent: Extent,
     /// The journal of a verified workload.
@@ -29,7 +29,7 @@ pub struct PreparedTarget {
 
 /// What all targets of a run have in common.
 #[derive(Debug, Clone, Copy)]
-pub struct PrepareOptions {
+pub(crate) struct PrepareOptions {
     /// Requests in flight on all targets, of all workloads that run together.
     pub in_flight_max: u64,
     /// Seed of the write journal.
@@ -37,7 +37,7 @@ pub struct PrepareOptions {
 }
 
 /// Refuses a workload that writes on a target opened for reading.
-pub fn check_writable(workload: &Workload, target: &OpenTarget) -> Result<(), RunError> {
+pub(crate) fn check_writable(workload: &Workload, target: &OpenTarget) -> Result<(), RunError> {
     if workload.writes() && !target.is_writable() {
         return Err(RunError::ReadOnly {
             path: target.identity().path.clone(),
@@ -48,7 +48,7 @@ pub fn check_writable(workload: &Workload, target: &OpenTarget) -> Result<(), Ru
 }
 
 /// Chooses span and I/O engine on a target whose content and page cache are ready.
-pub fn prepare_target(
+pub(crate) fn prepare_target(
     workload: &Workload,
     target: &mut OpenTarget,
     cache: CacheUse,
@@ -156,7 +156,10 @@ fn journal_for(
 }
 
 /// Treats the page cache as the workload asks, as far as the target allows.
-pub fn set_cache(workload: &Workload, target: &mut OpenTarget) -> Result<CacheUse, RunError> {
+pub(crate) fn set_cache(
+    workload: &Workload,
+    target: &mut OpenTarget,
+) -> Result<CacheUse, RunError> {
     let mmap = workload.engine == EngineChoice::Fixed(EngineKind::Mmap);
     if mmap && workload.cache == CachePolicy::Direct {
         let used = target.set_cache(CachePolicy::Buffered)?.used;
@@ -171,7 +174,7 @@ pub fn set_cache(workload: &Workload, target: &mut OpenTarget) -> Result<CacheUs
 }
 
 /// The span of a workload, within `limit` bytes.
-pub fn extent_of(workload: &Workload, limit: u64) -> Extent {
+pub(crate) fn extent_of(workload: &Workload, limit: u64) -> Extent {
     let start = workload.span.start_bytes.min(limit);
     let length = workload
         .span
@@ -181,7 +184,7 @@ pub fn extent_of(workload: &Workload, limit: u64) -> Extent {
 }
 
 /// Refuses block sizes, starts and strides that direct I/O does not take.
-pub fn check_alignment(
+pub(crate) fn check_alignment(
     workload: &Workload,
     cache: CachePolicy,
     extent: Extent,

@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// The selected I/O engine, and those that failed before it.
 #[derive(Debug, Clone)]
-pub struct Selection {
+pub(crate) struct Selection {
     /// What will run.
     pub kind: EngineKind,
     /// What was tried first.
@@ -31,7 +31,7 @@ pub struct Selection {
 
 /// Selects for one workload on one target. All workloads of the run together keep up to
 /// `in_flight_max` requests in flight.
-pub fn select(
+pub(crate) fn select(
     workload: &Workload,
     cache: CachePolicy,
     target: &OpenTarget,

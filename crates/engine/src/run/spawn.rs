@@ -34,7 +34,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
 /// What one thread needs before it starts.
-pub struct WorkerConfig {
+pub(crate) struct WorkerConfig {
     /// Index of the assignment.
     pub assignment: usize,
     /// Number of the thread among all; returned with the results.
@@ -72,7 +72,7 @@ pub struct WorkerConfig {
 }
 
 /// A message of a worker thread.
-pub enum WorkerReport {
+pub(crate) enum WorkerReport {
     /// It has its backend and waits for the start; its assignment, and the active features.
     Ready(usize, Vec<String>),
     /// It is done: its number, its result, and its CPU time since the start.
@@ -82,7 +82,7 @@ pub enum WorkerReport {
 }
 
 /// Starts one thread on `fd`, which must stay open until the thread has reported ready.
-pub fn spawn(
+pub(crate) fn spawn(
     config: WorkerConfig,
     fd: BorrowedFd<'_>,
     start: Receiver<WorkerSchedule>,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 /// What the whole process used, from the start of the workers to the end of the last.
 #[derive(Debug, Clone, Copy)]
-pub struct ProcessTotal {
+pub(crate) struct ProcessTotal {
     /// CPU time.
     pub cpu: CpuTime,
     /// Wall-clock time.
@@ -17,7 +17,7 @@ pub struct ProcessTotal {
 /// share of the rest by its operations. The rest is the kernel's io_uring worker threads, which
 /// count only for the process (io_uring/io-wq.c), and this program's display. Scaled to the
 /// measured time.
-pub fn share_out(
+pub(crate) fn share_out(
     measurements: &mut [Measurement],
     own_descriptor: &[CpuTime],
     total: ProcessTotal,
@@ -48,7 +48,7 @@ pub fn share_out(
 
 /// Compares the devices' counters with the bytes requested by all workloads on all targets on the
 /// same disks.
-pub fn count_devices(
+pub(crate) fn count_devices(
     measurements: &mut [Measurement],
     targets: &[&OpenTarget],
     snapshots: Vec<Snapshot>,

@@ -25,7 +25,7 @@ const CELLS_MAX: usize = 1024;
 
 /// What to verify.
 #[derive(Debug, Clone, Copy)]
-pub struct Readback<'a> {
+pub(crate) struct Readback<'a> {
     /// Name of the workload that wrote it.
     pub name: &'a str,
     /// Index of the target.
@@ -52,7 +52,7 @@ impl VerifyProgress {
 /// Verifies every block in the journal. Ends early, with what was checked so far, when the watcher
 /// interrupts, or when the target has not answered for `stall_ns`; then it returns the length of
 /// that silence, in nanoseconds.
-pub fn verify(
+pub(crate) fn verify(
     readback: Readback<'_>,
     target: &OpenTarget,
     journal: &Arc<WriteJournal>,

@@ -33,7 +33,7 @@ const LEAD_NS: u64 = 300_000;
 
 /// A workload on a target.
 #[derive(Clone, Copy)]
-pub struct Assignment<'a> {
+pub(crate) struct Assignment<'a> {
     /// What to do.
     pub workload: &'a Workload,
     /// Its place in the group.
@@ -47,7 +47,7 @@ pub struct Assignment<'a> {
 }
 
 /// The threads of all assignments.
-pub struct WorkerGroup<'a> {
+pub(crate) struct WorkerGroup<'a> {
     group: Group<'a>,
     stall_timeout: StallTimeout,
     assignments: &'a [Assignment<'a>],
@@ -89,7 +89,7 @@ enum WorkerState {
 impl<'a> WorkerGroup<'a> {
     /// Starts all threads, and waits until each has its backend. `assignments` holds, workload by
     /// workload, one per target.
-    pub fn start(
+    pub(crate) fn start(
         seed: u64,
         stall_timeout: StallTimeout,
         group: Group<'a>,
@@ -286,7 +286,7 @@ impl<'a> WorkerGroup<'a> {
     }
 
     /// Starts all threads at one time.
-    pub fn release(&mut self) -> WorkerSchedule {
+    pub(crate) fn release(&mut self) -> WorkerSchedule {
         let schedule = schedule_of(self.group, MonotonicClock.now() + LEAD_NS);
         for sender in self.starts.drain(..) {
             // A worker that has ended has reported why.

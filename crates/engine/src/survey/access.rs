@@ -33,7 +33,7 @@ const PATTERNS: [SeekPattern; 5] = [
 ];
 
 /// Measures all patterns and puts the accesses into the log.
-pub fn measure<B: Backend, C: Clock>(
+pub(crate) fn measure<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
     plan: &AccessPlan,

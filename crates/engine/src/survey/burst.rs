@@ -14,7 +14,7 @@ use std::io;
 const WINDOWS: u64 = 20;
 
 /// Measures the burst rate and puts it into the log; nothing where the range cannot be read.
-pub fn measure<B: Backend, C: Clock>(
+pub(crate) fn measure<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
     plan: &BurstPlan,

@@ -50,7 +50,7 @@ const TRIAL_NS: u64 = 50_000_000;
 const TRIAL_BYTES_MAX: u64 = 64 << 20;
 
 /// Measures the curve and puts it into the log.
-pub fn measure<B: Backend, C: Clock>(
+pub(crate) fn measure<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
     plan: &CurvePlan,
@@ -126,7 +126,7 @@ fn power_of_two_below(bytes: u64) -> u64 {
 }
 
 /// How to sample a curve on a target of about this rate.
-pub fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> CurveSizing {
+pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> CurveSizing {
     let span = target.extent.length;
     let asked = if let Coverage::Sampled { sample_bytes } = plan.coverage {
         sample_bytes
@@ -187,7 +187,7 @@ pub fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> CurveSizing {
 
 /// Where the samples begin: evenly spaced, the first right behind its lead at the start of the
 /// span, the last up to its very end.
-pub fn places(extent: Extent, points: u64, lead_bytes: u64, sample_bytes: u64) -> Vec<u64> {
+pub(crate) fn places(extent: Extent, points: u64, lead_bytes: u64, sample_bytes: u64) -> Vec<u64> {
     let first = extent.start + lead_bytes;
     let last = (extent.start + extent.length)
         .saturating_sub(sample_bytes)

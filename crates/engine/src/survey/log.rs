@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Results so far.
 #[derive(Debug, Default)]
-pub struct SurveyResults {
+pub(crate) struct SurveyResults {
     /// Name of the step that is under way.
     pub step: &'static str,
     /// Transfer rate by position.
@@ -39,7 +39,7 @@ pub struct SurveyResults {
 
 /// Shared by the thread that surveys and the one that watches.
 #[derive(Debug, Default)]
-pub struct SurveyLog {
+pub(crate) struct SurveyLog {
     seen: Mutex<SurveyResults>,
     stop: AtomicBool,
     bytes: AtomicU64,
@@ -49,29 +49,29 @@ pub struct SurveyLog {
 
 impl SurveyLog {
     /// The results; locked for a moment, between requests.
-    pub fn seen(&self) -> MutexGuard<'_, SurveyResults> {
+    pub(crate) fn seen(&self) -> MutexGuard<'_, SurveyResults> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a step.
-    pub fn begin(&self, step: &'static str) {
+    pub(crate) fn begin(&self, step: &'static str) {
         self.seen().step = step;
         self.done(0.0);
     }
 
     /// How much of the step is done, 0 to 1.
-    pub fn done(&self, share: f64) {
+    pub(crate) fn done(&self, share: f64) {
         self.done_ppm
             .store((share.clamp(0.0, 1.0) * 1e6) as u64, Ordering::Relaxed);
     }
 
     /// The share that was reported last.
-    pub fn share_done(&self) -> f64 {
+    pub(crate) fn share_done(&self) -> f64 {
         self.done_ppm.load(Ordering::Relaxed) as f64 / 1e6
     }
 
     /// Counts a request that is done.
-    pub fn count(&self, completion: &BlockCompletion) {
+    pub(crate) fn count(&self, completion: &BlockCompletion) {
         let bytes = if completion.errno == 0 {
             u64::from(completion.request.len)
         } else {
@@ -82,29 +82,29 @@ impl SurveyLog {
     }
 
     /// Bytes moved so far, positioning included.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
     /// Requests done so far.
-    pub fn ops(&self) -> u64 {
+    pub(crate) fn ops(&self) -> u64 {
         self.ops.load(Ordering::Relaxed)
     }
 
     /// A step is over: what its queue says of interruptions and of the wait for processors.
-    pub fn conclude_step<B: Backend, C: Clock>(&self, queue: &mut RequestQueue<B, C>) {
+    pub(crate) fn conclude_step<B: Backend, C: Clock>(&self, queue: &mut RequestQueue<B, C>) {
         let mut seen = self.seen();
         seen.starved_ns = queue.starved_ns();
         seen.interruptions.append(&mut queue.take_interruptions());
     }
 
     /// Ends the survey after what is in flight.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
     /// Whether it must end.
-    pub fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }

@@ -10,7 +10,7 @@ use std::io;
 
 /// A part of the target, moved by one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlockRequest {
+pub(crate) struct BlockRequest {
     /// First byte.
     pub offset: u64,
     /// Bytes.
@@ -21,7 +21,7 @@ pub struct BlockRequest {
 
 /// A block that was moved, or failed.
 #[derive(Debug, Clone, Copy)]
-pub struct BlockCompletion {
+pub(crate) struct BlockCompletion {
     /// The request.
     pub request: BlockRequest,
     /// 0, or an errno; [`crate::io::errno::END_OF_FILE`] where the target ended inside the block.
@@ -39,14 +39,14 @@ pub struct BlockCompletion {
 }
 
 /// A sampler for requests of one kind.
-pub struct RequestQueue<B, C> {
+pub(crate) struct RequestQueue<B, C> {
     sampler: Sampler<B, C>,
     op: Op,
 }
 
 impl<B: Backend, C: Clock> RequestQueue<B, C> {
     /// Reads or writes through `sampler`.
-    pub fn new(sampler: Sampler<B, C>, operation: OpKind) -> Self {
+    pub(crate) fn new(sampler: Sampler<B, C>, operation: OpKind) -> Self {
         let op = if operation == OpKind::Write {
             Op::Write
         } else {
@@ -56,32 +56,32 @@ impl<B: Backend, C: Clock> RequestQueue<B, C> {
     }
 
     /// The time now.
-    pub fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.sampler.now()
     }
 
     /// The sampler's clock.
-    pub fn clock(&self) -> C {
+    pub(crate) fn clock(&self) -> C {
         self.sampler.clock()
     }
 
     /// How long this thread was ready to run and got no processor so far, in nanoseconds.
-    pub fn starved_ns(&self) -> u64 {
+    pub(crate) fn starved_ns(&self) -> u64 {
         self.sampler.starved_ns()
     }
 
     /// Interruptions of this process since the last call; their starts on CLOCK_MONOTONIC.
-    pub fn take_interruptions(&mut self) -> Vec<Interruption> {
+    pub(crate) fn take_interruptions(&mut self) -> Vec<Interruption> {
         self.sampler.take_interruptions()
     }
 
     /// Drops the target's pages from the page cache.
-    pub fn drop_cache(&mut self) {
+    pub(crate) fn drop_cache(&mut self) {
         self.sampler.drop_cache();
     }
 
     /// Keeps the queue full until `next` returns `None`, and calls `on_completion` for each block.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         mut next: impl FnMut() -> Option<BlockRequest>,
         mut on_completion: impl FnMut(&BlockCompletion),
@@ -108,14 +108,14 @@ impl<B: Backend, C: Clock> RequestQueue<B, C> {
     }
 
     /// Moves one block while nothing else is in flight.
-    pub fn read_one(&mut self, request: BlockRequest) -> io::Result<BlockCompletion> {
+    pub(crate) fn read_one(&mut self, request: BlockRequest) -> io::Result<BlockCompletion> {
         let (mut left, mut completed) = (Some(request), None);
         self.run(|| left.take(), |completion| completed = Some(*completion))?;
         completed.ok_or_else(|| io::Error::other("a request was lost"))
     }
 
     /// Makes what was written durable; the time it took, in nanoseconds.
-    pub fn flush(&mut self) -> io::Result<u64> {
+    pub(crate) fn flush(&mut self) -> io::Result<u64> {
         if self.op != Op::Write {
             return Ok(0);
         }

@@ -16,15 +16,15 @@ use std::io;
 
 /// Requests in flight: enough for the channels of an SSD and the members of an array, and to keep
 /// any disk busy.
-pub const STREAM_DEPTH: u32 = 8;
+pub(crate) const STREAM_DEPTH: u32 = 8;
 /// The largest request: the kernel splits larger ones for most disks.
-pub const STREAM_REQUEST_MAX: u32 = 1 << 20;
+pub(crate) const STREAM_REQUEST_MAX: u32 = 1 << 20;
 /// Marks requests whose time does not count.
-pub const LEAD: u32 = u32::MAX;
+pub(crate) const LEAD: u32 = u32::MAX;
 
 /// How a curve is sampled on one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CurveSizing {
+pub(crate) struct CurveSizing {
     /// Bytes per request.
     pub request_bytes: u32,
     /// Untimed bytes before a sample.
@@ -37,7 +37,7 @@ pub struct CurveSizing {
 
 /// A place of the curve.
 #[derive(Debug, Clone, Copy)]
-pub struct SamplePlace {
+pub(crate) struct SamplePlace {
     /// What is timed.
     pub extent: Extent,
     /// Bytes that the survey had moved when it was last read.
@@ -45,7 +45,7 @@ pub struct SamplePlace {
 }
 
 /// Where finished points go.
-pub struct CurveLog<'a> {
+pub(crate) struct CurveLog<'a> {
     /// Where it goes.
     pub log: &'a SurveyLog,
     /// When the curve began.
@@ -56,13 +56,13 @@ pub struct CurveLog<'a> {
 
 impl CurveLog<'_> {
     /// A point is finished.
-    pub fn enter(&self, now_ns: u64, point: CurvePoint, share: f64) {
+    pub(crate) fn enter(&self, now_ns: u64, point: CurvePoint, share: f64) {
         self.log.seen().curve.push(point);
         self.report(now_ns, share);
     }
 
     /// Reports the progress of the curve.
-    pub fn report(&self, now_ns: u64, share: f64) {
+    pub(crate) fn report(&self, now_ns: u64, share: f64) {
         let mut seen = self.log.seen();
         seen.curve_ns = now_ns.saturating_sub(self.start_ns);
         seen.curve_cpu = usage::process_since(self.cpu);
@@ -73,7 +73,7 @@ impl CurveLog<'_> {
 
 /// What was timed at a point so far.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct SampleSum {
+pub(crate) struct SampleSum {
     bytes: u64,
     busy_ns: u64,
     latency_max_ns: u64,
@@ -93,7 +93,7 @@ const PARTS_MIN: u32 = 4;
 
 impl SampleSum {
     /// An empty sum. The bytes in flight at once make a part.
-    pub fn new(sizing: CurveSizing) -> Self {
+    pub(crate) fn new(sizing: CurveSizing) -> Self {
         Self {
             part_bytes: sizing.lead_bytes,
             ..Self::default()
@@ -101,7 +101,7 @@ impl SampleSum {
     }
 
     /// A failed request counts in neither bytes nor time: a disk may retry for seconds.
-    pub fn add(&mut self, completion: &BlockCompletion) {
+    pub(crate) fn add(&mut self, completion: &BlockCompletion) {
         self.interrupted |= completion.interrupted;
         if completion.errno == 0 {
             self.bytes += u64::from(completion.request.len);
@@ -136,7 +136,7 @@ impl SampleSum {
     }
 
     /// The finished point.
-    pub fn point(self, offset_bytes: u64) -> CurvePoint {
+    pub(crate) fn point(self, offset_bytes: u64) -> CurvePoint {
         let Self {
             bytes,
             busy_ns,
@@ -165,7 +165,7 @@ struct StreamRange {
 }
 
 /// How a sample ended.
-pub enum Sample {
+pub(crate) enum Sample {
     /// Here is its point.
     Done(CurvePoint),
     /// The process did not run meanwhile.
@@ -175,7 +175,7 @@ pub enum Sample {
 }
 
 /// One sample.
-pub fn sample<B: Backend, C: Clock>(
+pub(crate) fn sample<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
     sizing: CurveSizing,

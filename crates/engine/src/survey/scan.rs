@@ -32,7 +32,7 @@ const AWAY_BYTES: u64 = 64 << 20;
 const LATEST_BYTES: u64 = 512 << 20;
 
 /// Reads everything and puts what was found into the log.
-pub fn measure<B: Backend, C: Clock>(
+pub(crate) fn measure<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
     plan: &ScanPlan,

@@ -14,7 +14,7 @@ const LIST_MAX: usize = 1000;
 const CELLS_MAX: u64 = 1000;
 /// Results so far.
 #[derive(Debug)]
-pub struct ScanLog {
+pub(crate) struct ScanLog {
     block_bytes: u32,
     lba_bytes: u64,
     from: u64,
@@ -55,7 +55,7 @@ struct MapCell {
 
 impl ScanLog {
     /// An empty log of a scan that starts at `from`.
-    pub fn new(target: &SurveyTarget, block_bytes: u64, from: u64) -> Self {
+    pub(crate) fn new(target: &SurveyTarget, block_bytes: u64, from: u64) -> Self {
         let Extent { start, length } = target.extent;
         let cell_bytes = length.div_ceil(CELLS_MAX).next_multiple_of(block_bytes);
         Self {
@@ -79,12 +79,12 @@ impl ScanLog {
     }
 
     /// Everything before is judged.
-    pub fn set_judged_to(&mut self, offset: u64) {
+    pub(crate) fn set_judged_to(&mut self, offset: u64) {
         self.judged_to = offset;
     }
 
     /// Everything before is judged.
-    pub fn judged_to(&self) -> u64 {
+    pub(crate) fn judged_to(&self) -> u64 {
         self.judged_to
     }
 
@@ -94,7 +94,7 @@ impl ScanLog {
     }
 
     /// A block was read.
-    pub fn read(&mut self, offset: u64, latency_ns: u64) {
+    pub(crate) fn read(&mut self, offset: u64, latency_ns: u64) {
         self.blocks += 1;
         self.read_at = offset;
         self.latencies.record(latency_ns);
@@ -106,7 +106,7 @@ impl ScanLog {
     }
 
     /// Parts of a block cannot be read.
-    pub fn failed(&mut self, offset: u64, ranges: &[FailedRange]) {
+    pub(crate) fn failed(&mut self, offset: u64, ranges: &[FailedRange]) {
         self.blocks += 1;
         if let Some(cell) = self.cell(offset) {
             (cell.blocks, cell.errors) = (cell.blocks + 1, cell.errors + 1);
@@ -137,7 +137,7 @@ impl ScanLog {
     }
 
     /// A block is slow, also when it is read again.
-    pub fn add_slow(&mut self, offset: u64, latency_ns: u64) {
+    pub(crate) fn add_slow(&mut self, offset: u64, latency_ns: u64) {
         self.slow_blocks += 1;
         self.slow.push(SlowBlock {
             offset_bytes: offset,
@@ -157,7 +157,7 @@ impl ScanLog {
     }
 
     /// Slow and unreadable places found since the last call, as far as a record lists them.
-    pub fn take_found(&mut self) -> Vec<Found> {
+    pub(crate) fn take_found(&mut self) -> Vec<Found> {
         // Once the list of slow blocks is full, its entries move.
         let slow = if self.slow_blocks > LIST_MAX as u64 {
             &[]
@@ -184,7 +184,7 @@ impl ScanLog {
     }
 
     /// The scan as a record holds it.
-    pub fn scan(&self) -> Scan {
+    pub(crate) fn scan(&self) -> Scan {
         let mut slow = self.slow.clone();
         slow.sort_by_key(|block| block.offset_bytes);
         // A resumed scan finds again what lies behind the border.
@@ -236,7 +236,7 @@ impl ScanLog {
 
 /// Bytes that could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FailedRange {
+pub(crate) struct FailedRange {
     /// First byte.
     pub offset: u64,
     /// Bytes.

@@ -11,13 +11,13 @@ const WINDOW: usize = 65;
 const LONGER_NS_MIN: u64 = 10_000_000;
 
 /// The latency from which on a block among neighbours of this median is slow.
-pub fn slow_from_ns(median_ns: u64) -> u64 {
+pub(crate) fn slow_from_ns(median_ns: u64) -> u64 {
     median_ns + median_ns.max(LONGER_NS_MIN)
 }
 
 /// A block with its latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SlowCandidate {
+pub(crate) struct SlowCandidate {
     /// First byte.
     pub offset: u64,
     /// Bytes.
@@ -30,7 +30,7 @@ pub struct SlowCandidate {
 
 /// The last blocks that were read.
 #[derive(Debug, Default)]
-pub struct SlowBlockDetector {
+pub(crate) struct SlowBlockDetector {
     recent: VecDeque<SlowCandidate>,
     /// How many of them, from the front, have been judged.
     judged: usize,
@@ -38,7 +38,7 @@ pub struct SlowBlockDetector {
 
 impl SlowBlockDetector {
     /// Adds the next block; returns those that prove to be slow.
-    pub fn add(&mut self, block: SlowCandidate) -> Vec<SlowCandidate> {
+    pub(crate) fn add(&mut self, block: SlowCandidate) -> Vec<SlowCandidate> {
         self.recent.push_back(block);
         if self.recent.len() < WINDOW {
             return Vec::new();
@@ -50,14 +50,14 @@ impl SlowBlockDetector {
     }
 
     /// Judges what is left, once there are no more blocks.
-    pub fn take_rest(&mut self) -> Vec<SlowCandidate> {
+    pub(crate) fn take_rest(&mut self) -> Vec<SlowCandidate> {
         let slow = self.judge(self.recent.len());
         *self = Self::default();
         slow
     }
 
     /// The first block that was not judged yet.
-    pub fn first_waiting(&self) -> Option<u64> {
+    pub(crate) fn first_waiting(&self) -> Option<u64> {
         self.recent.get(self.judged).map(|block| block.offset)
     }
 

@@ -5,13 +5,13 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
 
 /// Alignment of samples and blocks: the unit of most media, and a multiple of every sector.
-pub const UNIT_BYTES: u64 = 4096;
+pub(crate) const UNIT_BYTES: u64 = 4096;
 /// Sector size of files, and where the target does not report one.
-pub const SECTOR_BYTES: u32 = 512;
+pub(crate) const SECTOR_BYTES: u32 = 512;
 
 /// What a survey knows of its target.
 #[derive(Debug, Clone, Copy)]
-pub struct SurveyTarget {
+pub(crate) struct SurveyTarget {
     /// The span.
     pub extent: Extent,
     /// Requests in flight during the curve.
@@ -32,7 +32,7 @@ pub struct SurveyTarget {
 
 impl SurveyTarget {
     /// A length that the target takes: rounded up to its unit, and no longer than the span.
-    pub fn fitting(&self, bytes: u64) -> u64 {
+    pub(crate) fn fitting(&self, bytes: u64) -> u64 {
         bytes
             .max(1)
             .next_multiple_of(self.alignment_bytes)
@@ -40,7 +40,7 @@ impl SurveyTarget {
     }
 
     /// The aligned offset at or before `offset`.
-    pub fn aligned(&self, offset: u64) -> u64 {
+    pub(crate) fn aligned(&self, offset: u64) -> u64 {
         let unit = UNIT_BYTES.max(self.alignment_bytes);
         offset / unit * unit
     }

@@ -7,7 +7,7 @@ use diskproof_model::record::Record;
 use std::path::{Path, PathBuf};
 
 /// A record of a real run, with another machine's names.
-pub fn record(run_id: &str, started: &str) -> Record {
+pub(crate) fn record(run_id: &str, started: &str) -> Record {
     let record: Record = serde_json::from_str(include_str!("../fixtures/record.json")).unwrap();
     Record {
         run_id: run_id.to_owned(),
@@ -17,7 +17,7 @@ pub fn record(run_id: &str, started: &str) -> Record {
 }
 
 /// The file in a folder that must be there.
-pub fn place(folder: &Path) -> HistoryPlace {
+pub(crate) fn place(folder: &Path) -> HistoryPlace {
     HistoryPlace {
         path: folder.join("history.db"),
         folders: Folders::Expected,
@@ -25,7 +25,7 @@ pub fn place(folder: &Path) -> HistoryPlace {
 }
 
 /// Saves a run of this id.
-pub fn save_run(place: &HistoryPlace, run_id: &str) -> Result<SaveReport, HistoryError> {
+pub(crate) fn save_run(place: &HistoryPlace, run_id: &str) -> Result<SaveReport, HistoryError> {
     save(
         place,
         &NewRun {
@@ -37,19 +37,19 @@ pub fn save_run(place: &HistoryPlace, run_id: &str) -> Result<SaveReport, Histor
 }
 
 /// What is saved.
-pub fn open(place: &HistoryPlace) -> History {
+pub(crate) fn open(place: &HistoryPlace) -> History {
     History::open(place).unwrap().unwrap()
 }
 
 /// All ids, sorted.
-pub fn ids(place: &HistoryPlace) -> Vec<String> {
+pub(crate) fn ids(place: &HistoryPlace) -> Vec<String> {
     let mut ids = open(place).ids("").unwrap();
     ids.sort();
     ids
 }
 
 /// The result of SQLite's own check of the whole file.
-pub fn integrity(place: &HistoryPlace) -> String {
+pub(crate) fn integrity(place: &HistoryPlace) -> String {
     let connection = rusqlite::Connection::open(&place.path).unwrap();
     connection
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))
@@ -57,7 +57,7 @@ pub fn integrity(place: &HistoryPlace) -> String {
 }
 
 /// Damaged histories that were moved, without their logs.
-pub fn moved_histories(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn moved_histories(folder: &Path) -> Vec<PathBuf> {
     let names = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path());

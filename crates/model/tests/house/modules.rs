@@ -23,7 +23,7 @@ struct Module {
 }
 
 /// The cycles of a crate, one line each with the files in it.
-pub fn cycles(crate_name: &str) -> Vec<String> {
+pub(crate) fn cycles(crate_name: &str) -> Vec<String> {
     let prefix = format!("crates/{crate_name}/src/");
     let files = rust_sources();
     let own: Vec<&SourceFile> = files

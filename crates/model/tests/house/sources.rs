@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// One file, with its path from the root of the repository.
-pub struct SourceFile {
+pub(crate) struct SourceFile {
     pub path: String,
     pub text: String,
 }
@@ -19,7 +19,7 @@ impl SourceFile {
     }
 
     /// Names of the types that the file defines at any level, outside of its test module.
-    pub fn type_names(&self) -> Vec<String> {
+    pub(crate) fn type_names(&self) -> Vec<String> {
         let mut names = Vec::new();
         for line in without_tests(&self.text).lines() {
             let code = line.trim_start();
@@ -39,12 +39,12 @@ impl SourceFile {
 }
 
 /// The text up to the file's test module, which stands last by convention.
-pub fn without_tests(text: &str) -> &str {
+pub(crate) fn without_tests(text: &str) -> &str {
     text.find("#[cfg(test)]\nmod tests {")
         .map_or(text, |at| &text[..at])
 }
 
-pub fn repository_root() -> PathBuf {
+pub(crate) fn repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
         .canonicalize()
@@ -52,7 +52,7 @@ pub fn repository_root() -> PathBuf {
 }
 
 /// Folder names below `crates/`.
-pub fn crate_names() -> Vec<String> {
+pub(crate) fn crate_names() -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(repository_root().join("crates"))
         .expect("the workspace has crates")
         .map(|entry| {
@@ -68,7 +68,7 @@ pub fn crate_names() -> Vec<String> {
 }
 
 /// Every Rust file under the crates' `src`, without files of tests.
-pub fn rust_sources() -> Vec<SourceFile> {
+pub(crate) fn rust_sources() -> Vec<SourceFile> {
     let mut files = Vec::new();
     for name in crate_names() {
         let src = repository_root().join("crates").join(name).join("src");
@@ -79,7 +79,7 @@ pub fn rust_sources() -> Vec<SourceFile> {
 }
 
 /// Every file of code or prose that people write: all Rust, scripts, docs and pages.
-pub fn text_sources() -> Vec<SourceFile> {
+pub(crate) fn text_sources() -> Vec<SourceFile> {
     let root = repository_root();
     let mut files = Vec::new();
     collect(&root.join("crates"), &["rs", "js", "css"], &mut files);

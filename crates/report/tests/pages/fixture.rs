@@ -6,10 +6,10 @@ mod surveyed;
 mod verdict;
 mod workloads;
 
-pub use identity::{device, directory, health, host};
-pub use surveyed::{depths, surveyed};
-pub use verdict::graded;
-pub use workloads::{plan, read_only_plan};
+pub(crate) use identity::{device, directory, health, host};
+pub(crate) use surveyed::{depths, surveyed};
+pub(crate) use verdict::graded;
+pub(crate) use workloads::{plan, read_only_plan};
 
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::health::DiskHealth;
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use workloads::{EIGHT, measurement, op};
 
 /// A finding of the given severity.
-pub fn finding(severity: Severity, code: &str, claim: &str, remedy: &str) -> Finding {
+pub(crate) fn finding(severity: Severity, code: &str, claim: &str, remedy: &str) -> Finding {
     let path = "/measurements/3/device/accounted".to_owned();
     Finding {
         code: code.to_owned(),
@@ -39,7 +39,7 @@ pub fn finding(severity: Severity, code: &str, claim: &str, remedy: &str) -> Fin
 }
 
 /// A healthy run of `check` on a directory: all eight workloads, advice, no findings.
-pub fn healthy() -> Record {
+pub(crate) fn healthy() -> Record {
     graded(Record {
         schema: RECORD_SCHEMA.to_owned(),
         tool: Tool {
@@ -102,7 +102,7 @@ pub fn healthy() -> Record {
 }
 
 /// A device that was only read.
-pub fn read_only() -> Record {
+pub(crate) fn read_only() -> Record {
     let mut record = healthy();
     record.plan = read_only_plan();
     record.plan.targets = vec!["/dev/nvme1n1".to_owned()];
@@ -122,7 +122,7 @@ pub fn read_only() -> Record {
 
 /// A partial run: interrupted, errors, buffered, unsettled, too short for intervals and
 /// percentiles, thresholds missed.
-pub fn partial() -> Record {
+pub(crate) fn partial() -> Record {
     let mut record = healthy();
     record.partial = true;
     record.ended_early = Some(
@@ -181,7 +181,7 @@ pub fn partial() -> Record {
 }
 
 /// Findings of every severity.
-pub fn every_severity() -> Record {
+pub(crate) fn every_severity() -> Record {
     let mut record = healthy();
     record.findings = vec![
         finding(
@@ -211,7 +211,7 @@ pub fn every_severity() -> Record {
 }
 
 /// Two targets in one run.
-pub fn two_targets() -> Record {
+pub(crate) fn two_targets() -> Record {
     let mut record = every_severity();
     let mut second = read_only();
     record.plan.targets.push("/dev/nvme1n1".to_owned());
@@ -229,7 +229,7 @@ pub fn two_targets() -> Record {
 }
 
 /// Names that try to take over the terminal, very long paths, wide characters, absurd numbers.
-pub fn hostile() -> Record {
+pub(crate) fn hostile() -> Record {
     const EVIL: &str =
         "\u{1b}[2J\u{1b}]0;owned\u{7}x\r\ndiskproof: all is well\u{9b}31m\u{202e}drow\u{200b}";
     let mut record = every_severity();

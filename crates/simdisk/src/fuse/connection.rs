@@ -64,7 +64,7 @@ pub enum ServeError {
 
 /// What the mount point is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Root {
+pub(crate) enum Root {
     /// A regular file is the whole file system.
     RegularFile,
     /// A directory with files.
@@ -73,7 +73,7 @@ pub enum Root {
 
 impl Root {
     /// Type and permissions of the root node.
-    pub fn mode(self) -> u32 {
+    pub(crate) fn mode(self) -> u32 {
         match self {
             Self::RegularFile => libc::S_IFREG | 0o600,
             Self::Directory => libc::S_IFDIR | 0o700,
@@ -84,14 +84,14 @@ impl Root {
 /// One channel to the kernel: requests are read from it, and answered on the same one (each clone
 /// has its own queue).
 #[derive(Debug)]
-pub struct Channel {
+pub(crate) struct Channel {
     device: OwnedFd,
     stop: Arc<OwnedFd>,
 }
 
 /// The mount. Dropping it detaches the mount; the channels end at `stop`.
 #[derive(Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     path: PathBuf,
     first: Arc<Channel>,
 }
@@ -99,7 +99,7 @@ pub struct Connection {
 impl Connection {
     /// Mounts on `path`, which it creates if missing. A thread must read the first channel before
     /// a program uses the mount.
-    pub fn mount(path: &Path, root: Root) -> Result<Self, ServeError> {
+    pub(crate) fn mount(path: &Path, root: Root) -> Result<Self, ServeError> {
         let path = prepare(path, root)?;
         let device = open_device().map_err(|e| ServeError::Device { source: e.into() })?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC)
@@ -131,13 +131,13 @@ impl Connection {
     }
 
     /// Where it is mounted, in full.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// `count` channels (at least one), so that as many threads read requests at once without
     /// sharing a queue.
-    pub fn channels(&self, count: usize) -> Result<Vec<Arc<Channel>>, ServeError> {
+    pub(crate) fn channels(&self, count: usize) -> Result<Vec<Arc<Channel>>, ServeError> {
         let mut channels = vec![self.first.clone()];
         for _ in 1..count {
             let clone = self
@@ -154,7 +154,7 @@ impl Connection {
 
     /// Unmounts lazily, so that open files do not prevent it, and ends every thread in `receive`.
     /// If no file is open, the running threads write dirty pages back before this returns.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         // An error means that it was already unmounted by hand: nothing is left to do.
         let _ = unmount(&self.path, UnmountFlags::DETACH);
         let _ = rustix::io::write(&*self.first.stop, &1u64.to_ne_bytes());
@@ -163,13 +163,13 @@ impl Connection {
 
 impl Channel {
     /// A buffer that holds the largest request.
-    pub fn buffer() -> Vec<u8> {
+    pub(crate) fn buffer() -> Vec<u8> {
         vec![0; TRANSFER_MAX_BYTES + IN_HEADER_BYTES + TRANSFER_BYTES + 4096]
     }
 
     /// Waits for the next request; its length in `buffer`, or `None` when the mount is gone or
     /// `Connection::stop` was called.
-    pub fn receive(&self, buffer: &mut [u8]) -> Option<usize> {
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Option<usize> {
         loop {
             match rustix::io::read(&self.device, &mut *buffer) {
                 Ok(length) => return Some(length),
@@ -193,7 +193,7 @@ impl Channel {
     }
 
     /// Answers a request. A failure means that the caller or the mount is gone, and is ignored.
-    pub fn reply(&self, unique: u64, answer: Result<&[u8], i32>) {
+    pub(crate) fn reply(&self, unique: u64, answer: Result<&[u8], i32>) {
         let (errno, data) = match answer {
             Ok(data) => (0, data),
             Err(errno) => (-errno, &[][..]),

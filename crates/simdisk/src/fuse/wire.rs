@@ -2,61 +2,61 @@
 //! written byte by byte. Must not know what a request is for, nor where bytes come from.
 
 /// Operation numbers (`enum fuse_opcode`), only those served here.
-pub mod opcode {
-    pub const LOOKUP: u32 = 1;
-    pub const FORGET: u32 = 2;
-    pub const GETATTR: u32 = 3;
-    pub const SETATTR: u32 = 4;
-    pub const UNLINK: u32 = 10;
-    pub const OPEN: u32 = 14;
-    pub const READ: u32 = 15;
-    pub const WRITE: u32 = 16;
-    pub const STATFS: u32 = 17;
-    pub const RELEASE: u32 = 18;
-    pub const FSYNC: u32 = 20;
-    pub const INIT: u32 = 26;
-    pub const OPENDIR: u32 = 27;
-    pub const READDIR: u32 = 28;
-    pub const RELEASEDIR: u32 = 29;
-    pub const CREATE: u32 = 35;
-    pub const INTERRUPT: u32 = 36;
-    pub const DESTROY: u32 = 38;
-    pub const BATCH_FORGET: u32 = 42;
-    pub const FALLOCATE: u32 = 43;
+pub(crate) mod opcode {
+    pub(crate) const LOOKUP: u32 = 1;
+    pub(crate) const FORGET: u32 = 2;
+    pub(crate) const GETATTR: u32 = 3;
+    pub(crate) const SETATTR: u32 = 4;
+    pub(crate) const UNLINK: u32 = 10;
+    pub(crate) const OPEN: u32 = 14;
+    pub(crate) const READ: u32 = 15;
+    pub(crate) const WRITE: u32 = 16;
+    pub(crate) const STATFS: u32 = 17;
+    pub(crate) const RELEASE: u32 = 18;
+    pub(crate) const FSYNC: u32 = 20;
+    pub(crate) const INIT: u32 = 26;
+    pub(crate) const OPENDIR: u32 = 27;
+    pub(crate) const READDIR: u32 = 28;
+    pub(crate) const RELEASEDIR: u32 = 29;
+    pub(crate) const CREATE: u32 = 35;
+    pub(crate) const INTERRUPT: u32 = 36;
+    pub(crate) const DESTROY: u32 = 38;
+    pub(crate) const BATCH_FORGET: u32 = 42;
+    pub(crate) const FALLOCATE: u32 = 43;
 }
 
 /// Capabilities requested in INIT (low word).
-pub mod init_flag {
-    pub const ASYNC_READ: u32 = 1 << 0;
-    pub const BIG_WRITES: u32 = 1 << 5;
-    pub const ASYNC_DIO: u32 = 1 << 15;
-    pub const WRITEBACK_CACHE: u32 = 1 << 16;
-    pub const MAX_PAGES: u32 = 1 << 22;
+pub(crate) mod init_flag {
+    pub(crate) const ASYNC_READ: u32 = 1 << 0;
+    pub(crate) const BIG_WRITES: u32 = 1 << 5;
+    pub(crate) const ASYNC_DIO: u32 = 1 << 15;
+    pub(crate) const WRITEBACK_CACHE: u32 = 1 << 16;
+    pub(crate) const MAX_PAGES: u32 = 1 << 22;
 }
 
 /// Flags of an open file (`FOPEN_…`).
-pub mod open_flag {
-    pub const DIRECT_IO: u32 = 1 << 0;
-    pub const KEEP_CACHE: u32 = 1 << 1;
-    pub const PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
+pub(crate) mod open_flag {
+    pub(crate) const DIRECT_IO: u32 = 1 << 0;
+    pub(crate) const KEEP_CACHE: u32 = 1 << 1;
+    pub(crate) const PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
 }
 
 /// Valid bit of `size` in a SETATTR request (`FATTR_SIZE`).
-pub const SETATTR_SIZE: u32 = 1 << 3;
+pub(crate) const SETATTR_SIZE: u32 = 1 << 3;
 /// Valid bit of `mode` in a SETATTR request (`FATTR_MODE`).
-pub const SETATTR_MODE: u32 = 1 << 0;
+pub(crate) const SETATTR_MODE: u32 = 1 << 0;
 /// Bytes of the header before every request.
-pub const IN_HEADER_BYTES: usize = 40;
+pub(crate) const IN_HEADER_BYTES: usize = 40;
 /// Bytes of a READ or WRITE request between header and data.
-pub const TRANSFER_BYTES: usize = 40;
+pub(crate) const TRANSFER_BYTES: usize = 40;
 /// The most that one request carries: the kernel's limit is 256 pages (`fs.fuse.max_pages_limit`).
-pub const TRANSFER_MAX_BYTES: usize = 1 << 20;
+pub(crate) const TRANSFER_MAX_BYTES: usize = 1 << 20;
 /// Seconds for which the kernel may keep names and attributes: the server alone changes them.
 const VALID_S: u64 = 3600;
 
 /// The fields of a request header that are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InHeader {
+pub(crate) struct InHeader {
     pub opcode: u32,
     pub unique: u64,
     pub node: u64,
@@ -64,7 +64,7 @@ pub struct InHeader {
 
 /// A READ or WRITE request without its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Transfer {
+pub(crate) struct Transfer {
     pub offset_bytes: u64,
     pub length_bytes: u32,
     /// `open(2)` flags of the file at this moment, so that F_SETFL is seen too.
@@ -73,7 +73,7 @@ pub struct Transfer {
 
 /// A file's attributes as the kernel wants them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attributes {
+pub(crate) struct Attributes {
     pub node: u64,
     pub size_bytes: u64,
     /// Type and permissions, as in `st_mode`.
@@ -83,7 +83,7 @@ pub struct Attributes {
 
 /// Reads `u32` at a byte offset; zero beyond the end, as for fields that an older kernel does not
 /// send.
-pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes
         .get(at..at + 4)
         .and_then(|b| b.try_into().ok())
@@ -91,7 +91,7 @@ pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// Reads `u64` at a byte offset; zero beyond the end.
-pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes
         .get(at..at + 8)
         .and_then(|b| b.try_into().ok())
@@ -99,13 +99,13 @@ pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// A name at the start of `bytes`, up to its NUL.
-pub fn name_in(bytes: &[u8]) -> &[u8] {
+pub(crate) fn name_in(bytes: &[u8]) -> &[u8] {
     bytes.split(|b| *b == 0).next().unwrap_or_default()
 }
 
 impl InHeader {
     /// Reads the header of a whole request.
-    pub fn read(request: &[u8]) -> Self {
+    pub(crate) fn read(request: &[u8]) -> Self {
         Self {
             opcode: u32_at(request, 4),
             unique: u64_at(request, 8),
@@ -116,7 +116,7 @@ impl InHeader {
 
 impl Transfer {
     /// Reads the body of a READ or WRITE (both have the same layout).
-    pub fn read(body: &[u8]) -> Self {
+    pub(crate) fn read(body: &[u8]) -> Self {
         Self {
             offset_bytes: u64_at(body, 8),
             length_bytes: u32_at(body, 16),
@@ -125,43 +125,43 @@ impl Transfer {
     }
 
     /// Whether the file is open with O_DIRECT now.
-    pub fn is_direct(&self) -> bool {
+    pub(crate) fn is_direct(&self) -> bool {
         is_direct(self.open_flags)
     }
 }
 
 /// Whether `open(2)` flags hold O_DIRECT.
-pub fn is_direct(open_flags: u32) -> bool {
+pub(crate) fn is_direct(open_flags: u32) -> bool {
     open_flags & libc::O_DIRECT as u32 != 0
 }
 
 /// Builds a reply body.
 #[derive(Debug, Default)]
-pub struct Body(pub Vec<u8>);
+pub(crate) struct Body(pub Vec<u8>);
 
 impl Body {
-    pub fn u16(mut self, value: u16) -> Self {
+    pub(crate) fn u16(mut self, value: u16) -> Self {
         self.0.extend(value.to_ne_bytes());
         self
     }
 
-    pub fn u32(mut self, value: u32) -> Self {
+    pub(crate) fn u32(mut self, value: u32) -> Self {
         self.0.extend(value.to_ne_bytes());
         self
     }
 
-    pub fn u64(mut self, value: u64) -> Self {
+    pub(crate) fn u64(mut self, value: u64) -> Self {
         self.0.extend(value.to_ne_bytes());
         self
     }
 
-    pub fn zeros(mut self, bytes: usize) -> Self {
+    pub(crate) fn zeros(mut self, bytes: usize) -> Self {
         self.0.resize(self.0.len() + bytes, 0);
         self
     }
 
     /// `struct fuse_init_out` for protocol 7.31; `flags` are those the kernel offered and we want.
-    pub fn init(self, flags: u32) -> Self {
+    pub(crate) fn init(self, flags: u32) -> Self {
         // 1024 in the background, so that depth is never limited by FUSE itself (the default is
         // 12).
         self.u32(7)
@@ -191,12 +191,12 @@ impl Body {
     }
 
     /// `struct fuse_attr_out`.
-    pub fn attr_out(self, a: &Attributes) -> Self {
+    pub(crate) fn attr_out(self, a: &Attributes) -> Self {
         self.u64(VALID_S).zeros(8).attributes(a)
     }
 
     /// `struct fuse_entry_out`.
-    pub fn entry_out(self, a: &Attributes) -> Self {
+    pub(crate) fn entry_out(self, a: &Attributes) -> Self {
         self.u64(a.node)
             .u64(0)
             .u64(VALID_S)
@@ -206,12 +206,12 @@ impl Body {
     }
 
     /// `struct fuse_open_out`.
-    pub fn open_out(self, handle: u64, open_flags: u32) -> Self {
+    pub(crate) fn open_out(self, handle: u64, open_flags: u32) -> Self {
         self.u64(handle).u32(open_flags).zeros(4)
     }
 
     /// `struct fuse_kstatfs`.
-    pub fn statfs_out(self, total_blocks: u64, free_blocks: u64) -> Self {
+    pub(crate) fn statfs_out(self, total_blocks: u64, free_blocks: u64) -> Self {
         self.u64(total_blocks)
             .u64(free_blocks)
             .u64(free_blocks)
@@ -224,7 +224,7 @@ impl Body {
     }
 
     /// One `struct fuse_dirent`; `next` is the offset at which the following one begins.
-    pub fn directory_entry(self, node: u64, next: u64, kind: u32, name: &[u8]) -> Self {
+    pub(crate) fn directory_entry(self, node: u64, next: u64, kind: u32, name: &[u8]) -> Self {
         let mut body = self.u64(node).u64(next).u32(name.len() as u32).u32(kind);
         body.0.extend(name);
         let padded = body.0.len().next_multiple_of(8);

@@ -4,9 +4,9 @@ use super::geometry::Geometry;
 use super::timing::{DiskRequest, Operation, TimingModel};
 
 /// Bytes of `DISK`.
-pub const SIZE: u64 = 320_000_000_000;
+pub(crate) const SIZE: u64 = 320_000_000_000;
 /// A laptop disk of 7200 rpm.
-pub const DISK: Geometry = Geometry {
+pub(crate) const DISK: Geometry = Geometry {
     rpm: 7200,
     outer_bytes_per_s: 92_000_000,
     inner_bytes_per_s: 49_000_000,
@@ -18,13 +18,13 @@ pub const DISK: Geometry = Geometry {
 
 /// A request without its times.
 #[derive(Debug, Clone, Copy)]
-pub struct TestRequest {
+pub(crate) struct TestRequest {
     pub operation: Operation,
     pub offset_bytes: u64,
     pub length_bytes: u64,
 }
 
-pub fn read(offset_bytes: u64, length_bytes: u64) -> TestRequest {
+pub(crate) fn read(offset_bytes: u64, length_bytes: u64) -> TestRequest {
     TestRequest {
         operation: Operation::Read,
         offset_bytes,
@@ -32,7 +32,7 @@ pub fn read(offset_bytes: u64, length_bytes: u64) -> TestRequest {
     }
 }
 
-pub fn write(offset_bytes: u64, length_bytes: u64) -> TestRequest {
+pub(crate) fn write(offset_bytes: u64, length_bytes: u64) -> TestRequest {
     TestRequest {
         operation: Operation::Write,
         offset_bytes,
@@ -40,7 +40,7 @@ pub fn write(offset_bytes: u64, length_bytes: u64) -> TestRequest {
     }
 }
 
-pub const FLUSH: TestRequest = TestRequest {
+pub(crate) const FLUSH: TestRequest = TestRequest {
     operation: Operation::Flush,
     offset_bytes: 0,
     length_bytes: 0,
@@ -48,7 +48,7 @@ pub const FLUSH: TestRequest = TestRequest {
 
 /// Keeps `depth` requests in flight from time 0; each one's arrival and end, in order of
 /// arrival.
-pub fn closed_loop(
+pub(crate) fn closed_loop(
     timing: &mut dyn TimingModel,
     depth: usize,
     loads: &[TestRequest],
@@ -93,7 +93,7 @@ pub fn closed_loop(
 }
 
 /// When the last of `loads` ended.
-pub fn total_ns(timing: &mut dyn TimingModel, depth: usize, loads: &[TestRequest]) -> u64 {
+pub(crate) fn total_ns(timing: &mut dyn TimingModel, depth: usize, loads: &[TestRequest]) -> u64 {
     closed_loop(timing, depth, loads)
         .iter()
         .map(|t| t.1)
@@ -102,7 +102,7 @@ pub fn total_ns(timing: &mut dyn TimingModel, depth: usize, loads: &[TestRequest
 }
 
 /// Repeatable random offsets, aligned to `block_bytes`, below `size_bytes` (splitmix64).
-pub fn random_offsets(count: usize, block_bytes: u64, size_bytes: u64) -> Vec<u64> {
+pub(crate) fn random_offsets(count: usize, block_bytes: u64, size_bytes: u64) -> Vec<u64> {
     let mut state = 1u64;
     (0..count)
         .map(|_| {

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Says on stderr why a test cannot run here; false where it can.
-pub fn missing(test: &str) -> bool {
+pub(crate) fn missing(test: &str) -> bool {
     let reason = if !rustix::process::geteuid().is_root() {
         "root"
     } else if !Path::new("/dev/fuse").exists() {
@@ -23,27 +23,27 @@ pub fn missing(test: &str) -> bool {
 }
 
 /// A directory for mount points and files. Make it first, so that it is dropped last.
-pub struct Scratch(tempfile::TempDir);
+pub(crate) struct Scratch(tempfile::TempDir);
 
 impl Scratch {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().expect("a temporary directory"))
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 }
 
 /// Memory at a page boundary, as O_DIRECT wants it.
-pub struct AlignedBuffer {
+pub(crate) struct AlignedBuffer {
     memory: Vec<u8>,
     start: usize,
     length: usize,
 }
 
 impl AlignedBuffer {
-    pub fn new(length: usize) -> Self {
+    pub(crate) fn new(length: usize) -> Self {
         let memory = vec![0; length + 4096];
         let start = memory.as_ptr().align_offset(4096);
         Self {
@@ -53,12 +53,12 @@ impl AlignedBuffer {
         }
     }
 
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.length]
     }
 }
 
-pub fn open_direct(path: &Path) -> io::Result<File> {
+pub(crate) fn open_direct(path: &Path) -> io::Result<File> {
     File::options()
         .read(true)
         .write(true)

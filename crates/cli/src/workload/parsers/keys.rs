@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 /// Reads the value of a key, which is text or a number, with the parser of its flag: `"8k"`,
 /// `8192`, `50.5`.
-pub fn parse_key<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
+pub(crate) fn parse_key<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     deserializer.deserialize_any(KeyVisitor(PhantomData))

@@ -6,9 +6,9 @@ mod spans;
 mod syntax;
 mod values;
 
-pub use keys::parse_key;
-pub use spans::{OffsetDistribution, Position, SpanBounds, Zones};
-pub use values::{
+pub(crate) use keys::parse_key;
+pub(crate) use spans::{OffsetDistribution, Position, SpanBounds, Zones};
+pub(crate) use values::{
     BlockSize, BlockSplit, Bytes, Count, Order, Precision, Rate, ReadShare, Rw, RwDirection, Time,
     WorkloadName,
 };

@@ -154,7 +154,7 @@ impl FromStr for Time {
 pub struct BlockSize(pub u32);
 
 /// Larger blocks make no disk faster, and every request in flight needs a buffer of this size.
-pub const BLOCK_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const BLOCK_BYTES_MAX: u64 = 64 << 20;
 
 impl FromStr for BlockSize {
     type Err = ValueError;

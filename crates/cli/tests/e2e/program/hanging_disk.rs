@@ -16,7 +16,7 @@ const MODEL: &str = "latency=1ms";
 
 /// A disk that can hang: a file, a loop device over it, or a filesystem on that. The fields are
 /// dropped in this order.
-pub struct HangingDisk {
+pub(crate) struct HangingDisk {
     pub mount: Option<Mount>,
     pub node: Option<Loop>,
     pub device: Option<LoopDevice>,
@@ -32,7 +32,7 @@ impl Drop for HangingDisk {
 }
 
 impl HangingDisk {
-    pub fn file() -> Self {
+    pub(crate) fn file() -> Self {
         Self::of(64 * MIB)
     }
 
@@ -53,19 +53,19 @@ impl HangingDisk {
         }
     }
 
-    pub fn device() -> Self {
+    pub(crate) fn device() -> Self {
         let mut patient = Self::file();
         patient.device = Some(LoopDevice::attach(patient.disk.path(), Direct::On, 4096).unwrap());
         patient
     }
 
     /// A device that --destroy can release, because no process uses it.
-    pub fn spare_device() -> Self {
+    pub(crate) fn spare_device() -> Self {
         Self::file().attached()
     }
 
     /// A device that takes long to read.
-    pub fn large_device() -> Self {
+    pub(crate) fn large_device() -> Self {
         Self::of(4096 * MIB).attached()
     }
 
@@ -78,7 +78,7 @@ impl HangingDisk {
     }
 
     /// With an ext4, large enough for the reserve of free space.
-    pub fn filesystem() -> Self {
+    pub(crate) fn filesystem() -> Self {
         let mut patient = Self::large_device();
         let node = patient.path().to_str().unwrap().to_owned();
         run("mkfs.ext4", &["-q", "-E", "nodiscard", &node]);
@@ -92,34 +92,34 @@ impl HangingDisk {
     }
 
     /// The mount point of its filesystem.
-    pub fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         &self.mount.as_ref().unwrap().point
     }
 
     /// The device name that --destroy takes.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.path().file_name().unwrap().to_str().unwrap()
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         let node = self.node.as_ref().map(|node| node.node.as_path());
         node.or(self.device.as_ref().map(LoopDevice::path))
             .unwrap_or(self.disk.path())
     }
 
     /// Hangs after some requests of the run.
-    pub fn hang_amid(&self) {
+    pub(crate) fn hang_amid(&self) {
         self.hang_amid_at(Hanging::Everything);
     }
 
     /// The same for some kinds of requests only.
-    pub fn hang_amid_at(&self, which: Hanging) {
+    pub(crate) fn hang_amid_at(&self, which: Hanging) {
         self.after(REQUESTS);
         self.disk.hang_at(which);
     }
 
     /// Waits for this many more requests.
-    pub fn after(&self, requests: u64) {
+    pub(crate) fn after(&self, requests: u64) {
         let served = || self.disk.stats().reads + self.disk.stats().writes;
         let before = served();
         assert!(
@@ -131,17 +131,17 @@ impl HangingDisk {
 }
 
 /// A run that writes stderr to a file: a process that hangs in the kernel would hold a pipe open.
-pub struct Running {
+pub(crate) struct Running {
     pub child: Child,
     pub folder: PathBuf,
 }
 
 impl Running {
-    pub fn start(place: &Path, arguments: &[&str], stall_timeout: &str) -> Self {
+    pub(crate) fn start(place: &Path, arguments: &[&str], stall_timeout: &str) -> Self {
         Self::start_with(place, arguments, stall_timeout, |command| command)
     }
 
-    pub fn start_with(
+    pub(crate) fn start_with(
         place: &Path,
         arguments: &[&str],
         stall_timeout: &str,
@@ -164,18 +164,18 @@ impl Running {
     }
 
     /// Lets the disk answer again, and checks the exit code.
-    pub fn exit_after_answer(&mut self, disk: &HangingDisk, code: i32) {
+    pub(crate) fn exit_after_answer(&mut self, disk: &HangingDisk, code: i32) {
         disk.disk.answer_again();
         let status = self.child.wait().unwrap();
         assert_eq!(status.code(), Some(code), "{}", self.stderr());
     }
 
-    pub fn stderr(&self) -> String {
+    pub(crate) fn stderr(&self) -> String {
         std::fs::read_to_string(self.folder.join("err")).unwrap()
     }
 
     /// The complete page, which appears while the disk hangs, and the saved record.
-    pub fn results(&mut self) -> (String, Record) {
+    pub(crate) fn results(&mut self) -> (String, Record) {
         let page = std::io::read_to_string(self.child.stdout.take().unwrap()).unwrap();
         let saved = std::fs::read(self.folder.join("saved.json"))
             .unwrap_or_else(|error| panic!("{error}: {page}\n{}", self.stderr()));

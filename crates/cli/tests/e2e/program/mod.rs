@@ -1,6 +1,6 @@
 //! Starts the program, and other helpers of the tests.
 
-pub mod hanging_disk;
+pub(crate) mod hanging_disk;
 
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::record::Record;
@@ -11,22 +11,22 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 /// A short run: each workload takes one or two tenths of a second.
-pub const SHORT: [&str; 4] = ["--time", "1s", "--size", "16M"];
+pub(crate) const SHORT: [&str; 4] = ["--time", "1s", "--size", "16M"];
 
 /// The history of all tests, so that the history of the user who runs them stays unchanged. The
 /// tests share it, as programs on one machine do.
-pub const HISTORY: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/history.db");
+pub(crate) const HISTORY: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/history.db");
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_diskproof");
 
 /// The program, without the environment variables that it reads.
-pub fn program<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+pub(crate) fn program<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     in_clean_environment(Command::new(PROGRAM), arguments)
 }
 
 /// The program with real-time priority, where the system permits it, so that a busy machine does
 /// not hide the effect under test.
-pub fn undisturbed<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+pub(crate) fn undisturbed<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let fifo = ["--fifo", "1"];
     if !Command::new("chrt")
         .args(fifo)
@@ -64,7 +64,7 @@ fn in_clean_environment<S: AsRef<OsStr>>(
 
 /// The exit code and the output of a run.
 #[derive(Debug)]
-pub struct Ran {
+pub(crate) struct Ran {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
@@ -83,14 +83,14 @@ impl From<Output> for Ran {
 
 impl Ran {
     /// The record, which must be all that is on stdout.
-    pub fn record(&self) -> Record {
+    pub(crate) fn record(&self) -> Record {
         serde_json::from_str(&self.out).unwrap_or_else(|error| {
             panic!("no record on stdout: {error}\n{}\n{}", self.out, self.err)
         })
     }
 
     /// Codes of the findings of the record on stdout.
-    pub fn findings(&self) -> Vec<String> {
+    pub(crate) fn findings(&self) -> Vec<String> {
         self.record()
             .findings
             .into_iter()
@@ -100,12 +100,12 @@ impl Ran {
 }
 
 /// Runs the program to its end.
-pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
+pub(crate) fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
     program(arguments).output().unwrap().into()
 }
 
 /// `check TARGET` with these flags.
-pub fn check(target: &Path, flags: &[&str]) -> Ran {
+pub(crate) fn check(target: &Path, flags: &[&str]) -> Ran {
     run([OsStr::new("check"), target.as_os_str()]
         .into_iter()
         .chain(flags.iter().map(OsStr::new)))
@@ -114,7 +114,7 @@ pub fn check(target: &Path, flags: &[&str]) -> Ran {
 /// Copies the program with cp. If this process opened the copy for writing, a child that another
 /// test forks at that moment would inherit the descriptor until its exec, and running the copy
 /// would fail (ETXTBSY).
-pub fn copy_program(to: &Path) {
+pub(crate) fn copy_program(to: &Path) {
     diskproof_simdisk::testbed::run(
         "cp",
         &[env!("CARGO_BIN_EXE_diskproof"), to.to_str().unwrap()],
@@ -122,7 +122,7 @@ pub fn copy_program(to: &Path) {
 }
 
 /// `check TARGET` as user 65534, without groups.
-pub fn check_unprivileged(target: &Path, flags: &[&str]) -> Ran {
+pub(crate) fn check_unprivileged(target: &Path, flags: &[&str]) -> Ran {
     // That user cannot enter the folder of the program.
     let place = diskproof_simdisk::testbed::place();
     let copy = place.path().join("diskproof");
@@ -147,13 +147,13 @@ pub fn check_unprivileged(target: &Path, flags: &[&str]) -> Ran {
 }
 
 /// A run with pipes for stdout and stderr.
-pub struct PipedRun {
+pub(crate) struct PipedRun {
     child: Child,
     stderr: BufReader<ChildStderr>,
 }
 
 impl PipedRun {
-    pub fn start<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Self {
+    pub(crate) fn start<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Self {
         let mut child = program(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -164,7 +164,7 @@ impl PipedRun {
     }
 
     /// Waits for a line on stderr that contains `part`.
-    pub fn wait_for_line(&mut self, part: &str) {
+    pub(crate) fn wait_for_line(&mut self, part: &str) {
         let mut line = String::new();
         while !line.contains(part) {
             line.clear();
@@ -174,7 +174,7 @@ impl PipedRun {
     }
 
     /// Sends Ctrl-C, and waits for the end; `err` is the rest of stderr.
-    pub fn interrupt(mut self) -> Ran {
+    pub(crate) fn interrupt(mut self) -> Ran {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
         let (mut out, mut err) = (String::new(), String::new());
         let stdout = self.child.stdout.as_mut().unwrap();
@@ -186,7 +186,7 @@ impl PipedRun {
 }
 
 /// Lets a simulated workload run to its end.
-pub struct Unwatched;
+pub(crate) struct Unwatched;
 
 impl Watch for Unwatched {
     fn tick(&mut self, _: &Progress<'_>) -> Control {
@@ -195,7 +195,7 @@ impl Watch for Unwatched {
 }
 
 /// Names in a directory.
-pub fn names(directory: &Path) -> Vec<String> {
+pub(crate) fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
@@ -205,7 +205,7 @@ pub fn names(directory: &Path) -> Vec<String> {
 }
 
 /// Free bytes of a filesystem, after a sync.
-pub fn free_bytes(directory: &Path) -> u64 {
+pub(crate) fn free_bytes(directory: &Path) -> u64 {
     diskproof_simdisk::testbed::run("sync", &["-f", directory.to_str().unwrap()]);
     let space = rustix::fs::statvfs(directory).unwrap();
     space.f_bfree * space.f_frsize
@@ -213,7 +213,7 @@ pub fn free_bytes(directory: &Path) -> u64 {
 
 /// Whether the condition becomes true within half a minute: the kernel releases the io_uring of a
 /// process some time after its end.
-pub fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
+pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
     (0..300).any(|_| {
         is_so() || {
             std::thread::sleep(std::time::Duration::from_millis(100));
@@ -223,7 +223,7 @@ pub fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
 }
 
 /// Writes a file of incompressible data.
-pub fn random_file(path: &Path, size_bytes: u64) {
+pub(crate) fn random_file(path: &Path, size_bytes: u64) {
     let mut source = std::io::Read::take(std::fs::File::open("/dev/urandom").unwrap(), size_bytes);
     let mut file = std::fs::File::create(path).unwrap();
     let mut block = vec![0; 1 << 20];
@@ -239,6 +239,6 @@ pub fn random_file(path: &Path, size_bytes: u64) {
 }
 
 /// A hash of the content of a file.
-pub fn content_hash(path: &Path) -> String {
+pub(crate) fn content_hash(path: &Path) -> String {
     diskproof_simdisk::testbed::run("sha256sum", &[path.to_str().unwrap()])
 }

@@ -5,7 +5,7 @@ use diskproof_model::plan::Workload;
 
 /// One size, or sizes drawn by weight.
 #[derive(Debug, Clone)]
-pub struct BlockSizes {
+pub(crate) struct BlockSizes {
     /// (upper end of the weights so far, bytes); one entry means no draw.
     sizes: Vec<(u64, u32)>,
     total: u64,
@@ -14,7 +14,7 @@ pub struct BlockSizes {
 
 impl BlockSizes {
     /// The sizes of a workload.
-    pub fn new(workload: &Workload) -> Self {
+    pub(crate) fn new(workload: &Workload) -> Self {
         let mut total = 0;
         let weighted = workload.block_mix.iter().filter(|share| share.weight > 0);
         let mut sizes: Vec<(u64, u32)> = weighted
@@ -31,24 +31,24 @@ impl BlockSizes {
     }
 
     /// Smallest size.
-    pub fn smallest(&self) -> u32 {
+    pub(crate) fn smallest(&self) -> u32 {
         self.sizes.iter().map(|s| s.1).min().unwrap_or(1)
     }
 
     /// Largest size.
-    pub fn largest(&self) -> u32 {
+    pub(crate) fn largest(&self) -> u32 {
         self.sizes.iter().map(|s| s.1).max().unwrap_or(1)
     }
 
     /// The size, where there is only one; otherwise 0.
     #[inline(always)]
-    pub fn only(&self) -> u32 {
+    pub(crate) fn only(&self) -> u32 {
         self.only
     }
 
     /// The next size.
     #[inline(always)]
-    pub fn draw(&self, random: &mut Random) -> u32 {
+    pub(crate) fn draw(&self, random: &mut Random) -> u32 {
         if self.only != 0 {
             return self.only;
         }

@@ -141,7 +141,7 @@ fn pattern_mix_keeps_its_shares() {
 }
 
 /// A walk over ten pages.
-fn walk(access: Access, read_permille: u32) -> Pattern {
+fn walk(access: Access, read_permille: u16) -> Pattern {
     let workload = Workload {
         access,
         read_permille,

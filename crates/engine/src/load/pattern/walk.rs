@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An order of offsets through an extent.
 #[derive(Debug, Clone)]
-pub enum OffsetWalk {
+pub(crate) enum OffsetWalk {
     /// Ascending; wraps.
     Sequential {
         start: u64,
@@ -45,7 +45,7 @@ pub enum OffsetWalk {
 
 /// A zone in blocks.
 #[derive(Debug, Clone, Copy)]
-pub struct ZoneBlocks {
+pub(crate) struct ZoneBlocks {
     /// Upper end of the shares so far, as a fraction of 2⁶⁴.
     below: u64,
     start: u64,
@@ -55,7 +55,7 @@ pub struct ZoneBlocks {
 impl OffsetWalk {
     /// The order of `access`. Offsets are aligned to the smallest block; the largest fits
     /// everywhere.
-    pub fn new(access: &Access, extent: Extent, smallest: u32, largest: u32) -> Self {
+    pub(crate) fn new(access: &Access, extent: Extent, smallest: u32, largest: u32) -> Self {
         let (start, end) = (extent.start, extent.start + extent.length);
         let (align, largest) = (u64::from(smallest), u64::from(largest));
         let blocks = blocks_in(extent.length, align, largest);
@@ -153,7 +153,7 @@ impl OffsetWalk {
 
     /// The next offset for an operation of `len` bytes.
     #[inline(always)]
-    pub fn next(&mut self, len: u32, random: &mut Random) -> u64 {
+    pub(crate) fn next(&mut self, len: u32, random: &mut Random) -> u64 {
         let len = u64::from(len);
         match self {
             Self::Sequential {
@@ -224,7 +224,7 @@ impl OffsetWalk {
 
 /// The position of an ascending walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WalkPosition {
+pub(crate) struct WalkPosition {
     lap: u64,
     at: u64,
 }
@@ -232,7 +232,7 @@ pub struct WalkPosition {
 impl OffsetWalk {
     /// The extent passed since `seen`, which is updated; the whole extent when a lap is over.
     /// `None` where the walk does not ascend block by block.
-    pub fn take_passed(&self, seen: &mut WalkPosition) -> Option<Extent> {
+    pub(crate) fn take_passed(&self, seen: &mut WalkPosition) -> Option<Extent> {
         let (start, end, front) = match self {
             Self::Sequential {
                 start,

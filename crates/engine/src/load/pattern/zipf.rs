@@ -5,7 +5,7 @@ use crate::random::Random;
 
 /// Draws blocks 0..n so that the k-th most popular one comes in proportion to k^−theta.
 #[derive(Debug, Clone)]
-pub struct Zipf {
+pub(crate) struct Zipf {
     n: u64,
     theta: f64,
     integral_first: f64,
@@ -33,7 +33,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 impl Zipf {
     /// For `n` blocks.
-    pub fn new(n: u64, theta: f64) -> Self {
+    pub(crate) fn new(n: u64, theta: f64) -> Self {
         let mut zipf = Self {
             n: n.max(1),
             theta,
@@ -86,7 +86,7 @@ impl Zipf {
     }
 
     /// The next block, from 0 to n − 1.
-    pub fn block(&self, random: &mut Random) -> u64 {
+    pub(crate) fn block(&self, random: &mut Random) -> u64 {
         let rank = self.rank(random);
         (u128::from(rank) * u128::from(self.scatter) % u128::from(self.n)) as u64
     }

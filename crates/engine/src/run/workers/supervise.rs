@@ -16,7 +16,7 @@ use std::sync::mpsc::RecvTimeoutError;
 
 impl WorkerGroup<'_> {
     /// Waits for all workers and calls the watcher meanwhile. Returns the watcher's last answer.
-    pub fn follow(
+    pub(crate) fn follow(
         &mut self,
         phase: Phase,
         schedule: WorkerSchedule,
