@@ -86,7 +86,7 @@ pub(crate) fn judge_open_directory(
     size_bytes: u64,
 ) -> Result<(), Refusal> {
     let mut reasons = RefusalReasons::default();
-    match Ancestry::of_directory(directory) {
+    match Ancestry::of_directory(directory, Path::new(&identity.path)) {
         Ok(ancestry) => postgres::judge_directory(&ancestry, &mut reasons),
         Err(errno) => add_unknown_place(errno, &mut reasons),
     }
@@ -193,8 +193,9 @@ fn judge_scratch(identity: &TargetIdentity, size_bytes: u64, reasons: &mut Refus
         );
     }
     // A directory that cannot be held is refused above, or by the opening.
-    if let Ok(held) = Held::at(Path::new(&identity.path)) {
-        match Ancestry::of_directory(held.fd()) {
+    let path = Path::new(&identity.path);
+    if let Ok(held) = Held::at(path) {
+        match Ancestry::of_directory(held.fd(), path) {
             Ok(ancestry) => postgres::judge_directory(&ancestry, reasons),
             Err(errno) => add_unknown_place(errno, reasons),
         }

@@ -4,6 +4,7 @@
 
 use crate::failure::{OpenError, open_failed};
 use crate::naming::device_number;
+use crate::steps::{self, Step};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2};
 use rustix::io::Errno;
@@ -13,9 +14,10 @@ use std::time::Duration;
 
 /// A target that another process exchanges with something else all the time is what it should be in
 /// half of the looks: so many looks miss that once in 65,000 times.
-const LOOKS: u32 = 16;
-/// Between two looks, so that they meet an exchange at different points.
-const LOOK_PAUSE: Duration = Duration::from_millis(2);
+const LOOKS: u32 = if cfg!(test) { 2 } else { 16 };
+/// Between two looks, so that they meet an exchange at different points. Tests exchange it
+/// before a look, not by chance: two looks without a pause are enough.
+const LOOK_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 2 });
 
 /// What a path led to.
 #[derive(Debug)]
@@ -30,11 +32,13 @@ impl Held {
     pub(crate) fn at(path: &Path) -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = rustix::fs::CWD;
+        steps::before(Step::Resolve);
         let fd = match openat2(root, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
             // Before Linux 5.6, and under the seccomp filters of older container runtimes.
             Err(Errno::NOSYS | Errno::PERM) => open(path, flags, Mode::empty()),
             result => result,
         }?;
+        steps::before(Step::Compare);
         let stat = fstat(&fd)?;
         Ok(Self { fd, stat })
     }
@@ -82,7 +86,10 @@ impl Held {
 
     /// Opens it with these rights.
     pub(crate) fn reopen(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
-        open(self.proc_path(), flags | OFlags::CLOEXEC, Mode::empty())
+        steps::before(Step::Open);
+        let fd = open(self.proc_path(), flags | OFlags::CLOEXEC, Mode::empty());
+        steps::before(Step::Check);
+        fd
     }
 
     /// A path that leads to it and to nothing else, whatever happens to its name.

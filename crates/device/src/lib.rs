@@ -12,6 +12,8 @@ mod counters;
 mod descriptors;
 mod disk;
 mod errno;
+#[cfg(test)]
+mod exchange_tests;
 mod extents;
 mod failure;
 #[cfg(test)]
@@ -37,6 +39,7 @@ mod reopen;
 mod scratch;
 mod signals;
 mod signatures;
+mod steps;
 mod sysroot;
 mod wipe;
 

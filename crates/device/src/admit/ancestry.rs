@@ -4,6 +4,7 @@
 use crate::failure::OpenError;
 use crate::failure::open_failed;
 use crate::held::{Held, changed, proc_path};
+use crate::steps::{self, Step};
 use rustix::fs::{AtFlags, Mode, OFlags, accessat, fstat, openat, statat};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -63,10 +64,22 @@ pub(crate) struct Ancestry {
 }
 
 impl Ancestry {
-    /// A directory and those above it.
-    pub(crate) fn of_directory(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
+    /// A directory and those above it, each with the name that `path` gives it: ESTALE where a
+    /// directory was moved since, even if it came back. Else the way up could lead through
+    /// directories that only lent themselves to it.
+    pub(crate) fn of_directory(directory: BorrowedFd<'_>, path: &Path) -> Result<Self, Errno> {
+        let ancestry = Self::climb(directory)?;
+        let found = ancestry.nearest_first.iter();
+        if found.map(|at| at.path.as_path()).eq(path.ancestors()) {
+            return Ok(ancestry);
+        }
+        Err(Errno::STALE)
+    }
+
+    fn climb(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let up = |from: BorrowedFd<'_>, name: &str| {
+            steps::before(Step::Climb);
             openat(from, name, flags, Mode::empty()).and_then(Ancestor::new)
         };
         let mut nearest_first = vec![up(directory, ".")?];
@@ -90,12 +103,16 @@ impl Ancestry {
         else {
             return Err(failed(Errno::NOENT));
         };
-        let parent = Held::at(parent).map_err(failed)?;
-        let entry = statat(parent.fd(), name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        let directory = Held::at(parent).map_err(failed)?;
+        steps::before(Step::FindName);
+        let entry = statat(directory.fd(), name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         if (entry.st_dev, entry.st_ino) != id {
             return Err(changed(path, "something else took its place"));
         }
-        Self::of_directory(parent.fd()).map_err(failed)
+        Self::of_directory(directory.fd(), parent).map_err(|errno| match errno {
+            Errno::STALE => changed(path, "another process renamed a directory above it"),
+            errno => failed(errno),
+        })
     }
 
     /// Whether both are the same directories with the same names.
@@ -112,7 +129,7 @@ impl Ancestry {
 /// For tests: of a path in a directory of their own.
 #[cfg(test)]
 pub(super) fn above(path: &Path) -> Ancestry {
-    Ancestry::of_directory(Held::at(path).expect("it exists").fd()).expect("it has ancestors")
+    Ancestry::of_directory(Held::at(path).expect("it exists").fd(), path).expect("it has ancestors")
 }
 
 #[cfg(test)]

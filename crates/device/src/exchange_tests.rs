@@ -1,0 +1,385 @@
+//! The gate while another process exchanges what it looks at: not by chance, but at each point
+//! between two of its steps. Whatever happens, it opens what was released, or it refuses.
+
+use crate::admit::{Admission, Consent, Intent, Overwriting, admit};
+use crate::aligned::AlignedBlock;
+use crate::held::proc_path;
+use crate::open::OpenTarget;
+use crate::probe::probe;
+use crate::steps::{Hook, Step};
+use diskproof_simdisk::testbed::{Loop, TempDir, can_run, place, run};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+use std::time::Duration;
+
+const MIB: u64 = 1 << 20;
+/// One bit of a schedule stands for each of these kinds of steps.
+const STEPS: [Step; 6] = [
+    Step::Probe,
+    Step::Resolve,
+    Step::FindName,
+    Step::Climb,
+    Step::Judge,
+    Step::Open,
+];
+
+/// Two paths, and whether they are exchanged now.
+struct Exchange {
+    one: PathBuf,
+    other: PathBuf,
+    is_exchanged: Cell<bool>,
+}
+
+impl Exchange {
+    fn set(&self, wanted: bool) {
+        if self.is_exchanged.replace(wanted) != wanted {
+            renameat_with(CWD, &self.one, CWD, &self.other, RenameFlags::EXCHANGE).unwrap();
+        }
+    }
+}
+
+/// When the paths are exchanged.
+#[derive(Debug, Clone, Copy)]
+enum Schedule {
+    /// Until the point of this number or from it on.
+    Once { point: usize, is_first: bool },
+    /// While the next step is one of these kinds.
+    BySteps(u32),
+}
+
+impl Schedule {
+    /// `None`: it stays as it is.
+    fn wants(self, point: usize, next: Step) -> Option<bool> {
+        match self {
+            Self::Once {
+                point: turn,
+                is_first,
+            } => Some((point < turn) == is_first),
+            Self::BySteps(bits) => {
+                let bit = bit(next);
+                (bit > 0).then_some(bits & bit > 0)
+            }
+        }
+    }
+}
+
+fn bit(step: Step) -> u32 {
+    let number = STEPS.iter().position(|known| *known == step);
+    number.map_or(0, |number| 1 << number)
+}
+
+/// What the gate went through.
+#[derive(Default)]
+struct Trace {
+    points: Cell<usize>,
+    /// Bits of the steps.
+    steps: Cell<u32>,
+}
+
+/// What makes the other file, directory or device one that nobody may write to, until it is
+/// dropped.
+#[derive(Default)]
+struct Spoiled {
+    names: Vec<PathBuf>,
+    user: Option<Child>,
+}
+
+impl Drop for Spoiled {
+    fn drop(&mut self) {
+        for name in &self.names {
+            std::fs::remove_file(name).unwrap();
+        }
+        if let Some(user) = &mut self.user {
+            user.kill().unwrap();
+            user.wait().unwrap();
+        }
+    }
+}
+
+fn link(case: &Case) -> Spoiled {
+    let name = case.place.path().join("second name");
+    std::fs::hard_link(&case.victim, &name).unwrap();
+    Spoiled {
+        names: vec![name],
+        user: None,
+    }
+}
+
+fn serve(case: &Case) -> Spoiled {
+    let server = case.place.path().join("theirs");
+    std::fs::create_dir_all(server.join("global")).unwrap();
+    let names = ["PG_VERSION", "global/pg_control"].map(|name| server.join(name));
+    for name in &names {
+        std::fs::write(name, "17\n").unwrap();
+    }
+    Spoiled {
+        names: names.into(),
+        user: None,
+    }
+}
+
+fn hold(case: &Case) -> Spoiled {
+    let file = std::fs::File::open(&case.victim).unwrap();
+    let mut user = Command::new("sleep");
+    user.arg("600").stdin(Stdio::from(file));
+    Spoiled {
+        names: Vec::new(),
+        user: Some(user.spawn().unwrap()),
+    }
+}
+
+/// Where the gate begins.
+struct Start {
+    /// At the opening, of what was admitted before; at the path where there is none.
+    admission: Option<Admission>,
+    _spoiled: Spoiled,
+}
+
+/// One kind of exchange.
+struct Case {
+    /// Dropped before their files are.
+    devices: Vec<Loop>,
+    place: TempDir,
+    exchange: Rc<Exchange>,
+    /// What the user names.
+    target: PathBuf,
+    is_scratch: bool,
+    /// A file or device that is never to be written to.
+    victim: PathBuf,
+    spoil: fn(&Self) -> Spoiled,
+}
+
+impl Case {
+    /// `mine` holds what is released, `theirs` the victim.
+    fn new(target: &str, [one, other]: [&str; 2], spoil: fn(&Self) -> Spoiled) -> Self {
+        let place = place();
+        let at = |name: &str| place.path().join(name);
+        for directory in ["mine", "theirs", "mine/inner", "theirs/inner"] {
+            std::fs::create_dir(at(directory)).unwrap();
+            std::fs::write(at(directory).join("file"), vec![1; 2 * MIB as usize]).unwrap();
+        }
+        std::os::unix::fs::symlink(at("theirs/file"), at("link")).unwrap();
+        let exchange = Exchange {
+            one: at(one),
+            other: at(other),
+            is_exchanged: Cell::new(false),
+        };
+        let victim = match target.starts_with("theirs") {
+            true => at(target),
+            false => at("theirs/file"),
+        };
+        Self {
+            devices: Vec::new(),
+            exchange: Rc::new(exchange),
+            target: at(target),
+            is_scratch: false,
+            victim,
+            spoil,
+            place,
+        }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    fn admit(&self) -> Option<Admission> {
+        let name = |device: &Loop| device.name().to_owned();
+        let consent = Consent {
+            destroy: self.devices.iter().map(name).collect(),
+            overwriting: Overwriting::Allowed,
+            ..Consent::default()
+        };
+        let intent = match self.is_scratch {
+            true => Intent::Scratch { size_bytes: MIB },
+            false => Intent::Overwrite(&consent),
+        };
+        admit(probe(&self.target).ok()?, intent).ok()
+    }
+
+    /// Runs the gate, and exchanges as the schedule says.
+    fn run(&self, schedule: Schedule, start: Start) -> Rc<Trace> {
+        let (trace, exchange) = (Rc::new(Trace::default()), Rc::clone(&self.exchange));
+        let gone = Rc::clone(&trace);
+        let hook = Hook::set(move |next| {
+            if let Some(wanted) = schedule.wants(gone.points.get(), next) {
+                exchange.set(wanted);
+            }
+            gone.points.set(gone.points.get() + 1);
+            gone.steps.set(gone.steps.get() | bit(next));
+        });
+        let admission = start.admission.or_else(|| self.admit());
+        let opened = admission.and_then(|admission| OpenTarget::open(admission).ok());
+        drop(hook);
+        self.exchange.set(false);
+        if let Some(target) = opened {
+            self.check(&target, schedule);
+        }
+        trace
+    }
+
+    /// With all names back in their place, what is open has the name of what was released.
+    fn check(&self, target: &OpenTarget, schedule: Schedule) {
+        let name = std::fs::read_link(proc_path(target.fd())).unwrap();
+        let is_mine = name.starts_with(self.at("mine"));
+        assert!(is_mine, "{schedule:?} opened {}", name.display());
+        rustix::io::pwrite(target.fd(), AlignedBlock::zeroed(4096).bytes(), 0).unwrap();
+    }
+
+    /// Once with an exchange at each point, to and fro, and once for each set of kinds of steps.
+    fn run_all(&self, start: impl Fn() -> Start) {
+        let before = hash(&self.victim);
+        for is_first in [false, true] {
+            for point in 0.. {
+                let once = Schedule::Once { point, is_first };
+                if self.run(once, start()).points.get() <= point {
+                    break;
+                }
+            }
+        }
+        // Schedules that differ only in steps that the gate did not reach are the same.
+        let mut done: Vec<(u32, u32)> = Vec::new();
+        for bits in 0..1 << STEPS.len() {
+            if done
+                .iter()
+                .all(|(steps, before)| (bits ^ before) & steps != 0)
+            {
+                let trace = self.run(Schedule::BySteps(bits), start());
+                done.push((trace.steps.get(), bits));
+            }
+        }
+        assert_eq!(hash(&self.victim), before);
+    }
+
+    /// The whole way from the path to the descriptor.
+    fn run_whole(&self) {
+        self.run_all(|| Start {
+            admission: None,
+            _spoiled: (self.spoil)(self),
+        });
+    }
+
+    /// The victim was admitted while it was like any other: the opening must see that it is so no
+    /// more.
+    fn run_late(&self) {
+        let is_victim_elsewhere = !self.target.starts_with(self.at("theirs"));
+        self.run_all(|| {
+            self.exchange.set(is_victim_elsewhere);
+            let admission = patiently(|| self.admit());
+            self.exchange.set(false);
+            Start {
+                admission: Some(admission),
+                _spoiled: (self.spoil)(self),
+            }
+        });
+    }
+
+    /// Without an exchange it is opened: a gate that refuses all would pass every test here.
+    fn assert_opens(&self) {
+        let _spoiled = (self.spoil)(self);
+        patiently(|| OpenTarget::open(self.admit()?).ok());
+    }
+}
+
+/// Other tests start processes, which until their exec have open what this one has.
+fn patiently<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..600 {
+        if let Some(done) = attempt() {
+            return done;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("it is refused although nothing speaks against it")
+}
+
+fn hash(path: &Path) -> String {
+    run("sha256sum", &[path.to_str().unwrap()])
+}
+
+#[test]
+fn gate_opens_no_other_file_when_files_are_exchanged() {
+    let files = ["mine/file", "theirs/file"];
+    let linked = Case::new("mine/file", files, link);
+    linked.assert_opens();
+    linked.run_whole();
+    linked.run_late();
+    let used = Case::new("mine/file", files, hold);
+    used.assert_opens();
+    used.run_whole();
+}
+
+#[test]
+fn gate_opens_no_other_file_when_directories_are_exchanged() {
+    for spoil in [link, serve] {
+        let case = Case::new("mine/file", ["mine", "theirs"], spoil);
+        case.assert_opens();
+        case.run_whole();
+        case.run_late();
+    }
+}
+
+#[test]
+fn gate_opens_no_file_of_a_server_when_its_directory_is_moved_out() {
+    let moved = ["theirs/inner", "mine/inner"];
+    let case = Case::new("theirs/inner/file", moved, serve);
+    case.run_whole();
+    case.run_late();
+}
+
+#[test]
+fn gate_opens_no_file_behind_a_symlink_that_takes_its_place() {
+    let case = Case::new("mine/file", ["mine/file", "link"], link);
+    case.assert_opens();
+    case.run_whole();
+    case.run_late();
+}
+
+#[test]
+fn gate_makes_no_scratch_file_in_a_server_when_directories_are_exchanged() {
+    for (target, exchanged) in [
+        ("mine", ["mine", "theirs"]),
+        ("theirs/inner", ["theirs/inner", "mine/inner"]),
+    ] {
+        let mut case = Case::new(target, exchanged, serve);
+        case.is_scratch = true;
+        case.victim = case.at("theirs/file");
+        if target == "mine" {
+            case.assert_opens();
+        }
+        case.run_whole();
+        case.run_late();
+    }
+}
+
+#[test]
+fn gate_opens_no_other_device_when_nodes_are_exchanged() {
+    let name = "gate_opens_no_other_device_when_nodes_are_exchanged";
+    if !can_run(name, &["losetup", "mknod"]) {
+        return;
+    }
+    for exchanged in [
+        ["mine/node", "theirs/node"],
+        ["mine", "theirs"],
+        ["mine/node", "link"],
+    ] {
+        let mut case = Case::new("mine/node", exchanged, |_| Spoiled::default());
+        // Data of no known format is what speaks against the second device.
+        for (place, content) in [("mine", 0), ("theirs", 0x5a)] {
+            let image = case.at(place).join("image");
+            std::fs::write(&image, vec![content; 4 * MIB as usize]).unwrap();
+            let device = Loop::over(&image, &[]);
+            let number = device.name().strip_prefix("loop").unwrap();
+            let node = case.at(place).join("node");
+            run("mknod", &[node.to_str().unwrap(), "b", "7", number]);
+            case.devices.push(device);
+        }
+        std::fs::remove_file(case.at("link")).unwrap();
+        std::os::unix::fs::symlink(case.at("theirs/node"), case.at("link")).unwrap();
+        case.victim = case.devices[1].node.clone();
+        case.assert_opens();
+        case.run_whole();
+    }
+}
