@@ -6,7 +6,7 @@ use crate::aligned::AlignedBlock;
 use crate::held::proc_path;
 use crate::open::OpenTarget;
 use crate::probe::probe;
-use crate::steps::{Hook, Step};
+use crate::steps::{GateStep, Hook};
 use diskproof_simdisk::testbed::{Loop, TempDir, can_run, place, run};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::cell::Cell;
@@ -17,13 +17,13 @@ use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 /// One bit of a schedule stands for each of these kinds of steps.
-const STEPS: [Step; 6] = [
-    Step::Probe,
-    Step::Resolve,
-    Step::FindName,
-    Step::Climb,
-    Step::Judge,
-    Step::Open,
+const STEPS: [GateStep; 6] = [
+    GateStep::Probe,
+    GateStep::Resolve,
+    GateStep::FindName,
+    GateStep::Climb,
+    GateStep::Judge,
+    GateStep::Open,
 ];
 
 /// Two paths, and whether they are exchanged now.
@@ -52,7 +52,7 @@ enum Schedule {
 
 impl Schedule {
     /// `None`: it stays as it is.
-    fn wants(self, point: usize, next: Step) -> Option<bool> {
+    fn wants(self, point: usize, next: GateStep) -> Option<bool> {
         match self {
             Self::Once {
                 point: turn,
@@ -66,7 +66,7 @@ impl Schedule {
     }
 }
 
-fn bit(step: Step) -> u32 {
+fn bit(step: GateStep) -> u32 {
     let number = STEPS.iter().position(|known| *known == step);
     number.map_or(0, |number| 1 << number)
 }
@@ -79,7 +79,7 @@ struct Trace {
     steps: Cell<u32>,
 }
 
-/// What makes the other file, directory or device one that nobody may write to, until it is
+/// What makes the other file, directory or device one that is never to be written to, until it is
 /// dropped.
 #[derive(Default)]
 struct Spoiled {
@@ -132,7 +132,7 @@ fn hold(case: &Case) -> Spoiled {
 }
 
 /// Where the gate begins.
-struct Start {
+struct GateStart {
     /// At the opening, of what was admitted before; at the path where there is none.
     admission: Option<Admission>,
     _spoiled: Spoiled,
@@ -201,7 +201,7 @@ impl Case {
     }
 
     /// Runs the gate, and exchanges as the schedule says.
-    fn run(&self, schedule: Schedule, start: Start) -> Rc<Trace> {
+    fn run(&self, schedule: Schedule, start: GateStart) -> Rc<Trace> {
         let (trace, exchange) = (Rc::new(Trace::default()), Rc::clone(&self.exchange));
         let gone = Rc::clone(&trace);
         let hook = Hook::set(move |next| {
@@ -230,7 +230,7 @@ impl Case {
     }
 
     /// Once with an exchange at each point, to and fro, and once for each set of kinds of steps.
-    fn run_all(&self, start: impl Fn() -> Start) {
+    fn run_all(&self, start: impl Fn() -> GateStart) {
         let before = hash(&self.victim);
         for is_first in [false, true] {
             for point in 0.. {
@@ -256,7 +256,7 @@ impl Case {
 
     /// The whole way from the path to the descriptor.
     fn run_whole(&self) {
-        self.run_all(|| Start {
+        self.run_all(|| GateStart {
             admission: None,
             _spoiled: (self.spoil)(self),
         });
@@ -270,7 +270,7 @@ impl Case {
             self.exchange.set(is_victim_elsewhere);
             let admission = patiently(|| self.admit());
             self.exchange.set(false);
-            Start {
+            GateStart {
                 admission: Some(admission),
                 _spoiled: (self.spoil)(self),
             }

@@ -4,7 +4,7 @@
 
 use crate::failure::{OpenError, open_failed};
 use crate::naming::device_number;
-use crate::steps::{self, Step};
+use crate::steps::{self, GateStep};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat2};
 use rustix::io::Errno;
@@ -32,13 +32,13 @@ impl Held {
     pub(crate) fn at(path: &Path) -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = rustix::fs::CWD;
-        steps::before(Step::Resolve);
+        steps::before(GateStep::Resolve);
         let fd = match openat2(root, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
             // Before Linux 5.6, and under the seccomp filters of older container runtimes.
             Err(Errno::NOSYS | Errno::PERM) => open(path, flags, Mode::empty()),
             result => result,
         }?;
-        steps::before(Step::Compare);
+        steps::before(GateStep::Compare);
         let stat = fstat(&fd)?;
         Ok(Self { fd, stat })
     }
@@ -86,9 +86,9 @@ impl Held {
 
     /// Opens it with these rights.
     pub(crate) fn reopen(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
-        steps::before(Step::Open);
+        steps::before(GateStep::Open);
         let fd = open(self.proc_path(), flags | OFlags::CLOEXEC, Mode::empty());
-        steps::before(Step::Check);
+        steps::before(GateStep::Check);
         fd
     }
 

@@ -6,7 +6,7 @@ use crate::errno;
 use crate::layers;
 use crate::mounts::{self, MountEntry, holding};
 use crate::naming::device_number;
-use crate::steps::{self, Step};
+use crate::steps::{self, GateStep};
 use crate::sysroot::SysRoot;
 use diskproof_model::target::{Filesystem, TargetIdentity, TargetKind};
 use rustix::fs::{FileType, Stat, lstat, stat, statvfs};
@@ -111,9 +111,9 @@ pub fn probe(path: &Path) -> Result<TargetIdentity, ProbeError> {
 
 fn probe_in(root: &SysRoot, path: &Path) -> Result<TargetIdentity, ProbeError> {
     // The kernel goes first: it does not follow every link that can be read.
-    steps::before(Step::Probe);
+    steps::before(GateStep::Probe);
     let followed = stat(path).map_err(|error| explain(path, error))?;
-    steps::before(Step::Probe);
+    steps::before(GateStep::Probe);
     let resolved = path
         .canonicalize()
         .map_err(|error| explain(path, errno::of(&error)))?;
@@ -123,7 +123,7 @@ fn probe_in(root: &SysRoot, path: &Path) -> Result<TargetIdentity, ProbeError> {
             path: resolved.display().to_string(),
         })?
         .to_owned();
-    steps::before(Step::Probe);
+    steps::before(GateStep::Probe);
     let stat = stat(&resolved).map_err(|error| explain(path, error))?;
     if (stat.st_dev, stat.st_ino) != (followed.st_dev, followed.st_ino) {
         return Err(ProbeError::Moving {
@@ -177,7 +177,7 @@ fn probe_on_filesystem(
     kind: TargetKind,
 ) -> Result<TargetIdentity, ProbeError> {
     let device = device_number(stat.st_dev);
-    steps::before(Step::Probe);
+    steps::before(GateStep::Probe);
     let space = statvfs(&path).map_err(|error| explain(Path::new(&path), error))?;
     let size_bytes = space.f_blocks.saturating_mul(space.f_frsize);
     let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);

@@ -3,7 +3,7 @@
 
 /// What the gate does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum GateStep {
     /// Looks at a path for the identity.
     Probe,
     /// Follows a path to a descriptor.
@@ -23,23 +23,23 @@ pub(crate) enum Step {
 }
 
 #[cfg(not(test))]
-pub(crate) const fn before(_next: Step) {}
+pub(crate) const fn before(_next: GateStep) {}
 
 #[cfg(test)]
 pub(crate) use hook::{Hook, before};
 
 #[cfg(test)]
 mod hook {
-    use super::Step;
+    use crate::steps::GateStep;
     use std::cell::RefCell;
 
-    type Act = Box<dyn FnMut(Step)>;
+    type Act = Box<dyn FnMut(GateStep)>;
 
     thread_local! {
         static ACT: RefCell<Option<Act>> = const { RefCell::new(None) };
     }
 
-    pub(crate) fn before(next: Step) {
+    pub(crate) fn before(next: GateStep) {
         ACT.with_borrow_mut(|act| {
             if let Some(act) = act {
                 act(next);
@@ -51,7 +51,7 @@ mod hook {
     pub(crate) struct Hook;
 
     impl Hook {
-        pub(crate) fn set(act: impl FnMut(Step) + 'static) -> Self {
+        pub(crate) fn set(act: impl FnMut(GateStep) + 'static) -> Self {
             ACT.set(Some(Box::new(act)));
             Self
         }

@@ -4,7 +4,7 @@
 use crate::failure::OpenError;
 use crate::failure::open_failed;
 use crate::held::{Held, changed, proc_path};
-use crate::steps::{self, Step};
+use crate::steps::{self, GateStep};
 use rustix::fs::{AtFlags, Mode, OFlags, accessat, fstat, openat, statat};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -79,7 +79,7 @@ impl Ancestry {
     fn climb(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let up = |from: BorrowedFd<'_>, name: &str| {
-            steps::before(Step::Climb);
+            steps::before(GateStep::Climb);
             openat(from, name, flags, Mode::empty()).and_then(Ancestor::new)
         };
         let mut nearest_first = vec![up(directory, ".")?];
@@ -104,7 +104,7 @@ impl Ancestry {
             return Err(failed(Errno::NOENT));
         };
         let directory = Held::at(parent).map_err(failed)?;
-        steps::before(Step::FindName);
+        steps::before(GateStep::FindName);
         let entry = statat(directory.fd(), name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         if (entry.st_dev, entry.st_ino) != id {
             return Err(changed(path, "something else took its place"));

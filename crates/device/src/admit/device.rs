@@ -15,7 +15,7 @@ use super::visibility::VisibilityGaps;
 use crate::inspect::{Claim, Inspector, RetryPolicy};
 use crate::layers;
 use crate::signatures::ScanResult;
-use crate::steps::{self, Step};
+use crate::steps::{self, GateStep};
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{LayerKind, TargetIdentity, TargetKind};
@@ -250,7 +250,7 @@ fn judge_contents(
     inspector: &Inspector<'_>,
     reasons: &mut RefusalReasons,
 ) {
-    steps::before(Step::Judge);
+    steps::before(GateStep::Judge);
     let found = inspector.scan_device(identity.size_bytes, &family.slices);
     contents::judge_device(&identity.path, &found, consent.unknown, reasons);
     let whole = match family.whole != family.target {

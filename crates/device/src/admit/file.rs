@@ -16,7 +16,7 @@ use super::visibility::VisibilityGaps;
 use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed};
 use crate::inspect::Inspector;
-use crate::steps::{self, Step};
+use crate::steps::{self, GateStep};
 use crate::sysroot::SysRoot;
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -129,7 +129,7 @@ fn judge_owners(
     fd: BorrowedFd<'_>,
     reasons: &mut RefusalReasons,
 ) -> VisibilityGaps {
-    steps::before(Step::Judge);
+    steps::before(GateStep::Judge);
     let stat = match fstat(fd) {
         Ok(stat) => stat,
         Err(errno) => {
