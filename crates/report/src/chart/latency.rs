@@ -12,6 +12,9 @@ const POINTS_PER_DECADE: usize = 20;
 /// A point needs this many latencies beyond it, as a percentile in a table does.
 const BEYOND_LEAST: f64 = 10.0;
 
+/// Lines of one chart. More cannot be told apart, and each takes 240 kB while it is drawn.
+const LINES_MAX: usize = 100;
+
 /// One chart for each block size: only latencies of equal transfers are comparable.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let mut sizes: Vec<u32> = record
@@ -40,7 +43,13 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
         .measurements
         .iter()
         .filter(|m| m.workload.block_bytes == block_bytes);
-    let distributions: Vec<LatencyLine> = group.flat_map(|m| distributions(record, m)).collect();
+    let mut lines = group.flat_map(|m| distributions(record, m));
+    let distributions: Vec<LatencyLine> = lines.by_ref().take(LINES_MAX).collect();
+    let more = if lines.next().is_some() {
+        format!(" Only the first {LINES_MAX} lines are drawn.")
+    } else {
+        String::new()
+    };
     let longest = distributions.iter().map(|d| d.summary.max).max()?;
     // On a logarithmic axis the unit fits the middle, not the longest one.
     let unit = latency_unit(longest as f64 / 5.0);
@@ -55,9 +64,10 @@ fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
             "Latency percentiles, {block} operations: longest {}",
             format_latency(longest)
         ),
-        caption: "Read upwards from a percentile: that share of the operations took no longer \
-                  than the line shows. A line ends where fewer than ten operations lie beyond."
-            .to_owned(),
+        caption: format!(
+            "Read upwards from a percentile: that share of the operations took no longer than the \
+             line shows. A line ends where fewer than ten operations lie beyond.{more}"
+        ),
         x: Axis {
             min: Some(0.0),
             ..Axis::new("percentile", "%").scaled(Scale::Percentile)
@@ -147,5 +157,22 @@ mod tests {
         (0..9).for_each(|_| histogram.record(5));
         assert!(quantiles(&histogram).is_empty());
         assert!(quantiles(&LatencyHistogram::new()).is_empty());
+    }
+
+    #[test]
+    fn latency_chart_draws_a_limited_number_of_lines() {
+        let text = include_str!("../../../../tests/fixtures/check-directory.json");
+        let mut record = Record::from_json(text).unwrap();
+        let one = record.measurements[1].clone();
+        let caption = |record: &Record| charts(record).pop().unwrap().caption;
+        assert!(!caption(&record).contains("Only"));
+        record.measurements = vec![one; LINES_MAX + 1];
+        let chart = charts(&record).pop().unwrap();
+        assert_eq!(chart.series.len(), LINES_MAX);
+        assert!(
+            chart
+                .caption
+                .ends_with("Only the first 100 lines are drawn.")
+        );
     }
 }
