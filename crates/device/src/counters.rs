@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_is_told_only_where_requests_are_timed() {
+    fn queue_is_reported_only_where_requests_are_timed() {
         with_root(|root| {
             write_stat(
                 &root.sys,

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_by_name() {
+    fn disk_kind_follows_its_name() {
         let kinds = [
             ("zram0", LayerKind::Zram),
             ("ram1", LayerKind::RamDisk),

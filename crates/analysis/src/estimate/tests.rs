@@ -173,7 +173,7 @@ fn a_drift_and_a_cliff_do_not_settle() {
 }
 
 #[test]
-fn a_slow_start_is_left_out() {
+fn slow_start_is_cut() {
     let mut rng = TestRng(3);
     let counts = autoregressive(&mut rng, 0.0, 400)
         .into_iter()
@@ -256,7 +256,7 @@ fn convoys_are_known_no_better_than_to_one_of_them() {
 }
 
 #[test]
-fn a_start_that_is_only_less_even_is_not_left_out() {
+fn start_that_is_only_less_even_is_not_cut() {
     // A disk of exactly 2000/s whose completions at first fall now into this cell, now into the
     // next.
     for uneven in [60, 600, 700, 900] {

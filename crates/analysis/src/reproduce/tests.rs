@@ -165,12 +165,8 @@ fn limits_and_rates_are_shared_among_jobs() {
     );
 }
 
-#[test]
-fn fio_understands_every_line() {
-    if fio_is_missing("fio_understands_every_line") {
-        return;
-    }
-    let accesses = [
+fn every_access() -> [Access; 7] {
+    [
         Access::Sequential,
         Access::Backward,
         Access::Stride {
@@ -200,7 +196,15 @@ fn fio_understands_every_line() {
                 },
             ],
         },
-    ];
+    ]
+}
+
+#[test]
+fn fio_understands_every_line() {
+    if fio_is_missing("fio_understands_every_line") {
+        return;
+    }
+    let accesses = every_access();
     let syncs = [
         SyncPolicy::None,
         SyncPolicy::AtEnd,

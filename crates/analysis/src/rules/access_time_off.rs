@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_flat_top_and_cache_answered_tell_is_not_told_again() {
+    fn findings_of_flat_top_and_cache_answered_are_not_repeated() {
         assert_eq!(
             check(&record(
                 &SurveyedDisk {

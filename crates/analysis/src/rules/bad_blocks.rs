@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_that_was_cut_says_how_much_it_left_out() {
+    fn check_that_was_cut_reports_how_much_it_skipped() {
         let cut = fixture::faulty("random-write-d32", |m| {
             m.verify = Some(VerifyResult {
                 blocks: 1000,

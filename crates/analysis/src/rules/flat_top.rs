@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn so_ragged_that_no_zone_can_be_told_is_not_flat() {
+    fn curve_too_ragged_for_zones_is_not_flat() {
         for seed in 0..5 {
             let record = SurveyedDisk {
                 ragged: Some((40 << 20, 0.85)),

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_waiting_did_to_points_and_accesses_is_not_told_as_the_disks() {
+    fn effects_of_waiting_on_points_and_accesses_are_not_reported_as_the_disks() {
         let mut run = SurveyedDisk {
             accesses: 300,
             ..SurveyedDisk::rotating()

@@ -70,7 +70,7 @@ fn a_dip_has_its_bounds_and_the_levels_go_on_behind_it() {
 }
 
 #[test]
-fn failed_points_and_nonsense_are_left_out_and_few_points_have_no_shape() {
+fn failed_points_and_nonsense_are_ignored_and_few_points_have_no_shape() {
     let mut curve = SurveyedDisk {
         accesses: 0,
         points: 20,

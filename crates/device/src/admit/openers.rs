@@ -202,7 +202,7 @@ mod tests {
 
     /// Without the right to follow the kernel's own links, as a user's own processes are looked at.
     #[test]
-    fn mappings_are_told_without_the_kernels_links() {
+    fn mappings_are_found_without_the_kernels_links() {
         let place = tempfile::tempdir_in("/var/tmp").unwrap();
         let file = place.path().join("my file");
         std::fs::write(&file, "x").unwrap();

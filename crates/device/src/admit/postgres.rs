@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wal_names_are_told_from_others() {
+    fn wal_names_differ_from_others() {
         assert!(is_wal_segment_name("000000010000000000000001"));
         for name in [
             "00000001000000000000000",

@@ -43,8 +43,8 @@ fn sata(sysfs: &FakeSysfs, path: &str, device: &str) {
     std::fs::write(page, b"\x00\x80\x00\x0c    Z1W2ABCD").unwrap();
 }
 
-#[test]
-fn nvme_partition_with_its_pcie_link() {
+/// An NVMe disk on PCIe with a partition.
+fn nvme_with_partition() -> FakeSysfs {
     let sysfs = FakeSysfs::new();
     let function = "pci0000:00/0000:00:1d.0/0000:03:00.0";
     let disk = format!("{function}/nvme/nvme0/nvme0n1");
@@ -79,7 +79,12 @@ fn nvme_partition_with_its_pcie_link() {
         .chain([&("max_link_width", "4")])
         .for_each(|(name, text)| sysfs.file(&format!("devices/{function}/{name}"), text));
     sysfs.partition(&format!("{disk}/nvme0n1p2"), "259:2", 2048);
+    sysfs
+}
 
+#[test]
+fn nvme_partition_with_its_pcie_link() {
+    let sysfs = nvme_with_partition();
     let stack = below_device(&sysfs.root(), &[], "259:2");
     assert_eq!(
         (names(&stack), stack.unresolved.as_deref()),
@@ -156,8 +161,8 @@ fn nvme_with_native_multipath_finds_its_controller() {
     );
 }
 
-#[test]
-fn raid_on_partitions_of_two_sata_disks() {
+/// A mirror of one partition each of two SATA disks; the link of the second has no known speed.
+fn raid_of_two_sata_disks() -> FakeSysfs {
     let sysfs = FakeSysfs::new();
     sata(&sysfs, SATA_1, "8:0");
     sata(&sysfs, SATA_2, "8:16");
@@ -186,7 +191,12 @@ fn raid_on_partitions_of_two_sata_disks() {
         "devices/virtual/block/md0/slaves/sdb1",
         &format!("devices/{SATA_2}/sdb1"),
     );
+    sysfs
+}
 
+#[test]
+fn raid_on_partitions_of_two_sata_disks() {
+    let sysfs = raid_of_two_sata_disks();
     let stack = below_path(&sysfs.root(), &[], "9:0", Path::new("/data"));
     assert_eq!(
         (names(&stack), stack.unresolved.as_deref()),

@@ -93,12 +93,18 @@ fn every_text_of_the_tables_is_found_where_it_stands() {
     }
 }
 
+const NUMBERED_SIZE: u64 = 256 * MIB + 512;
+
+fn disk() -> Disk {
+    Disk::new(NUMBERED_SIZE)
+}
+
+fn is_found(what: &str, disk: Disk) -> bool {
+    disk.found().iter().any(|(name, ..)| name.contains(what))
+}
+
 #[test]
-fn marks_with_numbers_are_found_and_what_only_looks_alike_is_not() {
-    let size = 256 * MIB + 512;
-    let is_found =
-        |what: &str, disk: Disk| disk.found().iter().any(|(name, ..)| name.contains(what));
-    let disk = || Disk::new(size);
+fn filesystem_magic_is_found_and_its_likeness_is_not() {
     assert!(is_found("ext2/3/4", disk().plant(1080, &[0x53, 0xef])));
     assert!(is_found(
         "NILFS2",
@@ -106,7 +112,10 @@ fn marks_with_numbers_are_found_and_what_only_looks_alike_is_not() {
     ));
     assert!(is_found(
         "NILFS2",
-        disk().plant((size / 512 - 8) * 512 + 6, &[0x34, 0x34, 0xf0, 0x00])
+        disk().plant(
+            (NUMBERED_SIZE / 512 - 8) * 512 + 6,
+            &[0x34, 0x34, 0xf0, 0x00]
+        )
     ));
     assert!(!is_found(
         "NILFS2",
@@ -132,6 +141,10 @@ fn marks_with_numbers_are_found_and_what_only_looks_alike_is_not() {
         "System V",
         disk().plant(9 * 1024 + 1016, &0xfd18_7e20u32.to_le_bytes())
     ));
+}
+
+#[test]
+fn volume_and_table_magic_is_found_and_its_likeness_is_not() {
     assert!(is_found(
         "external log",
         disk().plant(40 * 512, &[0xfe, 0xed, 0xba, 0xbe, 0, 0, 0, 1, 0, 0, 0, 2])
@@ -141,7 +154,7 @@ fn marks_with_numbers_are_found_and_what_only_looks_alike_is_not() {
         is_found("Amiga", disk().plant(15 * 512, b"RDSK"))
             && !is_found("Amiga", disk().plant(16 * 512, b"RDSK"))
     );
-    let sectors = ((size / 512) as u32).to_be_bytes();
+    let sectors = ((NUMBERED_SIZE / 512) as u32).to_be_bytes();
     assert!(
         is_found("Atari", disk().plant(0x1c2, &sectors))
             && !is_found("Atari", disk().plant(0x1c2, &[0, 0, 1, 0]))
@@ -150,7 +163,11 @@ fn marks_with_numbers_are_found_and_what_only_looks_alike_is_not() {
         "Atari",
         disk().plant(0x1c6, b"\x01GEM\0\0\0\x02\0\0\x10\0")
     ));
-    let aligned = size / (256 << 10) * (256 << 10);
+}
+
+#[test]
+fn zfs_label_is_found_at_all_four_places() {
+    let aligned = NUMBERED_SIZE / (256 << 10) * (256 << 10);
     for label in [0, 256 << 10, aligned - (512 << 10), aligned - (256 << 10)] {
         for magic in [0x00ba_b10cu64.to_le_bytes(), 0x00ba_b10cu64.to_be_bytes()] {
             assert!(
@@ -303,7 +320,7 @@ fn partitions_of_the_kernel_are_looked_into_at_both_ends() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn unreadable_region_is_reported() {
     for bad in [0, 16 * MIB - (64 << 10)] {
         let read_at = |offset: u64, length: usize| {
             if offset == bad {

@@ -4,29 +4,33 @@ use crate::support::{MIB, Process, admitted, overwriting, run};
 use diskproof_device::{Consent, OpenError, OpenTarget, probe};
 use diskproof_simdisk::testbed::{Loop, can_run, place};
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::process::Command;
 
+fn fill(path: &Path) {
+    std::fs::write(path, vec![1; 4 * MIB as usize]).unwrap();
+}
+
+/// Refused with --overwrite for a reason with this part, and not one byte changes.
+fn assert_refused(path: &Path, part: &str) {
+    let before = run("sha256sum", &[path.to_str().unwrap()]);
+    let reasons = overwriting(path).err().unwrap_or_default();
+    assert!(
+        reasons.iter().any(|reason| reason.contains(part)),
+        "{}: {part}: {reasons:?}",
+        path.display()
+    );
+    assert_eq!(run("sha256sum", &[path.to_str().unwrap()]), before);
+}
+
 #[test]
-fn gate_refuses_files_that_are_needed() {
-    if !can_run(
-        "gate_refuses_files_that_are_needed",
-        &["losetup", "mkfs.ext4"],
-    ) {
+fn gate_opens_released_file_for_writing() {
+    if !can_run("gate_opens_released_file_for_writing", &[]) {
         return;
     }
     let place = place();
     let at = |name: &str| place.path().join(name);
-    let fill = |name: &str| std::fs::write(at(name), vec![1; 4 * MIB as usize]).unwrap();
-    let refused = |name: &str, part: &str| {
-        let before = run("sha256sum", &[at(name).to_str().unwrap()]);
-        let reasons = overwriting(&at(name)).err().unwrap_or_default();
-        assert!(
-            reasons.iter().any(|reason| reason.contains(part)),
-            "{name}: {part}: {reasons:?}"
-        );
-        assert_eq!(run("sha256sum", &[at(name).to_str().unwrap()]), before);
-    };
-    fill("data");
+    fill(&at("data"));
     assert!(admitted(&at("data"), &Consent::default()).unwrap_err()[0].contains("add --overwrite"));
     let mut target = OpenTarget::open(overwriting(&at("data")).unwrap()).unwrap();
     assert!(target.is_writable() && !target.is_scratch() && target.trim_to_written().is_err());
@@ -45,13 +49,24 @@ fn gate_refuses_files_that_are_needed() {
         at("data").to_str().unwrap(),
         "the message names the file"
     );
+    assert!(overwriting(place.path()).unwrap_err()[0].contains("it is a directory"));
+}
+
+#[test]
+fn gate_refuses_file_in_use() {
+    if !can_run("gate_refuses_file_in_use", &["losetup"]) {
+        return;
+    }
+    let place = place();
+    let at = |name: &str| place.path().join(name);
+    fill(&at("data"));
     std::fs::hard_link(at("data"), at("second")).unwrap();
-    refused("data", "it has 2 names (hard links)");
+    assert_refused(&at("data"), "it has 2 names (hard links)");
     std::fs::remove_file(at("second")).unwrap();
     {
         let device = Loop::over(&at("data"), &[]);
-        refused(
-            "data",
+        assert_refused(
+            &at("data"),
             &format!("losetup --detach {}", device.node.display()),
         );
     }
@@ -60,11 +75,20 @@ fn gate_refuses_files_that_are_needed() {
             "exec 3{how}{}; echo there; read line",
             at("data").display()
         ));
-        refused(
-            "data",
+        assert_refused(
+            &at("data"),
             &format!("is held open by process {}", process.0.id()),
         );
     }
+}
+
+#[test]
+fn gate_refuses_program_that_runs() {
+    if !can_run("gate_refuses_program_that_runs", &[]) {
+        return;
+    }
+    let place = place();
+    let at = |name: &str| place.path().join(name);
     std::fs::copy("/bin/sleep", at("program")).unwrap();
     std::fs::File::options()
         .write(true)
@@ -82,16 +106,27 @@ fn gate_refuses_files_that_are_needed() {
     while std::fs::read_link(format!("/proc/{}/exe", running.id())).unwrap() != at("program") {
         std::thread::yield_now();
     }
-    refused("program", "is mapped into memory by process");
+    assert_refused(&at("program"), "is mapped into memory by process");
     running.kill().unwrap();
     running.wait().unwrap();
+}
 
+#[test]
+fn gate_refuses_file_with_filesystem_or_database() {
+    if !can_run(
+        "gate_refuses_file_with_filesystem_or_database",
+        &["mkfs.ext4"],
+    ) {
+        return;
+    }
+    let place = place();
+    let at = |name: &str| place.path().join(name);
     std::fs::File::create(at("image"))
         .unwrap()
         .set_len(64 * MIB)
         .unwrap();
     run("mkfs.ext4", &["-q", at("image").to_str().unwrap()]);
-    refused("image", "it holds a signature: ext2/3/4 filesystem");
+    assert_refused(&at("image"), "it holds a signature: ext2/3/4 filesystem");
     for made in ["data.d/base/5", "wal", "space/PG_17_202406281/5"] {
         std::fs::create_dir_all(at(made)).unwrap();
     }
@@ -101,9 +136,19 @@ fn gate_refuses_files_that_are_needed() {
         ("wal/0000000100000000000000A1", "WAL segments"),
         ("space/PG_17_202406281/5/16385", "tablespace"),
     ] {
-        fill(file);
-        refused(file, part);
+        fill(&at(file));
+        assert_refused(&at(file), part);
     }
+}
+
+#[test]
+fn gate_refuses_file_that_changed_since_admission() {
+    if !can_run("gate_refuses_file_that_changed_since_admission", &[]) {
+        return;
+    }
+    let place = place();
+    let at = |name: &str| place.path().join(name);
+    fill(&at("data"));
     let admission = overwriting(&at("data")).unwrap();
     std::fs::File::options()
         .write(true)
@@ -115,7 +160,7 @@ fn gate_refuses_files_that_are_needed() {
         OpenTarget::open(admission),
         Err(OpenError::Refused(refusal)) if refusal.reasons[0].contains("XFS")
     ));
-    fill("data");
+    fill(&at("data"));
     let admission = overwriting(&at("data")).unwrap();
     std::fs::File::options()
         .append(true)
@@ -127,7 +172,6 @@ fn gate_refuses_files_that_are_needed() {
         matches!(OpenTarget::open(admission), Err(OpenError::Changed { .. })),
         "grown: another process writes to it"
     );
-    assert!(overwriting(place.path()).unwrap_err()[0].contains("it is a directory"));
 }
 
 #[test]

@@ -283,12 +283,12 @@ fn an_overlay_is_resolved_by_its_upper_directory() {
 }
 
 #[test]
-fn zram_is_told_from_a_disk() {
-    if !can_run("zram_is_told_from_a_disk", &[]) {
+fn zram_differs_from_a_disk() {
+    if !can_run("zram_differs_from_a_disk", &[]) {
         return;
     }
     let Some(zram) = Zram::new(8 * MIB) else {
-        eprintln!("SKIPPED: zram_is_told_from_a_disk: zram");
+        eprintln!("SKIPPED: zram_differs_from_a_disk: zram");
         return;
     };
     let identity = probe(&zram.node).unwrap();

@@ -258,7 +258,7 @@ fn device_counters_agree_with_reads() {
 fn opening_without_root_keeps_to_permissions() {
     const AS_NOBODY: &str = "DISKPROOF_TARGET_TEST_PLACE";
     if let Ok(place) = std::env::var(AS_NOBODY) {
-        return look_as_nobody(Path::new(&place));
+        return probe_as_unprivileged_user(Path::new(&place));
     }
     if !can_run("opening_without_root_keeps_to_permissions", &["setpriv"]) {
         return;
@@ -298,7 +298,7 @@ fn opening_without_root_keeps_to_permissions() {
 }
 
 /// The same test, in a process of another user.
-fn look_as_nobody(place: &Path) {
+fn probe_as_unprivileged_user(place: &Path) {
     let at = |name: &str| place.join(name);
     assert_eq!(host_facts().uid, 65534);
     assert!(refusal(&at("secret"), Intent::Read).contains("this user may not read it (EACCES)"));

@@ -9,6 +9,76 @@ use rustix::fs::OFlags;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
+/// A scratch file has no name, and counts what is written of it.
+fn assert_written_part_is_counted(kind: &str, directory: &Path) {
+    let entries_before = std::fs::read_dir(directory).unwrap().count();
+    let mut target = scratch(directory, 64 * MIB);
+    assert_eq!(
+        (target.access(), target.is_writable(), target.is_scratch()),
+        (TargetAccess::Write, true, true)
+    );
+    assert_eq!(
+        (target.usable_bytes(), target.capacity_bytes()),
+        (0, 64 * MIB)
+    );
+    assert_eq!(
+        target.unwritten_bytes(0, 64 * MIB),
+        Some(64 * MIB),
+        "{kind}: nothing is written yet"
+    );
+    for index in 0..32 {
+        write(&mut target, index * MIB, MIB);
+    }
+    assert_eq!(
+        (target.usable_bytes(), target.capacity_bytes()),
+        (32 * MIB, 64 * MIB)
+    );
+    assert_eq!(
+        target.unwritten_bytes(0, 32 * MIB),
+        Some(0),
+        "{kind}: delayed allocation does not hide data"
+    );
+    assert_eq!(target.unwritten_bytes(31 * MIB, 2 * MIB), Some(MIB));
+    assert_eq!(
+        std::fs::read_dir(directory).unwrap().count(),
+        entries_before,
+        "{kind}: no name while open"
+    );
+
+    target.mark_written(MIB);
+    assert_eq!(target.usable_bytes(), 32 * MIB, "the mark never falls");
+    target.mark_written(65 * MIB);
+    assert_eq!(target.usable_bytes(), 64 * MIB, "nor passes the capacity");
+    drop(target);
+}
+
+/// A scratch file lengthens to its size and no further, and is cut to what is written.
+fn assert_length_follows_writes(kind: &str, directory: &Path) {
+    let mut target = scratch(directory, 64 * MIB);
+    target.lengthen(65 * MIB);
+    let length = rustix::fs::fstat(target.fd()).unwrap().st_size as u64;
+    assert_eq!(
+        length,
+        if kind == "btrfs" { 0 } else { 64 * MIB },
+        "{kind}: where writes at the end go one by one"
+    );
+    assert_eq!(
+        (target.usable_bytes(), target.unwritten_bytes(0, 64 * MIB)),
+        (0, Some(64 * MIB))
+    );
+    write(&mut target, 0, 4 * MIB);
+    target.trim_to_written().unwrap();
+    assert_eq!(
+        (target.usable_bytes(), target.capacity_bytes()),
+        (4 * MIB, 4 * MIB)
+    );
+    assert_eq!(
+        rustix::fs::fstat(target.fd()).unwrap().st_size as u64,
+        4 * MIB
+    );
+    drop(target);
+}
+
 #[test]
 fn scratch_file_leaves_nothing_behind() {
     if !can_run(
@@ -24,64 +94,8 @@ fn scratch_file_leaves_nothing_behind() {
         let (entries_before, free_before) =
             (entries(), probe(disk.path()).unwrap().free_bytes.unwrap());
 
-        let mut target = scratch(disk.path(), 64 * MIB);
-        assert_eq!(
-            (target.access(), target.is_writable(), target.is_scratch()),
-            (TargetAccess::Write, true, true)
-        );
-        assert_eq!(
-            (target.usable_bytes(), target.capacity_bytes()),
-            (0, 64 * MIB)
-        );
-        assert_eq!(
-            target.unwritten_bytes(0, 64 * MIB),
-            Some(64 * MIB),
-            "{kind}: nothing is written yet"
-        );
-        for index in 0..32 {
-            write(&mut target, index * MIB, MIB);
-        }
-        assert_eq!(
-            (target.usable_bytes(), target.capacity_bytes()),
-            (32 * MIB, 64 * MIB)
-        );
-        assert_eq!(
-            target.unwritten_bytes(0, 32 * MIB),
-            Some(0),
-            "{kind}: delayed allocation does not hide data"
-        );
-        assert_eq!(target.unwritten_bytes(31 * MIB, 2 * MIB), Some(MIB));
-        assert_eq!(entries(), entries_before, "{kind}: no name while open");
-
-        target.mark_written(MIB);
-        assert_eq!(target.usable_bytes(), 32 * MIB, "the mark never falls");
-        target.mark_written(65 * MIB);
-        assert_eq!(target.usable_bytes(), 64 * MIB, "nor passes the capacity");
-        drop(target);
-
-        let mut target = scratch(disk.path(), 64 * MIB);
-        target.lengthen(65 * MIB);
-        let length = rustix::fs::fstat(target.fd()).unwrap().st_size as u64;
-        assert_eq!(
-            length,
-            if kind == "btrfs" { 0 } else { 64 * MIB },
-            "{kind}: where writes at the end go one by one"
-        );
-        assert_eq!(
-            (target.usable_bytes(), target.unwritten_bytes(0, 64 * MIB)),
-            (0, Some(64 * MIB))
-        );
-        write(&mut target, 0, 4 * MIB);
-        target.trim_to_written().unwrap();
-        assert_eq!(
-            (target.usable_bytes(), target.capacity_bytes()),
-            (4 * MIB, 4 * MIB)
-        );
-        assert_eq!(
-            rustix::fs::fstat(target.fd()).unwrap().st_size as u64,
-            4 * MIB
-        );
-        drop(target);
+        assert_written_part_is_counted(kind, disk.path());
+        assert_length_follows_writes(kind, disk.path());
 
         assert_eq!(entries(), entries_before);
         run("sync", &["-f", disk.path().to_str().unwrap()]);

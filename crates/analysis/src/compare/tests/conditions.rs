@@ -4,9 +4,9 @@ use super::*;
 
 type Change = fn(&mut Measurement);
 
-#[test]
-fn what_is_not_the_same_measurement_is_not_compared() {
-    let changes: [(&str, Change); 17] = [
+/// Each change alone makes a measurement incomparable, for the reason with this code.
+fn incomparable_changes() -> [(&'static str, Change); 17] {
+    [
         ("depth-differs", |m| m.workload.depth *= 2),
         ("workers-differ", |m| m.workload.workers = 3),
         ("block-size-differs", |m| m.workload.block_bytes *= 2),
@@ -39,9 +39,13 @@ fn what_is_not_the_same_measurement_is_not_compared() {
         }),
         ("disturbed", |m| m.device.read_bytes *= 2),
         ("cpu-limited", |m| m.cpu.user_ns = m.wall_ns),
-    ];
+    ]
+}
+
+#[test]
+fn different_measurements_are_not_comparable() {
     let healthy = fixture::record();
-    for (code, change) in changes {
+    for (code, change) in incomparable_changes() {
         let faulty = changed(|run| {
             run.1
                 .iter_mut()
@@ -152,7 +156,7 @@ fn disks_of_different_size_compare_as_a_whole() {
 }
 
 #[test]
-fn what_only_one_side_has_is_told() {
+fn metric_of_one_side_only_is_reported() {
     let healthy = fixture::record();
     let fewer = changed(|run| {
         run.1.retain(|m| m.workload.name != "random-read-d1");
@@ -214,7 +218,7 @@ fn records_without_figures_compare_to_nothing() {
 }
 
 #[test]
-fn a_busy_machine_is_told() {
+fn busy_machine_is_reported() {
     let busy = changed(|run| {
         (run.0.host.load_average, run.0.host.cpus) = (Some("9.31 4.00 1.00".to_owned()), 8)
     });
