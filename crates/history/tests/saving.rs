@@ -81,10 +81,8 @@ fn missing_folders_are_made_for_the_owner_only_where_that_is_wanted() {
     assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
 }
 
-#[test]
-fn lists_are_newest_first_and_filters_hold_together() {
-    let folder = tempfile::tempdir().unwrap();
-    let place = place(folder.path());
+/// Saves four runs: on two machines, with two targets and two disks.
+fn save_four(place: &HistoryPlace) {
     let add = |run_id: &str,
                started: &str,
                label: Option<&str>,
@@ -92,7 +90,7 @@ fn lists_are_newest_first_and_filters_hold_together() {
         let mut record = record(run_id, started);
         change(&mut record);
         save(
-            &place,
+            place,
             &NewRun {
                 record: &record,
                 page: None,
@@ -119,85 +117,140 @@ fn lists_are_newest_first_and_filters_hold_together() {
             .iter_mut()
             .for_each(|layer| layer.serial = Some("OTHER".to_owned()));
     });
+}
+
+/// The ids of the runs that the history lists, in order.
+fn list(history: &History, filter: &Filter) -> String {
+    history
+        .list(filter)
+        .unwrap()
+        .runs
+        .into_iter()
+        .map(|run| run.run_id)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn some(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+#[test]
+fn list_is_newest_first_and_filters_combine() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = place(folder.path());
+    save_four(&place);
     let history = open(&place);
-    let list = |filter: Filter| {
-        history
-            .list(&filter)
-            .unwrap()
-            .runs
-            .into_iter()
-            .map(|run| run.run_id)
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    let some = |text: &str| Some(text.to_owned());
-    assert_eq!(list(Filter::default()), "bb33 aa22 aa11 cc44");
+    assert_eq!(list(&history, &Filter::default()), "bb33 aa22 aa11 cc44");
     assert_eq!(
-        list(Filter {
-            limit: Some(2),
-            ..Filter::default()
-        }),
+        list(
+            &history,
+            &Filter {
+                limit: Some(2),
+                ..Filter::default()
+            }
+        ),
         "bb33 aa22"
     );
     // The same disk, whatever the machine.
     assert_eq!(
-        list(Filter {
-            serial: some("S64FNE0R"),
-            ..Filter::default()
-        }),
+        list(
+            &history,
+            &Filter {
+                serial: some("S64FNE0R"),
+                ..Filter::default()
+            }
+        ),
         "bb33 aa22 aa11"
     );
     assert_eq!(
-        list(Filter {
-            serial: some("S64FNE0R"),
-            host: some("db1"),
-            ..Filter::default()
-        }),
+        list(
+            &history,
+            &Filter {
+                serial: some("S64FNE0R"),
+                host: some("db1"),
+                ..Filter::default()
+            }
+        ),
         "aa22 aa11"
     );
     assert_eq!(
-        list(Filter {
-            target: some("/srv/*"),
-            ..Filter::default()
-        }),
+        list(
+            &history,
+            &Filter {
+                target: some("/srv/*"),
+                ..Filter::default()
+            }
+        ),
         "bb33 aa22 aa11"
     );
     assert_eq!(
-        list(Filter {
-            target: some("/srv/[1]"),
-            ..Filter::default()
-        }),
+        list(
+            &history,
+            &Filter {
+                target: some("/srv/[1]"),
+                ..Filter::default()
+            }
+        ),
         "aa22"
     );
+}
+
+#[test]
+fn list_filters_by_label_verb_and_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = place(folder.path());
+    save_four(&place);
+    let history = open(&place);
     assert_eq!(
-        list(Filter {
-            label: some("odd"),
-            verb: some("run"),
-            ..Filter::default()
-        }),
+        list(
+            &history,
+            &Filter {
+                label: some("odd"),
+                verb: some("run"),
+                ..Filter::default()
+            }
+        ),
         "bb33 aa22"
     );
     assert_eq!(
-        list(Filter {
-            verb: some("check"),
-            ..Filter::default()
-        }),
+        list(
+            &history,
+            &Filter {
+                verb: some("check"),
+                ..Filter::default()
+            }
+        ),
         ""
     );
     assert_eq!(
-        list(Filter {
-            since: Some(1_795_132_800),
-            ..Filter::default()
-        }),
+        list(
+            &history,
+            &Filter {
+                since: Some(1_795_132_800),
+                ..Filter::default()
+            }
+        ),
         "bb33 aa22 aa11"
     );
     assert_eq!(
-        list(Filter {
-            host: some("' OR 1=1 --"),
-            ..Filter::default()
-        }),
+        list(
+            &history,
+            &Filter {
+                host: some("' OR 1=1 --"),
+                ..Filter::default()
+            }
+        ),
         ""
     );
+}
+
+#[test]
+fn runs_are_found_by_id_label_and_age() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = place(folder.path());
+    save_four(&place);
+    let history = open(&place);
     assert_eq!(history.ids("aa").unwrap(), ["aa22", "aa11"]);
     assert_eq!(history.ids("a%").unwrap(), [""; 0]);
     assert_eq!(history.labelled("odd").unwrap(), ["bb33", "aa22"]);

@@ -168,26 +168,25 @@ mod tests {
         );
     }
 
+    /// What is noted of a workload of 10 starts a second for 10 s with this further limit.
+    fn note_of(stop: Stop) -> Option<String> {
+        let workload = Workload {
+            stop: Stop {
+                time_ns: Some(10 * SECOND),
+                ..stop
+            },
+            block_bytes: 4096,
+            ..paced(10.0, 1, 0)
+        };
+        needs_more_starts(&workload, Group::alone(&workload))
+    }
+
     #[test]
     fn limit_beyond_the_schedule_is_noted() {
-        let of = |stop: Stop, rate| {
-            let workload = Workload {
-                stop: Stop {
-                    time_ns: Some(10 * SECOND),
-                    ..stop
-                },
-                block_bytes: 4096,
-                ..paced(rate, 1, 0)
-            };
-            needs_more_starts(&workload, Group::alone(&workload))
-        };
-        let note = of(
-            Stop {
-                ops: Some(101),
-                ..Stop::default()
-            },
-            10.0,
-        )
+        let note = note_of(Stop {
+            ops: Some(101),
+            ..Stop::default()
+        })
         .unwrap();
         assert_eq!(
             note,
@@ -195,38 +194,32 @@ mod tests {
              than the 100 starts that a rate of 10 has in that time"
         );
         assert_eq!(
-            of(
-                Stop {
-                    ops: Some(100),
-                    ..Stop::default()
-                },
-                10.0
-            ),
+            note_of(Stop {
+                ops: Some(100),
+                ..Stop::default()
+            }),
             None
         );
         assert!(
-            of(
-                Stop {
-                    bytes: Some(1 << 20),
-                    ..Stop::default()
-                },
-                10.0
-            )
+            note_of(Stop {
+                bytes: Some(1 << 20),
+                ..Stop::default()
+            })
             .unwrap()
             .contains(": 1 MiB need more than the 100 starts")
         );
         assert_eq!(
-            of(
-                Stop {
-                    bytes: Some(100 * 4096 + 4095),
-                    ..Stop::default()
-                },
-                10.0
-            ),
+            note_of(Stop {
+                bytes: Some(100 * 4096 + 4095),
+                ..Stop::default()
+            }),
             None,
             "only less than a block is left"
         );
-        // An earlier end by another workload of the group is not noted.
+    }
+
+    #[test]
+    fn earlier_end_by_another_workload_of_the_group_is_not_noted() {
         let long = Workload {
             stop: Stop {
                 ops: Some(300),

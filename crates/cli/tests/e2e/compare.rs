@@ -229,15 +229,21 @@ fn compared(place: &Path, arguments: &[&str]) -> Ran {
         .chain(arguments))
 }
 
+/// Saves a record and one that is slower by a tenth.
+fn save_two(place: &Path) -> [String; 2] {
+    [("a.json", 1.0, 1), ("b.json", 0.9, 2)].map(|(name, speed, seed)| {
+        save(
+            place,
+            name,
+            &record(vec![workload("d8", 8, 3)], speed, seed),
+        )
+    })
+}
+
 #[test]
-fn the_command_compares_files_and_fails_a_build() {
+fn compare_fails_a_build_on_its_conditions() {
     let place = place();
-    let save = |name: &str, record: &Record| save(place.path(), name, record);
-    let short = || vec![workload("d8", 8, 3)];
-    let (a, slower) = (
-        save("a.json", &record(short(), 1.0, 1)),
-        save("b.json", &record(short(), 0.9, 2)),
-    );
+    let [a, slower] = save_two(place.path());
     let ran = compared(place.path(), &[&a, &slower]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
     assert!(ran.out.starts_with("B is worse in d8.iops."), "{}", ran.out);
@@ -267,7 +273,17 @@ fn the_command_compares_files_and_fails_a_build() {
         "the margin is for verdicts"
     );
     assert_eq!(exit(&["--margin", "0%"]), Some(2));
-    let deeper = save("c.json", &record(vec![workload("d8", 4, 3)], 1.0, 3));
+}
+
+#[test]
+fn compare_fails_a_build_where_a_condition_is_not_comparable() {
+    let place = place();
+    let [a, _] = save_two(place.path());
+    let deeper = save(
+        place.path(),
+        "c.json",
+        &record(vec![workload("d8", 4, 3)], 1.0, 3),
+    );
     let ran = compared(place.path(), &[&a, &deeper, "--fail-on", "d8.iops<-5%"]);
     assert_eq!(ran.code, Some(4), "{}", ran.out);
     assert!(
@@ -276,7 +292,12 @@ fn the_command_compares_files_and_fails_a_build() {
         ran.out,
         ran.err
     );
+}
 
+#[test]
+fn compare_writes_one_comparison_to_stdout_and_file() {
+    let place = place();
+    let [a, slower] = save_two(place.path());
     let file = place.path().join("out.json");
     let ran = compared(
         place.path(),

@@ -253,7 +253,7 @@ fn a_scan_finds_places_by_lba_and_goes_on_after_ctrl_c() {
 }
 
 /// What `--scan` says on stderr of what could not be read: offset and LBA of each range.
-fn told_unreadable(err: &str) -> BTreeSet<(u64, u64)> {
+fn reported_unreadable(err: &str) -> BTreeSet<(u64, u64)> {
     let lines = err.lines().filter(|line| line.contains("unreadable: "));
     let after = |line: &str, word: &str| {
         line.split(word)
@@ -336,7 +336,7 @@ fn a_scan_that_was_killed_goes_on_with_the_command_it_said() {
     assert!(rest.finished && rest.from_bytes < SIZE && rest.to_bytes == SIZE);
     assert_eq!(rest.blocks, (SIZE - rest.from_bytes) / MIB);
     // What was said and what the second run found are together what an undisturbed one finds.
-    let (said, found) = (told_unreadable(&said), listed_unreadable(&rest));
+    let (said, found) = (reported_unreadable(&said), listed_unreadable(&rest));
     assert!(
         !found.is_empty()
             && all
@@ -447,12 +447,9 @@ fn a_disk_that_hangs_is_given_up_after_ctrl_c_with_what_it_said() {
 }
 
 #[test]
-fn short_strokes_errors_and_thresholds_are_told() {
+fn curve_exits_for_errors_before_thresholds() {
     let _alone = alone();
-    if !can_run(
-        "short_strokes_errors_and_thresholds_are_told",
-        &["fusermount3"],
-    ) {
+    if !can_run("curve_exits_for_errors_before_thresholds", &["fusermount3"]) {
         return;
     }
     let place = place();
@@ -489,8 +486,15 @@ fn short_strokes_errors_and_thresholds_are_told() {
             .collect::<Vec<_>>(),
         [true, false]
     );
-    drop(disk);
+}
 
+#[test]
+fn short_strokes_are_parts_of_the_span() {
+    let _alone = alone();
+    if !can_run("short_strokes_are_parts_of_the_span", &["fusermount3"]) {
+        return;
+    }
+    let place = place();
     let disk = SimDisk::serve(
         spec::parse("bandwidth=200MB,latency=1ms").unwrap(),
         GIB,

@@ -141,12 +141,12 @@ fn an_ssd_is_not_zoned() {
 }
 
 #[test]
-fn a_slower_disk_than_promised_is_told() {
+fn disk_slower_than_its_specification_is_reported() {
     let flags = ["--spec", "rpm=10000,seek=4ms,rate=140MB/s"];
     let says =
         |claim: &str| claim.contains("clearly slower") && claim.contains("promises 140 MB/s");
     found(
-        "a_slower_disk_than_promised_is_told",
+        "disk_slower_than_its_specification_is_reported",
         ROTATING,
         &flags,
         &[("access-time-off", says)],

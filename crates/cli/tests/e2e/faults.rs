@@ -216,9 +216,9 @@ fn nothing_survives_a_kill() {
 }
 
 #[test]
-fn a_disk_that_fills_up_meanwhile_is_told() {
+fn disk_that_fills_up_during_a_run_is_reported() {
     if !can_run(
-        "a_disk_that_fills_up_meanwhile_is_told",
+        "disk_that_fills_up_during_a_run_is_reported",
         &["losetup", "mkfs.ext4", "fallocate", "fusermount3"],
     ) {
         return;

@@ -211,8 +211,8 @@ fn worn_flash_and_a_bad_cable_are_found_and_a_sound_disk_is_left_in_peace() {
 }
 
 #[test]
-fn nobody_waits_for_a_smartctl_that_hangs() {
-    let Some(place) = place("nobody_waits_for_a_smartctl_that_hangs") else {
+fn smartctl_that_hangs_is_abandoned() {
+    let Some(place) = place("smartctl_that_hangs_is_abandoned") else {
         return;
     };
     let (health, codes) = health_of(&with_smartctl(
@@ -255,8 +255,8 @@ fn what_cannot_be_learnt_is_a_line_and_no_error() {
 }
 
 #[test]
-fn no_health_asks_nobody() {
-    let Some(place) = place("no_health_asks_nobody") else {
+fn no_health_skips_smartctl() {
+    let Some(place) = place("no_health_skips_smartctl") else {
         return;
     };
     let ran = with_smartctl(

@@ -168,6 +168,11 @@ fn a_record_from_a_file_is_shown_exported_and_imported() {
     let content = |file: &str| std::fs::read(here.place.path().join(file)).unwrap();
     assert!(content("copy.json") == std::fs::read(name("run.json")).unwrap());
     assert!(content("copy.html") == std::fs::read(name("run.html")).unwrap());
+    assert_mistakes_are_named(&here);
+}
+
+/// A mistake in a command of the history: exit 2, nothing on stdout, the reason on stderr.
+fn assert_mistakes_are_named(here: &Here) {
     for (words, sentence) in [
         (&["show", "nosuch.json"][..], "cannot read nosuch.json"),
         (&["show", "nosuch"], "no run has this label"),

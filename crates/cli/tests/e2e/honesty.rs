@@ -222,8 +222,8 @@ fn random_reads_of_a_mapping_move_what_was_asked_for_and_no_more() {
 }
 
 #[test]
-fn blocks_that_nobody_wrote_are_found_out() {
-    if !can_run("blocks_that_nobody_wrote_are_found_out", &["losetup"]) {
+fn unwritten_blocks_are_detected() {
+    if !can_run("unwritten_blocks_are_detected", &["losetup"]) {
         return;
     }
     let place = place();
@@ -247,7 +247,7 @@ fn blocks_that_nobody_wrote_are_found_out() {
             let seen = claim(&record(&zram.node, &["--time", "4s"]), "unwritten-blocks").unwrap();
             assert!(seen.contains("hold only zeros"), "{seen}");
         }
-        None => eprintln!("SKIPPED: blocks_that_nobody_wrote_are_found_out: zram"),
+        None => eprintln!("SKIPPED: unwritten_blocks_are_detected: zram"),
     }
 
     let written = place.path().join("written");
@@ -328,8 +328,8 @@ fn who_else_uses_the_disk_is_named() {
 }
 
 #[test]
-fn nobody_is_named_where_nobody_is() {
-    if !can_run("nobody_is_named_where_nobody_is", &["losetup"]) {
+fn undisturbed_run_has_no_disturbed_finding() {
+    if !can_run("undisturbed_run_has_no_disturbed_finding", &["losetup"]) {
         return;
     }
     let (device, _memory) = private_loop(64 * MIB);
@@ -511,9 +511,9 @@ fn requests_that_were_carried_out_one_by_one_are_found_out() {
 }
 
 #[test]
-fn a_disk_that_does_much_more_than_it_is_asked_is_told() {
+fn disk_doing_much_more_than_requested_is_reported() {
     if !can_run(
-        "a_disk_that_does_much_more_than_it_is_asked_is_told",
+        "disk_doing_much_more_than_requested_is_reported",
         &["losetup"],
     ) {
         return;

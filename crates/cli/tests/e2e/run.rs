@@ -551,7 +551,7 @@ fn fio_understands_the_command_of_every_example() {
 }
 
 #[test]
-fn more_jobs_than_the_usual_limit_of_descriptors_run_and_beyond_the_last_one_it_is_told() {
+fn jobs_beyond_the_soft_descriptor_limit_run_and_beyond_the_hard_one_fail() {
     let here = place();
     let limited = |limits: &str| -> Ran {
         let script = format!(

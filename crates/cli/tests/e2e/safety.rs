@@ -101,6 +101,25 @@ fn released_disk_is_written_to() {
     }
     let disk = Disk::new(64 * MIB);
     let name = disk.device.name();
+    assert_dry_run_writes_nothing(&disk);
+    for engine in ["uring", "sync", "aio", "mmap"] {
+        assert_engine_writes(&disk, engine);
+    }
+    assert_check_writes(&disk);
+    // Nothing of it keeps the next run away.
+    assert_eq!(
+        diskproof(
+            "run",
+            disk.node(),
+            &["--rw", "write", "--ops", "10", "--destroy", name, "--quiet"]
+        )
+        .code,
+        Some(0)
+    );
+}
+
+/// A dry run names what a run would write and destroy.
+fn assert_dry_run_writes_nothing(disk: &Disk) {
     let before = disk.hash();
     let dry = diskproof(
         "run",
@@ -111,7 +130,7 @@ fn released_disk_is_written_to() {
             "--bytes",
             "8M",
             "--destroy",
-            name,
+            disk.device.name(),
             "--dry-run",
         ],
     );
@@ -126,37 +145,42 @@ fn released_disk_is_written_to() {
         "{}",
         dry.out
     );
-    for engine in ["uring", "sync", "aio", "mmap"] {
-        let before = disk.hash();
-        let flags = [
-            "--rw",
-            "randwrite",
-            "--bytes",
-            "8M",
-            "--destroy",
-            name,
-            "--engine",
-            engine,
-            "--verify",
-            "--json",
-        ];
-        let ran = diskproof("run", disk.node(), &flags);
-        assert_eq!(ran.code, Some(0), "{engine}: {}", ran.err);
-        assert!(
-            ran.err.contains("writes at most 8 MiB to the device"),
-            "{}",
-            ran.err
-        );
-        let verified = ran.record().measurements[0].verify.clone().unwrap();
-        assert!(
-            verified.blocks > 0 && verified.bad_blocks == 0 && disk.hash() != before,
-            "{engine}"
-        );
-    }
+}
+
+fn assert_engine_writes(disk: &Disk, engine: &str) {
+    let before = disk.hash();
+    let flags = [
+        "--rw",
+        "randwrite",
+        "--bytes",
+        "8M",
+        "--destroy",
+        disk.device.name(),
+        "--engine",
+        engine,
+        "--verify",
+        "--json",
+    ];
+    let ran = diskproof("run", disk.node(), &flags);
+    assert_eq!(ran.code, Some(0), "{engine}: {}", ran.err);
+    assert!(
+        ran.err.contains("writes at most 8 MiB to the device"),
+        "{}",
+        ran.err
+    );
+    let verified = ran.record().measurements[0].verify.clone().unwrap();
+    assert!(
+        verified.blocks > 0 && verified.bad_blocks == 0 && disk.hash() != before,
+        "{engine}"
+    );
+}
+
+/// A check of a released disk skips none of its writes.
+fn assert_check_writes(disk: &Disk) {
     let ran = diskproof(
         "check",
         disk.node(),
-        &["--time", "1s", "--destroy", name, "--json"],
+        &["--time", "1s", "--destroy", disk.device.name(), "--json"],
     );
     assert_eq!(
         (ran.code, ran.record().plan.skipped.len()),
@@ -180,16 +204,6 @@ fn released_disk_is_written_to() {
         ]
         .into_iter()
         .all(wrote)
-    );
-    // Nothing of it keeps the next run away.
-    assert_eq!(
-        diskproof(
-            "run",
-            disk.node(),
-            &["--rw", "write", "--ops", "10", "--destroy", name, "--quiet"]
-        )
-        .code,
-        Some(0)
     );
 }
 
@@ -244,18 +258,15 @@ fn reading_needs_no_leave_and_uses_none() {
 }
 
 #[test]
-fn every_reason_comes_at_once_with_its_deed() {
+fn destroy_refuses_a_name_that_is_not_the_devices() {
     if !can_run(
-        "every_reason_comes_at_once_with_its_deed",
-        &["losetup", "mkfs.ext4", "sfdisk", "partx"],
+        "destroy_refuses_a_name_that_is_not_the_devices",
+        &["losetup"],
     ) {
         return;
     }
     let disk = Disk::new(64 * MIB);
-    let (node, name) = (
-        disk.node().to_str().unwrap().to_owned(),
-        disk.device.name().to_owned(),
-    );
+    let name = disk.device.name();
     assert_refused(
         &disk,
         disk.node(),
@@ -267,6 +278,21 @@ fn every_reason_comes_at_once_with_its_deed() {
         disk.node(),
         &name[..name.len() - 1],
         &["does not name it"],
+    );
+}
+
+#[test]
+fn refusal_names_every_reason_with_its_remedy() {
+    if !can_run(
+        "refusal_names_every_reason_with_its_remedy",
+        &["losetup", "mkfs.ext4", "sfdisk", "partx"],
+    ) {
+        return;
+    }
+    let disk = Disk::new(64 * MIB);
+    let (node, name) = (
+        disk.node().to_str().unwrap().to_owned(),
+        disk.device.name().to_owned(),
     );
     run(
         "sh",
@@ -642,7 +668,7 @@ fn nothing_but_the_gate_opens_for_writing() {
         "O_WRONLY",
         "OFlags::",
     ];
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let crates = all_crates();
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> = std::fs::read_dir(crates)
         .unwrap()
@@ -676,10 +702,18 @@ fn nothing_but_the_gate_opens_for_writing() {
         found, [""; 0],
         "what is under test is opened in crates/device only"
     );
-    // Within it, two places: scratch files, and what was released. A second description of either
-    // has the rights of the first (`reopen.rs`).
+}
+
+fn all_crates() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// Two files open a target for writing: the one for scratch files, and the one for what the user
+/// released. `reopen.rs` opens either again, with the rights of the first descriptor.
+#[test]
+fn gate_opens_for_writing_in_two_files() {
     let (mut writers, mut heirs): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
-    let mut folders = vec![crates.join("device/src")];
+    let mut folders = vec![all_crates().join("device/src")];
     while let Some(folder) = folders.pop() {
         for path in std::fs::read_dir(&folder)
             .unwrap()

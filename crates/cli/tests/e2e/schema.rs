@@ -171,7 +171,7 @@ fn a_directory_and_a_file_give_valid_records() {
     );
     assert_eq!(ran.code, Some(1), "{}", ran.err);
     assert_valid(&ran.out, "directory");
-    names_of_the_contract(&serde_json::from_str(&ran.out).unwrap());
+    assert_names_of_record(&serde_json::from_str(&ran.out).unwrap());
 
     let file = place.path().join("data");
     random_file(&file, 4 << 20);
@@ -180,19 +180,56 @@ fn a_directory_and_a_file_give_valid_records() {
     assert_valid(&ran.out, "file");
 }
 
+fn at<'a>(record: &'a Value, pointer: &str) -> &'a Value {
+    record
+        .pointer(pointer)
+        .unwrap_or_else(|| panic!("{pointer} is missing in {record:#}"))
+}
+
+fn assert_has(record: &Value, place: &str, names: &str) {
+    for name in names.split(' ') {
+        let _ = at(record, &format!("{place}/{name}"));
+    }
+}
+
+/// The names of a measurement that others rely on.
+fn assert_names_of_measurement(record: &Value, place: &str) {
+    let has = |place: &str, names: &str| assert_has(record, place, names);
+    has(
+        &format!("{place}/workload"),
+        "name block_bytes depth workers engine cache span_bytes",
+    );
+    has(place, "wall_ns cpu/user_ns cpu/system_ns ops reproduce");
+    has(
+        &format!("{place}/device"),
+        "read_bytes write_bytes accounted others",
+    );
+    for kind in at(record, &format!("{place}/ops"))
+        .as_object()
+        .unwrap()
+        .keys()
+    {
+        let op = format!("{place}/ops/{kind}");
+        has(&op, "count bytes errors series");
+        has(
+            &format!("{op}/latency"),
+            "mean p50 p90 p99 p99.9 p99.99 max hdr",
+        );
+        has(&format!("{op}/iops"), "n value half_width_95");
+        has(&format!("{op}/throughput"), "n value half_width_95");
+        let unit = |part: &str| at(record, &format!("{op}/{part}/unit"));
+        assert_eq!(
+            [unit("latency"), unit("iops"), unit("throughput")],
+            [&json!("ns"), &json!("1/s"), &json!("B/s")]
+        );
+    }
+}
+
 /// The names that others rely on.
-fn names_of_the_contract(record: &Value) {
-    let at = |pointer: &str| {
-        record
-            .pointer(pointer)
-            .unwrap_or_else(|| panic!("{pointer} is missing in {record:#}"))
-    };
+fn assert_names_of_record(record: &Value) {
+    let at = |pointer: &str| at(record, pointer);
     let count = |pointer: &str| at(pointer).as_array().unwrap().len();
-    let has = |place: &str, names: &str| {
-        for name in names.split(' ') {
-            let _ = at(&format!("{place}/{name}"));
-        }
-    };
+    let has = |place: &str, names: &str| assert_has(record, place, names);
     has(
         "",
         "schema tool method run_id started partial host plan targets measurements findings advice",
@@ -216,30 +253,7 @@ fn names_of_the_contract(record: &Value) {
     for index in 0..count("/measurements") {
         let place = format!("/measurements/{index}");
         names.push(at(&format!("{place}/workload/name")).as_str().unwrap());
-        has(
-            &format!("{place}/workload"),
-            "name block_bytes depth workers engine cache span_bytes",
-        );
-        has(&place, "wall_ns cpu/user_ns cpu/system_ns ops reproduce");
-        has(
-            &format!("{place}/device"),
-            "read_bytes write_bytes accounted others",
-        );
-        for kind in at(&format!("{place}/ops")).as_object().unwrap().keys() {
-            let op = format!("{place}/ops/{kind}");
-            has(&op, "count bytes errors series");
-            has(
-                &format!("{op}/latency"),
-                "mean p50 p90 p99 p99.9 p99.99 max hdr",
-            );
-            has(&format!("{op}/iops"), "n value half_width_95");
-            has(&format!("{op}/throughput"), "n value half_width_95");
-            let unit = |part: &str| at(&format!("{op}/{part}/unit"));
-            assert_eq!(
-                [unit("latency"), unit("iops"), unit("throughput")],
-                [&json!("ns"), &json!("1/s"), &json!("B/s")]
-            );
-        }
+        assert_names_of_measurement(record, &place);
     }
     names.sort_unstable();
     let expected = "commit-fdatasync mixed-random mixed-sequential random-read-d1 random-read-d32 \

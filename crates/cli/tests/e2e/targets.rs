@@ -98,10 +98,7 @@ fn what_is_no_target_is_a_usage_error() {
 }
 
 #[test]
-fn what_must_not_be_measured_is_refused() {
-    if !can_run("what_must_not_be_measured_is_refused", &["setpriv"]) {
-        return;
-    }
+fn check_refuses_small_file_and_virtual_filesystem() {
     let place = place();
     let at = |name: &str| place.path().join(name);
     std::fs::write(at("small"), vec![1; 512 << 10]).unwrap();
@@ -142,8 +139,12 @@ fn what_must_not_be_measured_is_refused() {
             ran.err
         );
     }
+}
 
-    let data = at("data");
+#[test]
+fn check_refuses_postgres_data_directory() {
+    let place = place();
+    let data = place.path().join("data");
     std::fs::create_dir_all(data.join("global")).unwrap();
     std::fs::create_dir_all(data.join("base/5")).unwrap();
     std::fs::write(data.join("PG_VERSION"), "17\n").unwrap();
@@ -157,7 +158,15 @@ fn what_must_not_be_measured_is_refused() {
         );
     }
     assert_eq!(names(&data), ["PG_VERSION", "base", "global"]);
+}
 
+#[test]
+fn check_refuses_paths_without_permission() {
+    if !can_run("check_refuses_paths_without_permission", &["setpriv"]) {
+        return;
+    }
+    let place = place();
+    let at = |name: &str| place.path().join(name);
     random_file(&at("secret"), 2 * MIB);
     std::fs::set_permissions(at("secret"), PermissionsExt::from_mode(0o600)).unwrap();
     let sentence = [

@@ -51,7 +51,7 @@ fn members(record: &Record, of: usize) -> &[MeasurementRecord] {
 }
 
 #[test]
-fn commits_beside_reads_are_measured_and_told() {
+fn commits_and_reads_run_at_the_same_time() {
     let here = place();
     let plan = format!(
         "size = \"16MiB\"\n{COMMITS}ops = 50\n{READS}[[workload]]\nname = \"alone\"\nops = 10\n"
@@ -107,7 +107,18 @@ fn commits_beside_reads_are_measured_and_told() {
     assert_eq!(commits.reproduce, reads.reproduce);
     assert!(names(here.path()).is_empty());
 
-    let page = run_plan(&plan, here.path(), &["--commands"]);
+    assert_one_command_for_both(&plan, here.path());
+    let missed = run_plan(
+        &plan,
+        here.path(),
+        &["--quiet", "--expect", "commits.iops>=1000000000"],
+    );
+    assert_eq!(missed.code, Some(1), "{}", missed.err);
+}
+
+/// The page of commands names both workloads, and one command of fio runs them.
+fn assert_one_command_for_both(plan: &str, target: &Path) {
+    let page = run_plan(plan, target, &["--commands"]);
     assert!(
         page.out.contains("together with reads") && page.out.contains("together with commits"),
         "{}",
@@ -122,12 +133,6 @@ fn commits_beside_reads_are_measured_and_told() {
         "one command for both: {}",
         page.out
     );
-    let missed = run_plan(
-        &plan,
-        here.path(),
-        &["--quiet", "--expect", "commits.iops>=1000000000"],
-    );
-    assert_eq!(missed.code, Some(1), "{}", missed.err);
 }
 
 #[test]

@@ -208,36 +208,41 @@ fn gate_refuses_luks_and_its_second_header_alone() {
     }
 }
 
+/// A disk with the partition table of these commands, and a filesystem in its first partition.
+fn partitioned(commands: &str) -> Disk {
+    let disk = Disk::new(64 * MIB);
+    let node = disk.node();
+    // parted would tell the kernel of its partitions, so that it works on the file.
+    shell(
+        &commands
+            .replace("DISK", node)
+            .replace("IMAGE", disk.image.to_str().unwrap()),
+    );
+    run("blockdev", &["--flushbufs", node]);
+    // A filesystem in the first partition, made past the kernel: it knows of no partition here.
+    shell(&format!(
+        "truncate -s 16M {0}/part && mkfs.ext4 -q {0}/part && dd if={0}/part of={node} bs=1M \
+             seek=1 conv=notrunc,fsync 2>/dev/null",
+        disk.place.path().display()
+    ));
+    disk
+}
+
+const ONE_MBR_PARTITION: &str =
+    "echo '2048,32768,L' | sfdisk -q --no-reread --no-tell-kernel --label dos DISK";
+
 #[test]
 fn gate_refuses_partition_table_and_names_what_its_partitions_hold() {
     if !can_run(
         "gate_refuses_partition_table_and_names_what_its_partitions_hold",
-        &["losetup", "sfdisk", "parted", "mkfs.ext4", "partx"],
+        &["losetup", "sfdisk", "parted", "mkfs.ext4"],
     ) {
         return;
     }
-    let made = |commands: &str| {
-        let disk = Disk::new(64 * MIB);
-        let node = disk.node();
-        // parted would tell the kernel of its partitions, so that it works on the file.
-        shell(
-            &commands
-                .replace("DISK", node)
-                .replace("IMAGE", disk.image.to_str().unwrap()),
-        );
-        run("blockdev", &["--flushbufs", node]);
-        // A filesystem in the first partition, made past the kernel: it knows of no partition here.
-        shell(&format!(
-            "truncate -s 16M {0}/part && mkfs.ext4 -q {0}/part && dd if={0}/part of={node} bs=1M \
-             seek=1 conv=notrunc,fsync 2>/dev/null",
-            disk.place.path().display()
-        ));
-        disk
-    };
     let ext = "ext2/3/4 filesystem or its journal in partition 1 of its table, at 1 MiB";
-    let mbr = made("echo '2048,32768,L' | sfdisk -q --no-reread --no-tell-kernel --label dos DISK");
+    let mbr = partitioned(ONE_MBR_PARTITION);
     mbr.assert_refused("MBR", &["MBR partition table", ext]);
-    let gpt = made("parted -s IMAGE mklabel gpt mkpart data 1MiB 17MiB 2>/dev/null");
+    let gpt = partitioned("parted -s IMAGE mklabel gpt mkpart data 1MiB 17MiB 2>/dev/null");
     gpt.assert_refused(
         "GPT",
         &[
@@ -256,11 +261,21 @@ fn gate_refuses_partition_table_and_names_what_its_partitions_hold() {
             .iter()
             .any(|reason| reason.contains("GPT partition table (byte 512)"))
     );
-    let logical = made(
+    let logical = partitioned(
         "printf ',4M,5\\n,,E\\n,8M,L\\n' | sfdisk -q --no-reread --no-tell-kernel --label dos \
          DISK 2>/dev/null; true",
     );
     logical.assert_refused("logical partitions", &["MBR partition table"]);
+}
+
+#[test]
+fn gate_refuses_every_disk_label_of_parted() {
+    if !can_run(
+        "gate_refuses_every_disk_label_of_parted",
+        &["losetup", "parted"],
+    ) {
+        return;
+    }
     for label in [
         "aix", "amiga", "atari", "bsd", "dvh", "gpt", "loop", "mac", "msdos", "pc98", "sun",
     ] {
@@ -285,6 +300,17 @@ fn gate_refuses_partition_table_and_names_what_its_partitions_hold() {
         follow(&disk, label);
         disk.assert_writable();
     }
+}
+
+#[test]
+fn gate_admits_cleaned_partition_of_partitioned_disk() {
+    if !can_run(
+        "gate_admits_cleaned_partition_of_partitioned_disk",
+        &["losetup", "sfdisk", "mkfs.ext4", "partx"],
+    ) {
+        return;
+    }
+    let mbr = partitioned(ONE_MBR_PARTITION);
     // Partitions that the kernel knows have nodes of their own.
     run("partx", &["--add", "--nr", "1", mbr.node()]);
     let part = mbr.device.partition(1);

@@ -124,9 +124,9 @@ fn gate_refuses_disk_with_mounted_partition() {
 }
 
 #[test]
-fn gate_refuses_swap_loop_and_open_device() {
+fn gate_refuses_swap_device() {
     if !can_run(
-        "gate_refuses_swap_loop_and_open_device",
+        "gate_refuses_swap_device",
         &["losetup", "mkswap", "swapon", "swapoff"],
     ) {
         return;
@@ -157,6 +157,14 @@ fn gate_refuses_swap_loop_and_open_device() {
     }
     run("wipefs", &["--all", "--quiet", disk.node()]);
     disk.assert_writable();
+}
+
+#[test]
+fn gate_refuses_loop_open_and_read_only_device() {
+    if !can_run("gate_refuses_loop_open_and_read_only_device", &["losetup"]) {
+        return;
+    }
+    let disk = Disk::new(64 * MIB);
     {
         let above = Loop::over(&disk.device.node, &[]);
         disk.assert_refused(

@@ -69,6 +69,10 @@ fn job_options_become_workload_keys() {
         (Some((2 * GIB, 3 * GIB)), None, Some(EngineName::Aio), 16)
     );
     assert_eq!((flags.buffered, flags.cached), (None, None));
+}
+
+#[test]
+fn repeated_options_take_the_later_value() {
     assert_eq!(
         only("rw=rw\nrwmixread=70\nrwmixwrite=60")
             .rwmixread
@@ -88,6 +92,10 @@ fn job_options_become_workload_keys() {
         only("readwrite=write\nblocksize=64K\ndirect=1\nbuffered=1").buffered,
         Some(true)
     );
+}
+
+#[test]
+fn block_sizes_and_patterns_become_workload_keys() {
     assert_eq!(only("bs=8k,4k").bs.unwrap().0, 8192);
     assert_eq!(only("bs=8k,4k\nrw=write").bs.unwrap().0, 4096);
     assert_eq!(
@@ -117,6 +125,10 @@ fn job_options_become_workload_keys() {
             .distribution
             .is_some()
     );
+}
+
+#[test]
+fn depth_needs_an_engine_with_a_queue() {
     assert_eq!(only("ioengine=io_uring\niodepth=8").depth.unwrap().0, 8);
     assert_eq!(only("ioengine=psync\niodepth=8").depth.unwrap().0, 1);
     assert_eq!(
@@ -126,6 +138,10 @@ fn job_options_become_workload_keys() {
             .0,
         8
     );
+}
+
+#[test]
+fn verify_becomes_a_workload_key() {
     assert_eq!(
         (
             only("rw=randwrite\nverify=crc32c").verify,
@@ -135,12 +151,14 @@ fn job_options_become_workload_keys() {
     );
 }
 
+/// The limits of a job: bytes and operations.
+fn end(options: &str) -> (Option<u64>, Option<u64>) {
+    let flags = only(options);
+    (flags.bytes.map(|bytes| bytes.0), flags.ops.map(|ops| ops.0))
+}
+
 #[test]
 fn limits_cover_all_copies() {
-    let end = |options: &str| {
-        let flags = only(options);
-        (flags.bytes.map(|bytes| bytes.0), flags.ops.map(|ops| ops.0))
-    };
     assert_eq!(
         end("rw=randread\nsize=1g\nnumjobs=4"),
         (Some(4 * GIB), None)
@@ -158,6 +176,10 @@ fn limits_cover_all_copies() {
         (None, Some(200)),
         "of two limits the first"
     );
+}
+
+#[test]
+fn size_and_operations_end_a_job_at_the_smaller_limit() {
     assert_eq!(
         end("rw=randread\nsize=8k\nnumber_ios=100"),
         (Some(8192), None)
@@ -167,6 +189,10 @@ fn limits_cover_all_copies() {
         (Some(GIB), Some(100))
     );
     assert_eq!(end("rw=randread\nsize=50%"), (Some(4 * GIB), None));
+}
+
+#[test]
+fn size_is_rounded_to_blocks() {
     assert_eq!(
         end("bs=1000\nsize=4500"),
         (Some(4000), None),
@@ -184,6 +210,10 @@ fn limits_cover_all_copies() {
         (Some(5000), None),
         "enough"
     );
+}
+
+#[test]
+fn stride_limits_a_job_to_its_laps() {
     assert_eq!(
         (
             end("rw=read:8k\nsize=256k"),
@@ -213,6 +243,10 @@ fn limits_cover_all_copies() {
         end("rw=read:8k\nsize=256k\nloops=3"),
         (Some(3 * 22 * 4096), None)
     );
+}
+
+#[test]
+fn runtime_does_not_replace_the_size() {
     assert_eq!(
         end("runtime=10"),
         (Some(8 * GIB), None),
@@ -223,6 +257,10 @@ fn limits_cover_all_copies() {
         (Some(8 * GIB), None),
         "which is nothing without a runtime"
     );
+}
+
+#[test]
+fn rate_covers_all_copies() {
     let rate = |options: &str| only(options).rate.unwrap().0;
     assert_eq!(rate("rw=randread\nrate_iops=100\nnumjobs=4"), 400.0);
     assert_eq!(rate("rate=1m\nbs=8k"), 128.0);
@@ -267,87 +305,92 @@ fn page_cache_is_used_as_in_fio() {
     );
 }
 
+/// Options that change the load, and a part of the message that refuses each.
+const REFUSED_OPTIONS: &[(&str, &str)] = &[
+    (
+        "ioengine=net\nhostname=x",
+        "line 3: ioengine=net: this engine is not supported",
+    ),
+    ("ioengine=posixaio", "one at a time"),
+    (
+        "rw=randtrim",
+        "line 3: rw=randtrim: trims are not supported",
+    ),
+    (
+        "thinktime=10",
+        "line 3: thinktime=10: [job]: fio's 'thinktime' is not supported",
+    ),
+    ("sync=1", "opens the file with O_SYNC"),
+    ("zonemode=zbd", "fio's 'zonemode'"),
+    ("latency_target=500", "fio's 'latency_target'"),
+    ("rw=randread:8", "several consecutive blocks"),
+    ("rw=read:-4k", "write -8192 for this bs"),
+    (
+        "rw=rw\nbs=4k,8k",
+        "reads and writes of one job share one value",
+    ),
+    ("bsrange=4k-8k", "is a mix of block sizes; use bssplit"),
+    ("rw=randread\nblockalign=512", "offsets are multiples"),
+    (
+        "random_distribution=pareto:0.2\nrw=randread",
+        "this distribution is not supported",
+    ),
+    ("nrfiles=4", "several files for one job"),
+    ("verify=crc32c", "only what the same job wrote"),
+    ("verify=pattern\nrw=write", "verifies by checksums"),
+    ("rate_process=poisson", "always linear"),
+    (
+        "rw=randrw\nrate_iops=100\nrwmixread=70",
+        "contradict the mix of 70 % reads",
+    ),
+    ("startdelay=5", "use sleep in the shell"),
+    (
+        "exec_prerun=rm -rf /",
+        "no file makes diskproof run other programs",
+    ),
+    ("bs=1.5k", "line 3: bs=1.5k: '1.5k' is not a number of fio"),
+    ("runtime=30sec", "not a time of fio"),
+    (
+        "nonsense=1",
+        "line 3: nonsense=1: fio 3.42 has no such option",
+    ),
+    ("bs", "line 3: bs: the value is missing"),
+    ("bs=65m", "line 1: [job]: a block of 68157440 is too large"),
+    ("numjobs=5000", "line 3: numjobs=5000 is too large"),
+    (
+        "rw=read:8k\nsize=1m\nio_size=1m",
+        "io_size is more than one pass transfers",
+    ),
+    (
+        "rw=read:-8k\nsize=1m\noffset=1m",
+        "fio ends a backward job with an offset",
+    ),
+    ("io_size=1m\nloops=2", "io_size also ends the job"),
+    ("size=100", "smaller than a block"),
+    ("offset=9g", "begins behind the end"),
+];
+
 #[test]
 fn job_file_refuses_options_that_change_the_load() {
-    let cases = [
-        (
-            "ioengine=net\nhostname=x",
-            "line 3: ioengine=net: this engine is not supported",
-        ),
-        ("ioengine=posixaio", "one at a time"),
-        (
-            "rw=randtrim",
-            "line 3: rw=randtrim: trims are not supported",
-        ),
-        (
-            "thinktime=10",
-            "line 3: thinktime=10: [job]: fio's 'thinktime' is not supported",
-        ),
-        ("sync=1", "opens the file with O_SYNC"),
-        ("zonemode=zbd", "fio's 'zonemode'"),
-        ("latency_target=500", "fio's 'latency_target'"),
-        ("rw=randread:8", "several consecutive blocks"),
-        ("rw=read:-4k", "write -8192 for this bs"),
-        (
-            "rw=rw\nbs=4k,8k",
-            "reads and writes of one job share one value",
-        ),
-        ("bsrange=4k-8k", "is a mix of block sizes; use bssplit"),
-        ("rw=randread\nblockalign=512", "offsets are multiples"),
-        (
-            "random_distribution=pareto:0.2\nrw=randread",
-            "this distribution is not supported",
-        ),
-        ("nrfiles=4", "several files for one job"),
-        ("verify=crc32c", "only what the same job wrote"),
-        ("verify=pattern\nrw=write", "verifies by checksums"),
-        ("rate_process=poisson", "always linear"),
-        (
-            "rw=randrw\nrate_iops=100\nrwmixread=70",
-            "contradict the mix of 70 % reads",
-        ),
-        ("startdelay=5", "use sleep in the shell"),
-        (
-            "exec_prerun=rm -rf /",
-            "no file makes diskproof run other programs",
-        ),
-        ("bs=1.5k", "line 3: bs=1.5k: '1.5k' is not a number of fio"),
-        ("runtime=30sec", "not a time of fio"),
-        ("direct", "line 3: direct"),
-        (
-            "nonsense=1",
-            "line 3: nonsense=1: fio 3.42 has no such option",
-        ),
-        ("bs", "line 3: bs: the value is missing"),
-        ("bs=65m", "line 1: [job]: a block of 68157440 is too large"),
-        ("numjobs=5000", "line 3: numjobs=5000 is too large"),
-        (
-            "rw=read:8k\nsize=1m\nio_size=1m",
-            "io_size is more than one pass transfers",
-        ),
-        (
-            "rw=read:-8k\nsize=1m\noffset=1m",
-            "fio ends a backward job with an offset",
-        ),
-        ("io_size=1m\nloops=2", "io_size also ends the job"),
-        ("size=100", "smaller than a block"),
-        ("offset=9g", "begins behind the end"),
-    ];
-    for (options, part) in cases
-        .into_iter()
-        .filter(|(options, _)| *options != "direct")
-    {
+    for (options, part) in REFUSED_OPTIONS {
         let message = refused(&format!("[job]\nfilename=/dev/sda\n{options}\n"));
         assert!(
             message.starts_with("jobs/x.fio: line ") && message.contains(part),
             "{options}: {message}"
         );
     }
-    // Values that change nothing are accepted.
+}
+
+#[test]
+fn job_file_accepts_values_that_change_nothing() {
     only(
         "thinktime=0\nsync=none\nzonemode=none\nstartdelay=0\nrate_process=linear\n\
          serialize_overlap=0\ngroup_reporting\nwrite_bw_log\nthread=1",
     );
+}
+
+#[test]
+fn job_file_notes_options_without_effect() {
     let mixed = notes("[job]\nfilename=/dev/sda\ndirect=1\nrw=randread\nbssplit=4k/50:8k/50\n");
     assert!(
         mixed.contains("the mix of sizes is exactly that of bssplit"),

@@ -131,27 +131,29 @@ fn error_quotes_no_line_of_an_included_file() {
     }
 }
 
+fn with(files: &[(&'static str, &str)], variables: &[(&'static str, &str)]) -> Fake {
+    let files = files
+        .iter()
+        .map(|(name, text)| (*name, (*text).to_owned()))
+        .collect();
+    let variables = variables
+        .iter()
+        .map(|(name, text)| (*name, (*text).to_owned()))
+        .collect();
+    Fake {
+        files,
+        variables,
+        ..Fake::default()
+    }
+}
+
+fn read(fake: &Fake, text: &str) -> Result<JobFile, String> {
+    JobFile::translate(text, Path::new("jobs/x.fio"), CliOverrides::default(), fake)
+        .map_err(|error| error.to_string())
+}
+
 #[test]
-fn includes_and_variables_have_limits() {
-    let with = |files: &[(&'static str, &str)], variables: &[(&'static str, &str)]| {
-        let files = files
-            .iter()
-            .map(|(name, text)| (*name, (*text).to_owned()))
-            .collect();
-        let variables = variables
-            .iter()
-            .map(|(name, text)| (*name, (*text).to_owned()))
-            .collect();
-        Fake {
-            files,
-            variables,
-            ..Fake::default()
-        }
-    };
-    let read = |fake: &Fake, text: &str| {
-        JobFile::translate(text, Path::new("jobs/x.fio"), CliOverrides::default(), fake)
-            .map_err(|error| error.to_string())
-    };
+fn includes_and_variables_are_replaced_once() {
     let fake = with(
         &[
             ("jobs/common", "bs=16k\nrw=randread\n"),
@@ -180,6 +182,10 @@ fn includes_and_variables_have_limits() {
             == "${SELF}${SELF}",
         "once is enough"
     );
+}
+
+#[test]
+fn includes_refuse_cycles_and_sections() {
     let fake = with(
         &[
             ("jobs/x.fio", "include x.fio\n"),
@@ -210,6 +216,10 @@ fn includes_and_variables_have_limits() {
             .unwrap_err()
             .contains("line 258: files include each other")
     );
+}
+
+#[test]
+fn variables_have_limits() {
     let huge = "v".repeat(8000);
     let fake = with(&[], &[("V", &huge)]);
     let grown = format!("[a]\n{}", "description=${V}\n".repeat(900));
@@ -223,6 +233,10 @@ fn includes_and_variables_have_limits() {
             .unwrap_err()
             .contains("more than 8192 bytes")
     );
+}
+
+#[test]
+fn job_file_refuses_too_many_options_and_jobs() {
     assert!(
         refused(&format!("[a]\n{}", "thread\n".repeat(1100))).contains("more than 1000 options")
     );

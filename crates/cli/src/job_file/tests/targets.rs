@@ -78,6 +78,10 @@ fn missing_files_become_parts_of_one_scratch_file() {
         ),
         (10 * MIB, None, Some((0, 5 * MIB)))
     );
+}
+
+#[test]
+fn scratch_file_for_a_missing_file_is_noted() {
     let message = notes("[a]\nfilename=/data/new\nsize=10m\n");
     assert!(
         message.contains("/data/new does not exist: a scratch file of 10 MiB in /data replaces it"),
@@ -98,12 +102,19 @@ fn missing_files_become_parts_of_one_scratch_file() {
             && overwrites("size=1500k")
     );
     assert!(!notes("[a]\nfilename=/dev/sda\nrw=write\nfsync=1\n").contains("overwrites blocks"));
-    // An existing file is measured, named by directory and filename, or by its section.
+}
+
+#[test]
+fn existing_file_is_named_by_filename_or_section() {
     assert_eq!(
         plan("[a]\ndirectory=/data\nfilename=table\n").targets,
         [PathBuf::from("/data/table")]
     );
     assert_eq!(plan("[/dev/sda]\n").targets, [PathBuf::from("/dev/sda")]);
+}
+
+#[test]
+fn job_file_refuses_paths_that_cannot_be_measured() {
     assert!(refused("[a]\nfilename=/data/new\n").contains("[a]: the job has no size"));
     assert!(
         refused("[a]\nfilename=/dev/sdz\nsize=1g\n")
@@ -162,6 +173,10 @@ fn copies_with_separate_loads_become_workloads() {
             .collect::<Vec<_>>(),
         [(0, GIB), (2 * GIB, 3 * GIB)]
     );
+}
+
+#[test]
+fn copies_with_own_files_have_a_part_each() {
     // In its own file, a copy does not visit the bytes before its offset.
     let own = plan(
         "[a]\ndirectory=/data\nrw=randread\nsize=10m\noffset=1m\nnumjobs=2\nbssplit=4k/50:8k/50\n",

@@ -255,84 +255,86 @@ fn spans_in_percent_follow_the_target() {
     );
 }
 
+/// Contradicting flags, and the remedy that their error names.
+const CONTRADICTIONS: &[(&str, &str)] = &[
+    ("--backward", "use --rw read, write or rw"),
+    ("--stride 64k", "use --rw read, write or rw"),
+    (
+        "--rw read --zones 50/50:50/50",
+        "use --rw randread, randwrite or randrw",
+    ),
+    (
+        "--rw write --distribution uniform",
+        "use --rw randread, randwrite or randrw",
+    ),
+    (
+        "--zones 50/50:50/50 --distribution uniform",
+        "--zones and --distribution exclude each other",
+    ),
+    (
+        "--rw read --backward --stride 64k",
+        "--backward and --stride exclude each other",
+    ),
+    (
+        "--rw read --backward --bssplit 4k/50:8k/50",
+        "use --bs instead of --bssplit",
+    ),
+    ("--rw read --stride 12k", "use a multiple"),
+    ("--rw read --stride 0", "use a multiple"),
+    ("--rw read --stride 2G", "use a smaller step"),
+    ("--bs 4k --bssplit 4k/50:8k/50", "use one of them"),
+    ("--bs 1000", "use a multiple, or --buffered"),
+    ("--bssplit 4k/50:1000/50", "use a multiple, or --buffered"),
+    ("--rwmixread 50", "use --rw rw or randrw"),
+    ("--rw write --rwmixread 50", "use --rw rw or randrw"),
+    ("--depth 0", "use 1 to 4096"),
+    ("--depth 4097", "use 1 to 4096"),
+    ("--jobs 0", "use 1 to 1024"),
+    ("--jobs 1025", "use 1 to 1024"),
+    (
+        "--depth 4096 --jobs 64 --bs 8k --rw randrw",
+        "reduce one of them",
+    ),
+    ("--rw write --fsync 1 --fdatasync 1", "exclude each other"),
+    ("--rw write --fsync 1 --end-fsync", "use one of them"),
+    ("--rw write --fsync 0", "use 1 to sync after each write"),
+    ("--fsync 1", "use --rw write, rw, randwrite or randrw"),
+    ("--end-fsync", "use --rw write, rw, randwrite or randrw"),
+    (
+        "--rw randrw --rwmixread 100 --verify",
+        "use --rw write, rw, randwrite or randrw",
+    ),
+    ("--verify", "use --rw write, rw, randwrite or randrw"),
+    (
+        "--rw write --verify --bssplit 4k/50:8k/50",
+        "use a size such as --bs 4k",
+    ),
+    (
+        "--rw write --verify --buffered --bs 100",
+        "use a size such as --bs 4k",
+    ),
+    ("--buffered --cached", "use one of them"),
+    ("--time 0", "use a duration such as 10s"),
+    ("--ops 0", "use at least 1"),
+    ("--bytes 4k", "use more bytes or smaller blocks"),
+    (
+        "--bytes 64k --bssplit 4k/99:128k/1",
+        "use more bytes or smaller blocks",
+    ),
+    ("--span 0-2G", "use a smaller span"),
+    ("--span 0.0001%", "use a larger part"),
+    ("--span 0-4k", "use a smaller block or a larger span"),
+    (
+        "--rw read --jobs 64 --span 0-64k",
+        "use a larger span, or reduce --jobs or --depth",
+    ),
+    ("--zones 1/0.0001:99/99.9999", "use larger zones"),
+    ("--distribution hot:80/0.0001", "use larger zones"),
+];
+
 #[test]
 fn contradiction_names_its_remedy() {
-    let cases = [
-        ("--backward", "use --rw read, write or rw"),
-        ("--stride 64k", "use --rw read, write or rw"),
-        (
-            "--rw read --zones 50/50:50/50",
-            "use --rw randread, randwrite or randrw",
-        ),
-        (
-            "--rw write --distribution uniform",
-            "use --rw randread, randwrite or randrw",
-        ),
-        (
-            "--zones 50/50:50/50 --distribution uniform",
-            "--zones and --distribution exclude each other",
-        ),
-        (
-            "--rw read --backward --stride 64k",
-            "--backward and --stride exclude each other",
-        ),
-        (
-            "--rw read --backward --bssplit 4k/50:8k/50",
-            "use --bs instead of --bssplit",
-        ),
-        ("--rw read --stride 12k", "use a multiple"),
-        ("--rw read --stride 0", "use a multiple"),
-        ("--rw read --stride 2G", "use a smaller step"),
-        ("--bs 4k --bssplit 4k/50:8k/50", "use one of them"),
-        ("--bs 1000", "use a multiple, or --buffered"),
-        ("--bssplit 4k/50:1000/50", "use a multiple, or --buffered"),
-        ("--rwmixread 50", "use --rw rw or randrw"),
-        ("--rw write --rwmixread 50", "use --rw rw or randrw"),
-        ("--depth 0", "use 1 to 4096"),
-        ("--depth 4097", "use 1 to 4096"),
-        ("--jobs 0", "use 1 to 1024"),
-        ("--jobs 1025", "use 1 to 1024"),
-        (
-            "--depth 4096 --jobs 64 --bs 8k --rw randrw",
-            "reduce one of them",
-        ),
-        ("--rw write --fsync 1 --fdatasync 1", "exclude each other"),
-        ("--rw write --fsync 1 --end-fsync", "use one of them"),
-        ("--rw write --fsync 0", "use 1 to sync after each write"),
-        ("--fsync 1", "use --rw write, rw, randwrite or randrw"),
-        ("--end-fsync", "use --rw write, rw, randwrite or randrw"),
-        (
-            "--rw randrw --rwmixread 100 --verify",
-            "use --rw write, rw, randwrite or randrw",
-        ),
-        ("--verify", "use --rw write, rw, randwrite or randrw"),
-        (
-            "--rw write --verify --bssplit 4k/50:8k/50",
-            "use a size such as --bs 4k",
-        ),
-        (
-            "--rw write --verify --buffered --bs 100",
-            "use a size such as --bs 4k",
-        ),
-        ("--buffered --cached", "use one of them"),
-        ("--time 0", "use a duration such as 10s"),
-        ("--ops 0", "use at least 1"),
-        ("--bytes 4k", "use more bytes or smaller blocks"),
-        (
-            "--bytes 64k --bssplit 4k/99:128k/1",
-            "use more bytes or smaller blocks",
-        ),
-        ("--span 0-2G", "use a smaller span"),
-        ("--span 0.0001%", "use a larger part"),
-        ("--span 0-4k", "use a smaller block or a larger span"),
-        (
-            "--rw read --jobs 64 --span 0-64k",
-            "use a larger span, or reduce --jobs or --depth",
-        ),
-        ("--zones 1/0.0001:99/99.9999", "use larger zones"),
-        ("--distribution hot:80/0.0001", "use larger zones"),
-    ];
-    for (line, remedy) in cases {
+    for (line, remedy) in CONTRADICTIONS {
         let error = on(line, &context()).expect_err(line);
         assert!(
             error.contains(remedy) && !error.ends_with('.'),
