@@ -33,15 +33,20 @@ pub enum PageError {
 /// page may write the tag differently.
 pub fn page_json(page: &str) -> Result<String, PageError> {
     let ids = [RECORD_ID, COMPARISON_ID].map(|id| format!("id=\"{id}\""));
-    let block = page.match_indices("<script").find_map(|(at, _)| {
-        let (tag, rest) = page[at..].split_once('>')?;
-        let content = rest
-            .split_once("</script")
-            .map_or(rest, |(content, _)| content);
-        ids.iter()
-            .any(|id| tag.contains(id))
-            .then_some((tag, content))
-    });
+    let mut rest = page;
+    let block = loop {
+        let tag_and_rest = rest
+            .find("<script")
+            .and_then(|at| rest[at..].split_once('>'));
+        let Some((tag, after)) = tag_and_rest else {
+            break None;
+        };
+        if ids.iter().any(|id| tag.contains(id)) {
+            let content = after.split_once("</script").map_or(after, |parts| parts.0);
+            break Some((tag, content));
+        }
+        rest = after;
+    };
     match block {
         Some((tag, content)) if tag.contains(PACKED_TYPE) => unpacked(content),
         // Pages of versions before the packing.
@@ -84,6 +89,17 @@ mod tests {
             r#"<!DOCTYPE html><script type="application/json" id="record">{json}</script>"#
         );
         assert_eq!(page_json(&page).unwrap(), json);
+    }
+
+    #[test]
+    fn page_of_script_tags_is_read_once() {
+        // Reading on from each of the tags would take hours.
+        for end in ["", ">"] {
+            let page = "<script".repeat(5_000_000) + end;
+            assert!(matches!(page_json(&page), Err(PageError::NoRecord)));
+        }
+        let page = "<script></script>".repeat(1_000_000) + "<script id=\"record\">{}</script>";
+        assert_eq!(page_json(&page).unwrap(), "{}");
     }
 
     #[test]
