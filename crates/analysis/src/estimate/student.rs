@@ -3,7 +3,7 @@
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 /// More degrees of freedom change a quantile by less than 2 parts in 100,000. The search of
-/// [`StudentsT::inverse_cdf`] does not converge beyond some 10⁷ of them, and a record may claim 2⁵⁰.
+/// [`StudentsT::inverse_cdf`] does not end beyond some 10⁷ of them, and a record may claim 2⁵⁰.
 const FREEDOM_MAX: f64 = 1e5;
 
 fn student(freedom: f64) -> StudentsT {
