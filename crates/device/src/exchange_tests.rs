@@ -10,6 +10,7 @@ use crate::steps::{GateStep, Hook};
 use diskproof_simdisk::testbed::{Loop, TempDir, can_run, place, run};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::cell::Cell;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
@@ -44,8 +45,12 @@ impl Exchange {
 /// When the paths are exchanged.
 #[derive(Debug, Clone, Copy)]
 enum Schedule {
-    /// Until the point of this number or from it on.
-    Once { point: usize, is_first: bool },
+    /// Exactly from one point to another, or all the time but then.
+    Between {
+        from: usize,
+        until: usize,
+        is_inside: bool,
+    },
     /// While the next step is one of these kinds.
     BySteps(u32),
 }
@@ -54,10 +59,11 @@ impl Schedule {
     /// `None`: it stays as it is.
     fn wants(self, point: usize, next: GateStep) -> Option<bool> {
         match self {
-            Self::Once {
-                point: turn,
-                is_first,
-            } => Some((point < turn) == is_first),
+            Self::Between {
+                from,
+                until,
+                is_inside,
+            } => Some((from..until).contains(&point) == is_inside),
             Self::BySteps(bits) => {
                 let bit = bit(next);
                 (bit > 0).then_some(bits & bit > 0)
@@ -81,20 +87,30 @@ struct Trace {
 
 /// What makes the other file, directory or device one that is never to be written to, until it is
 /// dropped.
-#[derive(Default)]
-struct Spoiled {
-    names: Vec<PathBuf>,
-    user: Option<Child>,
+enum Spoiled {
+    Nothing,
+    /// Names made for it.
+    Names(Vec<PathBuf>),
+    /// A process that has it open.
+    Used(Child),
+    /// A device with data on it.
+    Filled(PathBuf),
 }
 
 impl Drop for Spoiled {
     fn drop(&mut self) {
-        for name in &self.names {
-            std::fs::remove_file(name).unwrap();
-        }
-        if let Some(user) = &mut self.user {
-            user.kill().unwrap();
-            user.wait().unwrap();
+        match self {
+            Self::Nothing => {}
+            Self::Names(names) => {
+                for name in names {
+                    std::fs::remove_file(name).unwrap();
+                }
+            }
+            Self::Used(user) => {
+                user.kill().unwrap();
+                user.wait().unwrap();
+            }
+            Self::Filled(device) => write_block(device, 0),
         }
     }
 }
@@ -102,10 +118,7 @@ impl Drop for Spoiled {
 fn link(case: &Case) -> Spoiled {
     let name = case.place.path().join("second name");
     std::fs::hard_link(&case.victim, &name).unwrap();
-    Spoiled {
-        names: vec![name],
-        user: None,
-    }
+    Spoiled::Names(vec![name])
 }
 
 fn serve(case: &Case) -> Spoiled {
@@ -115,20 +128,26 @@ fn serve(case: &Case) -> Spoiled {
     for name in &names {
         std::fs::write(name, "17\n").unwrap();
     }
-    Spoiled {
-        names: names.into(),
-        user: None,
-    }
+    Spoiled::Names(names.into())
 }
 
 fn hold(case: &Case) -> Spoiled {
     let file = std::fs::File::open(&case.victim).unwrap();
     let mut user = Command::new("sleep");
     user.arg("600").stdin(Stdio::from(file));
-    Spoiled {
-        names: Vec::new(),
-        user: Some(user.spawn().unwrap()),
-    }
+    Spoiled::Used(user.spawn().unwrap())
+}
+
+/// Data of no known format.
+fn fill(case: &Case) -> Spoiled {
+    write_block(&case.victim, 0x5a);
+    Spoiled::Filled(case.victim.clone())
+}
+
+fn write_block(device: &Path, byte: u8) {
+    let file = std::fs::File::options().write(true).open(device).unwrap();
+    file.write_all_at(&[byte; 4096], 4096).unwrap();
+    file.sync_data().unwrap();
 }
 
 /// Where the gate begins.
@@ -229,52 +248,105 @@ impl Case {
         rustix::io::pwrite(target.fd(), AlignedBlock::zeroed(4096).bytes(), 0).unwrap();
     }
 
-    /// Once with an exchange at each point, to and fro, and once for each set of kinds of steps.
-    fn run_all(&self, start: impl Fn() -> GateStart) {
-        let before = hash(&self.victim);
-        for is_first in [false, true] {
-            for point in 0.. {
-                let once = Schedule::Once { point, is_first };
-                if self.run(once, start()).points.get() <= point {
+    /// One exchange at each point, to and fro.
+    fn exchange_once(&self, start: impl Fn() -> GateStart) {
+        for is_inside in [false, true] {
+            for until in 0.. {
+                let once = Schedule::Between {
+                    from: 0,
+                    until,
+                    is_inside,
+                };
+                if self.run(once, start()).points.get() <= until {
                     break;
                 }
             }
         }
+    }
+
+    /// One exchange at each point, and the way back at each later one.
+    fn exchange_twice(&self, start: impl Fn() -> GateStart) {
+        for is_inside in [false, true] {
+            for from in 0.. {
+                let points = |until| {
+                    let twice = Schedule::Between {
+                        from,
+                        until,
+                        is_inside,
+                    };
+                    self.run(twice, start()).points.get()
+                };
+                // A later way back would come after the end, too.
+                let mut until = from + 1;
+                let mut reached = points(until);
+                while reached > until {
+                    until += 1;
+                    reached = points(until);
+                }
+                if reached <= from {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// One state before each kind of step, for all sets of kinds.
+    fn exchange_by_steps(&self, start: impl Fn() -> GateStart) {
         // Schedules that differ only in steps that the gate did not reach are the same.
         let mut done: Vec<(u32, u32)> = Vec::new();
         for bits in 0..1 << STEPS.len() {
-            if done
-                .iter()
-                .all(|(steps, before)| (bits ^ before) & steps != 0)
-            {
+            let differs = |(steps, before): &(u32, u32)| (bits ^ before) & steps != 0;
+            if done.iter().all(differs) {
                 let trace = self.run(Schedule::BySteps(bits), start());
                 done.push((trace.steps.get(), bits));
             }
         }
+    }
+
+    /// The whole way from the path to the descriptor, and the opening alone.
+    fn run_all(&self) {
+        let before = hash(&self.victim);
+        let start = || GateStart {
+            admission: None,
+            _spoiled: (self.spoil)(self),
+        };
+        self.exchange_once(start);
+        self.exchange_by_steps(start);
+        self.exchange_once(|| self.late());
+        // The victim is like any other, but another one was admitted.
+        self.exchange_once(|| GateStart {
+            admission: Some(self.admitted(!self.has_victim_when_exchanged())),
+            _spoiled: Spoiled::Nothing,
+        });
         assert_eq!(hash(&self.victim), before);
     }
 
-    /// The whole way from the path to the descriptor.
-    fn run_whole(&self) {
-        self.run_all(|| GateStart {
-            admission: None,
-            _spoiled: (self.spoil)(self),
-        });
+    /// The opening alone, with an exchange and the way back.
+    fn run_twice(&self) {
+        let before = hash(&self.victim);
+        self.exchange_twice(|| self.late());
+        assert_eq!(hash(&self.victim), before);
     }
 
     /// The victim was admitted while it was like any other: the opening must see that it is so no
     /// more.
-    fn run_late(&self) {
-        let is_victim_elsewhere = !self.target.starts_with(self.at("theirs"));
-        self.run_all(|| {
-            self.exchange.set(is_victim_elsewhere);
-            let admission = patiently(|| self.admit());
-            self.exchange.set(false);
-            GateStart {
-                admission: Some(admission),
-                _spoiled: (self.spoil)(self),
-            }
-        });
+    fn late(&self) -> GateStart {
+        GateStart {
+            admission: Some(self.admitted(self.has_victim_when_exchanged())),
+            _spoiled: (self.spoil)(self),
+        }
+    }
+
+    /// Whether the target is the victim while the paths are exchanged; else it is so before.
+    fn has_victim_when_exchanged(&self) -> bool {
+        !self.target.starts_with(self.at("theirs"))
+    }
+
+    fn admitted(&self, is_exchanged: bool) -> Admission {
+        self.exchange.set(is_exchanged);
+        let admission = patiently(|| self.admit());
+        self.exchange.set(false);
+        admission
     }
 
     /// Without an exchange it is opened: a gate that refuses all would pass every test here.
@@ -302,13 +374,12 @@ fn hash(path: &Path) -> String {
 #[test]
 fn gate_opens_no_other_file_when_files_are_exchanged() {
     let files = ["mine/file", "theirs/file"];
-    let linked = Case::new("mine/file", files, link);
-    linked.assert_opens();
-    linked.run_whole();
-    linked.run_late();
-    let used = Case::new("mine/file", files, hold);
-    used.assert_opens();
-    used.run_whole();
+    for spoil in [link, hold] {
+        let case = Case::new("mine/file", files, spoil);
+        case.assert_opens();
+        case.run_all();
+    }
+    Case::new("mine/file", files, link).run_twice();
 }
 
 #[test]
@@ -316,8 +387,8 @@ fn gate_opens_no_other_file_when_directories_are_exchanged() {
     for spoil in [link, serve] {
         let case = Case::new("mine/file", ["mine", "theirs"], spoil);
         case.assert_opens();
-        case.run_whole();
-        case.run_late();
+        case.run_all();
+        case.run_twice();
     }
 }
 
@@ -325,16 +396,14 @@ fn gate_opens_no_other_file_when_directories_are_exchanged() {
 fn gate_opens_no_file_of_a_server_when_its_directory_is_moved_out() {
     let moved = ["theirs/inner", "mine/inner"];
     let case = Case::new("theirs/inner/file", moved, serve);
-    case.run_whole();
-    case.run_late();
+    case.run_all();
 }
 
 #[test]
 fn gate_opens_no_file_behind_a_symlink_that_takes_its_place() {
     let case = Case::new("mine/file", ["mine/file", "link"], link);
     case.assert_opens();
-    case.run_whole();
-    case.run_late();
+    case.run_all();
 }
 
 #[test]
@@ -349,8 +418,7 @@ fn gate_makes_no_scratch_file_in_a_server_when_directories_are_exchanged() {
         if target == "mine" {
             case.assert_opens();
         }
-        case.run_whole();
-        case.run_late();
+        case.run_all();
     }
 }
 
@@ -365,11 +433,10 @@ fn gate_opens_no_other_device_when_nodes_are_exchanged() {
         ["mine", "theirs"],
         ["mine/node", "link"],
     ] {
-        let mut case = Case::new("mine/node", exchanged, |_| Spoiled::default());
-        // Data of no known format is what speaks against the second device.
-        for (place, content) in [("mine", 0), ("theirs", 0x5a)] {
+        let mut case = Case::new("mine/node", exchanged, fill);
+        for place in ["mine", "theirs"] {
             let image = case.at(place).join("image");
-            std::fs::write(&image, vec![content; 4 * MIB as usize]).unwrap();
+            std::fs::write(&image, vec![0; 4 * MIB as usize]).unwrap();
             let device = Loop::over(&image, &[]);
             let number = device.name().strip_prefix("loop").unwrap();
             let node = case.at(place).join("node");
@@ -380,6 +447,6 @@ fn gate_opens_no_other_device_when_nodes_are_exchanged() {
         std::os::unix::fs::symlink(case.at("theirs/node"), case.at("link")).unwrap();
         case.victim = case.devices[1].node.clone();
         case.assert_opens();
-        case.run_whole();
+        case.run_all();
     }
 }
