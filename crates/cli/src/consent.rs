@@ -75,7 +75,7 @@ fn require(
         .map(|identity| identity.path.as_str())
         .collect();
     Err(Failure::Usage(format!(
-        "{flag} releases {what}, and {} is none; omit {flag}",
+        "{flag} releases {what}, and {} is not one; omit {flag}",
         paths.join(", ")
     )))
 }

@@ -87,7 +87,7 @@ struct Trace {
 
 /// What makes the other file, directory or device one that is never to be written to, until it is
 /// dropped.
-enum Spoiled {
+enum Forbidden {
     Nothing,
     /// Names made for it.
     Names(Vec<PathBuf>),
@@ -97,7 +97,7 @@ enum Spoiled {
     Filled(PathBuf),
 }
 
-impl Drop for Spoiled {
+impl Drop for Forbidden {
     fn drop(&mut self) {
         match self {
             Self::Nothing => {}
@@ -115,33 +115,33 @@ impl Drop for Spoiled {
     }
 }
 
-fn link(case: &Case) -> Spoiled {
+fn link(case: &Case) -> Forbidden {
     let name = case.place.path().join("second name");
     std::fs::hard_link(&case.victim, &name).unwrap();
-    Spoiled::Names(vec![name])
+    Forbidden::Names(vec![name])
 }
 
-fn serve(case: &Case) -> Spoiled {
+fn serve(case: &Case) -> Forbidden {
     let server = case.place.path().join("theirs");
     std::fs::create_dir_all(server.join("global")).unwrap();
     let names = ["PG_VERSION", "global/pg_control"].map(|name| server.join(name));
     for name in &names {
         std::fs::write(name, "17\n").unwrap();
     }
-    Spoiled::Names(names.into())
+    Forbidden::Names(names.into())
 }
 
-fn hold(case: &Case) -> Spoiled {
+fn hold(case: &Case) -> Forbidden {
     let file = std::fs::File::open(&case.victim).unwrap();
     let mut user = Command::new("sleep");
     user.arg("600").stdin(Stdio::from(file));
-    Spoiled::Used(user.spawn().unwrap())
+    Forbidden::Used(user.spawn().unwrap())
 }
 
 /// Data of no known format.
-fn fill(case: &Case) -> Spoiled {
+fn fill(case: &Case) -> Forbidden {
     write_block(&case.victim, 0x5a);
-    Spoiled::Filled(case.victim.clone())
+    Forbidden::Filled(case.victim.clone())
 }
 
 fn write_block(device: &Path, byte: u8) {
@@ -152,9 +152,9 @@ fn write_block(device: &Path, byte: u8) {
 
 /// Where the gate begins.
 struct GateStart {
-    /// At the opening, of what was admitted before; at the path where there is none.
+    /// What was admitted before, where only the opening runs; `None` starts the gate at the path.
     admission: Option<Admission>,
-    _spoiled: Spoiled,
+    _forbidden: Forbidden,
 }
 
 /// One kind of exchange.
@@ -168,12 +168,12 @@ struct Case {
     is_scratch: bool,
     /// A file or device that is never to be written to.
     victim: PathBuf,
-    spoil: fn(&Self) -> Spoiled,
+    forbid: fn(&Self) -> Forbidden,
 }
 
 impl Case {
     /// `mine` holds what is released, `theirs` the victim.
-    fn new(target: &str, [one, other]: [&str; 2], spoil: fn(&Self) -> Spoiled) -> Self {
+    fn new(target: &str, [one, other]: [&str; 2], forbid: fn(&Self) -> Forbidden) -> Self {
         let place = place();
         let at = |name: &str| place.path().join(name);
         for directory in ["mine", "theirs", "mine/inner", "theirs/inner"] {
@@ -196,7 +196,7 @@ impl Case {
             target: at(target),
             is_scratch: false,
             victim,
-            spoil,
+            forbid,
             place,
         }
     }
@@ -308,7 +308,7 @@ impl Case {
         let before = hash(&self.victim);
         let start = || GateStart {
             admission: None,
-            _spoiled: (self.spoil)(self),
+            _forbidden: (self.forbid)(self),
         };
         self.exchange_once(start);
         self.exchange_by_steps(start);
@@ -316,7 +316,7 @@ impl Case {
         // The victim is like any other, but another one was admitted.
         self.exchange_once(|| GateStart {
             admission: Some(self.admitted(!self.has_victim_when_exchanged())),
-            _spoiled: Spoiled::Nothing,
+            _forbidden: Forbidden::Nothing,
         });
         assert_eq!(hash(&self.victim), before);
     }
@@ -328,12 +328,12 @@ impl Case {
         assert_eq!(hash(&self.victim), before);
     }
 
-    /// The victim was admitted while it was like any other: the opening must see that it is so no
-    /// more.
+    /// The victim was admitted while it was like any other: the opening must detect that it is
+    /// one no longer.
     fn late(&self) -> GateStart {
         GateStart {
             admission: Some(self.admitted(self.has_victim_when_exchanged())),
-            _spoiled: (self.spoil)(self),
+            _forbidden: (self.forbid)(self),
         }
     }
 
@@ -351,7 +351,7 @@ impl Case {
 
     /// Without an exchange it is opened: a gate that refuses all would pass every test here.
     fn assert_opens(&self) {
-        let _spoiled = (self.spoil)(self);
+        let _forbidden = (self.forbid)(self);
         patiently(|| OpenTarget::open(self.admit()?).ok());
     }
 }
@@ -374,8 +374,8 @@ fn hash(path: &Path) -> String {
 #[test]
 fn gate_opens_no_other_file_when_files_are_exchanged() {
     let files = ["mine/file", "theirs/file"];
-    for spoil in [link, hold] {
-        let case = Case::new("mine/file", files, spoil);
+    for forbid in [link, hold] {
+        let case = Case::new("mine/file", files, forbid);
         case.assert_opens();
         case.run_all();
     }
@@ -384,8 +384,8 @@ fn gate_opens_no_other_file_when_files_are_exchanged() {
 
 #[test]
 fn gate_opens_no_other_file_when_directories_are_exchanged() {
-    for spoil in [link, serve] {
-        let case = Case::new("mine/file", ["mine", "theirs"], spoil);
+    for forbid in [link, serve] {
+        let case = Case::new("mine/file", ["mine", "theirs"], forbid);
         case.assert_opens();
         case.run_all();
         case.run_twice();

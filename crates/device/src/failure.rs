@@ -76,7 +76,7 @@ pub enum OpenError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// Only a scratch file can be cut.
-    #[error("{path}: only a scratch file can be cut, and this is none; name a directory")]
+    #[error("{path}: only a scratch file can be cut, and this is not one; name a directory")]
     NotScratch {
         /// What was to be cut.
         path: String,

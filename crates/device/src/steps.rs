@@ -1,5 +1,5 @@
 //! The points at which another process can exchange what the gate looks at. Tests exchange it at
-//! each of them; in the program a point is nothing.
+//! each of them; in the program a point compiles to nothing.
 
 /// What the gate does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

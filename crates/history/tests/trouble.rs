@@ -1,5 +1,5 @@
-//! Nothing that goes wrong costs a run that was reported as saved, and nothing is taken for damage
-//! that is none.
+//! No failure loses a run that was reported as saved, and an intact file is never treated as
+//! damaged.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
 mod runs;

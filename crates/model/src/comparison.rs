@@ -1,5 +1,5 @@
 //! Two or more runs compared: metric by metric two figures, their ratio with its interval, a
-//! verdict, or the reasons why there is none. Its JSON form is the published contract
+//! verdict, or the reasons why they cannot be compared. Its JSON form is the published contract
 //! `schema/comparison.v1.schema.json`. Knows nothing of how any of it is found.
 
 use crate::estimate::Estimate;

@@ -1,4 +1,5 @@
-//! Compares runs metric by metric: a ratio with its interval and a verdict, or why there is none.
+//! Compares runs metric by metric: a ratio with its interval and a verdict, or the
+//! reason why they cannot be compared.
 //! docs/compare.md explains the statistics.
 //!
 //! * `rows`: which metrics there are; `figures` and `survey`: their figures and errors;

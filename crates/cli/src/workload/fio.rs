@@ -298,8 +298,8 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// The hint for an option of fio, as the rest of a sentence that begins with the option; `None` if
-/// there is none.
+/// The hint for an option of fio, as the rest of a sentence that begins with the option; `None` for
+/// an option without a hint.
 pub(crate) fn answer(option: &str) -> Option<&'static str> {
     ANSWERS
         .iter()

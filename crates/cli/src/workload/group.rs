@@ -76,8 +76,8 @@ pub(crate) fn resolve_group(
 }
 
 /// A workload without a limit runs as long as the others. The warm-up is the same for all: the
-/// longest that is set, otherwise the longest default. With a limit in bytes or operations the
-/// default is none, because a warm-up would use them up.
+/// longest that is set, otherwise the longest default. With a limit in bytes or operations there
+/// is no default warm-up, because it would use up the limit.
 fn end_together(workloads: &mut [Workload], members: &[&WorkloadFlags]) {
     if members.iter().any(|flags| flags.has_limit()) {
         for (workload, flags) in workloads.iter_mut().zip(members) {

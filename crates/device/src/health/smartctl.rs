@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// Where distributions put it; users who are not root often lack these in PATH.
 const PLACES: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/sbin"];
-/// A report is some tens of KiB; what is longer is none.
+/// A report has some tens of KiB; longer output is not a report.
 const REPORT_BYTES_MAX: u64 = 4 << 20;
 /// A program that was killed is looked after this often, this long.
 const REAP_EVERY: Duration = Duration::from_millis(2);
