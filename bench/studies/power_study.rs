@@ -41,6 +41,7 @@ fn metrics(a: &[Record], b: &[Record]) -> Vec<MetricComparison> {
         margin: MARGIN,
         baseline: group("a", a),
         candidates: vec![group("b", b)],
+        history: Vec::new(),
         limits: Vec::new(),
     };
     let comparison = compare(&question).expect("both sides have runs");
@@ -239,6 +240,14 @@ impl PairTally {
     }
 }
 
+fn is_faster(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Better | Verdict::FasterOnce)
+}
+
+fn is_slower(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Worse | Verdict::SlowerOnce)
+}
+
 /// Compares so many pairs of sides of `runs` runs each.
 fn outcome(disk: NoisyDisk, speed: f64, seconds: f64, pairs: u64, runs: u64) -> PairTally {
     let mut outcome = PairTally::default();
@@ -250,8 +259,7 @@ fn outcome(disk: NoisyDisk, speed: f64, seconds: f64, pairs: u64, runs: u64) -> 
         };
         let (a, b) = (side(1.0, 1), side(speed, 1_000_001));
         for m in metrics(&a, &b) {
-            let is_wrong =
-                m.verdict == Verdict::Worse || (m.verdict == Verdict::Better && speed == 1.0);
+            let is_wrong = is_slower(m.verdict) || (is_faster(m.verdict) && speed == 1.0);
             if is_wrong {
                 let name = m.metric.rsplit('.').next().unwrap_or_default().to_owned();
                 *outcome.wrong.entry(name).or_default() += 1;
@@ -264,7 +272,7 @@ fn outcome(disk: NoisyDisk, speed: f64, seconds: f64, pairs: u64, runs: u64) -> 
     outcome
 }
 
-const KINDS: [(&str, Noise); 16] = [
+const KINDS: [(&str, Noise); 17] = [
     ("fixed", Noise::Fixed),
     ("even", Noise::Even),
     ("exponential", Noise::Exponential),
@@ -281,6 +289,7 @@ const KINDS: [(&str, Noise); 16] = [
     ("regimes 0.5 s", Noise::Regimes(0.5)),
     ("drift 5 %", Noise::Drift(0.05)),
     ("days 1 %", Noise::Days(0.01)),
+    ("days 3 %", Noise::Days(0.03)),
 ];
 
 fn main() {
@@ -289,7 +298,9 @@ fn main() {
         .unwrap_or(6);
     let (runs, depth) = (setting("RUNS", 1), setting("DEPTH", 1) as usize);
     let wanted = std::env::var("KIND").unwrap_or_default();
-    println!("kind, seconds | same better worse undecided (%), wrong metrics, at 1.0, 1.03, 1.1");
+    println!(
+        "kind, seconds | same better worse faster-once slower-once undecided (%), wrong metrics, at 1.0, 1.03, 1.1"
+    );
     for (name, kind) in KINDS.into_iter().filter(|(name, _)| name.contains(&wanted)) {
         let disk = NoisyDisk {
             kind,
@@ -305,6 +316,8 @@ fn main() {
                     Verdict::Same,
                     Verdict::Better,
                     Verdict::Worse,
+                    Verdict::FasterOnce,
+                    Verdict::SlowerOnce,
                     Verdict::Undecided,
                 ] {
                     line.push_str(&format!(" {:>3.0}", tally.share(verdict)));

@@ -21,6 +21,8 @@ pub enum Exit {
     Refused,
     /// The run failed, or the target returned errors.
     Failed,
+    /// A condition that the measurement could neither confirm nor reject.
+    Undecided,
     /// A signal ended the run; what was measured was printed and saved.
     Signal(u8),
 }
@@ -33,6 +35,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Refused => 3,
             Exit::Failed => 4,
+            Exit::Undecided => 5,
             // As a shell reports a process that died of the signal.
             Exit::Signal(number) => 128 + number,
         })

@@ -95,6 +95,12 @@ pub struct Tally {
     pub worse: u32,
     /// Same within the margin.
     pub same: u32,
+    /// Faster in this one pair of runs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub faster_once: u32,
+    /// Slower in this one pair of runs.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub slower_once: u32,
     /// Undecided.
     pub undecided: u32,
     /// Not comparable.
@@ -108,6 +114,8 @@ impl Tally {
             Verdict::Better => &mut self.better,
             Verdict::Worse => &mut self.worse,
             Verdict::Same => &mut self.same,
+            Verdict::FasterOnce => &mut self.faster_once,
+            Verdict::SlowerOnce => &mut self.slower_once,
             Verdict::Undecided => &mut self.undecided,
             Verdict::NotComparable => &mut self.not_comparable,
         } += 1;
@@ -115,8 +123,18 @@ impl Tally {
 
     /// All of them.
     pub fn total(&self) -> u32 {
-        self.better + self.worse + self.same + self.undecided + self.not_comparable
+        self.better
+            + self.worse
+            + self.same
+            + self.faster_once
+            + self.slower_once
+            + self.undecided
+            + self.not_comparable
     }
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A fact that differs between the sides.
@@ -163,9 +181,12 @@ pub struct MetricComparison {
     pub p_adjusted: Option<f64>,
     /// Where the intervals come from.
     pub basis: Basis,
+    /// How much the figure varies from run to run; `null` where only one run a side is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variation: Option<RunVariation>,
     /// What it comes to, from the baseline's point of view: `better` means that B is better.
     pub verdict: Verdict,
-    /// Where it is undecided: how much longer to measure.
+    /// Where it is undecided, or decided for one pair of runs only: what it would take.
     pub needed: Option<Needed>,
     /// Why it is not comparable; empty where it is.
     pub reasons: Vec<Reason>,
@@ -247,13 +268,28 @@ pub struct Ratio {
     pub high_95: Option<f64>,
 }
 
+/// How much a figure varies from run to run of the same target and plan.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunVariation {
+    /// Standard deviation of the figure of one run, as a share of it.
+    pub deviation: f64,
+    /// The part of it that the intervals of the single runs do not explain, as a share of the
+    /// figure.
+    pub component: f64,
+    /// Degrees of freedom of Student's t.
+    pub freedom: f64,
+    /// Earlier runs of the history among those that show it.
+    pub earlier_runs: u64,
+}
+
 /// Where the intervals of a metric come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// From how the figure varied within one run a side: what changes from run to run is not in it.
     WithinRuns,
-    /// From how the runs of a side differ among themselves.
+    /// From how runs differ among themselves: those of a side, and earlier ones of the same target
+    /// and plan.
     BetweenRuns,
     /// From the differences between the curves, position by position.
     Positions,
@@ -271,6 +307,12 @@ pub enum Verdict {
     Worse,
     /// The whole interval lies within the margin.
     Same,
+    /// B was faster in this one pair of runs, as [`Self::Better`] by what varied within them. How
+    /// much the figure varies from run to run is unknown.
+    FasterOnce,
+    /// B was slower in this one pair of runs, as [`Self::Worse`] by what varied within them. How
+    /// much the figure varies from run to run is unknown.
+    SlowerOnce,
     /// The interval is too wide for any of these.
     Undecided,
     /// The figures do not measure the same thing.
@@ -284,9 +326,16 @@ impl Verdict {
             Self::Better => "better",
             Self::Worse => "worse",
             Self::Same => "same",
+            Self::FasterOnce => "faster-once",
+            Self::SlowerOnce => "slower-once",
             Self::Undecided => "undecided",
             Self::NotComparable => "not comparable",
         }
+    }
+
+    /// Whether more measurements could still decide.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Undecided | Self::FasterOnce | Self::SlowerOnce)
     }
 }
 

@@ -67,6 +67,15 @@ pub(super) fn of_workload(runs: &[Measured<'_>]) -> Vec<Reason> {
     reasons.done()
 }
 
+/// Whether `other` measured the same as `first`, without a fault.
+pub(super) fn repeats(first: Measured<'_>, other: Measured<'_>) -> bool {
+    let mut reasons = Reasons::default();
+    conditions(&mut reasons, first, other);
+    company(&mut reasons, first, other);
+    faults(&mut reasons, other);
+    reasons.done().is_empty()
+}
+
 /// What was asked and how it ran.
 fn conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     method(reasons, (a.name, a.run.record), (b.name, b.run.record));

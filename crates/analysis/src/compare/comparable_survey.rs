@@ -39,41 +39,8 @@ pub(super) fn of_survey(runs: &[Surveyed<'_>], part: Part) -> Vec<Reason> {
             .iter()
             .for_each(|other| survey_conditions(&mut reasons, *first, *other, part));
     }
-    for run in runs {
-        let places: &[&str] = match part {
-            Part::Curve => &[
-                "/surface/device",
-                "/surface/rate",
-                "/surface/curve",
-                "/curve/",
-            ],
-            Part::Burst => &["/surface/device", "/surface/burst"],
-            Part::Access => &[
-                "/surface/device",
-                "/surface/seeks",
-                "/surface/access",
-                "/access/",
-            ],
-        };
-        tainted(&mut reasons, run.name, run.run.record, places);
-        if run.run.record.partial && run.run.record.plan.workloads.is_empty() {
-            reasons.add("interrupted", format!("{} was cut short", run.name));
-        }
-        let failed = match part {
-            Part::Curve => run
-                .run
-                .record
-                .curve
-                .iter()
-                .map(|point| point.errors)
-                .sum::<u64>(),
-            Part::Burst => 0,
-            Part::Access => run.surface.access_errors.values().sum::<u64>(),
-        };
-        if failed > 0 {
-            reasons.add("io-errors", format!("operations failed in {}", run.name));
-        }
-    }
+    runs.iter()
+        .for_each(|run| survey_faults(&mut reasons, *run, part));
     busy(
         &mut reasons,
         &runs
@@ -82,6 +49,59 @@ pub(super) fn of_survey(runs: &[Surveyed<'_>], part: Part) -> Vec<Reason> {
             .collect::<Vec<_>>(),
     );
     reasons.done()
+}
+
+/// Whether this part of `other` measured the same as that of `first`, without a fault.
+pub(super) fn repeats(first: Surveyed<'_>, other: Surveyed<'_>, part: Part) -> bool {
+    let mut reasons = Reasons::default();
+    survey_conditions(&mut reasons, first, other, part);
+    survey_faults(&mut reasons, other, part);
+    has(other.surface, part) && reasons.done().is_empty()
+}
+
+/// Whether a survey has this part.
+pub(super) fn has(surface: &SurfaceRecord, part: Part) -> bool {
+    match part {
+        Part::Curve => surface.rate.is_some(),
+        Part::Burst => surface.burst.is_some(),
+        Part::Access => !surface.seeks.is_empty(),
+    }
+}
+
+fn survey_faults(reasons: &mut Reasons, run: Surveyed<'_>, part: Part) {
+    let places: &[&str] = match part {
+        Part::Curve => &[
+            "/surface/device",
+            "/surface/rate",
+            "/surface/curve",
+            "/curve/",
+        ],
+        Part::Burst => &["/surface/device", "/surface/burst"],
+        Part::Access => &[
+            "/surface/device",
+            "/surface/seeks",
+            "/surface/access",
+            "/access/",
+        ],
+    };
+    tainted(reasons, run.name, run.run.record, places);
+    if run.run.record.partial && run.run.record.plan.workloads.is_empty() {
+        reasons.add("interrupted", format!("{} was cut short", run.name));
+    }
+    let failed = match part {
+        Part::Curve => run
+            .run
+            .record
+            .curve
+            .iter()
+            .map(|point| point.errors)
+            .sum::<u64>(),
+        Part::Burst => 0,
+        Part::Access => run.surface.access_errors.values().sum::<u64>(),
+    };
+    if failed > 0 {
+        reasons.add("io-errors", format!("operations failed in {}", run.name));
+    }
 }
 
 fn survey_conditions(reasons: &mut Reasons, a: Surveyed<'_>, b: Surveyed<'_>, part: Part) {

@@ -118,6 +118,14 @@ pub(super) fn differences(a: &[Run<'_>], b: &[Run<'_>]) -> Vec<Difference> {
     FACTS.iter().filter_map(differing).collect()
 }
 
+/// All facts of a record, in their order.
+pub(super) fn facts(record: &Record) -> Vec<String> {
+    FACTS
+        .iter()
+        .map(|(_, fact)| fact(record).join(" + "))
+        .collect()
+}
+
 /// The disks of a record in short: model and serial as far as they are known, else the kernel's
 /// name.
 pub(super) fn disk_names(record: &Record) -> Vec<String> {

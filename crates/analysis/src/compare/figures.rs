@@ -160,18 +160,13 @@ pub(super) fn of_estimates(estimates: &[Estimate]) -> Option<Told> {
         return None;
     }
     let logs: Vec<f64> = estimates.iter().map(|e| e.value.ln()).collect();
-    let (value, between) = (mean(&logs).exp(), deviation(&logs));
+    let value = mean(&logs).exp();
     let errors: Option<Vec<f64>> = estimates.iter().map(relative_error).collect();
     let within = errors.map_or(Within::Unknown, |errors| Within::Error {
         error: errors.iter().map(|e| e * e).sum::<f64>().sqrt() / errors.len() as f64,
         freedom: (first.n.max(2) - 1) as f64,
     });
-    let sample = SideFigure {
-        value,
-        runs: estimates.len(),
-        between,
-        within,
-    };
+    let sample = SideFigure::of_runs(value, logs, within);
     let n = if estimates.len() > 1 {
         estimates.len() as u64
     } else {
@@ -190,14 +185,10 @@ fn relative_error(estimate: &Estimate) -> Option<f64> {
 
 /// For the table: the half-width is the longer arm.
 fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
-    let freedom = match (sample.between, &sample.within) {
-        (None, Within::Error { freedom, .. } | Within::Ranks { freedom, .. }) => *freedom,
-        _ => (sample.runs.max(2) - 1) as f64,
-    };
-    let multiple = multiple_95(freedom);
+    let multiple = multiple_95(sample.freedom());
     let longer = match sample.within {
         // Exactly what the record says; by logarithms it would be a little more.
-        Within::Error { error, .. } if sample.between.is_none() => error * multiple,
+        Within::Error { error, .. } if sample.spread.is_none() => error * multiple,
         _ => {
             let (below, above) = (
                 sample.arm(Arm::Below, multiple),
@@ -213,11 +204,6 @@ fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
         half_width_95,
         unit: unit.to_owned(),
     }
-}
-
-/// Standard deviation from run to run; `None` of one.
-fn deviation(logs: &[f64]) -> Option<f64> {
-    (logs.len() > 1).then(|| estimate::variance(logs).sqrt())
 }
 
 /// Under an offered load the time from the intended start counts, else that from the submission.
@@ -384,12 +370,7 @@ fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<Told> {
     } else {
         effective.map_or(1, |n| n as u64)
     };
-    let sample = SideFigure {
-        value: value.max(1.0),
-        runs: runs.len(),
-        between: deviation(&each),
-        within,
-    };
+    let sample = SideFigure::of_runs(value.max(1.0), each, within);
     Some(Told {
         estimate: estimate_of(&sample, n, "ns"),
         sample,

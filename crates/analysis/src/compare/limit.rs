@@ -136,6 +136,9 @@ impl Limit {
             change * 100.0,
             interval_text(ratio)
         );
+        if metric.variation.is_none() {
+            return self.judge_once(change, says);
+        }
         let surely = ratio.low_95 > 1.0 || ratio.high_95.is_some_and(|high| high < 1.0);
         match (
             self.relation.holds(change, self.change),
@@ -146,6 +149,26 @@ impl Limit {
             (true, false) => (
                 ConditionOutcome::Undecided,
                 format!("{says}: chance alone would explain it"),
+            ),
+        }
+    }
+}
+
+impl Limit {
+    /// One run a side: what changes from run to run is unknown, so no change is certain.
+    fn judge_once(&self, change: f64, says: String) -> (ConditionOutcome, String) {
+        match (
+            self.relation.holds(change, self.change),
+            self.relation.holds(0.0, self.change),
+        ) {
+            (false, _) => (ConditionOutcome::DoesNotHold, says),
+            (true, true) => (ConditionOutcome::Holds, says),
+            (true, false) => (
+                ConditionOutcome::Undecided,
+                format!(
+                    "{says} in one run a side; how much runs vary is unknown. Compare three runs \
+                     a side"
+                ),
             ),
         }
     }

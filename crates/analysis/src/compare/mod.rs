@@ -6,6 +6,7 @@
 //!   `distribution`: latencies.
 //! * `ratio`: intervals, p-values, verdicts. `comparable`: what must agree; `differences`: what
 //!   need not. `limit`: conditions of the user.
+//! * `spread`: how figures vary from run to run; `earlier`: runs of the history that show it.
 //!
 //! Knows records only, not where they come from or how a comparison is printed.
 
@@ -13,6 +14,7 @@ mod comparable;
 mod comparable_survey;
 mod differences;
 mod distribution;
+mod earlier;
 mod error;
 mod figures;
 mod limit;
@@ -20,6 +22,7 @@ mod ratio;
 mod reasons;
 mod rows;
 mod sides;
+mod spread;
 mod summary;
 mod survey;
 
@@ -35,6 +38,7 @@ use diskproof_model::comparison::{
 };
 use diskproof_model::plan::Origin;
 use diskproof_model::record::Tool;
+use earlier::EarlierRuns;
 use rows::Row;
 use sides::Sides;
 
@@ -54,6 +58,9 @@ pub struct Question<'a> {
     pub baseline: RunGroup<'a>,
     /// The others.
     pub candidates: Vec<RunGroup<'a>>,
+    /// Other runs of the history, one group for each label. Those of the same target and plan
+    /// show how much figures vary from run to run.
+    pub history: Vec<RunGroup<'a>>,
     /// Conditions on the outcome.
     pub limits: Vec<Limit>,
 }
@@ -155,6 +162,7 @@ fn surveyed<'s>(runs: &'s [(String, &'s Run<'s>)]) -> Vec<Surveyed<'s>> {
 
 fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Candidate {
     let sides = Sides::of(&question.baseline, group, letter);
+    let earlier = EarlierRuns::of(&question.history, &sides);
     let several = sides
         .a
         .iter()
@@ -182,7 +190,7 @@ fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Can
         } else {
             String::new()
         };
-        let found = rows::of_workload(&prefix, &a, &b);
+        let found = rows::of_workload(&prefix, &a, &b, &earlier);
         percentiles.extend(rows::percentile_pairs(
             &a,
             &b,
@@ -190,7 +198,8 @@ fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Can
         ));
         rows.extend(found);
     }
-    let found = survey::rows(&surveyed(&sides.a), &surveyed(&sides.b), &mut unmatched);
+    let surveys = (surveyed(&sides.a), surveyed(&sides.b));
+    let found = survey::rows(&surveys.0, &surveys.1, &earlier, &mut unmatched);
     rows.extend(found);
     let metrics = verdicts(rows, question.margin);
     notes.extend(summary::notes(
@@ -298,10 +307,16 @@ fn metric(
         (None, true) => (Verdict::Undecided, None),
     };
     let ratio = row.joined().map(ratio::Joined::ratio);
+    let variation = row.joined().and_then(ratio::Joined::variation);
+    let of_joined = row.joined().map_or(Basis::WithinRuns, ratio::Joined::basis);
     let basis = row
         .basis
-        .unwrap_or_else(|| row.joined().map_or(Basis::WithinRuns, ratio::Joined::basis));
-    let needed = times.map(|times| row.needed(times, basis));
+        .filter(|_| variation.is_none())
+        .unwrap_or(of_joined);
+    let needed = match verdict {
+        Verdict::FasterOnce | Verdict::SlowerOnce => Some(ratio::RUNS_NEEDED),
+        _ => times.map(|times| row.needed(times, basis)),
+    };
     MetricComparison {
         metric: row.metric,
         subject: row.subject,
@@ -316,6 +331,7 @@ fn metric(
         p_value,
         p_adjusted,
         basis,
+        variation,
         verdict,
         needed,
         reasons: row.reasons,

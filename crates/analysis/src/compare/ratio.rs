@@ -3,12 +3,14 @@
 //! nothing of workloads.
 //!
 //! Intervals of the two sides are joined by the method of variance estimates recovery (Zou & Donner
-//! 2008), which keeps their asymmetry; for symmetric ones this is Welch's t. Degrees of freedom as
-//! Satterthwaite has them, p-values made from the same intervals, adjusted as Holm (1979) does.
+//! 2008), which keeps their asymmetry; for symmetric ones this is Student's or Welch's t. The degrees
+//! of freedom are those of the variance between runs (`spread`), or as Satterthwaite has them.
+//! P-values are made from the same intervals and adjusted as Holm (1979) does.
 
 use super::distribution::LatencyDistribution;
+use super::spread::{self, Repetitions, RunSpread};
 use crate::estimate::student;
-use diskproof_model::comparison::{Basis, Direction, Ratio, Verdict};
+use diskproof_model::comparison::{Basis, Direction, Needed, Ratio, RunVariation, Verdict};
 
 /// Error that a verdict of better or worse may have by chance, over all metrics that are looked at
 /// together.
@@ -20,6 +22,12 @@ const NARROW: f64 = 0.1;
 /// comes in four of five cases (the 80 % point of the normal distribution): what is aimed at just
 /// so is missed every second time.
 const SPARE: f64 = 0.84;
+/// What decides where one run a side is known and nothing of how runs vary.
+pub(super) const RUNS_NEEDED: Needed = Needed {
+    times: 3.0,
+    measure_ns: None,
+    runs: Some(3),
+};
 /// Multiples of a standard error beyond which a probability is zero for every purpose.
 const MULTIPLES_MAX: f64 = 1e6;
 
@@ -31,8 +39,10 @@ pub(super) struct SideFigure {
     pub value: f64,
     /// Runs behind it.
     pub runs: usize,
-    /// Standard deviation from run to run; `None` of one run.
-    pub between: Option<f64>,
+    /// Logarithm of the figure in each run.
+    pub logs: Vec<f64>,
+    /// How it varies from run to run; `None` of one run.
+    pub spread: Option<RunSpread>,
     /// What the runs themselves tell.
     pub within: Within,
 }
@@ -72,13 +82,40 @@ pub(super) enum Arm {
 }
 
 impl SideFigure {
+    /// Of runs whose figures have these logarithms.
+    pub(super) fn of_runs(value: f64, logs: Vec<f64>, within: Within) -> Self {
+        let mut figure = Self {
+            value,
+            runs: logs.len(),
+            logs,
+            spread: None,
+            within,
+        };
+        figure.spread = spread::of_one(figure.repetitions());
+        figure
+    }
+
     /// Length of an arm of the interval at `multiple` standard errors, in logarithms; infinite
     /// where nothing bounds it.
     pub(super) fn arm(&self, arm: Arm, multiple: f64) -> f64 {
-        let between = self.between.map_or(0.0, |deviation| {
-            multiple * deviation / (self.runs as f64).sqrt()
-        });
-        let within = match &self.within {
+        let of_runs = |deviation: f64| multiple * deviation / (self.runs as f64).sqrt();
+        let Some(spread) = self.spread else {
+            return self.within_arm(arm, multiple);
+        };
+        let all = of_runs(spread.deviation);
+        if matches!(self.within, Within::Unknown) {
+            return all;
+        }
+        // What varies from run to run is added to what varies within them. Never less than the
+        // figures of the runs show: an interval of one run may be too wide or too narrow by chance.
+        of_runs(spread.component)
+            .hypot(self.within_arm(arm, multiple))
+            .max(all)
+    }
+
+    /// The same from within the runs alone.
+    fn within_arm(&self, arm: Arm, multiple: f64) -> f64 {
+        match &self.within {
             Within::Error { error, .. } => multiple * error,
             Within::Ranks {
                 distribution,
@@ -97,22 +134,45 @@ impl SideFigure {
                 };
                 ((bound.max(1) as f64).ln() - self.value.ln()).abs()
             }
-            Within::Unknown => return f64::INFINITY,
-        };
-        // Runs vary at least by what varies within them; few of them may look more alike by chance.
-        within.max(between)
+            Within::Unknown => f64::INFINITY,
+        }
     }
 
-    fn freedom(&self) -> f64 {
-        match (&self.within, self.between) {
-            (_, Some(_)) => (self.runs.max(2) - 1) as f64,
+    /// Its runs, as far as they show how it varies from one to the next.
+    pub(super) fn repetitions(&self) -> Repetitions<'_> {
+        Repetitions {
+            logs: &self.logs,
+            variance_within: self.variance_within(),
+        }
+    }
+
+    /// Variance of one run's figure by what varies within it; 0 where that is unknown.
+    fn variance_within(&self) -> f64 {
+        let below = self.within_arm(Arm::Below, 1.0);
+        let above = self.within_arm(Arm::Above, 1.0);
+        let error = if above.is_finite() {
+            0.5 * (below + above)
+        } else {
+            below
+        };
+        if error.is_finite() {
+            error * error * self.runs as f64
+        } else {
+            0.0
+        }
+    }
+
+    /// Degrees of freedom of its error.
+    pub(super) fn freedom(&self) -> f64 {
+        match (&self.within, self.spread) {
+            (_, Some(spread)) => spread.freedom,
             (Within::Error { freedom, .. } | Within::Ranks { freedom, .. }, None) => *freedom,
             (Within::Unknown, None) => 1.0,
         }
     }
 
     pub(super) fn is_known(&self) -> bool {
-        !matches!(self.within, Within::Unknown)
+        self.spread.is_some() || !matches!(self.within, Within::Unknown)
     }
 }
 
@@ -136,25 +196,19 @@ pub(super) struct Joined {
 }
 
 impl Joined {
-    /// `None` where one of them is not known or zero.
-    pub(super) fn of(a: &SideFigure, b: &SideFigure) -> Option<Self> {
+    /// `None` where one of them is not known or zero. `earlier` are groups of earlier runs, which
+    /// show how much such a figure varies from run to run.
+    pub(super) fn of(a: &SideFigure, b: &SideFigure, earlier: &[SideFigure]) -> Option<Self> {
+        let (mut a, mut b) = (a.clone(), b.clone());
+        let groups: Vec<Repetitions<'_>> = earlier.iter().map(SideFigure::repetitions).collect();
+        let pooled = spread::pooled(a.repetitions(), b.repetitions(), &groups);
+        if let Some(spread) = pooled {
+            (a.spread, b.spread) = (Some(spread), Some(spread));
+        }
         if !(a.is_known() && b.is_known() && a.value > 0.0 && b.value > 0.0) {
             return None;
         }
-        let (mut a, mut b) = (a.clone(), b.clone());
-        // A single run beside several varies from run to run as they do.
-        let lent = match (a.between, b.between) {
-            (Some(deviation), None) => {
-                b.between = Some(deviation);
-                Some(a.freedom())
-            }
-            (None, Some(deviation)) => {
-                a.between = Some(deviation);
-                Some(b.freedom())
-            }
-            _ => None,
-        };
-        let freedom = lent.unwrap_or_else(|| satterthwaite(&a, &b));
+        let freedom = pooled.map_or_else(|| satterthwaite(&a, &b), |spread| spread.freedom);
         // A difference, not the logarithm of a ratio: exactly the opposite when the sides are
         // swapped. Histograms make distances that are equal to the last bit, and a bit of
         // rounding would then decide on the p-value.
@@ -225,11 +279,24 @@ impl Joined {
 
     /// Where the interval comes from.
     pub(super) fn basis(&self) -> Basis {
-        if self.a.between.is_some() {
+        if self.a.spread.is_some() {
             Basis::BetweenRuns
         } else {
             Basis::WithinRuns
         }
+    }
+
+    /// How the figure varies from run to run, as far as that is known.
+    pub(super) fn variation(&self) -> Option<RunVariation> {
+        // Where the sides vary differently, that of the side that varies more.
+        let of = |spread: RunSpread| RunVariation {
+            deviation: spread.deviation,
+            component: spread.component,
+            freedom: self.freedom,
+            earlier_runs: spread.earlier_runs,
+        };
+        let (a, b) = (self.a.spread.map(of)?, self.b.spread.map(of)?);
+        Some(if b.deviation > a.deviation { b } else { a })
     }
 }
 
@@ -269,7 +336,8 @@ pub(super) struct Judged {
 }
 
 /// What a ratio comes to. Better or worse: beyond the margin, and surely not 1. Same: all of the
-/// interval within the margin.
+/// interval within the margin. One run a side shows that for this pair only, where nothing is known
+/// of how runs vary.
 pub(super) fn judge(
     joined: &Joined,
     p_adjusted: f64,
@@ -300,12 +368,14 @@ pub(super) fn judge(
     }
     if p_adjusted < ALPHA {
         let is_better = (joined.log() > 0.0) == (better == Direction::Higher);
+        let verdict = match (joined.basis(), is_better) {
+            (Basis::BetweenRuns, true) => Verdict::Better,
+            (Basis::BetweenRuns, false) => Verdict::Worse,
+            (_, true) => Verdict::FasterOnce,
+            (_, false) => Verdict::SlowerOnce,
+        };
         return Judged {
-            verdict: if is_better {
-                Verdict::Better
-            } else {
-                Verdict::Worse
-            },
+            verdict,
             times: None,
         };
     }

@@ -2,8 +2,9 @@
 //! it.
 
 use super::comparable::{self, Measured};
+use super::earlier::EarlierRuns;
 use super::figures::{Figures, Told};
-use super::ratio::Joined;
+use super::ratio::{Joined, SideFigure};
 use diskproof_model::comparison::{Basis, Direction, Figure, Needed, PercentilePair, Reason};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::SyncPolicy;
@@ -43,10 +44,18 @@ pub(super) struct Name {
     pub headline: bool,
 }
 
+/// A figure on both sides, and in groups of earlier runs.
+pub(super) struct RowFigures {
+    pub a: Told,
+    pub b: Told,
+    pub earlier: Vec<SideFigure>,
+}
+
 impl Row {
-    pub(super) fn new(name: Name, (a, b): (Told, Told), wall_ns: u64, reasons: &[Reason]) -> Self {
+    pub(super) fn new(name: Name, told: RowFigures, wall_ns: u64, reasons: &[Reason]) -> Self {
+        let RowFigures { a, b, earlier } = told;
         let joined = if reasons.is_empty() {
-            Joined::of(&a.sample, &b.sample)
+            Joined::of(&a.sample, &b.sample, &earlier)
         } else {
             None
         };
@@ -114,13 +123,23 @@ impl Row {
 }
 
 /// The metrics of a workload that both sides measured.
-pub(super) fn of_workload(prefix: &str, a: &[Measured<'_>], b: &[Measured<'_>]) -> Vec<Row> {
+pub(super) fn of_workload(
+    prefix: &str,
+    a: &[Measured<'_>],
+    b: &[Measured<'_>],
+    earlier: &EarlierRuns<'_>,
+) -> Vec<Row> {
     let all: Vec<Measured<'_>> = a.iter().chain(b).copied().collect();
     let reasons = comparable::of_workload(&all);
-    let Some(first) = a.first().map(|m| m.measurement()) else {
+    let Some(leader) = a.first() else {
         return Vec::new();
     };
+    let first = leader.measurement();
     let (figures_a, figures_b) = (figures(a), figures(b));
+    let groups: Vec<Figures<'_>> = {
+        let groups = earlier.measured(*leader);
+        groups.iter().map(|runs| figures(runs)).collect()
+    };
     let wall_ns = figures_a.wall_ns().max(figures_b.wall_ns());
     let subject = &first.workload.name;
     let ops = common_ops(&all);
@@ -145,19 +164,24 @@ pub(super) fn of_workload(prefix: &str, a: &[Measured<'_>], b: &[Measured<'_>]) 
         .then_some(None)
         .into_iter()
         .chain(ops.iter().map(|op| Some(*op)));
-    for op in all_ops {
-        for figure in [Figure::Iops, Figure::Throughput] {
-            let both = figures_a.rate(op, figure).zip(figures_b.rate(op, figure));
-            rows.extend(both.map(|both| Row::new(name(op, figure), both, wall_ns, &reasons)));
+    let mut add = |op: Option<OpKind>, figure: Figure| {
+        let told = |side: &Figures<'_>| match (op, figure) {
+            (_, Figure::Iops | Figure::Throughput) => side.rate(op, figure),
+            (Some(op), _) => side.latency(op, figure),
+            (None, _) => None,
+        };
+        if let (Some(a), Some(b)) = (told(&figures_a), told(&figures_b)) {
+            let earlier = groups.iter().filter_map(told).map(|told| told.sample);
+            let earlier = earlier.collect();
+            let told = RowFigures { a, b, earlier };
+            rows.push(Row::new(name(op, figure), told, wall_ns, &reasons));
         }
-        for (op, figure) in op
-            .into_iter()
-            .flat_map(|op| LATENCIES.map(|figure| (op, figure)))
-        {
-            let both = figures_a
-                .latency(op, figure)
-                .zip(figures_b.latency(op, figure));
-            rows.extend(both.map(|both| Row::new(name(Some(op), figure), both, wall_ns, &reasons)));
+    };
+    for op in all_ops {
+        add(op, Figure::Iops);
+        add(op, Figure::Throughput);
+        if op.is_some() {
+            LATENCIES.into_iter().for_each(|figure| add(op, figure));
         }
     }
     rows

@@ -40,6 +40,8 @@ pub(super) fn sentence(
             headline.same,
             format!("the same within {}", percent(margin)),
         ),
+        (headline.faster_once, "faster-once".to_owned()),
+        (headline.slower_once, "slower-once".to_owned()),
         (headline.undecided, "undecided".to_owned()),
         (headline.not_comparable, "not comparable".to_owned()),
     ];
@@ -60,6 +62,8 @@ pub(super) fn sentence(
         Some(text),
         against(metrics, headline, Verdict::Worse),
         against(metrics, headline, Verdict::Better),
+        against(metrics, headline, Verdict::SlowerOnce),
+        against(metrics, headline, Verdict::FasterOnce),
     ]
     .into_iter()
     .flatten()
@@ -69,10 +73,11 @@ pub(super) fn sentence(
 
 /// Details that go the other way than every headline.
 fn against(metrics: &[MetricComparison], headline: Tally, verdict: Verdict) -> Option<String> {
-    let told = if verdict == Verdict::Worse {
-        headline.worse
-    } else {
-        headline.better
+    let told = match verdict {
+        Verdict::Worse => headline.worse,
+        Verdict::SlowerOnce => headline.slower_once,
+        Verdict::FasterOnce => headline.faster_once,
+        _ => headline.better,
     };
     let names: Vec<&str> = metrics
         .iter()
@@ -163,14 +168,28 @@ pub(super) fn notes(
     notes.extend(busy(&both));
     notes.extend(unsettled(&both));
     notes.extend(lengths(sides));
-    if sides.a.len() == 1 && sides.b.len() == 1 && metrics.iter().any(|m| m.ratio.is_some()) {
-        notes.push(
-            "One run a side: the intervals hold what varied within the runs, not what changes \
-             from run to run. Several runs a side hold both."
-                .to_owned(),
-        );
-    }
+    notes.extend(variation(sides, metrics));
     notes
+}
+
+/// Where the variation from run to run comes from, or that it is unknown.
+fn variation(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> {
+    let known = metrics.iter().filter_map(|m| m.variation);
+    if let Some(earlier) = known.map(|variation| variation.earlier_runs).max() {
+        return (earlier > 0).then(|| {
+            format!(
+                "The intervals include how much {earlier} earlier runs of the same target and \
+                 plan varied (history)."
+            )
+        });
+    }
+    let is_pair = sides.a.len() == 1 && sides.b.len() == 1;
+    (is_pair && metrics.iter().any(|m| m.ratio.is_some())).then(|| {
+        "One run a side, and no earlier runs of this target and plan: the intervals omit what \
+         changes from run to run. faster-once and slower-once hold for this pair only. Compare \
+         three runs a side."
+            .to_owned()
+    })
 }
 
 /// A machine with more to do than processors: what waits for one looks like a slow disk, and

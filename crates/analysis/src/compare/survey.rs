@@ -5,10 +5,11 @@
 //! ratio of the two curves differs between neighbouring positions (von Neumann 1941), in which
 //! their shapes cancel.
 
-use super::comparable_survey::{Part, Surveyed, of_survey};
+use super::comparable_survey::{Part, Surveyed, has, of_survey};
+use super::earlier::EarlierRuns;
 use super::figures::of_estimates;
 use super::ratio::Within;
-use super::rows::{Name, Row};
+use super::rows::{Name, Row, RowFigures};
 use crate::estimate::student::multiple_95;
 use crate::estimate::{variance, widening};
 use diskproof_model::comparison::{Basis, Figure, Holder, Reason, Unmatched};
@@ -27,15 +28,17 @@ const ACCESSES_MIN: usize = 10;
 struct SurveySides<'s, 'a> {
     a: &'s [Surveyed<'a>],
     b: &'s [Surveyed<'a>],
+    earlier: &'s EarlierRuns<'a>,
 }
 
 /// Every metric that both sides have; what only one has goes to `unmatched`.
 pub(super) fn rows(
     a: &[Surveyed<'_>],
     b: &[Surveyed<'_>],
+    earlier: &EarlierRuns<'_>,
     unmatched: &mut Vec<Unmatched>,
 ) -> Vec<Row> {
-    let sides = SurveySides { a, b };
+    let sides = SurveySides { a, b, earlier };
     let mut rows = sides.part(Part::Curve, unmatched);
     rows.extend(sides.part(Part::Burst, unmatched));
     rows.extend(sides.part(Part::Access, unmatched));
@@ -43,15 +46,10 @@ pub(super) fn rows(
 }
 
 fn side_with<'a>(side: &[Surveyed<'a>], part: Part) -> Vec<Surveyed<'a>> {
-    side.iter().filter(|s| has(s, part)).copied().collect()
-}
-
-fn has(s: &Surveyed<'_>, part: Part) -> bool {
-    match part {
-        Part::Curve => s.surface.rate.is_some(),
-        Part::Burst => s.surface.burst.is_some(),
-        Part::Access => !s.surface.seeks.is_empty(),
-    }
+    side.iter()
+        .filter(|s| has(s.surface, part))
+        .copied()
+        .collect()
 }
 
 fn subject(part: Part) -> &'static str {
@@ -64,7 +62,7 @@ fn subject(part: Part) -> &'static str {
 
 impl SurveySides<'_, '_> {
     fn part(&self, part: Part, unmatched: &mut Vec<Unmatched>) -> Vec<Row> {
-        let of = |side: &[Surveyed<'_>]| side.iter().any(|s| has(s, part));
+        let of = |side: &[Surveyed<'_>]| side.iter().any(|s| has(s.surface, part));
         match (of(self.a), of(self.b)) {
             (false, false) => Vec::new(),
             (true, true) => self.with(part),
@@ -84,79 +82,110 @@ impl SurveySides<'_, '_> {
         // A run without this part says nothing about it.
         let (a, b) = (side_with(self.a, part), side_with(self.b, part));
         let reasons = of_survey(&[a.as_slice(), &b].concat(), part);
-        match part {
-            Part::Curve => curve(&a, &b, &reasons),
-            Part::Burst => burst(&a, &b, &reasons).into_iter().collect(),
-            Part::Access => access(&a, &b, &reasons),
-        }
-    }
-}
-
-fn name(part: Part, target: usize, metric: &str, figure: Figure, headline: bool) -> Name {
-    let subject = subject(part).to_owned();
-    Name {
-        metric: format!("{subject}.{metric}"),
-        subject,
-        target,
-        op: None,
-        figure,
-        headline,
-    }
-}
-
-fn curve(a: &[Surveyed<'_>], b: &[Surveyed<'_>], reasons: &[Reason]) -> Vec<Row> {
-    let Some(target) = a.first().map(|s| s.surface.target) else {
-        return Vec::new();
-    };
-    let of_a_point = if a.len() == 1 && b.len() == 1 {
-        point_error(&a[0], &b[0])
-    } else {
-        None
-    };
-    let wall_ns = a
-        .iter()
-        .chain(b)
-        .map(|s| s.surface.curve_ns)
-        .max()
-        .unwrap_or(0);
-    let figures: [Extract; 3] = [
-        (Figure::CurveAverage, |rate| rate.average.value),
-        (Figure::CurveMin, |rate| rate.min),
-        (Figure::CurveMax, |rate| rate.max),
-    ];
-    let row = |(figure, value): Extract| {
-        let estimates = |side: &[Surveyed<'_>]| -> Vec<Estimate> {
-            side.iter()
-                .filter_map(|s| s.surface.rate.as_ref())
-                .map(|rate| estimate(rate, figure, value(rate)))
-                .collect()
+        let groups = a
+            .first()
+            .map_or_else(Vec::new, |first| self.earlier.surveyed(*first, part));
+        let told = SurveyRuns {
+            a: &a,
+            b: &b,
+            earlier: &groups,
+            reasons: &reasons,
         };
-        let (mut a, mut b) = (of_estimates(&estimates(a))?, of_estimates(&estimates(b))?);
-        let headline = figure == Figure::CurveAverage;
-        if let Some((error, freedom)) = of_a_point.filter(|_| !headline) {
-            // The error belongs to the pair; half of its square to each side.
-            let half = error / std::f64::consts::SQRT_2;
-            (a.sample.within, b.sample.within) = (
-                Within::Error {
-                    error: half,
-                    freedom,
-                },
-                Within::Error {
-                    error: half,
-                    freedom,
-                },
-            );
+        match part {
+            Part::Curve => told.curve(),
+            Part::Burst => told.burst().into_iter().collect(),
+            Part::Access => told.access(),
         }
-        let mut row = Row::new(
-            name(Part::Curve, target, figure.as_str(), figure, headline),
-            (a, b),
-            wall_ns,
-            reasons,
-        );
-        row.basis = of_a_point.map(|_| Basis::Positions);
-        Some(row)
-    };
-    figures.into_iter().filter_map(row).collect()
+    }
+}
+
+/// The runs of both sides that have a part of a survey, and groups of earlier ones.
+struct SurveyRuns<'s, 'a> {
+    a: &'s [Surveyed<'a>],
+    b: &'s [Surveyed<'a>],
+    earlier: &'s [Vec<Surveyed<'a>>],
+    reasons: &'s [Reason],
+}
+
+impl SurveyRuns<'_, '_> {
+    /// A figure on both sides and in the groups of earlier runs; `None` where a side lacks it.
+    fn figures(&self, of: impl Fn(&Surveyed<'_>) -> Option<Estimate>) -> Option<RowFigures> {
+        let told = |side: &[Surveyed<'_>]| {
+            let estimates: Option<Vec<Estimate>> = side.iter().map(&of).collect();
+            of_estimates(&estimates?)
+        };
+        let earlier = self.earlier.iter().filter_map(|group| told(group));
+        Some(RowFigures {
+            a: told(self.a)?,
+            b: told(self.b)?,
+            earlier: earlier.map(|told| told.sample).collect(),
+        })
+    }
+
+    fn curve(&self) -> Vec<Row> {
+        let of_a_point = match (self.a, self.b) {
+            ([a], [b]) => point_error(a, b),
+            _ => None,
+        };
+        let all = self.a.iter().chain(self.b);
+        let wall_ns = all.map(|s| s.surface.curve_ns).max().unwrap_or(0);
+        let figures: [Extract; 3] = [
+            (Figure::CurveAverage, |rate| rate.average.value),
+            (Figure::CurveMin, |rate| rate.min),
+            (Figure::CurveMax, |rate| rate.max),
+        ];
+        let row = |(figure, value): Extract| {
+            let mut told = self.figures(|s| {
+                let rate = s.surface.rate.as_ref()?;
+                Some(estimate(rate, figure, value(rate)))
+            })?;
+            let headline = figure == Figure::CurveAverage;
+            if let Some((error, freedom)) = of_a_point.filter(|_| !headline) {
+                // The error belongs to the pair; half of its square to each side.
+                let error = error / std::f64::consts::SQRT_2;
+                told.a.sample.within = Within::Error { error, freedom };
+                told.b.sample.within = Within::Error { error, freedom };
+            }
+            let name = self.name(Part::Curve, figure.as_str(), figure, headline);
+            let mut row = Row::new(name, told, wall_ns, self.reasons);
+            row.basis = of_a_point.map(|_| Basis::Positions);
+            Some(row)
+        };
+        figures.into_iter().filter_map(row).collect()
+    }
+
+    fn burst(&self) -> Option<Row> {
+        let told = self.figures(|s| Some(s.surface.burst.as_ref()?.throughput.clone()))?;
+        let figure = Figure::Throughput;
+        let name = self.name(Part::Burst, figure.as_str(), figure, false);
+        Some(Row::new(name, told, 0, self.reasons))
+    }
+
+    fn access(&self) -> Vec<Row> {
+        let Some(first) = self.a.first() else {
+            return Vec::new();
+        };
+        let row = |seek: &SeekPattern| {
+            let told = self.figures(|s| access_estimate(s, *seek))?;
+            let headline = *seek == SeekPattern::Random;
+            let metric = seek.as_str().replace(' ', "-");
+            let name = self.name(Part::Access, &metric, Figure::AccessTime, headline);
+            Some(Row::new(name, told, 0, self.reasons))
+        };
+        first.surface.seeks.keys().filter_map(row).collect()
+    }
+
+    fn name(&self, part: Part, metric: &str, figure: Figure, headline: bool) -> Name {
+        let subject = subject(part).to_owned();
+        Name {
+            metric: format!("{subject}.{metric}"),
+            subject,
+            target: self.a.first().map_or(0, |s| s.surface.target),
+            op: None,
+            figure,
+            headline,
+        }
+    }
 }
 
 /// The average has the record's interval; an extreme has none from one curve alone.
@@ -192,46 +221,6 @@ fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<(f64, f64)> {
     // From successive differences it is worth two thirds of the degrees of freedom of the usual
     // one.
     Some(((squares / (2.0 * steps)).sqrt(), steps * 2.0 / 3.0))
-}
-
-fn burst(a: &[Surveyed<'_>], b: &[Surveyed<'_>], reasons: &[Reason]) -> Option<Row> {
-    let estimates = |side: &[Surveyed<'_>]| -> Vec<Estimate> {
-        side.iter()
-            .filter_map(|s| s.surface.burst.as_ref())
-            .map(|burst| burst.throughput.clone())
-            .collect()
-    };
-    let both = (of_estimates(&estimates(a))?, of_estimates(&estimates(b))?);
-    let name = name(
-        Part::Burst,
-        a.first()?.surface.target,
-        Figure::Throughput.as_str(),
-        Figure::Throughput,
-        false,
-    );
-    Some(Row::new(name, both, 0, reasons))
-}
-
-fn access(a: &[Surveyed<'_>], b: &[Surveyed<'_>], reasons: &[Reason]) -> Vec<Row> {
-    let Some(first) = a.first() else {
-        return Vec::new();
-    };
-    let row = |seek: &SeekPattern| {
-        let told = |side: &[Surveyed<'_>]| {
-            let estimates: Option<Vec<Estimate>> =
-                side.iter().map(|s| access_estimate(s, *seek)).collect();
-            of_estimates(&estimates?)
-        };
-        let name = name(
-            Part::Access,
-            first.surface.target,
-            &seek.as_str().replace(' ', "-"),
-            Figure::AccessTime,
-            *seek == SeekPattern::Random,
-        );
-        Some(Row::new(name, (told(a)?, told(b)?), 0, reasons))
-    };
-    first.surface.seeks.keys().filter_map(row).collect()
 }
 
 /// Mean access time of a pattern, from its accesses in their order: where they are alike for a

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 mod conditions;
 mod latencies;
 mod limits;
+mod repetitions;
 mod surveys;
 mod verdicts;
 
@@ -98,6 +99,7 @@ fn ask<'a>(a: &[&'a Record], b: &[&'a Record], limits: &[&str]) -> Question<'a> 
         margin: MARGIN,
         baseline: group("a", a),
         candidates: vec![group("b", b)],
+        history: Vec::new(),
         limits,
     }
 }
@@ -126,6 +128,8 @@ fn reverse(verdict: Verdict) -> Verdict {
     match verdict {
         Verdict::Better => Verdict::Worse,
         Verdict::Worse => Verdict::Better,
+        Verdict::FasterOnce => Verdict::SlowerOnce,
+        Verdict::SlowerOnce => Verdict::FasterOnce,
         other => other,
     }
 }

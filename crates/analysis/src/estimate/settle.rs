@@ -174,3 +174,94 @@ pub(super) fn begins_off(values: &[f64]) -> bool {
     difference > LEVEL_MIN * mean(last)
         && difference > student::multiple_95((last.len() - 1) as f64) * error
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(value: f64, truth: f64) {
+        assert!((value - truth).abs() < 1e-12, "{value:?} is not {truth:?}");
+    }
+
+    /// numpy, from the definition: Σ (Z_j − mean)²/m² over the m batches from each cut on.
+    #[test]
+    fn mser_statistics_are_those_of_the_definition() {
+        let batches = [1.0, 5.0, 4.0, 6.0, 5.0, 4.0, 6.0, 5.0, 5.0, 4.0];
+        let expected = [
+            0.185,
+            0.06035665294924553,
+            0.076171875,
+            0.08163265306122448,
+            0.07870370370370369,
+            0.112,
+        ];
+        let found = mser(&batches);
+        assert_eq!(found.len(), expected.len());
+        found
+            .into_iter()
+            .zip(expected)
+            .for_each(|(a, b)| close(a, b));
+        assert_eq!(smallest(&mser(&batches)), 1);
+    }
+
+    #[test]
+    fn smallest_is_the_first_of_equal_ones() {
+        assert_eq!(smallest(&[3.0, 1.0, 1.0 - 1e-12, 2.0]), 1);
+        assert_eq!(smallest(&[3.0, 1.0, 1.0 - 1e-6, 2.0]), 2);
+        assert_eq!(smallest(&[-1.0, -1.0 - 1e-12, -2.0]), 2);
+        assert_eq!(smallest(&[-2.0, -2.0 - 1e-12, -1.0]), 0);
+        assert_eq!(smallest(&[5.0]), 0);
+    }
+
+    /// Five values about each mean with variance 1: error √(2/5) = 0.632456, times t(0.995, 8) =
+    /// 3.355387 (scipy): 2.122133. A hundredth of the mean of 101 is less.
+    #[test]
+    fn halves_differ_from_the_critical_value_on() {
+        let with = |difference: f64, padding: &[f64]| {
+            let mut values = padding.to_vec();
+            for level in [100.0, 100.0 + difference] {
+                values.extend([1.0, -1.0, 1.0, -1.0, 0.0].map(|noise| level + noise));
+            }
+            halves_differ(&values)
+        };
+        assert!(!with(2.1221, &[]) && with(2.1222, &[]));
+        assert!(!with(-2.1221, &[]) && with(-2.1222, &[]));
+        assert!(with(2.1222, &[900.0; 3]) && !with(2.1221, &[900.0; 3]));
+        // However sure, less than a hundredth of the mean is none: 1.005 and 1.0051.
+        let even = |second: f64| halves_differ(&[[100.0; 5], [second; 5]].concat());
+        assert!(!even(101.0) && !even(101.005) && even(101.006));
+    }
+
+    /// numpy: 12 and 8 batches that vary by one up and down; the step looks largest after 13 of them
+    /// at 1.8 (3.97 errors) and 1.87 (4.09 errors).
+    #[test]
+    fn step_counts_from_four_errors_on() {
+        let with = |step: f64, before: usize, after: usize| {
+            let noise = |i: usize| if i % 2 == 0 { 1.0 } else { -1.0 };
+            let mut batches: Vec<f64> = (0..before).map(|i| 100.0 + noise(i)).collect();
+            batches.extend((0..after).map(|i| 100.0 - step + noise(i)));
+            steps(&batches)
+        };
+        assert!(!with(1.8, 12, 8) && with(1.87, 12, 8) && with(-5.0, 12, 8));
+        // In the first half it may be a warm-up.
+        assert!(!with(8.0, 10, 10) && with(8.0, 11, 9) && !with(8.0, 8, 12));
+        // However sure, less than a hundredth of the mean is none.
+        let even = |second: f64| steps(&[vec![100.0; 12], vec![second; 8]].concat());
+        assert!(!even(99.004) && even(99.003) && !even(101.0) && even(101.01));
+        // A cliff in the last five batches is found, one in the last four is not looked for there.
+        assert!(with(50.0, 15, 5));
+    }
+
+    /// numpy: residuals that stay for two batches are correlated; 2.19 after 14 batches is 3.2
+    /// errors, 2.5 after 12 is 4.7 (widened by their correlation).
+    #[test]
+    fn correlated_noise_is_no_step() {
+        let with = |step: f64| {
+            let noise = |i: usize| [1.0, 1.0, -1.0, -1.0][i % 4];
+            let mut batches: Vec<f64> = (0..12).map(|i| 100.0 + noise(i)).collect();
+            batches.extend((0..8).map(|i| 100.0 - step + noise(i)));
+            steps(&batches)
+        };
+        assert!(!with(2.0) && with(2.5));
+    }
+}

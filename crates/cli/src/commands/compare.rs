@@ -3,7 +3,7 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{ColorWhen, output_help};
 use crate::output_files::{check_writable, save_file};
-use crate::saved::{HistoryFileFlag, load_all, short};
+use crate::saved::{EarlierRun, HistoryFileFlag, earlier_runs, load_all, short};
 use crate::stderr::eprint_line;
 use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_page};
 use anyhow::Context as _;
@@ -17,6 +17,7 @@ use diskproof_report::formats::{extensions, format_of};
 use diskproof_report::style::{Color, Style};
 use diskproof_report::terminal::MetricDetail;
 use diskproof_report::{json, terminal};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Shown below the flags.
@@ -29,10 +30,12 @@ const HELP: &str = concat!(
     "--fail-on takes a metric, as the table names it, and a change in percent of the first side:\n",
     "'random-read-d32.iops<-5%' fails when the rate fell by more than 5 %,\n",
     "'commit-fdatasync.p99>10%' when the latency rose by more than 10 %. A change that chance\n",
-    "alone explains does not fail.\n",
+    "alone explains is undecided. So is a change in one run a side, unless the history holds\n",
+    "earlier runs of the same target and plan, which show how much runs vary.\n",
     "\n",
     "Exit codes: 0 done, 1 a --fail-on condition holds, 2 usage, 4 a --fail-on condition has no\n",
-    "answer (not comparable, or not measured on one side).\n",
+    "answer (not comparable, or not measured on one side), 5 one is undecided, with\n",
+    "--fail-on-undecided.\n",
     "\n",
     "docs/compare.md explains the verdicts.\n",
     "\n",
@@ -61,6 +64,9 @@ pub struct CompareFlags {
     /// Exit with 1 if this holds, such as 'random-read-d32.iops<-5%' (repeatable)
     #[arg(long = "fail-on", value_name = "CONDITION", action = ArgAction::Append)]
     pub limits: Vec<Limit>,
+    /// Exit with 5 if a --fail-on condition is undecided
+    #[arg(long, requires = "limits")]
+    pub fail_on_undecided: bool,
     /// Show every metric, including those that follow from others
     #[arg(long)]
     pub all: bool,
@@ -152,6 +158,25 @@ impl RunSet {
     }
 }
 
+/// Earlier runs as groups, one for each label.
+fn earlier_groups(earlier: &[EarlierRun]) -> Vec<RunGroup<'_>> {
+    let mut groups: BTreeMap<&str, Vec<Run<'_>>> = BTreeMap::new();
+    for EarlierRun { label, record } in earlier {
+        let label = label.as_deref().unwrap_or_default();
+        groups.entry(label).or_default().push(Run {
+            name: short(&record.run_id).to_owned(),
+            record,
+        });
+    }
+    groups
+        .into_iter()
+        .map(|(label, runs)| RunGroup {
+            label: label.to_owned(),
+            runs,
+        })
+        .collect()
+}
+
 /// Runs the verb.
 pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     let references = references(compare)?;
@@ -160,6 +185,9 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
         .iter()
         .map(|reference| RunSet::find(reference, &compare.history_file))
         .collect::<Result<Vec<_>, _>>()?;
+    let records = sides.iter().flat_map(|side| &side.records);
+    let records: Vec<&Record> = records.map(|(_, record)| record).collect();
+    let earlier = earlier_runs(&records, compare.history_file.file());
     let mut groups = sides.iter().map(RunSet::group);
     let Some(baseline) = groups.next() else {
         return Err(Failure::Usage(TOO_FEW.to_owned()).into());
@@ -173,6 +201,7 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
         margin: compare.margin,
         baseline,
         candidates: groups.collect(),
+        history: earlier_groups(&earlier),
         limits: compare.limits.clone(),
     };
     let comparison =
@@ -192,7 +221,7 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
         },
         compare.color,
     )?;
-    Ok(conclude(&comparison))
+    Ok(conclude(&comparison, compare.fail_on_undecided))
 }
 
 const TOO_FEW: &str = "name at least two runs, such as 'compare latest~1 latest'. 'diskproof \
@@ -270,8 +299,8 @@ pub(super) fn print(comparison: &Comparison, form: Form, color: ColorWhen) -> an
 }
 
 /// The exit code. A condition that holds fails a build, and one without an answer must not let it
-/// pass. A change that chance alone explains passes with a warning.
-fn conclude(comparison: &Comparison) -> Exit {
+/// pass. An undecided one passes with a warning, unless the user says otherwise.
+fn conclude(comparison: &Comparison, fail_on_undecided: bool) -> Exit {
     let is = |outcome| {
         comparison
             .conditions
@@ -288,6 +317,8 @@ fn conclude(comparison: &Comparison) -> Exit {
         Exit::ThresholdMissed
     } else if is(ConditionOutcome::Unanswered).next().is_some() {
         Exit::Failed
+    } else if fail_on_undecided && is(ConditionOutcome::Undecided).next().is_some() {
+        Exit::Undecided
     } else {
         Exit::Done
     }

@@ -2,10 +2,12 @@
 //! names. Independent of SQL.
 
 mod document;
+mod earlier;
 mod label;
 mod place;
 
 pub(crate) use document::{SavedDocument, read_document};
+pub(crate) use earlier::EarlierRun;
 pub(crate) use label::parse_label;
 pub(crate) use place::place;
 
@@ -18,6 +20,7 @@ use diskproof_history::{
 };
 use diskproof_model::record::Record;
 use document::from_file;
+use earlier::find_earlier;
 use label::{is_hex, is_latest};
 use place::{Destination, HistoryEnvironment, NOWHERE};
 use std::path::{Path, PathBuf};
@@ -209,6 +212,25 @@ pub(crate) fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Re
         ids
     };
     ids.iter().map(|id| Ok(get(&history, id)?.record)).collect()
+}
+
+/// Runs of the history that did the same as one of `records` on the same target, newest first.
+/// `compare` decides which of them count. Without a history there are none.
+pub(crate) fn earlier_runs(records: &[&Record], history: Option<&Path>) -> Vec<EarlierRun> {
+    let Ok(place) = place(history) else {
+        return Vec::new();
+    };
+    let found = open_if_there(&place).and_then(|history| {
+        history.map_or(Ok(Vec::new()), |history| {
+            Ok(find_earlier(records, &history)?)
+        })
+    });
+    found.unwrap_or_else(|why| {
+        eprint_line(&format!(
+            "warning: the comparison ignores earlier runs: {why}"
+        ));
+        Vec::new()
+    })
 }
 
 /// The run or the comparison that `reference` names.

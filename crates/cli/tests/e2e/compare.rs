@@ -112,6 +112,7 @@ fn held(a: &Record, b: &Record) -> Comparison {
         margin: MARGIN,
         baseline: group("before.json", a),
         candidates: vec![group("after.json", b)],
+        history: Vec::new(),
         limits,
     };
     compare(&question).unwrap()
@@ -131,8 +132,8 @@ fn what_is_true_is_found_in_95_of_100_pairs_and_the_reverse_never() {
     let baselines: Vec<Record> = (0..PAIRS).map(|seed| record(1.0, seed)).collect();
     for (speed, truth, reverse) in [
         (1.0, Verdict::Same, None),
-        (1.03, Verdict::Better, Some(Verdict::Worse)),
-        (1.1, Verdict::Better, Some(Verdict::Worse)),
+        (1.03, Verdict::FasterOnce, Some(Verdict::SlowerOnce)),
+        (1.1, Verdict::FasterOnce, Some(Verdict::SlowerOnce)),
     ] {
         let mut counts: BTreeMap<(String, Verdict), u64> = BTreeMap::new();
         for (a, seed) in baselines.iter().zip(1000..) {
@@ -155,7 +156,7 @@ fn what_is_true_is_found_in_95_of_100_pairs_and_the_reverse_never() {
         );
         let wrong: u64 = counts
             .iter()
-            .filter(|((_, v), _)| matches!(v, Verdict::Better | Verdict::Worse))
+            .filter(|((_, v), _)| matches!(v, Verdict::FasterOnce | Verdict::SlowerOnce))
             .map(|(_, n)| n)
             .sum();
         assert!(truth != Verdict::Same || wrong <= 5, "{counts:#?}");
@@ -229,15 +230,69 @@ fn compared(place: &Path, arguments: &[&str]) -> Ran {
         .chain(arguments))
 }
 
-/// Saves a record and one that is slower by a tenth.
+/// Saves three runs of a disk and three of one that is slower by a tenth.
 fn save_two(place: &Path) -> [String; 2] {
-    [("a.json", 1.0, 1), ("b.json", 0.9, 2)].map(|(name, speed, seed)| {
-        save(
-            place,
-            name,
-            &record(vec![workload("d8", 8, 3)], speed, seed),
-        )
+    [("a", 1.0), ("b", 0.9)].map(|(name, speed)| {
+        let files = (1..=3).map(|seed| {
+            let record = record(vec![workload("d8", 8, 3)], speed, seed);
+            save(place, &format!("{name}{seed}.json"), &record)
+        });
+        files.collect::<Vec<_>>().join(",")
     })
+}
+
+/// The first of the runs of a side.
+fn first(side: &str) -> &str {
+    side.split(',').next().unwrap()
+}
+
+#[test]
+fn compare_decides_a_pair_by_earlier_runs_of_the_history() {
+    let place = place();
+    let [a, slower] = save_two(place.path());
+    let pair = [
+        first(&a),
+        first(&slower),
+        "--fail-on",
+        "d8.iops<-5%",
+        "--fail-on-undecided",
+    ];
+    let once = compared(place.path(), &pair);
+    assert_eq!(once.code, Some(5), "{}", once.err);
+    assert!(
+        once.out.starts_with("B is slower-once in d8.iops.")
+            && once.out.contains("about 3 runs per side")
+            && once.err.contains("in one run a side"),
+        "{}{}",
+        once.out,
+        once.err
+    );
+    assert_eq!(compared(place.path(), &pair[..4]).code, Some(0));
+
+    let history = place.path().join("history.db");
+    for seed in 11..15 {
+        let earlier = record(vec![workload("d8", 8, 3)], 1.0, seed);
+        let file = save(place.path(), "earlier.json", &earlier);
+        let ran = run([
+            "history",
+            "import",
+            &file,
+            "--history",
+            history.to_str().unwrap(),
+        ]);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+    }
+    let decided = compared(place.path(), &pair);
+    assert_eq!(decided.code, Some(1), "{}{}", decided.out, decided.err);
+    assert!(
+        decided.out.starts_with("B is worse in d8.iops.") && decided.out.contains("4 earlier runs"),
+        "{}",
+        decided.out
+    );
+    let json = compared(place.path(), &[first(&a), first(&slower), "--json"]);
+    let comparison: Comparison = serde_json::from_str(&json.out).unwrap();
+    let variation = comparison.candidates[0].metrics[0].variation.unwrap();
+    assert_eq!((variation.earlier_runs, variation.freedom), (4, 3.0));
 }
 
 #[test]
@@ -279,12 +334,13 @@ fn compare_fails_a_build_on_its_conditions() {
 fn compare_fails_a_build_where_a_condition_is_not_comparable() {
     let place = place();
     let [a, _] = save_two(place.path());
+    let a = first(&a);
     let deeper = save(
         place.path(),
         "c.json",
         &record(vec![workload("d8", 4, 3)], 1.0, 3),
     );
-    let ran = compared(place.path(), &[&a, &deeper, "--fail-on", "d8.iops<-5%"]);
+    let ran = compared(place.path(), &[a, &deeper, "--fail-on", "d8.iops<-5%"]);
     assert_eq!(ran.code, Some(4), "{}", ran.out);
     assert!(
         ran.out.contains("not comparable") && ran.err.contains("depth 8"),
@@ -297,14 +353,15 @@ fn compare_fails_a_build_where_a_condition_is_not_comparable() {
 #[test]
 fn compare_writes_one_comparison_to_stdout_and_file() {
     let place = place();
-    let [a, slower] = save_two(place.path());
+    let sides = save_two(place.path());
+    let [a, slower] = [first(&sides[0]), first(&sides[1])];
     let file = place.path().join("out.json");
     let ran = compared(
         place.path(),
         &[
-            &a,
+            a,
             &format!("{slower},{slower}"),
-            &a,
+            a,
             "--json",
             "-o",
             file.to_str().unwrap(),
@@ -323,10 +380,7 @@ fn compare_writes_one_comparison_to_stdout_and_file() {
             .collect::<Vec<_>>(),
         [2, 1]
     );
-    assert_eq!(
-        compared(place.path(), &[&a, &a, "-o", "x.svg"]).code,
-        Some(2)
-    );
+    assert_eq!(compared(place.path(), &[a, a, "-o", "x.svg"]).code, Some(2));
 }
 
 #[test]

@@ -124,6 +124,8 @@ fn tally(candidate: &Candidate) -> Markup {
         (tally.better, Verdict::Better),
         (tally.worse, Verdict::Worse),
         (tally.same, Verdict::Same),
+        (tally.faster_once, Verdict::FasterOnce),
+        (tally.slower_once, Verdict::SlowerOnce),
         (tally.undecided, Verdict::Undecided),
         (tally.not_comparable, Verdict::NotComparable),
     ];
@@ -143,7 +145,7 @@ fn tone(verdict: Verdict) -> &'static str {
         Verdict::Better => "good",
         Verdict::Worse => "failure",
         Verdict::Same => "note",
-        Verdict::Undecided => "undecided",
+        Verdict::FasterOnce | Verdict::SlowerOnce | Verdict::Undecided => "undecided",
         Verdict::NotComparable => "warning",
     }
 }
@@ -154,6 +156,8 @@ fn sign(verdict: Verdict) -> &'static str {
         Verdict::Better => "▲",
         Verdict::Worse => "▼",
         Verdict::Same => "=",
+        Verdict::FasterOnce => "△",
+        Verdict::SlowerOnce => "▽",
         Verdict::Undecided => "?",
         Verdict::NotComparable => "≠",
     }
@@ -272,7 +276,7 @@ fn row(metric: &MetricComparison, reach: f64, margin: f64) -> Markup {
             td.drawn { @if let Some(ratio) = metric.ratio { (forest(ratio, reach, margin)) } }
             td { span.verdict { (sign(metric.verdict)) " " (metric.verdict.as_str()) } }
             td.conditions {
-                @if metric.verdict == Verdict::Undecided { (shown(&needed_text(metric))) }
+                @if metric.verdict.is_open() { (shown(&needed_text(metric))) }
             }
         }
     }

@@ -164,7 +164,7 @@ fn style(metric: &MetricComparison) -> TextStyle {
     match metric.verdict {
         Verdict::Better => TextStyle::Note,
         Verdict::Worse => TextStyle::Error,
-        Verdict::Same => TextStyle::Plain,
+        Verdict::Same | Verdict::FasterOnce | Verdict::SlowerOnce => TextStyle::Plain,
         Verdict::Undecided | Verdict::NotComparable => TextStyle::Dim,
     }
 }
@@ -191,8 +191,7 @@ fn write_undecided(
     candidate: &Candidate,
     detail: MetricDetail,
 ) -> io::Result<()> {
-    let undecided =
-        |m: &&MetricComparison| m.verdict == Verdict::Undecided && is_shown(m, detail, candidate);
+    let undecided = |m: &&MetricComparison| m.verdict.is_open() && is_shown(m, detail, candidate);
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for metric in candidate.metrics.iter().filter(undecided) {
         let says = needed_text(metric);

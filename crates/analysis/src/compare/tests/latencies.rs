@@ -102,7 +102,7 @@ fn an_offered_load_is_judged_by_its_latency() {
     let lead = candidate.metrics.iter().find(|m| m.headline).unwrap();
     assert_eq!(
         (lead.metric.as_str(), lead.verdict),
-        ("random-read-d1.p99", Verdict::Better),
+        ("random-read-d1.p99", Verdict::FasterOnce),
         "{lead:?}"
     );
 }

@@ -4,16 +4,17 @@ use super::*;
 
 #[test]
 fn conditions_fail_a_build_only_where_noise_would_not() {
-    let (a, slower) = (
-        run_of(wandering(1.0, 20, 1), 20, "a"),
-        run_of(wandering(0.9, 20, 2), 20, "b"),
-    );
-    let (short, short_slower) = (
-        run_of(wandering(1.0, 1, 1), 1, "c"),
-        run_of(wandering(1.0, 1, 17), 1, "d"),
-    );
-    let outcome = |a: &Record, b: &Record, text: &str| {
-        compare(&ask(&[a], &[b], &[text])).map(|c| c.conditions[0].outcome)
+    let runs = |speed: f64, seconds: u64, seeds: [u64; 3]| {
+        seeds.map(|seed| {
+            let id = format!("{speed} {seconds} {seed}");
+            run_of(wandering(speed, seconds, seed), seconds, &id)
+        })
+    };
+    let (a, slower) = (runs(1.0, 10, [1, 2, 3]), runs(0.9, 10, [4, 5, 6]));
+    let (short, short_slower) = (runs(1.0, 1, [1, 2, 3]), runs(1.0, 1, [17, 18, 19]));
+    let outcome = |a: &[Record], b: &[Record], text: &str| {
+        let (a, b): (Vec<&Record>, Vec<&Record>) = (a.iter().collect(), b.iter().collect());
+        compare(&ask(&a, &b, &[text])).map(|c| c.conditions[0].outcome)
     };
     let cases = [
         ("random-read-d1.iops<-5%", ConditionOutcome::Holds),
@@ -28,7 +29,8 @@ fn conditions_fail_a_build_only_where_noise_would_not() {
     for (text, expected) in cases {
         assert_eq!(outcome(&a, &slower, text), Ok(expected), "{text}");
     }
-    let change = metric(&held(&[&short], &[&short_slower]), "random-read-d1.iops")
+    let sides: [Vec<&Record>; 2] = [&short, &short_slower].map(|side| side.iter().collect());
+    let change = metric(&held(&sides[0], &sides[1]), "random-read-d1.iops")
         .ratio
         .unwrap();
     let (sign, way) = if change.value < 1.0 {
@@ -52,17 +54,36 @@ fn conditions_fail_a_build_only_where_noise_would_not() {
     );
     let other = changed(|run| run.1.iter_mut().for_each(|m| m.workload.depth += 1));
     assert_eq!(
-        outcome(&fixture::record(), &other, "random-read-d1.iops<-5%"),
+        outcome(&[fixture::record()], &[other], "random-read-d1.iops<-5%"),
         Ok(ConditionOutcome::Unanswered)
     );
     assert_eq!(
         outcome(
-            &fixture::record(),
-            &fixture::record(),
+            &[fixture::record()],
+            &[fixture::record()],
             "commit-fdatasync.p99.9>5%"
         ),
         Ok(ConditionOutcome::Unanswered)
     );
+}
+
+#[test]
+fn a_condition_on_one_run_a_side_is_undecided() {
+    let runs = [(1.0, "a"), (0.9, "b")].map(|(speed, id)| run_of(wandering(speed, 5, 1), 5, id));
+    let condition = |text: &str| {
+        let mut all = compare(&ask(&[&runs[0]], &[&runs[1]], &[text])).unwrap();
+        all.conditions.remove(0)
+    };
+    let once = condition("random-read-d1.iops<-5%");
+    assert_eq!(once.outcome, ConditionOutcome::Undecided);
+    assert!(once.why.contains("in one run a side"), "{}", once.why);
+    let outcome = |text: &str| condition(text).outcome;
+    assert_eq!(
+        outcome("random-read-d1.iops<-15%"),
+        ConditionOutcome::DoesNotHold
+    );
+    // No change at all fails it, so it needs no certainty.
+    assert_eq!(outcome("random-read-d1.iops<5%"), ConditionOutcome::Holds);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use super::*;
 
 #[test]
-fn what_is_true_is_found_in_95_of_100_pairs_and_the_reverse_never() {
-    const PAIRS: u64 = 100;
+fn what_is_true_is_found_in_38_of_40_pairs_and_the_reverse_never() {
+    const PAIRS: u64 = 40;
     const SECONDS: u64 = 20;
     let record = |speed, seed| {
         run_of(
@@ -16,9 +16,9 @@ fn what_is_true_is_found_in_95_of_100_pairs_and_the_reverse_never() {
     let baselines: Vec<Record> = (0..PAIRS).map(|seed| record(1.0, seed)).collect();
     for (speed, truth) in [
         (1.0, Verdict::Same),
-        (1.03, Verdict::Better),
-        (1.1, Verdict::Better),
-        (0.97, Verdict::Worse),
+        (1.03, Verdict::FasterOnce),
+        (1.1, Verdict::FasterOnce),
+        (0.97, Verdict::SlowerOnce),
     ] {
         let mut counts: BTreeMap<(String, Verdict), u64> = BTreeMap::new();
         for (a, seed) in baselines.iter().zip(1000..) {
@@ -31,13 +31,13 @@ fn what_is_true_is_found_in_95_of_100_pairs_and_the_reverse_never() {
             .copied()
             .unwrap_or(0);
         assert!(
-            found >= 95,
+            found * 100 >= PAIRS * 95,
             "{speed}: {found} of {PAIRS} {truth:?}: {counts:#?}"
         );
         let reverses: Vec<_> = counts
             .iter()
             .filter(|((_, verdict), _)| match truth {
-                // What is the same may be called different in 5 of 100, whatever the metric.
+                // What is the same may be called different in 2 of 40, whatever the metric.
                 Verdict::Same => false,
                 other => *verdict == reverse(other),
             })
@@ -49,16 +49,18 @@ fn what_is_true_is_found_in_95_of_100_pairs_and_the_reverse_never() {
         );
         let differs: u64 = counts
             .iter()
-            .filter(|((_, verdict), _)| matches!(verdict, Verdict::Better | Verdict::Worse))
+            .filter(|((_, verdict), _)| {
+                matches!(verdict, Verdict::FasterOnce | Verdict::SlowerOnce)
+            })
             .map(|(_, n)| n)
             .sum();
-        assert!(truth != Verdict::Same || differs <= 5, "{counts:#?}");
+        assert!(truth != Verdict::Same || differs <= 2, "{counts:#?}");
     }
 }
 
 #[test]
 fn intervals_of_ratios_cover_the_truth() {
-    const PAIRS: u64 = 100;
+    const PAIRS: u64 = 60;
     let record = |seed| run_of(wandering(1.0, 10, seed), 10, &seed.to_string());
     // Covering, and all of them.
     let mut covering: BTreeMap<Figure, (u64, u64)> = BTreeMap::new();
@@ -152,7 +154,7 @@ fn even_disks_that_differ_by_little_are_the_same() {
     );
     assert_eq!(
         metric(&held(&[&a], &[&even(10_210)]), "random-read-d1.iops").verdict,
-        Verdict::Better
+        Verdict::FasterOnce
     );
 }
 
@@ -167,7 +169,12 @@ fn runs_that_differ_among_themselves_decide_less_than_one_of_them() {
         .collect();
     let all: Vec<&Record> = records.iter().collect();
     let one = held(&all[2..3], &all[1..2]);
-    assert_eq!(metric(&one, "random-read-d1.iops").verdict, Verdict::Better);
+    let of_one = metric(&one, "random-read-d1.iops");
+    assert_eq!(of_one.verdict, Verdict::FasterOnce);
+    assert_eq!(of_one.variation, None);
+    assert_eq!(of_one.needed.and_then(|needed| needed.runs), Some(3));
+    assert_eq!(one.headline.faster_once, 1);
+    assert_eq!(one.summary, "B is faster-once in random-read-d1.iops.");
     assert_eq!(metric(&one, "random-read-d1.iops").basis, Basis::WithinRuns);
     assert!(one.notes.iter().any(|note| note.contains("One run a side")));
     let several = held(&[all[0], all[2], all[4]], &[all[1], all[3], all[5]]);
@@ -274,7 +281,7 @@ fn swapping_inverts_where_distances_are_equal_to_the_last_bit() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
     fn swapping_the_sides_inverts_everything(
