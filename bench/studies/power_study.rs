@@ -299,7 +299,8 @@ fn main() {
     let (runs, depth) = (setting("RUNS", 1), setting("DEPTH", 1) as usize);
     let wanted = std::env::var("KIND").unwrap_or_default();
     println!(
-        "kind, seconds | same better worse faster-once slower-once undecided (%), wrong metrics, at 1.0, 1.03, 1.1"
+        "kind, seconds | same better worse faster-once slower-once undecided (%), wrong metrics, \
+         at 1.0, 1.03, 1.1"
     );
     for (name, kind) in KINDS.into_iter().filter(|(name, _)| name.contains(&wanted)) {
         let disk = NoisyDisk {

@@ -3,9 +3,9 @@
 //! nothing of workloads.
 //!
 //! Intervals of the two sides are joined by the method of variance estimates recovery (Zou & Donner
-//! 2008), which keeps their asymmetry; for symmetric ones this is Student's or Welch's t. The degrees
-//! of freedom are those of the variance between runs (`spread`), or as Satterthwaite has them.
-//! P-values are made from the same intervals and adjusted as Holm (1979) does.
+//! 2008), which keeps their asymmetry; for symmetric ones this is Student's or Welch's t. The
+//! degrees of freedom are those of the variance between runs (`spread`), or as Satterthwaite has
+//! them. P-values are made from the same intervals and adjusted as Holm (1979) does.
 
 use super::distribution::LatencyDistribution;
 use super::spread::{self, Repetitions, RunSpread};

@@ -232,12 +232,12 @@ mod tests {
         assert!(!even(101.0) && !even(101.005) && even(101.006));
     }
 
-    /// numpy: 12 and 8 batches that vary by one up and down; the step looks largest after 13 of them
-    /// at 1.8 (3.97 errors) and 1.87 (4.09 errors).
+    /// numpy: 12 and 8 batches that vary by one up and down; the step looks largest after 13 of
+    /// them at 1.8 (3.97 errors) and 1.87 (4.09 errors).
     #[test]
     fn step_counts_from_four_errors_on() {
         let with = |step: f64, before: usize, after: usize| {
-            let noise = |i: usize| if i % 2 == 0 { 1.0 } else { -1.0 };
+            let noise = |i: usize| [1.0, -1.0][i % 2];
             let mut batches: Vec<f64> = (0..before).map(|i| 100.0 + noise(i)).collect();
             batches.extend((0..after).map(|i| 100.0 - step + noise(i)));
             steps(&batches)
