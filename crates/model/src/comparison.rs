@@ -5,14 +5,14 @@
 use crate::estimate::Estimate;
 use crate::op::OpKind;
 use crate::record::Tool;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of the comparison's shape.
 pub const COMPARISON_SCHEMA: &str = "diskproof.comparison/1";
 
 /// A baseline, and what was compared with it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Always [`COMPARISON_SCHEMA`].
     pub schema: String,
@@ -30,7 +30,8 @@ pub struct Comparison {
 }
 
 /// One side of a comparison: a run, or several that count as repetitions of one experiment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Side {
     /// What it is called: a label, or the names of its runs.
     pub label: String,
@@ -39,7 +40,8 @@ pub struct Side {
 }
 
 /// A run, in short.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunReference {
     /// As the user named it: an id, a file, a label.
     pub name: String,
@@ -63,7 +65,8 @@ pub struct RunReference {
 }
 
 /// One side compared with the baseline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Candidate {
     /// What is compared: B.
     pub side: Side,
@@ -87,7 +90,8 @@ pub struct Candidate {
 }
 
 /// How many verdicts of each kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tally {
     /// Better.
     pub better: u32,
@@ -138,7 +142,8 @@ fn is_zero(count: &u32) -> bool {
 }
 
 /// A fact that differs between the sides.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// What differs, such as `disk`, `firmware`, `kernel`.
     pub what: String,
@@ -149,7 +154,8 @@ pub struct Difference {
 }
 
 /// One metric on both sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MetricComparison {
     /// Its name, unique within the candidate: `random-read-d32.iops`, `mixed-random.read.p99`,
     /// `curve.average`, `access.random`. With several targets the target's number (from 1)
@@ -193,9 +199,8 @@ pub struct MetricComparison {
 }
 
 /// A figure of a metric.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Figure {
     /// Operations per second.
     #[serde(rename = "iops")]
@@ -248,7 +253,8 @@ impl Figure {
 }
 
 /// Which direction is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// More is better: rates.
@@ -258,7 +264,8 @@ pub enum Direction {
 }
 
 /// B over A.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ratio {
     /// The ratio.
     pub value: f64,
@@ -283,7 +290,8 @@ pub struct RunVariation {
 }
 
 /// Where the intervals of a metric come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// From how the figure varied within one run a side: what changes from run to run is not in it.
@@ -296,9 +304,8 @@ pub enum Basis {
 }
 
 /// What a metric comes to.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// B is better: surely, and by more than the margin as far as can be told.
@@ -341,7 +348,8 @@ impl Verdict {
 
 /// What it would take to decide, if the ratio stays where it is: the width of an interval falls
 /// with the root of what it rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Needed {
     /// Times as much as there is: as long where one run a side was measured, as many runs where
     /// several were.
@@ -354,7 +362,8 @@ pub struct Needed {
 }
 
 /// Why two figures do not measure the same thing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reason {
     /// Stable name, such as `span-differs`.
     pub code: String,
@@ -363,7 +372,8 @@ pub struct Reason {
 }
 
 /// What only one side has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unmatched {
     /// The workload, or `curve`, `burst`, `access`.
     pub subject: String,
@@ -374,7 +384,8 @@ pub struct Unmatched {
 }
 
 /// One of the two sides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Holder {
     /// The baseline.
@@ -384,7 +395,8 @@ pub enum Holder {
 }
 
 /// The latency distributions of both sides, the runs of a side merged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PercentilePair {
     /// The workload.
     pub subject: String,
@@ -401,7 +413,8 @@ pub struct PercentilePair {
 }
 
 /// A point of a distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PercentilePoint {
     /// Share of the latencies that are not longer, in percent. Ends where fewer than ten lie
     /// beyond.
@@ -411,7 +424,8 @@ pub struct PercentilePoint {
 }
 
 /// A condition that the user set, checked on one candidate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Condition {
     /// As given: `random-read-d32.iops<-5%`.
     pub expression: String,
@@ -426,7 +440,8 @@ pub struct Condition {
 }
 
 /// How a condition came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ConditionOutcome {
     /// The change is beyond the threshold, and its interval excludes no change at all.

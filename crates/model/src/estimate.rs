@@ -1,10 +1,10 @@
 //! A figure and its interval. Public as part of `record`; surveys and the verdict need it too.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A value with its uncertainty. There is no bare mean anywhere.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// Independent batches behind it.
     pub n: u64,

@@ -1,12 +1,10 @@
 //! A judgement in plain words, with the evidence that it rests on.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How much a finding weighs.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// Good to know; the figures are valid.
@@ -18,7 +16,8 @@ pub enum Severity {
 }
 
 /// A judgement on a record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Stable name, such as `served-from-cache`.
     pub code: String,
@@ -39,7 +38,8 @@ pub struct Finding {
 }
 
 /// One observation that a finding rests on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// Where in the record it stands, as a JSON pointer: `/measurements/2/device/accounted`.
     pub path: String,

@@ -111,6 +111,7 @@ impl LatencyHistogram {
     }
 
     /// The other half of [`Self::record`]: the totals of everything that was [bumped](Self::bump).
+    #[inline]
     pub fn add_totals(&mut self, count: u64, sum_ns: u64, min_ns: u64, max_ns: u64) {
         self.count += count;
         self.sum_ns += u128::from(sum_ns);
@@ -125,6 +126,7 @@ impl LatencyHistogram {
 
     /// Becomes equal to `other`, of which it is an earlier state: only the buckets between the
     /// shortest and the longest latency are copied.
+    #[inline]
     pub fn catch_up_with(&mut self, other: &Self) {
         if other.count > 0 {
             let filled =
@@ -136,6 +138,7 @@ impl LatencyHistogram {
     }
 
     /// Adds all of `other`.
+    #[inline]
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             *mine += theirs;

@@ -343,10 +343,10 @@ mod tests {
     fn every_number_of_the_published_schemas_has_a_range() {
         let mut keys = BTreeSet::new();
         for schema in [
-            serde_json::to_value(schemars::schema_for!(crate::record::Record)).unwrap(),
-            serde_json::to_value(schemars::schema_for!(crate::comparison::Comparison)).unwrap(),
+            include_str!("../../../schema/record.v1.schema.json"),
+            include_str!("../../../schema/comparison.v1.schema.json"),
         ] {
-            number_keys(&schema, "", &mut keys);
+            number_keys(&serde_json::from_str(schema).unwrap(), "", &mut keys);
         }
         let known: Vec<&str> = RANGES.iter().map(|(key, _)| *key).collect();
         assert!(known.is_sorted(), "binary search needs an ordered table");

@@ -4,7 +4,6 @@
 use crate::histogram::LatencyHistogram;
 use crate::series::TimeSeries;
 use crate::workload::{CachePolicy, EngineChoice, EngineKind, Workload};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -79,7 +78,8 @@ pub struct Measurement {
 }
 
 /// A target that did not answer when everything was over, nor for a long time after.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hang {
     /// When the oldest of the requests without an answer was sent, in nanoseconds after the start
     /// of the run; for threads that wait in a system call up to 10 ms before that.
@@ -91,7 +91,8 @@ pub struct Hang {
 }
 
 /// A time in which this program did not run. Every figure excludes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interruption {
     /// Its start, in nanoseconds after the start of the run; up to 10 ms early.
     pub start_ns: u64,
@@ -104,7 +105,8 @@ pub struct Interruption {
 }
 
 /// What interrupted this program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum InterruptionKind {
     /// A signal stopped the process (SIGSTOP, Ctrl-Z), and SIGCONT continued it.
@@ -157,7 +159,8 @@ pub const SERIES_INTERVAL_NS: u64 = 10_000_000;
 pub const SERIES_CELLS_MAX: usize = 8192;
 
 /// CPU time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuTime {
     /// In user mode, nanoseconds.
     pub user_ns: u64,
@@ -166,7 +169,8 @@ pub struct CpuTime {
 }
 
 /// How threads that were ready to run had to wait for a processor.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Starvation {
     /// Share of the measured time, on average over the threads.
     pub share: f64,
@@ -176,7 +180,8 @@ pub struct Starvation {
 }
 
 /// What carried the operations.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineUse {
     /// What was asked for.
     pub asked: EngineChoice,
@@ -195,7 +200,8 @@ pub struct EngineUse {
 }
 
 /// An interface that would have been taken and was not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fallback {
     /// What was tried.
     pub from: EngineKind,
@@ -207,9 +213,8 @@ pub struct Fallback {
 }
 
 /// Why an interface was not taken.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FallbackCause {
     /// Records before method 4 do not say; the words do.
@@ -228,7 +233,8 @@ pub enum FallbackCause {
 }
 
 /// How the page cache was treated.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheUse {
     /// What was asked for.
     pub asked: CachePolicy,
@@ -240,7 +246,8 @@ pub struct CacheUse {
 }
 
 /// Bytes by direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ByteCount {
     /// Bytes read.
     pub read_bytes: u64,
@@ -256,7 +263,8 @@ impl ByteCount {
 }
 
 /// What the kernel's counters say of the disks at the bottom of the stack over one measurement.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceUse {
     /// Kernel names of the disks counted.
     pub disks: Vec<String>,
@@ -289,7 +297,8 @@ pub struct DeviceUse {
 }
 
 /// A process that used storage while we measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OtherProcess {
     /// Process id.
     pub pid: u32,
@@ -302,7 +311,8 @@ pub struct OtherProcess {
 }
 
 /// A look at the content of read blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ZeroSample {
     /// Blocks looked at.
     pub sampled: u64,
@@ -311,7 +321,8 @@ pub struct ZeroSample {
 }
 
 /// The outcome of reading back what was written.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VerifyResult {
     /// Blocks checked.
     pub blocks: u64,
@@ -334,7 +345,8 @@ impl VerifyResult {
 }
 
 /// A block with the wrong content.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BadBlock {
     /// Offset in the target.
     pub offset_bytes: u64,
@@ -343,7 +355,8 @@ pub struct BadBlock {
 }
 
 /// Why a workload ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
     /// The precision asked for was reached.

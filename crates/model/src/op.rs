@@ -1,12 +1,10 @@
 //! The kinds of operation. Public as part of `measurement`; plans need them too.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Kinds of operation; every measurement has figures for each.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OpKind {
     /// A read.

@@ -4,7 +4,6 @@
 use crate::group::Group;
 use crate::op::OpKind;
 use crate::surface::{DataSheet, Survey};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::workload::{
@@ -34,7 +33,8 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/1";
 pub const METHOD_VERSION: u32 = 5;
 
 /// Everything that one run will do, in order.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
     /// Always [`PLAN_SCHEMA`].
     pub schema: String,
@@ -118,7 +118,8 @@ impl Plan {
 }
 
 /// A workload that was skipped.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Skipped {
     /// Its name, such as `random-write-d32`.
     pub workload: String,
@@ -127,7 +128,8 @@ pub struct Skipped {
 }
 
 /// Who made the plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Origin {
     /// One of our own verbs.

@@ -14,7 +14,6 @@ use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
 use crate::target::{HostFacts, TargetIdentity};
 use crate::verdict::RunVerdict;
 use crate::workload::{Access, BlockShare, CachePolicy, EngineKind, SyncPolicy};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -24,7 +23,8 @@ pub use crate::estimate::Estimate;
 pub const RECORD_SCHEMA: &str = "diskproof.record/1";
 
 /// Everything about one run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
     /// Always [`RECORD_SCHEMA`].
     pub schema: String,
@@ -82,7 +82,8 @@ pub struct Record {
 }
 
 /// A program and its version.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tool {
     /// `diskproof`.
     pub name: String,
@@ -91,7 +92,8 @@ pub struct Tool {
 }
 
 /// The clock, measured before it was trusted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockFacts {
     /// Where time came from: `CLOCK_MONOTONIC`, `TSC` …
     pub source: String,
@@ -102,7 +104,8 @@ pub struct ClockFacts {
 }
 
 /// One measurement with its derived figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeasurementRecord {
     /// Index into `targets`.
     pub target: usize,
@@ -172,7 +175,8 @@ pub struct MeasurementRecord {
 }
 
 /// Targets that stopped answering outside of the measured requests.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stalled {
     /// What was under way.
     pub around: String,
@@ -181,7 +185,8 @@ pub struct Stalled {
 }
 
 /// The headline facts of a workload as it really ran.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadRecord {
     /// Its name.
     pub name: String,
@@ -216,7 +221,8 @@ pub struct WorkloadRecord {
 }
 
 /// One kind of operation of a measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OpRecord {
     /// Operations that succeeded.
     pub count: u64,
@@ -241,7 +247,8 @@ pub struct OpRecord {
 }
 
 /// A latency distribution in short, with the whole of it beside.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencySummary {
     /// Always `ns`.
     pub unit: String,
@@ -268,7 +275,8 @@ pub struct LatencySummary {
 }
 
 /// A setting that follows from the figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Advice {
     /// Its name in postgresql.conf.
     pub setting: String,
@@ -283,7 +291,8 @@ pub struct Advice {
 }
 
 /// A threshold that the user set.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expectation {
     /// As given: `random-read-d32.iops>=5000`.
     pub expression: String,

@@ -1,11 +1,11 @@
 //! What happened when: cells of equal length, thinned by merging neighbours so that memory stays
 //! constant and no maximum is lost.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One cell of a series.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {
     /// Operations that completed in the cell.
     pub ops: u64,
@@ -19,6 +19,7 @@ pub struct Cell {
 
 impl Cell {
     /// Adds another cell's events to this one.
+    #[inline]
     pub fn merge(&mut self, other: &Self) {
         // Records also come from files, whose figures may be of any size.
         self.ops = self.ops.saturating_add(other.ops);
@@ -29,7 +30,8 @@ impl Cell {
 }
 
 /// Events over time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeSeries {
     /// Start of the first cell, in nanoseconds after the start of the measured time.
     pub start_ns: u64,
@@ -51,6 +53,7 @@ impl TimeSeries {
 
     /// Adds a cell's events at the time `at_ns` after the start. When the series would exceed
     /// `cells_max`, neighbours are merged and the interval doubles.
+    #[inline]
     pub fn add(&mut self, at_ns: u64, cell: &Cell, cells_max: usize) {
         while (at_ns / self.interval_ns) as usize >= cells_max.max(2) {
             *self = self.coarser(2);
@@ -63,6 +66,7 @@ impl TimeSeries {
     }
 
     /// Adds another series over the same time; the coarser interval wins.
+    #[inline]
     pub fn merge(&mut self, other: &Self) {
         let interval = self.interval_ns.max(other.interval_ns);
         while self.interval_ns < interval {

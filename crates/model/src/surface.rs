@@ -6,13 +6,13 @@ use crate::estimate::Estimate;
 use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, Hang, Interruption};
 use crate::op::OpKind;
 use crate::workload::{CachePolicy, EngineChoice, EngineKind, Span};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What a survey does with one target, in this order: curve, burst, access times, scan; each only
 /// where asked. Short strokes are ordinary workloads.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Survey {
     /// Read or write; writes need a target that the user released.
     pub operation: OpKind,
@@ -88,7 +88,8 @@ impl Survey {
 }
 
 /// Transfer rate by position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurvePlan {
     /// Points, evenly spaced over the span.
     pub points: u32,
@@ -101,7 +102,8 @@ pub struct CurvePlan {
 }
 
 /// How much is transferred at each point of a curve.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Coverage {
     /// A sample.
@@ -114,7 +116,8 @@ pub enum Coverage {
 }
 
 /// Rate of reading the same bytes again and again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BurstPlan {
     /// Bytes that are read again and again; small enough for the cache of any disk.
     pub bytes: u64,
@@ -123,7 +126,8 @@ pub struct BurstPlan {
 }
 
 /// Access time by seek distance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AccessPlan {
     /// Random accesses over the span.
     pub random_reads: u32,
@@ -136,7 +140,8 @@ pub struct AccessPlan {
 }
 
 /// Every block, for slow and unreadable ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScanPlan {
     /// Bytes per read.
     pub block_bytes: u32,
@@ -145,9 +150,8 @@ pub struct ScanPlan {
 }
 
 /// Where the heads go between two accesses.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SeekPattern {
     /// Anywhere in the span.
@@ -179,7 +183,8 @@ impl SeekPattern {
 }
 
 /// The transfer rate at one place.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurvePoint {
     /// Where the sample begins.
     pub offset_bytes: u64,
@@ -227,7 +232,8 @@ impl CurvePoint {
 }
 
 /// One access.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AccessPoint {
     /// The pattern that it belongs to.
     pub seek: SeekPattern,
@@ -240,7 +246,8 @@ pub struct AccessPoint {
 }
 
 /// Rate of reading the same bytes again and again.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Burst {
     /// Bytes that were read again and again.
     pub bytes: u64,
@@ -253,7 +260,8 @@ pub struct Burst {
 }
 
 /// What a scan saw.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scan {
     /// Bytes per read.
     pub block_bytes: u32,
@@ -282,7 +290,8 @@ pub struct Scan {
 }
 
 /// A block that took long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlowBlock {
     /// Where it lies.
     pub offset_bytes: u64,
@@ -293,7 +302,8 @@ pub struct SlowBlock {
 }
 
 /// Neighbouring sectors that could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnreadableRange {
     /// Where it begins.
     pub offset_bytes: u64,
@@ -306,7 +316,8 @@ pub struct UnreadableRange {
 }
 
 /// A part of the span in the map of a scan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScanCell {
     /// Where it begins.
     pub offset_bytes: u64,
@@ -369,7 +380,8 @@ pub struct SurfaceMeasurement {
 }
 
 /// A survey with its derived figures; its points stand in `curve` and `access` of the record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SurfaceRecord {
     /// Index into `targets`.
     pub target: usize,
@@ -429,7 +441,8 @@ pub struct SurfaceRecord {
 }
 
 /// Minimum, maximum and average of a curve.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RateSummary {
     /// The slowest point, in bytes per second.
     pub min: f64,
@@ -440,7 +453,8 @@ pub struct RateSummary {
 }
 
 /// Access times of one pattern.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeekSummary {
     /// Accesses.
     pub n: u64,
@@ -459,7 +473,8 @@ pub struct SeekSummary {
 }
 
 /// What the first part of a disk can do alone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShortStroke {
     /// Part of the whole span that is used, in percent.
     pub percent: f64,
@@ -480,7 +495,8 @@ pub struct ShortStroke {
 }
 
 /// What the data sheet promises, for comparison with the figures.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DataSheet {
     /// Revolutions per minute.
     pub rpm: Option<u32>,

@@ -2,11 +2,11 @@
 //! to the disks. Filled by the crate `device` from sysfs, mountinfo and statx; every field that
 //! could not be learnt is `None`.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a path is, as far as measuring goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetKind {
     /// A directory: a scratch file of our own inside it is measured.
@@ -18,7 +18,8 @@ pub enum TargetKind {
 }
 
 /// Who the target is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TargetIdentity {
     /// Absolute path, symlinks resolved.
     pub path: String,
@@ -60,7 +61,8 @@ impl TargetIdentity {
 }
 
 /// A mounted filesystem, as /proc/self/mountinfo tells it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Filesystem {
     /// Type, such as `ext4`.
     pub kind: String,
@@ -77,7 +79,8 @@ pub struct Filesystem {
 }
 
 /// One block device of the stack.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Layer {
     /// Kernel name, such as `nvme0n1p2`.
     pub name: String,
@@ -126,7 +129,8 @@ pub struct Layer {
 }
 
 /// Kind of a block device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerKind {
     /// A whole disk, real or virtual.
@@ -148,7 +152,8 @@ pub enum LayerKind {
 }
 
 /// The kernel's view of a write cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteCache {
     /// Volatile: data is safe only after a flush.
@@ -158,7 +163,8 @@ pub enum WriteCache {
 }
 
 /// How a disk is attached.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Link {
     /// `PCIe`, `SATA`, `SAS`, `USB`, `virtio` …
     pub bus: String,
@@ -175,7 +181,8 @@ pub struct Link {
 }
 
 /// Facts about the machine that the run took place on.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFacts {
     /// Host name.
     pub name: String,

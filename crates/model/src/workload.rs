@@ -1,11 +1,11 @@
 //! One workload of a plan: which operations, where, how many at a time, until when. Public as part
 //! of `plan`; the groups of a plan and its measurements need it too.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One block workload.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Workload {
     /// Name, unique within the plan, such as `random-read-d32`.
     pub name: String,
@@ -103,7 +103,8 @@ impl Workload {
 }
 
 /// When a workload starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
     /// Once the workload before it is over.
@@ -120,7 +121,8 @@ impl Start {
 }
 
 /// Where operations go inside the span.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "pattern")]
 pub enum Access {
     /// Upwards, block after block, from the start of the span; wraps. Reads and writes of a mix
@@ -146,7 +148,8 @@ pub enum Access {
 }
 
 /// How likely each block of the span is.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "shape")]
 pub enum Distribution {
     /// All alike.
@@ -167,7 +170,8 @@ pub enum Distribution {
 }
 
 /// A part of the span and its share of the operations.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Zone {
     /// Share of the operations, in percent.
     pub access_percent: f64,
@@ -176,7 +180,8 @@ pub struct Zone {
 }
 
 /// One block size of a mix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockShare {
     /// Bytes per operation.
     pub block_bytes: u32,
@@ -185,7 +190,8 @@ pub struct BlockShare {
 }
 
 /// The part of the target that a workload uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Span {
     /// First byte.
     pub start_bytes: u64,
@@ -194,7 +200,8 @@ pub struct Span {
 }
 
 /// When a workload ends; whichever comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stop {
     /// Relative 95 % half-width of the operation rate, such as 0.02.
     pub precision: Option<f64>,
@@ -207,7 +214,8 @@ pub struct Stop {
 }
 
 /// How writes are made durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "policy")]
 pub enum SyncPolicy {
     /// Never.
@@ -225,7 +233,8 @@ pub enum SyncPolicy {
 }
 
 /// The call that makes writes durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SyncCall {
     /// fsync(2).
@@ -235,7 +244,8 @@ pub enum SyncCall {
 }
 
 /// Whether the page cache may serve.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CachePolicy {
     /// O_DIRECT: past the page cache.
@@ -259,7 +269,8 @@ impl CachePolicy {
 }
 
 /// An I/O engine, or the choice of one per workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineChoice {
     /// Chosen per workload: pread/pwrite at depth 1, else io_uring, else Linux AIO, else threads.
@@ -270,9 +281,8 @@ pub enum EngineChoice {
 }
 
 /// An I/O engine.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EngineKind {
     /// io_uring.
@@ -301,7 +311,8 @@ impl EngineKind {
 }
 
 /// Whether a workload gives the scratch file its content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
     /// The span must hold written data before the first operation.
@@ -312,7 +323,8 @@ pub enum Layout {
 }
 
 /// Whether content is checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {
     /// Not checked.
