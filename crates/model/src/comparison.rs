@@ -276,7 +276,8 @@ pub struct Ratio {
 }
 
 /// How much a figure varies from run to run of the same target and plan.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunVariation {
     /// Standard deviation of the figure of one run, as a share of it.
     pub deviation: f64,

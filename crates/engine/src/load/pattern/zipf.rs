@@ -1,5 +1,6 @@
 //! Zipf-distributed blocks by rejection-inversion (Hörmann & Derflinger 1996): no table, whatever
-//! the number of blocks.
+//! the number of blocks. Not `rand_distr::Zipf`: a draw takes 60 ns here and 270 ns there, a
+//! quarter of a request that a fast disk answers in 1 µs.
 
 use crate::random::Random;
 
