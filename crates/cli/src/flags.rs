@@ -9,8 +9,8 @@ use diskproof_analysis::expect::Expected;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::units::parse_size;
 use diskproof_report::format::Format;
-use diskproof_report::formats::extensions;
-use std::path::PathBuf;
+use diskproof_report::formats::{extensions, format_of};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// The help of `-o`, with the extensions of the formats that `is_listed` selects.
@@ -28,12 +28,18 @@ pub struct MeasuringFlags {
     /// Files to write.
     #[arg(short = 'o', long = "output", value_name = "FILE", help = output_help(|_| true))]
     pub outputs: Vec<PathBuf>,
-    /// Print only the record, as JSON, on stdout
+    /// Save a report page, like -o FILE.html (repeatable)
+    #[arg(long, value_name = "FILE.html", value_parser = parse_page_name)]
+    pub html: Vec<PathBuf>,
+    /// Print only the record, as JSON, on stdout; the same as -o -
     #[arg(long)]
     pub json: bool,
     /// Print no progress and no notes on stderr
-    #[arg(long)]
+    #[arg(short = 'q', long)]
     pub quiet: bool,
+    /// Print each step on a line of its own, and the commands of --commands after the result
+    #[arg(short = 'v', long, conflicts_with = "quiet")]
+    pub verbose: bool,
     /// Print the well-known tool's command for each figure after the result
     #[arg(long)]
     pub commands: bool,
@@ -62,6 +68,9 @@ pub struct MeasuringFlags {
     /// Exit with 1 unless this holds, such as 'random-read-d32.iops>=5000' (repeatable)
     #[arg(long = "expect", value_name = "CONDITION", action = ArgAction::Append)]
     pub expected: Vec<Expected>,
+    /// Exit code of an expectation that the measurement can neither confirm nor reject: 0, 1 or 5
+    #[arg(long, value_name = "MEANING", default_value = "report")]
+    pub undecided: UndecidedMeans,
     /// Whether and where the run is saved.
     #[command(flatten)]
     pub history: HistoryOptions,
@@ -78,12 +87,58 @@ impl MeasuringFlags {
 
     /// How much goes to stderr.
     pub fn verbosity(&self) -> Verbosity {
-        if self.quiet {
-            Verbosity::Quiet
-        } else {
-            Verbosity::of_stderr()
+        match (self.quiet, self.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, true) => Verbosity::Lines,
+            (false, false) => Verbosity::of_stderr(),
         }
     }
+
+    /// Whether the record goes to stdout instead of the page.
+    pub fn prints_json(&self) -> bool {
+        self.json || self.outputs.iter().any(|path| is_stdout(path))
+    }
+
+    /// Whether the commands follow the page.
+    pub fn prints_commands(&self) -> bool {
+        self.commands || self.verbose
+    }
+
+    /// The files to write.
+    pub fn files(&self) -> Vec<PathBuf> {
+        files(&[&self.outputs, &self.html])
+    }
+}
+
+/// Whether an output is stdout, as in `-o -`.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// The outputs that are files.
+pub(crate) fn files(outputs: &[&[PathBuf]]) -> Vec<PathBuf> {
+    let files = outputs.concat().into_iter();
+    files.filter(|path| !is_stdout(path)).collect()
+}
+
+/// The name of a report page.
+pub(crate) fn parse_page_name(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match format_of(&path) {
+        Some(format) if format.extension == ".html" => Ok(path),
+        _ => Err(format!("a page ends with .html; use {text}.html")),
+    }
+}
+
+/// What an undecided expectation means for the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum UndecidedMeans {
+    /// Exit with 5
+    Report,
+    /// Exit with 0, as if it were met
+    Pass,
+    /// Exit with 1, as if it were missed
+    Fail,
 }
 
 /// Flags on SMART health.

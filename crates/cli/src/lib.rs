@@ -21,6 +21,7 @@ mod saved;
 mod session;
 mod stderr;
 mod stdout;
+mod targets;
 mod workload;
 
 use clap::Parser as _;

@@ -32,17 +32,15 @@ pub(crate) struct OutputFiles<'a> {
 impl<'a> OutputFiles<'a> {
     /// Checks each path, and leaves nothing behind.
     pub(crate) fn prepare(paths: &'a [PathBuf]) -> Result<Self, Failure> {
-        for path in paths {
-            if format_of(path).is_none() {
-                return Err(Failure::Usage(format!(
-                    "-o {}: unknown format. The format follows the extension; use one of {}.",
-                    path.display(),
-                    extensions(|_| true)
-                )));
-            }
-        }
-        check_writable(paths)?;
+        check_formats(paths)?;
+        check_writable(paths, Trial::Create)?;
         Ok(Self { paths })
+    }
+
+    /// The same checks as far as they need no file: for a run that only shows its plan.
+    pub(crate) fn check(paths: &[PathBuf]) -> Result<(), Failure> {
+        check_formats(paths)?;
+        check_writable(paths, Trial::Permission)
     }
 
     /// The paths, as given.
@@ -59,6 +57,26 @@ impl<'a> OutputFiles<'a> {
         }
         outcome
     }
+}
+
+fn check_formats(paths: &[PathBuf]) -> Result<(), Failure> {
+    match paths.iter().find(|path| format_of(path).is_none()) {
+        None => Ok(()),
+        Some(path) => Err(Failure::Usage(format!(
+            "-o {}: unknown format. The format follows the extension; use one of {}.",
+            path.display(),
+            extensions(|_| true)
+        ))),
+    }
+}
+
+/// How it is found out whether a file can be created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trial {
+    /// By creating one and removing it.
+    Create,
+    /// By the permissions of its directory.
+    Permission,
 }
 
 /// Saves the record to one file, in the format of its extension.
@@ -93,11 +111,11 @@ fn save_as_format(record: &Record, path: &Path, verbosity: Verbosity) -> anyhow:
 }
 
 /// Checks that every path can be written, and that no two of them are the same file.
-pub(crate) fn check_writable(paths: &[PathBuf]) -> Result<(), Failure> {
+pub(crate) fn check_writable(paths: &[PathBuf], trial: Trial) -> Result<(), Failure> {
     let mut seen: Vec<(&PathBuf, Sink)> = Vec::new();
     for path in paths {
         let sink = Sink::of(path)
-            .and_then(|sink| sink.check().map(|()| sink))
+            .and_then(|sink| sink.check(trial).map(|()| sink))
             .map_err(|why| Failure::Usage(format!("-o {}: {why}", path.display())))?;
         if let Some((other, _)) = seen.iter().find(|(_, other)| other.is_same(&sink)) {
             return Err(Failure::Usage(format!(
@@ -150,21 +168,28 @@ impl Sink {
     }
 
     /// Whether it can be written, as far as that can be known without changing anything.
-    fn check(&self) -> Result<(), String> {
+    fn check(&self, trial: Trial) -> Result<(), String> {
         match self {
             Self::Write(path, _) => accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS)
                 .map_err(|error| format!("cannot write to it: {}", io::Error::from(error))),
             Self::Replace(path) => {
                 check_name_length(path)?;
                 check_replaceable(path)?;
-                create_temporary(path)
-                    .and_then(|(temporary, _)| std::fs::remove_file(temporary))
-                    .map_err(|error| {
-                        format!(
-                            "cannot create a file in {}: {error}; name a writable directory",
-                            parent(path).display()
-                        )
-                    })
+                let created = match trial {
+                    Trial::Create => create_temporary(path)
+                        .and_then(|(temporary, _)| std::fs::remove_file(temporary)),
+                    Trial::Permission => {
+                        let needed = Access::WRITE_OK | Access::EXEC_OK;
+                        accessat(CWD, parent(path), needed, AtFlags::EACCESS)
+                            .map_err(io::Error::from)
+                    }
+                };
+                created.map_err(|error| {
+                    format!(
+                        "cannot create a file in {}: {error}; name a writable directory",
+                        parent(path).display()
+                    )
+                })
             }
         }
     }

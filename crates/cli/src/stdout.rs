@@ -89,7 +89,7 @@ pub(crate) fn print_plan(
     flags: &MeasuringFlags,
 ) -> anyhow::Result<()> {
     ignore_closed_pipe(to_stdout(|out| {
-        if flags.json {
+        if flags.prints_json() {
             return json::write_plan(plan, targets, out);
         }
         write_in_locale(out, |page| {

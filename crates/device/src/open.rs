@@ -61,9 +61,19 @@ enum TargetContent {
 #[derive(Debug, Clone, Copy)]
 struct DirectNeeds {
     alignment_bytes: u32,
+    alignment: AlignmentSource,
     /// The kernel itself says that this file has no direct I/O, although it would take the flag
     /// (ext4 with data=journal, fsverity, …).
     support: DirectSupport,
+}
+
+/// Where the alignment comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AlignmentSource {
+    /// The kernel, the device or a request of our own states it.
+    Known,
+    /// The largest usual sector, where nothing states it (FUSE, NFS).
+    Assumed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,8 +239,9 @@ impl OpenTarget {
     }
 
     /// What offsets and lengths of direct I/O must be multiples of, in bytes: as the kernel says
-    /// (STATX_DIOALIGN, Linux 6.1), else the device's logical block, else 4096; never below
-    /// 512. Memory must always be aligned to 4096, which satisfies every device.
+    /// (STATX_DIOALIGN, Linux 6.1), else the device's logical block, else 4096 until a direct
+    /// request finds that 512 is accepted; never below 512. Memory must always be aligned to 4096,
+    /// which satisfies every device.
     pub fn alignment_bytes(&self) -> u32 {
         self.direct.alignment_bytes
     }
@@ -363,7 +374,7 @@ impl OpenTarget {
     }
 
     /// `None` when direct I/O works, else why it does not; then O_DIRECT is off again.
-    fn try_direct(&self) -> Result<Option<String>, OpenError> {
+    fn try_direct(&mut self) -> Result<Option<String>, OpenError> {
         let who = match &self.identity.filesystem {
             Some(filesystem) => format!("the filesystem ({})", filesystem.kind),
             None => "the device".to_owned(),
@@ -377,13 +388,16 @@ impl OpenTarget {
         }
         let refused = match self.set_direct(OFlags::DIRECT)? {
             Some(errno) => Some(format!("{who} refuses O_DIRECT: {errno}")),
-            None => self.probe_direct()?.map(|errno| {
+            None => {
+                self.find_alignment()?;
                 let bytes = self.direct.alignment_bytes;
-                format!(
-                    "{who} takes O_DIRECT, but refuses a request of {bytes} bytes: {}",
-                    errno::name(errno)
-                )
-            }),
+                self.probe_direct(bytes)?.map(|errno| {
+                    format!(
+                        "{who} takes O_DIRECT, but refuses a request of {bytes} bytes: {}",
+                        errno::name(errno)
+                    )
+                })
+            }
         };
         if refused.is_some() {
             self.set_direct(OFlags::empty())?;
@@ -412,10 +426,22 @@ impl OpenTarget {
         }
     }
 
+    /// Finds out by a request whether the smallest sector is accepted, where nothing states the
+    /// alignment.
+    fn find_alignment(&mut self) -> Result<(), OpenError> {
+        if self.direct.alignment == AlignmentSource::Assumed {
+            if self.probe_direct(ALIGNMENT_MIN)?.is_none() {
+                self.direct.alignment_bytes = ALIGNMENT_MIN;
+            }
+            self.direct.alignment = AlignmentSource::Known;
+        }
+        Ok(())
+    }
+
     /// One direct request at offset 0; the error when it says that direct I/O as such is refused.
     /// Errors that speak of the disk (EIO …) are left for the run to count.
-    fn probe_direct(&self) -> Result<Option<Errno>, OpenError> {
-        let mut block = random_block(self.direct.alignment_bytes as usize);
+    fn probe_direct(&self, bytes: u32) -> Result<Option<Errno>, OpenError> {
+        let mut block = random_block(bytes as usize);
         let result = if self.usable_bytes() > 0 {
             pread(&self.fd, block.bytes(), 0)
         } else {
@@ -500,25 +526,25 @@ fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
     .ok()
     .filter(|answer| answer.stx_mask & STATX_DIOALIGN != 0)
     .map(|answer| answer.stx_dio_offset_align);
-    let assumed = match identity.kind {
+    let sector = match identity.kind {
         TargetKind::BlockDevice => identity
             .layers
             .first()
-            .and_then(|layer| layer.logical_block_bytes)
-            .unwrap_or(ALIGNMENT_DEFAULT),
-        _ => ALIGNMENT_DEFAULT,
+            .and_then(|layer| layer.logical_block_bytes),
+        TargetKind::File | TargetKind::Directory => None,
     };
+    let stated = told.filter(|bytes| *bytes > 0).or(sector);
     let support = if told == Some(0) {
         DirectSupport::Denied
     } else {
         DirectSupport::Possible
     };
-    let alignment_bytes = told
-        .filter(|bytes| *bytes > 0)
-        .unwrap_or(assumed)
-        .max(ALIGNMENT_MIN);
     DirectNeeds {
-        alignment_bytes,
+        alignment_bytes: stated.unwrap_or(ALIGNMENT_DEFAULT).max(ALIGNMENT_MIN),
+        alignment: match stated {
+            Some(_) => AlignmentSource::Known,
+            None => AlignmentSource::Assumed,
+        },
         support,
     }
 }

@@ -298,6 +298,34 @@ pub struct Expectation {
     pub expression: String,
     /// What was measured; `null` when that figure was not measured.
     pub observed: Option<f64>,
-    /// Whether it was met.
+    /// The 95 % interval of what was measured, from its lower to its upper end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
+    /// Whether it was met. An undecided one was not.
     pub met: bool,
+    /// Whether the interval leaves open if it was met.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undecided: bool,
+}
+
+impl Expectation {
+    /// What the measurement says about it.
+    pub fn outcome(&self) -> ExpectationOutcome {
+        match (self.met, self.undecided) {
+            (true, _) => ExpectationOutcome::Met,
+            (false, false) => ExpectationOutcome::Missed,
+            (false, true) => ExpectationOutcome::Undecided,
+        }
+    }
+}
+
+/// What a measurement says about a threshold; a later one is worse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ExpectationOutcome {
+    /// The whole interval meets it.
+    Met,
+    /// A part of the interval meets it, or the figure was not measured.
+    Undecided,
+    /// No part of the interval meets it.
+    Missed,
 }

@@ -6,6 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, LayoutLimits, MeasuringJob, measure};
+use crate::targets::resolve_target;
 use diskproof_device::{probe, scratch_bytes_max};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{
@@ -53,6 +54,10 @@ const ACCESS_NS_MAX: u64 = 30 * SECOND;
 /// One point of the curve for this much of the whole time (64 in a minute), within limits.
 const POINT_NS: u64 = 900_000_000;
 const POINTS: (u32, u32) = (24, 200);
+/// The steps of a device's survey, as `--only` and `--expect` name them.
+const CURVE: &str = "curve";
+const ACCESS: &str = "access";
+const STEPS: [&str; 3] = [CURVE, ACCESS, "burst"];
 /// Fits into the cache of any disk.
 const BURST_BYTES: u64 = 512 << 10;
 /// The help promises 20 s, about a minute and 5 min. A slow disk needs a ninth more to fill the
@@ -79,13 +84,15 @@ data that a signature explains, is refused all the same.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
-4 the run failed or the disk returned errors, 130 Ctrl-C.
+4 the run failed or the disk returned errors, 5 a threshold is undecided,
+130 Ctrl-C.
 
 Examples:
   diskproof check                                   the disk of this directory
   diskproof check /var/lib/postgresql --quick       the same in 20 s
   sudo diskproof check /dev/sdb                     reads only
   sudo diskproof check /dev/sdb --destroy S3Z9NB0K  writes; destroys all data
+  diskproof check --only random-read-d32,commit-fdatasync
   diskproof check . --expect 'commit-fdatasync.p99<=5ms' --json -o today.json";
 
 /// Measure everything that matters about a disk in about a minute
@@ -107,6 +114,18 @@ pub struct CheckFlags {
     /// Skip the writing workloads; only a scratch file gets its content
     #[arg(long)]
     pub read_only: bool,
+    /// Measure only these workloads, such as random-read-d32,commit-fdatasync; of a device also
+    /// curve, access and burst
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        conflicts_with = "skip"
+    )]
+    pub only: Vec<String>,
+    /// Skip these workloads
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub skip: Vec<String>,
     /// Flags of every measuring verb.
     #[command(flatten)]
     pub measuring: MeasuringFlags,
@@ -114,7 +133,8 @@ pub struct CheckFlags {
 
 /// Measures.
 pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
-    let identity = probe(&check.target).map_err(Failure::Probe)?;
+    let identity = probe(&resolve_target(&check.target, check.measuring.verbosity()))
+        .map_err(Failure::Probe)?;
     let plan = plan(check, &identity)?;
     let limits = LayoutLimits {
         bytes_min: SCRATCH_BYTES_MIN,
@@ -181,11 +201,15 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     } else {
         budget.time_ns
     };
-    for workload in standard_workloads(measuring, shared_ns, writing) {
-        let why = workload
+    let all = standard_workloads(measuring, shared_ns, writing);
+    let survey = surveyed.then(|| survey(measuring, shared_ns, identity));
+    check_selection(check, &all, survey.as_ref())?;
+    for workload in all {
+        let unreleased = workload
             .writes()
             .then(|| why_not_written(check, identity.kind))
             .flatten();
+        let why = why_not_selected(check, &workload.name).or(unreleased);
         match why {
             Some(why) => skipped.push(Skipped {
                 workload: workload.name,
@@ -194,6 +218,10 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             None => workloads.push(workload),
         }
     }
+    let survey = survey.and_then(|survey| select_steps(check, survey, &mut skipped));
+    if workloads.is_empty() && survey.is_none() {
+        return Err(nothing_left(&skipped));
+    }
     Ok(Plan {
         schema: PLAN_SCHEMA.to_owned(),
         method: METHOD_VERSION,
@@ -201,13 +229,82 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         targets: vec![identity.path.clone()],
         scratch_bytes,
         workloads,
-        survey: surveyed.then(|| survey(measuring, shared_ns, identity)),
+        survey,
         data_sheet: None,
         skipped,
         origin: Origin::Native {
             verb: "check".to_owned(),
             argv: command_line(),
         },
+    })
+}
+
+/// Names of `--only` and `--skip` that this run does not know are errors: a misspelt one would
+/// measure too little, or too much.
+fn check_selection(
+    check: &CheckFlags,
+    workloads: &[Workload],
+    survey: Option<&Survey>,
+) -> Result<(), Failure> {
+    let mut known: Vec<&str> = workloads.iter().map(|one| one.name.as_str()).collect();
+    if survey.is_some() {
+        known.extend(STEPS);
+    }
+    let unknown = |name: &&String| !known.contains(&name.as_str());
+    for (flag, names) in [("--only", &check.only), ("--skip", &check.skip)] {
+        if let Some(name) = names.iter().find(unknown) {
+            return Err(Failure::Usage(format!(
+                "{flag} {name}: there is no such workload; use {}",
+                known.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Why the user's selection excludes a workload or a step of the survey.
+fn why_not_selected(check: &CheckFlags, name: &str) -> Option<&'static str> {
+    let is_in = |names: &[String]| names.iter().any(|one| one == name);
+    if !check.only.is_empty() && !is_in(&check.only) {
+        Some("--only")
+    } else if is_in(&check.skip) {
+        Some("--skip")
+    } else {
+        None
+    }
+}
+
+/// The selected steps of the survey; `None` where none is.
+fn select_steps(
+    check: &CheckFlags,
+    mut survey: Survey,
+    skipped: &mut Vec<Skipped>,
+) -> Option<Survey> {
+    for step in STEPS {
+        let Some(why) = why_not_selected(check, step) else {
+            continue;
+        };
+        match step {
+            CURVE => survey.curve = None,
+            ACCESS => survey.access = None,
+            _ => survey.burst = None,
+        }
+        skipped.push(Skipped {
+            workload: step.to_owned(),
+            why: why.to_owned(),
+        });
+    }
+    let is_left = survey.curve.is_some() || survey.access.is_some() || survey.burst.is_some();
+    is_left.then_some(survey)
+}
+
+fn nothing_left(skipped: &[Skipped]) -> Failure {
+    let unreleased = skipped.iter().find(|one| !one.why.starts_with("--"));
+    Failure::Usage(match unreleased {
+        Some(Skipped { workload, why }) => format!("nothing is left to measure. {workload}: {why}"),
+        None => "nothing is left to measure; select at least one workload, and with --read-only \
+                 one that reads"
+            .to_owned(),
     })
 }
 

@@ -1,8 +1,8 @@
 //! `diskproof compare`: compares saved runs metric by metric. Measures nothing.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{ColorWhen, output_help};
-use crate::output_files::{check_writable, save_file};
+use crate::flags::{ColorWhen, files, is_stdout, output_help, parse_page_name};
+use crate::output_files::{Trial, check_writable, save_file};
 use crate::saved::{EarlierRun, HistoryFileFlag, earlier_runs, load_all, short};
 use crate::stderr::eprint_line;
 use crate::stdout::{ignore_closed_pipe, style, to_stdout, write_page};
@@ -70,7 +70,7 @@ pub struct CompareFlags {
     /// Show every metric, including those that follow from others
     #[arg(long)]
     pub all: bool,
-    /// Print the comparison as JSON
+    /// Print the comparison as JSON; the same as -o -
     #[arg(long)]
     pub json: bool,
     /// Files to write.
@@ -81,6 +81,9 @@ pub struct CompareFlags {
         help = output_help(|format| format.comparison.is_some())
     )]
     pub outputs: Vec<PathBuf>,
+    /// Save a page, like -o FILE.html (repeatable)
+    #[arg(long, value_name = "FILE.html", value_parser = parse_page_name)]
+    pub html: Vec<PathBuf>,
     /// Colour the result
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: ColorWhen,
@@ -180,7 +183,8 @@ fn earlier_groups(earlier: &[EarlierRun]) -> Vec<RunGroup<'_>> {
 /// Runs the verb.
 pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     let references = references(compare)?;
-    prepare(&compare.outputs)?;
+    let outputs = files(&[&compare.outputs, &compare.html]);
+    prepare(&outputs)?;
     let sides = references
         .iter()
         .map(|reference| RunSet::find(reference, &compare.history_file))
@@ -206,7 +210,7 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     };
     let comparison =
         compare_runs(&question).map_err(|error: CompareError| Failure::Usage(error.to_string()))?;
-    save(&comparison, &compare.outputs)?;
+    save(&comparison, &outputs)?;
     let detail = if compare.all {
         MetricDetail::All
     } else {
@@ -214,7 +218,7 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     };
     print(
         &comparison,
-        if compare.json {
+        if compare.json || compare.outputs.iter().any(|path| is_stdout(path)) {
             Form::Json
         } else {
             Form::Page(detail)
@@ -256,7 +260,7 @@ pub(super) fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
             )));
         }
     }
-    check_writable(outputs)
+    check_writable(outputs, Trial::Create)
 }
 
 /// Writes a comparison to all output files.

@@ -8,6 +8,7 @@ use crate::provenance::{command_line, random_seed};
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
 use crate::session::{Filling, MeasuringJob, measure};
 use crate::stderr::eprint_line;
+use crate::targets::resolve_target;
 use crate::workload::{SpanBounds, position_bytes};
 use diskproof_analysis::surface::short_stroke_name;
 use diskproof_device::{probe, scratch_bytes_max};
@@ -62,7 +63,8 @@ states how much.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
-4 the run failed or the disk returned errors, 130 Ctrl-C.
+4 the run failed or the disk returned errors, 5 a threshold is undecided,
+130 Ctrl-C.
 
 Examples:
   sudo diskproof curve /dev/sdb                     200 points, access times, burst
@@ -133,9 +135,10 @@ pub struct CurveFlags {
 /// Measures.
 pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
     let flags = &curve.measuring;
-    let identity = probe(&curve.target).map_err(Failure::Probe)?;
+    let identity =
+        probe(&resolve_target(&curve.target, flags.verbosity())).map_err(Failure::Probe)?;
     let plan = plan(curve, &identity)?;
-    refuse_empty_fio_json(&plan, &flags.outputs)?;
+    refuse_empty_fio_json(&plan, &flags.files())?;
     if identity.kind != TargetKind::BlockDevice && !flags.quiet {
         let what = match identity.kind {
             TargetKind::Directory => "a scratch file in it",

@@ -2,10 +2,12 @@
 
 use super::compare;
 use crate::failure::Exit;
-use crate::flags::output_help;
+use crate::flags::{ColorWhen, files, is_stdout, output_help};
 use crate::output_files::OutputFiles;
 use crate::saved::{HistoryFileFlag, SavedDocument, find};
 use crate::stderr::Verbosity;
+use crate::stdout::{ignore_closed_pipe, to_stdout};
+use diskproof_report::json;
 use std::path::PathBuf;
 
 /// Write a saved run to files
@@ -22,7 +24,7 @@ pub struct ExportFlags {
     #[arg(short = 'o', long = "output", value_name = "OUTPUT")]
     pub named: Vec<PathBuf>,
     /// No notes on stderr
-    #[arg(long)]
+    #[arg(short = 'q', long)]
     pub quiet: bool,
     /// The history.
     #[command(flatten)]
@@ -31,7 +33,9 @@ pub struct ExportFlags {
 
 /// Runs the verb.
 pub fn run(export: &ExportFlags) -> anyhow::Result<Exit> {
-    let outputs = [&export.outputs[..], &export.named[..]].concat();
+    let named = [&export.outputs[..], &export.named[..]];
+    let outputs = files(&named);
+    let prints = named.concat().iter().any(|path| is_stdout(path));
     match find(&export.run, export.history_file.file())? {
         SavedDocument::Run(stored) => {
             let verbosity = if export.quiet {
@@ -40,10 +44,16 @@ pub fn run(export: &ExportFlags) -> anyhow::Result<Exit> {
                 Verbosity::Lines
             };
             OutputFiles::prepare(&outputs)?.save(&stored.record, verbosity)?;
+            if prints {
+                ignore_closed_pipe(to_stdout(|out| json::write_record(&stored.record, out)))?;
+            }
         }
         SavedDocument::Comparison(comparison) => {
             compare::prepare(&outputs)?;
             compare::save(&comparison, &outputs)?;
+            if prints {
+                compare::print(&comparison, compare::Form::Json, ColorWhen::Never)?;
+            }
         }
     }
     Ok(Exit::Done)

@@ -30,7 +30,7 @@ const HELP: &str = concat!(
 
 /// List the saved runs; label, import, delete or prune them
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, visible_alias = "list")]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct HistoryFlags {
     /// A change to the history.

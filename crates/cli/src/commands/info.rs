@@ -2,11 +2,13 @@
 //! health.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{ColorWhen, HealthFlags};
+use crate::flags::{ColorWhen, HealthFlags, files};
 use crate::health::read_health;
-use crate::output_files::{check_writable, save_file};
+use crate::output_files::{Trial, check_writable, save_file};
 use crate::session::refuse_target_as_output;
+use crate::stderr::Verbosity;
 use crate::stdout::{style, to_stdout, write_in_locale};
+use crate::targets::resolve_target;
 use anyhow::Context as _;
 use diskproof_analysis::rules::health_findings;
 use diskproof_device::{host_facts, probe};
@@ -37,9 +39,11 @@ pub struct InfoFlags {
 
 /// Shows the identity and the health.
 pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
-    prepare(&info.outputs)?;
-    let identity = probe(&info.target).map_err(Failure::Probe)?;
-    info.outputs
+    let outputs = files(&[&info.outputs]);
+    prepare(&outputs)?;
+    let identity =
+        probe(&resolve_target(&info.target, Verbosity::Lines)).map_err(Failure::Probe)?;
+    outputs
         .iter()
         .try_for_each(|output| refuse_target_as_output(output, std::slice::from_ref(&identity)))?;
     let health = read_health(std::slice::from_ref(&identity), &info.health);
@@ -50,19 +54,21 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
         health: &health,
         findings: &findings,
     };
-    for path in &info.outputs {
+    for path in &outputs {
         let Some(write) = format_of(path).and_then(|format| format.identity) else {
             continue;
         };
         save_file(&OutputFile::new(path, |out| write(&examined, out)))
             .with_context(|| format!("-o {}: cannot save it", path.display()))?;
     }
-    to_stdout(|out| match info.json {
-        true => json::write_identity(&examined, out),
-        false => write_in_locale(out, |page| {
-            terminal::write_identity(&examined, &style(info.color), page)
-        }),
-    })?;
+    to_stdout(
+        |out| match info.json || outputs.len() < info.outputs.len() {
+            true => json::write_identity(&examined, out),
+            false => write_in_locale(out, |page| {
+                terminal::write_identity(&examined, &style(info.color), page)
+            }),
+        },
+    )?;
     Ok(Exit::Done)
 }
 
@@ -78,5 +84,5 @@ fn prepare(outputs: &[PathBuf]) -> Result<(), Failure> {
             )));
         }
     }
-    check_writable(outputs)
+    check_writable(outputs, Trial::Create)
 }

@@ -53,8 +53,7 @@ verbs! {
     name = "diskproof",
     version,
     max_term_width = 80,
-    arg_required_else_help = true,
-    disable_help_subcommand = true
+    arg_required_else_help = true
 )]
 pub struct Args {
     /// The verb.

@@ -7,9 +7,11 @@ use crate::job_file::{CliOverrides, JobFile, JobFileFlags, System, read_text};
 use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, MeasuringJob, measure};
+use crate::targets::resolve_target;
 use crate::workload::{
-    Bytes, Content, Contradiction, Memory, ResolveContext, ResolvedGroup, Wording, WorkloadFlags,
-    empty_schedule, limits_cut_by_time, resolve, resolve_group, sector_mismatch,
+    Bytes, Content, Contradiction, FioFlags, Memory, ResolveContext, ResolvedGroup, Wording,
+    WorkloadAxes, WorkloadFlags, empty_schedule, limits_cut_by_time, resolve, resolve_group,
+    sector_mismatch,
 };
 use diskproof_device::{Intent, admit, host_facts, memory_free_bytes, probe, scratch_bytes_max};
 use diskproof_model::plan::{METHOD_VERSION, Origin, PLAN_SCHEMA, Plan, Skipped, Workload};
@@ -47,7 +49,8 @@ docs/job-files.md.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
-4 the run failed or the disk returned errors, 130 Ctrl-C.
+4 the run failed or the disk returned errors, 5 a threshold is undecided,
+130 Ctrl-C.
 
 Examples:
   diskproof run                                     random 8 KiB reads
@@ -55,6 +58,7 @@ Examples:
   diskproof run /data --rw write --bs 1M --depth 8  sequential writes
   diskproof run /data --rw write --fdatasync 1      commits
   diskproof run /data --depth 64 --rate 2000        latency at a fixed load
+  diskproof run /data --bs 4k,64k --depth 1,16      four workloads
   sudo diskproof run /dev/sdb --span 0-10%          short stroke
   sudo diskproof run /dev/sdb /dev/sdc --rw read --bs 1M --depth 8
   diskproof run docs/plans/postgresql-cookbook.toml /data
@@ -68,9 +72,15 @@ pub struct RunFlags {
     /// or block devices [default: those of the file, or .]
     #[arg(value_name = "PLAN.toml|JOB.fio|TARGET")]
     pub operands: Vec<PathBuf>,
+    /// What varies.
+    #[command(flatten)]
+    pub axes: WorkloadAxes,
     /// What to run.
     #[command(flatten)]
     pub workload: WorkloadFlags,
+    /// Options of fio without effect.
+    #[command(flatten)]
+    pub fio: FioFlags,
     /// Which part of a job file.
     #[command(flatten)]
     pub job_file: JobFileFlags,
@@ -84,7 +94,8 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
     let request = RunRequest::of(run)?;
     let mut identities = Vec::new();
     for target in &request.targets {
-        identities.push(probe(target).map_err(Failure::Probe)?);
+        let target = resolve_target(target, run.measuring.verbosity());
+        identities.push(probe(&target).map_err(Failure::Probe)?);
     }
     // The gate's reason for an empty device is better than that of a span that does not fit.
     let is_empty =
@@ -136,11 +147,24 @@ enum Size {
 /// The workloads.
 #[derive(Debug)]
 enum WorkSource {
-    Flags(Box<WorkloadFlags>),
+    Flags(Vec<WorkloadFlags>),
     Plan {
         path: PathBuf,
         workloads: Vec<PlannedWorkload>,
     },
+}
+
+/// The targets of the command line: the operands, or what fio calls the file name.
+fn named_targets(run: &RunFlags, operands: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    match (&run.fio.filename, operands) {
+        (None, operands) => Ok(operands.to_vec()),
+        (Some(target), []) => Ok(vec![target.clone()]),
+        (Some(target), [operand, ..]) => Err(Failure::Usage(format!(
+            "--filename={} and {} both name the target; write it once, without the flag",
+            target.display(),
+            operand.display()
+        ))),
+    }
 }
 
 /// A job file behind the targets would be a target of a few bytes.
@@ -194,17 +218,21 @@ impl RunRequest {
             .operands
             .first()
             .filter(|path| has_extension(path, "toml") || is_job_file(path));
-        let named = &run.operands[usize::from(planned.is_some())..];
-        refuse_misplaced_job_file(run, planned, named)?;
+        let named = named_targets(run, &run.operands[usize::from(planned.is_some())..])?;
+        refuse_misplaced_job_file(run, planned, &named)?;
         let overrides = CliOverrides {
             sections: &run.job_file.sections,
-            targets: named,
+            targets: &named,
             size: measuring.size,
         };
-        let JobFile { plan: file, notes } = planned
-            .map(|path| read_plan(path, &run.workload, overrides))
+        let JobFile {
+            plan: file,
+            mut notes,
+        } = planned
+            .map(|path| read_plan(path, run, overrides))
             .transpose()?
             .unwrap_or_default();
+        notes.extend(run.fio.note().map_err(Failure::Usage)?);
         if let (true, true, Some(planned)) =
             (named.is_empty(), measuring.destructive.overwrite, planned)
         {
@@ -213,7 +241,7 @@ impl RunRequest {
         let mut targets = if named.is_empty() {
             file.targets
         } else {
-            named.to_vec()
+            named
         };
         if targets.is_empty() {
             targets.push(PathBuf::from("."));
@@ -233,7 +261,7 @@ impl RunRequest {
                     path: path.clone(),
                     workloads: file.workloads,
                 },
-                None => WorkSource::Flags(Box::new(run.workload.clone())),
+                None => WorkSource::Flags(run.axes.expand(&run.workload).map_err(Failure::Usage)?),
             },
             engine: measuring.engine_choice(),
         })
@@ -284,17 +312,13 @@ impl RunRequest {
         unit_bytes: u32,
     ) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
         let (path, planned) = match &self.work {
-            WorkSource::Flags(flags) => {
-                let workload = resolve(flags, &context, Wording::Flags)
-                    .map_err(|error| Failure::Usage(error.to_string()))?;
-                let late = empty_schedule(std::slice::from_ref(&workload), Wording::Flags);
-                late.map_or(Ok(()), |(_, why)| Err(Failure::Usage(why.to_string())))?;
-                return match sector_mismatch(&workload, unit_bytes) {
-                    Some(why) => Err(Failure::Usage(format!(
-                        "{why}; use a multiple of {unit_bytes} for --bs and --span, or --buffered"
-                    ))),
-                    None => Ok((vec![workload], Vec::new())),
-                };
+            WorkSource::Flags(several) => {
+                let mut workloads = Vec::new();
+                for flags in several {
+                    workloads.push(resolve_flags(flags, &context, unit_bytes)?);
+                    context.content = Content::Data;
+                }
+                return Ok((workloads, Vec::new()));
             }
             WorkSource::Plan { path, workloads } => (path.display(), workloads),
         };
@@ -388,6 +412,24 @@ impl RunRequest {
     }
 }
 
+/// The workload that flags describe.
+fn resolve_flags(
+    flags: &WorkloadFlags,
+    context: &ResolveContext,
+    unit_bytes: u32,
+) -> Result<Workload, Failure> {
+    let workload = resolve(flags, context, Wording::Flags)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let late = empty_schedule(std::slice::from_ref(&workload), Wording::Flags);
+    late.map_or(Ok(()), |(_, why)| Err(Failure::Usage(why.to_string())))?;
+    match sector_mismatch(&workload, unit_bytes) {
+        Some(why) => Err(Failure::Usage(format!(
+            "{why}; use a multiple of {unit_bytes} for --bs and --span, or --buffered"
+        ))),
+        None => Ok(workload),
+    }
+}
+
 fn whole(bytes: u64) -> u64 {
     bytes / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
 }
@@ -408,17 +450,13 @@ fn is_job_file(path: &Path) -> bool {
 }
 
 /// Reads a plan file, or translates a job file.
-fn read_plan(
-    path: &Path,
-    flags: &WorkloadFlags,
-    overrides: CliOverrides<'_>,
-) -> Result<JobFile, Failure> {
+fn read_plan(path: &Path, run: &RunFlags, overrides: CliOverrides<'_>) -> Result<JobFile, Failure> {
     let shown = path.display();
     let (kind, place) = match is_job_file(path) {
         true => ("job", "options into its sections"),
         false => ("plan", "keys under [defaults] in it"),
     };
-    if !flags.is_empty() {
+    if !run.workload.is_empty() || !run.axes.is_empty() {
         return Err(Failure::Usage(format!(
             "{shown} defines the workloads, so flags of a workload do not belong on the same \
              command line; write them as {place}"

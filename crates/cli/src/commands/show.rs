@@ -3,7 +3,7 @@
 
 use super::compare;
 use crate::failure::{Exit, Failure};
-use crate::flags::ColorWhen;
+use crate::flags::{ColorWhen, files, is_stdout, parse_page_name};
 use crate::output_files::OutputFiles;
 use crate::saved::{HistoryFileFlag, SavedDocument, find};
 use crate::stderr::Verbosity;
@@ -21,7 +21,7 @@ pub struct ShowFlags {
     /// report or comparison), or - for stdin
     #[arg(value_name = "RUN|FILE", default_value = "latest")]
     pub run: String,
-    /// Print the record as JSON
+    /// Print the record as JSON; the same as -o -
     #[arg(long)]
     pub json: bool,
     /// Also print a command of a well-known tool for each figure
@@ -31,8 +31,11 @@ pub struct ShowFlags {
     /// (repeatable)
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub outputs: Vec<PathBuf>,
+    /// Save a page, like -o FILE.html (repeatable)
+    #[arg(long, value_name = "FILE.html", value_parser = parse_page_name)]
+    pub html: Vec<PathBuf>,
     /// No notes on stderr
-    #[arg(long)]
+    #[arg(short = 'q', long)]
     pub quiet: bool,
     /// Colour the result
     #[arg(long, value_name = "WHEN", default_value = "auto")]
@@ -42,13 +45,20 @@ pub struct ShowFlags {
     pub history_file: HistoryFileFlag,
 }
 
+impl ShowFlags {
+    fn prints_json(&self) -> bool {
+        self.json || self.outputs.iter().any(|path| is_stdout(path))
+    }
+}
+
 /// Runs the verb.
 pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
     let StoredRun { record, page, .. } = match find(&show.run, show.history_file.file())? {
         SavedDocument::Run(stored) => *stored,
         SavedDocument::Comparison(comparison) => return show_comparison(show, &comparison),
     };
-    let files = OutputFiles::prepare(&show.outputs)?;
+    let outputs = files(&[&show.outputs, &show.html]);
+    let files = OutputFiles::prepare(&outputs)?;
     files.save(
         &record,
         if show.quiet {
@@ -57,9 +67,9 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
             Verbosity::Lines
         },
     )?;
-    if show.json {
+    if show.prints_json() {
         ignore_closed_pipe(to_stdout(|out| json::write_record(&record, out)))?;
-    } else if show.outputs.is_empty() || show.commands {
+    } else if outputs.is_empty() || show.commands {
         let mut page = page.unwrap_or_else(|| record_page(&record));
         let commands = commands_page(&record);
         // The saved page of a run with --commands already ends with them.
@@ -79,10 +89,11 @@ fn show_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<
         ))
         .into());
     }
-    compare::prepare(&show.outputs)?;
-    compare::save(comparison, &show.outputs)?;
-    if show.json || show.outputs.is_empty() {
-        let form = if show.json {
+    let outputs = files(&[&show.outputs, &show.html]);
+    compare::prepare(&outputs)?;
+    compare::save(comparison, &outputs)?;
+    if show.prints_json() || outputs.is_empty() {
+        let form = if show.prints_json() {
             compare::Form::Json
         } else {
             compare::Form::Page(MetricDetail::Independent)

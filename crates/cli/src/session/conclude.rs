@@ -2,7 +2,7 @@
 
 use super::watchdog::WatchdogResult;
 use crate::failure::{Exit, Failure, is_closed_stdout};
-use crate::flags::MeasuringFlags;
+use crate::flags::{MeasuringFlags, UndecidedMeans};
 use crate::interrupt::Interrupt;
 use crate::output_files::{OutputFiles, is_pipe, save_record, temporary_path};
 use crate::saved::{self, SaveNote};
@@ -14,7 +14,7 @@ use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_model::plan::Plan;
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
 use diskproof_report::formats::format_of;
 use diskproof_report::json;
@@ -75,7 +75,7 @@ pub(crate) fn conclude(
         close_stdout();
     }
     let failure = end.ended.err().map(Failure::Run);
-    let ended = exit_of(&record, failure, &end.hung, interrupt);
+    let ended = exit_of(&record, failure, &end.hung, interrupt, flags.undecided);
     let ended = match (wait.interrupted_by(), ended) {
         (Some(signal), Ok(Exit::Done)) if saved.is_incomplete => Ok(Exit::Signal(signal)),
         (_, ended) => ended,
@@ -177,13 +177,15 @@ fn save_and_print(
     is_saved |= notes.iter().any(|note| matches!(note, SaveNote::Saved(_)));
     // A reader of stdout that stopped reading holds this up, and the record is saved by now.
     wait.interrupt.end_at_once();
-    let printed = to_stdout(|out| match flags.json {
+    let printed = to_stdout(|out| match flags.prints_json() {
         true => json::write_record(record, out),
         false => write_page(&page, flags.color, out),
     });
     saved::print_notes(&notes, verbosity);
     let printed = match printed {
-        Err(error) if flags.json && is_closed_stdout(&error) => closed_before_json(is_saved),
+        Err(error) if flags.prints_json() && is_closed_stdout(&error) => {
+            closed_before_json(is_saved)
+        }
         other => ignore_closed_pipe(other),
     };
     SaveResult {
@@ -233,7 +235,7 @@ fn shown(duration: Duration) -> String {
 /// What a run prints: its page, and the commands with `--commands`.
 fn page(record: &Record, flags: &MeasuringFlags) -> String {
     let page = record_page(record);
-    if flags.commands {
+    if flags.prints_commands() {
         format!("{page}\n{}", commands_page(record))
     } else {
         page
@@ -260,6 +262,7 @@ fn exit_of(
     failure: Option<Failure>,
     hung: &[String],
     interrupt: &Interrupt,
+    undecided: UndecidedMeans,
 ) -> anyhow::Result<Exit> {
     match (failure, interrupt.signal()) {
         (None, _) => {}
@@ -277,9 +280,24 @@ fn exit_of(
     Ok(match interrupt.signal() {
         Some(signal) if record.partial => Exit::Signal(signal),
         _ if has_errors => Exit::Failed,
-        _ if record.expectations.iter().any(|e| !e.met) => Exit::ThresholdMissed,
-        _ => Exit::Done,
+        _ => exit_of_expectations(record, undecided),
     })
+}
+
+fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
+    let has = |outcome| {
+        let mut outcomes = record.expectations.iter().map(Expectation::outcome);
+        outcomes.any(|one| one == outcome)
+    };
+    if has(ExpectationOutcome::Missed) {
+        return Exit::ThresholdMissed;
+    }
+    match undecided {
+        _ if !has(ExpectationOutcome::Undecided) => Exit::Done,
+        UndecidedMeans::Report => Exit::Undecided,
+        UndecidedMeans::Pass => Exit::Done,
+        UndecidedMeans::Fail => Exit::ThresholdMissed,
+    }
 }
 
 fn has_measured_errors(measured: &MeasurementRecord) -> bool {

@@ -5,31 +5,36 @@ mod prepare;
 mod run;
 mod watchdog;
 
-pub(crate) use prepare::{MeasuringJob, admit_all, refuse_target_as_output};
+#[cfg(test)]
+pub(crate) use prepare::admit_all;
+pub(crate) use prepare::{MeasuringJob, refuse_target_as_output};
 pub(crate) use run::{Filling, LayoutLimits};
 
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::live::Live;
 use crate::output_files::OutputFiles;
 use crate::stdout::print_plan;
 use anyhow::Context as _;
+use diskproof_model::target::TargetIdentity;
+use std::path::PathBuf;
 
 /// Measures, or only shows the plan.
 pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
     let flags = job.flags;
+    let outputs = flags.files();
     let consent = flags.destructive.consent(&job.identities)?;
     if flags.dry_run {
-        admit_all(&job.plan, &job.identities, &flags.expected, &consent)?;
+        check_outputs(OutputFiles::check(&outputs), &outputs, &job.identities)?;
+        prepare::stall_timeout()?;
+        prepare::rehearse(&job, &consent)?;
         print_plan(&job.plan, &job.identities, flags)?;
         return Ok(Exit::Done);
     }
     let interrupt = Interrupt::listen().context("cannot catch signals")?;
     let stall_timeout = prepare::stall_timeout()?;
-    let files = OutputFiles::prepare(&flags.outputs)?;
-    for path in &flags.outputs {
-        refuse_target_as_output(path, &job.identities)?;
-    }
+    let files = OutputFiles::prepare(&outputs);
+    let files = check_outputs(files, &outputs, &job.identities)?;
     let prepared = prepare::prepare(job, &consent, stall_timeout)?;
     interrupt.end_cleanly();
     let live = Live::new(&prepared.facts.plan, flags.verbosity(), interrupt.clone());
@@ -50,4 +55,17 @@ pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
         stall_timeout,
         &interrupt,
     )
+}
+
+/// Refuses outputs that cannot be written, and those that are a target.
+fn check_outputs<T>(
+    checked: Result<T, Failure>,
+    outputs: &[PathBuf],
+    identities: &[TargetIdentity],
+) -> Result<T, Failure> {
+    let checked = checked?;
+    for path in outputs {
+        refuse_target_as_output(path, identities)?;
+    }
+    Ok(checked)
 }

@@ -5,9 +5,9 @@ use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
 use crate::health::{read_health, warn_of_failing};
 use crate::provenance::{run_id, timestamp};
-use diskproof_analysis::expect::{Expected, SurfaceStep};
+use diskproof_analysis::expect::{Expected, Metric, SurfaceStep};
 use diskproof_analysis::judge::RunFacts;
-use diskproof_device::{Admission, Consent, Intent, OpenTarget, admit, host_facts};
+use diskproof_device::{Admission, Consent, Intent, OpenError, OpenTarget, admit, host_facts};
 use diskproof_engine::{STALL_NS, Session, measure_clock};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Plan, SyncPolicy};
@@ -15,6 +15,8 @@ use diskproof_model::record::Tool;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::parse_duration;
 use diskproof_report::terminal::budget_line;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -159,6 +161,9 @@ pub(crate) fn admit_all(
     consent: &Consent,
 ) -> Result<Vec<Admission>, Failure> {
     for expected in expected {
+        if expected.metric == Metric::Findings {
+            continue;
+        }
         check_answerable(plan, expected)
             .map_err(|why| Failure::Usage(format!("--expect '{}': {why}", expected.expression)))?;
     }
@@ -174,6 +179,35 @@ pub(crate) fn admit_all(
         admissions.push(admit(identity.clone(), intent)?);
     }
     Ok(admissions)
+}
+
+/// Checks everything that would end the run before its first request, and opens nothing for
+/// writing.
+pub(crate) fn rehearse(job: &MeasuringJob<'_>, consent: &Consent) -> Result<(), Failure> {
+    let admissions = admit_all(&job.plan, &job.identities, &job.flags.expected, consent)?;
+    for (admission, identity) in admissions.into_iter().zip(&job.identities) {
+        let is_scratch = identity.kind == TargetKind::Directory;
+        if !is_scratch && !job.plan.writes() {
+            OpenTarget::open(admission)?;
+            continue;
+        }
+        let needed = match is_scratch {
+            true => Access::WRITE_OK | Access::EXEC_OK,
+            false => Access::READ_OK | Access::WRITE_OK,
+        };
+        accessat(CWD, &identity.path, needed, AtFlags::EACCESS).map_err(|errno| {
+            let what = match is_scratch {
+                true => "create a scratch file in it",
+                false => "open it for writing",
+            };
+            let (path, doing) = (identity.path.clone(), what);
+            Failure::Open(match errno {
+                Errno::ROFS => OpenError::ReadOnly { path, doing },
+                _ => OpenError::NotPermitted { path, doing },
+            })
+        })?;
+    }
+    Ok(())
 }
 
 /// A misspelt workload would otherwise be noticed only after the run.

@@ -311,6 +311,7 @@ pub(crate) fn answer(option: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::flags::MeasuringFlags;
+    use crate::workload::axes::WorkloadAxes;
     use crate::workload::flags::WorkloadFlags;
     use clap::Args as _;
     use std::collections::BTreeSet;
@@ -318,6 +319,7 @@ mod tests {
     #[test]
     fn fio_hints_are_unique_and_cover_no_own_flag() {
         let run = WorkloadFlags::augment_args(clap::Command::new("run"));
+        let run = WorkloadAxes::augment_args(run);
         let run = MeasuringFlags::augment_args(run);
         let ours: BTreeSet<&str> = run
             .get_arguments()

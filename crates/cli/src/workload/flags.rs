@@ -23,20 +23,20 @@ pub struct WorkloadFlags {
     #[arg(long, visible_alias = "readwrite", value_name = "PATTERN")]
     #[serde(deserialize_with = "parse_key", alias = "readwrite")]
     pub rw: Option<Rw>,
-    /// Block size [default: 8k]
-    #[arg(long, visible_alias = "blocksize", value_name = "BYTES")]
+    /// Block size [default: 8k]. A key of plan files; [`super::WorkloadAxes`] holds the flag.
+    #[arg(skip)]
     #[serde(deserialize_with = "parse_key", alias = "blocksize")]
     pub bs: Option<BlockSize>,
     /// Mix of block sizes, with their shares of the operations in percent, such as 4k/60:64k/40
     #[arg(long, value_name = "MIX")]
     #[serde(deserialize_with = "parse_key")]
     pub bssplit: Option<BlockSplit>,
-    /// Requests in flight per job [default: 1]
-    #[arg(long, visible_alias = "iodepth", value_name = "N")]
+    /// Requests in flight per job [default: 1]. A key, like `bs`.
+    #[arg(skip)]
     #[serde(deserialize_with = "parse_key", alias = "iodepth")]
     pub depth: Option<Count>,
-    /// Number of workers, each with a thread and a queue [default: 1]
-    #[arg(long, visible_alias = "numjobs", value_name = "N")]
+    /// Number of workers, each with a thread and a queue [default: 1]. A key, like `bs`.
+    #[arg(skip)]
     #[serde(deserialize_with = "parse_key", alias = "numjobs")]
     pub jobs: Option<Count>,
     /// Share of reads in a mixed --rw, in percent [default: 50]

@@ -1,7 +1,9 @@
 //! One workload as a user describes it, by flags of `run` or by keys of a plan file: both have the
 //! same names, parsers and checks.
 
+mod axes;
 mod fio;
+mod fio_flags;
 mod flags;
 mod group;
 mod limits;
@@ -10,7 +12,9 @@ mod resolve;
 mod resolve_context;
 mod schedule;
 
+pub(crate) use axes::WorkloadAxes;
 pub(crate) use fio::answer as answer_to_fio;
+pub(crate) use fio_flags::FioFlags;
 pub(crate) use flags::WorkloadFlags;
 pub(crate) use group::{ResolvedGroup, resolve_group};
 pub(crate) use limits::{position_bytes, sector_mismatch};

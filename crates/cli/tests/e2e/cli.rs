@@ -305,15 +305,15 @@ fn pasted_fio_command_gets_a_hint_for_every_option() {
         &[
             "run",
             "--bs=4k",
-            "--filename=/dev/sdb",
+            "--offset=1g",
             "--direct=1",
             "--iodepth=32",
-            "--time_based",
+            "--loops=2",
         ],
         &[
-            "fio's 'filename' is the target",
+            "fio's 'offset' is the start of the span",
             "fio's 'direct' is the default",
-            "fio's 'time_based' is the default",
+            "fio's 'loops' becomes",
         ],
     );
     told(

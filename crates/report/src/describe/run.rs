@@ -2,7 +2,7 @@
 
 use diskproof_model::digits::figure_text;
 use diskproof_model::plan::{Origin, Plan};
-use diskproof_model::record::Record;
+use diskproof_model::record::{Expectation, Record};
 
 /// The verb and its targets.
 pub(crate) fn request_text(plan: &Plan) -> String {
@@ -56,9 +56,27 @@ pub(crate) fn skipped(plan: &Plan) -> Vec<(&str, Vec<&str>)> {
     reasons
 }
 
+/// `measured 5,020/s, 95 % interval 4,900/s to 5,140/s`.
+pub(crate) fn expectation_text(expectation: &Expectation) -> String {
+    let text = |value| observed_text(&expectation.expression, value);
+    let Some(value) = expectation.observed else {
+        return "not measured".to_owned();
+    };
+    match expectation.interval {
+        Some([low, high]) if expectation.undecided => format!(
+            "measured {}, 95 % interval {} to {}",
+            text(value),
+            text(low.max(0.0)),
+            text(high)
+        ),
+        None if expectation.undecided => format!("measured {}, interval unknown", text(value)),
+        Some(_) | None => format!("measured {}", text(value)),
+    }
+}
+
 /// The observed value of an expectation in the unit of its metric, with three digits for comparison
 /// with the threshold.
-pub(crate) fn observed_text(expression: &str, value: f64) -> String {
+fn observed_text(expression: &str, value: f64) -> String {
     match observed_unit(expression) {
         Some(unit) => figure_text(value, Some(third_digit(value)), unit),
         None => value.to_string(),
@@ -87,7 +105,7 @@ fn observed_unit(expression: &str) -> Option<&'static str> {
         .find_map(|operation| metric.strip_prefix(operation))
         .unwrap_or(metric);
     let is_latency = |m: &str| {
-        ["p50", "p90", "p99", "max", "mean", "min"]
+        ["p50", "p90", "p95", "p99", "max", "mean", "min"]
             .iter()
             .any(|name| m.starts_with(name))
     };

@@ -4,11 +4,11 @@ use super::charts;
 use super::elements::{finding_anchor, section, shown};
 use crate::chart::Chart;
 use crate::describe::findings::grade_text;
-use crate::describe::run::{observed_text, partial_text, request_text, start_text};
+use crate::describe::run::{expectation_text, partial_text, request_text, start_text};
 use crate::describe::target::{disk_text, model};
 use crate::labels;
 use diskproof_model::digits::figure_text;
-use diskproof_model::record::Record;
+use diskproof_model::record::{ExpectationOutcome, Record};
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_duration, format_percent, format_throughput};
@@ -200,18 +200,15 @@ fn expectations(record: &Record) -> Markup {
             }
             tbody { @for expectation in &record.expectations { tr {
                 td {
-                    @if expectation.met {
-                        span.tag.good { "✓ met" }
-                    } @else {
-                        span.tag.failure { "✕ missed" }
+                    @match expectation.outcome() {
+                        ExpectationOutcome::Met => span.tag.good { "✓ met" },
+                        ExpectationOutcome::Undecided => span.tag.warning { "? undecided" },
+                        ExpectationOutcome::Missed => span.tag.failure { "✕ missed" },
                     }
                 }
                 td { code { (shown(&expectation.expression)) } }
                 td {
-                    @match expectation.observed {
-                        Some(value) => (observed_text(&expectation.expression, value)),
-                        None => "not measured",
-                    }
+                    (expectation_text(expectation))
                 }
             } } }
         }

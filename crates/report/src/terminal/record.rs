@@ -9,19 +9,19 @@ use super::findings::write_findings;
 use super::surface::write_surface;
 use super::verdict::{write_grades, write_verdict};
 use crate::describe::run::{
-    not_run, observed_text, partial_text, request_text, skipped, start_text,
+    expectation_text, not_run, partial_text, request_text, skipped, start_text,
 };
 use crate::describe::target::disk_name;
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use crate::text::{glue, list};
 use diskproof_model::plan::Plan;
-use diskproof_model::record::{Expectation, MeasurementRecord, Record};
+use diskproof_model::record::{Expectation, ExpectationOutcome, MeasurementRecord, Record};
 use diskproof_model::units::format_duration;
 use std::io::{self, Write};
 
 /// Column at which the text of an expectation begins.
-const EXPECTATION_INDENT: usize = 10;
+const EXPECTATION_INDENT: usize = 13;
 
 /// Writes the whole result of a run.
 pub fn write_record(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
@@ -125,15 +125,12 @@ fn write_expectations(page: &mut Page<'_>, expectations: &[Expectation]) -> io::
     page.blank()?;
     page.text(TextStyle::Bold.of("expectations"))?;
     for expectation in expectations {
-        let label = if expectation.met {
-            TextStyle::Good.of("  met")
-        } else {
-            TextStyle::Error.of("  MISSED")
+        let label = match expectation.outcome() {
+            ExpectationOutcome::Met => TextStyle::Good.of("  met"),
+            ExpectationOutcome::Undecided => TextStyle::Warning.of("  UNDECIDED"),
+            ExpectationOutcome::Missed => TextStyle::Error.of("  MISSED"),
         };
-        let observed = match expectation.observed {
-            Some(value) => format!("measured {}", observed_text(&expectation.expression, value)),
-            None => "not measured".to_owned(),
-        };
+        let observed = expectation_text(expectation);
         let text = format!("{} ({})", expectation.expression, glue(&observed));
         page.entry(label, EXPECTATION_INDENT, TextStyle::Plain.of(text))?;
     }

@@ -164,12 +164,19 @@ pub(crate) fn partial() -> Record {
     let expectation = |text: &str, observed, met| Expectation {
         expression: text.to_owned(),
         observed,
+        interval: None,
         met,
+        undecided: false,
     };
     record.expectations = vec![
         expectation("random-read-d32.iops>=5000", Some(98_120.0), true),
         expectation("random-read-d1.p99<=100us", Some(163_000.0), false),
         expectation("commit-fdatasync.iops>=1000", None, false),
+        Expectation {
+            interval: Some([96_000.0, 100_240.0]),
+            undecided: true,
+            ..expectation("random-read-d32.iops>=97k", Some(98_120.0), false)
+        },
     ];
     record.findings = vec![finding(
         Severity::Failure,
@@ -258,7 +265,9 @@ pub(crate) fn hostile() -> Record {
     record.expectations = vec![Expectation {
         expression: EVIL.to_owned(),
         observed: Some(f64::MAX),
+        interval: Some([f64::MIN, f64::MAX]),
         met: false,
+        undecided: true,
     }];
     record.advice[0].setting = "wide-设置-".repeat(20);
     record.measurements[0].workload.name = format!("{}{EVIL}", "w".repeat(90));

@@ -1,19 +1,27 @@
 //! Thresholds that a user sets on the command line: `random-read-d32.iops>=5000`. Read, and held
 //! against a record. Knows the words of records, not which workloads a command runs.
 
+mod observed;
+
+use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{Expectation, LatencySummary, MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::{
+    Expectation, ExpectationOutcome, MeasurementRecord, OpRecord, Record,
+};
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::units;
+use observed::{Observed, Uncertainty, histogram, mean_latency, quantile_spread, total};
+use std::cmp::Ordering;
 use std::str::FromStr;
 
 /// Metrics in the order in which they are listed; of two that end alike the longer comes first.
-const METRICS: [(&str, Metric); 10] = [
+const METRICS: [(&str, Metric); 11] = [
     ("iops", Metric::Iops),
     ("throughput", Metric::Throughput),
     ("mean", Metric::Mean),
     ("p50", Metric::P50),
     ("p90", Metric::P90),
+    ("p95", Metric::P95),
     ("p99.99", Metric::P99_99),
     ("p99.9", Metric::P99_9),
     ("p99", Metric::P99),
@@ -21,6 +29,12 @@ const METRICS: [(&str, Metric); 10] = [
     ("cpu", Metric::Cpu),
 ];
 const OPS: [OpKind; 4] = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Commit];
+
+/// A run too short for an interval still decides a threshold that lies this many times above or
+/// below its figure. Equal runs of a few operations differ by less.
+const UNKNOWN_FACTOR: f64 = 2.0;
+/// Stands where a workload's name would.
+const FINDINGS: &str = "findings";
 
 /// A figure of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +49,8 @@ pub enum Metric {
     P50,
     /// 90 % of the latencies, in nanoseconds.
     P90,
+    /// 95 % of the latencies, in nanoseconds.
+    P95,
     /// 99 % of the latencies, in nanoseconds.
     P99,
     /// 99.9 % of the latencies, in nanoseconds.
@@ -51,6 +67,8 @@ pub enum Metric {
     RateMin,
     /// Fastest point of a curve, in bytes per second.
     RateMax,
+    /// Warnings and failures among the findings.
+    Findings,
 }
 
 /// Part of a survey that thresholds may name like a workload.
@@ -127,11 +145,11 @@ impl Relation {
         }
     }
 
-    /// The one of two figures that is less likely to meet the threshold.
-    fn worse(self, a: f64, b: f64) -> f64 {
+    /// Whether the first of two figures is less likely to meet the threshold.
+    fn is_worse(self, one: f64, other: f64) -> bool {
         match self {
-            Self::AtLeast | Self::Above => a.min(b),
-            Self::AtMost | Self::Below => a.max(b),
+            Self::AtLeast | Self::Above => one < other,
+            Self::AtMost | Self::Below => one > other,
         }
     }
 }
@@ -165,9 +183,15 @@ pub enum ExpectError {
     /// No known metric.
     #[error(
         "'{0}' names no metric; write WORKLOAD.METRIC or WORKLOAD.read.METRIC with one of iops, \
-         throughput, mean, p50, p90, p99, p99.9, p99.99, max, cpu"
+         throughput, mean, p50, p90, p95, p99, p99.9, p99.99, max, cpu; or findings=0"
     )]
     Metric(String),
+    /// A number of findings that is not an upper limit.
+    #[error(
+        "'{0}': findings counts warnings and failures; write findings=0, or a limit such as \
+         findings<=2"
+    )]
+    Findings(String),
     /// CPU time of one kind of operation.
     #[error("'{0}': cpu belongs to the whole workload. Omit read, write, sync or commit")]
     CpuOfOp(String),
@@ -186,6 +210,9 @@ impl FromStr for Expected {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
+        if let Some(limit) = text.strip_prefix(FINDINGS) {
+            return findings_limit(text, limit);
+        }
         let (figure, relation, value) =
             Relation::split(text).ok_or_else(|| ExpectError::Relation(text.to_owned()))?;
         if let Some((_, step, metric)) = SURFACE.into_iter().find(|(name, ..)| *name == figure) {
@@ -225,11 +252,36 @@ impl FromStr for Expected {
     }
 }
 
+/// `findings=0`, `findings<=2`, `findings<3`.
+fn findings_limit(text: &str, limit: &str) -> Result<Expected, ExpectError> {
+    let limit = limit.trim_start();
+    let relations = [
+        ("<=", Relation::AtMost),
+        ("<", Relation::Below),
+        ("==", Relation::AtMost),
+        ("=", Relation::AtMost),
+    ];
+    let found = relations.iter().find_map(|(word, relation)| {
+        let count = limit.strip_prefix(word)?.trim().parse::<u32>().ok()?;
+        // Equal to a larger number is no sensible expectation.
+        (word.starts_with('<') || count == 0).then_some((*relation, count))
+    });
+    let (relation, count) = found.ok_or_else(|| ExpectError::Findings(text.to_owned()))?;
+    Ok(Expected {
+        expression: text.to_owned(),
+        workload: FINDINGS.to_owned(),
+        op: None,
+        metric: Metric::Findings,
+        relation,
+        threshold: f64::from(count),
+    })
+}
+
 fn threshold(metric: Metric, value: &str) -> Result<f64, ExpectError> {
     let (threshold, what) = match metric {
         Metric::Iops => (
-            number(value),
-            "a number of operations per second; write it plainly, such as 5000",
+            scaled_number(value),
+            "a number of operations per second, such as 5000 or 5k",
         ),
         Metric::Throughput | Metric::RateAverage | Metric::RateMin | Metric::RateMax => {
             let bytes = value
@@ -261,6 +313,16 @@ fn threshold(metric: Metric, value: &str) -> Result<f64, ExpectError> {
     })
 }
 
+/// A number with an optional k or M, which are 10³ and 10⁶ as in the results.
+fn scaled_number(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let scaled = [("k", 1e3), ("K", 1e3), ("M", 1e6)]
+        .into_iter()
+        .find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, factor)));
+    let (digits, factor) = scaled.unwrap_or((text, 1.0));
+    number(digits).map(|value| value * factor)
+}
+
 fn number(text: &str) -> Option<f64> {
     text.trim()
         .parse::<f64>()
@@ -269,35 +331,77 @@ fn number(text: &str) -> Option<f64> {
 }
 
 impl Expected {
-    /// Holds the threshold against a record. A figure that was not measured is not met; where
-    /// several targets ran the workload, the worst of them counts. The observed figure is in
-    /// the unit of the metric.
+    /// Holds the threshold against a record. Of several targets that ran the workload, the worst
+    /// counts. The observed figure is in the unit of the metric.
     pub fn evaluate(&self, record: &Record) -> Expectation {
-        if let Some(step) = self.surface_step() {
-            let observed = record
-                .surface
-                .as_ref()
-                .and_then(|surface| self.observe_surface(step, surface));
-            let met =
-                observed.is_some_and(|observed| self.relation.holds(observed, self.threshold));
-            return Expectation {
-                expression: self.expression.clone(),
-                observed,
-                met,
-            };
-        }
-        let runs = record
-            .measurements
-            .iter()
-            .filter(|m| m.workload.name == self.workload);
-        let figures: Option<Vec<f64>> = runs.map(|m| self.observe(m)).collect();
-        let observed = figures
-            .and_then(|figures| figures.into_iter().reduce(|a, b| self.relation.worse(a, b)));
-        let met = observed.is_some_and(|observed| self.relation.holds(observed, self.threshold));
+        let observed = self.observations(record);
+        let judged = observed.into_iter().map(|seen| (self.outcome(seen), seen));
+        let worst = judged.reduce(|one, other| {
+            if self.is_worse(&other, &one) {
+                other
+            } else {
+                one
+            }
+        });
+        let (outcome, seen) = worst.unwrap_or((ExpectationOutcome::Undecided, None));
         Expectation {
             expression: self.expression.clone(),
-            observed,
-            met,
+            observed: seen.map(|seen| seen.value),
+            interval: seen.and_then(Observed::interval),
+            met: outcome == ExpectationOutcome::Met,
+            undecided: outcome == ExpectationOutcome::Undecided,
+        }
+    }
+
+    /// The figure on each target; `None` where it was not measured.
+    fn observations(&self, record: &Record) -> Vec<Option<Observed>> {
+        if self.metric == Metric::Findings {
+            let is_counted = |finding: &&Finding| finding.severity >= Severity::Warning;
+            let count = record.findings.iter().filter(is_counted).count();
+            return vec![Some(Observed::exact(count as f64))];
+        }
+        if let Some(step) = self.surface_step() {
+            let surface = record.surface.as_ref();
+            return vec![surface.and_then(|surface| self.observe_surface(step, surface))];
+        }
+        record
+            .measurements
+            .iter()
+            .filter(|m| m.workload.name == self.workload)
+            .map(|m| self.observe(m))
+            .collect()
+    }
+
+    /// What a figure says about the threshold: its whole interval decides.
+    fn outcome(&self, seen: Option<Observed>) -> ExpectationOutcome {
+        let Some(seen) = seen else {
+            return ExpectationOutcome::Undecided;
+        };
+        let ends = match seen.spread {
+            Uncertainty::Exact => [seen.value; 2],
+            Uncertainty::Unknown => [seen.value / UNKNOWN_FACTOR, seen.value * UNKNOWN_FACTOR],
+            Uncertainty::Interval(ends) => ends,
+        };
+        match ends.map(|end| self.relation.holds(end, self.threshold)) {
+            [true, true] => ExpectationOutcome::Met,
+            [false, false] => ExpectationOutcome::Missed,
+            _ => ExpectationOutcome::Undecided,
+        }
+    }
+
+    fn is_worse(
+        &self,
+        one: &(ExpectationOutcome, Option<Observed>),
+        other: &(ExpectationOutcome, Option<Observed>),
+    ) -> bool {
+        match one.0.cmp(&other.0) {
+            Ordering::Greater => true,
+            Ordering::Less => false,
+            Ordering::Equal => match (one.1, other.1) {
+                (None, Some(_)) => true,
+                (Some(one), Some(other)) => self.relation.is_worse(one.value, other.value),
+                (_, None) => false,
+            },
         }
     }
 
@@ -309,29 +413,43 @@ impl Expected {
             .map(|(_, step, _)| step)
     }
 
-    fn observe_surface(&self, step: SurfaceStep, surface: &SurfaceRecord) -> Option<f64> {
+    fn observe_surface(&self, step: SurfaceStep, surface: &SurfaceRecord) -> Option<Observed> {
         let (rate, seek) = (
             surface.rate.as_ref(),
             surface.seeks.get(&SeekPattern::Random),
         );
         match (step, self.metric) {
-            (SurfaceStep::Curve, Metric::RateAverage) => rate.map(|rate| rate.average.value),
-            (SurfaceStep::Curve, Metric::RateMin) => rate.map(|rate| rate.min),
-            (SurfaceStep::Curve, Metric::RateMax) => rate.map(|rate| rate.max),
-            (SurfaceStep::Access, Metric::Mean) => seek.map(|seek| seek.mean.value),
-            (SurfaceStep::Access, Metric::P50) => seek.map(|seek| seek.p50_ns as f64),
-            (SurfaceStep::Access, Metric::Max) => seek.map(|seek| seek.max_ns as f64),
-            (SurfaceStep::Access, Metric::Iops) => seek.map(|seek| seek.iops),
-            (SurfaceStep::Burst, Metric::Throughput) => {
-                surface.burst.as_ref().map(|burst| burst.throughput.value)
+            (SurfaceStep::Curve, Metric::RateAverage) => {
+                rate.map(|rate| Observed::of(&rate.average))
             }
+            (SurfaceStep::Curve, Metric::RateMin) => rate.map(|rate| Observed::exact(rate.min)),
+            (SurfaceStep::Curve, Metric::RateMax) => rate.map(|rate| Observed::exact(rate.max)),
+            (SurfaceStep::Access, Metric::Mean) => seek.map(|seek| Observed::of(&seek.mean)),
+            (SurfaceStep::Access, Metric::P50) => {
+                seek.map(|seek| Observed::exact(seek.p50_ns as f64))
+            }
+            (SurfaceStep::Access, Metric::Max) => {
+                seek.map(|seek| Observed::exact(seek.max_ns as f64))
+            }
+            // One access after the other: the rate is the inverse of the mean time.
+            (SurfaceStep::Access, Metric::Iops) => seek.map(|seek| Observed {
+                value: seek.iops,
+                spread: match seek.mean.relative_half_width() {
+                    Some(width) => Uncertainty::around(seek.iops, seek.iops * width),
+                    None => Uncertainty::Unknown,
+                },
+            }),
+            (SurfaceStep::Burst, Metric::Throughput) => surface
+                .burst
+                .as_ref()
+                .map(|burst| Observed::of(&burst.throughput)),
             _ => None,
         }
     }
 
-    fn observe(&self, m: &MeasurementRecord) -> Option<f64> {
+    fn observe(&self, m: &MeasurementRecord) -> Option<Observed> {
         if self.metric == Metric::Cpu {
-            return Some(m.cpu_share() * 100.0);
+            return Some(Observed::exact(m.cpu_share() * 100.0));
         }
         let ops: Vec<&OpRecord> = match self.op {
             Some(op) => m.ops.get(&op).into_iter().collect(),
@@ -339,33 +457,40 @@ impl Expected {
         };
         match self.metric {
             _ if ops.is_empty() => None,
-            Metric::Iops => Some(ops.iter().map(|op| op.iops.value).sum()),
-            Metric::Throughput => Some(ops.iter().map(|op| op.throughput.value).sum()),
+            Metric::Iops => Some(total(ops.iter().map(|op| &op.iops))),
+            Metric::Throughput => Some(total(ops.iter().map(|op| &op.throughput))),
             // Reads and writes of a mix have no common latency.
             _ => ops
                 .first()
                 .filter(|op| ops.len() == 1 && op.count > 0)
-                .and_then(|op| self.latency(&op.latency)),
+                .and_then(|op| self.latency(op)),
         }
     }
 
-    fn latency(&self, latency: &LatencySummary) -> Option<f64> {
-        let ns = match self.metric {
-            Metric::Mean => return Some(latency.mean),
-            Metric::P50 => latency.p50,
-            Metric::P90 => latency.p90,
-            Metric::P99 => latency.p99,
-            Metric::P99_9 => latency.p99_9,
-            Metric::P99_99 => latency.p99_99,
-            Metric::Max => Some(latency.max),
+    fn latency(&self, op: &OpRecord) -> Option<Observed> {
+        let (latency, quantile) = match self.metric {
+            Metric::Mean => return Some(mean_latency(op)),
+            Metric::Max => return Some(Observed::exact(op.latency.max as f64)),
+            Metric::P50 => (op.latency.p50, 0.5),
+            Metric::P90 => (op.latency.p90, 0.9),
+            Metric::P95 => (histogram(op)?.percentile(0.95), 0.95),
+            Metric::P99 => (op.latency.p99, 0.99),
+            Metric::P99_9 => (op.latency.p99_9, 0.999),
+            Metric::P99_99 => (op.latency.p99_99, 0.9999),
             Metric::Iops
             | Metric::Throughput
             | Metric::Cpu
             | Metric::RateAverage
             | Metric::RateMin
-            | Metric::RateMax => None,
+            | Metric::RateMax
+            | Metric::Findings => return None,
         };
-        ns.map(|ns| ns as f64)
+        let value = latency? as f64;
+        let spread = match histogram(op) {
+            Some(histogram) => quantile_spread(&histogram, quantile),
+            None => Uncertainty::Unknown,
+        };
+        Some(Observed { value, spread })
     }
 }
 
@@ -373,6 +498,7 @@ impl Expected {
 mod tests {
     use super::*;
     use crate::fixture;
+    use diskproof_model::histogram::LatencyHistogram;
     use proptest::prelude::*;
 
     fn expected(text: &str) -> Expected {
@@ -384,8 +510,9 @@ mod tests {
         let record = fixture::record();
         let cases = [
             ("random-read-d32.iops>=5000", Some(10_000.0), true),
-            ("random-read-d32.iops>10000.5", Some(10_000.0), false),
-            ("random-read-d32.read.iops >= 10000", Some(10_000.0), true),
+            ("random-read-d32.iops>=5k", Some(10_000.0), true),
+            ("random-read-d32.iops>20000", Some(10_000.0), false),
+            ("random-read-d32.read.iops >= 9900", Some(10_000.0), true),
             (
                 "sequential-read.throughput>=200MB/s",
                 Some(400.0 * 1048576.0),
@@ -396,12 +523,16 @@ mod tests {
                 Some(400.0 * 1048576.0),
                 false,
             ),
-            ("mixed-random.iops>=10000", Some(10_000.0), true),
+            ("mixed-random.iops>=9900", Some(10_000.0), true),
             ("mixed-random.read.iops>1000", Some(5_000.0), true),
             ("mixed-random.p99<=1s", None, false),
-            ("random-read-d1.mean<=500us", Some(500_000.0), true),
+            ("random-read-d1.mean<=600us", Some(500_000.0), true),
             ("random-read-d1.max<500us", Some(500_000.0), false),
-            ("commit-fdatasync.sync.mean<=1.9ms", Some(1_900_000.0), true),
+            (
+                "commit-fdatasync.sync.mean<=1.95ms",
+                Some(1_900_000.0),
+                true,
+            ),
             ("commit-fdatasync.mean<=1.9ms", Some(2_000_000.0), false),
             ("commit-fdatasync.p99.99<=5ms", None, false),
             ("random-read-d1.cpu<=50%", Some(6.0), true),
@@ -460,6 +591,102 @@ mod tests {
         );
     }
 
+    fn outcome(text: &str, record: &Record) -> ExpectationOutcome {
+        expected(text).evaluate(record).outcome()
+    }
+
+    #[test]
+    fn the_interval_decides_between_met_missed_and_undecided() {
+        use ExpectationOutcome::{Met, Missed, Undecided};
+        let mut record = fixture::record();
+        let read = |record: &mut Record| {
+            let m = record.measurements.iter_mut();
+            let mut found = m.filter(|m| m.workload.name == "random-read-d32");
+            found.next().unwrap().ops.remove(&OpKind::Read).unwrap()
+        };
+        let mut op = read(&mut record);
+        (op.iops.value, op.iops.half_width_95) = (10_000.0, Some(500.0));
+        let with = |op: &OpRecord| {
+            let mut record = record.clone();
+            for m in &mut record.measurements {
+                if m.workload.name == "random-read-d32" {
+                    m.ops.insert(OpKind::Read, op.clone());
+                }
+            }
+            record
+        };
+        let known = with(&op);
+        for (text, expected) in [
+            ("random-read-d32.iops>=9500", Met),
+            ("random-read-d32.iops>9500", Undecided),
+            ("random-read-d32.iops>=9501", Undecided),
+            ("random-read-d32.iops>=10500", Undecided),
+            ("random-read-d32.iops>=10501", Missed),
+            ("random-read-d32.iops<=10500", Met),
+            ("random-read-d32.iops<9500", Missed),
+            ("random-read-d32.iops<9501", Undecided),
+        ] {
+            assert_eq!(outcome(text, &known), expected, "{text}");
+        }
+        let seen = expected("random-read-d32.iops>=9800").evaluate(&known);
+        assert_eq!(seen.interval, Some([9500.0, 10_500.0]));
+        assert!(seen.undecided && !seen.met);
+        op.iops.half_width_95 = None;
+        let unknown = with(&op);
+        for (text, expected) in [
+            ("random-read-d32.iops>=5000", Met),
+            ("random-read-d32.iops>=5001", Undecided),
+            ("random-read-d32.iops>=20000", Undecided),
+            ("random-read-d32.iops>=20001", Missed),
+        ] {
+            assert_eq!(outcome(text, &unknown), expected, "{text}");
+        }
+        // A percentile with too few samples beyond it, and a workload that did not run.
+        assert_eq!(outcome("commit-fdatasync.p99.99<=5ms", &known), Undecided);
+        assert_eq!(outcome("no-such.iops>=0", &known), Undecided);
+    }
+
+    #[test]
+    fn quantiles_have_intervals_from_the_samples_around_them() {
+        let mut histogram = LatencyHistogram::new();
+        (1..=1000_u64).for_each(|us| histogram.record(us * 1000));
+        // 95 % ± 1.96 × √(0.95 × 0.05 ÷ 1000) = 93.65 % to 96.35 %.
+        let Uncertainty::Interval([low, high]) = quantile_spread(&histogram, 0.95) else {
+            panic!("an interval")
+        };
+        assert!((936_000.0..=938_500.0).contains(&low), "{low}");
+        assert!((963_000.0..=965_500.0).contains(&high), "{high}");
+    }
+
+    #[test]
+    fn p95_comes_from_the_histogram() {
+        let seen = expected("random-read-d32.p95<=10ms").evaluate(&fixture::record());
+        assert!(
+            seen.met && seen.observed.is_some_and(|ns| ns > 3e6),
+            "{seen:?}"
+        );
+    }
+
+    #[test]
+    fn findings_counts_warnings_and_failures() {
+        let mut record = fixture::record();
+        let finding = |severity| Finding {
+            code: "example".to_owned(),
+            title: None,
+            severity,
+            claim: String::new(),
+            evidence: Vec::new(),
+            remedy: String::new(),
+            reproduce: None,
+        };
+        record.findings = vec![finding(Severity::Note)];
+        assert_eq!(outcome("findings=0", &record), ExpectationOutcome::Met);
+        record.findings.push(finding(Severity::Warning));
+        assert_eq!(outcome("findings = 0", &record), ExpectationOutcome::Missed);
+        assert_eq!(outcome("findings<=1", &record), ExpectationOutcome::Met);
+        assert_eq!(outcome("findings<1", &record), ExpectationOutcome::Missed);
+    }
+
     #[test]
     fn percentiles_with_a_dot_are_reported_apart() {
         let metric = |text: &str| expected(text).metric;
@@ -489,7 +716,10 @@ mod tests {
         assert!(error("random-read-d32.iops=5000").contains(">=, <=, > or <"));
         assert!(error("random-read-d32.speed>5").contains("p99.99"));
         assert!(error("iops>5").contains("WORKLOAD.METRIC"));
-        assert!(error("a.iops>=8k").contains("such as 5000"));
+        assert!(error("a.iops>=8kB").contains("such as 5000"));
+        for text in ["findings", "findings=1", "findings>=0", "findings<=few"] {
+            assert!(error(text).contains("findings=0"), "{text}");
+        }
         assert!(error("a.throughput>=200").contains("200MB/s"));
         assert!(error("a.p99<=5").contains("5ms"));
         assert!(error("a.read.cpu<=5%").contains("whole workload"));

@@ -1,0 +1,67 @@
+//! Targets as the user names them. `sda` stands for /dev/sda where no file of that name exists.
+//! Chooses the path only: whether it may be measured or written, the gate decides on that path.
+
+use crate::stderr::Verbosity;
+use std::io;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+const DEVICES: &str = "/dev";
+
+/// The path to measure. A note on stderr names it where it is not the given one.
+pub(crate) fn resolve_target(given: &Path, verbosity: Verbosity) -> PathBuf {
+    match device_named(given, Path::new(DEVICES)) {
+        Some(device) => {
+            verbosity.note(&format!(
+                "no file {} here, so the target is {}",
+                given.display(),
+                device.display()
+            ));
+            device
+        }
+        None => given.to_owned(),
+    }
+}
+
+/// The block device of this name, where nothing else has the name.
+fn device_named(given: &Path, devices: &Path) -> Option<PathBuf> {
+    let is_plain_name = given
+        .file_name()
+        .is_some_and(|name| name == given.as_os_str());
+    // Also a dangling symlink has the name.
+    let is_free = std::fs::symlink_metadata(given)
+        .is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    if !is_plain_name || !is_free {
+        return None;
+    }
+    let device = devices.join(given);
+    let found = std::fs::metadata(&device).ok()?;
+    found.file_type().is_block_device().then_some(device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_names_without_a_file_become_devices() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("plain"), "").unwrap();
+        let dev = Path::new(DEVICES);
+        for given in ["null", "nothing-of-this-name", ".", "..", "a/b", "src", ""] {
+            assert_eq!(device_named(Path::new(given), dev), None, "{given}");
+        }
+        // A regular file in the folder of devices is no device.
+        assert_eq!(device_named(Path::new("plain"), place.path()), None);
+        let block = std::fs::read_dir(dev).unwrap().find_map(|entry| {
+            let entry = entry.ok()?;
+            let kind = entry.file_type().ok()?;
+            kind.is_block_device().then(|| entry.file_name())
+        });
+        let Some(name) = block else {
+            eprintln!("SKIPPED: only_plain_names_without_a_file_become_devices: a block device");
+            return;
+        };
+        assert_eq!(device_named(Path::new(&name), dev), Some(dev.join(&name)));
+    }
+}
