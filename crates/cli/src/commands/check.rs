@@ -170,17 +170,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             format_duration(budget.time_ns)
         )));
     }
-    let scratch_bytes = match identity.kind {
-        TargetKind::Directory => Some(scratch_size(measuring, budget, identity)?),
-        TargetKind::File | TargetKind::BlockDevice if measuring.size.is_some() => {
-            let path = &identity.path;
-            return Err(Failure::Usage(format!(
-                "--size is the size of the scratch file in a directory, and {path} needs none; \
-                 omit it"
-            )));
-        }
-        TargetKind::File | TargetKind::BlockDevice => None,
-    };
+    let scratch_bytes = scratch_size(measuring, budget, identity)?;
     let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
     let writing = match scratch_bytes {
         Some(bytes) => WriteBudget {
@@ -357,13 +347,24 @@ fn survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIdentity) -
     }
 }
 
-/// As large as the time allows and the free space has room for, in whole large blocks. With hardly
-/// any room, the gate judges the least useful size; with --size, the user's own.
+/// The size of the scratch file of a directory; other targets have none. As large as the time allows
+/// and the free space has room for, in whole large blocks. With hardly any room, the gate judges the
+/// least useful size; with --size, the user's own.
 fn scratch_size(
     measuring: &MeasuringFlags,
     budget: TimeBudget,
     identity: &TargetIdentity,
-) -> Result<u64, Failure> {
+) -> Result<Option<u64>, Failure> {
+    if identity.kind != TargetKind::Directory {
+        let path = &identity.path;
+        return match measuring.size {
+            None => Ok(None),
+            Some(_) => Err(Failure::Usage(format!(
+                "--size is the size of the scratch file in a directory, and {path} needs none; \
+                 omit it"
+            ))),
+        };
+    }
     let least = u64::from(LARGE_BYTES * LARGE_DEPTH);
     let size = match measuring.size {
         Some(size) if size < least => {
@@ -378,7 +379,7 @@ fn scratch_size(
             .min(scratch_bytes_max(identity))
             .max(SCRATCH_BYTES_LEAST),
     };
-    Ok(size / u64::from(LARGE_BYTES) * u64::from(LARGE_BYTES))
+    Ok(Some(size / u64::from(LARGE_BYTES) * u64::from(LARGE_BYTES)))
 }
 
 /// How much the workloads may write, and what they find.
