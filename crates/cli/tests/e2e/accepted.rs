@@ -83,7 +83,7 @@ fn device_names_stand_for_devices_unless_a_file_has_the_name() {
     let (_place, here) = folder();
     let device = Loop::sparse(&here.join("image"), 64 << 20, &["--direct-io=on"]);
     let (name, node) = (device.name(), device.node.display().to_string());
-    let ran = run_in(&here, &["check", &name, "--dry-run"]);
+    let ran = run_in(&here, &["check", name, "--dry-run"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert!(
         ran.err.contains(&format!("the target is {node}")),
@@ -92,10 +92,10 @@ fn device_names_stand_for_devices_unless_a_file_has_the_name() {
     );
     assert!(ran.out.contains(&node), "{}", ran.out);
     // The gate decides on the device: it is not written without its name.
-    let ran = run_in(&here, &["run", &name, "--rw", "randwrite", "--dry-run"]);
+    let ran = run_in(&here, &["run", name, "--rw", "randwrite", "--dry-run"]);
     assert_eq!(ran.code, Some(3), "{}", ran.err);
-    std::fs::write(here.join(&name), [0; 8192]).unwrap();
-    let ran = run_in(&here, &["check", &name, "--dry-run"]);
+    std::fs::write(here.join(name), [0; 8192]).unwrap();
+    let ran = run_in(&here, &["check", name, "--dry-run"]);
     assert!(!ran.err.contains("the target is"), "{}", ran.err);
     assert!(!ran.out.contains(&node), "{}", ran.out);
 }
