@@ -2,18 +2,16 @@
 //! advice, expectations. Puts the parts of this crate together; holds no threshold of its own.
 
 use crate::advice::postgres;
-use crate::estimate::{self, Settling};
 use crate::expect::Expected;
+use crate::steady::SteadyPart;
 use crate::surface::surface_record;
 use crate::{reproduce, rules, verdict};
 use diskproof_model::health::DiskHealth;
-use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
+use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::record::{
-    ClockFacts, LatencySummary, MeasurementRecord, OpRecord, RECORD_SCHEMA, Record, Stalled, Tool,
-    WorkloadRecord,
+    ClockFacts, MeasurementRecord, RECORD_SCHEMA, Record, Stalled, Tool, WorkloadRecord,
 };
-use diskproof_model::series::TimeSeries;
 use diskproof_model::surface::{SurfaceMeasurement, SurfaceRecord};
 use diskproof_model::target::{HostFacts, TargetIdentity};
 
@@ -137,28 +135,33 @@ fn reproduce_command(
 }
 
 fn measurement_record(m: &Measurement, plan: &Plan) -> MeasurementRecord {
-    let settling = common_settling(m);
+    let steady = SteadyPart::of(m);
+    let row = steady.row_figures();
     let workload = workload_record(m, plan);
     MeasurementRecord {
         target: m.target,
         workload,
         start_ns: m.start_ns,
         wall_ns: m.wall_ns,
-        settling_ns: settling.settling_ns,
-        settled: settling.settled,
-        cpu: m.cpu,
+        settling_ns: steady.settling.settling_ns,
+        settled: steady.settling.settled,
+        phases: steady.phases(),
+        cpu: row.cpu,
         ops: m
             .ops
             .iter()
-            .map(|(kind, op)| (*kind, op_record(op, m.wall_ns, settling)))
+            .map(|(kind, op)| {
+                let series = op.series.thinned(SERIES_INTERVAL_NS_MIN, SERIES_CELLS_MAX);
+                (*kind, steady.op_record(*kind, op, series))
+            })
             .collect(),
-        asked: m.asked,
-        device: m.device.clone(),
+        asked: row.asked,
+        device: row.device,
         cache: m.cache.clone(),
         engine: m.engine.clone(),
-        achieved_depth: m.achieved_depth,
-        dead_time_ns: m.dead_time_ns,
-        starved: m.starved,
+        achieved_depth: row.achieved_depth,
+        dead_time_ns: row.dead_time_ns,
+        starved: row.starved,
         ceiling_iops: m.ceiling_iops,
         zero_blocks: m.zero_blocks,
         unwritten_bytes: m.unwritten_bytes,
@@ -169,45 +172,6 @@ fn measurement_record(m: &Measurement, plan: &Plan) -> MeasurementRecord {
         interruptions: m.interruptions.clone(),
         stopped: m.stopped,
         reproduce: String::new(),
-    }
-}
-
-/// Where the workload as a whole settles: reads and writes of a mix share a disk, so they share the
-/// cut.
-fn common_settling(m: &Measurement) -> Settling {
-    let headline = if m.ops.contains_key(&OpKind::Commit) {
-        &[OpKind::Commit][..]
-    } else {
-        &[OpKind::Read, OpKind::Write]
-    };
-    let mut all: Option<TimeSeries> = None;
-    for op in headline.iter().filter_map(|kind| m.ops.get(kind)) {
-        match &mut all {
-            Some(all) => all.merge(&op.series),
-            None => all = Some(op.series.clone()),
-        }
-    }
-    all.map_or(
-        Settling {
-            settling_ns: 0,
-            settled: None,
-        },
-        |series| estimate::settling(&series, m.wall_ns),
-    )
-}
-
-fn op_record(op: &OpMeasurement, wall_ns: u64, settling: Settling) -> OpRecord {
-    let rate = estimate::rate_after(&op.series, wall_ns, settling);
-    OpRecord {
-        count: op.count,
-        bytes: op.bytes,
-        errors: op.errors.clone(),
-        short: op.short,
-        iops: rate.ops,
-        throughput: rate.bytes,
-        latency: LatencySummary::of(&op.latency),
-        latency_intended: op.latency_intended.as_ref().map(LatencySummary::of),
-        series: op.series.thinned(SERIES_INTERVAL_NS_MIN, SERIES_CELLS_MAX),
     }
 }
 

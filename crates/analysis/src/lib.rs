@@ -16,6 +16,7 @@ pub mod verdict;
 mod checked;
 mod mechanics;
 mod shape;
+mod steady;
 
 #[cfg(any(test, feature = "studies"))]
 pub mod fixture;

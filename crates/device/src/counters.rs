@@ -6,6 +6,7 @@ use crate::processes::ProcessCounters;
 use crate::sysroot::{SysRoot, read_number, read_text};
 use diskproof_model::measurement::{ByteCount, DeviceUse};
 use diskproof_model::target::TargetIdentity;
+use diskproof_model::window::DiskCounts;
 use std::time::Instant;
 
 /// Sectors in /sys/block/*/stat are of 512 bytes, whatever the device has
@@ -120,6 +121,26 @@ impl Snapshot {
             others,
             others_hidden,
         }
+    }
+
+    /// What the disks did since [`Self::take`]; `None` where they cannot be found or counted.
+    pub fn counts(&self) -> Option<DiskCounts> {
+        if self.unresolved.is_some() {
+            return None;
+        }
+        let sum = self.changes().ok()?;
+        let is_timed = self
+            .disks
+            .iter()
+            .all(|disk| times_requests(&self.root, &disk.device));
+        Some(DiskCounts {
+            read_bytes: sum.read_sectors.saturating_mul(SECTOR_BYTES),
+            write_bytes: sum.write_sectors.saturating_mul(SECTOR_BYTES),
+            read_ops: sum.read_ops,
+            write_ops: sum.write_ops,
+            flush_ops: sum.flush_ops,
+            queued_ms: is_timed.then_some(sum.queued_ms),
+        })
     }
 
     /// Sum over all disks of what changed.

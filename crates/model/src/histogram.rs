@@ -7,19 +7,13 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
+mod buckets;
+mod part;
 mod wire;
 
-/// Sub-buckets of the first, linear bucket: 2 × 10³ rounded up to a power of two gives 3
-/// significant digits.
-const SUB_BUCKETS: usize = 2048;
-const SUB_BUCKET_BITS: u32 = SUB_BUCKETS.trailing_zeros();
-const HALF: usize = SUB_BUCKETS / 2;
-/// Octaves above the linear bucket; 2^(11+31) ns is 73 minutes, longer than any I/O that a user
-/// waits for.
-const OCTAVES: usize = 31;
-const LEN: usize = SUB_BUCKETS + OCTAVES * HALF;
-/// Largest value with a bucket; larger ones count in it, and `max_ns` still holds them exactly.
-const VALUE_MAX: u64 = (1 << (SUB_BUCKET_BITS + OCTAVES as u32)) - 1;
+use buckets::{LEN, VALUE_MAX, bucket, index_of};
+
+pub use part::LatencyPart;
 
 /// A latency distribution. Merging is exact; percentiles are within 0.1 %.
 #[derive(Clone)]
@@ -54,24 +48,6 @@ impl PartialEq for LatencyHistogram {
             && self.max_ns == other.max_ns
             && self.counts == other.counts
     }
-}
-
-#[inline(always)]
-fn index_of(ns: u64) -> usize {
-    // Octave 0 is linear; octave k ≥ 1 holds values of 11+k bits in HALF buckets of 2^k.
-    let bits = 64 - (ns | (HALF as u64)).leading_zeros();
-    let octave = bits.saturating_sub(SUB_BUCKET_BITS);
-    ((octave as usize) << (SUB_BUCKET_BITS - 1)) + (ns >> octave) as usize
-}
-
-/// Smallest value and width of the bucket at `index`.
-fn bucket(index: usize) -> (u64, u64) {
-    if index < SUB_BUCKETS {
-        return (index as u64, 1);
-    }
-    let octave = (index - HALF) / HALF;
-    let sub = index - octave * HALF;
-    ((sub as u64) << octave, 1 << octave)
 }
 
 impl LatencyHistogram {
@@ -147,6 +123,52 @@ impl LatencyHistogram {
         self.sum_ns += other.sum_ns;
         self.max_ns = self.max_ns.max(other.max_ns);
         self.min_ns = self.min_ns.min(other.min_ns);
+    }
+
+    /// What `now` holds beyond this earlier state of it, which becomes equal to it. The ends of
+    /// the part's range are known to their bucket only.
+    pub fn take_since(&mut self, now: &Self) -> LatencyPart {
+        let mut part = LatencyPart::default();
+        if now.count == 0 {
+            return part;
+        }
+        let filled = index_of(now.min_ns.min(VALUE_MAX))..=index_of(now.max_ns.min(VALUE_MAX));
+        let first = *filled.start();
+        let (mine, theirs) = (&mut self.counts[filled.clone()], &now.counts[filled]);
+        for (index, (before, count)) in mine.iter_mut().zip(theirs).enumerate() {
+            if before != count {
+                part.buckets.push(((first + index) as u32, count - *before));
+                *before = *count;
+            }
+        }
+        part.count = now.count - self.count;
+        part.sum_ns = now.sum_ns - self.sum_ns;
+        if let (Some((low, _)), Some((high, _))) = (part.buckets.first(), part.buckets.last()) {
+            let (highest, width) = bucket(*high as usize);
+            part.min_ns = bucket(*low as usize).0.max(now.min_ns);
+            // Larger values than any bucket holds count in the last one.
+            let is_last = *high as usize == index_of(VALUE_MAX);
+            let end_ns = if is_last {
+                u64::MAX
+            } else {
+                highest + width - 1
+            };
+            part.max_ns = end_ns.min(now.max_ns);
+        }
+        (self.count, self.sum_ns, self.min_ns, self.max_ns) =
+            (now.count, now.sum_ns, now.min_ns, now.max_ns);
+        part
+    }
+
+    /// Adds the latencies of a part.
+    pub fn add_part(&mut self, part: &LatencyPart) {
+        for (index, count) in &part.buckets {
+            self.counts[*index as usize] += count;
+        }
+        self.count += part.count;
+        self.sum_ns += part.sum_ns;
+        self.max_ns = self.max_ns.max(part.max_ns);
+        self.min_ns = self.min_ns.min(part.min_ns);
     }
 
     /// Number of latencies.
@@ -439,5 +461,51 @@ mod tests {
                 .collect();
             assert_eq!(seen, expected, "{lowest} {digits}");
         }
+    }
+
+    proptest! {
+        /// However a distribution is cut into parts, and in whatever groups they are merged, the
+        /// parts add up to it.
+        #[test]
+        fn parts_add_up_to_the_whole(
+            batches in prop::collection::vec(prop::collection::vec(0u64..1 << 50, 0..30), 1..8),
+            grouped in 1usize..4,
+        ) {
+            let (mut now, mut seen) = (LatencyHistogram::new(), LatencyHistogram::new());
+            let mut parts = Vec::new();
+            for batch in &batches {
+                batch.iter().for_each(|ns| now.record(*ns));
+                let part = seen.take_since(&now);
+                prop_assert_eq!(part.count(), batch.len() as u64);
+                prop_assert_eq!(part.sum_ns(), batch.iter().map(|ns| u128::from(*ns)).sum());
+                let range = (batch.iter().min(), batch.iter().max());
+                if let (Some(min_ns), Some(max_ns)) = range {
+                    prop_assert!(part.min_ns <= *min_ns && part.max_ns >= *max_ns);
+                    parts.push(part.with_range(*min_ns, *max_ns));
+                } else {
+                    parts.push(part);
+                }
+            }
+            prop_assert!(seen == now);
+            let mut sum = LatencyHistogram::new();
+            for group in parts.chunks(grouped) {
+                let mut merged = LatencyPart::default();
+                group.iter().for_each(|part| merged.merge(part));
+                sum.add_part(&merged);
+            }
+            prop_assert!(sum == now && sum.min_ns() == now.min_ns());
+        }
+    }
+
+    #[test]
+    fn part_records_single_latencies() {
+        let (mut part, mut whole) = (LatencyPart::default(), LatencyHistogram::new());
+        part.record_many(70_000, 1);
+        part.record_many(3, 1);
+        whole.add_part(&part);
+        assert_eq!(
+            (whole.count(), whole.min_ns(), whole.max_ns()),
+            (2, 3, 70_000)
+        );
     }
 }

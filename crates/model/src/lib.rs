@@ -24,8 +24,10 @@ pub mod surface;
 pub mod target;
 pub mod units;
 pub mod verdict;
+pub mod window;
 
 // Leaves that several of the modules above share, each public as part of one of them.
+mod counts;
 mod estimate;
 mod op;
 mod workload;

@@ -165,6 +165,7 @@ const RANGES: &[(&str, NumberRange)] = &[
     ("distance_bytes", POSITION),
     ("distance_mean_bytes", AMOUNT),
     ("done_before_wait", SHARE),
+    ("end_ns", NS),
     ("errors", COUNT),
     ("first_bytes_per_second", AMOUNT),
     ("flush_ops", COUNT),

@@ -3,10 +3,12 @@
 
 use crate::histogram::LatencyHistogram;
 use crate::series::TimeSeries;
+use crate::window::Window;
 use crate::workload::{CachePolicy, EngineChoice, EngineKind, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+pub use crate::counts::{ByteCount, CpuTime};
 pub use crate::op::OpKind;
 
 /// One workload on one target, as it went.
@@ -73,6 +75,9 @@ pub struct Measurement {
     pub hang: Option<Hang>,
     /// When this program did not run.
     pub interruptions: Vec<Interruption>,
+    /// The measured time in consecutive windows; empty where a worker timed out. A window ends
+    /// where a cell does, the last one with the measured time.
+    pub windows: Vec<Window>,
     /// Why it ended.
     pub stopped: StopReason,
 }
@@ -158,16 +163,6 @@ pub const SERIES_INTERVAL_NS: u64 = 10_000_000;
 /// Cells that a series holds before neighbours are merged: 82 s at the finest.
 pub const SERIES_CELLS_MAX: usize = 8192;
 
-/// CPU time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CpuTime {
-    /// In user mode, nanoseconds.
-    pub user_ns: u64,
-    /// In the kernel, nanoseconds.
-    pub system_ns: u64,
-}
-
 /// How threads that were ready to run had to wait for a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -243,23 +238,6 @@ pub struct CacheUse {
     /// Why they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-}
-
-/// Bytes by direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ByteCount {
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Bytes written.
-    pub write_bytes: u64,
-}
-
-impl ByteCount {
-    /// Both directions.
-    pub fn total(self) -> u64 {
-        self.read_bytes + self.write_bytes
-    }
 }
 
 /// What the kernel's counters say of the disks at the bottom of the stack over one measurement.

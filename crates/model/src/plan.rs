@@ -30,7 +30,10 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/1";
 /// 5: a new file has its length before it is written, so that the whole queue reaches the disk; the
 /// syncs of a queue go to the kernel together by Linux AIO too, instead of one by one while
 /// everything else waits.
-pub const METHOD_VERSION: u32 = 5;
+///
+/// 6: every figure of a measurement covers the same time. Latencies, counters and CPU time skip
+/// what the rates skip, until the rate has settled or a burst is over.
+pub const METHOD_VERSION: u32 = 6;
 
 /// Everything that one run will do, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

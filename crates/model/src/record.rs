@@ -122,12 +122,18 @@ pub struct MeasurementRecord {
     /// Whether the rate settled at all within the measured time; `null` when there was too little
     /// to tell.
     pub settled: Option<bool>,
-    /// CPU time of this program in the measured time.
+    /// The phases of the measured time, in order; empty where it was one. The figures of this
+    /// measurement are those of the last phase, except for errors, short transfers and
+    /// verification, which count over the whole time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseRecord>,
+    /// CPU time of this program in the measured time after `settling_ns`.
     pub cpu: CpuTime,
     /// Per kind of operation.
     pub ops: BTreeMap<OpKind, OpRecord>,
     /// Bytes that this program requested from the disks below, compared with `device`. Includes the
-    /// warm-up, other targets on the same disks and workloads that ran together with it.
+    /// warm-up (where the measured time was one phase), other targets on the same disks and
+    /// workloads that ran together with it.
     pub asked: ByteCount,
     /// What the disks and the other processes did.
     pub device: DeviceUse,
@@ -135,7 +141,7 @@ pub struct MeasurementRecord {
     pub cache: CacheUse,
     /// What carried the operations.
     pub engine: EngineUse,
-    /// Requests in flight, averaged over the measured time.
+    /// Requests in flight, averaged over the measured time after `settling_ns`.
     pub achieved_depth: f64,
     /// Time per operation that no latency covers (depth 1 only), in nanoseconds.
     pub dead_time_ns: Option<f64>,
@@ -172,6 +178,63 @@ pub struct MeasurementRecord {
     pub stopped: StopReason,
     /// A one-line command of a well-known tool that shows the same figure.
     pub reproduce: String,
+}
+
+/// A part of the measured time with a rate of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PhaseRecord {
+    /// What kind of part it is.
+    pub name: PhaseKind,
+    /// Its start, in nanoseconds after the start of the measured time.
+    pub start_ns: u64,
+    /// Its end, in nanoseconds after the start of the measured time.
+    pub end_ns: u64,
+    /// Per kind of operation; only kinds that occurred in it.
+    pub ops: BTreeMap<OpKind, PhaseOp>,
+}
+
+/// What kind of phase it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum PhaseKind {
+    /// The rate had not reached its level yet.
+    Settling,
+    /// The disk was faster than it stays: burst credit, or a cache that filled.
+    Burst,
+    /// The blocks of a new file were written, and allocated, for the first time.
+    FirstWrite,
+    /// The rate kept its level.
+    Steady,
+}
+
+impl PhaseKind {
+    /// Its name in records and in text.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Settling => "settling",
+            Self::Burst => "burst",
+            Self::FirstWrite => "first-write",
+            Self::Steady => "steady",
+        }
+    }
+}
+
+/// One kind of operation in a phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PhaseOp {
+    /// Operations that succeeded.
+    pub count: u64,
+    /// Bytes they moved.
+    pub bytes: u64,
+    /// Operations per second.
+    pub rate: Estimate,
+    /// Bytes per second.
+    pub throughput: Estimate,
+    /// Latency from before the submission to the reaping.
+    pub latency: LatencySummary,
 }
 
 /// Targets that stopped answering outside of the measured requests.
@@ -224,7 +287,7 @@ pub struct WorkloadRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OpRecord {
-    /// Operations that succeeded.
+    /// Operations that succeeded after `settling_ns`.
     pub count: u64,
     /// Bytes they moved.
     pub bytes: u64,

@@ -108,6 +108,20 @@ impl TimeSeries {
         self.coarser(by_time.max(by_count))
     }
 
+    /// All events of the cells that start from `start_ns` on and before `end_ns`, both after the
+    /// start of the measured time, as one cell.
+    pub fn total_between(&self, start_ns: u64, end_ns: u64) -> Cell {
+        let starts = (0..).map(|index: u64| self.start_ns + index * self.interval_ns);
+        let mut sum = Cell::default();
+        for (_, cell) in starts
+            .zip(&self.cells)
+            .filter(|(at_ns, _)| (start_ns..end_ns).contains(at_ns))
+        {
+            sum.merge(cell);
+        }
+        sum
+    }
+
     /// All events as one cell.
     pub fn total(&self) -> Cell {
         self.cells.iter().fold(Cell::default(), |mut sum, cell| {

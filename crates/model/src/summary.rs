@@ -27,12 +27,28 @@ impl LatencySummary {
 }
 
 impl MeasurementRecord {
-    /// CPU time of this program over wall time; 1.0 is one CPU fully used.
+    /// Start of the time that the figures cover, in nanoseconds after the start of the measured
+    /// time. Rates of records before method 6 begin at `settling_ns`, all else at zero.
+    pub fn steady_from_ns(&self) -> u64 {
+        self.phases.last().map_or(0, |phase| phase.start_ns)
+    }
+
+    /// Length of the time that the figures cover, in nanoseconds.
+    pub fn steady_ns(&self) -> u64 {
+        self.wall_ns.saturating_sub(self.steady_from_ns())
+    }
+
+    /// Start of the time that the figures cover, in nanoseconds after the start of the run.
+    pub fn steady_start_ns(&self) -> u64 {
+        self.start_ns.saturating_add(self.steady_from_ns())
+    }
+
+    /// CPU time of this program over the time that the figures cover; 1.0 is one CPU fully used.
     pub fn cpu_share(&self) -> f64 {
-        if self.wall_ns == 0 {
+        if self.steady_ns() == 0 {
             0.0
         } else {
-            (self.cpu.user_ns + self.cpu.system_ns) as f64 / self.wall_ns as f64
+            (self.cpu.user_ns + self.cpu.system_ns) as f64 / self.steady_ns() as f64
         }
     }
 

@@ -1,7 +1,9 @@
 //! A record as a list of figures, for tables and monitoring. Names and units are stable.
 
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{Estimate, LatencySummary, MeasurementRecord, OpRecord, Record};
+use diskproof_model::record::{
+    Estimate, LatencySummary, MeasurementRecord, OpRecord, PhaseKind, PhaseRecord, Record,
+};
 use diskproof_model::surface::{SeekPattern, SeekSummary, SurfaceRecord};
 use diskproof_model::verdict::Grade;
 
@@ -102,6 +104,9 @@ fn of_measurement(m: &MeasurementRecord) -> Vec<FigureRow> {
     let whole = of_workload(m);
     let mut all = vec![
         whole.clone().with("wall_time", m.wall_ns as f64, "ns"),
+        whole
+            .clone()
+            .with("steady_time", m.steady_ns() as f64, "ns"),
         whole.clone().with("cpu_share", m.cpu_share(), "1"),
         whole.clone().with("achieved_depth", m.achieved_depth, "1"),
     ];
@@ -119,8 +124,64 @@ fn of_measurement(m: &MeasurementRecord) -> Vec<FigureRow> {
             op,
         ));
     }
+    all.extend(m.phases.iter().flat_map(|phase| of_phase(&whole, phase)));
     all
 }
+
+/// The figures of a phase, at the time of its start.
+fn of_phase(whole: &FigureRow, phase: &PhaseRecord) -> Vec<FigureRow> {
+    let [duration, iops, p50, p99] = match phase.name {
+        PhaseKind::Settling => SETTLING_METRICS,
+        PhaseKind::Burst => BURST_METRICS,
+        PhaseKind::FirstWrite => FIRST_WRITE_METRICS,
+        PhaseKind::Steady => STEADY_METRICS,
+    };
+    let whole = FigureRow {
+        time_s: Some(phase.start_ns as f64 / 1e9),
+        ..whole.clone()
+    };
+    let length_ns = phase.end_ns.saturating_sub(phase.start_ns);
+    let mut all = vec![whole.clone().with(duration, length_ns as f64, "ns")];
+    for (kind, op) in &phase.ops {
+        let of_kind = FigureRow {
+            op: kind.as_str(),
+            ..whole.clone()
+        };
+        all.push(of_kind.clone().estimated(iops, &op.rate, "1/s"));
+        let percentiles = [(p50, op.latency.p50), (p99, op.latency.p99)];
+        all.extend(
+            percentiles
+                .into_iter()
+                .filter_map(|(metric, ns)| Some(of_kind.clone().with(metric, ns? as f64, "ns"))),
+        );
+    }
+    all
+}
+
+const SETTLING_METRICS: [&str; 4] = [
+    "phase_settling_time",
+    "phase_settling_iops",
+    "phase_settling_latency_p50",
+    "phase_settling_latency_p99",
+];
+const BURST_METRICS: [&str; 4] = [
+    "phase_burst_time",
+    "phase_burst_iops",
+    "phase_burst_latency_p50",
+    "phase_burst_latency_p99",
+];
+const FIRST_WRITE_METRICS: [&str; 4] = [
+    "phase_first_write_time",
+    "phase_first_write_iops",
+    "phase_first_write_latency_p50",
+    "phase_first_write_latency_p99",
+];
+const STEADY_METRICS: [&str; 4] = [
+    "phase_steady_time",
+    "phase_steady_iops",
+    "phase_steady_latency_p50",
+    "phase_steady_latency_p99",
+];
 
 fn of_operation(whole: &FigureRow, op: &OpRecord) -> Vec<FigureRow> {
     let mut all = vec![

@@ -67,7 +67,7 @@ fn write_line(
     } else {
         format!(".target{}", m.target + 1)
     };
-    let (start, length) = (m.start_ns as f64 / 1e9, m.wall_ns as f64 / 1e9);
+    let (start, length) = (m.steady_start_ns() as f64 / 1e9, m.steady_ns() as f64 / 1e9);
     let max = latency.max as f64 / NS_PER_UNIT_OF_MAX;
     writeln!(
         out,

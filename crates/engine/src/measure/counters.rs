@@ -7,6 +7,7 @@ use crate::measure::snapshot::WorkerSnapshot;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{ByteCount, OpKind, OpMeasurement, SERIES_CELLS_MAX};
 use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_model::window::WindowLatency;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -45,8 +46,22 @@ struct OpCounters {
     /// Sum of the latencies in the cell, which the histogram receives at its end.
     latency_sum_ns: u64,
     latency_min_ns: u64,
+    /// Shortest and longest latency in the window, up to the last cell.
+    window_range_ns: (u64, u64),
+    /// The latencies up to the last window; `None` before the first one.
+    seen: Option<Box<SeenLatencies>>,
     op: OpMeasurement,
 }
+
+/// The distributions of an operation at the end of a window.
+#[derive(Debug, Default)]
+struct SeenLatencies {
+    latency: LatencyHistogram,
+    intended: LatencyHistogram,
+}
+
+/// Of no latency at all.
+const NO_RANGE: (u64, u64) = (u64::MAX, 0);
 
 /// The counts of one worker.
 #[derive(Debug)]
@@ -91,6 +106,8 @@ impl Counters {
                 cell: Cell::default(),
                 latency_sum_ns: 0,
                 latency_min_ns: u64::MAX,
+                window_range_ns: NO_RANGE,
+                seen: None,
                 op: OpMeasurement {
                     latency_intended,
                     ..OpMeasurement::default()
@@ -263,6 +280,11 @@ impl Counters {
                 of_kind.latency_min_ns,
                 cell.latency_max_ns,
             );
+            let (min_ns, max_ns) = of_kind.window_range_ns;
+            of_kind.window_range_ns = (
+                min_ns.min(of_kind.latency_min_ns),
+                max_ns.max(cell.latency_max_ns),
+            );
             of_kind.latency_min_ns = u64::MAX;
             match kind {
                 OpKind::Read => self.asked.read_bytes += cell.bytes,
@@ -302,7 +324,35 @@ impl Counters {
                     .for_each(LatencyHistogram::clear);
             }
             of_kind.op.short = 0;
+            of_kind.window_range_ns = NO_RANGE;
         }
+    }
+
+    /// The latencies since the last window, or since the warm-up. Only after a
+    /// [`Counters::end_cell`].
+    #[cold]
+    pub(crate) fn take_window(&mut self) -> BTreeMap<OpKind, WindowLatency> {
+        let mut ops = BTreeMap::new();
+        for (of_kind, kind) in self.by_kind.iter_mut().zip(KINDS) {
+            let (min_ns, max_ns) = std::mem::replace(&mut of_kind.window_range_ns, NO_RANGE);
+            if of_kind.op.latency.count() == 0 {
+                continue;
+            }
+            let seen = of_kind.seen.get_or_insert_default();
+            let latency = seen.latency.take_since(&of_kind.op.latency);
+            if latency.count() == 0 {
+                continue;
+            }
+            let intended = of_kind.op.latency_intended.as_ref();
+            let window = WindowLatency {
+                latency: latency.with_range(min_ns, max_ns),
+                intended: intended
+                    .map(|intended| seen.intended.take_since(intended))
+                    .unwrap_or_default(),
+            };
+            ops.insert(kind, window);
+        }
+        ops
     }
 
     /// Ends the series at `now` and pads it with empty cells. Later completions are not added.

@@ -7,4 +7,5 @@ pub(crate) mod result;
 pub(crate) mod sampler;
 pub(crate) mod snapshot;
 pub(crate) mod usage;
+pub(crate) mod windows;
 pub(crate) mod worker;

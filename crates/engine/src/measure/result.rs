@@ -2,6 +2,7 @@
 
 use crate::io::clock::ProcessorWait;
 use diskproof_model::measurement::{ByteCount, Interruption, OpKind, OpMeasurement, ZeroSample};
+use diskproof_model::window::Window;
 use std::collections::BTreeMap;
 
 /// Why a worker ended.
@@ -40,6 +41,9 @@ pub(crate) struct WorkerResult {
     pub processor_wait: ProcessorWait,
     /// When the process did not run; their starts on CLOCK_MONOTONIC.
     pub interruptions: Vec<Interruption>,
+    /// The measured time in windows, the last one up to [`WorkerResult::stop_ns`]; empty where it
+    /// timed out.
+    pub windows: Vec<Window>,
     /// Why it ended.
     pub ending: EndReason,
 }

@@ -117,6 +117,7 @@ impl WorkerSnapshot {
             done_before_wait: self.done_before_wait,
             processor_wait: self.processor_wait,
             interruptions: std::mem::take(&mut self.interruptions),
+            windows: Vec::new(),
             ending,
         }
     }

@@ -9,6 +9,7 @@ use crate::load::generator::RequestGenerator;
 use crate::measure::counters::{Counters, IntendedLatency};
 use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::snapshot::{PUBLISH_NS, SharedSnapshot, lock_snapshot};
+use crate::measure::windows::{WindowLog, WindowTotals};
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, ZeroSample};
 use diskproof_model::series::TimeSeries;
 use std::io;
@@ -68,6 +69,7 @@ pub(crate) struct Worker<B, C> {
     busy_ns: Option<u128>,
     /// [`Clock::processor_wait`]: until the warm-up was over, and from there to the end.
     processor_wait: (ProcessorWait, ProcessorWait),
+    windows: WindowLog,
 }
 
 /// What a worker does with the page cache at the end of each cell.
@@ -111,6 +113,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             ending: None,
             busy_ns: None,
             processor_wait: Default::default(),
+            windows: WindowLog::new(),
         }
     }
 
@@ -278,6 +281,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         if !was_measuring && self.counters.is_measuring() {
             self.warmup_in_flight_ns = self.generator.slots.in_flight_ns(self.schedule.measure_ns);
             self.processor_wait.0 = self.clock.processor_wait();
+        } else if was_measuring && self.ending.is_none() {
+            self.end_windows(now.min(self.schedule.end_ns));
         }
         let next = if now < self.schedule.measure_ns {
             (now + SERIES_INTERVAL_NS).min(self.schedule.measure_ns)
@@ -298,6 +303,19 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             self.end(EndReason::Stopped, now);
         }
         self.publish_snapshot(now);
+    }
+
+    /// Ends the windows that are over at `until_ns`. A request that took longer than a window ends
+    /// several at once, in each of which it was in flight.
+    fn end_windows(&mut self, until_ns: u64) {
+        while self.schedule.measure_ns + self.windows.end_ns() <= until_ns {
+            let at_ns = self.schedule.measure_ns + self.windows.end_ns();
+            let totals = WindowTotals {
+                busy_ns: self.busy_until(at_ns),
+                wait: self.clock.processor_wait().since(self.processor_wait.0),
+            };
+            self.windows.end_window(self.counters.take_window(), totals);
+        }
     }
 
     /// Publishes what the supervisor needs if the next request never completes.
@@ -394,6 +412,23 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let stop_ns = stop_ns.max(self.schedule.measure_ns);
         let late = self.generator.late();
         let busy_ns = self.busy_ns.unwrap_or_else(|| self.busy_until(last_ns));
+        let window_end_ns = if ending == EndReason::Budget {
+            stop_ns.max(last_ns)
+        } else {
+            stop_ns
+        };
+        let totals = WindowTotals {
+            busy_ns,
+            wait: self.processor_wait.1,
+        };
+        let ops = if self.counters.is_measuring() {
+            self.counters.take_window()
+        } else {
+            Default::default()
+        };
+        let windows = self
+            .windows
+            .finish(window_end_ns - self.schedule.measure_ns, ops, totals);
         let (ops, asked) = self.counters.finish(ending, &mut snapshot);
         let interruptions = std::mem::take(&mut snapshot.interruptions);
         drop(snapshot);
@@ -410,6 +445,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             done_before_wait,
             processor_wait,
             interruptions,
+            windows,
             ending,
         }
     }

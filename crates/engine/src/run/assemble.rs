@@ -5,6 +5,7 @@ use crate::io::errno::errno_name;
 use crate::load::generator::LATE_NS;
 use crate::load::pacer::Pacer;
 use crate::measure::result::{EndReason, WorkerResult};
+use crate::measure::windows::add_up;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Fallback, Hang, Interruption, Measurement,
@@ -14,6 +15,7 @@ use diskproof_model::measurement::{
 use diskproof_model::plan::{EngineKind, Layout, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::series::Cell;
+use diskproof_model::window::Window;
 use std::collections::BTreeMap;
 
 /// Everything about a workload that its workers do not know.
@@ -71,6 +73,7 @@ struct Combined {
     dead_ns: f64,
     /// The smallest share among the workers.
     done_before_wait: Option<f64>,
+    windows: Vec<Window>,
 }
 
 impl Combined {
@@ -83,6 +86,7 @@ impl Combined {
                 .reduce(f64::min),
             ..Self::default()
         };
+        let mut windows = Vec::new();
         for part in results {
             // A worker that ended earlier had nothing in flight for the rest of the time.
             let window_ns = (part.stop_ns - measure_ns).max(flow_ns).max(1) as f64;
@@ -96,7 +100,9 @@ impl Combined {
             sum.zero_blocks.sampled += part.zero_blocks.sampled;
             sum.zero_blocks.zero += part.zero_blocks.zero;
             sum.late += part.late;
+            windows.push(part.windows);
         }
+        sum.windows = add_up(windows, flow_ns);
         sum
     }
 
@@ -139,7 +145,7 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
     let mut sum = Combined::of(results, measure_ns, flow_ns);
     let dead_time_ns = sum.dead_time_ns(workload);
     let flow_ns = match edge {
-        FlowEnd::Ragged => cut(&mut sum.ops, flow_ns),
+        FlowEnd::Ragged => cut(&mut sum, flow_ns),
         FlowEnd::Aligned => flow_ns,
     };
     if let Some(pacer) = &context.pacer
@@ -147,10 +153,10 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
     {
         let waiting = pacer.waiting(measure_ns, measure_ns + flow_ns);
         let waiting = waiting.filter(|(waited_ns, _)| *waited_ns > LATE_NS);
-        sum.late += add_waiting(&mut sum.ops, workload, waiting);
+        sum.late += add_waiting(&mut sum, workload, waiting);
     }
     if let Some((ns, errno)) = context.final_sync {
-        add_final_sync(&mut sum.ops, flow_ns, ns, errno);
+        add_final_sync(&mut sum, flow_ns, ns, errno);
     }
     let course = Course {
         wall_ns: flow_ns + context.final_sync.map_or(0, |(ns, _)| ns),
@@ -206,6 +212,7 @@ fn measurement(context: RunContext, sum: Combined, course: Course) -> Measuremen
             ..hang
         }),
         interruptions: course.interruptions,
+        windows: sum.windows,
         stopped: course.stopped,
         workload,
     }
@@ -298,8 +305,9 @@ fn starvation(results: &[WorkerResult], measure_ns: u64) -> Starvation {
 }
 
 /// Cuts the counts at the last full cell within the common time, and returns its end.
-fn cut(ops: &mut BTreeMap<OpKind, OpMeasurement>, flow_ns: u64) -> u64 {
-    let interval_ns = ops
+fn cut(sum: &mut Combined, flow_ns: u64) -> u64 {
+    let interval_ns = sum
+        .ops
         .values()
         .map(|op| op.series.interval_ns)
         .max()
@@ -308,7 +316,10 @@ fn cut(ops: &mut BTreeMap<OpKind, OpMeasurement>, flow_ns: u64) -> u64 {
     if whole_ns == 0 {
         return flow_ns;
     }
-    for op in ops.values_mut() {
+    if let Some(last) = sum.windows.last_mut() {
+        last.end_ns = whole_ns.max(last.start_ns);
+    }
+    for op in sum.ops.values_mut() {
         op.series
             .cells
             .truncate((whole_ns / op.series.interval_ns) as usize);
@@ -338,7 +349,7 @@ fn merge_op(sum: &mut OpMeasurement, part: OpMeasurement) {
 /// Without them a disk that stalls up to the end would seem to have delayed hardly any. Their wait
 /// so far is a lower bound of their latency. Returns their number.
 fn add_waiting(
-    ops: &mut BTreeMap<OpKind, OpMeasurement>,
+    sum: &mut Combined,
     workload: &Workload,
     waiting: impl Iterator<Item = (u64, u64)>,
 ) -> u64 {
@@ -357,10 +368,15 @@ fn add_waiting(
             (OpKind::Commit, commits),
         ] {
             if count > 0 {
-                let intended = &mut ops.entry(kind).or_default().latency_intended;
+                let intended = &mut sum.ops.entry(kind).or_default().latency_intended;
                 intended
                     .get_or_insert_with(LatencyHistogram::new)
                     .record_many(waited_ns, count);
+                let last = sum.windows.last_mut();
+                last.into_iter().for_each(|last| {
+                    let latency = last.ops.entry(kind).or_default();
+                    latency.intended.record_many(waited_ns, count);
+                });
             }
         }
     }
@@ -368,18 +384,23 @@ fn add_waiting(
 }
 
 /// The final sync belongs to the time of the writes: their series is padded to its end.
-fn add_final_sync(
-    ops: &mut BTreeMap<OpKind, OpMeasurement>,
-    flow_ns: u64,
-    sync_ns: u64,
-    errno: i32,
-) {
+fn add_final_sync(sum: &mut Combined, flow_ns: u64, sync_ns: u64, errno: i32) {
+    let ops = &mut sum.ops;
     if let Some(writes) = ops.get_mut(&OpKind::Write) {
         writes
             .series
             .add(flow_ns + sync_ns, &Cell::default(), SERIES_CELLS_MAX);
     }
     let sync = ops.entry(OpKind::Sync).or_default();
+    if let Some(last) = sum.windows.last_mut() {
+        let whole = (last.length_ns() + sync_ns).max(1) as f64;
+        last.depth *= last.length_ns() as f64 / whole;
+        last.end_ns += sync_ns;
+        if errno == 0 {
+            let latency = &mut last.ops.entry(OpKind::Sync).or_default().latency;
+            latency.record_many(sync_ns, 1);
+        }
+    }
     if errno == 0 {
         sync.count += 1;
         sync.latency.record(sync_ns);
@@ -449,6 +470,7 @@ mod tests {
                 turns: 10,
             },
             interruptions: Vec::new(),
+            windows: Vec::new(),
             ending,
         }
     }
@@ -545,14 +567,17 @@ mod tests {
 
     #[test]
     fn operations_after_the_common_time_are_cut() {
-        let mut ops = done(EndReason::Stopped, 66 * CELL).ops;
-        assert_eq!(cut(&mut ops, 50 * CELL + 7), 50 * CELL);
-        let read = &ops[&OpKind::Read];
+        let mut sum = Combined {
+            ops: done(EndReason::Stopped, 66 * CELL).ops,
+            ..Combined::default()
+        };
+        assert_eq!(cut(&mut sum, 50 * CELL + 7), 50 * CELL);
+        let read = &sum.ops[&OpKind::Read];
         assert_eq!(
             (read.count, read.bytes, read.series.cells.len()),
             (50, 50 * 512, 50)
         );
-        assert_eq!(cut(&mut ops, CELL - 1), CELL - 1, "too short to cut");
-        assert_eq!(ops[&OpKind::Read].count, 50);
+        assert_eq!(cut(&mut sum, CELL - 1), CELL - 1, "too short to cut");
+        assert_eq!(sum.ops[&OpKind::Read].count, 50);
     }
 }

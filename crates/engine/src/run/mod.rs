@@ -3,6 +3,7 @@
 
 pub(crate) mod assemble;
 pub(crate) mod calibrate;
+pub(crate) mod counter_log;
 pub(crate) mod descriptor;
 pub(crate) mod error;
 pub(crate) mod finish;

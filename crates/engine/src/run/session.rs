@@ -7,6 +7,7 @@ use crate::measure::usage;
 use crate::measure::worker::WorkerSchedule;
 use crate::run::assemble::{RunContext, assemble, flow_ns};
 use crate::run::calibrate::max_iops;
+use crate::run::counter_log::CounterLog;
 use crate::run::error::RunError;
 use crate::run::finish::{FinalSync, Finisher};
 use crate::run::hang::join;
@@ -274,7 +275,9 @@ impl Session {
         let cpu_before = usage::process();
         let clock = ActiveClock::new();
         let schedule = workers.release();
-        let control = workers.follow(phase, schedule, &clock, watch)?;
+        let mut counter_log = CounterLog::new(&snapshots);
+        let control = workers.follow(phase, schedule, &clock, &mut counter_log, watch)?;
+        counter_log.read(clock.now());
         let total = ProcessTotal {
             cpu: usage::process_since(cpu_before),
             ns: clock.now().saturating_sub(schedule.start_ns).max(1),
@@ -286,7 +289,9 @@ impl Session {
         };
         let mut measurements =
             self.assemble_all(&finisher, workers, RunEnd { schedule, control }, watch)?;
+        counter_log.read(clock.now());
         share_out(&mut measurements, &of_threads, total);
+        counter_log.fill(&mut measurements, schedule.measure_ns);
         count_devices(&mut measurements, targets, snapshots);
         for (measurement, assignment) in measurements.iter_mut().zip(&assignments) {
             finisher.verify(measurement, assignment, self.origin_ns, watch)?;

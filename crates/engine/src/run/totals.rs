@@ -1,7 +1,7 @@
 //! Figures that all workloads of a run share: CPU time of the process, counters of the devices.
 
 use diskproof_device::{OpenTarget, Snapshot};
-use diskproof_model::measurement::{ByteCount, CpuTime, Measurement};
+use diskproof_model::measurement::{ByteCount, CpuTime, Measurement, OpKind};
 use std::collections::BTreeSet;
 
 /// What the whole process used, from the start of the workers to the end of the last.
@@ -72,11 +72,47 @@ pub(crate) fn count_devices(
             write_bytes: sum.write_bytes + more.write_bytes,
         });
         let device = snapshot.finish(all);
+        ask_windows(measurements, target, |other| {
+            other == target || !disks[target].is_disjoint(&disks[other])
+        });
         for measurement in measurements
             .iter_mut()
             .filter(|measurement| measurement.target == target)
         {
             (measurement.asked, measurement.device) = (all, device.clone());
         }
+    }
+}
+
+/// Gives every window on `target` the bytes that all workloads on targets for which `is_sharing`
+/// requested in its time.
+fn ask_windows(
+    measurements: &mut [Measurement],
+    target: usize,
+    is_sharing: impl Fn(usize) -> bool,
+) {
+    let own: Vec<usize> = (0..measurements.len())
+        .filter(|index| measurements[*index].target == target)
+        .collect();
+    for index in own {
+        let mut windows = std::mem::take(&mut measurements[index].windows);
+        for window in &mut windows {
+            let bytes = |kind: OpKind| {
+                let sharing = measurements.iter().filter(|m| is_sharing(m.target));
+                let of_kind = sharing.filter_map(|m| m.ops.get(&kind));
+                of_kind
+                    .map(|op| {
+                        op.series
+                            .total_between(window.start_ns, window.end_ns)
+                            .bytes
+                    })
+                    .sum::<u64>()
+            };
+            window.asked = ByteCount {
+                read_bytes: bytes(OpKind::Read),
+                write_bytes: bytes(OpKind::Write),
+            };
+        }
+        measurements[index].windows = windows;
     }
 }

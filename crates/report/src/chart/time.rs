@@ -72,6 +72,13 @@ fn chart(record: &Record, m: &MeasurementRecord) -> Option<Chart> {
         });
         figures.push(figure);
     }
+    if m.steady_from_ns() > 0 {
+        guides.push(Guide {
+            label: "the figures begin".to_owned(),
+            axis: GuideAxis::X,
+            at: m.steady_from_ns() as f64 / 1e9,
+        });
+    }
     Some(Chart {
         id: format!("time-{}", slug(&m.workload.name)),
         title: format!("{} over time: {}", subject(record, m), figures.join(", ")),

@@ -4,8 +4,8 @@
 use crate::text::list;
 use diskproof_model::measurement::{OpKind, StopReason, VerifyResult};
 use diskproof_model::plan::CachePolicy;
-use diskproof_model::record::MeasurementRecord;
-use diskproof_model::units::counted;
+use diskproof_model::record::{MeasurementRecord, PhaseKind, PhaseRecord};
+use diskproof_model::units::{counted, format_duration, format_latency};
 
 /// The kind of a remark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,13 +16,21 @@ pub(crate) enum RemarkKind {
     Cached,
     /// The rate did not settle.
     Drifting,
+    /// The figures are those of the last phase; an earlier one was different.
+    Phases,
     /// Everything that was read back was correct.
     Verified,
 }
 
 impl RemarkKind {
     /// All, in the order of printing.
-    pub(crate) const ALL: [Self; 4] = [Self::Failed, Self::Cached, Self::Drifting, Self::Verified];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Failed,
+        Self::Cached,
+        Self::Drifting,
+        Self::Phases,
+        Self::Verified,
+    ];
 
     /// Its sign beside a figure.
     pub(crate) fn sign(self) -> char {
@@ -30,6 +38,7 @@ impl RemarkKind {
             Self::Failed => '!',
             Self::Cached => '*',
             Self::Drifting => '~',
+            Self::Phases => '+',
             Self::Verified => '=',
         }
     }
@@ -54,9 +63,61 @@ pub(crate) fn remarks(measurement: &MeasurementRecord) -> Vec<MeasurementRemark>
             let text = "the rate was still changing when the time was over";
             remark(RemarkKind::Drifting, text)
         }),
+        phases(measurement),
     ];
     all.into_iter().flatten().collect()
 }
+
+/// What came before the last phase, where it differs by enough to matter.
+fn phases(measurement: &MeasurementRecord) -> Option<MeasurementRemark> {
+    let (_, earlier) = measurement.phases.split_last()?;
+    let told = earlier
+        .iter()
+        .filter(|phase| is_notable(measurement, phase));
+    let each = told.map(|phase| {
+        let rates = phase.ops.iter().filter(|(kind, _)| **kind != OpKind::Sync);
+        let rates = rates.map(|(kind, op)| {
+            let p50 = op
+                .latency
+                .p50
+                .map_or_else(String::new, |ns| format!(", p50 {}", format_latency(ns)));
+            let rate = if measurement.workload.block_bytes >= THROUGHPUT_BYTES {
+                op.throughput.text()
+            } else {
+                op.rate.text()
+            };
+            format!("{}s at {rate}{p50}", kind.as_str())
+        });
+        format!(
+            "{} of {} ({})",
+            format_duration(phase.end_ns.saturating_sub(phase.start_ns)),
+            phase.name.as_str(),
+            list(rates)
+        )
+    });
+    let text = list(each);
+    (!text.is_empty()).then(|| {
+        let text = format!("the figures begin after {text}");
+        remark(RemarkKind::Phases, text)
+    })
+}
+
+/// A slow start is ordinary; only a phase of another kind needs a remark.
+fn is_notable(measurement: &MeasurementRecord, phase: &PhaseRecord) -> bool {
+    let steady = measurement.phases.last();
+    phase.name != PhaseKind::Settling
+        && phase.ops.iter().any(|(kind, op)| {
+            let later = steady.and_then(|steady| steady.ops.get(kind));
+            later.is_none_or(|later| {
+                (op.rate.value / later.rate.value - 1.0).abs() > NOTABLE_DIFFERENCE
+            })
+        })
+}
+
+/// From this block size on, throughput says more than operations per second.
+const THROUGHPUT_BYTES: u32 = 1 << 16;
+/// Difference between the rates of two phases that needs a remark.
+const NOTABLE_DIFFERENCE: f64 = 0.05;
 
 fn remark(kind: RemarkKind, text: impl Into<String>) -> MeasurementRemark {
     MeasurementRemark {

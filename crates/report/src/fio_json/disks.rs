@@ -20,7 +20,7 @@ struct Counts {
 
 /// The operations of a disk between two times, in nanoseconds after the start of the run.
 #[derive(Debug, Clone, Copy)]
-struct Window {
+struct CountedTime {
     start_ns: u64,
     end_ns: u64,
     counts: Counts,
@@ -29,7 +29,7 @@ struct Window {
 /// Each disk that was the only one below its targets, over all measurements. For a target on
 /// several disks the record has only their sum.
 pub(super) fn of(record: &Record) -> Vec<Value> {
-    let mut disks: BTreeMap<&str, Vec<Window>> = BTreeMap::new();
+    let mut disks: BTreeMap<&str, Vec<CountedTime>> = BTreeMap::new();
     for m in record
         .measurements
         .iter()
@@ -45,7 +45,7 @@ pub(super) fn of(record: &Record) -> Vec<Value> {
         .collect()
 }
 
-fn window(m: &MeasurementRecord) -> Window {
+fn window(m: &MeasurementRecord) -> CountedTime {
     let DeviceUse {
         read_ops,
         write_ops,
@@ -59,17 +59,17 @@ fn window(m: &MeasurementRecord) -> Window {
         read_bytes,
         write_bytes,
     };
-    Window {
-        start_ns: m.start_ns,
+    CountedTime {
+        start_ns: m.steady_start_ns(),
         end_ns: m.start_ns.saturating_add(m.wall_ns),
         counts,
     }
 }
 
 /// Concurrent measurements contain the same operations of the disk, which count once.
-fn sum(mut windows: Vec<Window>) -> Counts {
+fn sum(mut windows: Vec<CountedTime>) -> Counts {
     windows.sort_by_key(|window| window.start_ns);
-    let mut apart: Vec<Window> = Vec::new();
+    let mut apart: Vec<CountedTime> = Vec::new();
     for window in windows {
         match apart
             .last_mut()
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn concurrent_windows_count_once() {
-        let window = |start_ns, end_ns, read_ops| Window {
+        let window = |start_ns, end_ns, read_ops| CountedTime {
             start_ns,
             end_ns,
             counts: Counts {

@@ -87,10 +87,10 @@ fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i6
         .collect();
     let direction = |kind: OpKind| direction(m, m.ops.get(&kind).zip(latencies.get(&kind)));
     let cpu = |ns: u64| {
-        if m.wall_ns == 0 {
+        if m.steady_ns() == 0 {
             0.0
         } else {
-            ns as f64 * 100.0 / m.wall_ns as f64 / threads as f64
+            ns as f64 * 100.0 / m.steady_ns() as f64 / threads as f64
         }
     };
     let errors = m.errors_total();
@@ -100,7 +100,7 @@ fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i6
         (
             "job_start",
             start_ms
-                .map(|start| start.saturating_add_unsigned(ms(m.start_ns)))
+                .map(|start| start.saturating_add_unsigned(ms(m.steady_start_ns())))
                 .into(),
         ),
         ("error", first_error(m).into()),
@@ -120,7 +120,10 @@ fn job(record: &Record, index: usize, m: &MeasurementRecord, start_ms: Option<i6
             "sync",
             syncs(m.ops.get(&OpKind::Sync).zip(latencies.get(&OpKind::Sync))),
         ),
-        ("job_runtime", ms(m.wall_ns).saturating_mul(threads).into()),
+        (
+            "job_runtime",
+            ms(m.steady_ns()).saturating_mul(threads).into(),
+        ),
         ("usr_cpu", cpu(m.cpu.user_ns).into()),
         ("sys_cpu", cpu(m.cpu.system_ns).into()),
     ]);
@@ -185,7 +188,7 @@ fn direction(m: &MeasurementRecord, measured: Option<(&OpRecord, &Latency<'_>)>)
         ("bw_bytes", bytes_per_second.into()),
         ("bw", bytes_per_second.map(|rate| rate >> 10).into()),
         ("iops", op.iops.value.into()),
-        ("runtime", ms(m.wall_ns).into()),
+        ("runtime", ms(m.steady_ns()).into()),
         ("total_ios", op.count.into()),
         ("short_ios", op.short.into()),
         ("drop_ios", 0.into()),

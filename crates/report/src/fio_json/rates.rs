@@ -12,7 +12,14 @@ const KIB: f64 = 1024.0;
 /// KiB/s and operations per second of an operation, in cells of half a second, or in the record's
 /// own cells if those are longer.
 pub(super) fn of(m: &MeasurementRecord, op: &OpRecord) -> Object {
-    let series = op.series.thinned(SAMPLE_NS, op.series.cells.len().max(1));
+    let mut series = op.series.thinned(SAMPLE_NS, op.series.cells.len().max(1));
+    let earlier = m
+        .steady_from_ns()
+        .saturating_sub(series.start_ns)
+        .div_ceil(series.interval_ns.max(1));
+    let earlier = series.cells.len().min(earlier as usize);
+    series.cells.drain(..earlier);
+    series.start_ns += earlier as u64 * series.interval_ns;
     let samples: Vec<(f64, f64)> = m
         .cells_of(&series)
         .map(|(_, seconds, cell)| (cell.bytes as f64 / KIB / seconds, cell.ops as f64 / seconds))

@@ -7,7 +7,7 @@ use crate::describe::target::{layers_text, tested_text};
 use crate::labels;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::Origin;
-use diskproof_model::record::{MeasurementRecord, Record};
+use diskproof_model::record::{MeasurementRecord, PhaseKind, Record};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::format_duration;
@@ -180,7 +180,12 @@ fn duration_text(record: &Record, m: &MeasurementRecord) -> String {
     }
     if m.settling_ns > 0 {
         let settling = format_duration(m.settling_ns);
-        text += &format!("; without the first {settling}, in which the rate settled");
+        let phase = match m.phases.first().map(|phase| phase.name) {
+            Some(PhaseKind::Burst) => "a burst",
+            Some(PhaseKind::FirstWrite) => "the first write of a new file",
+            _ => "in which the rate settled",
+        };
+        text += &format!("; without the first {settling}, {phase}");
     }
     text
 }

@@ -75,10 +75,15 @@ pub(super) fn of_workloads(record: &Record) -> Vec<MetricFamily> {
             &measurements,
             |op| op.latency_intended.as_ref(),
         ),
+        gauge(
+            "diskproof_phase_iops",
+            "Operations per second in a phase; the other figures are those of the last phase.",
+            phase_rates(&measurements),
+        ),
         gauge("diskproof_errors", "Failed operations.", per_op(&errors)),
         gauge(
             "diskproof_cpu_ratio",
-            "CPU time of the program over wall time; 1 is one processor.",
+            "CPU time of the program over the time of the figures; 1 is one processor.",
             per_workload(&|m| Some(m.cpu_share())),
         ),
         gauge(
@@ -87,6 +92,20 @@ pub(super) fn of_workloads(record: &Record) -> Vec<MetricFamily> {
             per_workload(&|m| m.device.accounted),
         ),
     ]
+}
+
+/// The rate of each phase, where a measurement has several.
+fn phase_rates(measurements: &[(Labels, &MeasurementRecord)]) -> Vec<(Labels, f64)> {
+    let mut samples = Vec::new();
+    for (labels, m) in measurements {
+        for phase in &m.phases {
+            let labels = with(labels, "phase", phase.name.as_str());
+            for (kind, op) in &phase.ops {
+                samples.push((with(&labels, "op", kind.as_str()), op.rate.value));
+            }
+        }
+    }
+    samples
 }
 
 /// A summary: its quantiles, how many there were, and their sum.

@@ -5,6 +5,7 @@ use super::{Assignment, WorkerGroup, WorkerHandle, WorkerState};
 use crate::io::clock::ActiveClock;
 use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::worker::WorkerSchedule;
+use crate::run::counter_log::CounterLog;
 use crate::run::error::RunError;
 use crate::run::hang::{StuckWorker, join, time_out};
 use crate::run::spawn::WorkerReport;
@@ -13,6 +14,7 @@ use diskproof_model::measurement::CpuTime;
 use diskproof_model::progress::{Control, Phase, Watch};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 
 impl WorkerGroup<'_> {
     /// Waits for all workers and calls the watcher meanwhile. Returns the watcher's last answer.
@@ -21,13 +23,16 @@ impl WorkerGroup<'_> {
         phase: Phase,
         schedule: WorkerSchedule,
         clock: &ActiveClock,
+        counter_log: &mut CounterLog<'_>,
         watch: &mut dyn Watch,
     ) -> Result<Control, RunError> {
         let (mut control, mut failure) = (Control::Continue, None);
         let mut deadlines = vec![StallDeadline::default(); self.stops.len()];
         let mut known = vec![false; self.group.workloads.len()];
         while self.working.iter().any(|working| *working > 0) {
-            match self.reports.recv_timeout(CHECK_EVERY) {
+            let due_ns = counter_log.due_in_ns(schedule.measure_ns, clock.now());
+            let at_most = CHECK_EVERY.min(Duration::from_nanos(due_ns));
+            match self.reports.recv_timeout(at_most) {
                 // A report after the timeout is too late.
                 Ok(WorkerReport::Done(number, ..) | WorkerReport::Failed(number, _))
                     if self.handles[number].state == WorkerState::Finished => {}
@@ -44,6 +49,7 @@ impl WorkerGroup<'_> {
                 }
             }
             let now = clock.now();
+            counter_log.read_if_due(schedule.measure_ns, now);
             // Also after the stop: the user should see what the end waits for.
             let wanted = self.tick(phase, schedule, now, &mut known, watch);
             if control == Control::Continue && wanted != Control::Continue {

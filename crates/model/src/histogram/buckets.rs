@@ -1,0 +1,31 @@
+//! The layout: which bucket a latency falls into, and what a bucket holds.
+
+/// Sub-buckets of the first, linear bucket: 2 × 10³ rounded up to a power of two gives 3
+/// significant digits.
+const SUB_BUCKETS: usize = 2048;
+const SUB_BUCKET_BITS: u32 = SUB_BUCKETS.trailing_zeros();
+const HALF: usize = SUB_BUCKETS / 2;
+/// Octaves above the linear bucket; 2^(11+31) ns is 73 minutes, longer than any I/O that a user
+/// waits for.
+const OCTAVES: usize = 31;
+pub(super) const LEN: usize = SUB_BUCKETS + OCTAVES * HALF;
+/// Largest value with a bucket; larger ones count in it, and `max_ns` still holds them exactly.
+pub(super) const VALUE_MAX: u64 = (1 << (SUB_BUCKET_BITS + OCTAVES as u32)) - 1;
+
+#[inline(always)]
+pub(super) fn index_of(ns: u64) -> usize {
+    // Octave 0 is linear; octave k ≥ 1 holds values of 11+k bits in HALF buckets of 2^k.
+    let bits = 64 - (ns | (HALF as u64)).leading_zeros();
+    let octave = bits.saturating_sub(SUB_BUCKET_BITS);
+    ((octave as usize) << (SUB_BUCKET_BITS - 1)) + (ns >> octave) as usize
+}
+
+/// Smallest value and width of the bucket at `index`.
+pub(super) fn bucket(index: usize) -> (u64, u64) {
+    if index < SUB_BUCKETS {
+        return (index as u64, 1);
+    }
+    let octave = (index - HALF) / HALF;
+    let sub = index - octave * HALF;
+    ((sub as u64) << octave, 1 << octave)
+}

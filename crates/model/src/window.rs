@@ -1,0 +1,214 @@
+//! Windows: consecutive parts of the measured time, each with its own latencies, counters and CPU
+//! time, so that every figure of a row can cover the same part. They exist in memory only. Counts
+//! over time are in the series of each operation.
+
+use crate::counts::{ByteCount, CpuTime};
+use crate::histogram::LatencyPart;
+use crate::op::OpKind;
+use std::collections::BTreeMap;
+
+/// Length of the windows of a short measurement: a tenth of the shortest measured time that is long
+/// enough to tell whether a rate settled is 50 ms.
+pub const WINDOW_NS: u64 = 100_000_000;
+/// When there are this many windows, neighbours are merged and the length doubles.
+pub const WINDOWS_MAX: usize = 64;
+
+/// One part of the measured time.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Window {
+    /// Its start, in nanoseconds after the start of the measured time.
+    pub start_ns: u64,
+    /// Its end.
+    pub end_ns: u64,
+    /// Latencies of the operations that completed in it, per kind.
+    pub ops: BTreeMap<OpKind, WindowLatency>,
+    /// Requests in flight, averaged over the window, all workers.
+    pub depth: f64,
+    /// How long threads that were ready to run waited for a processor, in nanoseconds, summed.
+    pub waited_ns: u64,
+    /// How often one of them was put on a processor.
+    pub turns: u64,
+    /// Worker threads that the two above are of.
+    pub threads: u64,
+    /// CPU time, shared out as in [`crate::measurement::Measurement::cpu`].
+    pub cpu: CpuTime,
+    /// Bytes that this program requested from the disks below.
+    pub asked: ByteCount,
+    /// What the disks below did; `None` where it is unknown.
+    pub disks: Option<DiskCounts>,
+}
+
+/// Latencies of one kind of operation in a window.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WindowLatency {
+    /// From before the submission to the reaping.
+    pub latency: LatencyPart,
+    /// From the intended start; empty in a closed loop.
+    pub intended: LatencyPart,
+}
+
+/// What the disks below a target did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DiskCounts {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Read requests completed.
+    pub read_ops: u64,
+    /// Write requests completed.
+    pub write_ops: u64,
+    /// Flushes completed, where the kernel counts them.
+    pub flush_ops: Option<u64>,
+    /// Milliseconds that requests spent in the disks' queues, summed, where the kernel times them.
+    pub queued_ms: Option<u64>,
+}
+
+impl DiskCounts {
+    /// The same per field: `of(this field, the other's)`.
+    fn zip(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
+        let both = |one: Option<u64>, two: Option<u64>| Some(of(one?, two?));
+        Self {
+            read_bytes: of(self.read_bytes, other.read_bytes),
+            write_bytes: of(self.write_bytes, other.write_bytes),
+            read_ops: of(self.read_ops, other.read_ops),
+            write_ops: of(self.write_ops, other.write_ops),
+            flush_ops: both(self.flush_ops, other.flush_ops),
+            queued_ms: both(self.queued_ms, other.queued_ms),
+        }
+    }
+
+    /// The sum of both.
+    pub fn plus(self, other: Self) -> Self {
+        self.zip(other, u64::saturating_add)
+    }
+
+    /// The increase since `before`.
+    pub fn since(self, before: Self) -> Self {
+        self.zip(before, u64::saturating_sub)
+    }
+
+    /// So many times as much.
+    pub fn times(self, factor: f64) -> Self {
+        self.zip(self, |count, _| (count as f64 * factor).round() as u64)
+    }
+}
+
+impl WindowLatency {
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.latency.merge(&other.latency);
+        self.intended.merge(&other.intended);
+    }
+}
+
+impl Window {
+    /// Its length in nanoseconds.
+    pub fn length_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+
+    /// Extends it by the window that follows it.
+    pub fn append(&mut self, next: &Self) {
+        let (length, more) = (self.length_ns() as f64, next.length_ns() as f64);
+        if length + more > 0.0 {
+            self.depth = (self.depth * length + next.depth * more) / (length + more);
+        }
+        self.end_ns = next.end_ns;
+        self.merge_latencies(next);
+        self.waited_ns += next.waited_ns;
+        self.turns += next.turns;
+        self.threads = self.threads.max(next.threads);
+        self.cpu.user_ns += next.cpu.user_ns;
+        self.cpu.system_ns += next.cpu.system_ns;
+        self.asked.read_bytes += next.asked.read_bytes;
+        self.asked.write_bytes += next.asked.write_bytes;
+        self.disks = self.disks.zip(next.disks).map(|(one, two)| one.plus(two));
+    }
+
+    /// Adds the window of another worker over the same time.
+    pub fn add_worker(&mut self, other: &Self) {
+        self.merge_latencies(other);
+        self.depth += other.depth;
+        self.waited_ns += other.waited_ns;
+        self.turns += other.turns;
+        self.threads += other.threads;
+    }
+
+    fn merge_latencies(&mut self, other: &Self) {
+        for (kind, latency) in &other.ops {
+            self.ops.entry(*kind).or_default().merge(latency);
+        }
+    }
+}
+
+/// Merges each pair of neighbours.
+pub fn merge_pairs(windows: &[Window]) -> Vec<Window> {
+    windows
+        .chunks(2)
+        .map(|pair| {
+            let mut window = pair[0].clone();
+            pair[1..].iter().for_each(|next| window.append(next));
+            window
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(index: u64, ns: u64) -> Window {
+        let mut latency = WindowLatency::default();
+        latency.latency.record_many(ns, 1);
+        Window {
+            start_ns: index * WINDOW_NS,
+            end_ns: (index + 1) * WINDOW_NS,
+            ops: BTreeMap::from([(OpKind::Read, latency)]),
+            depth: index as f64,
+            waited_ns: 5,
+            turns: 1,
+            threads: 2,
+            disks: Some(DiskCounts {
+                read_bytes: 7,
+                ..DiskCounts::default()
+            }),
+            ..Window::default()
+        }
+    }
+
+    #[test]
+    fn merged_windows_keep_sums_and_average_the_depth() {
+        let all: Vec<Window> = (0..5).map(|index| window(index, 100 + index)).collect();
+        let merged = merge_pairs(&all);
+        assert_eq!(merged.len(), 3);
+        let first = &merged[0];
+        assert_eq!((first.start_ns, first.end_ns), (0, 2 * WINDOW_NS));
+        assert_eq!((first.depth, first.waited_ns, first.threads), (0.5, 10, 2));
+        assert_eq!(first.ops[&OpKind::Read].latency.count(), 2);
+        assert_eq!(first.disks.map(|disks| disks.read_bytes), Some(14));
+        assert_eq!(merged[2], all[4]);
+    }
+
+    #[test]
+    fn workers_of_a_window_add_up() {
+        let mut both = window(3, 100);
+        both.add_worker(&window(3, 200));
+        assert_eq!((both.depth, both.waited_ns, both.threads), (6.0, 10, 4));
+        assert_eq!(both.ops[&OpKind::Read].latency.sum_ns(), 300);
+    }
+
+    #[test]
+    fn counts_of_disks_scale_with_time() {
+        let counts = DiskCounts {
+            read_ops: 9,
+            flush_ops: Some(4),
+            ..DiskCounts::default()
+        };
+        let half = counts.plus(counts).since(counts).times(0.5);
+        assert_eq!(
+            (half.read_ops, half.flush_ops, half.queued_ms),
+            (5, Some(2), None)
+        );
+    }
+}
