@@ -44,6 +44,8 @@ verbs! {
     compare: Compare(CompareFlags),
     history: History(HistoryFlags),
     export: Export(ExportFlags),
+    completions: Completions(CompletionsFlags),
+    man: Man(ManFlags),
 }
 
 /// Measures what a disk really does for a database, proves the figures, explains them and says

@@ -16,6 +16,7 @@ mod hung;
 mod hung_writing;
 mod interrupted;
 mod job_files;
+mod manuals;
 mod outputs;
 mod pipeline;
 mod program;

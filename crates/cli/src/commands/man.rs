@@ -1,0 +1,128 @@
+//! `diskproof man`: writes the manual pages. Touches no disk.
+
+use super::Args;
+use crate::failure::Exit;
+use crate::stderr::eprint_line;
+use anyhow::Context as _;
+use clap::{Command, CommandFactory as _};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Below the help of `man`.
+const HELP: &str = concat!(
+    "Examples:\n",
+    "  diskproof man /usr/local/share/man/man1\n",
+    "  diskproof man . && man ./diskproof-check.1",
+);
+
+/// Write the manual pages into a directory
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct ManFlags {
+    /// The directory; created if it does not exist. Pages of the same name are replaced
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+}
+
+/// What the exit codes mean, on every page.
+const EXIT_CODES: [(&str, &str); 7] = [
+    ("0", "success"),
+    (
+        "1",
+        "a condition of --expect or a limit of compare was missed",
+    ),
+    ("2", "the command line makes no sense"),
+    ("3", "refused for safety; nothing was touched"),
+    ("4", "the run failed, or the target returned errors"),
+    (
+        "5",
+        "a condition that the measurement could neither confirm nor reject",
+    ),
+    (
+        "130",
+        "interrupted; what was measured was printed and saved",
+    ),
+];
+
+/// Runs the verb.
+pub fn run(flags: &ManFlags) -> anyhow::Result<Exit> {
+    let directory = &flags.directory;
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot create the directory {}", directory.display()))?;
+    let mut program = Args::command();
+    program.build();
+    let mut verbs: Vec<Command> = program.get_subcommands().cloned().collect();
+    // clap's own `help` repeats the pages.
+    verbs.retain(|verb| verb.get_name() != "help");
+    let names: Vec<String> = verbs
+        .iter()
+        .map(|verb| format!("diskproof-{}", verb.get_name()))
+        .collect();
+    write(directory, "diskproof", program, &names)?;
+    for (name, verb) in names.iter().zip(verbs) {
+        write(directory, name, verb, &["diskproof".to_owned()])?;
+    }
+    let count = names.len() + 1;
+    eprint_line(&format!("wrote {count} pages to {}", directory.display()));
+    Ok(Exit::Done)
+}
+
+/// Writes one page under its name.
+fn write(directory: &Path, name: &str, command: Command, related: &[String]) -> anyhow::Result<()> {
+    let help = command.get_after_help().map(ToString::to_string);
+    let has_verbs = command.has_subcommands();
+    let man = Man::new(command.display_name(name.to_owned()))
+        .title(name)
+        .source(concat!("diskproof ", env!("CARGO_PKG_VERSION")))
+        .manual("Disk measurements");
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if has_verbs {
+        man.render_subcommands_section(&mut page)?;
+    }
+    end_of_page(&help.unwrap_or_default(), related).to_writer(&mut page)?;
+    let path = directory.join(format!("{name}.1"));
+    fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The sections that clap does not know, and the text below the help, whose indented lines stay
+/// as they are.
+fn end_of_page(help: &str, related: &[String]) -> Roff {
+    let mut page = Roff::new();
+    if !help.is_empty() {
+        page.control("SH", ["NOTES"]);
+    }
+    let mut is_indented = false;
+    for line in help.lines() {
+        let was_indented = std::mem::replace(&mut is_indented, line.starts_with("  "));
+        if is_indented != was_indented {
+            page.control(if is_indented { "nf" } else { "fi" }, []);
+        }
+        if line.is_empty() {
+            page.control("PP", []);
+        } else {
+            page.text([roman(line)]);
+        }
+    }
+    if is_indented {
+        page.control("fi", []);
+    }
+    page.control("SH", ["EXIT STATUS"]);
+    for (code, meaning) in EXIT_CODES {
+        page.control("TP", []);
+        page.text([bold(code)]);
+        page.text([roman(meaning)]);
+    }
+    page.control("SH", ["SEE ALSO"]);
+    for (index, name) in related.iter().enumerate() {
+        let end = if index + 1 == related.len() { "" } else { "," };
+        page.text([bold(name), roman(format!("(1){end}"))]);
+    }
+    page
+}

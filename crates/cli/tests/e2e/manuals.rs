@@ -1,0 +1,94 @@
+//! Manual pages and completion scripts: complete, and well-formed.
+
+use crate::program::{names, program, run};
+use diskproof_simdisk::testbed::place;
+use std::process::Command;
+
+/// The verbs as `--help` lists them.
+fn verbs() -> Vec<String> {
+    let help = run(["--help"]).out;
+    let list = help.split("Commands:\n").nth(1).unwrap();
+    list.lines()
+        .take_while(|line| line.starts_with("  "))
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| !name.is_empty() && *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The long flags as the help of a verb lists them.
+fn flags(verb: &str) -> Vec<String> {
+    let help = run([verb, "--help"]).out;
+    help.lines()
+        .filter(|line| line.trim_start().starts_with('-'))
+        .filter_map(|line| line.split("--").nth(1))
+        .map(|rest| {
+            rest.chars()
+                .take_while(|&letter| letter.is_ascii_lowercase() || letter == '-')
+                .collect()
+        })
+        .collect()
+}
+
+#[test]
+fn manual_has_a_page_for_each_verb_and_each_page_every_flag() {
+    let here = place();
+    let directory = here.path().join("man/man1");
+    let ran = run(["man", directory.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let verbs = verbs();
+    assert!(verbs.len() > 8, "{verbs:?}");
+    assert_eq!(names(&directory).len(), verbs.len() + 1);
+    for verb in &verbs {
+        let page = std::fs::read_to_string(directory.join(format!("diskproof-{verb}.1"))).unwrap();
+        let page = page.replace("\\-", "-");
+        let flags = flags(verb);
+        assert!(flags.contains(&"help".to_owned()), "{verb}: {flags:?}");
+        for flag in flags {
+            assert!(page.contains(&format!("--{flag}")), "{verb} --{flag}");
+        }
+        for section in ["NAME", "SYNOPSIS", "OPTIONS", "EXIT STATUS", "SEE ALSO"] {
+            assert!(page.contains(section), "{verb}: {section}");
+        }
+    }
+    let overview = std::fs::read_to_string(directory.join("diskproof.1")).unwrap();
+    for verb in &verbs {
+        assert!(overview.contains(&format!("diskproof\\-{verb}")), "{verb}");
+    }
+}
+
+#[test]
+fn manual_is_not_written_in_place_of_a_file() {
+    let here = place();
+    let file = here.path().join("data");
+    std::fs::write(&file, "kept").unwrap();
+    let ran = run(["man", file.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(4));
+    assert!(
+        ran.err.contains("cannot create the directory"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(std::fs::read(&file).unwrap(), b"kept");
+}
+
+#[test]
+fn completions_name_every_verb() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = run(["completions", shell]).out;
+        for verb in verbs() {
+            assert!(script.contains(&verb), "{shell}: {verb}");
+        }
+    }
+    let here = place();
+    let script = here.path().join("diskproof.bash");
+    std::fs::write(&script, run(["completions", "bash"]).out).unwrap();
+    let checked = Command::new("bash")
+        .arg("-n")
+        .arg(&script)
+        .output()
+        .unwrap();
+    assert!(checked.status.success(), "{checked:?}");
+    let ran = program(["completions", "csh"]).output().unwrap();
+    assert_eq!(ran.status.code(), Some(2));
+}
