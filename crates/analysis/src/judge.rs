@@ -3,6 +3,7 @@
 
 use crate::advice::postgres;
 use crate::expect::Expected;
+use crate::limited_by::limited_by;
 use crate::steady::SteadyPart;
 use crate::surface::surface_record;
 use crate::{reproduce, rules, verdict};
@@ -104,6 +105,12 @@ pub fn judge(
         expectations: Vec::new(),
     };
     record.findings = rules::findings(&record);
+    let limits: Vec<_> = (0..record.measurements.len())
+        .map(|index| limited_by(&record, index))
+        .collect();
+    for (m, limit) in record.measurements.iter_mut().zip(limits) {
+        m.limited_by = Some(limit);
+    }
     record.advice = postgres::advice(&record);
     record.verdict = Some(verdict::verdict(&record));
     record.expectations = expected.iter().map(|e| e.evaluate(&record)).collect();
@@ -171,6 +178,7 @@ fn measurement_record(m: &Measurement, plan: &Plan) -> MeasurementRecord {
         hang: m.hang,
         interruptions: m.interruptions.clone(),
         stopped: m.stopped,
+        limited_by: None,
         reproduce: String::new(),
     }
 }

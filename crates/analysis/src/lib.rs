@@ -14,6 +14,7 @@ pub mod surface;
 pub mod verdict;
 
 mod checked;
+mod limited_by;
 mod mechanics;
 mod shape;
 mod steady;

@@ -15,6 +15,7 @@ pub mod job_file;
 mod live;
 mod output_files;
 pub mod plan_file;
+mod postgres_version;
 mod provenance;
 mod resume;
 mod saved;

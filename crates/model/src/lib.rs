@@ -10,6 +10,7 @@ pub mod finding;
 pub mod group;
 pub mod health;
 pub mod histogram;
+pub mod limited_by;
 pub mod limits;
 pub mod measurement;
 pub mod own_data;

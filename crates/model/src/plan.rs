@@ -58,6 +58,9 @@ pub struct Plan {
     /// What the maker promises, in the user's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_sheet: Option<DataSheet>,
+    /// Major version of the PostgreSQL server whose settings are advised, as far as it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postgres_version: Option<u32>,
     /// Workloads that this target cannot run, and why.
     pub skipped: Vec<Skipped>,
     /// Who made the plan.

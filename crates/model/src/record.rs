@@ -4,6 +4,7 @@
 
 use crate::finding::Finding;
 use crate::health::DiskHealth;
+use crate::limited_by::LimitedBy;
 use crate::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Hang, Interruption, OpKind, Starvation,
     StopReason, VerifyResult, ZeroSample,
@@ -176,6 +177,9 @@ pub struct MeasurementRecord {
     pub interruptions: Vec<Interruption>,
     /// Why it ended.
     pub stopped: StopReason,
+    /// What limited the rate, where the record shows it; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<LimitedBy>,
     /// A one-line command of a well-known tool that shows the same figure.
     pub reproduce: String,
 }
@@ -351,6 +355,19 @@ pub struct Advice {
     pub why: String,
     /// The workloads that it comes from.
     pub from: Vec<String>,
+    /// The server's default; `null` where it depends on an unknown version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// When the value is the right one, as a clause; absent where it always is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+}
+
+impl Advice {
+    /// Whether the value differs from the server's default.
+    pub fn changes(&self) -> bool {
+        self.value.is_some() && self.value != self.default
+    }
 }
 
 /// A threshold that the user set.
@@ -378,6 +395,17 @@ impl Expectation {
             (true, _) => ExpectationOutcome::Met,
             (false, false) => ExpectationOutcome::Missed,
             (false, true) => ExpectationOutcome::Undecided,
+        }
+    }
+}
+
+impl ExpectationOutcome {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Undecided => "undecided",
+            Self::Missed => "missed",
         }
     }
 }

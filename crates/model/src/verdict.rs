@@ -1,5 +1,5 @@
 //! The verdict of a run: what its figures mean for a database, and whether they can be relied on.
-//! `analysis` computes it; printers show it. It fits five lines of a terminal.
+//! `analysis` computes it; printers show it. It fits six lines of a terminal.
 
 use crate::estimate::Estimate;
 use crate::finding::Severity;

@@ -5,6 +5,7 @@
 use crate::figures::{FigureRow, figures, points};
 use crate::format::{Format, OutputFile, Requires};
 use crate::text::clean;
+use diskproof_model::comparison::{Comparison, MetricComparison};
 use diskproof_model::record::Record;
 use std::io::{self, Write};
 
@@ -17,7 +18,7 @@ pub const FORMAT: Format = Format {
     description: "one row per figure, for spreadsheets and scripts",
     requires: Requires::Nothing,
     record: |record, path| vec![OutputFile::new(path, move |out| write_record(record, out))],
-    comparison: None,
+    comparison: Some(write_comparison),
     identity: None,
 };
 
@@ -74,6 +75,46 @@ fn row(record: &Record, figure: &FigureRow) -> String {
     // Last, so that the other columns keep their numbers.
     cells.push(field(&figure.together_with));
     cells.join(",")
+}
+
+const COMPARISON_HEADING: &str = "a,b,metric,unit,a_value,a_half_width_95,b_value,\
+                                  b_half_width_95,ratio,ratio_low_95,ratio_high_95,\
+                                  change_percent,verdict";
+
+/// Writes a heading and a row per metric of each candidate.
+fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{COMPARISON_HEADING}")?;
+    for candidate in &comparison.candidates {
+        for metric in &candidate.metrics {
+            let labels = [&comparison.baseline.label, &candidate.side.label];
+            writeln!(out, "{}", comparison_row(labels, metric))?;
+        }
+    }
+    Ok(())
+}
+
+fn comparison_row(labels: [&String; 2], metric: &MetricComparison) -> String {
+    let number = |value: Option<f64>| {
+        let finite = value.filter(|value| value.is_finite());
+        finite.map(|value| value.to_string()).unwrap_or_default()
+    };
+    let ratio = metric.ratio;
+    [
+        field(labels[0]),
+        field(labels[1]),
+        field(&metric.metric),
+        field(&metric.a.unit),
+        number(Some(metric.a.value)),
+        number(metric.a.half_width_95),
+        number(Some(metric.b.value)),
+        number(metric.b.half_width_95),
+        number(ratio.map(|ratio| ratio.value)),
+        number(ratio.map(|ratio| ratio.low_95)),
+        number(ratio.and_then(|ratio| ratio.high_95)),
+        number(ratio.map(|ratio| (ratio.value - 1.0) * 100.0)),
+        field(metric.verdict.as_str()),
+    ]
+    .join(",")
 }
 
 /// A text as one cell. Spreadsheets run text that begins with these signs as a formula (CWE-1236);

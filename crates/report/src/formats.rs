@@ -2,14 +2,15 @@
 //! one file with a `FORMAT` and its line here.
 
 use crate::format::Format;
-use crate::{csv, fio_json, gnuplot, hlog, html, json, openmetrics, svg};
+use crate::{csv, fio_json, gnuplot, hlog, html, json, markdown, openmetrics, svg};
 use std::path::Path;
 
 /// Every format.
-pub static FORMATS: [&Format; 8] = [
+pub static FORMATS: [&Format; 9] = [
     &json::FORMAT,
     &html::FORMAT,
     &csv::FORMAT,
+    &markdown::FORMAT,
     &svg::FORMAT,
     &gnuplot::FORMAT,
     &hlog::FORMAT,

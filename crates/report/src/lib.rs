@@ -16,6 +16,7 @@ pub mod hlog;
 pub mod html;
 pub mod json;
 mod labels;
+pub mod markdown;
 pub mod openmetrics;
 mod page;
 pub mod style;

@@ -24,12 +24,19 @@ const COMMIT_DELAY_USEFUL_US: f64 = 10.0;
 /// Relative half-width of a rate beyond which it must not become a setting.
 const HALF_WIDTH_MAX: f64 = 0.25;
 /// Findings after which a figure must not become a setting.
-const MISLEADING: [&str; 4] = [
-    "served-from-cache",
-    "unwritten-blocks",
-    "not-direct",
-    "io-errors",
-];
+const MISLEADING: [&str; 4] = ["served-from-cache", UNWRITTEN, "not-direct", "io-errors"];
+
+const UNWRITTEN: &str = "unwritten-blocks";
+/// A layer that makes up zeros for unwritten blocks, and a cache, answer in less: only an arm that
+/// moves takes as long.
+const SEEK_NS_MIN: f64 = 4e6;
+
+/// Whether single random reads take as long as an arm that moves: then the disk read the blocks,
+/// whether or not they were ever written.
+fn has_obvious_seeks(record: &Record) -> bool {
+    let random = op(record, "random-read-d1", OpKind::Read);
+    random.is_some_and(|op| op.latency.p50.is_some_and(|ns| ns as f64 >= SEEK_NS_MIN))
+}
 
 /// The advice that a record allows. With several targets none: a server has one setting, and which
 /// disk it uses is unknown.
@@ -91,9 +98,26 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
         ),
         value: Some(recommended),
         from: from.map(str::to_owned).to_vec(),
+        default: Some("4.0".to_owned()),
+        condition: Some(format!(
+            "if the cache holds {:.0} % of the pages",
+            HIT_SHARE * 100.0
+        )),
     })
 }
 
+/// The first version whose default is 16 (release notes of PostgreSQL 18); before, it is 1.
+const DEFAULT_OF_16_FROM: u32 = 18;
+/// Up to 12 the server computes its requests in flight from the setting: 1 + 1/2 + … + 1/N times N
+/// (release notes of PostgreSQL 13).
+const PLAIN_COUNT_FROM: u32 = 13;
+/// Prefetching that gains less costs other sessions more than it brings.
+const GAIN_MIN: f64 = 2.0;
+/// The default of PostgreSQL 18, which suits every disk that gains from it.
+const CONCURRENCY_DEFAULT: u32 = 16;
+
+/// As many reads in flight as the disk works on at a time: the rate at depth 32 over that at depth
+/// 1, as a power of two, since the rate is known at two depths only.
 fn effective_io_concurrency(record: &Record) -> Option<Advice> {
     let from = ["random-read-d1", "random-read-d32"];
     let one = op(record, from[0], OpKind::Read)?;
@@ -106,16 +130,56 @@ fn effective_io_concurrency(record: &Record) -> Option<Advice> {
     }
     let gain = many.iops.value / one.iops.value;
     let width = width(&one.iops).hypot(width(&many.iops));
-    let effect = if gain >= 2.0 { "pays" } else { "gains little" };
-    let why = format!(
-        "Keep the default (16 since PostgreSQL 18). 32 reads in flight reach {} times the rate of \
-         one ({} and {}), so prefetching {effect}. Two queue depths do not show where the gain \
-         ends.",
-        rounded(gain, Some(gain * width)),
-        many.iops.value_text(),
-        one.iops.value_text(),
-    );
-    Some(leave_alone("effective_io_concurrency", why, &from))
+    let version = record.plan.postgres_version;
+    let default = version.map(|version| match version {
+        DEFAULT_OF_16_FROM.. => CONCURRENCY_DEFAULT,
+        _ => 1,
+    });
+    let pays = gain >= GAIN_MIN;
+    let wanted = match pays {
+        true => (gain.ceil() as u32).next_power_of_two(),
+        false => 1,
+    };
+    let value = match version {
+        Some(version) if version < PLAIN_COUNT_FROM => setting_before_13(wanted),
+        Some(DEFAULT_OF_16_FROM..) | None if wanted <= CONCURRENCY_DEFAULT => CONCURRENCY_DEFAULT,
+        _ => wanted,
+    };
+    let effect = if pays { "pays" } else { "gains little" };
+    let known = match (version, default) {
+        (Some(version), Some(default)) if default == value => {
+            format!(" It is the default of PostgreSQL {version}, so nothing should change.")
+        }
+        (Some(version), Some(default)) => {
+            format!(" The default of PostgreSQL {version} is {default}.")
+        }
+        _ => " The default is 16 from PostgreSQL 18 on and 1 before (--pg-version).".to_owned(),
+    };
+    Some(Advice {
+        setting: "effective_io_concurrency".to_owned(),
+        value: Some(value.to_string()),
+        range: None,
+        why: format!(
+            "32 reads in flight reach {} times the rate of one ({} and {}), so prefetching \
+             {effect}.{known}",
+            rounded(gain, Some(gain * width)),
+            many.iops.value_text(),
+            one.iops.value_text(),
+        ),
+        from: from.map(str::to_owned).to_vec(),
+        default: default.map(|default| default.to_string()),
+        condition: pays.then(|| "for bitmap scans of tables larger than the cache".to_owned()),
+    })
+}
+
+/// The setting from which versions before 13 compute this many requests in flight.
+fn setting_before_13(wanted: u32) -> u32 {
+    let (mut setting, mut sum) = (1, 1.0);
+    while f64::from(setting) * sum < f64::from(wanted) {
+        setting += 1;
+        sum += 1.0 / f64::from(setting);
+    }
+    setting
 }
 
 /// Half the time of a flush after one 8 kB write (documentation of commit_delay); it helps only
@@ -148,6 +212,8 @@ fn commit_delay_of_zero(experiment_us: Option<f64>, why: String) -> Advice {
         range: experiment_us.map(|delay_us| [0.0, delay_us]),
         why,
         from: vec!["commit-fdatasync".to_owned()],
+        default: Some("0".to_owned()),
+        condition: None,
     }
 }
 
@@ -172,6 +238,8 @@ fn leave_alone(setting: &str, why: String, from: &[&str]) -> Advice {
         range: None,
         why,
         from: from.iter().map(|f| (*f).to_owned()).collect(),
+        default: None,
+        condition: None,
     }
 }
 
@@ -198,10 +266,11 @@ fn unfit_workload(
     index: usize,
     m: &MeasurementRecord,
 ) -> Option<String> {
-    let misleading = record
-        .findings
-        .iter()
-        .find(|finding| MISLEADING.contains(&finding.code.as_str()) && finding.concerns(index));
+    let misleading = record.findings.iter().find(|finding| {
+        let code = finding.code.as_str();
+        let is_harmless = code == UNWRITTEN && has_obvious_seeks(record);
+        MISLEADING.contains(&code) && finding.concerns(index) && !is_harmless
+    });
     // A commit goes through the page cache, as the server's own do; what is synced has reached the
     // disk all the same.
     let is_direct = match m.workload.cache {
@@ -283,16 +352,64 @@ mod tests {
     }
 
     #[test]
-    fn effective_io_concurrency_stays_at_its_default() {
-        let advice = find(&fixture::record(), "effective_io_concurrency");
-        assert_eq!((advice.value, advice.range), (None, None));
+    fn effective_io_concurrency_is_one_value_for_the_version() {
+        // 10,000/s against 2000/s: the disk works on five reads at a time.
+        let of = |version: Option<u32>| {
+            let mut record = fixture::record();
+            record.plan.postgres_version = version;
+            record.advice = advice(&record);
+            find(&record, "effective_io_concurrency")
+        };
+        let cases = [
+            (Some(18), "16", Some("16"), false),
+            (Some(17), "8", Some("1"), true),
+            (Some(13), "8", Some("1"), true),
+            // 4 × (1 + 1/2 + 1/3 + 1/4) = 8.3
+            (Some(12), "4", Some("1"), true),
+            (None, "16", None, true),
+        ];
+        for (version, value, default, changes) in cases {
+            let advice = of(version);
+            assert_eq!(
+                (
+                    advice.value.as_deref(),
+                    advice.default.as_deref(),
+                    advice.changes()
+                ),
+                (Some(value), default, changes),
+                "{version:?}"
+            );
+        }
+        let why = of(Some(18)).why;
         assert!(
-            advice
-                .why
-                .contains("5.00 times the rate of one (10,000/s and 2000/s)"),
-            "{}",
-            advice.why
+            why.contains("5.00 times the rate of one (10,000/s and 2000/s)")
+                && why.ends_with("nothing should change."),
+            "{why}"
         );
+        assert!(of(None).why.contains("1 before (--pg-version)"));
+    }
+
+    #[test]
+    fn obvious_seeks_count_even_if_the_blocks_are_unwritten() {
+        let slow = |latency_ns: u64| {
+            let mut record = fixture::faulty("random-read-d1", |m| {
+                m.unwritten_bytes = Some(m.span_bytes);
+            });
+            let index = record
+                .measurements
+                .iter()
+                .position(|m| m.workload.name == "random-read-d1")
+                .unwrap();
+            let op = record.measurements[index]
+                .ops
+                .get_mut(&OpKind::Read)
+                .unwrap();
+            op.latency.p50 = Some(latency_ns);
+            record.advice = advice(&record);
+            find(&record, "random_page_cost")
+        };
+        assert_eq!(slow(500_000).value, None);
+        assert!(slow(15_000_000).value.is_some());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::commands::curve::sector_bytes;
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
+use crate::postgres_version::postgres_version;
 use crate::provenance::{command_line, random_seed};
 use crate::session::{Filling, LayoutLimits, MeasuringJob, measure};
 use crate::targets::resolve_target;
@@ -126,6 +127,10 @@ pub struct CheckFlags {
     /// Skip these workloads
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub skip: Vec<String>,
+    /// Major version of the PostgreSQL server whose settings are advised [default: that of the
+    /// data directory on the target, or of the only installed server]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=99))]
+    pub pg_version: Option<u32>,
     /// Flags of every measuring verb.
     #[command(flatten)]
     pub measuring: MeasuringFlags,
@@ -221,6 +226,7 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         workloads,
         survey,
         data_sheet: None,
+        postgres_version: postgres_version(check.pg_version, &check.target),
         skipped,
         origin: Origin::Native {
             verb: "check".to_owned(),
@@ -347,9 +353,9 @@ fn survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIdentity) -
     }
 }
 
-/// The size of the scratch file of a directory; other targets have none. As large as the time allows
-/// and the free space has room for, in whole large blocks. With hardly any room, the gate judges the
-/// least useful size; with --size, the user's own.
+/// The size of the scratch file of a directory; other targets have none. As large as the time
+/// allows and the free space has room for, in whole large blocks. With hardly any room, the gate
+/// judges the least useful size; with --size, the user's own.
 fn scratch_size(
     measuring: &MeasuringFlags,
     budget: TimeBudget,

@@ -213,6 +213,7 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             .collect(),
         survey: Some(survey),
         data_sheet: curve.spec.map(|sheet| sheet.0),
+        postgres_version: None,
         skipped: Vec::new(),
         origin: Origin::Native {
             verb: "curve".to_owned(),

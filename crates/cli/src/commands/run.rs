@@ -298,6 +298,7 @@ impl RunRequest {
             workloads,
             survey: None,
             data_sheet: None,
+            postgres_version: None,
             skipped,
             origin: Origin::Native {
                 verb: "run".to_owned(),

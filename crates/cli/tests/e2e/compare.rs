@@ -67,6 +67,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         workloads,
         survey: None,
         data_sheet: None,
+        postgres_version: None,
         skipped: Vec::new(),
         origin: Origin::Native {
             verb: "run".to_owned(),
@@ -380,7 +381,10 @@ fn compare_writes_one_comparison_to_stdout_and_file() {
             .collect::<Vec<_>>(),
         [2, 1]
     );
-    assert_eq!(compared(place.path(), &[a, a, "-o", "x.svg"]).code, Some(2));
+    assert_eq!(
+        compared(place.path(), &[a, a, "-o", "x.hlog"]).code,
+        Some(2)
+    );
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub enum MetricDetail {
 
 /// A measurement this many times as long is not worth suggesting.
 const TIMES_MAX: f64 = 1000.0;
+/// A shorter time prints as 0 ms.
+const SHORTEST_NS: u64 = 1_000_000;
 
 /// B, C, D … for the candidates in their order.
 pub(crate) fn letter(index: usize) -> String {
@@ -98,6 +100,34 @@ pub(crate) fn ratio_text(ratio: Ratio) -> String {
     rounded(ratio.value, Some(half_width(ratio)))
 }
 
+/// The ratio as a change, with the digits that its interval supports: `+14 %`, `−3.1 %`.
+pub(crate) fn change_text(ratio: Ratio) -> String {
+    let percent = (ratio.value - 1.0) * 100.0;
+    // The last digit is that of the half-width's first one, as in `rounded`, also where the change
+    // is smaller than the half-width.
+    let order = (half_width(ratio) * 100.0).log10().floor();
+    let digits = format!("{:.*}", (-order).clamp(0.0, 2.0) as usize, percent.abs());
+    let is_zero = !digits.contains(|c: char| ('1'..='9').contains(&c));
+    let sign = match percent {
+        _ if is_zero => "±",
+        percent if percent < 0.0 => "−",
+        _ => "+",
+    };
+    glue(&format!("{sign}{digits} %"))
+}
+
+/// Half the width of a picture's scale, as the logarithm of a ratio: all intervals fit, up to a
+/// factor of four.
+pub(crate) fn reach(metrics: &[&MetricComparison], margin: f64) -> f64 {
+    let ratios = metrics.iter().filter_map(|metric| metric.ratio);
+    let ends = ratios.flat_map(|ratio| [ratio.low_95, ratio.high_95.unwrap_or(ratio.value)]);
+    let farthest = ends
+        .filter(|end| *end > 0.0)
+        .map(|end| end.ln().abs())
+        .fold(2.0 * margin, f64::max);
+    farthest.min(4.0_f64.ln())
+}
+
 /// The 95 % interval of the ratio: `0.98–1.02`, `0.5 or more`.
 pub(crate) fn interval_text(ratio: Ratio) -> String {
     let half_width = Some(half_width(ratio));
@@ -136,6 +166,19 @@ pub(crate) fn needed_text(metric: &MetricComparison) -> String {
                 ..
             }),
             _,
+        ) if ns < SHORTEST_NS => {
+            format!(
+                "{} as long: the runs measured almost nothing",
+                glue(&times_text(times))
+            )
+        }
+        (
+            Some(Needed {
+                times,
+                measure_ns: Some(ns),
+                ..
+            }),
+            _,
         ) => {
             format!(
                 "{} as long, {} per side",
@@ -155,5 +198,25 @@ fn times_text(times: f64) -> String {
         format!("{:.1} times", times.max(1.1))
     } else {
         format!("{times:.0} times")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_have_a_sign_and_the_digits_of_their_interval() {
+        let text = |value: f64, low_95: f64, high_95: f64| {
+            change_text(Ratio {
+                value,
+                low_95,
+                high_95: Some(high_95),
+            })
+        };
+        assert_eq!(text(1.14, 1.12, 1.16), "+14\u{a0}%");
+        assert_eq!(text(0.969, 0.966, 0.972), "−3.1\u{a0}%");
+        assert_eq!(text(1.001, 0.95, 1.05), "±0\u{a0}%");
+        assert_eq!(text(3.2, 3.0, 3.4), "+220\u{a0}%");
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::labels;
 use crate::text::list;
+use diskproof_model::limited_by::{LimitedBy, RateLimit};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::SyncPolicy;
 use diskproof_model::record::{LatencySummary, MeasurementRecord, OpRecord, WorkloadRecord};
@@ -94,4 +95,12 @@ pub(crate) fn legend(measurements: &[&MeasurementRecord]) -> String {
         legend.push_str(" Latencies under an offered load count from the intended start.");
     }
     legend
+}
+
+/// `limited by queue depth: 32 in flight reach 5.0 times the rate of 1`.
+pub(crate) fn limited_by_text(limited: &LimitedBy) -> String {
+    match limited.limit {
+        RateLimit::Unknown => format!("limit unknown: {}", limited.why),
+        known => format!("limited by {}: {}", known.as_str(), limited.why),
+    }
 }

@@ -7,8 +7,8 @@ use super::elements::{section, shown, wide_table};
 use super::read_back;
 use crate::chart::{Axis, AxisSide, Chart, Scale, Series, SeriesMark};
 use crate::describe::comparison::{
-    MetricDetail, figure_name, interval_text, is_shown, letter, needed_text, ratio_text, run_text,
-    subject_text,
+    MetricDetail, change_text, figure_name, interval_text, is_shown, letter, needed_text,
+    ratio_text, reach, run_text, subject_text,
 };
 use crate::labels;
 use diskproof_model::comparison::{
@@ -235,13 +235,14 @@ fn table(letter: &str, candidate: &Candidate, margin: f64) -> Markup {
                 th.number scope="col" { "A" }
                 th.number scope="col" { (letter) }
                 th.number scope="col" { (letter) "/A" }
+                th.number scope="col" { "Change" }
                 th.number scope="col" { "95 %" }
                 th scope="col" { span.unseen { "Ratio drawn" } }
                 th scope="col" { "Verdict" } th scope="col" { "What would decide" }
             } }
             @for group in rows.chunk_by(|a, b| a.subject == b.subject && a.target == b.target) {
                 tbody {
-                    tr.head { th colspan="8" scope="rowgroup" { div.pinned {
+                    tr.head { th colspan="9" scope="rowgroup" { div.pinned {
                         strong { (shown(&subject_text(group[0]))) }
                         @if !group[0].reasons.is_empty() {
                             " "
@@ -271,7 +272,8 @@ fn row(metric: &MetricComparison, reach: f64, margin: f64) -> Markup {
             }
             td.number { (metric.a.value_text()) }
             td.number { (metric.b.value_text()) }
-            td.number { strong { (metric.ratio.map_or(labels::UNKNOWN.to_owned(), ratio_text)) } }
+            td.number { (metric.ratio.map_or(labels::UNKNOWN.to_owned(), ratio_text)) }
+            td.number { strong { (metric.ratio.map_or(labels::UNKNOWN.to_owned(), change_text)) } }
             td.number { (metric.ratio.map_or(labels::UNKNOWN.to_owned(), interval_text)) }
             td.drawn { @if let Some(ratio) = metric.ratio { (forest(ratio, reach, margin)) } }
             td { span.verdict { (sign(metric.verdict)) " " (metric.verdict.as_str()) } }
@@ -289,20 +291,6 @@ fn reasons_text(metric: &MetricComparison) -> String {
         .map(|reason| shown(&reason.why))
         .collect::<Vec<_>>()
         .join(" · ")
-}
-
-/// Half the width of the picture's scale, as the logarithm of a ratio: all intervals fit, up to a
-/// factor of four.
-fn reach(rows: &[&MetricComparison], margin: f64) -> f64 {
-    let ends = rows
-        .iter()
-        .filter_map(|m| m.ratio)
-        .flat_map(|ratio| [ratio.low_95, ratio.high_95.unwrap_or(ratio.value)]);
-    let farthest = ends
-        .filter(|end| *end > 0.0)
-        .map(|end| end.ln().abs())
-        .fold(2.0 * margin, f64::max);
-    farthest.min(4.0_f64.ln())
 }
 
 /// A ratio with its interval on a logarithmic scale, so that half and double lie equally far from

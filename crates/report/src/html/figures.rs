@@ -1,7 +1,7 @@
 //! Every figure with its error bar, its conditions and the remarks on it.
 
 use super::elements::{finding_anchor, section, shown, wide_table};
-use crate::describe::figures::{conditions, legend, shown_latency, shown_ops};
+use crate::describe::figures::{conditions, legend, limited_by_text, shown_latency, shown_ops};
 use crate::describe::remarks::remarks;
 use crate::describe::run::skipped;
 use crate::labels;
@@ -116,6 +116,9 @@ fn measurement(record: &Record, index: usize, m: &MeasurementRecord) -> Markup {
                 (figure(m, kind, op, row == 0))
             }
             @if shown_ops(m).is_empty() { tr { td colspan="14" { "Nothing was measured." } } }
+            @if let Some(limited) = &m.limited_by {
+                tr.remark { td colspan="14" { div.pinned { (shown(&limited_by_text(limited))) } } }
+            }
             @for remark in remarks(m) {
                 tr.remark { td colspan="14" { div.pinned { (shown(&remark.text)) } } }
             }

@@ -142,18 +142,28 @@ pub(super) fn advice(advice: &[Advice]) -> Markup {
             } } }
         }
     };
-    let lines: Vec<String> = advice
-        .iter()
-        .filter_map(|item| Some(format!("{} = {}", item.setting, item.value.as_ref()?)))
-        .collect();
+    let changes = advice.iter().filter(|item| item.changes());
+    let lines: Vec<String> = changes.map(conf_line).collect();
     let content = html! {
         (wide_table("Settings for postgresql.conf", &table))
         @if !lines.is_empty() {
             p { "Lines for postgresql.conf:" }
             (command(&lines.join("\n"), "lines for postgresql.conf"))
+        } @else {
+            p { "Nothing should change: each value above is the default, or the figures do not \
+                 support another one." }
         }
     };
     section("advice", "Settings for PostgreSQL", &content)
+}
+
+/// `random_page_cost = 2.6  # if the cache holds 90 % of the pages`.
+fn conf_line(item: &Advice) -> String {
+    let value = item.value.as_deref().unwrap_or_default();
+    match &item.condition {
+        Some(condition) => format!("{} = {value}  # {condition}", item.setting),
+        None => format!("{} = {value}", item.setting),
+    }
 }
 
 #[cfg(test)]

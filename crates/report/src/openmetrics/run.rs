@@ -4,8 +4,8 @@ use super::family::{Labels, MetricFamily, gauge, target_labels, with};
 use crate::figures::grade_value;
 use diskproof_model::finding::Severity;
 use diskproof_model::plan::Origin;
-use diskproof_model::record::Record;
-use diskproof_model::verdict::TrustLevel;
+use diskproof_model::record::{ExpectationOutcome, Record};
+use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel};
 
 pub(super) fn of_run(record: &Record) -> Vec<MetricFamily> {
     let start = record
@@ -15,7 +15,11 @@ pub(super) fn of_run(record: &Record) -> Vec<MetricFamily> {
     let missed = record
         .expectations
         .iter()
-        .filter(|expectation| !expectation.met);
+        .filter(|expectation| expectation.outcome() == ExpectationOutcome::Missed);
+    let undecided = record
+        .expectations
+        .iter()
+        .filter(|expectation| expectation.undecided);
     vec![
         gauge(
             "diskproof_run_timestamp_seconds",
@@ -48,6 +52,16 @@ pub(super) fn of_run(record: &Record) -> Vec<MetricFamily> {
             grades(record),
         ),
         gauge(
+            "diskproof_grade_threshold",
+            "The figure from which on the grade is given, in 1/s or B/s; source says why.",
+            thresholds(record),
+        ),
+        gauge(
+            "diskproof_verdict_info",
+            "The verdict in words and the most severe finding; always 1.",
+            verdict_info(record),
+        ),
+        gauge(
             "diskproof_reliable",
             "1 if no finding concerns the figures, 0.5 if a warning does, 0 if a failure does.",
             reliable(record),
@@ -56,6 +70,11 @@ pub(super) fn of_run(record: &Record) -> Vec<MetricFamily> {
             "diskproof_expectations_missed",
             "Missed thresholds.",
             vec![(Vec::new(), missed.count() as f64)],
+        ),
+        gauge(
+            "diskproof_expectations_undecided",
+            "Thresholds that the measurement can neither confirm nor reject.",
+            vec![(Vec::new(), undecided.count() as f64)],
         ),
     ]
 }
@@ -105,6 +124,37 @@ fn grades(record: &Record) -> Vec<(Labels, f64)> {
         samples.extend(grade.grade.map(|grade| (labels, grade_value(grade))));
     }
     samples
+}
+
+fn thresholds(record: &Record) -> Vec<(Labels, f64)> {
+    let mut samples = Vec::new();
+    for grade in record.verdict.iter().flat_map(|verdict| &verdict.grades) {
+        let target = record
+            .measurements
+            .get(grade.measurement)
+            .map_or(0, |m| m.target);
+        let labels = with(&target_labels(record, target), "use", &grade.name);
+        let labels = with(&labels, "source", &grade.thresholds.source);
+        for (name, from) in [
+            (Grade::Limited, grade.thresholds.limited_from),
+            (Grade::Good, grade.thresholds.good_from),
+        ] {
+            samples.push((with(&labels, "grade", name.as_str()), from));
+        }
+    }
+    samples
+}
+
+fn verdict_info(record: &Record) -> Vec<(Labels, f64)> {
+    let info = |verdict: &RunVerdict| {
+        let mut labels = vec![("headline", verdict.headline.clone())];
+        if let Some(worst) = &verdict.worst {
+            labels.push(("worst", worst.code.clone()));
+            labels.push(("title", worst.title.clone()));
+        }
+        (labels, 1.0)
+    };
+    record.verdict.iter().map(info).collect()
 }
 
 fn reliable(record: &Record) -> Vec<(Labels, f64)> {

@@ -42,7 +42,16 @@ pub(super) fn of_workloads(record: &Record) -> Vec<MetricFamily> {
             .collect()
     };
     let errors = |op: &OpRecord| Some(op.errors.values().sum::<u64>() as f64);
+    let limits = measurements.iter().filter_map(|(labels, m)| {
+        let limit = m.limited_by.as_ref()?.limit;
+        Some((with(labels, "limit", limit.as_str()), 1.0))
+    });
     vec![
+        gauge(
+            "diskproof_limited_by",
+            "1 for what limited the rate of a workload.",
+            limits.collect(),
+        ),
         gauge(
             "diskproof_iops",
             "Operations per second.",

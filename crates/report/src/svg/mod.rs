@@ -3,6 +3,7 @@
 
 mod frame;
 mod marks;
+mod ratios;
 mod text_block;
 
 use crate::chart::{
@@ -24,7 +25,7 @@ pub const FORMAT: Format = Format {
     description: "all charts on one sheet; with % in the name a file per chart",
     requires: Requires::Charts,
     record: pictures,
-    comparison: None,
+    comparison: Some(ratios::write_comparison),
     identity: None,
 };
 

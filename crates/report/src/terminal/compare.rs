@@ -3,8 +3,8 @@
 
 use super::facts::fact;
 use crate::describe::comparison::{
-    MetricDetail, figure_name, interval_text, is_shown, letter, needed_text, ratio_text, run_text,
-    subject_text,
+    MetricDetail, change_text, figure_name, interval_text, is_shown, letter, needed_text,
+    ratio_text, run_text, subject_text,
 };
 use crate::labels;
 use crate::page::{Page, TextStyle};
@@ -12,12 +12,12 @@ use crate::style::Style;
 use crate::table::{Align, Columns};
 use crate::text::list;
 use diskproof_model::comparison::{
-    Candidate, Comparison, ConditionOutcome, Holder, MetricComparison, Side, Verdict,
+    Candidate, Comparison, ConditionOutcome, Holder, MetricComparison, Ratio, Side, Verdict,
 };
 use diskproof_model::units::{counted, format_percent};
 use std::io::{self, Write};
 
-const COLUMNS: usize = 6;
+const COLUMNS: usize = 7;
 /// Column at which the figures begin if they do not fit side by side.
 const STACKED_INDENT: usize = 14;
 /// Column at which an explanation begins.
@@ -31,6 +31,13 @@ pub fn write_comparison(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let page = &mut Page::new(style, out);
+    if let [candidate] = comparison.candidates.as_slice()
+        && detail == MetricDetail::Independent
+        && is_all_undecided(candidate)
+    {
+        write_all_undecided(page, candidate)?;
+        return write_conditions(page, comparison);
+    }
     let letters: Vec<String> = (0..comparison.candidates.len()).map(letter).collect();
     for candidate in &comparison.candidates {
         page.text(TextStyle::Bold.of(&candidate.summary))?;
@@ -46,6 +53,46 @@ pub fn write_comparison(
     write_conditions(page, comparison)?;
     page.blank()?;
     page.text(TextStyle::Dim.of(legend(comparison)))
+}
+
+/// Whether the table would repeat one word.
+fn is_all_undecided(candidate: &Candidate) -> bool {
+    let mut metrics = candidate.metrics.iter().peekable();
+    metrics.peek().is_some() && metrics.all(|metric| metric.verdict == Verdict::Undecided)
+}
+
+/// Three lines instead of a table: the summary, the largest changes, what would decide.
+fn write_all_undecided(page: &mut Page<'_>, candidate: &Candidate) -> io::Result<()> {
+    page.text(TextStyle::Bold.of(&candidate.summary))?;
+    let ratios = candidate.metrics.iter().filter(|metric| metric.headline);
+    let mut ratios: Vec<Ratio> = ratios.filter_map(|metric| metric.ratio).collect();
+    ratios.sort_by(|one, other| one.value.total_cmp(&other.value));
+    let changes = match ratios.as_slice() {
+        [] => "No change has an interval: too little was measured.".to_owned(),
+        [one] => format!(
+            "The change is {} (95 %: {}).",
+            change_text(*one),
+            interval_text(*one)
+        ),
+        [first, .., last] => format!(
+            "The changes lie between {} and {}.",
+            change_text(*first),
+            change_text(*last)
+        ),
+    };
+    page.text(TextStyle::Plain.of(format!("{changes} The table: --all.")))?;
+    let needed = candidate.metrics.iter().filter(|metric| metric.headline);
+    let longest = needed.max_by(|one, other| times(one).total_cmp(&times(other)));
+    let text = longest.map_or_else(
+        || "Measure for longer.".to_owned(),
+        |metric| format!("To decide every workload: {}.", needed_text(metric)),
+    );
+    page.text(TextStyle::Plain.of(text))
+}
+
+/// How much more it would take; infinite where that is unknown.
+fn times(metric: &MetricComparison) -> f64 {
+    metric.needed.map_or(f64::INFINITY, |needed| needed.times)
 }
 
 fn write_side(page: &mut Page<'_>, letter: &str, side: &Side) -> io::Result<()> {
@@ -103,7 +150,8 @@ fn write_table(
         .iter()
         .filter(|metric| is_shown(metric, detail, candidate))
         .collect();
-    let heading = ["", "A", letter, &format!("{letter}/A"), "95 %", "verdict"]
+    let ratio = format!("{letter}/A");
+    let heading = ["", "A", letter, &ratio, "change", "95 %", "verdict"]
         .map(str::to_owned)
         .to_vec();
     let rows: Vec<Vec<String>> = shown.iter().map(|metric| row(metric)).collect();
@@ -152,7 +200,8 @@ fn write_stacked(
         .iter()
         .zip(&row[1..4])
         .map(|(name, cell)| format!("{name} {cell}"));
-    let text = list(figures.chain([format!("({})", row[4]), row[5].clone()]));
+    let rest = [row[4].clone(), format!("({})", row[5]), row[6].clone()];
+    let text = list(figures.chain(rest));
     page.entry(
         style(metric).of(&row[0]),
         STACKED_INDENT,
@@ -171,16 +220,15 @@ fn style(metric: &MetricComparison) -> TextStyle {
 
 fn row(metric: &MetricComparison) -> Vec<String> {
     let name = format!("  {}", figure_name(metric));
-    let ratio = metric.ratio.map_or(
-        (labels::UNKNOWN.to_owned(), labels::UNKNOWN.to_owned()),
-        |ratio| (ratio_text(ratio), interval_text(ratio)),
-    );
+    let of_ratio =
+        |text: fn(Ratio) -> String| metric.ratio.map_or(labels::UNKNOWN.to_owned(), text);
     vec![
         name,
         metric.a.value_text(),
         metric.b.value_text(),
-        ratio.0,
-        ratio.1,
+        of_ratio(ratio_text),
+        of_ratio(change_text),
+        of_ratio(interval_text),
         metric.verdict.as_str().to_owned(),
     ]
 }
@@ -272,4 +320,47 @@ fn legend(comparison: &Comparison) -> String {
          corrected for the number of metrics, and by more than {margin}. same: the whole interval \
          is within {margin}. All metrics: --all, --json. Explanations: docs/compare.md."
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::style::Color;
+    use diskproof_model::comparison::Needed;
+
+    fn page(comparison: &Comparison, detail: MetricDetail) -> String {
+        let style = Style {
+            width: 80,
+            color: Color::Plain,
+        };
+        let mut out = Vec::new();
+        write_comparison(comparison, detail, &style, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn comparison_without_a_decision_takes_three_lines() {
+        let text = include_str!("../../../../tests/fixtures/comparison.json");
+        let mut comparison: Comparison = serde_json::from_str(text).unwrap();
+        comparison.candidates.truncate(1);
+        comparison.conditions.clear();
+        for metric in &mut comparison.candidates[0].metrics {
+            metric.verdict = Verdict::Undecided;
+            metric.needed = Some(Needed {
+                times: 2.0,
+                measure_ns: Some(40),
+                runs: None,
+            });
+        }
+        comparison.candidates[0].summary = "B is undecided in all 8.".to_owned();
+        let short = page(&comparison, MetricDetail::Independent);
+        assert_eq!(short.lines().count(), 3, "{short}");
+        assert!(short.contains("The changes lie between"), "{short}");
+        assert!(!short.contains("0 ms"), "{short}");
+        let long = page(&comparison, MetricDetail::All);
+        assert!(
+            long.contains("verdict") && long.lines().count() > 10,
+            "{long}"
+        );
+    }
 }

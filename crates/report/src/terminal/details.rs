@@ -2,12 +2,13 @@
 //! figures.
 
 use super::facts::fact;
-use crate::describe::figures::conditions;
+use crate::describe::figures::{conditions, limited_by_text};
 use crate::describe::health::health_text;
 use crate::describe::proof::{engines_text, proof_text};
 use crate::describe::target::{host_text, summary};
 use crate::page::{Page, TextStyle};
 use crate::text::glue;
+use diskproof_model::limited_by::LimitedBy;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::format_percent;
@@ -26,7 +27,8 @@ pub(super) fn write_details(page: &mut Page<'_>, record: &Record) -> io::Result<
     }
     for m in &record.measurements {
         let cpu = glue(&format!("CPU {}", format_percent(m.cpu_share())));
-        let text = format!("{}; {cpu}", conditions(&m.workload));
+        let limit = m.limited_by.as_ref().map(limit_text).unwrap_or_default();
+        let text = format!("{}; {cpu}{limit}", conditions(&m.workload));
         page.entry(
             TextStyle::Plain.of(&m.workload.name),
             CONDITIONS_INDENT,
@@ -34,6 +36,10 @@ pub(super) fn write_details(page: &mut Page<'_>, record: &Record) -> io::Result<
         )?;
     }
     Ok(())
+}
+
+fn limit_text(limited: &LimitedBy) -> String {
+    format!("; {}", limited_by_text(limited))
 }
 
 fn write_target(

@@ -1,4 +1,4 @@
-//! The verdict on the terminal page: at most five lines, before everything else.
+//! The verdict on the terminal page: at most six lines, before everything else.
 
 use crate::describe::findings::trust_word;
 use crate::labels;
@@ -13,8 +13,8 @@ use std::io;
 /// Column at which the text of a line begins, behind `bulk load`.
 const INDENT: usize = 11;
 
-/// Writes a line for each use and one for trust. If nothing is graded, or several targets have
-/// grades of their own, writes the headline instead.
+/// Writes the headline, a line for each use, and one for trust. Where several targets have grades of
+/// their own, those follow later.
 pub(super) fn write_verdict(page: &mut Page<'_>, record: &Record) -> io::Result<()> {
     let Some(verdict) = &record.verdict else {
         return Ok(());
@@ -23,6 +23,7 @@ pub(super) fn write_verdict(page: &mut Page<'_>, record: &Record) -> io::Result<
     if verdict.grades.is_empty() || record.targets.len() > 1 {
         page.text(TextStyle::Bold.of(&verdict.headline))?;
     } else {
+        page.text(TextStyle::Bold.of(&verdict.headline))?;
         write_rows(page, &verdict.grades.iter().collect::<Vec<_>>())?;
     }
     write_trust(page, record, verdict)

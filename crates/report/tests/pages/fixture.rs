@@ -81,6 +81,8 @@ pub(crate) fn healthy() -> Record {
                       of the pages found in memory that comes to this range"
                     .to_owned(),
                 from: vec!["random-read-d1".to_owned(), "sequential-read".to_owned()],
+                default: None,
+                condition: None,
             },
             Advice {
                 setting: "effective_io_concurrency".to_owned(),
@@ -88,6 +90,8 @@ pub(crate) fn healthy() -> Record {
                 range: None,
                 why: "32 reads in flight gave 11.9 times the rate of one".to_owned(),
                 from: vec!["random-read-d1".to_owned(), "random-read-d32".to_owned()],
+                default: None,
+                condition: None,
             },
             Advice {
                 setting: "full_page_writes".to_owned(),
@@ -95,6 +99,8 @@ pub(crate) fn healthy() -> Record {
                 range: None,
                 why: "no measurement can show that the disk never tears a page".to_owned(),
                 from: Vec::new(),
+                default: None,
+                condition: None,
             },
         ],
         expectations: Vec::new(),

@@ -1,0 +1,360 @@
+//! What limited the rate of a workload, where the record shows it: the record says unknown rather
+//! than guess. docs/verdict.md explains the evidence of each limit.
+
+use diskproof_model::finding::{Evidence, Finding, Severity};
+use diskproof_model::limited_by::{LimitedBy, RateLimit};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::Access;
+use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
+use diskproof_model::target::TargetKind;
+use diskproof_model::units::{format_percent, format_throughput};
+
+/// Findings that name the limit themselves.
+const NAMED: [(&str, RateLimit); 5] = [
+    ("rate-limited", RateLimit::Cap),
+    ("burst-exhausted", RateLimit::Cap),
+    ("engine-limited", RateLimit::Program),
+    ("cpu-limited", RateLimit::Cpu),
+    ("starved", RateLimit::Cpu),
+];
+/// Findings after which the figure is not the disk's.
+const NOT_THE_DISK: [&str; 4] = [
+    "served-from-cache",
+    "not-direct",
+    "unwritten-blocks",
+    "io-errors",
+];
+/// Share of the time in syncs from which on they, and not the writes, set the pace.
+const SYNC_SHARE_MIN: f64 = 0.5;
+/// Protocols leave a link about this share of its bandwidth for data (PCIe 3: 128 of 154 bytes;
+/// SATA and SAS a little more).
+const LINK_SHARE_MIN: f64 = 0.85;
+/// A rate that grows at least by this share of the requests in flight still grows with them.
+const SCALING_MIN: f64 = 0.8;
+/// One that grows by less than this share does not: most requests wait for others.
+const SATURATED_MAX: f64 = 0.5;
+/// A queue of so many requests is held by the program while the disk sees one at a time.
+const HELD_MIN: f64 = 4.0;
+/// The kernel's counters round to milliseconds: up to here a disk had one request at a time.
+const SERIAL_MAX: f64 = 1.2;
+
+/// What limited a measurement of the record.
+pub(crate) fn limited_by(record: &Record, index: usize) -> LimitedBy {
+    let m = &record.measurements[index];
+    if m.headline_ops().iter().all(|(_, op)| op.count == 0) {
+        return unknown("nothing was measured");
+    }
+    if let Some(named) = by_finding(record, index) {
+        return named;
+    }
+    if !m.workload.together_with.is_empty() {
+        return unknown("other workloads ran at the same time");
+    }
+    let known = by_rate(m, index)
+        .or_else(|| by_syncs(m, index))
+        .or_else(|| by_link(record, m, index))
+        .or_else(|| by_serialisation(record, m, index))
+        .or_else(|| by_depth(record, m, index));
+    known.unwrap_or_else(|| unknown("no measurement shows it"))
+}
+
+fn unknown(why: &str) -> LimitedBy {
+    LimitedBy {
+        limit: RateLimit::Unknown,
+        why: why.to_owned(),
+        evidence: Vec::new(),
+    }
+}
+
+fn observed(index: usize, place: &str, observed: f64, threshold: f64, unit: &str) -> Evidence {
+    Evidence {
+        path: format!("/measurements/{index}/{place}"),
+        observed,
+        threshold,
+        unit: unit.to_owned(),
+    }
+}
+
+fn by_finding(record: &Record, index: usize) -> Option<LimitedBy> {
+    let root = format!("/measurements/{index}/");
+    let find = |code: &str| {
+        let is_it = |finding: &&Finding| finding.code == code && finding.concerns(index);
+        record.findings.iter().find(is_it)
+    };
+    for (code, limit) in NAMED {
+        // A note says that the effect was too small to matter.
+        if let Some(finding) = find(code).filter(|found| found.severity >= Severity::Warning) {
+            let own = finding.evidence.iter();
+            let own = own.filter(|evidence| evidence.path.starts_with(&root));
+            return Some(LimitedBy {
+                limit,
+                why: format!("finding {code}"),
+                evidence: own.cloned().collect(),
+            });
+        }
+    }
+    let code = NOT_THE_DISK.into_iter().find(|code| find(code).is_some())?;
+    Some(unknown(&format!("the figure is not the disk's: {code}")))
+}
+
+/// An open loop that keeps its schedule.
+fn by_rate(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
+    let rate = m.workload.rate.filter(|_| m.missed_starts == Some(0))?;
+    Some(LimitedBy {
+        limit: RateLimit::RequestedRate,
+        why: "every operation started on schedule".to_owned(),
+        evidence: vec![observed(index, "workload/rate", rate, rate, "1/s")],
+    })
+}
+
+fn by_syncs(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
+    let sync = m.ops.get(&OpKind::Sync).filter(|op| op.count > 1)?;
+    let worker_ns = m.wall_ns as f64 * f64::from(m.workload.workers);
+    let share = sync.latency.mean * sync.count as f64 / worker_ns;
+    (share >= SYNC_SHARE_MIN).then(|| LimitedBy {
+        limit: RateLimit::Flush,
+        why: format!(
+            "{} of the time passed in syncs",
+            format_percent(share.min(1.0))
+        ),
+        evidence: vec![observed(
+            index,
+            "ops/sync/latency/mean",
+            sync.latency.mean,
+            SYNC_SHARE_MIN * worker_ns / sync.count as f64,
+            "ns",
+        )],
+    })
+}
+
+fn by_link(record: &Record, m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
+    let disks: Vec<_> = record.targets.get(m.target)?.disks().collect();
+    let [disk] = disks.as_slice() else {
+        return None;
+    };
+    let link = disk.link.as_ref()?.bytes_per_second_max? as f64;
+    // Reads and writes have lanes of their own.
+    let (kind, op) = m
+        .headline_ops()
+        .into_iter()
+        .max_by(|a, b| a.1.throughput.value.total_cmp(&b.1.throughput.value))?;
+    let rate = op.throughput.value;
+    (rate >= LINK_SHARE_MIN * link && rate <= link).then(|| LimitedBy {
+        limit: RateLimit::Link,
+        why: format!(
+            "{} of the {} that the link carries",
+            format_percent(rate / link),
+            format_throughput(link)
+        ),
+        evidence: vec![observed(
+            index,
+            &format!("ops/{}/throughput/value", kind.as_str()),
+            rate,
+            LINK_SHARE_MIN * link,
+            "B/s",
+        )],
+    })
+}
+
+fn in_flight(m: &MeasurementRecord) -> f64 {
+    f64::from(m.workload.depth) * f64::from(m.workload.workers)
+}
+
+/// Many random writes in flight of which the disk sees one at a time: the filesystem holds the
+/// others, such as by the lock of the file.
+fn by_serialisation(record: &Record, m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
+    let queued = m.device.queue_depth?;
+    let is_file = record.targets.get(m.target)?.kind != TargetKind::BlockDevice;
+    // Sequential requests may be merged, and are then counted once.
+    let is_random = matches!(
+        m.workload.access,
+        Access::Random { .. } | Access::Zoned { .. }
+    );
+    let writes = m.ops.contains_key(&OpKind::Write) && !m.ops.contains_key(&OpKind::Sync);
+    let held = m.achieved_depth >= HELD_MIN;
+    (is_file && is_random && writes && held && queued <= SERIAL_MAX).then(|| LimitedBy {
+        limit: RateLimit::FilesystemLock,
+        why: format!(
+            "{:.1} requests were in flight, and the disk had {queued:.1} of them",
+            m.achieved_depth
+        ),
+        evidence: vec![observed(
+            index,
+            "device/queue_depth",
+            queued,
+            SERIAL_MAX,
+            "requests",
+        )],
+    })
+}
+
+fn total_rate(m: &MeasurementRecord) -> f64 {
+    m.headline_ops().iter().map(|(_, op)| op.iops.value).sum()
+}
+
+/// The same workload with another number of requests in flight shows whether more of them help.
+fn by_depth(record: &Record, m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
+    let other_depth = |other: &&MeasurementRecord| {
+        let (one, other) = (&m.workload, &other.workload);
+        one.access == other.access
+            && one.read_permille == other.read_permille
+            && (one.block_bytes, &one.block_mix) == (other.block_bytes, &other.block_mix)
+            && (one.sync, one.cache) == (other.sync, other.cache)
+            && (one.span_start_bytes, one.span_bytes) == (other.span_start_bytes, other.span_bytes)
+            && other.rate.is_none()
+            && one.rate.is_none()
+    };
+    let mut others: Vec<&MeasurementRecord> = record
+        .measurements
+        .iter()
+        .filter(|other| other.target == m.target && total_rate(other) > 0.0)
+        .filter(other_depth)
+        .filter(|other| in_flight(other) != in_flight(m))
+        .collect();
+    others.sort_by(|a, b| in_flight(a).total_cmp(&in_flight(b)));
+    let deeper = others.iter().find(|other| in_flight(other) > in_flight(m));
+    let other = deeper.or_else(|| {
+        let mut shallower = others.iter().rev();
+        shallower.find(|other| in_flight(other) < in_flight(m))
+    })?;
+    let (more, less) = match deeper {
+        Some(deeper) => (*deeper, m),
+        None => (m, *other),
+    };
+    let times = in_flight(more) / in_flight(less);
+    let gain = total_rate(more) / total_rate(less);
+    // The gain at which the share of the added requests that raise the rate is reached.
+    let gain_at = |share: f64| 1.0 + share * (times - 1.0);
+    let (limit, threshold) = if gain >= gain_at(SCALING_MIN) {
+        (RateLimit::QueueDepth, SCALING_MIN)
+    } else if gain <= gain_at(SATURATED_MAX) && deeper.is_none() {
+        (RateLimit::Device, SATURATED_MAX)
+    } else if gain >= SURE_GAIN && deeper.is_some() {
+        (RateLimit::QueueDepth, 0.0)
+    } else if gain < SAME_GAIN && deeper.is_some() {
+        (RateLimit::Device, 0.0)
+    } else {
+        return None;
+    };
+    let (kind, op): (OpKind, &OpRecord) = m.headline_ops().into_iter().next()?;
+    let needed = match threshold {
+        share if share > 0.0 => gain_at(share),
+        _ if limit == RateLimit::QueueDepth => SURE_GAIN,
+        _ => SAME_GAIN,
+    };
+    Some(LimitedBy {
+        limit,
+        why: format!(
+            "{:.0} in flight reach {gain:.1} times the rate of {:.0}",
+            in_flight(more),
+            in_flight(less)
+        ),
+        evidence: vec![observed(
+            index,
+            &format!("ops/{}/iops/value", kind.as_str()),
+            op.iops.value,
+            match deeper {
+                Some(_) => total_rate(more) / needed,
+                None => total_rate(less) * needed,
+            },
+            "1/s",
+        )],
+    })
+}
+
+/// A rate that is so many times as high at a larger depth was limited by the smaller one.
+const SURE_GAIN: f64 = 1.25;
+/// Up to here, a larger depth does not raise the rate: figures of one disk differ by as much from
+/// run to run.
+const SAME_GAIN: f64 = 1.1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn of(record: &Record, name: &str) -> LimitedBy {
+        let mut measurements = record.measurements.iter();
+        let found = measurements.find(|m| m.workload.name == name).unwrap();
+        found.limited_by.clone().unwrap()
+    }
+
+    #[test]
+    fn depth_one_is_limited_by_the_depth_and_depth_32_by_the_device() {
+        // 2000/s and 10,000/s: 32 times the requests, five times the rate.
+        let record = fixture::record();
+        let one = of(&record, "random-read-d1");
+        assert_eq!(one.limit, RateLimit::QueueDepth, "{one:?}");
+        assert_eq!(one.why, "32 in flight reach 5.0 times the rate of 1");
+        let many = of(&record, "random-read-d32");
+        assert_eq!(many.limit, RateLimit::Device);
+        assert!(!many.evidence.is_empty());
+    }
+
+    #[test]
+    fn commits_are_limited_by_the_flush() {
+        let commits = of(&fixture::record(), "commit-fdatasync");
+        assert_eq!(commits.limit, RateLimit::Flush, "{commits:?}");
+        let path = &commits.evidence[0].path;
+        assert!(path.ends_with("/ops/sync/latency/mean"), "{path}");
+    }
+
+    #[test]
+    fn a_single_queue_depth_shows_nothing() {
+        let read = of(&fixture::record(), "sequential-read");
+        assert_eq!((read.limit, read.evidence.len()), (RateLimit::Unknown, 0));
+    }
+
+    #[test]
+    fn findings_name_the_program_and_deny_the_disk() {
+        let record = fixture::faulty("random-read-d32", |m| m.ceiling_iops = Some(12_000.0));
+        let limited = of(&record, "random-read-d32");
+        assert_eq!(limited.limit, RateLimit::Program);
+        assert!(limited.evidence[0].path.ends_with("ceiling_iops"));
+        let record = fixture::faulty("sequential-read", |m| m.device.read_bytes = 0);
+        let cached = of(&record, "sequential-read");
+        assert_eq!(cached.limit, RateLimit::Unknown);
+        assert!(cached.why.ends_with("served-from-cache"), "{}", cached.why);
+    }
+
+    #[test]
+    fn serial_writes_below_a_filesystem_are_its_lock() {
+        let record = fixture::faulty("random-write-d32", |m| {
+            (m.achieved_depth, m.device.queue_depth) = (31.0, Some(1.0));
+        });
+        assert_eq!(
+            of(&record, "random-write-d32").limit,
+            RateLimit::FilesystemLock
+        );
+    }
+
+    #[test]
+    fn a_kept_schedule_limits_the_rate() {
+        let mut record = fixture::record();
+        let m = &mut record.measurements[3];
+        (m.workload.rate, m.missed_starts) = (Some(500.0), Some(0));
+        assert_eq!(limited_by(&record, 3).limit, RateLimit::RequestedRate);
+        record.measurements[3].missed_starts = Some(9);
+        assert_ne!(limited_by(&record, 3).limit, RateLimit::RequestedRate);
+    }
+
+    #[test]
+    fn nearly_all_of_the_link_is_the_link() {
+        let mut record = fixture::record();
+        let index = 1;
+        let rate = record.measurements[index].ops[&OpKind::Read]
+            .throughput
+            .value;
+        let disk = record.targets[0].layers.last_mut().unwrap();
+        let link = diskproof_model::target::Link {
+            bus: "SATA".to_owned(),
+            speed: None,
+            speed_max: None,
+            bytes_per_second_max: Some((rate / 0.9) as u64),
+            device_bytes_per_second_max: None,
+        };
+        disk.link = Some(link);
+        let limited = limited_by(&record, index);
+        assert_eq!(limited.limit, RateLimit::Link, "{limited:?}");
+    }
+}
