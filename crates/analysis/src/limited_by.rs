@@ -109,7 +109,7 @@ fn by_rate(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
 
 fn by_syncs(m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
     let sync = m.ops.get(&OpKind::Sync).filter(|op| op.count > 1)?;
-    let worker_ns = m.wall_ns as f64 * f64::from(m.workload.workers);
+    let worker_ns = m.steady_ns() as f64 * f64::from(m.workload.workers);
     let share = sync.latency.mean * sync.count as f64 / worker_ns;
     (share >= SYNC_SHARE_MIN).then(|| LimitedBy {
         limit: RateLimit::Flush,

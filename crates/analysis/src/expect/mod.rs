@@ -647,6 +647,18 @@ mod tests {
     }
 
     #[test]
+    fn wide_intervals_of_positive_figures_stay_above_zero() {
+        let low = |half_width: f64| match Uncertainty::around(1000.0, half_width) {
+            Uncertainty::Interval([low, _]) => low,
+            Uncertainty::Exact | Uncertainty::Unknown => panic!("an interval"),
+        };
+        assert_eq!([low(100.0), low(500.0)], [900.0, 500.0]);
+        // 1000 ÷ (1 + 2 × 1.5)
+        assert_eq!([low(1500.0), low(0.0)], [250.0, 1000.0]);
+        assert!(low(1e9) > 0.0);
+    }
+
+    #[test]
     fn quantiles_have_intervals_from_the_samples_around_them() {
         let mut histogram = LatencyHistogram::new();
         (1..=1000_u64).for_each(|us| histogram.record(us * 1000));

@@ -12,6 +12,9 @@ pub(super) struct Observed {
     pub(super) spread: Uncertainty,
 }
 
+/// From this relative half-width on, the lower end of a symmetric interval is too low.
+const WIDE: f64 = 0.5;
+
 /// How well a figure is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Uncertainty {
@@ -24,8 +27,13 @@ pub(super) enum Uncertainty {
 }
 
 impl Uncertainty {
+    /// Rates and latencies are positive: the lower end approaches zero and never reaches it.
     pub(super) fn around(value: f64, half_width: f64) -> Self {
-        Self::Interval([value - half_width, value + half_width])
+        let low = match value {
+            value if half_width > WIDE * value => value / (1.0 + half_width / (WIDE * value)),
+            value => value - half_width,
+        };
+        Self::Interval([low, value + half_width])
     }
 }
 

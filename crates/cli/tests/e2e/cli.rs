@@ -566,7 +566,7 @@ fn expectations_decide_the_exit_code() {
     here.check(&missed)
         .assert()
         .code(1)
-        .stdout(contains("MISSED  random-read-d1.iops>=1000000000"));
+        .stdout(contains("MISSED     random-read-d1.iops>=1000000000"));
 }
 
 #[test]

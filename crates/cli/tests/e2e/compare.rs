@@ -439,7 +439,7 @@ fn a_page_of_a_comparison_reads_back() {
         refused.err
     );
     assert_eq!(run(["show", &page, "--commands"]).code, Some(2));
-    assert_eq!(run(["export", &page, &path("c.csv")]).code, Some(2));
+    assert_eq!(run(["export", &page, &path("c.hlog")]).code, Some(2));
 }
 
 #[test]

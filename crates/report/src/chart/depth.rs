@@ -105,15 +105,14 @@ fn chart(record: &Record, group: &[&MeasurementRecord], kind: OpKind) -> Option<
     let rates = points.iter().map(|(_, op)| &op.iops);
     let best = rates.max_by(|a, b| a.value.total_cmp(&b.value))?;
     let what = what(record, group[0], kind);
+    let knee = knee(&points);
     Some(Chart {
         id: format!("depth-{}", slug(&what)),
         title: format!(
             "IOPS and latency over depth: {what}, at most {} IOPS",
             rounded(best.value, best.half_width_95)
         ),
-        caption: "More requests in flight give more IOPS up to the knee; beyond it they wait \
-                  longer. The knee is where IOPS over latency is largest."
-            .to_owned(),
+        caption: caption(knee.as_ref()),
         x: Axis {
             ticks: points.iter().map(|(depth, _)| *depth as f64).collect(),
             ..Axis::new("requests in flight", "").scaled(Scale::Log)
@@ -125,8 +124,22 @@ fn chart(record: &Record, group: &[&MeasurementRecord], kind: OpKind) -> Option<
             Series::new("mean latency", SeriesMark::Line, mean).on_the_right(),
             Series::new("p99 latency", SeriesMark::Dots, p99).on_the_right(),
         ],
-        guides: knee(&points).into_iter().collect(),
+        guides: knee.into_iter().collect(),
     })
+}
+
+fn caption(knee: Option<&Guide>) -> String {
+    match knee {
+        Some(_) => {
+            "More requests in flight give more IOPS up to the knee; beyond it they wait longer. \
+             The knee is where IOPS over latency is largest."
+        }
+        None => {
+            "More requests in flight give more IOPS until the disk is busy; then they wait \
+             longer. These depths and intervals show no knee."
+        }
+    }
+    .to_owned()
 }
 
 /// Block size, order and kind of operation: `8 KiB random reads`.
@@ -154,10 +167,27 @@ fn what(record: &Record, m: &MeasurementRecord, kind: OpKind) -> String {
 
 /// The depth of the largest power, which is throughput over response time (Kleinrock, ICC 1979). By
 /// Little's law power is the square of the rate over the depth. A disk that serves `n` requests in
-/// parallel has its knee at depth `n`.
+/// parallel has its knee at depth `n`. `None` where the intervals leave open which depth that is,
+/// and at the smallest and the largest depth, beyond which there may be more.
 fn knee(points: &[(u64, &OpRecord)]) -> Option<Guide> {
     let power = |(depth, op): &(u64, &OpRecord)| op.iops.value.powi(2) / *depth as f64;
-    let (depth, _) = points.iter().max_by(|a, b| power(a).total_cmp(&power(b)))?;
+    let best = points.iter().max_by(|a, b| power(a).total_cmp(&power(b)))?;
+    let (depth, _) = best;
+    // A square has twice the relative error.
+    let width = |(_, op): &(u64, &OpRecord)| Some(2.0 * op.iops.relative_half_width()?);
+    let low = power(best) * (1.0 - width(best)?);
+    for other in points.iter().filter(|(other, _)| other != depth) {
+        if power(other) * (1.0 + width(other)?) >= low {
+            return None;
+        }
+    }
+    let is_end = [points.first(), points.last()]
+        .into_iter()
+        .flatten()
+        .any(|(end, _)| end == depth);
+    if is_end {
+        return None;
+    }
     Some(Guide {
         label: format!("knee at {depth}"),
         axis: GuideAxis::X,

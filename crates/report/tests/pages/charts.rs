@@ -1,7 +1,7 @@
 //! The charts of every fixture: which there are, what they say, and that all of it can be drawn.
 
 use crate::{RECORDS, fixture, is_harmless, written};
-use diskproof_model::record::Record;
+use diskproof_model::record::{OpRecord, Record};
 use diskproof_report::chart::{AxisSide, Chart, GuideAxis, Scale, SeriesMark, charts};
 use diskproof_report::style::{Color, Style};
 use diskproof_report::{gnuplot, html, svg, terminal};
@@ -156,6 +156,30 @@ fn knee_is_the_depth_with_the_best_iops_over_latency() {
     let Scale::Log = chart.x.scale else {
         panic!("depths are powers of two")
     };
+}
+
+#[test]
+fn knee_is_absent_where_intervals_overlap_or_at_an_end() {
+    let guides = |change: &dyn Fn(u32, &mut OpRecord)| {
+        let mut record = fixture::depths();
+        for m in &mut record.measurements {
+            let depth = m.workload.depth;
+            m.ops.values_mut().for_each(|op| change(depth, op));
+        }
+        let charts = charts(&record);
+        let mut of_depth = charts.iter().filter(|one| one.id.starts_with("depth-"));
+        of_depth.next().unwrap().guides.len()
+    };
+    assert_eq!(guides(&|_, _| {}), 1);
+    let wide = |_: u32, op: &mut OpRecord| op.iops.half_width_95 = Some(0.1 * op.iops.value);
+    assert_eq!(guides(&wide), 0);
+    let unknown = |_: u32, op: &mut OpRecord| op.iops.half_width_95 = None;
+    assert_eq!(guides(&unknown), 0);
+    // A disk that never saturates is at its best at the largest depth measured.
+    let linear = |depth: u32, op: &mut OpRecord| {
+        (op.iops.value, op.iops.half_width_95) = (9000.0 * f64::from(depth), Some(9.0));
+    };
+    assert_eq!(guides(&linear), 0);
 }
 
 #[test]
