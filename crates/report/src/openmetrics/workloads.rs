@@ -24,6 +24,18 @@ fn labelled(record: &Record) -> Vec<(Labels, &MeasurementRecord)> {
     all
 }
 
+fn limits(measurements: &[(Labels, &MeasurementRecord)]) -> MetricFamily {
+    let known = measurements.iter().filter_map(|(labels, m)| {
+        let limit = m.limited_by.as_ref()?.limit;
+        Some((with(labels, "limit", limit.as_str()), 1.0))
+    });
+    gauge(
+        "diskproof_limited_by",
+        "1 for what limited the rate of a workload.",
+        known.collect(),
+    )
+}
+
 pub(super) fn of_workloads(record: &Record) -> Vec<MetricFamily> {
     let measurements = labelled(record);
     let per_op = |figure: &dyn Fn(&OpRecord) -> Option<f64>| -> Vec<(Labels, f64)> {
@@ -42,16 +54,8 @@ pub(super) fn of_workloads(record: &Record) -> Vec<MetricFamily> {
             .collect()
     };
     let errors = |op: &OpRecord| Some(op.errors.values().sum::<u64>() as f64);
-    let limits = measurements.iter().filter_map(|(labels, m)| {
-        let limit = m.limited_by.as_ref()?.limit;
-        Some((with(labels, "limit", limit.as_str()), 1.0))
-    });
     vec![
-        gauge(
-            "diskproof_limited_by",
-            "1 for what limited the rate of a workload.",
-            limits.collect(),
-        ),
+        limits(&measurements),
         gauge(
             "diskproof_iops",
             "Operations per second.",
