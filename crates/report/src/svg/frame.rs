@@ -4,6 +4,24 @@ use crate::chart::Range;
 use crate::text::clean;
 use maud::{Markup, html};
 
+/// Width of a picture. At full page width its smallest text has the size of a footnote.
+pub(super) const WIDTH: f64 = 960.0;
+/// Room around everything.
+pub(super) const EDGE: f64 = 20.0;
+
+/// Colours for a dark background. All others are attributes of the elements, because not every
+/// program reads style sheets.
+pub(super) const STYLE: &str = concat!(
+    "@media (prefers-color-scheme: dark) {\n",
+    ".ground{fill:#14171c}.strong{fill:#f2f4f8}.plain{fill:#d5dae3}.faint{fill:#a3adbd}\n",
+    ".grid{stroke:#2c323c}.frame{stroke:#7d8796}.guide{stroke:#a3adbd}.error{stroke:#e8ebf0}\n",
+    ".f0{fill:#4ea1ff}.s0{stroke:#4ea1ff}.f1{fill:#ff8f4f}.s1{stroke:#ff8f4f}",
+    ".f2{fill:#35c79a}.s2{stroke:#35c79a}.f3{fill:#d98fe0}.s3{stroke:#d98fe0}\n",
+    ".f4{fill:#e8b93b}.s4{stroke:#e8b93b}.f5{fill:#6fd3e8}.s5{stroke:#6fd3e8}",
+    ".f6{fill:#ff7d8f}.s6{stroke:#ff7d8f}.f7{fill:#b4bccb}.s7{stroke:#b4bccb}\n",
+    "}",
+);
+
 /// The rectangle of the data, in units of the picture.
 pub(super) struct Frame {
     pub(super) left: f64,

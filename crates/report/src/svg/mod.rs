@@ -11,7 +11,7 @@ use crate::chart::{
 };
 use crate::format::{Format, OutputFile, Requires};
 use diskproof_model::record::Record;
-use frame::{Frame, Projection, Tone, allowed, line, px, text};
+use frame::{EDGE, Frame, Projection, STYLE, Tone, WIDTH, allowed, line, px, text};
 pub(crate) use marks::{dashes, dot};
 use marks::{mark, sample};
 use maud::{Markup, PreEscaped, html};
@@ -51,30 +51,14 @@ fn pictures<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
     files
 }
 
-/// Width of a picture. At full page width its smallest text has the size of a footnote.
-const WIDTH: f64 = 960.0;
 /// Height of the plot. Between 16:9 and 5:2, slopes and steps are both easy to see.
 const PLOT_HEIGHT: f64 = 380.0;
 /// Room beside the plot for labels.
 const SIDE_LABELS: f64 = 76.0;
 /// Room on a side without labels, for the last label below.
 const SIDE_FREE: f64 = 28.0;
-const EDGE: f64 = 20.0;
 /// Room below the data for the labels and the name of the axis.
 const BELOW: f64 = 48.0;
-
-/// Colours for a dark background. All others are attributes of the elements, because not every
-/// program reads style sheets.
-const STYLE: &str = concat!(
-    "@media (prefers-color-scheme: dark) {\n",
-    ".ground{fill:#14171c}.strong{fill:#f2f4f8}.plain{fill:#d5dae3}.faint{fill:#a3adbd}\n",
-    ".grid{stroke:#2c323c}.frame{stroke:#7d8796}.guide{stroke:#a3adbd}.error{stroke:#e8ebf0}\n",
-    ".f0{fill:#4ea1ff}.s0{stroke:#4ea1ff}.f1{fill:#ff8f4f}.s1{stroke:#ff8f4f}",
-    ".f2{fill:#35c79a}.s2{stroke:#35c79a}.f3{fill:#d98fe0}.s3{stroke:#d98fe0}\n",
-    ".f4{fill:#e8b93b}.s4{stroke:#e8b93b}.f5{fill:#6fd3e8}.s5{stroke:#6fd3e8}",
-    ".f6{fill:#ff7d8f}.s6{stroke:#ff7d8f}.f7{fill:#b4bccb}.s7{stroke:#b4bccb}\n",
-    "}",
-);
 
 /// From this number of charts on, two share a row, so that a sheet fits a screen or a page.
 const SIDE_BY_SIDE_FROM: usize = 3;

@@ -1,7 +1,6 @@
 //! A comparison as a picture: every ratio with its interval on a logarithmic scale, a row a metric.
 
-use super::frame::{Tone, line, px, text};
-use super::{EDGE, STYLE, WIDTH};
+use super::frame::{EDGE, STYLE, Tone, WIDTH, line, px, text};
 use crate::describe::comparison::{
     MetricDetail, change_text, figure_name, interval_text, is_shown, letter, reach, subject_text,
 };
