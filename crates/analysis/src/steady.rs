@@ -15,12 +15,17 @@ use std::collections::BTreeMap;
 pub(crate) struct SteadyPart<'a> {
     measurement: &'a Measurement,
     pub(crate) settling: Settling,
-    /// The earlier part and the steady one; `None` where the row covers the whole.
-    parts: Option<(Window, Window)>,
+    /// The windows before the steady part, and that part; `None` where the row covers the whole.
+    parts: Option<(&'a [Window], Window)>,
 }
 
+/// A first part that is faster than the rest by more than this is a burst.
+const BURST_MIN: f64 = 1.5;
+/// A window belongs to a burst as long as its rate is at least this share of the burst's.
+const BURST_SHARE: f64 = 0.9;
+
 /// The figures of a row that do not belong to one kind of operation.
-pub(crate) struct RowFigures {
+pub(crate) struct WindowFigures {
     pub(crate) cpu: CpuTime,
     pub(crate) asked: ByteCount,
     pub(crate) device: DeviceUse,
@@ -56,7 +61,7 @@ impl<'a> SteadyPart<'a> {
                     settling_ns: steady[0].start_ns,
                     settled: found.settled,
                 },
-                parts: Some((joined(earlier), joined(steady))),
+                parts: Some((earlier, joined(steady))),
             },
             // Without windows the latencies of the parts are unknown.
             _ => whole(Some(false)),
@@ -65,25 +70,44 @@ impl<'a> SteadyPart<'a> {
 
     /// The phases, where there is more than one.
     pub(crate) fn phases(&self) -> Vec<PhaseRecord> {
-        let Some((earlier, steady)) = &self.parts else {
-            return Vec::new();
+        let m = self.measurement;
+        let mut phases: Vec<PhaseRecord> = m.first_write.iter().map(|m| first_write(m)).collect();
+        match &self.parts {
+            Some((earlier, steady)) => {
+                let burst = self.burst_windows(earlier, steady);
+                let (burst, settling) = earlier.split_at(burst);
+                let named = [(PhaseKind::Burst, burst), (PhaseKind::Settling, settling)];
+                for (name, windows) in named.into_iter().filter(|(_, w)| !w.is_empty()) {
+                    phases.push(self.phase(name, &joined(windows)));
+                }
+                phases.push(self.phase(PhaseKind::Steady, steady));
+            }
+            None if !phases.is_empty() && !m.windows.is_empty() => {
+                phases.push(self.phase(PhaseKind::Steady, &joined(&m.windows)));
+            }
+            None => phases.clear(),
+        }
+        phases
+    }
+
+    /// How many of the earlier windows are a burst. Between it and the steady part the rate fell.
+    fn burst_windows(&self, earlier: &[Window], steady: &Window) -> usize {
+        let rate = |start_ns: u64, end_ns: u64| {
+            let ops = self.measurement.ops.values();
+            let done = ops.map(|op| op.series.total_between(start_ns, end_ns).ops);
+            done.sum::<u64>() as f64 / end_ns.saturating_sub(start_ns).max(1) as f64
         };
-        let first = self.phase(PhaseKind::Settling, earlier);
-        let last = self.phase(PhaseKind::Steady, steady);
-        let rate =
-            |phase: &PhaseRecord| -> f64 { phase.ops.values().map(|op| op.rate.value).sum() };
-        let kind = if rate(&first) > rate(&last) {
-            PhaseKind::Burst
-        } else {
-            PhaseKind::Settling
-        };
-        vec![
-            PhaseRecord {
-                name: kind,
-                ..first
-            },
-            last,
-        ]
+        let of = |window: &Window| rate(window.start_ns, window.end_ns);
+        let half = &earlier[..earlier.len().div_ceil(2)];
+        let level = half.iter().map(of).sum::<f64>() / half.len() as f64;
+        if level < BURST_MIN * of(steady) {
+            return 0;
+        }
+        let is_burst = |window: &Window| of(window) >= BURST_SHARE * level;
+        earlier
+            .iter()
+            .rposition(is_burst)
+            .map_or(0, |last| last + 1)
     }
 
     fn phase(&self, name: PhaseKind, window: &Window) -> PhaseRecord {
@@ -111,8 +135,8 @@ impl<'a> SteadyPart<'a> {
         };
         PhaseRecord {
             name,
-            start_ns: window.start_ns,
-            end_ns: window.end_ns,
+            start_ns: self.measurement.start_ns + window.start_ns,
+            end_ns: self.measurement.start_ns + window.end_ns,
             ops: self.measurement.ops.iter().filter_map(of_kind).collect(),
         }
     }
@@ -158,10 +182,10 @@ impl<'a> SteadyPart<'a> {
     }
 
     /// The other figures of the row.
-    pub(crate) fn row_figures(&self) -> RowFigures {
+    pub(crate) fn row_figures(&self) -> WindowFigures {
         let m = self.measurement;
         let Some((_, steady)) = &self.parts else {
-            return RowFigures {
+            return WindowFigures {
                 cpu: m.cpu,
                 asked: m.asked,
                 device: m.device.clone(),
@@ -172,7 +196,7 @@ impl<'a> SteadyPart<'a> {
         };
         let length_ns = steady.length_ns().max(1) as f64;
         let (asked, device) = device_use(m, steady);
-        RowFigures {
+        WindowFigures {
             cpu: steady.cpu,
             asked,
             device,
@@ -184,6 +208,27 @@ impl<'a> SteadyPart<'a> {
                 mean_wait_ns: steady.waited_ns as f64 / steady.turns.max(1) as f64,
             },
         }
+    }
+}
+
+/// The first write of a file, as a phase of the workload that overwrites it.
+fn first_write(m: &Measurement) -> PhaseRecord {
+    let of_kind = |(kind, op): (&OpKind, &OpMeasurement)| {
+        let rate = estimate::rate(&op.series, m.wall_ns);
+        let phase = PhaseOp {
+            count: op.count,
+            bytes: op.bytes,
+            rate: rate.ops,
+            throughput: rate.bytes,
+            latency: LatencySummary::of(&op.latency),
+        };
+        (*kind == OpKind::Write).then_some((*kind, phase))
+    };
+    PhaseRecord {
+        name: PhaseKind::FirstWrite,
+        start_ns: m.start_ns,
+        end_ns: m.start_ns + m.wall_ns,
+        ops: m.ops.iter().filter_map(of_kind).collect(),
     }
 }
 
@@ -350,22 +395,44 @@ mod tests {
     #[test]
     fn earlier_part_becomes_a_phase() {
         let m = judged(burst);
-        let [first, last] = &m.phases[..] else {
+        let names: Vec<PhaseKind> = m.phases.iter().map(|phase| phase.name).collect();
+        assert_eq!(
+            names,
+            [PhaseKind::Burst, PhaseKind::Settling, PhaseKind::Steady]
+        );
+        let [first, between, last] = &m.phases[..] else {
             panic!("{:?}", m.phases)
         };
-        assert_eq!(
-            (first.name, last.name),
-            (PhaseKind::Burst, PhaseKind::Steady)
-        );
-        assert_eq!((first.start_ns, first.end_ns), (0, m.settling_ns));
-        assert_eq!((last.start_ns, last.end_ns), (m.settling_ns, m.wall_ns));
+        let cut_ns = m.settling_ns;
+        assert_eq!((first.start_ns, first.end_ns), (0, 1_200_000_000));
+        assert_eq!((between.start_ns, between.end_ns), (1_200_000_000, cut_ns));
+        assert_eq!((last.start_ns, last.end_ns), (cut_ns, m.wall_ns));
         let (fast, slow) = (&first.ops[&OpKind::Read], &last.ops[&OpKind::Read]);
-        assert!(fast.rate.value > 25_000.0 && fast.latency.p50 < Some(1_000_000));
+        assert_eq!(fast.rate.value, 40_000.0);
+        assert!(fast.latency.p50 < Some(1_000_000));
         assert_eq!(slow.rate, m.ops[&OpKind::Read].iops);
         assert_eq!(slow.latency.hdr, m.ops[&OpKind::Read].latency.hdr);
+        let all = m.phases.iter().map(|phase| phase.ops[&OpKind::Read].count);
+        assert_eq!(m.ops[&OpKind::Read].series.total().ops, all.sum::<u64>());
+    }
+
+    #[test]
+    fn first_write_of_a_file_is_a_phase_before_the_measured_time() {
+        let m = judged(|m| {
+            let first = fixture::run().1.remove(0);
+            m.start_ns = 20_000_000_000;
+            m.first_write = Some(Box::new(first));
+        });
+        let names: Vec<PhaseKind> = m.phases.iter().map(|phase| phase.name).collect();
+        assert_eq!(names, [PhaseKind::FirstWrite, PhaseKind::Steady]);
+        assert_eq!(m.phases[0].ops[&OpKind::Write].rate.value, 200.0);
         assert_eq!(
-            m.ops[&OpKind::Read].series.total().ops,
-            fast.count + slow.count
+            (m.phases[0].start_ns, m.phases[0].end_ns),
+            (0, 5_000_000_000)
+        );
+        assert_eq!(
+            (m.phases[1].start_ns, m.steady_from_ns()),
+            (20_000_000_000, 0)
         );
     }
 

@@ -9,10 +9,11 @@ use crate::load::generator::RequestGenerator;
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
 use crate::measure::sampler::Sampler;
+use crate::measure::turnover::MeasureGate;
 use crate::measure::worker::{AdvanceOutcome, Worker};
 use crate::random::Random;
 use crate::run::assemble::{RunContext, assemble};
-use crate::run::limits::{after_write_of, budget_of, schedule_of};
+use crate::run::limits::{after_write_of, budget_of, gate_of, schedule_of};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::SERIES_INTERVAL_NS;
 use diskproof_model::measurement::{CacheUse, DeviceUse, Measurement};
@@ -172,6 +173,8 @@ pub fn simulate_on(
         Arc::clone(&stop),
         Arc::clone(&published),
     );
+    let gate = gate_of(Group::alone(workload), schedule, 1);
+    worker = worker.gated(gate.clone());
     let (mut control, mut next_tick) = (Control::Continue, 0);
     while worker.advance()? == AdvanceOutcome::Running {
         if clock.now() < next_tick || control != Control::Continue {
@@ -185,7 +188,10 @@ pub fn simulate_on(
         control = watch.tick(&progress(workload, clock, schedule.measure_ns, &series));
         stop.store(control != Control::Continue, Ordering::Relaxed);
     }
-    let context = context(workload, extent, schedule.measure_ns, pacer, control);
+    let decided_ns =
+        |gate: &Arc<MeasureGate>| gate.start_ns(clock.now()).unwrap_or(gate.latest_ns());
+    let measure_ns = gate.as_ref().map_or(schedule.measure_ns, decided_ns);
+    let context = context(workload, extent, measure_ns, pacer, control);
     Ok(assemble(context, vec![worker.finish()]))
 }
 

@@ -344,3 +344,57 @@ fn stop_of_the_process_excludes_commits_and_syncs_in_flight() {
         assert!(lost <= 1, "{kind:?}: {} of {}", op.count, of_whole.count);
     }
 }
+
+/// Requests that take longer than the warm-up: without waiting for the first of them, the first
+/// queue-full would lower the rate and the mean latency.
+#[test]
+fn measured_time_starts_when_the_queue_has_turned_over() {
+    for (service_ns, channels, depth) in [(50_000_000, 1, 8), (30_000_000, 4, 32), (700_000, 2, 16)]
+    {
+        let disk = FakeDisk {
+            service_ns,
+            jitter_ns: 0,
+            channels,
+            size_bytes: 1 << 30,
+        };
+        let workload = Workload {
+            depth,
+            warmup_ns: 20_000_000,
+            stop: Stop {
+                time_ns: Some(8_000_000_000),
+                ..Stop::default()
+            },
+            ..Workload::named("slow")
+        };
+        let m = simulate(&workload, disk, 1, &mut Patient).unwrap();
+        let latency_ns = service_ns * u64::from(depth) / channels as u64;
+        let read = &m.ops[&OpKind::Read];
+        assert_eq!(m.wall_ns, 8_000_000_000);
+        assert!(m.start_ns >= latency_ns.max(20_000_000), "{}", m.start_ns);
+        assert_eq!(
+            (read.latency.min_ns(), read.latency.max_ns()),
+            (latency_ns, latency_ns)
+        );
+        // Little's law: the requests in flight are the rate times the mean latency, up to one
+        // completion of all channels at either end.
+        let rate = read.count as f64 / 8.0;
+        let depth_seen = rate * read.latency.mean_ns() / 1e9;
+        let one = channels as f64 / read.count as f64;
+        assert!(
+            (depth_seen / m.achieved_depth - 1.0).abs() <= one,
+            "{depth_seen} {m:?}"
+        );
+        let depths = m.windows.iter().map(|window| window.depth);
+        assert!(
+            depths
+                .clone()
+                .all(|depth_seen| (depth_seen - f64::from(depth)).abs() < 0.01)
+        );
+        let latencies = m
+            .windows
+            .iter()
+            .filter_map(|window| window.ops.get(&OpKind::Read));
+        let counted: u64 = latencies.map(|op| op.latency.count()).sum();
+        assert_eq!(counted, read.latency.count());
+    }
+}

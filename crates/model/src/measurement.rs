@@ -75,6 +75,8 @@ pub struct Measurement {
     pub hang: Option<Hang>,
     /// When this program did not run.
     pub interruptions: Vec<Interruption>,
+    /// The first write of the file that this workload overwrites, where it came just before.
+    pub first_write: Option<Box<Measurement>>,
     /// The measured time in consecutive windows; empty where a worker timed out. A window ends
     /// where a cell does, the last one with the measured time.
     pub windows: Vec<Window>,

@@ -123,9 +123,9 @@ pub struct MeasurementRecord {
     /// Whether the rate settled at all within the measured time; `null` when there was too little
     /// to tell.
     pub settled: Option<bool>,
-    /// The phases of the measured time, in order; empty where it was one. The figures of this
-    /// measurement are those of the last phase, except for errors, short transfers and
-    /// verification, which count over the whole time.
+    /// The phases of the workload, in order; empty where it was one. The first write of a new file
+    /// is before the measured time. The figures of this measurement are those of the last phase,
+    /// except for errors, short transfers and verification, which count over the whole time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseRecord>,
     /// CPU time of this program in the measured time after `settling_ns`.
@@ -190,9 +190,9 @@ pub struct MeasurementRecord {
 pub struct PhaseRecord {
     /// What kind of part it is.
     pub name: PhaseKind,
-    /// Its start, in nanoseconds after the start of the measured time.
+    /// Its start, in nanoseconds after the start of the run.
     pub start_ns: u64,
-    /// Its end, in nanoseconds after the start of the measured time.
+    /// Its end, in nanoseconds after the start of the run.
     pub end_ns: u64,
     /// Per kind of operation; only kinds that occurred in it.
     pub ops: BTreeMap<OpKind, PhaseOp>,

@@ -30,7 +30,9 @@ impl MeasurementRecord {
     /// Start of the time that the figures cover, in nanoseconds after the start of the measured
     /// time. Rates of records before method 6 begin at `settling_ns`, all else at zero.
     pub fn steady_from_ns(&self) -> u64 {
-        self.phases.last().map_or(0, |phase| phase.start_ns)
+        self.phases
+            .last()
+            .map_or(0, |phase| phase.start_ns.saturating_sub(self.start_ns))
     }
 
     /// Length of the time that the figures cover, in nanoseconds.

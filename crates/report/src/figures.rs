@@ -124,12 +124,12 @@ fn of_measurement(m: &MeasurementRecord) -> Vec<FigureRow> {
             op,
         ));
     }
-    all.extend(m.phases.iter().flat_map(|phase| of_phase(&whole, phase)));
+    all.extend(m.phases.iter().flat_map(|phase| of_phase(m, &whole, phase)));
     all
 }
 
 /// The figures of a phase, at the time of its start.
-fn of_phase(whole: &FigureRow, phase: &PhaseRecord) -> Vec<FigureRow> {
+fn of_phase(m: &MeasurementRecord, whole: &FigureRow, phase: &PhaseRecord) -> Vec<FigureRow> {
     let [duration, iops, p50, p99] = match phase.name {
         PhaseKind::Settling => SETTLING_METRICS,
         PhaseKind::Burst => BURST_METRICS,
@@ -137,7 +137,7 @@ fn of_phase(whole: &FigureRow, phase: &PhaseRecord) -> Vec<FigureRow> {
         PhaseKind::Steady => STEADY_METRICS,
     };
     let whole = FigureRow {
-        time_s: Some(phase.start_ns as f64 / 1e9),
+        time_s: Some((phase.start_ns as f64 - m.start_ns as f64) / 1e9),
         ..whole.clone()
     };
     let length_ns = phase.end_ns.saturating_sub(phase.start_ns);

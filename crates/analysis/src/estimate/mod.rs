@@ -2,6 +2,8 @@
 //! it is known. Works on counts per cell of time; knows nothing of workloads, disks or latencies.
 
 mod batches;
+mod even;
+mod fall;
 mod settle;
 mod stats;
 pub(crate) mod student;
@@ -24,6 +26,9 @@ const STOP_BATCHES_MIN: usize = 20;
 
 /// A run that lasted so long may end as soon as its rate is known, see [`may_end`].
 pub const LONG_ENOUGH_NS: u64 = 7_500_000_000;
+/// A run whose rate is suspiciously even may not end before this, or its whole time: a limiter that
+/// still has credit is even, and what follows it is unknown.
+pub const EVEN_LONG_ENOUGH_NS: u64 = 30_000_000_000;
 /// A run with less time in all may end after this share of it: its user accepted the risk.
 const LONG_ENOUGH_SHARE: f64 = 0.25;
 
@@ -97,7 +102,8 @@ pub fn rate_after(series: &TimeSeries, wall_ns: u64, settling: Settling) -> Rate
     // Counting cannot tell the rate better than to one operation more or less, or to one burst
     // where they complete in bursts, even where every batch holds the same number.
     let estimate = |count: fn(&Cell) -> u64, one: f64, whole: u64, unit: &str| match steady(count) {
-        Some((b, burst)) if whole > 0 => {
+        // One operation, such as a final sync, has no rate that another run would repeat.
+        Some((b, burst)) if whole > 0 && total.ops > 1 => {
             let half_width = b.half_width.max(one.max(burst) / b.cells as f64);
             Estimate {
                 n: b.n as u64,
@@ -158,11 +164,56 @@ pub fn rate_after(series: &TimeSeries, wall_ns: u64, settling: Settling) -> Rate
 /// The worst at 7.5 s are pauses of 200 ms and noise with a memory of 0.1 s. No rule can see a
 /// pause that did not happen: with one in three seconds on average, 8 % of all runs (e^-2.5) have
 /// none in 7.5 s. 120 runs show these shares to about 6 %.
+///
+/// A token bucket with credit left is as even as the even disk of the first line, and falls to a
+/// fraction of its rate when the credit is used up. So a rate that is more even than a medium's
+/// ends a run only after [`EVEN_LONG_ENOUGH_NS`], however precise it is.
 pub fn may_end(series: &TimeSeries, elapsed_ns: u64, time_ns: Option<u64>, goal: f64) -> bool {
     let share_ns = time_ns.map_or(LONG_ENOUGH_NS, |time_ns| {
         (time_ns as f64 * LONG_ENOUGH_SHARE) as u64
     });
-    elapsed_ns >= share_ns.min(LONG_ENOUGH_NS) && precise_enough(series, goal)
+    elapsed_ns >= share_ns.min(LONG_ENOUGH_NS)
+        && precise_enough(series, goal)
+        && (elapsed_ns >= EVEN_LONG_ENOUGH_NS || !is_suspiciously_even(series))
+}
+
+/// Whether the rate is more even than a medium's, by the cells that are full.
+pub fn is_suspiciously_even(series: &TimeSeries) -> bool {
+    let full = series.cells.len().saturating_sub(1);
+    let values: Vec<f64> = series.cells[..full].iter().map(|c| c.ops as f64).collect();
+    even::is_even(&values)
+}
+
+/// A lasting fall of a rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LastingFall {
+    /// When it fell, in nanoseconds after the start of the measured time.
+    pub(crate) at_ns: u64,
+    /// Operations per second before it.
+    pub(crate) before: f64,
+    /// Operations per second after it.
+    pub(crate) after: f64,
+}
+
+/// Seconds after a fall that show that it lasts, and most cells of them that may vary.
+const FALL_TAIL_NS: u64 = 1_000_000_000;
+const FALL_TAIL_SCATTER: f64 = 0.15;
+
+/// Whether the rate fell once and then kept its lower level for at least a second to the end, in a
+/// series that need not have settled: also shortly before the end of a run.
+pub(crate) fn lasting_fall(series: &TimeSeries, wall_ns: u64) -> Option<LastingFall> {
+    let values = per_cell(series, wall_ns, |cell| cell.ops);
+    let tail_min = FALL_TAIL_NS.div_ceil(series.interval_ns.max(1)).max(5) as usize;
+    let cut = fall::largest_step(&values, tail_min / 2, tail_min)?;
+    let tail = &values[(cut + 1).min(values.len())..];
+    let level = mean(tail);
+    let is_even = variance(tail).sqrt() <= FALL_TAIL_SCATTER * level;
+    let per_second = 1e9 / series.interval_ns.max(1) as f64;
+    (fall::falls(&values, cut) && is_even).then(|| LastingFall {
+        at_ns: series.start_ns + cut as u64 * series.interval_ns,
+        before: mean(&values[..cut]) * per_second,
+        after: level * per_second,
+    })
 }
 
 /// Whether a running workload is known well enough to end it: settled long ago, and the relative

@@ -3,6 +3,7 @@
 //! cell.
 
 use super::batches::{BATCHES_MIN, widening};
+use super::fall::last_fall;
 use super::stats::{largest, mean, median, variance};
 use super::student;
 
@@ -48,6 +49,10 @@ pub(super) fn settle(values: &[f64]) -> (usize, Option<bool>) {
     let batches: Vec<f64> = values.chunks_exact(WARMUP_BATCH_CELLS).map(mean).collect();
     if batches.len() < BATCHES_MIN {
         return (0, None);
+    }
+    // However late a disk fell to its lasting level, that level is its rate.
+    if let Some(cut) = last_fall(values) {
+        return (cut, Some(true));
     }
     let statistics = mser(&batches);
     let half = batches.len() / 2;

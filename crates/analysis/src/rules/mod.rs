@@ -35,6 +35,7 @@ rules! {
     amplified,
     starved,
     interrupted,
+    burst_exhausted,
     cpu_limited,
     engine_limited,
     missed_schedule,

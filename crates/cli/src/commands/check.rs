@@ -50,6 +50,11 @@ const SECOND: u64 = 1_000_000_000;
 /// calibration before the curve takes one or two.
 const CURVE_SHARE: u64 = 20;
 const ACCESS_SHARE: u64 = 13;
+/// Shares of the time for sequential writes, in 58ths: for the first write of the scratch file, and
+/// for overwriting it. A slow disk gets more for the first write, beyond the time of the run.
+const FIRST_WRITE_SHARE: u64 = 4;
+const REWRITE_SHARE: u64 = 5;
+const EXTRA_SHARE: u64 = 6;
 /// Enough for as many accesses as `curve` makes.
 const ACCESS_NS_MAX: u64 = 30 * SECOND;
 /// One point of the curve for this much of the whole time (64 in a minute), within limits.
@@ -143,7 +148,7 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     let plan = plan(check, &identity)?;
     let limits = LayoutLimits {
         bytes_min: SCRATCH_BYTES_MIN,
-        time_ns: time_budget(check).time_ns / 9,
+        time_ns: time_budget(check).time_ns / 58 * (FIRST_WRITE_SHARE + EXTRA_SHARE),
     };
     measure(MeasuringJob {
         plan,
@@ -180,12 +185,12 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     let writing = match scratch_bytes {
         Some(bytes) => WriteBudget {
             write_bytes: bytes,
-            first: Layout::Provides,
+            sequential_share: REWRITE_SHARE,
         },
         // The span is the whole target, and the writes wear it no more than a scratch file would.
         None => WriteBudget {
             write_bytes: budget.scratch_bytes.min(identity.size_bytes),
-            first: Layout::Needed,
+            sequential_share: REWRITE_SHARE + FIRST_WRITE_SHARE,
         },
     };
     let surveyed = identity.kind == TargetKind::BlockDevice;
@@ -393,12 +398,13 @@ fn scratch_size(
 struct WriteBudget {
     /// The bytes that each workload may write are a multiple of this.
     write_bytes: u64,
-    /// Whether the first workload lays out a scratch file, or finds content.
-    first: Layout,
+    /// Share of the time for sequential writes, in 58ths.
+    sequential_share: u64,
 }
 
-/// The eight workloads with their shares of the time. The first one lays out the file; reads come
-/// before the writes that would disturb them.
+/// The eight workloads with their shares of the time. The first one overwrites the file, which was
+/// written for the first time just before: the blocks of a new file are allocated as they are
+/// written, which is another task. Reads come before the writes that would disturb them.
 fn standard_workloads(
     measuring: &MeasuringFlags,
     time_ns: u64,
@@ -422,7 +428,6 @@ fn standard_workloads(
     };
     let sequential_write = Workload {
         block_bytes: LARGE_BYTES,
-        layout: writing.first,
         sync: SyncPolicy::AtEnd,
         ..sequential("sequential-write", 0, LARGE_DEPTH)
     };
@@ -445,7 +450,7 @@ fn standard_workloads(
         ..timed(workload, time_ns / 58 * share, bytes)
     };
     vec![
-        share(9, Some(twice), sequential_write),
+        share(writing.sequential_share, Some(twice), sequential_write),
         share(7, None, sequential_read),
         share(7, None, random("random-read-d1", 1000, 1)),
         share(7, None, random("random-read-d32", 1000, QUEUE_DEPTH)),
@@ -460,17 +465,12 @@ fn standard_workloads(
     ]
 }
 
-/// The workload for so long, or until it has moved `bytes`. A part of the time is the warm-up,
-/// except where the workload lays out the file.
+/// The workload for so long, or until it has moved `bytes`. A part of the time is the warm-up.
 fn timed(workload: Workload, time_ns: u64, bytes: Option<u64>) -> Workload {
     let unspent_ns = bytes.map_or(u64::MAX, |bytes| {
         (u128::from(bytes / 2) * u128::from(SECOND) / LINK_BYTES_PER_SECOND_MAX) as u64
     });
-    let warmup_ns = if workload.layout == Layout::Provides {
-        0
-    } else {
-        (time_ns / 20).min(SECOND).min(unspent_ns)
-    };
+    let warmup_ns = (time_ns / 20).min(SECOND).min(unspent_ns);
     Workload {
         stop: Stop {
             precision: Some(PRECISION),

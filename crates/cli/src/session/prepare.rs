@@ -77,6 +77,7 @@ pub(crate) fn prepare(
         filling: job.filling,
         targets,
         results: Arc::default(),
+        first_writes: Vec::new(),
     };
     let tool = Tool {
         name: "diskproof".to_owned(),

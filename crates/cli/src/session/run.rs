@@ -8,7 +8,7 @@ use diskproof_device::OpenTarget;
 use diskproof_engine::{RunError, Session};
 use diskproof_model::errno::remedy;
 use diskproof_model::measurement::{Measurement, StopReason};
-use diskproof_model::plan::{Layout, Plan, Workload};
+use diskproof_model::plan::{Access, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::units::format_duration;
@@ -65,6 +65,8 @@ pub(crate) struct TargetRun {
     pub targets: Vec<OpenTarget>,
     /// Where results go.
     pub results: SharedResults,
+    /// How the last layout went, with the number of its target.
+    pub first_writes: Vec<(usize, Measurement)>,
 }
 
 impl TargetRun {
@@ -85,10 +87,11 @@ impl TargetRun {
                     return Ok(Some(INTERRUPTED.to_owned()));
                 }
             }
-            let measured = match self.session.run_together(group, &mut self.targets, live) {
+            let mut measured = match self.session.run_together(group, &mut self.targets, live) {
                 Err(RunError::Interrupted { .. }) => return Ok(Some(INTERRUPTED.to_owned())),
                 other => other?,
             };
+            self.attach_first_writes(&mut measured);
             live.end(&measured);
             let ended = self.ended_early(&measured);
             self.results().measurements.extend(measured);
@@ -126,7 +129,7 @@ impl TargetRun {
     /// writes what the layout workload had no time for, up to the smallest useful size, and then
     /// cuts the file to what was written.
     fn lay_out(&mut self, workload: &Workload, live: &mut Live) -> Result<Control, RunError> {
-        for target in &mut self.targets {
+        for (index, target) in self.targets.iter_mut().enumerate() {
             let (written, capacity) = (target.usable_bytes(), target.capacity_bytes());
             if !target.is_scratch() || written >= capacity {
                 continue;
@@ -141,14 +144,32 @@ impl TargetRun {
                 Filling::Within(limits) => (limits.bytes_min, Some(limits.time_ns)),
             };
             let wanted = wanted.min(capacity);
-            if self.session.lay_out(target, wanted, time_ns, live)? == Control::Interrupt {
+            let (control, written) = self.session.lay_out(target, wanted, time_ns, live)?;
+            if control == Control::Interrupt {
                 return Ok(Control::Interrupt);
             }
+            self.first_writes
+                .extend(written.map(|measurement| (index, measurement)));
             if matches!(self.filling, Filling::Within(_)) {
                 target.trim_to_written()?;
             }
         }
         Ok(Control::Continue)
+    }
+
+    /// Gives the first write of a file to the sequential write that overwrites it. It says nothing
+    /// about other workloads.
+    fn attach_first_writes(&mut self, measured: &mut [Measurement]) {
+        let first_writes = std::mem::take(&mut self.first_writes);
+        for (target, first) in first_writes {
+            let rewrite = measured.iter_mut().find(|m| {
+                let is_write = m.workload.read_permille == 0;
+                m.target == target && is_write && m.workload.access == Access::Sequential
+            });
+            if let Some(rewrite) = rewrite.filter(|m| m.workload.sync == SyncPolicy::AtEnd) {
+                rewrite.first_write = Some(Box::new(first));
+            }
+        }
     }
 
     /// Closes the targets, and returns the paths of those that hang. Files and devices of the user

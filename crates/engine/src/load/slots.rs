@@ -198,6 +198,13 @@ impl Slots {
             .sum()
     }
 
+    /// Start of the oldest operation in flight, if there is one.
+    pub(crate) fn first_began_ns(&self) -> Option<u64> {
+        self.in_use()
+            .map(|(slot, timing)| began_ns(slot, timing))
+            .min()
+    }
+
     /// Start of the newest operation in flight; 0 where there is none.
     pub(crate) fn last_began_ns(&self) -> u64 {
         self.in_use()

@@ -238,6 +238,11 @@ impl Counters {
         (at_once || self.failures_in_row >= failures_max).then_some(self.last_errno)
     }
 
+    /// Moves the end of the warm-up, while that is not over.
+    pub(crate) fn measure_from(&mut self, measure_ns: u64) {
+        self.measure_ns = measure_ns;
+    }
+
     /// Whether the warm-up is over.
     pub(crate) fn is_measuring(&self) -> bool {
         self.measuring

@@ -6,6 +6,7 @@ pub(crate) mod counters;
 pub(crate) mod result;
 pub(crate) mod sampler;
 pub(crate) mod snapshot;
+pub(crate) mod turnover;
 pub(crate) mod usage;
 pub(crate) mod windows;
 pub(crate) mod worker;

@@ -9,6 +9,7 @@ use crate::load::generator::RequestGenerator;
 use crate::measure::counters::{Counters, IntendedLatency};
 use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::snapshot::{PUBLISH_NS, SharedSnapshot, lock_snapshot};
+use crate::measure::turnover::MeasureGate;
 use crate::measure::windows::{WindowLog, WindowTotals};
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, ZeroSample};
 use diskproof_model::series::TimeSeries;
@@ -28,6 +29,18 @@ pub(crate) struct WorkerSchedule {
     pub measure_ns: u64,
     /// No request starts at or after this.
     pub end_ns: u64,
+}
+
+impl WorkerSchedule {
+    /// The same measured time from another start on.
+    pub(crate) fn measuring_from(self, measure_ns: u64) -> Self {
+        let time_ns = self.end_ns - self.measure_ns;
+        Self {
+            measure_ns,
+            end_ns: measure_ns.saturating_add(time_ns),
+            ..self
+        }
+    }
 }
 
 /// Whether a worker has more to do.
@@ -70,6 +83,20 @@ pub(crate) struct Worker<B, C> {
     /// [`Clock::processor_wait`]: until the warm-up was over, and from there to the end.
     processor_wait: (ProcessorWait, ProcessorWait),
     windows: WindowLog,
+    /// While the start of the measured time is not decided.
+    gate: Option<Arc<MeasureGate>>,
+    first_fill: FirstFill,
+}
+
+/// The requests with which a worker fills its queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FirstFill {
+    /// None is in flight yet.
+    Pending,
+    /// The last of them started at this time.
+    InFlight(u64),
+    /// All have completed.
+    Completed,
 }
 
 /// What a worker does with the page cache at the end of each cell.
@@ -114,6 +141,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             busy_ns: None,
             processor_wait: Default::default(),
             windows: WindowLog::new(),
+            gate: None,
+            first_fill: FirstFill::Pending,
         }
     }
 
@@ -121,6 +150,45 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     pub(crate) fn cache_handling(mut self, cache_handling: CacheHandling) -> Self {
         self.cache_handling = cache_handling;
         self
+    }
+
+    /// Leaves the start of the measured time to a gate, which may extend the warm-up.
+    pub(crate) fn gated(mut self, gate: Option<Arc<MeasureGate>>) -> Self {
+        if let Some(gate) = &gate {
+            self.measure_from(gate.latest_ns());
+        }
+        self.gate = gate;
+        self
+    }
+
+    /// Moves the measured time to another start.
+    fn measure_from(&mut self, measure_ns: u64) {
+        self.schedule = self.schedule.measuring_from(measure_ns);
+        self.counters.measure_from(measure_ns);
+    }
+
+    /// Learns, or helps to decide, when the measured time starts.
+    #[cold]
+    fn pass_gate(&mut self, now: u64) {
+        let Some(gate) = self.gate.clone() else {
+            return;
+        };
+        let slots = &self.generator.slots;
+        if self.first_fill == FirstFill::Pending {
+            self.first_fill = FirstFill::InFlight(slots.last_began_ns());
+        }
+        if let FirstFill::InFlight(fill_ns) = self.first_fill
+            && slots
+                .first_began_ns()
+                .is_none_or(|oldest_ns| oldest_ns > fill_ns)
+        {
+            self.first_fill = FirstFill::Completed;
+            gate.turn_over(now);
+        }
+        if let Some(measure_ns) = gate.start_ns(now) {
+            self.measure_from(measure_ns);
+            self.gate = None;
+        }
     }
 
     /// Sets where it publishes its snapshots.
@@ -275,6 +343,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Ends a cell at `now`.
     #[cold]
     fn end_cell(&mut self, now: u64) {
+        self.pass_gate(now);
         let was_measuring = self.counters.is_measuring();
         self.counters
             .end_cell(now, &self.published, &mut lock_snapshot(&self.snapshot));

@@ -212,6 +212,7 @@ fn measurement(context: RunContext, sum: Combined, course: Course) -> Measuremen
             ..hang
         }),
         interruptions: course.interruptions,
+        first_write: None,
         windows: sum.windows,
         stopped: course.stopped,
         workload,

@@ -4,6 +4,7 @@ use crate::io::Extent;
 use crate::load::budget::{Budget, SharedBudget};
 use crate::load::generator::AfterWrite;
 use crate::load::pattern::block_range;
+use crate::measure::turnover::MeasureGate;
 use crate::measure::worker::WorkerSchedule;
 use diskproof_model::group::Group;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, Stop, SyncPolicy, Workload};
@@ -60,6 +61,19 @@ pub(crate) fn schedule_of(group: Group<'_>, start_ns: u64) -> WorkerSchedule {
             .time_ns()
             .map_or(u64::MAX / 2, |time| measure_ns.saturating_add(time)),
     }
+}
+
+/// Whether and when the workers decide the start of the measured time themselves: after a warm-up,
+/// in which closed loops fill their queues.
+pub(crate) fn gate_of(
+    group: Group<'_>,
+    schedule: WorkerSchedule,
+    workers: usize,
+) -> Option<Arc<MeasureGate>> {
+    let is_filling = |workload: &Workload| workload.rate.is_none();
+    let is_gated = group.warmup_ns() > 0 && group.workloads.iter().all(is_filling);
+    let gate = || MeasureGate::new(workers, schedule.measure_ns, group.time_ns());
+    is_gated.then(|| Arc::new(gate()))
 }
 
 /// The budget that the `threads` of a workload share. In whole blocks: a rest of less than one

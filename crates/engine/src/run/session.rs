@@ -142,16 +142,16 @@ impl Session {
     }
 
     /// Writes the scratch file up to `upto_bytes`, where it is not written yet, for at most
-    /// `time_ns`. Returns whether the watcher interrupted.
+    /// `time_ns`. Returns whether the watcher interrupted, and how the writing went.
     pub fn lay_out(
         &self,
         target: &mut OpenTarget,
         upto_bytes: u64,
         time_ns: Option<u64>,
         watch: &mut dyn Watch,
-    ) -> Result<Control, RunError> {
+    ) -> Result<(Control, Option<Measurement>), RunError> {
         if upto_bytes <= target.usable_bytes() {
-            return Ok(Control::Continue);
+            return Ok((Control::Continue, None));
         }
         // A span or an earlier buffered workload may have ended at an offset that direct I/O does
         // not take; the file itself has whole MiB.
@@ -163,7 +163,7 @@ impl Session {
         let targets = std::slice::from_mut(target);
         let group = Group::alone(&workload);
         let prepared = self.prepare(&workload, &mut targets[0], in_flight_max(group, 1), watch)?;
-        let measurements =
+        let mut measurements =
             self.measure(group, &[&targets[0]], &[prepared], Phase::Layout, watch)?;
         if let Some(hang) = measurements[0].hang {
             let path = targets[0].identity().path.clone();
@@ -188,11 +188,12 @@ impl Session {
                 remedy: remedy(errors),
             });
         }
-        Ok(if measurements[0].stopped == StopReason::Interrupted {
+        let control = if measurements[0].stopped == StopReason::Interrupted {
             Control::Interrupt
         } else {
             Control::Continue
-        })
+        };
+        Ok((control, measurements.pop()))
     }
 
     fn prepare(
@@ -237,7 +238,7 @@ impl Session {
         {
             return Ok(ScratchContent::There);
         }
-        match self.lay_out(target, end, None, watch)? {
+        match self.lay_out(target, end, None, watch)?.0 {
             Control::Interrupt => Err(RunError::Interrupted {
                 workload: workload.name.clone(),
             }),
@@ -278,6 +279,7 @@ impl Session {
         let mut counter_log = CounterLog::new(&snapshots);
         let control = workers.follow(phase, schedule, &clock, &mut counter_log, watch)?;
         counter_log.read(clock.now());
+        let schedule = workers.decided(schedule, clock.now());
         let total = ProcessTotal {
             cpu: usage::process_since(cpu_before),
             ns: clock.now().saturating_sub(schedule.start_ns).max(1),

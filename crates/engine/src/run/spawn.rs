@@ -18,6 +18,7 @@ use crate::load::pattern::Pattern;
 use crate::load::write_journal::WriteJournal;
 use crate::measure::result::WorkerResult;
 use crate::measure::snapshot::{SharedSnapshot, lock_snapshot};
+use crate::measure::turnover::MeasureGate;
 use crate::measure::usage;
 use crate::measure::worker::{AdvanceOutcome, CacheHandling, Worker, WorkerSchedule};
 use crate::random::Random;
@@ -71,6 +72,15 @@ pub(crate) struct WorkerConfig {
     pub snapshot: SharedSnapshot,
 }
 
+/// The common start of all threads.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkerStart {
+    /// The schedule.
+    pub schedule: WorkerSchedule,
+    /// Decides when the measured time starts, where the schedule does not.
+    pub gate: Option<Arc<MeasureGate>>,
+}
+
 /// A message of a worker thread.
 pub(crate) enum WorkerReport {
     /// It has its backend and waits for the start; its assignment, and the active features.
@@ -85,7 +95,7 @@ pub(crate) enum WorkerReport {
 pub(crate) fn spawn(
     config: WorkerConfig,
     fd: BorrowedFd<'_>,
-    start: Receiver<WorkerSchedule>,
+    start: Receiver<WorkerStart>,
     reports: Sender<WorkerReport>,
 ) -> io::Result<()> {
     let name = format!("diskproof-{}", config.stream);
@@ -136,7 +146,7 @@ fn write_buffer_shift(workload: &Workload, depth: u32) -> u32 {
 fn work(
     config: WorkerConfig,
     fd: OwnedFd,
-    start: &Receiver<WorkerSchedule>,
+    start: &Receiver<WorkerStart>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
     let shift = write_buffer_shift(&config.workload, config.depth);
@@ -215,7 +225,7 @@ fn run_worker<B: Backend>(
     config: WorkerConfig,
     backend: B,
     features: Vec<String>,
-    start: &Receiver<WorkerSchedule>,
+    start: &Receiver<WorkerStart>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
     let gone = || io::Error::other("the run ended before it began");
@@ -224,7 +234,7 @@ fn run_worker<B: Backend>(
         .map_err(|_| gone())?;
     // Made before the start is known, so that the clock notices every interruption from then on.
     let clock = WorkerClock::new();
-    let schedule = start.recv().map_err(|_| gone())?;
+    let WorkerStart { schedule, gate } = start.recv().map_err(|_| gone())?;
     lock_snapshot(&config.snapshot).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
     let before = usage::thread();
     let shift = write_buffer_shift(&config.workload, config.depth);
@@ -262,6 +272,7 @@ fn run_worker<B: Backend>(
     );
     let mut worker = worker
         .cache_handling(cache_handling)
+        .gated(gate)
         .publishing_to(config.snapshot);
     while worker.advance()? == AdvanceOutcome::Running {}
     let done = worker.finish();

@@ -9,13 +9,14 @@ use crate::load::pacer::Pacer;
 use crate::load::pattern::{Pattern, SharedCursors};
 use crate::measure::result::WorkerResult;
 use crate::measure::snapshot::SharedSnapshot;
+use crate::measure::turnover::MeasureGate;
 use crate::measure::worker::WorkerSchedule;
 use crate::run::error::{RunError, worker_error};
 use crate::run::limits::{
-    after_write_of, budget_of, largest_block, schedule_of, threads_per_worker, within_part,
+    after_write_of, budget_of, gate_of, largest_block, schedule_of, threads_per_worker, within_part,
 };
 use crate::run::prepare::PreparedTarget;
-use crate::run::spawn::{WorkerConfig, WorkerReport, spawn};
+use crate::run::spawn::{WorkerConfig, WorkerReport, WorkerStart, spawn};
 use crate::run::watchdog::StallTimeout;
 use diskproof_device::OpenTarget;
 use diskproof_model::group::Group;
@@ -52,7 +53,8 @@ pub(crate) struct WorkerGroup<'a> {
     stall_timeout: StallTimeout,
     assignments: &'a [Assignment<'a>],
     reports: Receiver<WorkerReport>,
-    starts: Vec<Sender<WorkerSchedule>>,
+    starts: Vec<Sender<WorkerStart>>,
+    gate: Option<Arc<MeasureGate>>,
     /// For each target, set when its threads must end.
     stops: Vec<Arc<AtomicBool>>,
     /// For each workload, the published series of all targets.
@@ -103,6 +105,7 @@ impl<'a> WorkerGroup<'a> {
             assignments,
             reports,
             starts: Vec::new(),
+            gate: None,
             stops: (0..targets)
                 .map(|_| Arc::new(AtomicBool::new(false)))
                 .collect(),
@@ -288,10 +291,20 @@ impl<'a> WorkerGroup<'a> {
     /// Starts all threads at one time.
     pub(crate) fn release(&mut self) -> WorkerSchedule {
         let schedule = schedule_of(self.group, MonotonicClock.now() + LEAD_NS);
+        self.gate = gate_of(self.group, schedule, self.handles.len());
         for sender in self.starts.drain(..) {
+            let gate = self.gate.clone();
             // A worker that has ended has reported why.
-            let _ = sender.send(schedule);
+            let _ = sender.send(WorkerStart { schedule, gate });
         }
         schedule
+    }
+
+    /// The schedule as far as it is decided at `now`; before that, the measured time is taken to
+    /// start as late as it may.
+    pub(crate) fn decided(&self, schedule: WorkerSchedule, now: u64) -> WorkerSchedule {
+        self.gate.as_ref().map_or(schedule, |gate| {
+            schedule.measuring_from(gate.start_ns(now).unwrap_or(gate.latest_ns()))
+        })
     }
 }

@@ -137,12 +137,12 @@ impl Session {
                 workload: SURVEY.to_owned(),
             });
         }
-        if target.is_scratch()
-            && self.lay_out(target, target.capacity_bytes(), None, watch)? == Control::Interrupt
-        {
-            return Err(RunError::Interrupted {
-                workload: SURVEY.to_owned(),
-            });
+        if target.is_scratch() {
+            let (control, _) = self.lay_out(target, target.capacity_bytes(), None, watch)?;
+            if control == Control::Interrupt {
+                let workload = SURVEY.to_owned();
+                return Err(RunError::Interrupted { workload });
+            }
         }
         let streaming = Workload {
             block_bytes: STREAM_REQUEST_MAX,

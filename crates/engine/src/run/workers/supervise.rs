@@ -30,6 +30,7 @@ impl WorkerGroup<'_> {
         let mut deadlines = vec![StallDeadline::default(); self.stops.len()];
         let mut known = vec![false; self.group.workloads.len()];
         while self.working.iter().any(|working| *working > 0) {
+            let schedule = self.decided(schedule, clock.now());
             let due_ns = counter_log.due_in_ns(schedule.measure_ns, clock.now());
             let at_most = CHECK_EVERY.min(Duration::from_nanos(due_ns));
             match self.reports.recv_timeout(at_most) {
@@ -49,6 +50,7 @@ impl WorkerGroup<'_> {
                 }
             }
             let now = clock.now();
+            let schedule = self.decided(schedule, now);
             counter_log.read_if_due(schedule.measure_ns, now);
             // Also after the stop: the user should see what the end waits for.
             let wanted = self.tick(phase, schedule, now, &mut known, watch);

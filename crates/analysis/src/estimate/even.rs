@@ -1,0 +1,54 @@
+//! Whether a rate is more even than a medium is: a limiter, or a disk that is simulated. A token
+//! bucket that is not used up yet is even, too, and its rate promises nothing of what follows.
+//! Works on counts per cell.
+
+use super::stats::{mean, variance};
+
+/// Cells per batch: 100 ms at the finest. Requests that complete together spread over less.
+const BATCH_CELLS: usize = 10;
+/// Fewest batches that tell.
+const BATCHES_MIN: usize = 10;
+/// Standard deviation over mean, below which a rate is suspiciously even. Flash and rotating disks
+/// scatter by 1 to 10 % from one tenth of a second to the next.
+const EVEN: f64 = 0.004;
+
+/// Whether the counts are suspiciously even.
+pub(super) fn is_even(values: &[f64]) -> bool {
+    let batches: Vec<f64> = values.chunks_exact(BATCH_CELLS).map(mean).collect();
+    if batches.len() < BATCHES_MIN {
+        return false;
+    }
+    // One operation more or less in a batch is chance.
+    let grain = 1.0 / BATCH_CELLS as f64;
+    let scatter = (trimmed_variance(&batches) - grain * grain).max(0.0).sqrt();
+    mean(&batches) > 0.0 && scatter <= EVEN * mean(&batches)
+}
+
+/// The variance without the tenth of the batches that is farthest off on either side: the machine
+/// interrupts a limiter, too.
+fn trimmed_variance(batches: &[f64]) -> f64 {
+    let sorted = super::stats::sorted(batches);
+    let off = sorted.len() / 10;
+    variance(&sorted[off..sorted.len() - off])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::test_rng::TestRng;
+
+    #[test]
+    fn limiter_is_even_and_noise_is_not() {
+        let even: Vec<f64> = (0..500)
+            .map(|cell| f64::from(30 + u8::from(cell % 3 == 0)))
+            .collect();
+        assert!(is_even(&even));
+        let mut rng = TestRng(4);
+        let noisy: Vec<f64> = (0..500)
+            .map(|_| 1000.0 * (1.0 + 0.03 * rng.normal()))
+            .collect();
+        assert!(!is_even(&noisy));
+        assert!(!is_even(&even[..50]), "too short to tell");
+        assert!(!is_even(&[0.0; 500]), "nothing was done");
+    }
+}

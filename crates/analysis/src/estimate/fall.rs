@@ -1,0 +1,133 @@
+//! One lasting fall: burst credit that is used up, or a cache that is full. What follows it is
+//! level to the end, so that the figures may begin there, however late it came. A drift, a pause or
+//! a fall shortly before the end is none. Works on counts per cell.
+
+use super::batches::BATCHES_MIN;
+use super::stats::mean;
+
+/// Cells per batch, as in the warm-up statistic.
+const BATCH_CELLS: usize = 5;
+/// Least level before over that after. Disks that wander, and other programs that come and go, stay
+/// below that mostly.
+const FALL_MIN: f64 = 1.5;
+/// The part after the fall is at least one part in this many of the run.
+const TAIL_PARTS: usize = 4;
+/// Fewest batches of the part after it, and of the part before.
+const PART_BATCHES_MIN: usize = BATCHES_MIN;
+/// Least share of the batches of a part that lie on its side of the middle between both levels.
+const APART: f64 = 0.95;
+/// Near the fall each part is still, or already, this near to its level: a share of the difference.
+/// A slope is not.
+const EDGE: f64 = 0.2;
+
+/// The first cell after the fall, in a series whose rest is level.
+pub(super) fn last_fall(values: &[f64]) -> Option<usize> {
+    let batches: Vec<f64> = values.chunks_exact(BATCH_CELLS).map(mean).collect();
+    let tail_min = PART_BATCHES_MIN.max(batches.len() / TAIL_PARTS);
+    let cut = largest_step(&batches, PART_BATCHES_MIN, tail_min)?;
+    // The batch in which the level fell belongs to neither side.
+    (falls(&batches, cut)).then_some((cut + 1) * BATCH_CELLS)
+}
+
+/// Where one step explains most of the variance, with at least so many values on either side.
+pub(super) fn largest_step(values: &[f64], head_min: usize, tail_min: usize) -> Option<usize> {
+    let (n, centre) = (values.len(), mean(values));
+    if n < head_min + tail_min {
+        return None;
+    }
+    let (mut sum, mut best) = (0.0, (0.0, None));
+    for (index, value) in values.iter().enumerate() {
+        let before = index as f64;
+        if index >= head_min && index + tail_min <= n {
+            let explained = sum * sum / (before * (n as f64 - before));
+            if explained > best.0 {
+                best = (explained, Some(index));
+            }
+        }
+        sum += value - centre;
+    }
+    best.1
+}
+
+/// Whether the values fall at `cut` from one level to a lower one.
+pub(super) fn falls(values: &[f64], cut: usize) -> bool {
+    let (head, tail) = values.split_at(cut);
+    let (high, low) = (mean(head), mean(tail));
+    if high < FALL_MIN * low || low <= 0.0 {
+        return false;
+    }
+    let middle = (high + low) / 2.0;
+    let share = |part: &[f64], is_own: &dyn Fn(&f64) -> bool| {
+        part.iter().filter(|value| is_own(value)).count() as f64 / part.len() as f64
+    };
+    let margin = EDGE * (high - low);
+    let near = |part: usize| (part / 5).max(2);
+    share(head, &|value| *value > middle) >= APART
+        && share(tail, &|value| *value < middle) >= APART
+        && mean(&head[head.len() - near(head.len()).min(head.len())..]) >= high - margin
+        && mean(&tail[..near(tail.len()).min(tail.len())]) <= low + margin
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::test_rng::TestRng;
+
+    fn noisy(seed: u64, sd: f64, cells: usize, level: impl Fn(usize) -> f64) -> Vec<f64> {
+        let mut rng = TestRng(seed);
+        (0..cells)
+            .map(|cell| (level(cell) * (1.0 + sd * rng.normal())).max(0.0))
+            .collect()
+    }
+
+    #[test]
+    fn fall_is_found_to_a_batch() {
+        for (seed, sd) in [(1, 0.0), (2, 0.05), (3, 0.2)] {
+            for at in [60, 400, 700] {
+                let level = |cell: usize| if cell < at { 66.0 } else { 5.0 };
+                let found = last_fall(&noisy(seed, sd, 1000, level)).unwrap();
+                assert!((at..=at + 2 * BATCH_CELLS).contains(&found), "{at} {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn rise_drift_pause_and_late_cliff_are_no_fall() {
+        type Level = fn(usize) -> f64;
+        let cases: [(&str, Level); 6] = [
+            ("level", |_| 100.0),
+            ("rise", |cell| if cell < 400 { 20.0 } else { 100.0 }),
+            ("drift", |cell| 100.0 - 0.07 * cell as f64),
+            ("pause", |cell| {
+                if (400..600).contains(&cell) {
+                    1.0
+                } else {
+                    100.0
+                }
+            }),
+            ("late", |cell| if cell < 850 { 100.0 } else { 10.0 }),
+            ("hung", |cell| if cell < 400 { 100.0 } else { 0.0 }),
+        ];
+        for (name, level) in cases {
+            for seed in 0..20 {
+                assert_eq!(last_fall(&noisy(seed, 0.1, 1000, level)), None, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn noise_alone_has_no_fall() {
+        for seed in 0..300 {
+            let mut rng = TestRng(seed);
+            let mut x = 0.0;
+            // Correlated over a second, a standard deviation of 15 %.
+            let wander: Vec<f64> = (0..600)
+                .map(|_| {
+                    x = 0.99 * x + 0.141 * rng.normal();
+                    100.0 * (1.0 + 0.15 * x)
+                })
+                .collect();
+            assert_eq!(last_fall(&wander), None, "{seed}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! `burst-exhausted` and `cache-cliff`: the disk was faster at first than it stays. A volume with
+//! burst credit limits reads as well; a write cache (SLC flash, a controller's memory) fills by
+//! writes alone.
+
+use super::evidence::{Measured, evidence, gigabytes, real, scope};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
+use crate::estimate::{LastingFall, lasting_fall};
+use diskproof_model::finding::{Evidence, Severity};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::record::{MeasurementRecord, OpRecord, PhaseKind, PhaseRecord, Record};
+use diskproof_model::series::TimeSeries;
+use diskproof_model::units::{format_bytes, format_duration, format_throughput};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        code: "burst-exhausted",
+        title: "The burst credit of the disk ran out",
+        meaning: "The rate fell during a workload and kept its lower level: a volume with burst \
+                  credit has used it up. The figures are those of the lower level.",
+        taints: None,
+        check: Check::Workloads(burst_exhausted),
+        #[cfg(test)]
+        examples: Examples {
+            fires: tests::burst,
+            silent: tests::cliff,
+        },
+    },
+    Rule {
+        code: "cache-cliff",
+        title: "A write cache filled up",
+        meaning: "Writes were fast at first and slower for good from some volume on: a cache in \
+                  front of the medium is full. The figures are those of the lower level.",
+        taints: None,
+        check: Check::Workloads(cache_cliff),
+        #[cfg(test)]
+        examples: Examples {
+            fires: tests::cliff,
+            silent: tests::burst,
+        },
+    },
+];
+
+/// Least rate before the fall over that after it.
+const FALL_MIN: f64 = 1.5;
+
+/// A workload that became slower for good.
+struct SlowedWorkload<'a> {
+    index: usize,
+    m: &'a MeasurementRecord,
+    kind: OpKind,
+    op: &'a OpRecord,
+    fall: LastingFall,
+    /// Operations and bytes from the start of the warm-up to the fall.
+    moved: (f64, f64),
+    /// The time that took.
+    burst_ns: f64,
+}
+
+fn burst_exhausted(record: &Record) -> Option<Diagnosis> {
+    let hits: Vec<SlowedWorkload> = slowed(record).collect();
+    // Where reads fall, too, the writes fall for the same reason.
+    let first = hits.iter().find(|hit| hit.kind == OpKind::Read)?;
+    let LastingFall { before, after, .. } = first.fall;
+    let credit = (before - after) * first.burst_ns / 1e9;
+    let refill_ns = credit / after * 1e9;
+    Some(Diagnosis {
+        severity: Severity::Warning,
+        claim: format!(
+            "{} ran at {}/s for {} ({} requests, {}), then at {}/s to the end. That fits a credit \
+             of about {} requests of {} that refills at {}/s, in {}. Lasting load gets the lower \
+             rate.",
+            scope(record, hits.iter().map(|hit| hit.index)),
+            rate_text(before),
+            format_duration(first.burst_ns as u64),
+            rounded(first.moved.0),
+            gigabytes(first.moved.1 as u64),
+            rate_text(after),
+            rounded(credit),
+            format_bytes(u64::from(first.m.workload.block_bytes)),
+            rate_text(after),
+            format_duration(refill_ns.min(1e18) as u64),
+        ),
+        evidence: hits.iter().map(rate_evidence).collect(),
+        remedy: "Plan with the lower rate, or provision more IOPS. A burst helps only loads that \
+                 pause often enough to refill the credit."
+            .to_owned(),
+        reproduce: Some(first.m.reproduce.clone()),
+    })
+}
+
+fn cache_cliff(record: &Record) -> Option<Diagnosis> {
+    let hits: Vec<SlowedWorkload> = slowed(record).collect();
+    if hits.iter().any(|hit| hit.kind == OpKind::Read) {
+        return None;
+    }
+    let first = hits.first()?;
+    let LastingFall { before, after, .. } = first.fall;
+    let bytes_each = first.moved.1 / first.moved.0.max(1.0);
+    Some(Diagnosis {
+        severity: Severity::Warning,
+        claim: format!(
+            "{} wrote {} at {}, then went on at {} to the end. A write cache in front of the \
+             medium was full. A bulk load or a restore that is larger gets the lower rate.",
+            scope(record, hits.iter().map(|hit| hit.index)),
+            gigabytes(first.moved.1 as u64),
+            format_throughput(before * bytes_each),
+            format_throughput(after * bytes_each),
+        ),
+        evidence: hits.iter().map(rate_evidence).collect(),
+        remedy: "Plan bulk loads and restores with the lower rate. Measure the recovery: repeat \
+                 the run after some minutes without load."
+            .to_owned(),
+        reproduce: Some(first.m.reproduce.clone()),
+    })
+}
+
+fn rate_evidence(hit: &SlowedWorkload<'_>) -> Evidence {
+    let place = format!("ops/{}/iops/value", hit.kind.as_str());
+    let threshold = hit.fall.before / FALL_MIN;
+    evidence(hit.index, &place, hit.op.iops.value, threshold, "1/s")
+}
+
+fn slowed(record: &Record) -> impl Iterator<Item = SlowedWorkload<'_>> {
+    real(record).filter_map(|measured| slowed_one(record, measured))
+}
+
+/// The fall from a burst to the steady phase.
+fn fall_after(m: &MeasurementRecord, burst: &PhaseRecord) -> LastingFall {
+    let headline = m.headline_ops();
+    let before = headline.iter().filter_map(|(kind, _)| burst.ops.get(kind));
+    LastingFall {
+        at_ns: burst.end_ns.saturating_sub(m.start_ns),
+        before: before.map(|op| op.rate.value).sum(),
+        after: headline.iter().map(|(_, op)| op.iops.value).sum(),
+    }
+}
+
+/// A workload with a burst among its phases, or one that fell too late to have phases. Only closed
+/// loops: an open one offers what it offers.
+fn slowed_one<'a>(record: &'a Record, (index, m): Measured<'a>) -> Option<SlowedWorkload<'a>> {
+    let is_burst = m.phases.iter().any(|p| p.name == PhaseKind::Burst);
+    if m.workload.rate.is_some() || !(is_burst || m.settled == Some(false)) {
+        return None;
+    }
+    let headline = m.headline_ops();
+    let (kind, op) = headline.first().copied()?;
+    let mut series: Option<TimeSeries> = None;
+    for (_, op) in &headline {
+        match &mut series {
+            Some(all) => all.merge(&op.series),
+            None => series = Some(op.series.clone()),
+        }
+    }
+    let series = series?;
+    let fall = match m.phases.iter().find(|p| p.name == PhaseKind::Burst) {
+        Some(burst) => fall_after(m, burst),
+        None => lasting_fall(&series, m.wall_ns)?,
+    };
+    if fall.after <= 0.0 || fall.before < FALL_MIN * fall.after {
+        return None;
+    }
+    let before = series.total_between(0, fall.at_ns);
+    // The warm-up used credit, too; it is in no series.
+    let planned = record.plan.workloads.iter();
+    let warmup_ns = planned
+        .filter(|workload| workload.name == m.workload.name)
+        .map(|workload| workload.warmup_ns)
+        .next()
+        .unwrap_or(0) as f64;
+    let measured_ns = (fall.at_ns as f64).max(1.0);
+    let scale = 1.0 + warmup_ns / measured_ns;
+    Some(SlowedWorkload {
+        index,
+        m,
+        kind,
+        op,
+        fall,
+        moved: (before.ops as f64 * scale, before.bytes as f64 * scale),
+        burst_ns: measured_ns + warmup_ns,
+    })
+}
+
+/// To two digits: the credit is a fit.
+fn rounded(count: f64) -> String {
+    grouped(to_digits(count, 2))
+}
+
+/// To three digits.
+fn rate_text(rate: f64) -> String {
+    grouped(to_digits(rate, 3))
+}
+
+fn to_digits(value: f64, digits: i32) -> f64 {
+    let magnitude = value.max(1.0).log10().floor() as i32;
+    let unit = 10f64.powi((magnitude - digits + 1).max(0));
+    (value / unit).round() * unit
+}
+
+fn grouped(count: f64) -> String {
+    let digits = format!("{count:.0}");
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::measurement::{Measurement, SERIES_INTERVAL_NS};
+
+    /// So many times as fast until the given time.
+    fn fast_until(m: &mut Measurement, until_ns: u64, times: u64) {
+        for op in m.ops.values_mut() {
+            let cells = (until_ns / SERIES_INTERVAL_NS) as usize;
+            for cell in &mut op.series.cells[..cells] {
+                (cell.ops, cell.bytes) = (cell.ops * times, cell.bytes * times);
+            }
+            let total = op.series.total();
+            (op.count, op.bytes) = (total.ops, total.bytes);
+        }
+    }
+
+    pub(super) fn burst() -> Record {
+        fixture::faulty("random-read-d32", |m| fast_until(m, 2_500_000_000, 6))
+    }
+
+    pub(super) fn cliff() -> Record {
+        fixture::faulty("sequential-write", |m| fast_until(m, 2_500_000_000, 4))
+    }
+
+    fn found(record: &Record, code: &str) -> Option<String> {
+        let mut findings = record.findings.iter();
+        let finding = findings.find(|finding| finding.code == code);
+        finding.map(|finding| finding.claim.clone())
+    }
+
+    #[test]
+    fn credit_is_fitted_from_both_rates() {
+        // 60,000/s for 2.5 s and a warm-up of 0.5 s, refilled at 10,000/s: 150,000 I/Os.
+        let claim = found(&burst(), "burst-exhausted").unwrap();
+        for part in ["60,000/s for 3.0 s", "180,000 requests", "150,000 requests", "in 15 s"] {
+            assert!(claim.contains(part), "{part}: {claim}");
+        }
+    }
+
+    #[test]
+    fn cliff_says_how_much_fitted_into_the_cache() {
+        // 800 writes/s of 1 MiB for 3 s.
+        let claim = found(&cliff(), "cache-cliff").unwrap();
+        assert!(claim.contains("wrote 2.5 GB at 839 MB/s, then went on at 210 MB/s"), "{claim}");
+    }
+
+    #[test]
+    fn late_fall_is_found_and_a_short_one_is_not() {
+        let fall_at = |at_ns| {
+            let record = fixture::faulty("random-read-d1", |m| fast_until(m, at_ns, 5));
+            found(&record, "burst-exhausted").is_some()
+        };
+        assert!(fall_at(3_900_000_000));
+        assert!(!fall_at(4_700_000_000));
+    }
+
+    #[test]
+    fn slower_start_and_open_loops_are_no_burst() {
+        let slow = fixture::faulty("random-read-d32", |m| {
+            for cell in &mut m.ops.get_mut(&OpKind::Read).unwrap().series.cells[..100] {
+                cell.ops /= 4;
+            }
+        });
+        let paced = fixture::faulty("random-read-d32", |m| {
+            fast_until(m, 2_500_000_000, 6);
+            m.workload.rate = Some(1e6);
+        });
+        for record in [slow, paced] {
+            assert_eq!(found(&record, "burst-exhausted"), None);
+            assert_eq!(found(&record, "cache-cliff"), None);
+        }
+    }
+}

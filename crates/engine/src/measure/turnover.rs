@@ -1,0 +1,101 @@
+//! The start of the measured time, which all workers of a run share: after the warm-up, and not
+//! before every request of the first fill of every queue has completed. Until then more requests
+//! start than complete, and the first queue-full would lower the rate and the latency.
+
+use diskproof_model::measurement::SERIES_INTERVAL_NS;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Longest extension of a warm-up as a share of the measured time, and without a time limit.
+const EXTENSION_SHARE: u64 = 4;
+const EXTENSION_NS_MAX: u64 = 20_000_000_000;
+
+/// Decides once for all workers when the measured time starts.
+#[derive(Debug)]
+pub(crate) struct MeasureGate {
+    planned_ns: u64,
+    latest_ns: u64,
+    /// Workers whose first requests have not completed.
+    filling: AtomicUsize,
+    /// The decision; 0 before it.
+    decided_ns: AtomicU64,
+}
+
+impl MeasureGate {
+    /// For so many workers, a warm-up that ends at `planned_ns`, and a measured time of `time_ns`.
+    pub(crate) fn new(workers: usize, planned_ns: u64, time_ns: Option<u64>) -> Self {
+        let extension_ns = time_ns.map_or(EXTENSION_NS_MAX, |time| time / EXTENSION_SHARE);
+        Self {
+            planned_ns,
+            latest_ns: planned_ns + extension_ns.min(EXTENSION_NS_MAX),
+            filling: AtomicUsize::new(workers),
+            decided_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// The latest start.
+    pub(crate) fn latest_ns(&self) -> u64 {
+        self.latest_ns
+    }
+
+    /// A worker's first requests have completed by `now`, the end of one of its cells.
+    pub(crate) fn turn_over(&self, now: u64) {
+        if self.filling.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.decide(self.planned_ns.max(now + SERIES_INTERVAL_NS));
+        }
+    }
+
+    /// The start, once it is decided; at the latest shortly before the latest one. It is never
+    /// within a cell that a worker has begun before it could know it.
+    pub(crate) fn start_ns(&self, now: u64) -> Option<u64> {
+        if now + SERIES_INTERVAL_NS >= self.latest_ns {
+            self.decide(self.latest_ns);
+        }
+        match self.decided_ns.load(Ordering::Acquire) {
+            0 => None,
+            start_ns => Some(start_ns),
+        }
+    }
+
+    fn decide(&self, start_ns: u64) {
+        let start_ns = start_ns.min(self.latest_ns);
+        // Another worker may have been faster; its decision holds.
+        let _ = self
+            .decided_ns
+            .compare_exchange(0, start_ns, Ordering::AcqRel, Ordering::Acquire);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CELL: u64 = SERIES_INTERVAL_NS;
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn measured_time_starts_as_planned_where_queues_turn_over_in_the_warm_up() {
+        let gate = MeasureGate::new(2, SECOND, Some(8 * SECOND));
+        gate.turn_over(CELL);
+        assert_eq!(gate.start_ns(CELL), None);
+        gate.turn_over(2 * CELL);
+        assert_eq!(gate.start_ns(2 * CELL), Some(SECOND));
+    }
+
+    #[test]
+    fn measured_time_waits_for_the_slowest_queue() {
+        let gate = MeasureGate::new(2, SECOND, Some(8 * SECOND));
+        gate.turn_over(CELL);
+        assert_eq!(gate.start_ns(2 * SECOND), None);
+        gate.turn_over(2 * SECOND);
+        assert_eq!(gate.start_ns(2 * SECOND), Some(2 * SECOND + CELL));
+        assert_eq!(gate.start_ns(9 * SECOND), Some(2 * SECOND + CELL));
+    }
+
+    #[test]
+    fn measured_time_does_not_wait_for_ever() {
+        let gate = MeasureGate::new(2, SECOND, Some(8 * SECOND));
+        assert_eq!(gate.start_ns(3 * SECOND - CELL - 1), None);
+        assert_eq!(gate.start_ns(3 * SECOND - CELL), Some(3 * SECOND));
+        assert_eq!(MeasureGate::new(1, SECOND, None).latest_ns(), 21 * SECOND);
+    }
+}
