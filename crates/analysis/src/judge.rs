@@ -6,7 +6,7 @@ use crate::expect::Expected;
 use crate::limited_by::limited_by;
 use crate::steady::SteadyPart;
 use crate::surface::surface_record;
-use crate::{reproduce, rules, verdict};
+use crate::{reproduce, rules, slices, verdict};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{METHOD_VERSION, Plan};
@@ -60,7 +60,11 @@ pub fn judge(
 ) -> Record {
     let mut measurements: Vec<MeasurementRecord> = measurements
         .iter()
-        .map(|m| measurement_record(m, &facts.plan))
+        .map(|m| {
+            let mut record = measurement_record(m, &facts.plan);
+            slices::widen(&mut record.ops, &m.slices, record.settling_ns);
+            record
+        })
         .collect();
     let commands: Vec<String> = measurements
         .iter()
@@ -177,6 +181,7 @@ fn measurement_record(m: &Measurement, plan: &Plan) -> MeasurementRecord {
         verify: m.verify.clone(),
         hang: m.hang,
         interruptions: m.interruptions.clone(),
+        slices: m.slices.clone(),
         stopped: m.stopped,
         limited_by: None,
         reproduce: String::new(),

@@ -10,6 +10,7 @@ pub mod expect;
 pub mod judge;
 pub mod reproduce;
 pub mod rules;
+pub mod slices;
 pub mod surface;
 pub mod verdict;
 

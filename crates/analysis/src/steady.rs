@@ -55,15 +55,20 @@ impl<'a> SteadyPart<'a> {
             .iter()
             .position(|window| window.start_ns >= found.settling_ns);
         match first.map(|first| windows.split_at(first)) {
-            Some((earlier, steady)) if !earlier.is_empty() && !steady.is_empty() => Self {
-                measurement,
-                settling: Settling {
-                    settling_ns: steady[0].start_ns,
-                    settled: found.settled,
-                },
-                parts: Some((earlier, joined(steady))),
-            },
-            // Without windows the latencies of the parts are unknown.
+            Some((earlier, steady))
+                if !earlier.is_empty() && !steady.is_empty() && !is_stall(&joined(earlier)) =>
+            {
+                Self {
+                    measurement,
+                    settling: Settling {
+                        settling_ns: steady[0].start_ns,
+                        settled: found.settled,
+                    },
+                    parts: Some((earlier, joined(steady))),
+                }
+            }
+            // Without windows the latencies of the parts are unknown. A stall is no warm-up: it
+            // stays in the row.
             _ => whole(Some(false)),
         }
     }
@@ -269,6 +274,14 @@ fn device_use(m: &Measurement, steady: &Window) -> (ByteCount, DeviceUse) {
         ..m.device.clone()
     };
     (steady.asked, device)
+}
+
+/// Whether a request waited for longer than half of the window.
+fn is_stall(window: &Window) -> bool {
+    window.ops.keys().any(|kind| {
+        let latencies = histogram(window, *kind, |op| &op.latency);
+        LatencySummary::of(&latencies).max > window.length_ns() / 2
+    })
 }
 
 fn joined(windows: &[Window]) -> Window {

@@ -49,6 +49,11 @@ pub(crate) struct Live {
     judged: Vec<Instant>,
     /// For each of them, operations per second in its last second, and how much of it is done.
     readings: Vec<(f64, f64)>,
+    /// Time of the current slice, warm-up included, in nanoseconds; `None` of a whole group.
+    slice_ns: Option<u64>,
+    /// For each workload of the plan, the time that its slices so far took, in nanoseconds;
+    /// `u64::MAX` where it is over.
+    spent_ns: Vec<u64>,
     /// The silence that the next note reports.
     next_note_ns: u64,
     /// The step of the survey that was printed last.
@@ -71,6 +76,8 @@ impl Live {
             current: 0..0,
             judged: Vec::new(),
             readings: Vec::new(),
+            slice_ns: None,
+            spent_ns: vec![0; plan.workloads.len()],
             next_note_ns: FIRST_NOTE_NS,
             step: String::new(),
             resume_noted: Instant::now(),
@@ -83,11 +90,38 @@ impl Live {
         self.heartbeat.clone()
     }
 
-    /// These workloads are next.
-    pub(crate) fn begin(&mut self, group: Group<'_>) {
+    /// These workloads are next, or a slice of them that takes so long.
+    pub(crate) fn begin(&mut self, group: Group<'_>, slice_ns: Option<u64>) {
+        self.slice_ns = slice_ns;
         self.current = group.first..group.first + group.workloads.len();
         self.judged = vec![Instant::now(); group.workloads.len()];
         self.readings = vec![(0.0, 0.0); group.workloads.len()];
+    }
+
+    /// The current slice is over, and with it perhaps the workloads.
+    pub(crate) fn end_slice(&mut self, is_over: bool) {
+        if let Some(spent_ns) = self.spent_ns.get_mut(self.current.start) {
+            *spent_ns = if is_over {
+                u64::MAX
+            } else {
+                spent_ns.saturating_add(self.slice_ns.unwrap_or(0))
+            };
+        }
+        self.slice_ns = Some(0);
+    }
+
+    /// Time of the whole group, warm-up included, and what is left of it when this share of the
+    /// current slice is done.
+    fn group_left_ns(&self, group: Group<'_>, done: f64) -> Option<(u64, u64)> {
+        let whole_ns = group.time_ns()? + group.warmup_ns();
+        let spent_ns = self.spent_ns.get(group.first).copied().unwrap_or(0);
+        let left_ns = whole_ns.saturating_sub(spent_ns);
+        if group.first != self.current.start {
+            return Some((whole_ns, left_ns));
+        }
+        let slice_ns = self.slice_ns.unwrap_or(whole_ns) as f64;
+        let done_ns = (slice_ns * done.clamp(0.0, 1.0)) as u64;
+        Some((whole_ns, left_ns.saturating_sub(done_ns)))
     }
 
     /// The current workloads.
@@ -156,16 +190,20 @@ impl Live {
 
     /// The most time left, when this share of the current workloads is done.
     fn left_ns(&self, done: f64) -> Option<u64> {
-        let coming = self
-            .plan
+        self.plan
             .groups()
-            .filter(|group| group.first >= self.current.start);
-        let times: Option<Vec<u64>> = coming
-            .map(|group| Some(group.time_ns()? + group.warmup_ns()))
-            .collect();
-        let times = times?;
-        let current = times.first().copied().unwrap_or(0) as f64 * (1.0 - done.clamp(0.0, 1.0));
-        Some(current as u64 + times.iter().skip(1).sum::<u64>())
+            .map(|group| Some(self.group_left_ns(group, done)?.1))
+            .sum()
+    }
+
+    /// The share of the current group that is done, by that of its current slice.
+    fn group_done(&self, done: f64) -> f64 {
+        match self.group_left_ns(self.group(), done) {
+            Some((whole_ns, left_ns)) if self.slice_ns.is_some() && whole_ns > 0 => {
+                1.0 - left_ns as f64 / whole_ns as f64
+            }
+            _ => done,
+        }
     }
 
     /// The survey is over: its headline figures.
@@ -313,6 +351,7 @@ impl Live {
         let left = self
             .left_ns(done)
             .map(|left| format!("{} left", format_duration(left)));
+        let done = self.group_done(done);
         let (step, all) = (self.current.start + 1, self.plan.workloads.len().max(1));
         let silence = self.silence(progress, SILENCE_SHOWN_NS);
         if is_joint {
@@ -357,7 +396,10 @@ impl Live {
         let Some(goal) = workload.stop.precision else {
             return false;
         };
-        if progress.phase != Phase::Measure || self.judged[place].elapsed() < JUDGE_EVERY {
+        if self.slice_ns.is_some()
+            || progress.phase != Phase::Measure
+            || self.judged[place].elapsed() < JUDGE_EVERY
+        {
             return false;
         }
         self.judged[place] = Instant::now();

@@ -3,6 +3,7 @@
 
 use crate::histogram::LatencyHistogram;
 use crate::series::TimeSeries;
+use crate::slice::TimeSlice;
 use crate::window::Window;
 use crate::workload::{CachePolicy, EngineChoice, EngineKind, Workload};
 use serde::{Deserialize, Serialize};
@@ -80,6 +81,8 @@ pub struct Measurement {
     /// The measured time in consecutive windows; empty where a worker timed out. A window ends
     /// where a cell does, the last one with the measured time.
     pub windows: Vec<Window>,
+    /// The parts, apart in time, in which it was measured; empty where it was measured in one go.
+    pub slices: Vec<TimeSlice>,
     /// Why it ended.
     pub stopped: StopReason,
 }

@@ -11,6 +11,7 @@ use crate::measurement::{
 };
 use crate::plan::Plan;
 use crate::series::TimeSeries;
+use crate::slice::TimeSlice;
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
 use crate::target::{HostFacts, TargetIdentity};
 use crate::verdict::RunVerdict;
@@ -175,6 +176,10 @@ pub struct MeasurementRecord {
     /// When this program did not run, from the start of the warm-up on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interruptions: Vec<Interruption>,
+    /// The parts, apart in time, in which it was measured; empty where it was measured in one go.
+    /// The intervals cover how much they differ. Series and `wall_ns` count measured time only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<TimeSlice>,
     /// Why it ended.
     pub stopped: StopReason,
     /// What limited the rate, where the record shows it; absent in records of earlier versions.

@@ -16,9 +16,11 @@ use super::distribution::{LatencyDistribution, cluster_size};
 use super::ratio::{Arm, SideFigure, Within};
 use crate::estimate::student::multiple_95;
 use crate::estimate::{self, Settling, mean};
+use crate::slices;
 use diskproof_model::comparison::Figure;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, LatencySummary, MeasurementRecord, OpRecord};
+use diskproof_model::slice::{SliceOp, TimeSlice};
 
 /// A dispersion below this is that of one bucket: all latencies are alike.
 const DISPERSION_MIN: f64 = 1e-9;
@@ -144,10 +146,30 @@ fn total_rate(m: &MeasurementRecord, figure: Figure) -> Option<Estimate> {
     if ops.len() == 1 || together.half_width_95.is_none() {
         return Some(sum);
     }
-    Some(Estimate {
+    let mut total = Estimate {
         value: sum.value,
         ..together
-    })
+    };
+    slices::widen_estimate(&mut total, &slice_rates(m, figure));
+    Some(total)
+}
+
+/// The rate of all headline operations in each slice of the steady part.
+fn slice_rates(m: &MeasurementRecord, figure: Figure) -> Vec<f64> {
+    let kinds: Vec<OpKind> = m.headline_ops().iter().map(|(kind, _)| *kind).collect();
+    let rate = |op: &SliceOp| {
+        if figure == Figure::Throughput {
+            op.bytes_per_second
+        } else {
+            op.iops
+        }
+    };
+    let of_slice = |slice: &TimeSlice| {
+        let ops = kinds.iter().filter_map(|kind| slice.ops.get(kind));
+        ops.map(rate).sum()
+    };
+    let steady = slices::after(&m.slices, m.settling_ns);
+    steady.iter().map(of_slice).collect()
 }
 
 /// From the estimates of several runs, or of one.

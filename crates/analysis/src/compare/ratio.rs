@@ -389,3 +389,203 @@ pub(super) fn judge(
         times: Some(times).filter(|t| t.is_finite()),
     }
 }
+
+/// Exact values, from the definitions with scipy 1.16 (`scipy.stats.t`).
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(value: f64, truth: f64) {
+        assert!(
+            (value - truth).abs() <= 1e-7 * truth.abs(),
+            "{value:?} is not {truth:?}"
+        );
+    }
+
+    fn single(value: f64, error: f64, freedom: f64) -> SideFigure {
+        SideFigure::of_runs(value, vec![value.ln()], Within::Error { error, freedom })
+    }
+
+    fn several(values: [f64; 3], error: f64) -> SideFigure {
+        let logs = values.map(f64::ln).to_vec();
+        let value = (logs.iter().sum::<f64>() / 3.0).exp();
+        let freedom = 30.0;
+        SideFigure::of_runs(value, logs, Within::Error { error, freedom })
+    }
+
+    /// 100 known to 2 % with 19 degrees of freedom, and 110 known to 3 % with 9.
+    fn pair() -> Joined {
+        Joined::of(&single(100.0, 0.02, 19.0), &single(110.0, 0.03, 9.0), &[]).unwrap()
+    }
+
+    #[test]
+    fn single_runs_are_joined_by_welch_and_satterthwaite() {
+        let joined = pair();
+        close(joined.freedom, 17.171122994652407);
+        close(joined.statistic(), 2.643428771986046);
+        close(joined.p_value(), 0.016971978861011632);
+        let (below, above) = joined.arms_95();
+        close(below, 0.07601277434578096);
+        close(above, below);
+        let ratio = joined.ratio();
+        close(ratio.value, 1.1);
+        close(ratio.low_95, (1.1_f64.ln() - below).exp());
+        close(ratio.high_95.unwrap(), (1.1_f64.ln() + below).exp());
+        assert_eq!(
+            (joined.basis(), joined.variation()),
+            (Basis::WithinRuns, None)
+        );
+    }
+
+    /// Pooled variance 0.000492652 with 4 degrees of freedom.
+    #[test]
+    fn several_runs_are_joined_by_the_pooled_variance() {
+        let (a, b) = ([98.0, 100.0, 103.0], [108.0, 112.0, 111.0]);
+        for error in [0.001, 0.01] {
+            let joined = Joined::of(&several(a, error), &several(b, error), &[]).unwrap();
+            close(joined.log(), 0.09509788228111482);
+            close(joined.p_value(), 0.006308253636635366);
+            close(joined.arms_95().0, 0.05031687653727134);
+            assert_eq!((joined.freedom, joined.basis()), (4.0, Basis::BetweenRuns));
+        }
+        let variation = |error| {
+            let joined = Joined::of(&several(a, error), &several(b, error), &[]);
+            joined.unwrap().variation().unwrap()
+        };
+        close(variation(0.001).deviation, 0.022195769823828974);
+        close(variation(0.001).component, 0.02212808618187296);
+        close(variation(0.01).component, 0.0001926521980723969_f64.sqrt());
+        // A side whose runs vary within them by more than the pooled variance keeps that.
+        let mixed = Joined::of(&several(a, 0.001), &several(b, 0.02), &[]).unwrap();
+        close(mixed.p_value(), 0.01608225625819867);
+        close(mixed.arms_95().1, 0.0659496247229976);
+    }
+
+    /// A single run beside several varies as they do, and so does a pair beside earlier runs.
+    #[test]
+    fn single_run_borrows_the_variance_of_others() {
+        let runs = several([98.0, 100.0, 103.0], 0.001);
+        let deviation = runs.spread.unwrap().deviation;
+        let of_b = Joined::of(&runs, &single(110.0, 0.001, 9.0), &[]).unwrap();
+        let multiple = student::multiple_95(2.0);
+        close(
+            of_b.arms_95().0,
+            multiple * deviation * (4.0_f64 / 3.0).sqrt(),
+        );
+        let (a, b) = (single(100.0, 0.001, 9.0), single(110.0, 0.001, 9.0));
+        let of_pair = Joined::of(&a, &b, std::slice::from_ref(&runs)).unwrap();
+        close(of_pair.arms_95().0, multiple * deviation * 2.0_f64.sqrt());
+        assert_eq!(of_pair.variation().unwrap().earlier_runs, 3);
+    }
+
+    /// Variances of 1 and 10,000 are not pooled: Welch with Satterthwaite's degrees of freedom, at
+    /// least those of the lesser side. The variation is that of the side that varies more.
+    #[test]
+    fn sides_that_vary_differently_keep_their_own_variance() {
+        let a = several([99.9, 100.0, 100.1], 1e-5);
+        let b = several([90.0, 100.0, 110.0], 1e-5);
+        let joined = Joined::of(&a, &b, &[]).unwrap();
+        let (sa, sb) = (a.spread.unwrap().deviation, b.spread.unwrap().deviation);
+        close(
+            joined.reach(Arm::Above, 1.0),
+            (sa / 3.0_f64.sqrt()).hypot(sb / 3.0_f64.sqrt()),
+        );
+        assert!(
+            joined.freedom > 2.0 && joined.freedom < 2.01,
+            "{}",
+            joined.freedom
+        );
+        close(joined.variation().unwrap().deviation, sb);
+        let back = Joined::of(&b, &a, &[]).unwrap();
+        close(back.variation().unwrap().deviation, sb);
+    }
+
+    #[test]
+    fn figures_without_an_error_are_joined_by_their_runs_alone() {
+        let unknown = |logs: Vec<f64>| SideFigure::of_runs(100.0, logs, Within::Unknown);
+        let one = unknown(vec![1.0]);
+        assert!(Joined::of(&one, &pair().a, &[]).is_none());
+        assert!(Joined::of(&pair().a, &one, &[]).is_none());
+        assert_eq!((one.freedom(), one.is_known()), (1.0, false));
+        let runs = unknown(vec![1.0, 2.0, 3.0]);
+        close(runs.arm(Arm::Below, 3.0), 3.0_f64.sqrt());
+        assert!(Joined::of(&runs, &runs, &[]).is_some());
+        let zero = single(0.0, 0.1, 9.0);
+        assert!(Joined::of(&zero, &pair().a, &[]).is_none());
+        assert!(Joined::of(&pair().a, &zero, &[]).is_none());
+    }
+
+    #[test]
+    fn wilson_bounds_are_those_of_the_definition() {
+        let (low, high) = rank_bounds(0.5, 100.0, 1.96);
+        close(low, 0.40382982859014716);
+        close(high, 0.5961701714098528);
+        let (low, high) = rank_bounds(0.99, 200.0, 2.0);
+        close(low, 0.9634679642140862);
+        close(high, 0.9973163495114039);
+    }
+
+    #[test]
+    fn equal_figures_have_no_distance() {
+        let side = single(100.0, 0.02, 19.0);
+        let joined = Joined::of(&side, &side, &[]).unwrap();
+        assert_eq!((joined.statistic(), joined.p_value()), (0.0, 1.0));
+        let sure = Joined::of(&single(100.0, 0.0, 9.0), &single(101.0, 0.0, 9.0), &[]).unwrap();
+        assert_eq!(sure.statistic(), MULTIPLES_MAX);
+    }
+
+    #[test]
+    fn holm_adjusts_in_the_order_of_the_values() {
+        let adjusted = holm(&[0.03, 0.01, 0.5, 0.02]);
+        for (found, truth) in adjusted.into_iter().zip([0.06, 0.04, 0.5, 0.06]) {
+            close(found, truth);
+        }
+        assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
+    }
+
+    #[test]
+    fn verdicts_follow_margin_certainty_and_what_is_known_of_runs() {
+        let verdict = |joined: &Joined, p: f64, margin: f64, better: Direction| {
+            judge(joined, p, margin, better, 2).verdict
+        };
+        let (once, known) = (
+            pair(),
+            Joined::of(
+                &several([98.0, 100.0, 103.0], 0.001),
+                &several([108.0, 112.0, 111.0], 0.001),
+                &[],
+            )
+            .unwrap(),
+        );
+        use Direction::{Higher, Lower};
+        assert_eq!(verdict(&once, 0.0499, 0.02, Higher), Verdict::FasterOnce);
+        assert_eq!(verdict(&once, 0.0499, 0.02, Lower), Verdict::SlowerOnce);
+        assert_eq!(verdict(&known, 0.0499, 0.02, Higher), Verdict::Better);
+        assert_eq!(verdict(&known, 0.0499, 0.02, Lower), Verdict::Worse);
+        assert_eq!(verdict(&known, 0.05, 0.02, Higher), Verdict::Undecided);
+        // 0.0953 + 0.0760 = 0.1713 = ln 1.18688.
+        assert_eq!(verdict(&once, 0.01, 0.187, Higher), Verdict::Same);
+        assert_eq!(verdict(&once, 0.01, 0.1868, Higher), Verdict::Undecided);
+        // Narrower than a tenth of the margin, the middle decides.
+        let narrow = |error: f64| {
+            let sides = [100.0, 101.99].map(|value| single(value, error, 1e5));
+            Joined::of(&sides[0], &sides[1], &[]).unwrap()
+        };
+        assert_eq!(verdict(&narrow(0.0007), 0.01, 0.02, Higher), Verdict::Same);
+        assert_eq!(
+            verdict(&narrow(0.0008), 0.01, 0.02, Higher),
+            Verdict::Undecided
+        );
+    }
+
+    #[test]
+    fn advice_how_much_more_to_measure_is_that_of_the_definition() {
+        let times = |p: f64, margin: f64| {
+            let judged = judge(&pair(), p, margin, Direction::Higher, 2);
+            judged.times.unwrap()
+        };
+        close(times(0.01, 0.15), 5.718520676386231);
+        close(times(0.01, 0.1001), 124.1523778605403);
+        close(times(0.05, 0.02), 1.5543917098736804);
+    }
+}

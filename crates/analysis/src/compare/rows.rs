@@ -45,15 +45,15 @@ pub(super) struct Name {
 }
 
 /// A figure on both sides, and in groups of earlier runs.
-pub(super) struct RowFigures {
+pub(super) struct MetricFigures {
     pub a: Told,
     pub b: Told,
     pub earlier: Vec<SideFigure>,
 }
 
 impl Row {
-    pub(super) fn new(name: Name, told: RowFigures, wall_ns: u64, reasons: &[Reason]) -> Self {
-        let RowFigures { a, b, earlier } = told;
+    pub(super) fn new(name: Name, told: MetricFigures, wall_ns: u64, reasons: &[Reason]) -> Self {
+        let MetricFigures { a, b, earlier } = told;
         let joined = if reasons.is_empty() {
             Joined::of(&a.sample, &b.sample, &earlier)
         } else {
@@ -173,7 +173,7 @@ pub(super) fn of_workload(
         if let (Some(a), Some(b)) = (told(&figures_a), told(&figures_b)) {
             let earlier = groups.iter().filter_map(told).map(|told| told.sample);
             let earlier = earlier.collect();
-            let told = RowFigures { a, b, earlier };
+            let told = MetricFigures { a, b, earlier };
             rows.push(Row::new(name(op, figure), told, wall_ns, &reasons));
         }
     };

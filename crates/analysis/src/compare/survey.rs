@@ -9,7 +9,7 @@ use super::comparable_survey::{Part, Surveyed, has, of_survey};
 use super::earlier::EarlierRuns;
 use super::figures::of_estimates;
 use super::ratio::Within;
-use super::rows::{Name, Row, RowFigures};
+use super::rows::{MetricFigures, Name, Row};
 use crate::estimate::student::multiple_95;
 use crate::estimate::{variance, widening};
 use diskproof_model::comparison::{Basis, Figure, Holder, Reason, Unmatched};
@@ -109,13 +109,13 @@ struct SurveyRuns<'s, 'a> {
 
 impl SurveyRuns<'_, '_> {
     /// A figure on both sides and in the groups of earlier runs; `None` where a side lacks it.
-    fn figures(&self, of: impl Fn(&Surveyed<'_>) -> Option<Estimate>) -> Option<RowFigures> {
+    fn figures(&self, of: impl Fn(&Surveyed<'_>) -> Option<Estimate>) -> Option<MetricFigures> {
         let told = |side: &[Surveyed<'_>]| {
             let estimates: Option<Vec<Estimate>> = side.iter().map(&of).collect();
             of_estimates(&estimates?)
         };
         let earlier = self.earlier.iter().filter_map(|group| told(group));
-        Some(RowFigures {
+        Some(MetricFigures {
             a: told(self.a)?,
             b: told(self.b)?,
             earlier: earlier.map(|told| told.sample).collect(),

@@ -37,9 +37,6 @@ pub(super) fn batch_means(values: &[f64]) -> Option<BatchMeans> {
         return None;
     }
     let mut size = values.len().div_ceil(BATCHES_FIRST);
-    if values.len() / size < BATCHES_MIN {
-        size = 1;
-    }
     loop {
         let batches: Vec<f64> = values[values.len() % size..]
             .chunks_exact(size)

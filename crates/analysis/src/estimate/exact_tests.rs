@@ -5,6 +5,7 @@ use super::batches::{batch_means, burst, widening};
 use super::settle::{begins_off, settle};
 use super::stats::{largest, mean, median, sorted, variance};
 use super::*;
+use crate::fixture::test_rng::TestRng;
 
 /// Counts without randomness that vary by some percent.
 fn uneven(cells: u64) -> Vec<f64> {
@@ -212,4 +213,26 @@ fn settling_drops_half_as_much_again() {
     // 49 cells are nine batches: too few.
     assert_eq!(settle(&counts[..49]), (0, None));
     assert_eq!(settle(&[10.0; 50]), (0, Some(true)));
+}
+
+/// By the definition: the half-width of the whole is at most the goal, and that of the first half,
+/// which is noisier here, at most √2 times the goal.
+#[test]
+fn first_half_must_have_promised_the_precision() {
+    let mut rng = TestRng(2);
+    let mut noise = |deviation: f64| (10_000.0 + deviation * rng.normal()).round();
+    let mut counts: Vec<f64> = (0..640).map(|_| noise(150.0)).collect();
+    counts.extend((0..640).map(|_| noise(100.0)));
+    let share = |values: &[f64]| {
+        let b = batch_means(values).unwrap();
+        assert!(b.n >= STOP_BATCHES_MIN, "{b:?}");
+        b.half_width.max(burst(values) / b.cells as f64) / b.mean
+    };
+    let (whole, half) = (share(&counts), share(&counts[..640]));
+    let least = half / std::f64::consts::SQRT_2;
+    assert!(least > 1.01 * whole, "{whole} {half}");
+    // The last cell is still being filled.
+    counts.push(3.0);
+    let known = |goal: f64| precise_enough(&series(&counts), goal);
+    assert!(known(least * 1.001) && !known(least * 0.999), "{least}");
 }

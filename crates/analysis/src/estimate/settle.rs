@@ -216,6 +216,7 @@ mod tests {
         assert_eq!(smallest(&[-1.0, -1.0 - 1e-12, -2.0]), 2);
         assert_eq!(smallest(&[-2.0, -2.0 - 1e-12, -1.0]), 0);
         assert_eq!(smallest(&[5.0]), 0);
+        assert_eq!(smallest(&[1000.0, 1000.0 - 1e-8]), 0);
     }
 
     /// Five values about each mean with variance 1: error √(2/5) = 0.632456, times t(0.995, 8) =
@@ -235,6 +236,7 @@ mod tests {
         // However sure, less than a hundredth of the mean is none: 1.005 and 1.0051.
         let even = |second: f64| halves_differ(&[[100.0; 5], [second; 5]].concat());
         assert!(!even(101.0) && !even(101.005) && even(101.006));
+        assert!(!halves_differ(&[[199.0; 5], [201.0; 5]].concat()));
     }
 
     /// numpy: 12 and 8 batches that vary by one up and down; the step looks largest after 13 of
@@ -253,8 +255,10 @@ mod tests {
         // However sure, less than a hundredth of the mean is none.
         let even = |second: f64| steps(&[vec![100.0; 12], vec![second; 8]].concat());
         assert!(!even(99.004) && even(99.003) && !even(101.0) && even(101.01));
-        // A cliff in the last five batches is found, one in the last four is not looked for there.
-        assert!(with(50.0, 15, 5));
+        assert!(!steps(&[vec![1004.0; 12], vec![994.0; 8]].concat()));
+        // Five batches after a cliff are enough (5.4 errors; 3.5 from one batch earlier), three are
+        // too few (3.1 errors after the 15th; 12 where it is).
+        assert!(with(3.0, 15, 5) && !with(8.0, 17, 3));
     }
 
     /// numpy: residuals that stay for two batches are correlated; 2.19 after 14 batches is 3.2

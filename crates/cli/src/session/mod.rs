@@ -3,6 +3,7 @@
 mod conclude;
 mod prepare;
 mod run;
+mod slices;
 mod watchdog;
 
 #[cfg(test)]

@@ -1,15 +1,19 @@
 //! The steps of a run on its open targets: survey, layout, workloads, close. Knows nothing of the
 //! watchdog that waits for it.
 
+use super::slices::{self, Sliced};
 use crate::live::Live;
 use crate::resume;
 use crate::stderr::Verbosity;
+use diskproof_analysis::slices::may_end;
 use diskproof_device::OpenTarget;
 use diskproof_engine::{RunError, Session};
 use diskproof_model::errno::remedy;
+use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, StopReason};
 use diskproof_model::plan::{Access, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
+use diskproof_model::slice::SLICES_MIN;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::units::format_duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,6 +57,14 @@ pub(crate) type SharedResults = Arc<Mutex<PartialResults>>;
 /// Why a run ended before its plan did: a sentence; `None` where it did not.
 pub(crate) type EndedEarly = Option<String>;
 
+/// Whether every measurement in slices is known to the precision that its workload asks for.
+fn is_known(measured: &[Measurement]) -> bool {
+    measured.iter().all(|m| {
+        let goal = m.workload.stop.precision;
+        goal.is_some_and(|goal| may_end(m, goal))
+    })
+}
+
 /// A run on open targets.
 pub(crate) struct TargetRun {
     /// The engine.
@@ -77,29 +89,97 @@ impl TargetRun {
             return Ok(ended);
         }
         let plan = Arc::clone(&self.plan);
-        for group in plan.groups() {
-            live.begin(group);
-            self.results().step = group.workloads.first().map(|first| first.name.clone());
-            for workload in group.workloads {
-                if workload.layout == Layout::Needed
-                    && self.lay_out(workload, live)? == Control::Interrupt
-                {
-                    return Ok(Some(INTERRUPTED.to_owned()));
+        for mut block in slices::blocks(&plan) {
+            let mut round = 0;
+            while block.iter().any(|sliced| sliced.left > 0) {
+                for index in slices::turn(&block, plan.seed, round) {
+                    let ended = self.slice(&mut block[index], live)?;
+                    if ended.is_some() {
+                        return Ok(ended);
+                    }
                 }
-            }
-            let mut measured = match self.session.run_together(group, &mut self.targets, live) {
-                Err(RunError::Interrupted { .. }) => return Ok(Some(INTERRUPTED.to_owned())),
-                other => other?,
-            };
-            self.attach_first_writes(&mut measured);
-            live.end(&measured);
-            let ended = self.ended_early(&measured);
-            self.results().measurements.extend(measured);
-            if ended.is_some() {
-                return Ok(ended);
+                round += 1;
             }
         }
         Ok(None)
+    }
+
+    /// The next slice of a group, or all of one that has no slices.
+    fn slice(&mut self, sliced: &mut Sliced<'_>, live: &mut Live) -> Result<EndedEarly, RunError> {
+        let asked = sliced.group;
+        let is_whole = sliced.is_whole();
+        let next = sliced.next();
+        let group = if is_whole {
+            asked
+        } else {
+            Group {
+                workloads: std::slice::from_ref(&next),
+                ..asked
+            }
+        };
+        let slice_ns = (!is_whole).then(|| Sliced::time_ns(&next));
+        live.begin(asked, slice_ns);
+        self.results().step = group.workloads.first().map(|first| first.name.clone());
+        for workload in group.workloads {
+            if workload.layout == Layout::Needed
+                && self.lay_out(workload, live)? == Control::Interrupt
+            {
+                return Ok(Some(INTERRUPTED.to_owned()));
+            }
+        }
+        let session = self.session.for_slice(sliced.done, sliced.moved_bytes);
+        let mut measured = match session.run_together(group, &mut self.targets, live) {
+            Err(RunError::Interrupted { .. }) => return Ok(Some(INTERRUPTED.to_owned())),
+            other => other?,
+        };
+        self.attach_first_writes(&mut measured);
+        let ended = self.ended_early(&measured);
+        if is_whole {
+            sliced.left = 0;
+        } else {
+            sliced.measured(&next, &measured);
+            for (measurement, workload) in measured.iter_mut().zip(asked.workloads.iter().cycle()) {
+                measurement.workload = workload.clone();
+                measurement.engine.asked = workload.engine;
+            }
+        }
+        let so_far = self.add(measured);
+        if sliced.left > 0 && sliced.done >= SLICES_MIN as u64 && is_known(&so_far) {
+            sliced.left = 0;
+        }
+        let is_over = sliced.left == 0 || ended.is_some();
+        live.end_slice(is_over);
+        if is_over {
+            live.end(&so_far);
+        }
+        Ok(ended)
+    }
+
+    /// Adds measurements to the results: in the order of the plan, slices to those before them.
+    /// Returns all that is known of the same workloads.
+    fn add(&self, measured: Vec<Measurement>) -> Vec<Measurement> {
+        let mut results = self.results();
+        let place = |m: &Measurement| {
+            let names = self.plan.workloads.iter().map(|w| w.name.as_str());
+            names.take_while(|name| *name != m.workload.name).count()
+        };
+        let mut so_far = Vec::new();
+        for next in measured {
+            let is_same = |m: &&mut Measurement| {
+                m.target == next.target && m.workload.name == next.workload.name
+            };
+            if let Some(known) = results.measurements.iter_mut().find(is_same) {
+                known.append(next);
+                so_far.push(known.clone());
+            } else {
+                so_far.push(next.clone());
+                let at = results
+                    .measurements
+                    .partition_point(|m| place(m) <= place(&next));
+                results.measurements.insert(at, next);
+            }
+        }
+        so_far
     }
 
     /// What was measured so far.

@@ -79,9 +79,10 @@ fn stopped_run_leaves_the_pause_out_of_every_figure() {
         let read = &m.ops[&OpKind::Read];
         let stop_ns = stopped.as_nanos() as u64;
         assert!(read.latency.max < stop_ns, "{}", read.latency.max);
-        // The pause is no part of the measured time either, which is as long as asked.
+        // The pause is no part of the measured time either, which is as long as asked, less the
+        // warm-ups of the slices.
         assert!(
-            (4 * SECOND..5 * SECOND).contains(&m.wall_ns),
+            (7 * SECOND / 2..5 * SECOND).contains(&m.wall_ns),
             "{}",
             m.wall_ns
         );

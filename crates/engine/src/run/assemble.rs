@@ -214,6 +214,7 @@ fn measurement(context: RunContext, sum: Combined, course: Course) -> Measuremen
         interruptions: course.interruptions,
         first_write: None,
         windows: sum.windows,
+        slices: Vec::new(),
         stopped: course.stopped,
         workload,
     }

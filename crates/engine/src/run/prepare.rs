@@ -25,6 +25,8 @@ pub(crate) struct PreparedTarget {
     pub selection: Selection,
     /// Unwritten bytes in the span.
     pub unwritten_bytes: Option<u64>,
+    /// Bytes of the span that a sequential workload passes over before it begins.
+    pub skip_bytes: u64,
 }
 
 /// What all targets of a run have in common.
@@ -34,6 +36,8 @@ pub(crate) struct PrepareOptions {
     pub in_flight_max: u64,
     /// Seed of the write journal.
     pub seed: u64,
+    /// Bytes of the span that sequential workloads pass over before they begin.
+    pub skip_bytes: u64,
 }
 
 /// Refuses a workload that writes on a target opened for reading.
@@ -87,6 +91,7 @@ pub(crate) fn prepare_target(
         cache,
         selection,
         unwritten_bytes,
+        skip_bytes: options.skip_bytes,
     })
 }
 

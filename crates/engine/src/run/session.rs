@@ -31,6 +31,8 @@ const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
 /// A page, which direct I/O takes on every filesystem.
 const LAYOUT_UNIT_BYTES: u64 = 4096;
 const LAYOUT_DEPTH: u32 = 8;
+/// Between the seeds of two slices; odd, so that no two of them are alike.
+const SLICE_SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A run: its time zero and its seed.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +40,8 @@ pub struct Session {
     pub(crate) origin_ns: u64,
     pub(crate) seed: u64,
     pub(crate) stall_timeout: StallTimeout,
+    /// Bytes of a span that sequential workloads pass over before they begin.
+    pub(crate) skip_bytes: u64,
 }
 
 /// Whether the layout has just written to a scratch file.
@@ -55,6 +59,18 @@ impl Session {
             origin_ns: MonotonicClock.now(),
             seed,
             stall_timeout: StallTimeout::from_ns(STALL_NS),
+            skip_bytes: 0,
+        }
+    }
+
+    /// The same run for the slice with this number, from 0, of a workload that has moved so many
+    /// bytes on each target: a sequential workload goes on where it was, a random one goes
+    /// elsewhere, and no data is written twice.
+    pub fn for_slice(self, number: u64, moved_bytes: u64) -> Self {
+        Self {
+            seed: self.seed.wrapping_add(number.wrapping_mul(SLICE_SEED_STEP)),
+            skip_bytes: moved_bytes,
+            ..self
         }
     }
 
@@ -214,6 +230,7 @@ impl Session {
         let options = PrepareOptions {
             in_flight_max,
             seed: self.seed,
+            skip_bytes: self.skip_bytes,
         };
         prepare_target(workload, target, cache, options)
     }

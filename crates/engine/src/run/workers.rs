@@ -216,6 +216,7 @@ impl<'a> WorkerGroup<'a> {
                 };
                 let extent = prepared.extent.share(&workload.access, part, parts, block);
                 let mut pattern = Pattern::new(workload, extent, seed, stream);
+                pattern.skip(prepared.skip_bytes / u64::from(workload.workers));
                 if threads_per_worker > 1 {
                     pattern = pattern.with_cursors(&cursors, extent);
                 }

@@ -59,9 +59,15 @@ fn window(m: &MeasurementRecord) -> CountedTime {
         read_bytes,
         write_bytes,
     };
+    let start_ns = m.steady_start_ns();
     CountedTime {
-        start_ns: m.steady_start_ns(),
-        end_ns: m.start_ns.saturating_add(m.wall_ns),
+        start_ns,
+        // Slices lie between those of other workloads, and none of them overlap.
+        end_ns: if m.slices.is_empty() {
+            m.start_ns.saturating_add(m.wall_ns)
+        } else {
+            start_ns
+        },
         counts,
     }
 }

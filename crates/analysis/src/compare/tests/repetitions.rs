@@ -1,7 +1,6 @@
 //! Several runs a side, and earlier runs of the history: how figures vary from run to run.
 
 use super::*;
-use spread::{Repetitions, of_one, pooled};
 
 /// A short record with nothing but random reads, whose latencies are not kept: they would only
 /// cost time.
@@ -158,65 +157,4 @@ fn a_shift_between_groups_is_no_variation() {
         "{:?}",
         candidate.notes
     );
-}
-
-fn runs(logs: &[f64], variance_within: f64) -> Repetitions<'_> {
-    Repetitions {
-        logs,
-        variance_within,
-    }
-}
-
-/// By hand: squares of 2 about the mean 2 and of 8 about the mean 12; 2 + 2 degrees of freedom;
-/// variance (2 + 8)/4 = 2.5. Within: (2 × 0.5 + 2 × 1)/4 = 0.75, which leaves 1.75.
-#[test]
-fn pooled_variance_is_the_one_computed_by_hand() {
-    let (a, b) = ([1.0, 2.0, 3.0], [10.0, 12.0, 14.0]);
-    let spread = pooled(runs(&a, 0.5), runs(&b, 1.0), &[]).unwrap();
-    assert_eq!(spread.deviation, 2.5_f64.sqrt());
-    assert_eq!(spread.component, 1.75_f64.sqrt());
-    assert_eq!((spread.freedom, spread.earlier_runs), (4.0, 0));
-    // Earlier runs add squares of 0.5 about 0.5 and one degree of freedom; a single one adds none.
-    let earlier = [runs(&[0.0, 1.0], 0.0), runs(&[7.0], 9.0)];
-    let spread = pooled(runs(&a, 0.5), runs(&b, 1.0), &earlier).unwrap();
-    assert_eq!(spread.deviation, (10.5_f64 / 5.0).sqrt());
-    assert_eq!(spread.component, (7.5_f64 / 5.0).sqrt());
-    assert_eq!((spread.freedom, spread.earlier_runs), (5.0, 2));
-    // What varies within the runs may explain all of it.
-    let spread = pooled(runs(&a, 4.0), runs(&b, 4.0), &[]).unwrap();
-    assert_eq!((spread.component, spread.deviation), (0.0, 2.5_f64.sqrt()));
-}
-
-#[test]
-fn variation_is_unknown_from_single_runs() {
-    let one = runs(&[1.0], 0.0);
-    assert_eq!(of_one(one), None);
-    assert_eq!(of_one(runs(&[], 0.0)), None);
-    assert_eq!(pooled(one, one, &[one, one]), None);
-    // One degree of freedom: of a side it counts, of earlier runs alone it does not.
-    let two = runs(&[1.0, 2.0], 0.0);
-    assert_eq!(pooled(one, one, &[two]), None);
-    assert_eq!(pooled(one, two, &[]).unwrap().freedom, 1.0);
-    assert_eq!(pooled(one, one, &[two, two]).unwrap().freedom, 2.0);
-}
-
-/// scipy.stats.f, `2 * min(cdf, sf)` at the ratio of the variances with 2 and 2 degrees of freedom:
-/// p = 0.0163 for 1, 2, 3 against 10, 20, 32, and p = 0.0638 against 10, 15, 21.
-#[test]
-fn sides_that_vary_differently_are_not_pooled() {
-    let a = [1.0, 2.0, 3.0];
-    assert_eq!(
-        pooled(runs(&a, 0.0), runs(&[10.0, 20.0, 32.0], 0.0), &[]),
-        None
-    );
-    assert_eq!(
-        pooled(runs(&[10.0, 20.0, 32.0], 0.0), runs(&a, 0.0), &[]),
-        None
-    );
-    assert!(pooled(runs(&a, 0.0), runs(&[10.0, 15.0, 21.0], 0.0), &[]).is_some());
-    assert_eq!(
-        pooled(runs(&a, 0.0), runs(&[5.0, 5.0, 5.0], 0.0), &[]),
-        None
-    );
-    assert!(pooled(runs(&[5.0; 3], 0.0), runs(&[6.0; 3], 0.0), &[]).is_some());
 }

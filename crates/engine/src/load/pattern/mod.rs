@@ -10,7 +10,7 @@ use crate::random::Random;
 use block_sizes::BlockSizes;
 use diskproof_model::plan::Workload;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use walk::{OffsetWalk, WalkPosition};
 
 /// Reads or writes.
@@ -59,6 +59,12 @@ enum Mix {
     Reads,
     Writes,
     Both,
+}
+
+/// The shared cursor, at the place of a walk that may have skipped some blocks.
+fn cursor(shared: &Arc<AtomicU64>, walk: &OffsetWalk, extent: Extent, len: u64) -> Arc<AtomicU64> {
+    shared.store(walk.passed(extent) / len, Ordering::Relaxed);
+    Arc::clone(shared)
 }
 
 /// Reads of one size at uniformly random, aligned offsets.
@@ -148,16 +154,29 @@ impl Pattern {
                 start: extent.start,
                 blocks,
                 len,
-                next: Arc::clone(&cursors.reads),
+                next: cursor(&cursors.reads, &self.reads, extent, len),
             };
             self.writes = OffsetWalk::Shared {
                 start: extent.start,
                 blocks,
                 len,
-                next: Arc::clone(&cursors.writes),
+                next: cursor(&cursors.writes, &self.writes, extent, len),
             };
         }
         self
+    }
+
+    /// Begins so many bytes further on, where the steps are sequential; each direction of a mix by
+    /// half of them.
+    pub fn skip(&mut self, bytes: u64) {
+        let bytes = if self.mix == Mix::Both {
+            bytes / 2
+        } else {
+            bytes
+        };
+        let len = u64::from(self.blocks.largest());
+        self.reads.skip(bytes, len);
+        self.writes.skip(bytes, len);
     }
 
     /// The steps from here on, where they are uniform reads.

@@ -117,6 +117,22 @@ impl OffsetWalk {
         }
     }
 
+    /// Begins so many bytes further on, to whole blocks of `len`, where it is sequential; wraps.
+    pub(crate) fn skip(&mut self, bytes: u64, len: u64) {
+        if let Self::Sequential { start, end, at, .. } = self {
+            let blocks = ((*end - *start) / len).max(1);
+            *at = *start + bytes / len % blocks * len;
+        }
+    }
+
+    /// Bytes before the next offset of a sequential walk.
+    pub(crate) fn passed(&self, extent: Extent) -> u64 {
+        match self {
+            Self::Sequential { at, .. } => at.saturating_sub(extent.start),
+            _ => 0,
+        }
+    }
+
     fn zones(zones: &[Zone], extent: Extent, align: u64, largest: u64) -> Self {
         let total_access: f64 = zones.iter().map(|z| z.access_percent).sum();
         let total_size: f64 = zones.iter().map(|z| z.size_percent).sum();

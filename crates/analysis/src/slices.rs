@@ -1,0 +1,202 @@
+//! Intervals from the slices of a workload: how much its rate varies between parts that lie apart
+//! in time. docs/verdict.md and docs/compare.md explain them.
+
+use crate::estimate::student::multiple_95;
+use crate::estimate::{self, mean, variance};
+use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_model::record::{Estimate, OpRecord};
+use diskproof_model::series::TimeSeries;
+use diskproof_model::slice::{SLICES_MIN, SliceOp, TimeSlice};
+use std::collections::BTreeMap;
+
+/// Whether a workload in slices may end before its time, because its rate is known to `goal`: as a
+/// whole, and by how its slices differ.
+pub fn may_end(m: &Measurement, goal: f64) -> bool {
+    let mut series: Option<TimeSeries> = None;
+    for op in m.ops.iter().filter(|(kind, _)| **kind != OpKind::Sync) {
+        match &mut series {
+            Some(all) => all.merge(&op.1.series),
+            None => series = Some(op.1.series.clone()),
+        }
+    }
+    let rates = rates(&m.slices, |slice| {
+        let counted = slice.ops.iter().filter(|(kind, _)| **kind != OpKind::Sync);
+        counted.map(|(_, op)| op.iops).sum()
+    });
+    let time_ns = m.workload.stop.time_ns;
+    series.is_some_and(|series| estimate::may_end(&series, m.wall_ns, time_ns, goal))
+        && half_width(&rates).is_some_and(|half_width| half_width <= goal * mean(&rates))
+}
+
+/// Widens the intervals of a row to what its slices show. Only those after `settling_ns` of
+/// measured time count.
+pub(crate) fn widen(ops: &mut BTreeMap<OpKind, OpRecord>, slices: &[TimeSlice], settling_ns: u64) {
+    let steady = after(slices, settling_ns);
+    for (kind, op) in ops {
+        let of = |pick: fn(&SliceOp) -> f64| {
+            rates(steady, |slice| slice.ops.get(kind).map_or(0.0, pick))
+        };
+        widen_estimate(&mut op.iops, &of(|op| op.iops));
+        widen_estimate(&mut op.throughput, &of(|op| op.bytes_per_second));
+    }
+}
+
+/// The wider of an estimate's own interval and Student's t of the slices' rates.
+pub(crate) fn widen_estimate(estimate: &mut Estimate, rates: &[f64]) {
+    if let Some(half_width) = half_width(rates)
+        && estimate.half_width_95.is_none_or(|own| half_width > own)
+    {
+        (estimate.half_width_95, estimate.n) = (Some(half_width), rates.len() as u64);
+    }
+}
+
+/// The slices that begin after so much measured time.
+pub(crate) fn after(slices: &[TimeSlice], settling_ns: u64) -> &[TimeSlice] {
+    let mut begin_ns = 0;
+    let mut first = 0;
+    while first < slices.len() && begin_ns < settling_ns {
+        begin_ns += slices[first].wall_ns;
+        first += 1;
+    }
+    &slices[first..]
+}
+
+fn rates(slices: &[TimeSlice], of: impl Fn(&TimeSlice) -> f64) -> Vec<f64> {
+    slices.iter().map(of).collect()
+}
+
+/// t(0.975, m − 1) s/√m; `None` of too few.
+fn half_width(rates: &[f64]) -> Option<f64> {
+    let m = rates.len() as f64;
+    (rates.len() >= SLICES_MIN).then(|| multiple_95(m - 1.0) * (variance(rates) / m).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::fixture::test_rng::TestRng;
+    use diskproof_model::series::Cell;
+
+    fn estimate(half_width_95: Option<f64>) -> Estimate {
+        Estimate {
+            n: 20,
+            value: 100.0,
+            half_width_95,
+            unit: "1/s".to_owned(),
+        }
+    }
+
+    /// 98, 100 and 102: s = 2, t(0.975, 2) = 4.302653 (scipy): 4.302653 × 2/√3 = 4.968276.
+    #[test]
+    fn interval_is_never_narrower_than_student_of_the_slices() {
+        let rates = [98.0, 100.0, 102.0];
+        let widened = |own: Option<f64>, rates: &[f64]| {
+            let mut known = estimate(own);
+            widen_estimate(&mut known, rates);
+            (known.n, known.half_width_95)
+        };
+        let (n, half_width) = widened(Some(1.0), &rates);
+        assert_eq!(n, 3);
+        assert!((half_width.unwrap() - 4.968_275_7).abs() < 1e-6);
+        assert_eq!(widened(Some(5.0), &rates), (20, Some(5.0)));
+        assert_eq!(widened(None, &rates), (n, half_width));
+        assert_eq!(widened(Some(1.0), &rates[..2]), (20, Some(1.0)));
+    }
+
+    /// A slice of an even disk of so many operations per second.
+    fn slice(rate: u64, start_ns: u64, wall_ns: u64) -> Measurement {
+        let mut m = fixture::run().1.remove(1);
+        (m.start_ns, m.wall_ns, m.slices) = (start_ns, wall_ns, Vec::new());
+        for op in m.ops.values_mut() {
+            let cells = wall_ns / op.series.interval_ns;
+            let ops = rate / 100;
+            op.series.cells = vec![
+                Cell {
+                    ops,
+                    bytes: ops * 8192,
+                    ..Cell::default()
+                };
+                cells as usize
+            ];
+            (op.count, op.bytes) = (ops * cells, ops * cells * 8192);
+        }
+        m
+    }
+
+    fn joined(rates: &[u64]) -> Measurement {
+        let second = 1_000_000_000;
+        let mut all = slice(rates[0], 0, second);
+        for (index, rate) in rates.iter().enumerate().skip(1) {
+            all.append(slice(*rate, 3 * second * index as u64, second));
+        }
+        all
+    }
+
+    #[test]
+    fn slices_join_to_one_measurement() {
+        let (one, all) = (
+            slice(10_000, 0, 1_000_000_000),
+            joined(&[10_000, 12_000, 11_000]),
+        );
+        assert_eq!((all.wall_ns, all.slices.len()), (3_000_000_000, 3));
+        assert_eq!(all.cpu.user_ns, 3 * one.cpu.user_ns);
+        assert_eq!(all.device.read_bytes, 3 * one.device.read_bytes);
+        let op = all.ops.values().next().unwrap();
+        assert_eq!((op.count, op.series.total().ops), (33_000, 33_000));
+        assert_eq!(op.series.cells.len(), 300);
+        assert_eq!(op.series.cells[100].ops, 120);
+        assert_eq!(all.slices[2].start_ns, 6_000_000_000);
+        let rate = all.slices[1].ops.values().next().unwrap();
+        assert_eq!((rate.count, rate.iops), (12_000, 12_000.0));
+    }
+
+    #[test]
+    fn slices_before_the_settling_time_do_not_count() {
+        let slices = joined(&[10_000, 12_000, 11_000]).slices;
+        assert_eq!(after(&slices, 0).len(), 3);
+        assert_eq!(after(&slices, 1).len(), 2);
+        assert_eq!(after(&slices, 1_000_000_000).len(), 2);
+        assert_eq!(after(&slices, 5_000_000_000).len(), 0);
+    }
+
+    #[test]
+    fn workload_ends_early_only_where_its_slices_agree() {
+        let even = joined(&[10_000; 5]);
+        assert!(may_end(&even, 0.02));
+        assert!(!may_end(
+            &joined(&[10_000, 11_000, 10_000, 11_000, 10_500]),
+            0.02
+        ));
+        assert!(
+            !may_end(&joined(&[10_000, 10_000]), 0.02),
+            "two are too few"
+        );
+    }
+
+    /// Runs of five slices whose pace varies by 3 % from slice to slice, and by 0.5 % from run to
+    /// run. The batches of a run alone take it for known to 0.1 %.
+    #[test]
+    fn next_run_lies_in_the_interval_as_often_as_intervals_of_means_allow() {
+        let mut rng = TestRng(3);
+        let mut run = || {
+            let pace = 1.0 + 0.005 * rng.normal();
+            let rates: Vec<f64> = (0..5)
+                .map(|_| 10_000.0 * (pace + 0.03 * rng.normal()))
+                .collect();
+            let mut known = Estimate {
+                value: mean(&rates),
+                ..estimate(Some(10.0))
+            };
+            widen_estimate(&mut known, &rates);
+            known
+        };
+        let pairs: Vec<(Estimate, Estimate)> = (0..400).map(|_| (run(), run())).collect();
+        let inside = |(known, next): &&(Estimate, Estimate)| {
+            (known.value - next.value).abs() <= known.half_width_95.unwrap()
+        };
+        let covered = pairs.iter().filter(inside).count();
+        println!("the next run lies inside in {covered} of 400");
+        assert!(covered >= 320, "{covered}");
+    }
+}

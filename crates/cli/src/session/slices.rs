@@ -1,0 +1,292 @@
+//! Slices: a workload is measured in several parts that lie apart in time, so that its interval
+//! covers what varies from one moment to the next. Decides how many, how long and in which order;
+//! measures nothing.
+
+use diskproof_engine::random::Random;
+use diskproof_model::group::Group;
+use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_model::plan::{
+    Access, CachePolicy, EngineChoice, Layout, Origin, Plan, SyncPolicy, Verify, Workload,
+};
+
+/// A slice lasts at least so long, unless three of them would not fit.
+const SLICE_NS: u64 = 1_000_000_000;
+/// Slices of a workload. With three, Student's t makes an interval 2.2 times as wide as many would;
+/// with five, 1.4 times.
+const SLICES: std::ops::RangeInclusive<u64> = 3..=5;
+/// A single workload of `run` is measured in slices from this time on.
+const RUN_NS_MIN: u64 = 4_000_000_000;
+/// The same in `check`.
+const CHECK_NS_MIN: u64 = 1_500_000_000;
+/// Share of a slice that is its warm-up.
+const WARMUP_PARTS: u64 = 10;
+/// A slice shorter than so many latencies would measure how a queue fills.
+const LATENCIES_MIN: f64 = 10.0;
+/// Times are whole cells of the series.
+const CELL_NS: u64 = 10_000_000;
+/// Stream of the random order.
+const ORDER_STREAM: u64 = 0x0051_1CE5;
+
+/// A group of workloads, and what is left of it.
+pub(super) struct Sliced<'a> {
+    /// The group.
+    pub group: Group<'a>,
+    /// Slices that are measured.
+    pub done: u64,
+    /// Slices that are left.
+    pub left: u64,
+    /// Time that is left, warm-up included, in nanoseconds.
+    left_ns: u64,
+    /// Bytes that are left, where they are limited.
+    left_bytes: Option<u64>,
+    /// The engine of the first slice.
+    engine: Option<EngineChoice>,
+    /// Bytes that the slices so far have moved on a target.
+    pub moved_bytes: u64,
+}
+
+impl<'a> Sliced<'a> {
+    fn new(group: Group<'a>, verb: &str) -> Self {
+        let only = &group.workloads[0];
+        let left_ns = only.stop.time_ns.unwrap_or(0) + only.warmup_ns;
+        Self {
+            group,
+            done: 0,
+            left: slices_of(group, verb),
+            left_ns,
+            left_bytes: only.stop.bytes,
+            engine: None,
+            moved_bytes: 0,
+        }
+    }
+
+    /// Whether it is measured in one go.
+    pub(super) fn is_whole(&self) -> bool {
+        self.done == 0 && self.left == 1
+    }
+
+    /// The workload of the next slice.
+    pub(super) fn next(&self) -> Workload {
+        let asked = &self.group.workloads[0];
+        let mut next = asked.clone();
+        let whole_ns = if self.left == 1 {
+            self.left_ns
+        } else {
+            self.left_ns / self.left / CELL_NS * CELL_NS
+        };
+        if self.done > 0 {
+            next.warmup_ns = (whole_ns / WARMUP_PARTS / CELL_NS * CELL_NS).min(asked.warmup_ns);
+        }
+        let measured_ns = whole_ns.saturating_sub(next.warmup_ns).max(CELL_NS);
+        next.stop.time_ns = Some(measured_ns);
+        next.stop.precision = None;
+        next.stop.bytes = self.left_bytes.map(|bytes| {
+            let block = u64::from(asked.block_bytes);
+            (bytes / self.left / block).max(1) * block
+        });
+        if let Some(engine) = self.engine {
+            next.engine = engine;
+        }
+        next
+    }
+
+    /// Its whole time, in nanoseconds.
+    pub(super) fn time_ns(slice: &Workload) -> u64 {
+        slice.stop.time_ns.unwrap_or(0) + slice.warmup_ns
+    }
+
+    /// A slice is measured.
+    pub(super) fn measured(&mut self, slice: &Workload, measured: &[Measurement]) {
+        self.done += 1;
+        self.left -= 1;
+        self.left_ns = self.left_ns.saturating_sub(Self::time_ns(slice));
+        let Some(first) = measured.first() else {
+            return;
+        };
+        let moved: u64 = first.ops.values().map(|op| op.bytes).sum();
+        let warmup = slice.warmup_ns as f64 / first.wall_ns.max(1) as f64;
+        self.moved_bytes += (moved as f64 * (1.0 + warmup)) as u64;
+        self.left_bytes = self.left_bytes.map(|bytes| bytes.saturating_sub(moved));
+        self.engine = Some(EngineChoice::Fixed(first.engine.used));
+        let is_short = |m: &Measurement| longest_mean_ns(m) * LATENCIES_MIN > m.wall_ns as f64;
+        if self.done == 1 && self.left > 1 && measured.iter().any(is_short) {
+            self.left = 1;
+        }
+        if self
+            .left_bytes
+            .is_some_and(|bytes| bytes < u64::from(slice.block_bytes))
+        {
+            self.left = 0;
+        }
+    }
+}
+
+/// The longest mean latency of a kind of operation.
+fn longest_mean_ns(m: &Measurement) -> f64 {
+    let counted = m.ops.iter().filter(|(kind, _)| **kind != OpKind::Sync);
+    counted
+        .map(|(_, op)| op.latency.mean_ns())
+        .fold(0.0, f64::max)
+}
+
+/// Slices of a group. One where parts would not mean the same: workloads that run together, an
+/// offered load, a verification, a sync at the end, the first pass over a new file, reads through
+/// the page cache, orders that begin anew, and limits in bytes or operations that the user gave.
+fn slices_of(group: Group<'_>, verb: &str) -> u64 {
+    let [only] = group.workloads else {
+        return 1;
+    };
+    let is_check = verb == "check";
+    let (least_ns, may_limit) = if is_check {
+        (CHECK_NS_MIN, true)
+    } else {
+        (RUN_NS_MIN, false)
+    };
+    let Some(time_ns) = only.stop.time_ns.filter(|time_ns| *time_ns >= least_ns) else {
+        return 1;
+    };
+    let is_divisible = only.rate.is_none()
+        && only.verify == Verify::Off
+        && only.sync != SyncPolicy::AtEnd
+        && only.layout == Layout::Needed
+        && (only.cache == CachePolicy::Direct || matches!(only.sync, SyncPolicy::Every { .. }))
+        && matches!(only.access, Access::Sequential | Access::Random { .. })
+        && only.stop.ops.is_none()
+        && (may_limit || only.stop.bytes.is_none());
+    if is_divisible {
+        (time_ns / SLICE_NS).clamp(*SLICES.start(), *SLICES.end())
+    } else {
+        1
+    }
+}
+
+/// The groups of a plan by what is measured in turns: in `check` all that follow each other and
+/// have slices; in `run` each by itself, as the user gave their order.
+pub(super) fn blocks(plan: &Plan) -> Vec<Vec<Sliced<'_>>> {
+    let Origin::Native { verb, .. } = &plan.origin;
+    let mut blocks: Vec<Vec<Sliced<'_>>> = Vec::new();
+    for group in plan.groups() {
+        let sliced = Sliced::new(group, verb);
+        let joins = verb == "check" && !sliced.is_whole();
+        match blocks.last_mut() {
+            Some(block) if joins && block.iter().all(|other| !other.is_whole()) => {
+                block.push(sliced);
+            }
+            _ => blocks.push(vec![sliced]),
+        }
+    }
+    blocks
+}
+
+/// The members of a block that have a slice left, in random order.
+pub(super) fn turn(block: &[Sliced<'_>], seed: u64, round: u64) -> Vec<usize> {
+    let mut random = Random::new(seed, ORDER_STREAM + round);
+    let mut order: Vec<usize> = (0..block.len()).filter(|i| block[*i].left > 0).collect();
+    for last in (1..order.len()).rev() {
+        order.swap(last, random.below(last as u64 + 1) as usize);
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::group::Group;
+    use diskproof_model::plan::{Span, Stop};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn workload(seconds: u64) -> Workload {
+        Workload {
+            stop: Stop {
+                time_ns: Some(seconds * SECOND),
+                ..Stop::default()
+            },
+            warmup_ns: SECOND / 4,
+            ..Workload::named("random-read-d1")
+        }
+    }
+
+    fn slices(workload: &Workload, verb: &str) -> u64 {
+        slices_of(Group::alone(workload), verb)
+    }
+
+    #[test]
+    fn slices_follow_from_the_time() {
+        let of_run = |seconds| slices(&workload(seconds), "run");
+        assert_eq!([1, 3, 4, 5, 60].map(of_run), [1, 1, 4, 5, 5]);
+        let of_check = |seconds| slices(&workload(seconds), "check");
+        assert_eq!([1, 2, 3, 7].map(of_check), [1, 3, 3, 5]);
+    }
+
+    #[test]
+    fn workloads_that_parts_would_change_have_one_slice() {
+        let whole: [fn(&mut Workload); 9] = [
+            |w| w.rate = Some(100.0),
+            |w| w.verify = Verify::Checksum,
+            |w| w.sync = SyncPolicy::AtEnd,
+            |w| w.layout = Layout::Provides,
+            |w| w.cache = CachePolicy::Buffered,
+            |w| w.access = Access::Backward,
+            |w| w.stop.ops = Some(1000),
+            |w| w.stop.bytes = Some(1 << 30),
+            |w| w.stop.time_ns = None,
+        ];
+        for (index, change) in whole.iter().enumerate() {
+            let mut changed = workload(10);
+            change(&mut changed);
+            assert_eq!(slices(&changed, "run"), 1, "{index}");
+        }
+        let pair = [workload(10), workload(10)];
+        let group = Group {
+            first: 0,
+            workloads: &pair,
+        };
+        assert_eq!(slices_of(group, "run"), 1);
+        let limited = Workload {
+            stop: Stop {
+                bytes: Some(1 << 30),
+                ..workload(10).stop
+            },
+            span: Span::default(),
+            ..workload(10)
+        };
+        assert_eq!(slices(&limited, "check"), 5);
+    }
+
+    #[test]
+    fn slices_take_the_time_that_was_asked_for() {
+        let asked = workload(10);
+        let mut sliced = Sliced::new(Group::alone(&asked), "run");
+        let (mut time_ns, mut warmup_ns, mut measured) = (0, 0, Vec::new());
+        while sliced.left > 0 {
+            let slice = sliced.next();
+            time_ns += Sliced::time_ns(&slice);
+            warmup_ns += slice.warmup_ns;
+            measured.push(slice.stop.time_ns.unwrap());
+            assert_eq!(slice.stop.precision, None);
+            sliced.measured(&slice, &[]);
+        }
+        assert_eq!(time_ns, 10 * SECOND + SECOND / 4);
+        assert!(warmup_ns <= SECOND / 4 + 4 * SECOND / 5, "{warmup_ns}");
+        assert_eq!(measured.len(), 5);
+        assert!(measured.iter().all(|ns| ns.is_multiple_of(CELL_NS)));
+    }
+
+    #[test]
+    fn turns_take_every_member_once_in_changing_order() {
+        let workloads: Vec<Workload> = (0..8).map(|_| workload(7)).collect();
+        let block: Vec<Sliced<'_>> = workloads
+            .iter()
+            .map(|w| Sliced::new(Group::alone(w), "check"))
+            .collect();
+        let orders: Vec<Vec<usize>> = (0..3).map(|round| turn(&block, 1, round)).collect();
+        for order in &orders {
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..8).collect::<Vec<_>>());
+        }
+        assert_ne!(orders[0], orders[1]);
+        assert_eq!(turn(&block, 1, 0), orders[0], "repeatable by its seed");
+    }
+}

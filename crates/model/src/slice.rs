@@ -1,0 +1,47 @@
+//! A slice: one of the parts, apart in time, in which a workload is measured.
+
+use crate::op::OpKind;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Fewest slices whose variance says how well a rate is known.
+pub const SLICES_MIN: usize = 3;
+
+/// One of the parts, apart in time, in which a workload is measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TimeSlice {
+    /// Start of its measured time, in nanoseconds after the start of the run.
+    pub start_ns: u64,
+    /// Its measured time in nanoseconds.
+    pub wall_ns: u64,
+    /// Per kind of operation; only kinds that occurred.
+    pub ops: BTreeMap<OpKind, SliceOp>,
+}
+
+/// One kind of operation in a slice.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SliceOp {
+    /// Operations that succeeded.
+    pub count: u64,
+    /// Bytes they moved.
+    pub bytes: u64,
+    /// Operations per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+}
+
+impl SliceOp {
+    /// So many in a time.
+    pub fn of(count: u64, bytes: u64, wall_ns: u64) -> Self {
+        let seconds = wall_ns.max(1) as f64 / 1e9;
+        Self {
+            count,
+            bytes,
+            iops: count as f64 / seconds,
+            bytes_per_second: bytes as f64 / seconds,
+        }
+    }
+}
