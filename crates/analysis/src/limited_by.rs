@@ -223,15 +223,18 @@ fn by_depth(record: &Record, m: &MeasurementRecord, index: usize) -> Option<Limi
     };
     let times = in_flight(more) / in_flight(less);
     let gain = total_rate(more) / total_rate(less);
+    // Both ends of its interval must lead to the same limit.
+    let width = more.precision()?.hypot(less.precision()?);
+    let (low, high) = (gain * (1.0 - width), gain * (1.0 + width));
     // The gain at which the share of the added requests that raise the rate is reached.
     let gain_at = |share: f64| 1.0 + share * (times - 1.0);
-    let (limit, threshold) = if gain >= gain_at(SCALING_MIN) {
+    let (limit, threshold) = if low >= gain_at(SCALING_MIN) {
         (RateLimit::QueueDepth, SCALING_MIN)
-    } else if gain <= gain_at(SATURATED_MAX) && deeper.is_none() {
+    } else if high <= gain_at(SATURATED_MAX) && deeper.is_none() {
         (RateLimit::Device, SATURATED_MAX)
-    } else if gain >= SURE_GAIN && deeper.is_some() {
+    } else if low >= SURE_GAIN && deeper.is_some() {
         (RateLimit::QueueDepth, 0.0)
-    } else if gain < SAME_GAIN && deeper.is_some() {
+    } else if high < SAME_GAIN && deeper.is_some() {
         (RateLimit::Device, 0.0)
     } else {
         return None;
@@ -289,6 +292,25 @@ mod tests {
         let many = of(&record, "random-read-d32");
         assert_eq!(many.limit, RateLimit::Device);
         assert!(!many.evidence.is_empty());
+    }
+
+    #[test]
+    fn wide_intervals_leave_the_limit_unknown() {
+        let mut record = fixture::record();
+        for m in &mut record.measurements {
+            for op in m.ops.values_mut() {
+                op.iops.half_width_95 = Some(0.8 * op.iops.value);
+            }
+        }
+        for index in [2, 3] {
+            assert!(
+                record.measurements[index]
+                    .workload
+                    .name
+                    .starts_with("random-read")
+            );
+            assert_eq!(limited_by(&record, index).limit, RateLimit::Unknown);
+        }
     }
 
     #[test]

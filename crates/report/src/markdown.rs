@@ -46,7 +46,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
             "op",
             "per s",
             "± 95 %",
-            "MB/s",
+            "throughput",
             "p50",
             "p99",
         ];
