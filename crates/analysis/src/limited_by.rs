@@ -192,6 +192,16 @@ fn total_rate(m: &MeasurementRecord) -> f64 {
     m.headline_ops().iter().map(|(_, op)| op.iops.value).sum()
 }
 
+/// The least and the largest gain that the intervals of both rates allow: both must lead to the
+/// same limit.
+fn gain_bounds(gain: f64, more_width: f64, less_width: f64) -> (f64, f64) {
+    let high = match less_width {
+        width if width < 1.0 => gain * (1.0 + more_width) / (1.0 - width),
+        _ => f64::INFINITY,
+    };
+    (gain * (1.0 - more_width) / (1.0 + less_width), high)
+}
+
 /// The same workload with another number of requests in flight shows whether more of them help.
 fn by_depth(record: &Record, m: &MeasurementRecord, index: usize) -> Option<LimitedBy> {
     let other_depth = |other: &&MeasurementRecord| {
@@ -223,9 +233,7 @@ fn by_depth(record: &Record, m: &MeasurementRecord, index: usize) -> Option<Limi
     };
     let times = in_flight(more) / in_flight(less);
     let gain = total_rate(more) / total_rate(less);
-    // Both ends of its interval must lead to the same limit.
-    let width = more.precision()?.hypot(less.precision()?);
-    let (low, high) = (gain * (1.0 - width), gain * (1.0 + width));
+    let (low, high) = gain_bounds(gain, more.precision()?, less.precision()?);
     // The gain at which the share of the added requests that raise the rate is reached.
     let gain_at = |share: f64| 1.0 + share * (times - 1.0);
     let (limit, threshold) = if low >= gain_at(SCALING_MIN) {
