@@ -232,9 +232,9 @@ fn paces_keep_their_promises() {
     ] {
         let plan = check_plan(flags);
         let time_ns = plan.time_ns_max().unwrap();
-        // A slow disk takes a ninth more to fill the scratch file.
+        // Of 64 parts of the longest time the first write of the scratch file takes up to ten.
         assert!(
-            time_ns / 9 * 10 <= seconds * 1_000_000_000 && time_ns > seconds * 750_000_000,
+            time_ns / 54 * 64 <= seconds * 1_000_000_000 && time_ns > seconds * 650_000_000,
             "{flags:?}: {time_ns}"
         );
         assert_eq!(plan.scratch_bytes, Some(scratch_bytes));
