@@ -4,6 +4,7 @@
 use crate::advice::postgres;
 use crate::expect::Expected;
 use crate::limited_by::limited_by;
+use crate::reproduce::RanWorkload;
 use crate::steady::SteadyPart;
 use crate::surface::surface_record;
 use crate::{reproduce, rules, slices, verdict};
@@ -138,10 +139,14 @@ fn reproduce_command(
         all.iter()
             .find(|m| m.target == of.target && m.workload.name == name)
     };
-    let members = group
-        .workloads
-        .iter()
-        .filter_map(|asked| Some((&ran(&asked.name)?.workload, asked)));
+    let members = group.workloads.iter().filter_map(|asked| {
+        let ran = ran(&asked.name)?;
+        Some(RanWorkload {
+            ran: &ran.workload,
+            asked,
+            engine: &ran.engine,
+        })
+    });
     reproduce::command(&members.collect::<Vec<_>>(), target, group)
 }
 

@@ -17,6 +17,7 @@ pub mod verdict;
 mod checked;
 mod limited_by;
 mod mechanics;
+mod second_reading;
 mod shape;
 mod steady;
 

@@ -3,7 +3,7 @@
 //! those of fio's HOWTO.
 
 use diskproof_model::group::Group;
-use diskproof_model::measurement::OpKind;
+use diskproof_model::measurement::{EngineUse, HUGE_PAGES, OpKind};
 use diskproof_model::plan::{
     Access, CachePolicy, Distribution, EngineKind, Layout, Span, SyncCall, SyncPolicy, Workload,
     Zone,
@@ -21,25 +21,54 @@ const SHARED_FILE: &str = "diskproof-fio.tmp";
 /// fio stops before it writes.
 const DESTROYS: &str = "# overwrites what the target holds";
 
+/// A workload as it ran, as it was asked for, and what carried it.
+#[derive(Debug, Clone, Copy)]
+pub struct RanWorkload<'a> {
+    /// As it ran.
+    pub ran: &'a WorkloadRecord,
+    /// As it was asked for.
+    pub asked: &'a Workload,
+    /// What carried it.
+    pub engine: &'a EngineUse,
+}
+
+impl RanWorkload<'_> {
+    /// Huge pages that each of fio's jobs takes for its buffers; `None` where ours used none.
+    fn huge_pages(&self) -> Option<u64> {
+        let is_huge = self.engine.features.iter().any(|f| f == HUGE_PAGES);
+        let block = std::iter::once(self.ran.block_bytes)
+            .chain(self.ran.block_mix.iter().map(|share| share.block_bytes))
+            .max();
+        let bytes = u64::from(block?) * u64::from(self.ran.depth);
+        // fio takes a page more, to align its buffers.
+        (is_huge && !is_blocking(self.ran.engine)).then_some(bytes / HUGE_PAGE_BYTES + 1)
+    }
+}
+
+/// A huge page of x86-64, and of arm64 with 4 KiB pages.
+const HUGE_PAGE_BYTES: u64 = 2 << 20;
+
 /// The line that repeats the workloads that ran at the same time on `target`, mostly a single one:
 /// as they ran and as they were asked for, which tells when they end and how long they warm up. fio
 /// runs the jobs of one line at the same time.
-pub fn command(
-    members: &[(&WorkloadRecord, &Workload)],
-    target: &TargetIdentity,
-    group: Group<'_>,
-) -> String {
+pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Group<'_>) -> String {
     let mut words = vec!["fio".to_owned()];
     let is_alone = members.len() == 1;
     if !is_alone {
         // What is done first ends the others; by default it ends its own reporting group only.
         words.extend(["--exitall".to_owned(), "--exit_what=all".to_owned()]);
     }
-    let writing = members.iter().any(|(workload, _)| writes(workload));
+    let writing = members.iter().any(|member| writes(member.ran));
     if !writing && target.kind != TargetKind::Directory {
         words.push("--readonly".to_owned());
     }
-    for (index, (workload, asked)) in members.iter().enumerate() {
+    let mut huge_pages = 0;
+    for (index, member) in members.iter().enumerate() {
+        let RanWorkload {
+            ran: workload,
+            asked,
+            ..
+        } = *member;
         let file = if is_alone && jobs(workload) == 1 {
             ScratchFile::Own
         } else {
@@ -58,6 +87,10 @@ pub fn command(
         words.push(format!("--rw={}", direction(workload)));
         words.extend(blocks(workload));
         words.extend(queue(workload));
+        if let Some(pages) = member.huge_pages() {
+            words.push("--mem=mmaphuge".to_owned());
+            huge_pages += pages * u64::from(jobs(workload));
+        }
         words.extend(cache(workload));
         words.extend(offsets(workload));
         words.extend(durability(workload.sync));
@@ -67,6 +100,12 @@ pub fn command(
     }
     if writing && target.kind != TargetKind::Directory {
         words.push(DESTROYS.to_owned());
+    }
+    if huge_pages > 0 {
+        // Without the reservation fio stops with ENOMEM; with ordinary pages it shows less.
+        words.push(format!(
+            "# huge pages raise this figure: sysctl vm.nr_hugepages={huge_pages} first"
+        ));
     }
     words.join(" ")
 }

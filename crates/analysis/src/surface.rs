@@ -1,6 +1,7 @@
 //! Derived figures of a survey: rates, access times by pattern, what short strokes gain.
 
 use crate::estimate::student;
+pub use crate::second_reading::points_to_confirm;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, MeasurementRecord};
 use diskproof_model::surface::{
@@ -45,6 +46,7 @@ pub fn surface_record(s: &SurfaceMeasurement, measurements: &[MeasurementRecord]
         asked: s.asked,
         device: s.device.clone(),
         hang: s.hang,
+        stalls: s.stalls.clone(),
         interruptions: s.interruptions.clone(),
         reproduce: String::new(),
     }

@@ -2,8 +2,9 @@
 //! processes used storage meanwhile. Judges nothing and syncs nothing: to have buffered writes
 //! counted, sync before [`Snapshot::finish`].
 
+use crate::exits::ExitListener;
 use crate::processes::ProcessCounters;
-use crate::sysroot::{SysRoot, read_number, read_text};
+use crate::sysroot::{SysRoot, list, read_number, read_text};
 use diskproof_model::measurement::{ByteCount, DeviceUse};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::window::DiskCounts;
@@ -18,8 +19,13 @@ const SECTOR_BYTES: u64 = 512;
 pub struct Snapshot {
     root: SysRoot,
     disks: Vec<CountedDisk>,
+    /// Kernel names of all block devices of the target.
+    layers: Vec<String>,
     unresolved: Option<String>,
     processes: ProcessCounters,
+    exits: Option<ExitListener>,
+    /// Bytes that the disks beside those of the target had moved.
+    elsewhere_bytes: Option<u64>,
     taken: Instant,
 }
 
@@ -47,7 +53,10 @@ impl Snapshot {
     /// Reads the counters of the disks at the bottom of the target's layers, and those of all other
     /// processes.
     pub fn take(identity: &TargetIdentity) -> Self {
-        Self::take_in(SysRoot::default(), identity)
+        Self {
+            exits: ExitListener::open(),
+            ..Self::take_in(SysRoot::default(), identity)
+        }
     }
 
     fn take_in(root: SysRoot, identity: &TargetIdentity) -> Self {
@@ -74,11 +83,15 @@ impl Snapshot {
             Ok(disks) => (disks, None),
             Err(reason) => (Vec::new(), Some(reason)),
         };
+        let names: Vec<&str> = identity.layers.iter().map(|l| l.name.as_str()).collect();
         Self {
+            elsewhere_bytes: elsewhere_bytes(&root, &names),
+            layers: names.into_iter().map(str::to_owned).collect(),
             root,
             disks,
             unresolved,
             processes,
+            exits: None,
             taken: Instant::now(),
         }
     }
@@ -93,7 +106,14 @@ impl Snapshot {
             .disks
             .iter()
             .all(|disk| times_requests(&self.root, &disk.device));
-        let (others, others_hidden) = ProcessCounters::read(&self.root).since(&self.processes);
+        let layers: Vec<&str> = self.layers.iter().map(String::as_str).collect();
+        let elsewhere_bytes = elsewhere_bytes(&self.root, &layers)
+            .zip(self.elsewhere_bytes)
+            .and_then(|(now, then)| now.checked_sub(then));
+        let processes = ProcessCounters::read(&self.root);
+        let ended = self.exits.as_ref().and_then(ExitListener::ended);
+        let (others, others_hidden) =
+            processes.since(&self.processes, ended.as_deref().unwrap_or_default());
         let disks = self.disks.iter().map(|disk| disk.name.clone()).collect();
         let (sum, unresolved) = match (self.unresolved, changes) {
             (Some(reason), _) | (None, Err(reason)) => (DiskCounters::default(), Some(reason)),
@@ -118,6 +138,8 @@ impl Snapshot {
             flush_ops: sum.flush_ops,
             accounted,
             unresolved,
+            elsewhere_bytes,
+            exits_reported: ended.is_some(),
             others,
             others_hidden,
         }
@@ -253,6 +275,23 @@ fn read_counters(root: &SysRoot, name: &str, device: &str) -> Result<DiskCounter
     let text = read_text(&directory.join("stat"))
         .ok_or_else(|| format!("sysfs shows no counters for {name} ({device}): is it gone?"))?;
     parse_stat(&text).ok_or_else(|| format!("the counters of {name} cannot be read: '{text}'"))
+}
+
+/// Bytes that all disks but those of these names have moved since boot; `None` where one of them is
+/// not counted. What lies on top of other disks counts there.
+fn elsewhere_bytes(root: &SysRoot, ours: &[&str]) -> Option<u64> {
+    let block = root.sys.join("block");
+    let mut sum: u64 = 0;
+    for name in list(&block) {
+        let directory = block.join(&name);
+        if ours.contains(&name.as_str()) || !list(&directory.join("slaves")).is_empty() {
+            continue;
+        }
+        let counters = parse_stat(&read_text(&directory.join("stat"))?)?;
+        let sectors = counters.read_sectors.saturating_add(counters.write_sectors);
+        sum = sum.saturating_add(sectors.saturating_mul(SECTOR_BYTES));
+    }
+    Some(sum)
 }
 
 /// Whether the kernel times each request of the device by itself: those with a request queue

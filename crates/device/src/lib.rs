@@ -14,6 +14,7 @@ mod disk;
 mod errno;
 #[cfg(test)]
 mod exchange_tests;
+mod exits;
 mod extents;
 mod failure;
 #[cfg(test)]

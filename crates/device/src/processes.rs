@@ -1,13 +1,16 @@
-//! Which processes use storage, from /proc/PID/io. The kernel does not report which disk a process
-//! used.
+//! Which processes use storage, from /proc/PID/io and, where permitted, from what the kernel
+//! reports of each process that ends. Neither says which disk a process used.
 
+use crate::exits::EndedThread;
 use crate::sysroot::{SysRoot, list, read_text};
 use diskproof_model::measurement::{ByteCount, OtherProcess};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// `PF_KTHREAD` of linux/sched.h, in the flags of /proc/PID/stat: kernel threads write on behalf of
 /// processes that are counted already.
 const KERNEL_THREAD: u64 = 0x0020_0000;
+/// kthreadd, the parent of all kernel threads.
+const KERNEL_PARENT: u32 = 2;
 /// Less than this is the noise of a living system: a log line, a page of a library.
 const BYTES_MIN: u64 = 64 << 10;
 /// Processes told by name.
@@ -26,6 +29,16 @@ struct Process {
     name: String,
     parent: u32,
     bytes: ByteCount,
+}
+
+/// A process that ended between two moments, and what it moved between them.
+#[derive(Debug)]
+struct GoneProcess {
+    pid: u32,
+    name: String,
+    /// The process that its counts were added to.
+    heir: u32,
+    moved: ByteCount,
 }
 
 /// What a process is, from /proc/PID/stat.
@@ -81,10 +94,17 @@ impl ProcessCounters {
     }
 
     /// Processes that moved 64 KiB or more since `before`, the busiest first, and how many could
-    /// not be looked at. Those that started meanwhile count from zero; those that ended count
-    /// for the process that waited for them, or are lost.
-    pub(crate) fn since(self, before: &Self) -> (Vec<OtherProcess>, u32) {
-        let inherited = self.inherited(before);
+    /// not be looked at. Those that started meanwhile count from zero. Those that ended count by
+    /// themselves as far as `ended` reports them; the others count for the process that waited
+    /// for them, or are lost.
+    pub(crate) fn since(self, before: &Self, ended: &[EndedThread]) -> (Vec<OtherProcess>, u32) {
+        let mut inherited = self.inherited(before);
+        let gone = self.gone(before, ended);
+        for process in &gone {
+            let sum = inherited.entry(process.heir).or_default();
+            sum.read_bytes = sum.read_bytes.saturating_add(process.moved.read_bytes);
+            sum.write_bytes = sum.write_bytes.saturating_add(process.moved.write_bytes);
+        }
         let mut others: Vec<OtherProcess> = self
             .seen
             .into_iter()
@@ -108,13 +128,63 @@ impl ProcessCounters {
                         .write_bytes
                         .saturating_sub(then.write_bytes)
                         .saturating_sub(inherited.write_bytes),
+                    ended: false,
                 }
             })
-            .filter(|other| moved(other) >= BYTES_MIN)
             .collect();
+        others.extend(gone.into_iter().map(|process| OtherProcess {
+            pid: process.pid,
+            name: process.name,
+            read_bytes: process.moved.read_bytes,
+            write_bytes: process.moved.write_bytes,
+            ended: true,
+        }));
+        others.retain(|other| moved(other) >= BYTES_MIN);
         others.sort_by_key(|other| (std::cmp::Reverse(moved(other)), other.pid));
         others.truncate(TOLD_MAX);
         (others, self.hidden)
+    }
+
+    /// The processes that ended since `before`, by the reports on their threads.
+    fn gone(&self, before: &Self, ended: &[EndedThread]) -> Vec<GoneProcess> {
+        let mut gone: BTreeMap<u32, GoneProcess> = BTreeMap::new();
+        let lives = |pid: u32| self.seen.keys().any(|(seen, _)| *seen == pid);
+        for thread in ended
+            .iter()
+            .filter(|thread| thread.parent != KERNEL_PARENT)
+            .filter(|thread| thread.pid != std::process::id() && !lives(thread.pid))
+        {
+            let process = gone.entry(thread.pid).or_insert_with(|| GoneProcess {
+                pid: thread.pid,
+                name: thread.name.clone(),
+                heir: thread.parent,
+                moved: ByteCount::default(),
+            });
+            if thread.is_first {
+                (process.name, process.heir) = (thread.name.clone(), thread.parent);
+            }
+            process.moved.read_bytes += thread.bytes.read_bytes;
+            process.moved.write_bytes += thread.bytes.write_bytes;
+        }
+        for ((pid, _), then) in &before.seen {
+            if let Some(process) = gone.get_mut(pid) {
+                let moved = &mut process.moved;
+                moved.read_bytes = moved.read_bytes.saturating_sub(then.bytes.read_bytes);
+                moved.write_bytes = moved.write_bytes.saturating_sub(then.bytes.write_bytes);
+            }
+        }
+        // Whom a whole family of ended processes passes its counts to.
+        let parents: HashMap<u32, u32> = gone.values().map(|p| (p.pid, p.heir)).collect();
+        let mut gone: Vec<GoneProcess> = gone.into_values().collect();
+        for process in &mut gone {
+            for _ in 0..parents.len() {
+                match parents.get(&process.heir) {
+                    Some(parent) => process.heir = *parent,
+                    None => break,
+                }
+            }
+        }
+        gone
     }
 
     /// By pid: what children that have ended since `before` had moved by then already. The kernel
@@ -251,7 +321,7 @@ mod tests {
             (2, 9, "new", 1 << 20, 0),
             (3, 1, "writer", 0, 9 << 20),
         ]);
-        let (others, _) = after.since(&before);
+        let (others, _) = after.since(&before, &[]);
         let told: Vec<_> = others
             .iter()
             .map(|other| (other.name.as_str(), other.read_bytes, other.write_bytes))
@@ -267,10 +337,43 @@ mod tests {
             (123, 1, "cc", 1 << 30, 0),
         ]);
         let after = counters(&[(1, 1, "shell", (1 << 30) + (2 << 20), 1 << 20)]);
-        let (others, _) = after.since(&before);
+        let (others, _) = after.since(&before, &[]);
         assert_eq!(
             (others.len(), others[0].read_bytes, others[0].write_bytes),
             (1, 2 << 20, 0)
+        );
+    }
+
+    #[test]
+    fn short_lived_processes_count_by_themselves_and_not_for_their_parents() {
+        let thread = |pid, is_first, parent, name: &str, mib: u64| EndedThread {
+            pid,
+            is_first,
+            parent,
+            name: name.to_owned(),
+            bytes: ByteCount {
+                read_bytes: mib << 20,
+                write_bytes: 0,
+            },
+        };
+        let before = counters(&[(1, 1, "cron", 0, 0), (12, 1, "tar", 8 << 20, 0)]);
+        // cron has waited for a shell, which has waited for gzip; tar has ended, too.
+        let after = counters(&[(1, 1, "cron", 42 << 20, 0)]);
+        let ended = [
+            thread(70, false, 1, "worker", 10),
+            thread(70, true, 60, "gzip", 20),
+            thread(60, true, 1, "dash", 1),
+            thread(12, true, 1, "tar", 11),
+            thread(std::process::id(), false, 1, "diskproof", 90),
+        ];
+        let (others, _) = after.since(&before, &ended);
+        let told: Vec<_> = others
+            .iter()
+            .map(|other| (other.name.as_str(), other.read_bytes >> 20, other.ended))
+            .collect();
+        assert_eq!(
+            told,
+            [("gzip", 30, true), ("tar", 3, true), ("dash", 1, true)]
         );
     }
 
@@ -279,7 +382,7 @@ mod tests {
         let many: Vec<(u32, u64, &str, u64, u64)> = (1000..1030)
             .map(|pid| (pid, 1, "x", u64::from(pid) << 20, 0))
             .collect();
-        let (others, _) = counters(&many).since(&ProcessCounters::default());
+        let (others, _) = counters(&many).since(&ProcessCounters::default(), &[]);
         assert_eq!((others.len(), others[0].pid), (10, 1029));
     }
 

@@ -21,3 +21,4 @@ pub use run::error::RunError;
 pub use run::session::Session;
 pub use run::watchdog::{self, STALL_NS};
 pub use simulate::{FakeDisk, FakeSampler, simulate, simulate_on, simulate_sampler};
+pub use survey::ChoosePoints;

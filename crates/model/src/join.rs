@@ -123,6 +123,7 @@ fn devices(a: &DeviceUse, b: &DeviceUse, average: impl Fn(f64, f64) -> f64) -> D
             Some(known) => {
                 known.read_bytes += other.read_bytes;
                 known.write_bytes += other.write_bytes;
+                known.ended |= other.ended;
             }
             None => {
                 others.insert(other.pid, other.clone());
@@ -142,6 +143,8 @@ fn devices(a: &DeviceUse, b: &DeviceUse, average: impl Fn(f64, f64) -> f64) -> D
         queue_depth: a.queue_depth.zip(b.queue_depth).map(|(a, b)| average(a, b)),
         accounted: a.accounted,
         unresolved: a.unresolved.clone().or_else(|| b.unresolved.clone()),
+        elsewhere_bytes: a.elsewhere_bytes.zip(b.elsewhere_bytes).map(|(a, b)| a + b),
+        exits_reported: a.exits_reported && b.exits_reported,
         others,
         others_hidden: a.others_hidden.max(b.others_hidden),
     }

@@ -179,6 +179,10 @@ pub struct Starvation {
     pub mean_wait_ns: f64,
 }
 
+/// The feature of an I/O engine whose buffers lie in huge pages, which raises the rates of large
+/// blocks on devices that split requests in scattered pages.
+pub const HUGE_PAGES: &str = "huge-pages";
+
 /// What carried the operations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -272,9 +276,18 @@ pub struct DeviceUse {
     /// Why the disks could not be found or counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unresolved: Option<String>,
+    /// Bytes that all other disks of the machine moved meanwhile. Where these are few, the I/O of
+    /// `others` went to the disks of the target; `None` where that is not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elsewhere_bytes: Option<u64>,
     /// Other processes that read from or wrote to storage meanwhile (any disk), the busiest first,
     /// at most ten.
     pub others: Vec<OtherProcess>,
+    /// Whether the kernel reported each process that ended meanwhile (taskstats, which needs
+    /// CAP_NET_ADMIN). If not, `others` lacks short-lived processes, or has their bytes at the
+    /// process that waited for them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exits_reported: bool,
     /// Processes whose I/O the kernel would not show us (other users', without root).
     pub others_hidden: u32,
 }
@@ -291,6 +304,9 @@ pub struct OtherProcess {
     pub read_bytes: u64,
     /// Bytes it made storage write.
     pub write_bytes: u64,
+    /// Whether it ended meanwhile.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ended: bool,
 }
 
 /// A look at the content of read blocks.

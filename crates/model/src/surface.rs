@@ -199,6 +199,9 @@ pub struct CurvePoint {
     /// Requests that failed; they are in neither bytes nor rate.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub errors: u64,
+    /// The same by errno name; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errnos: BTreeMap<String, u64>,
     /// Standard error of the rate, as a share of it, by how the parts of the sample differ; absent
     /// with too few parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -212,6 +215,10 @@ pub struct CurvePoint {
     /// slower. Absent where once was enough.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub readings: Vec<f64>,
+    /// Rate of a reading at the end of the survey, in bytes per second, where the place lies in a
+    /// stretch that was slower than its sides, or beside one. Absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub later_bytes_per_second: Option<f64>,
 }
 
 impl CurvePoint {
@@ -224,9 +231,11 @@ impl CurvePoint {
             busy_ns,
             latency_max_ns: 0,
             errors: 0,
+            errnos: BTreeMap::new(),
             standard_error: None,
             late_ns: 0,
             readings: Vec::new(),
+            later_bytes_per_second: None,
         }
     }
 }
@@ -375,6 +384,9 @@ pub struct SurfaceMeasurement {
     pub interrupted: bool,
     /// Where the target hung and the wait timed out; one of its requests is counted.
     pub hang: Option<Hang>,
+    /// Pauses of the curve and the burst in which no request completed, and after which the target
+    /// went on.
+    pub stalls: Vec<Hang>,
     /// When this program did not run.
     pub interruptions: Vec<Interruption>,
 }
@@ -433,6 +445,10 @@ pub struct SurfaceRecord {
     /// Where the target hung and the wait timed out; one of its requests is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hang: Option<Hang>,
+    /// Pauses of the curve and the burst in which no request completed for 0.5 s or longer, and
+    /// after which the target went on; the first 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalls: Vec<Hang>,
     /// When this program did not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interruptions: Vec<Interruption>,

@@ -29,7 +29,40 @@ fn line(
 }
 
 fn alone(workload: &WorkloadRecord, target: &TargetIdentity, asked: &Workload) -> String {
-    command(&[(workload, asked)], target, Group::alone(asked))
+    let member = RanWorkload {
+        ran: workload,
+        asked,
+        engine: &engine(&[]),
+    };
+    command(&[member], target, Group::alone(asked))
+}
+
+fn engine(features: &[&str]) -> EngineUse {
+    EngineUse {
+        features: features.iter().map(|f| (*f).to_owned()).collect(),
+        ..fixture::run().1[0].engine.clone()
+    }
+}
+
+#[test]
+fn huge_pages_that_raised_the_figure_are_in_the_line() {
+    let (mut workload, target, asked) = case("random-read-d32");
+    (workload.block_bytes, workload.workers) = (256 << 10, 2);
+    let with = |features: &[&str]| {
+        let member = RanWorkload {
+            ran: &workload,
+            asked: &asked,
+            engine: &engine(features),
+        };
+        command(&[member], &target, Group::alone(&asked))
+    };
+    let line = with(&["fixed-files", "huge-pages"]);
+    assert!(
+        line.contains(" --mem=mmaphuge ")
+            && line.ends_with(" # huge pages raise this figure: sysctl vm.nr_hugepages=10 first"),
+        "{line}"
+    );
+    assert!(!with(&["fixed-files"]).contains("huge"));
 }
 
 fn fio_is_missing(test: &str) -> bool {

@@ -352,6 +352,7 @@ mod tests {
                 name: "pg_dump".to_owned(),
                 read_bytes: 0,
                 write_bytes: m.asked.write_bytes * 3,
+                ended: false,
             }];
         };
         assert_eq!(both(by_another_process), ["disturbed"]);

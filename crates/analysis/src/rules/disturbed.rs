@@ -44,6 +44,9 @@ const KERNEL_WORKERS: [&str; 12] = [
     "jbd2/", "kworker/", "xfs", "btrfs-", "loop", "flush-", "dmcrypt", "kcryptd", "md", "txg_sync",
     "z_", "iou-wrk-",
 ];
+/// Where all other disks together moved at most this share of what the processes did, the processes
+/// used this disk.
+const ELSEWHERE_SHARE_MAX: f64 = 0.1;
 /// Processes that are named; the busiest.
 const NAMED_MAX: usize = 3;
 
@@ -305,7 +308,7 @@ fn is_kernel_worker(name: &str) -> bool {
 
 /// The processes that caused it, as far as the kernel shows.
 fn culprits(record: &Record, hits: &[Disturbance<'_>]) -> String {
-    let mut processes: BTreeMap<(u32, &str), (u64, u64)> = BTreeMap::new();
+    let mut processes: BTreeMap<(u32, &str), Culprit> = BTreeMap::new();
     // Workloads that ran together were counted once, for all of them.
     let same = |a: &Disturbance<'_>, b: &Disturbance<'_>| {
         a.counted.target == b.counted.target && a.counted.device == b.counted.device
@@ -320,19 +323,20 @@ fn culprits(record: &Record, hits: &[Disturbance<'_>]) -> String {
         .flat_map(|h| &h.counted.device.others)
         .filter(|p| !is_kernel_worker(&p.name))
     {
-        let sum = processes.entry((other.pid, &other.name)).or_default();
-        sum.0 += other.read_bytes;
-        sum.1 += other.write_bytes;
+        let culprit = processes.entry((other.pid, &other.name)).or_default();
+        culprit.read_bytes += other.read_bytes;
+        culprit.write_bytes += other.write_bytes;
+        culprit.ended |= other.ended;
     }
     let mut processes: Vec<_> = processes
         .into_iter()
-        .filter(|(_, (read, written))| read + written >= EXCESS_BYTES_MIN)
+        .filter(|(_, culprit)| culprit.bytes() >= EXCESS_BYTES_MIN)
         .collect();
-    processes.sort_by_key(|(_, (read, written))| std::cmp::Reverse(read + written));
+    processes.sort_by_key(|(_, culprit)| std::cmp::Reverse(culprit.bytes()));
     let names: Vec<String> = processes
         .iter()
         .take(NAMED_MAX)
-        .map(|((pid, name), bytes)| describe(*pid, name, *bytes))
+        .map(|((pid, name), culprit)| describe(*pid, name, culprit))
         .collect();
     let hidden = hits
         .iter()
@@ -341,25 +345,56 @@ fn culprits(record: &Record, hits: &[Disturbance<'_>]) -> String {
         .unwrap_or(0);
     // Even root cannot look into a few processes of a container's host.
     let hidden = if record.host.uid == 0 { 0 } else { hidden };
+    let named: u64 = processes.iter().map(|(_, culprit)| culprit.bytes()).sum();
+    let scope = match elsewhere(&hits) {
+        Some(bytes) if bytes as f64 <= ELSEWHERE_SHARE_MAX * named as f64 => "on this disk",
+        _ => "on any disk (the kernel does not report which)",
+    };
+    let seen_exits = hits.iter().all(|h| h.counted.device.exits_reported);
+    let missing = if seen_exits {
+        ""
+    } else {
+        " Processes that ended meanwhile are not visible without root."
+    };
     match (names.is_empty(), hidden) {
-        (false, _) => format!("Busiest meanwhile, on any disk: {}.", names.join(", ")),
-        (true, 0) => {
-            "No process shows these bytes: perhaps the kernel itself (RAID resync, trim, swap)."
-                .to_owned()
-        }
+        (false, _) => format!("Busiest meanwhile, {scope}: {}.{missing}", names.join(", ")),
+        (true, 0) => format!(
+            "No process shows these bytes: perhaps the kernel itself (RAID resync, trim, \
+             swap).{missing}"
+        ),
         (true, 1) => "One process of another user is hidden. Run as root to see it.".to_owned(),
         (true, n) => format!("{n} processes of other users are hidden. Run as root to see them."),
     }
 }
 
-fn describe(pid: u32, name: &str, (read, written): (u64, u64)) -> String {
-    let parts = [("read", read), ("wrote", written)];
+/// Bytes that other disks moved meanwhile; `None` where that was not counted.
+fn elsewhere(hits: &[&Disturbance<'_>]) -> Option<u64> {
+    hits.iter().map(|h| h.counted.device.elsewhere_bytes).sum()
+}
+
+/// What a process moved while the disk was disturbed.
+#[derive(Default)]
+struct Culprit {
+    read_bytes: u64,
+    write_bytes: u64,
+    ended: bool,
+}
+
+impl Culprit {
+    fn bytes(&self) -> u64 {
+        self.read_bytes + self.write_bytes
+    }
+}
+
+fn describe(pid: u32, name: &str, culprit: &Culprit) -> String {
+    let parts = [("read", culprit.read_bytes), ("wrote", culprit.write_bytes)];
     let parts: Vec<String> = parts
         .iter()
         .filter(|p| p.1 > 0)
         .map(|(verb, bytes)| format!("{verb} {}", format_bytes(*bytes)))
         .collect();
-    format!("{name} (pid {pid}) {}", parts.join(" and "))
+    let ended = if culprit.ended { ", ended" } else { "" };
+    format!("{name} (pid {pid}{ended}) {}", parts.join(" and "))
 }
 
 #[cfg(test)]
@@ -375,6 +410,7 @@ mod tests {
             name: name.to_owned(),
             read_bytes,
             write_bytes,
+            ended: false,
         }
     }
 
@@ -470,6 +506,37 @@ mod tests {
     }
 
     #[test]
+    fn processes_are_on_this_disk_where_no_other_disk_moved_as_much() {
+        let claim = |elsewhere_bytes: Option<u64>, exits_reported: bool| {
+            let record = fixture::faulty("random-read-d1", |m| {
+                m.device.read_bytes += 16 << 20;
+                let mut cron = process("tar", 16 << 20, 0);
+                cron.ended = true;
+                m.device.others = vec![cron];
+                (m.device.elsewhere_bytes, m.device.exits_reported) =
+                    (elsewhere_bytes, exits_reported);
+            });
+            check(&record).unwrap().claim
+        };
+        let known = claim(Some(1 << 20), true);
+        assert!(
+            known.ends_with("Busiest meanwhile, on this disk: tar (pid 812, ended) read 16 MiB."),
+            "{known}"
+        );
+        for unknown in [claim(Some(16 << 20), true), claim(None, true)] {
+            assert!(
+                unknown.contains("Busiest meanwhile, on any disk (the kernel does not report"),
+                "{unknown}"
+            );
+        }
+        let unseen = claim(Some(0), false);
+        assert!(
+            unseen.ends_with("Processes that ended meanwhile are not visible without root."),
+            "{unseen}"
+        );
+    }
+
+    #[test]
     fn processes_during_a_survey_are_named() {
         let surveyed = |change: fn(&mut diskproof_model::surface::SurfaceMeasurement)| {
             let mut run = SurveyedDisk::rotating().run(1);
@@ -491,7 +558,7 @@ mod tests {
         assert!(
             finding
                 .claim
-                .contains("(20 %). Busiest meanwhile, on any disk: pg_dump"),
+                .contains("(20 %). Busiest meanwhile, on any disk (the kernel does not report"),
             "{}",
             finding.claim
         );

@@ -1,17 +1,20 @@
-//! `imprecise`: a figure is known less well than it should be, or its rate never settled.
+//! `imprecise`: a figure is known less well than it should be, or its rate never settled. Covers
+//! the workloads and the average of the curve.
 
 use super::cpu_limited;
-use super::evidence::{Measured, evidence, heaviest, real, scope};
+use super::evidence::{Measured, evidence, gigabytes, heaviest, real, scope};
+use super::ragged;
 #[cfg(test)]
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use super::starved;
-use crate::estimate::BATCHES_MIN;
+use crate::estimate::{self, BATCHES_MIN, Settling};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, StopReason};
 use diskproof_model::plan::Origin;
 use diskproof_model::record::{MeasurementRecord, OpRecord, Record};
-use diskproof_model::units::{format_duration, format_percent};
+use diskproof_model::surface::CurvePoint;
+use diskproof_model::units::{format_duration, format_percent, format_throughput};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "imprecise",
@@ -19,7 +22,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     meaning: "The rate varied or drifted so much, or was measured so briefly, that the figure is \
               known only roughly. A choice between disks or settings may be wrong.",
     taints: None,
-    check: Check::Workloads(check),
+    check: Check::Run(check),
     #[cfg(test)]
     examples: Examples {
         fires: tests::fires,
@@ -46,6 +49,89 @@ struct ImpreciseWorkload {
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
+    let (workloads, curve) = (check_workloads(record), check_curve(record));
+    match (workloads, curve) {
+        (Some(workloads), Some(curve)) => Some(Diagnosis {
+            severity: workloads.severity.max(curve.severity),
+            claim: format!("{} {}", workloads.claim, curve.claim),
+            evidence: [workloads.evidence, curve.evidence].concat(),
+            remedy: format!("{} {}", workloads.remedy, curve.remedy),
+            reproduce: None,
+        }),
+        (workloads, curve) => workloads.or(curve),
+    }
+}
+
+/// The average of the curve. Of an uneven surface `ragged` says that it is.
+fn check_curve(record: &Record) -> Option<Diagnosis> {
+    let average = &record.surface.as_ref()?.rate.as_ref()?.average;
+    if ragged::finds(record) {
+        return None;
+    }
+    let half_width = average.half_width_95?;
+    let width = average
+        .relative_half_width()
+        .filter(|width| *width > WIDTH_NOTE)?;
+    // A point that is off pulls the interval open more than the average itself.
+    let worst = worst_point(record).map_or_else(String::new, |(offset_bytes, expected, rate)| {
+        format!(
+            " The point at {} differs most from its neighbours: {} instead of about {}.",
+            gigabytes(offset_bytes),
+            format_throughput(rate),
+            format_throughput(expected)
+        )
+    });
+    Some(Diagnosis {
+        severity: severity(width),
+        claim: format!(
+            "The average of the curve is known only to ±{}.{worst}",
+            format_percent(width)
+        ),
+        evidence: vec![Evidence {
+            path: "/surface/rate/average/half_width_95".to_owned(),
+            observed: half_width,
+            threshold: WIDTH_NOTE * average.value,
+            unit: "B/s".to_owned(),
+        }],
+        remedy: "Measure the curve again with more points (diskproof curve --points 400) while \
+                 nothing else uses the disk."
+            .to_owned(),
+        reproduce: None,
+    })
+}
+
+/// The point that is furthest from what its neighbours suggest: its place, their rate, its own.
+fn worst_point(record: &Record) -> Option<(u64, f64, f64)> {
+    let mut points: Vec<_> = record
+        .curve
+        .iter()
+        .filter(|p| p.errors == 0 && p.bytes_per_second > 0.0)
+        .collect();
+    points.sort_by_key(|p| p.offset_bytes);
+    let between = |w: &[&CurvePoint]| {
+        let (low, high) = (w[0].bytes_per_second, w[2].bytes_per_second);
+        let expected = w[1].bytes_per_second.clamp(low.min(high), low.max(high));
+        (w[1].offset_bytes, expected, w[1].bytes_per_second)
+    };
+    points
+        .windows(3)
+        .map(between)
+        .filter(|(_, expected, rate)| (rate / expected).ln().abs() > WIDTH_NOTE)
+        .max_by(|a, b| {
+            let distance = |p: &(u64, f64, f64)| (p.2 / p.1).ln().abs();
+            distance(a).total_cmp(&distance(b))
+        })
+}
+
+fn severity(width: f64) -> Severity {
+    if width > WIDTH_WARNING {
+        Severity::Warning
+    } else {
+        Severity::Note
+    }
+}
+
+fn check_workloads(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<ImpreciseWorkload> = real(record).filter_map(hit).collect();
     let worst = hits.iter().max_by(|a, b| a.width.total_cmp(&b.width))?;
     let those = |are: fn(&MeasurementRecord) -> bool| -> Vec<usize> {
@@ -167,18 +253,13 @@ fn hit((index, m): Measured) -> Option<ImpreciseWorkload> {
         });
     }
     let ops = m.headline_ops().into_iter().filter(|(_, op)| op.count > 0);
-    let width = |op: &OpRecord| op.iops.relative_half_width().unwrap_or(f64::INFINITY);
+    let width = |op: &OpRecord| judged_width(m, op);
     let (kind, op) = ops.max_by(|a, b| width(a.1).total_cmp(&width(b.1)))?;
     let (severity, evidence) = match (op.iops.half_width_95, width(op)) {
         (Some(half_width), relative) if relative > WIDTH_NOTE => {
             let place = format!("ops/{}/iops/half_width_95", kind.as_str());
-            let severity = if relative > WIDTH_WARNING {
-                Severity::Warning
-            } else {
-                Severity::Note
-            };
             (
-                severity,
+                severity(relative),
                 evidence(index, &place, half_width, WIDTH_NOTE * op.iops.value, "1/s"),
             )
         }
@@ -199,6 +280,42 @@ fn hit((index, m): Measured) -> Option<ImpreciseWorkload> {
         evidence,
     })
 }
+
+/// How well the rate of a kind of operation is known, as a share. In a mix each operation draws
+/// whether it reads or writes: where that explains the spread of the kind, the rate of the whole
+/// mix counts, because the disk is not the cause of the rest.
+fn judged_width(m: &MeasurementRecord, op: &OpRecord) -> f64 {
+    let own = op.iops.relative_half_width().unwrap_or(f64::INFINITY);
+    let ops = m.headline_ops();
+    let all: u64 = ops.iter().map(|(_, op)| op.count).sum();
+    let is_mix = ops.len() > 1 && (1..1000).contains(&m.workload.read_permille);
+    if !is_mix || op.count == 0 || own.is_infinite() {
+        return own;
+    }
+    let mut series = ops[0].1.series.clone();
+    for (_, other) in &ops[1..] {
+        series.merge(&other.series);
+    }
+    let settling = Settling {
+        settling_ns: m.settling_ns,
+        settled: m.settled,
+    };
+    let total = estimate::rate_after(&series, m.wall_ns, settling).ops;
+    let Some(total) = total.relative_half_width() else {
+        return own;
+    };
+    // Relative half-width of a binomial count.
+    let share = op.count as f64 / all as f64;
+    let split = 1.96 * ((1.0 - share) / op.count as f64).sqrt();
+    if own <= (total * total + (SPLIT_FACTOR * split).powi(2)).sqrt() {
+        total
+    } else {
+        own
+    }
+}
+
+/// An interval of a few batches is itself known to about this factor.
+const SPLIT_FACTOR: f64 = 1.5;
 
 /// Time needed grows with the square of the precision wanted.
 fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> String {
@@ -263,7 +380,10 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
 mod tests {
     use super::*;
     use crate::fixture;
-    use diskproof_model::measurement::{Measurement, OpMeasurement};
+    use crate::fixture::surveyed::{self, SurveyedDisk};
+    use crate::fixture::test_rng::TestRng;
+    use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
+    use diskproof_model::series::Cell;
 
     /// Stalls of a tenth of a second at uneven intervals.
     fn stutter(m: &mut Measurement) {
@@ -412,6 +532,81 @@ mod tests {
             "{}",
             finding.remedy
         );
+    }
+
+    #[test]
+    fn curve_known_roughly_is_reported_with_its_worst_point() {
+        let flat = SurveyedDisk {
+            points: 20,
+            noise: 0.002,
+            ..SurveyedDisk::solid()
+        };
+        let mut run = flat.run(1);
+        let point = &mut run.1.curve[7];
+        (point.bytes_per_second, point.busy_ns) =
+            (point.bytes_per_second / 16.0, point.busy_ns * 16);
+        let finding = check(&surveyed::judge(run)).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(
+            finding
+                .claim
+                .starts_with("The average of the curve is known only to ±")
+                && finding
+                    .claim
+                    .contains("The point at 112 GB differs most from its neighbours: 34."),
+            "{}",
+            finding.claim
+        );
+        assert_eq!(
+            finding.evidence[0].path,
+            "/surface/rate/average/half_width_95"
+        );
+        assert_eq!(check(&flat.record(1)), None);
+        assert_eq!(check(&SurveyedDisk::rotating().record(1)), None);
+    }
+
+    /// A mix of 1000 operations a second with one write in ten, drawn at random; the whole varies
+    /// as `total` says.
+    fn mix(total: impl Fn(usize) -> u64) -> Record {
+        fixture::faulty("mixed-random", |m| {
+            m.workload.read_permille = 900;
+            let mut rng = TestRng(3);
+            let cells: Vec<(u64, u64)> = (0..500)
+                .map(|i| {
+                    let all = total(i);
+                    let writes = (0..all).filter(|_| rng.share() < 0.1).count() as u64;
+                    (all - writes, writes)
+                })
+                .collect();
+            for (kind, op) in &mut m.ops {
+                let counts = cells.iter().map(|(reads, writes)| match kind {
+                    OpKind::Write => *writes,
+                    _ => *reads,
+                });
+                op.series.cells = counts
+                    .map(|ops| Cell {
+                        ops,
+                        bytes: ops * 8192,
+                        ..Cell::default()
+                    })
+                    .collect();
+                op.count = op.series.total().ops;
+            }
+        })
+    }
+
+    #[test]
+    fn mix_is_judged_by_its_total_where_only_the_split_is_random() {
+        let even = mix(|_| 10);
+        let widest = even
+            .measurements
+            .iter()
+            .find(|m| m.workload.name == "mixed-random")
+            .and_then(MeasurementRecord::precision);
+        assert!(widest.unwrap() > WIDTH_NOTE, "{widest:?}");
+        assert_eq!(check(&even), None);
+        let uneven = mix(|i| if (i / 10 * 7919) % 10 < 3 { 0 } else { 10 });
+        assert!(check(&uneven).unwrap().claim.contains("mixed-random"));
     }
 
     #[test]

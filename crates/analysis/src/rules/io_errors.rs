@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// A point of the curve counts its failures without their errno.
+/// In records of earlier versions a point of the curve counts its failures without their errno.
 const CURVE: &str = "error";
 /// Points of the curve named as evidence.
 const POINTS_NAMED: usize = 10;
@@ -126,7 +126,7 @@ fn places<'a>(
         unit: "1".to_owned(),
     };
     if let Some((first, _)) = failed.first() {
-        *totals.entry(CURVE).or_default() += failed.iter().map(|(_, count)| count).sum::<u64>();
+        count_points(record, totals);
         seen.extend(
             failed
                 .iter()
@@ -154,6 +154,20 @@ fn places<'a>(
         places.push("the access times".to_owned());
     }
     places
+}
+
+/// Adds the failures of the points of the curve.
+fn count_points<'a>(record: &'a Record, totals: &mut BTreeMap<&'a str, u64>) {
+    for point in &record.curve {
+        let mut named = 0;
+        for (errno, count) in &point.errnos {
+            *totals.entry(errno).or_default() += count;
+            named += count;
+        }
+        if point.errors > named {
+            *totals.entry(CURVE).or_default() += point.errors - named;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -211,6 +225,22 @@ mod tests {
             finding.claim
         );
         assert_eq!(finding.evidence.len(), 3);
+    }
+
+    #[test]
+    fn failures_of_the_curve_keep_their_errno() {
+        let mut run = crate::fixture::surveyed::SurveyedDisk::rotating().run(1);
+        let errnos = [("EIO".to_owned(), 2), ("ETIMEDOUT".to_owned(), 1)];
+        (run.1.curve[20].errors, run.1.curve[20].errnos) = (3, errnos.into());
+        run.1.curve[21].errors = 1;
+        let finding = check(&crate::fixture::surveyed::judge(run)).unwrap();
+        assert!(
+            finding.claim.contains("2 × EIO (the medium")
+                && finding.claim.contains("1 × ETIMEDOUT (")
+                && finding.claim.contains("1 × error (in the curve"),
+            "{}",
+            finding.claim
+        );
     }
 
     #[test]

@@ -23,6 +23,7 @@ macro_rules! rules {
 // Among findings of equal severity this is the order in which they are reported.
 rules! {
     hung,
+    stalled,
     io_errors,
     bad_blocks,
     unreadable_blocks,
@@ -50,6 +51,7 @@ rules! {
     access_time_off,
     link_degraded,
     not_zoned,
+    short_span,
     virtual_disk,
 }
 

@@ -64,6 +64,11 @@ const UPS_MIN: usize = 5;
 /// Points named as evidence.
 const NAMED: usize = 3;
 
+/// Whether this rule finds something.
+pub(super) fn finds(record: &Record) -> bool {
+    check(record).is_some()
+}
+
 fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface.as_ref()?;
     let shape = Shape::of(&record.curve, reach(record, surface))?;

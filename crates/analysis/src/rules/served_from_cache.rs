@@ -1,5 +1,6 @@
 //! `served-from-cache`: the disks moved clearly fewer bytes than requested, so a cache above them
-//! answered.
+//! answered. Where no counter below a loop device shows what the disk did, the loop device's own
+//! setting decides: without direct I/O it goes through the page cache.
 
 use super::evidence::{SURVEY, heaviest, places, real, together};
 #[cfg(test)]
@@ -10,7 +11,7 @@ use diskproof_model::measurement::{ByteCount, DeviceUse};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::{MeasurementRecord, Record};
 use diskproof_model::surface::SurfaceRecord;
-use diskproof_model::target::LayerKind;
+use diskproof_model::target::{Layer, LayerKind};
 use diskproof_model::units::{format_bytes, format_percent};
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -39,6 +40,7 @@ const SHARE_FAILURE: f64 = 0.5;
 const ASKED_BYTES_MIN: u64 = 1 << 20;
 
 /// What was requested from a target's disks and what they did: of a workload or of the survey.
+#[derive(Clone)]
 struct CountedBytes<'a> {
     target: usize,
     name: &'a str,
@@ -70,7 +72,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let surveyed = record.surface.as_ref().map(|s| (None, of_survey(s)));
     let hits: Vec<CacheAnswer> = measured
         .chain(surveyed)
-        .filter_map(|(index, counted)| hit(index, counted))
+        .filter_map(|(index, counted)| {
+            let loops = buffered_loop(record, &counted);
+            hit(index, &counted).or_else(|| loops.map(|evidence| unseen(index, counted, evidence)))
+        })
         .collect();
     let worst = hits.iter().min_by(|a, b| a.share.total_cmp(&b.share))?;
     let (cause, remedy) = cause(record, &hits);
@@ -81,15 +86,23 @@ fn check(record: &Record) -> Option<Diagnosis> {
             Severity::Warning
         }
     };
-    Some(Diagnosis {
-        severity: heaviest(hits.iter().map(severity)),
-        claim: format!(
-            "A cache answered in {}: the disks {} ({} in {}). {cause}",
-            places(record, hits.iter().map(|h| h.index)),
+    let scope = places(record, hits.iter().map(|h| h.index));
+    let claim = if worst.words.is_empty() {
+        format!(
+            "The page cache answered in {scope}. {cause} No counter below it shows what the disk \
+             did."
+        )
+    } else {
+        format!(
+            "A cache answered in {scope}: the disks {} ({} in {}). {cause}",
             worst.words,
             format_percent(worst.share),
             worst.counted.name,
-        ),
+        )
+    };
+    Some(Diagnosis {
+        severity: heaviest(hits.iter().map(severity)),
+        claim,
         evidence: hits.iter().flat_map(|h| h.evidence.clone()).collect(),
         remedy,
         reproduce: Some(worst.counted.reproduce.to_owned()).filter(|command| !command.is_empty()),
@@ -140,15 +153,53 @@ fn of_survey(s: &SurfaceRecord) -> CountedBytes<'_> {
     }
 }
 
-/// Reads and writes count separately: writes of other processes must not hide that our reads did
-/// not reach the disk.
-fn hit(index: Option<usize>, counted: CountedBytes<'_>) -> Option<CacheAnswer<'_>> {
+/// The setting of a loop device that goes through the page cache, where the counters say nothing
+/// because they are its own, or there are none.
+fn buffered_loop(record: &Record, counted: &CountedBytes<'_>) -> Option<Evidence> {
     let CountedBytes {
         cache,
         asked,
         device,
         ..
     } = counted;
+    if *cache == CachePolicy::Cached || asked.total() == 0 {
+        return None;
+    }
+    let layers = &record.targets.get(counted.target)?.layers;
+    let layer = layers.iter().position(is_buffered_loop)?;
+    let is_blind = device.unresolved.is_some() || device.disks.contains(&layers[layer].name);
+    is_blind.then(|| Evidence {
+        path: format!("/targets/{}/layers/{layer}/backing_direct", counted.target),
+        observed: 0.0,
+        threshold: 1.0,
+        unit: "direct I/O".to_owned(),
+    })
+}
+
+fn is_buffered_loop(layer: &Layer) -> bool {
+    layer.kind == LayerKind::Loop && layer.backing_direct == Some(false)
+}
+
+/// A cache answered, and nothing counted how much.
+fn unseen(index: Option<usize>, counted: CountedBytes<'_>, evidence: Evidence) -> CacheAnswer<'_> {
+    CacheAnswer {
+        index,
+        share: 1.0,
+        words: String::new(),
+        evidence: vec![evidence],
+        counted,
+    }
+}
+
+/// Reads and writes count separately: writes of other processes must not hide that our reads did
+/// not reach the disk.
+fn hit<'a>(index: Option<usize>, counted: &CountedBytes<'a>) -> Option<CacheAnswer<'a>> {
+    let CountedBytes {
+        cache,
+        asked,
+        device,
+        ..
+    } = *counted;
     if cache == CachePolicy::Cached || device.unresolved.is_some() || device.accounted.is_none() {
         return None;
     }
@@ -195,7 +246,7 @@ fn hit(index: Option<usize>, counted: CountedBytes<'_>) -> Option<CacheAnswer<'_
             format_bytes(asked)
         ),
         evidence: evidence.collect(),
-        counted,
+        counted: counted.clone(),
     })
 }
 
@@ -208,10 +259,7 @@ fn cause(record: &Record, hits: &[CacheAnswer<'_>]) -> (String, String) {
         .enumerate()
         .filter(|(i, _)| targets.contains(i))
         .flat_map(|(_, t)| &t.layers);
-    if let Some(layer) = layers
-        .clone()
-        .find(|l| l.kind == LayerKind::Loop && l.backing_direct == Some(false))
-    {
+    if let Some(layer) = layers.clone().find(|layer| is_buffered_loop(layer)) {
         return (
             format!(
                 "{} passes its I/O through the page cache of the filesystem that holds its file.",
@@ -322,6 +370,36 @@ mod tests {
                 && finding.remedy.contains("losetup --direct-io=on /dev/loop3"),
             "{finding:?}"
         );
+    }
+
+    #[test]
+    fn buffered_loop_device_without_counters_below_is_enough() {
+        let record = |direct: bool, counted: &str| {
+            let mut run = fixture::run();
+            // On a network filesystem or FUSE nothing lies below the loop device.
+            let mut layer = fixture::layer("loop3", LayerKind::Loop, &[]);
+            layer.backing_direct = Some(direct);
+            run.0.targets[0].layers = vec![layer];
+            for m in &mut run.1 {
+                m.device.disks = vec![counted.to_owned()];
+            }
+            fixture::judge(run)
+        };
+        let finding = check(&record(false, "loop3")).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(
+            finding.claim.starts_with(
+                "The page cache answered in all 8 workloads. loop3 passes its I/O through the \
+                 page cache"
+            ) && finding.remedy.contains("losetup --direct-io=on /dev/loop3"),
+            "{finding:?}"
+        );
+        assert_eq!(
+            finding.evidence[0].path,
+            "/targets/0/layers/0/backing_direct"
+        );
+        assert_eq!(check(&record(true, "loop3")), None);
+        assert_eq!(check(&record(false, "sda")), None, "counters of the disk");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::ragged::is_uneven;
 use super::rule::Examples;
 use super::rule::{Check, Diagnosis, Rule};
 use crate::mechanics::{Mechanics, mechanics, reach};
+use crate::second_reading::{SecondReading, second_reading};
 use crate::shape::{Dip, Shape};
 use diskproof_model::finding::{Evidence, Severity};
 use diskproof_model::record::Record;
@@ -20,7 +21,8 @@ use diskproof_model::units::{format_percent, format_throughput};
 pub(super) const RULES: &[Rule] = &[Rule {
     code: "slow-zone",
     title: "One zone of the disk is slow",
-    meaning: "A stretch of the disk transfers more slowly than the places on both sides of it.",
+    meaning: "A stretch of the disk transfers more slowly than the places on both sides of it, \
+              also at a second reading at the end of the survey.",
     taints: None,
     check: Check::Survey(check),
     #[cfg(test)]
@@ -47,13 +49,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
     if shape.scatter > SCATTER_MAX || (!solid && is_uneven(&shape)) {
         return None;
     }
-    let zones: Vec<&Dip> = shape
-        .dips
-        .iter()
-        .filter(|dip| is_zone(dip, solid))
-        .collect();
+    let (zones, is_confirmed) = slow_zones(record, &shape, solid);
     let worst = zones
         .iter()
+        .map(|zone| zone.dip)
         .min_by(|a, b| (a.rate / a.beside).total_cmp(&(b.rate / b.beside)))?;
     let span_end = surface.span_start_bytes + surface.span_bytes;
     let bounds = |dip: &Dip| {
@@ -66,7 +65,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let claims: Vec<String> = zones
         .iter()
         .take(NAMED)
-        .map(|dip| tell(dip, bounds(dip)))
+        .map(|zone| zone.describe(bounds(zone.dip)))
         .collect();
     let more = zones.len().saturating_sub(NAMED);
     let more = if more > 0 {
@@ -78,21 +77,28 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .targets
         .get(surface.target)
         .map_or("", |t| t.path.as_str());
+    let headline = match (zones.len(), is_confirmed) {
+        (1, true) => "A stretch of the disk is slow".to_owned(),
+        (1, false) => "A stretch of the disk was slow once".to_owned(),
+        (n, true) => format!("{n} stretches of the disk are slow"),
+        (n, false) => format!("{n} stretches of the disk were slow once"),
+    };
+    let consequence = if is_confirmed {
+        "The normal decline toward the inner zones does not explain it."
+    } else {
+        "The survey could not read it a second time, so another program may be the cause."
+    };
     Some(Diagnosis {
-        severity: Severity::Warning,
-        claim: format!(
-            "{}: {}{more}. The normal decline toward the inner zones does not explain it.",
-            if zones.len() == 1 {
-                "A stretch of the disk is slow".to_owned()
-            } else {
-                format!("{} stretches of the disk are slow", zones.len())
-            },
-            claims.join("; ")
-        ),
+        severity: if is_confirmed {
+            Severity::Warning
+        } else {
+            Severity::Note
+        },
+        claim: format!("{headline}: {}{more}. {consequence}", claims.join("; ")),
         evidence: zones
             .iter()
             .take(NAMED)
-            .flat_map(|dip| evidence(record, &shape, dip))
+            .flat_map(|zone| evidence(record, &shape, zone.dip))
             .collect(),
         remedy: format!(
             "Measure the stretch again, finer: diskproof curve {path} --span {from}-{to}. If it \
@@ -112,15 +118,52 @@ fn is_zone(dip: &Dip, solid: bool) -> bool {
     }
 }
 
-fn tell(dip: &Dip, (from, to): (u64, u64)) -> String {
-    format!(
-        "from {} to {} it reaches {}, {} less than the {} beside it",
-        gigabytes(from),
-        gigabytes(to),
-        format_throughput(dip.rate),
-        format_percent(1.0 - dip.rate / dip.beside),
-        format_throughput(dip.beside)
-    )
+/// The slow stretches, without those that the second reading refutes, and whether it confirms them.
+fn slow_zones<'a>(record: &Record, shape: &'a Shape, solid: bool) -> (Vec<SlowZone<'a>>, bool) {
+    let mut zones: Vec<SlowZone> = shape
+        .dips
+        .iter()
+        .filter(|dip| is_zone(dip, solid))
+        .map(|dip| SlowZone {
+            dip,
+            again: second_reading(&record.curve, shape, dip),
+        })
+        .filter(|zone| zone.again != SecondReading::Refuted)
+        .collect();
+    // What was read once only counts where nothing is known better.
+    let is_confirmed = zones.iter().any(SlowZone::is_confirmed);
+    zones.retain(|zone| zone.is_confirmed() == is_confirmed);
+    (zones, is_confirmed)
+}
+
+/// A stretch, and what the second reading said of it.
+struct SlowZone<'a> {
+    dip: &'a Dip,
+    again: SecondReading,
+}
+
+impl SlowZone<'_> {
+    fn is_confirmed(&self) -> bool {
+        matches!(self.again, SecondReading::Confirmed(_))
+    }
+
+    fn describe(&self, (from, to): (u64, u64)) -> String {
+        let dip = self.dip;
+        let again = match self.again {
+            SecondReading::Confirmed(rate) => {
+                format!(", and {} at a second reading", format_throughput(rate))
+            }
+            _ => String::new(),
+        };
+        format!(
+            "from {} to {} it reaches {}, {} less than the {} beside it{again}",
+            gigabytes(from),
+            gigabytes(to),
+            format_throughput(dip.rate),
+            format_percent(1.0 - dip.rate / dip.beside),
+            format_throughput(dip.beside)
+        )
+    }
 }
 
 /// The slowest point of the stretch and its first one, if that is another.
@@ -146,6 +189,7 @@ fn evidence(record: &Record, shape: &Shape, dip: &Dip) -> Vec<Evidence> {
 mod tests {
     use super::*;
     use crate::fixture::surveyed::{self, SurveyedDisk, codes};
+    use crate::second_reading::points_to_confirm;
 
     fn slow(range: std::ops::Range<f64>, left: f64) -> SurveyedDisk {
         SurveyedDisk {
@@ -186,6 +230,73 @@ mod tests {
             finding.remedy
         );
         assert_eq!(codes(&record), ["slow-zone"]);
+    }
+
+    #[test]
+    fn stretch_that_was_slow_for_a_while_only_is_silent() {
+        let mut run = SurveyedDisk::rotating().run(1);
+        // Another program used the disk during these points. Their second reading is fast.
+        for point in &mut run.1.curve[80..90] {
+            (point.bytes_per_second, point.busy_ns, point.latency_max_ns) = (
+                point.bytes_per_second / 2.0,
+                point.busy_ns * 2,
+                point.latency_max_ns * 2,
+            );
+        }
+        let truth = SurveyedDisk::rotating();
+        let again = points_to_confirm(&run.1.curve);
+        assert!(again.iter().filter(|i| (80..90).contains(*i)).count() == 3 && again.len() == 7);
+        let mut once = run.clone();
+        once.1
+            .curve
+            .iter_mut()
+            .for_each(|p| p.later_bytes_per_second = None);
+        let finding = check(&surveyed::judge(once)).unwrap();
+        assert!(
+            finding.severity == Severity::Note
+                && finding
+                    .claim
+                    .starts_with("A stretch of the disk was slow once: "),
+            "{finding:?}"
+        );
+        for index in again {
+            let point = &mut run.1.curve[index];
+            let place = point.offset_bytes as f64 / truth.size_bytes as f64;
+            point.later_bytes_per_second = Some(truth.rate_at(place));
+        }
+        assert_eq!(check(&surveyed::judge(run.clone())), None);
+        // The load lasts: it slows the sides, too.
+        for point in &mut run.1.curve {
+            point.later_bytes_per_second = point.later_bytes_per_second.map(|rate| rate / 2.0);
+        }
+        assert_eq!(check(&surveyed::judge(run)), None);
+    }
+
+    #[test]
+    fn long_stretch_that_is_a_little_slow_is_found() {
+        // 30 of 1000 GB, 12 % slow, with point errors of 0.2 %.
+        for (disk, start) in [
+            (SurveyedDisk::rotating(), 0.41),
+            (SurveyedDisk::rotating(), 0.633),
+            (
+                SurveyedDisk {
+                    noise: 0.002,
+                    ..SurveyedDisk::solid()
+                },
+                0.2,
+            ),
+        ] {
+            for seed in 0..5 {
+                let record = SurveyedDisk {
+                    size_bytes: 1_000_000_000_000,
+                    slow: vec![(start..start + 0.03, 0.88)],
+                    ..disk.clone()
+                }
+                .record(seed);
+                let finding = check(&record).unwrap_or_else(|| panic!("{disk:?}"));
+                assert_eq!(finding.severity, Severity::Warning, "{}", finding.claim);
+            }
+        }
     }
 
     #[test]

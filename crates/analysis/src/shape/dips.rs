@@ -6,8 +6,13 @@ use super::stretches::stretches;
 use diskproof_model::surface::CurvePoint;
 use std::ops::Range;
 
-/// Least depth of a dip, in logarithms: 13 % slower than what lies beside it.
+/// Least depth of a dip of one or two points, or at the end of the curve, in logarithms: 13 %
+/// slower than what lies beside it.
 const DIP_DEPTH_MIN: f64 = 0.14;
+/// Least depth of a longer dip with both sides: 5 %. A second reading confirms it.
+const LONG_DIP_DEPTH_MIN: f64 = 0.05;
+/// Points of a longer dip.
+const LONG_DIP_POINTS: usize = 3;
 /// Least depth of a dip in standard deviations of its mean.
 const DIP_DEPTH_SCATTERS: f64 = 5.0;
 /// A point is far outside of what its neighbours suggest from so many standard deviations on.
@@ -171,7 +176,11 @@ fn is_dip(
     let left = from
         .checked_sub(1)
         .map_or(f64::INFINITY, |left| levels[left]);
-    let depth = depth_min(length, scatter);
+    let depth = if length >= LONG_DIP_POINTS {
+        LONG_DIP_DEPTH_MIN.max(depth_over_scatter(length, scatter))
+    } else {
+        depth_min(length, scatter)
+    };
     let steps = levels[from] <= left - depth && levels[to] <= right - depth;
     let start = if left.is_finite() { left } else { right };
     let line = |i: usize| {
@@ -183,7 +192,11 @@ fn is_dip(
 }
 
 fn depth_min(length: usize, scatter: f64) -> f64 {
-    DIP_DEPTH_MIN.max(DIP_DEPTH_SCATTERS * scatter / (length as f64).sqrt())
+    DIP_DEPTH_MIN.max(depth_over_scatter(length, scatter))
+}
+
+fn depth_over_scatter(length: usize, scatter: f64) -> f64 {
+    DIP_DEPTH_SCATTERS * scatter / (length as f64).sqrt()
 }
 
 /// Where a last stretch begins whose step down is out of all proportion to the others: an inner

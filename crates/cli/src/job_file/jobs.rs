@@ -127,6 +127,8 @@ pub(crate) struct JobExtent {
     pub increment: u64,
     /// Its length.
     pub size: Option<Amount>,
+    /// Size of the file, where the job sets it: no copy goes beyond its end.
+    pub file_bytes: Option<u64>,
     /// Bytes that each copy transfers, where that is not the whole part.
     pub io_size: Option<Amount>,
     /// Number of passes.

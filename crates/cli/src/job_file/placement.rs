@@ -468,6 +468,10 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>) -> Result<FilePart, JobFile
             ));
         }
     };
+    // As in fio, a copy that begins inside the file ends at its end.
+    let length = job.extent.file_bytes.map_or(length, |file_bytes| {
+        length.min(file_bytes.saturating_sub(start))
+    });
     if length < job.blocks.smallest() {
         return Err(wrong(
             "the part that the job uses is smaller than a block, or begins behind the end of the \

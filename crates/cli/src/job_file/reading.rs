@@ -324,6 +324,10 @@ impl<'a> JobReader<'a, '_> {
         Ok(JobExtent {
             offset: self.amount("offset")?.unwrap_or(Amount::Bytes(0)),
             increment,
+            file_bytes: match filesize {
+                Some(Amount::Bytes(bytes)) if bytes > 0 => Some(bytes),
+                _ => None,
+            },
             size: size
                 .or(filesize)
                 .filter(|size| !matches!(size, Amount::Bytes(0) | Amount::Percent(100))),

@@ -6,6 +6,7 @@ use crate::live::Live;
 use crate::resume;
 use crate::stderr::Verbosity;
 use diskproof_analysis::slices::may_end;
+use diskproof_analysis::surface::points_to_confirm;
 use diskproof_device::OpenTarget;
 use diskproof_engine::{RunError, Session};
 use diskproof_model::errno::remedy;
@@ -195,7 +196,10 @@ impl TargetRun {
         let (Some(survey), Some(target)) = (&self.plan.survey, self.targets.first_mut()) else {
             return Ok(None);
         };
-        let surface = match self.session.survey(survey, (0, target), live) {
+        let surface = match self
+            .session
+            .survey((survey, points_to_confirm), (0, target), live)
+        {
             Err(RunError::Interrupted { .. }) => return Ok(Some(INTERRUPTED.to_owned())),
             other => other?,
         };

@@ -132,7 +132,9 @@ fn the_figures_are_those_of_the_disk() {
         let surface = record.surface.as_ref().unwrap();
         assert_eq!((record.curve.len(), surface.span_bytes), (4, 4 * GIB));
         let (first, last) = (&record.curve[0], &record.curve[3]);
-        assert!(last.offset_bytes + last.bytes == 4 * GIB && first.offset_bytes <= 8 * MIB);
+        assert!(
+            last.offset_bytes + last.bytes >= 4 * GIB - 8 * MIB && first.offset_bytes <= 8 * MIB
+        );
         near("first", first.bytes_per_second, 48e6, BUSY)?;
         near("last", last.bytes_per_second, 24e6, BUSY)?;
         // Electronics, mean seek, half a turn.

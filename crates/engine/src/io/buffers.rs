@@ -24,6 +24,9 @@ const COMPRESSED_BYTES: usize = 128 << 10;
 /// with ordinary ones, with fio and with this program.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
+/// Smaller requests have too few segments for huge pages to matter.
+const GAINING_BYTES_MIN: usize = 64 << 10;
+
 /// `slots` blocks of equal size, page-aligned, in one mapping.
 #[derive(Debug)]
 pub struct Buffers {
@@ -52,6 +55,13 @@ impl Buffers {
             slots: slots.max(1),
             is_leaked: false,
         })
+    }
+
+    /// Whether the kernel backs blocks of a size that gains by it with huge pages.
+    pub(crate) fn gains_by_huge_pages(&self) -> bool {
+        self.slot_bytes >= GAINING_BYTES_MIN
+            && self.slots * self.slot_bytes >= HUGE_PAGE_BYTES
+            && huge_bytes(self.base.as_ptr() as usize) >= HUGE_PAGE_BYTES as u64
     }
 
     /// Size of a slot in bytes: the block, rounded up to whole pages.
@@ -137,6 +147,28 @@ impl Buffers {
             })
             .collect()
     }
+}
+
+/// Bytes in huge pages of the mapping that holds an address, as the kernel counts them
+/// (proc_pid_smaps(5)); 0 where it does not tell.
+fn huge_bytes(address: usize) -> u64 {
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+    let mut is_inside = false;
+    for line in maps.lines() {
+        if let Some((from, to)) = line
+            .split(' ')
+            .next()
+            .and_then(|range| range.split_once('-'))
+        {
+            let number = |hex: &str| usize::from_str_radix(hex, 16).ok();
+            is_inside = number(from).is_some_and(|from| from <= address)
+                && number(to).is_some_and(|to| address < to);
+        } else if let Some(value) = line.strip_prefix("AnonHugePages:").filter(|_| is_inside) {
+            let kib = value.trim().trim_end_matches(" kB").parse::<u64>();
+            return kib.unwrap_or(0) << 10;
+        }
+    }
+    0
 }
 
 fn map(length: usize, flags: libc::c_int) -> io::Result<NonNull<u8>> {
@@ -232,6 +264,7 @@ mod tests {
         };
         assert!(lines.any(holds));
         let flags = lines.find(|line| line.starts_with("VmFlags:")).unwrap();
+        assert!(!Buffers::new(512, 4096).unwrap().gains_by_huge_pages());
         let has_huge_pages = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
         assert_eq!(flags.contains(" hg"), has_huge_pages, "{flags}");
     }

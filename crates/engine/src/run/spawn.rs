@@ -24,7 +24,7 @@ use crate::measure::worker::{AdvanceOutcome, CacheHandling, Worker, WorkerSchedu
 use crate::random::Random;
 use crate::run::descriptor::own_descriptor;
 use crate::run::error::WorkerPanic;
-use diskproof_model::measurement::CpuTime;
+use diskproof_model::measurement::{CpuTime, HUGE_PAGES};
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, Workload};
 use diskproof_model::series::TimeSeries;
 use std::io;
@@ -167,7 +167,10 @@ fn work(
                 submission,
             };
             let backend = UringBackend::new(fd, buffers, shape)?;
-            let features = backend.features().to_vec();
+            let mut features = backend.features().to_vec();
+            if backend.buffers().gains_by_huge_pages() {
+                features.push(HUGE_PAGES.to_owned());
+            }
             run_worker(config, backend, features, start, reports)
         }
         EngineKind::Aio => {

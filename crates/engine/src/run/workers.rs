@@ -197,6 +197,7 @@ impl<'a> WorkerGroup<'a> {
         let block = u64::from(largest_block(workload));
         let budget = budget_of(workload, threads);
         let mut all = Vec::new();
+        let order = SharedCursors::default();
         for worker in 0..u64::from(workload.workers) {
             let cursors = SharedCursors::default();
             let of_worker =
@@ -219,6 +220,9 @@ impl<'a> WorkerGroup<'a> {
                 pattern.skip(prepared.skip_bytes / u64::from(workload.workers));
                 if threads_per_worker > 1 {
                     pattern = pattern.with_cursors(&cursors, extent);
+                }
+                if prepared.journal.is_some() {
+                    pattern = pattern.with_each_write_once(&order, seed);
                 }
                 threads_of_worker.push(WorkerConfig {
                     assignment,

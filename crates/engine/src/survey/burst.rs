@@ -44,7 +44,7 @@ pub(crate) fn measure<B: Backend, C: Clock>(
     queue.run(
         || (elapsed.get() < end_ns && !log.is_stopped()).then_some(request),
         |completion| {
-            log.count(completion);
+            log.count_streamed(completion);
             elapsed.set(completion.at_ns);
             last_ns = completion.at_ns;
             if completion.errno != 0 {

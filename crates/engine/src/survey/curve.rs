@@ -7,8 +7,8 @@ use super::log::SurveyLog;
 use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
 use super::resample;
 use super::sample::{
-    CurveLog, CurveSizing, LEAD, STREAM_DEPTH, STREAM_REQUEST_MAX, Sample, SamplePlace, SampleSum,
-    sample,
+    CurveLog, CurveSizing, LEAD, MeasuredCurve, STREAM_DEPTH, STREAM_REQUEST_MAX, Sample,
+    SamplePlace, SampleSum, sample,
 };
 use super::target::{SurveyTarget, UNIT_BYTES};
 use crate::io::Backend;
@@ -55,7 +55,7 @@ pub(crate) fn measure<B: Backend, C: Clock>(
     target: &SurveyTarget,
     plan: &CurvePlan,
     log: &SurveyLog,
-) -> io::Result<()> {
+) -> io::Result<MeasuredCurve> {
     log.begin("curve");
     let rate = trial(queue, target, log)?.unwrap_or(RATE_UNKNOWN);
     let sizing = size(plan, target, rate);
@@ -68,17 +68,13 @@ pub(crate) fn measure<B: Backend, C: Clock>(
         None => whole(queue, target, sizing, &book)?,
         Some(sample_bytes) => sampled(queue, target, sizing, sample_bytes, &book)?,
     };
-    resample::measure(
-        queue,
-        target,
-        resample::ResampleTask {
-            sizing,
-            rate,
-            time_ns: plan.time_ns,
-            places: &places,
-        },
-        &book,
-    )
+    let mut measured = MeasuredCurve {
+        sizing,
+        rate,
+        places,
+    };
+    resample::measure(queue, target, &mut measured, plan.time_ns, &book)?;
+    Ok(measured)
 }
 
 /// A sample at each point.
@@ -89,12 +85,7 @@ fn sampled<B: Backend, C: Clock>(
     sample_bytes: u64,
     book: &CurveLog<'_>,
 ) -> io::Result<Vec<SamplePlace>> {
-    let starts = places(
-        target.extent,
-        sizing.points,
-        sizing.lead_bytes,
-        sample_bytes,
-    );
+    let starts = places(target.extent, sizing, sample_bytes);
     let mut read = Vec::with_capacity(starts.len());
     for start in &starts {
         let extent = Extent {
@@ -141,9 +132,14 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> CurveS
     let least = UNIT_BYTES * u64::from(target.depth);
     let in_flight = wanted.min(room).max(least);
     let request_bytes = (in_flight / u64::from(target.depth)) as u32;
+    let tail_bytes = match target.operation {
+        OpKind::Write => 0,
+        _ => in_flight,
+    };
     let whole = |points: u64| CurveSizing {
         request_bytes,
         lead_bytes: in_flight,
+        tail_bytes,
         points: points.min(span / in_flight).max(1),
         sample_bytes: None,
     };
@@ -153,7 +149,7 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> CurveS
     let floor = in_flight * SAMPLE_BATCHES_MIN;
     let seconds = |bytes: u64| bytes as f64 / rate * SLOWER_ELSEWHERE;
     let time_s = plan.time_ns.map_or(f64::INFINITY, |ns| ns as f64 / 1e9);
-    let cost_s = ACCESS_S + seconds(in_flight + asked.unwrap_or(floor));
+    let cost_s = ACCESS_S + seconds(in_flight + tail_bytes + asked.unwrap_or(floor));
     let points = points
         .min((time_s / cost_s) as u64)
         .max(points.min(POINTS_MIN));
@@ -165,20 +161,21 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> CurveS
                 } else {
                     SAMPLE_S
                 };
-            let in_time =
-                (time_s / points as f64 - ACCESS_S) * rate / SLOWER_ELSEWHERE - in_flight as f64;
-            let share = (span / SPAN_PARTS / points).saturating_sub(in_flight);
+            let in_time = (time_s / points as f64 - ACCESS_S) * rate / SLOWER_ELSEWHERE
+                - (in_flight + tail_bytes) as f64;
+            let share = (span / SPAN_PARTS / points).saturating_sub(in_flight + tail_bytes);
             ((nominal.min(in_time.max(0.0)) as u64).min(share).max(floor)) / in_flight * in_flight
         },
         |asked| (asked / u64::from(request_bytes)).max(1) * u64::from(request_bytes),
     );
-    let each = in_flight + sample_bytes;
+    let each = in_flight + sample_bytes + tail_bytes;
     match () {
         // The samples would touch: one stream reads the same bytes better.
         () if each.saturating_mul(points) >= span && seconds(span) <= time_s => whole(points),
         () => CurveSizing {
             request_bytes,
             lead_bytes: in_flight,
+            tail_bytes,
             points: points.min(span / each).max(1),
             sample_bytes: Some(sample_bytes),
         },
@@ -186,11 +183,12 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> CurveS
 }
 
 /// Where the samples begin: evenly spaced, the first right behind its lead at the start of the
-/// span, the last up to its very end.
-pub(crate) fn places(extent: Extent, points: u64, lead_bytes: u64, sample_bytes: u64) -> Vec<u64> {
-    let first = extent.start + lead_bytes;
+/// span, the last right before its tail at the end.
+fn places(extent: Extent, sizing: CurveSizing, sample_bytes: u64) -> Vec<u64> {
+    let points = sizing.points;
+    let first = extent.start + sizing.lead_bytes;
     let last = (extent.start + extent.length)
-        .saturating_sub(sample_bytes)
+        .saturating_sub(sample_bytes + sizing.tail_bytes)
         .max(first);
     let place = |index: u64| {
         first
@@ -236,7 +234,7 @@ fn trial<B: Backend, C: Clock>(
             })
         };
         queue.run(next, |completion| {
-            log.count(completion);
+            log.count_streamed(completion);
             landed.set(landed.get() + 1);
             if landed.get() > target.depth && completion.errno == 0 && !completion.interrupted {
                 busy_ns.set(busy_ns.get() + completion.share_ns);
@@ -251,7 +249,7 @@ fn trial<B: Backend, C: Clock>(
     Ok(best)
 }
 
-/// The whole span in one stream; its first requests are the lead.
+/// The whole span in one stream; its first requests are the lead, its last ones the tail.
 fn whole<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
@@ -260,7 +258,13 @@ fn whole<B: Backend, C: Clock>(
 ) -> io::Result<Vec<SamplePlace>> {
     let Extent { start, length } = target.extent;
     let lead_end = align(start + sizing.lead_bytes.min(length / 2));
-    let cells = cells(target.extent, sizing.points, lead_end);
+    let end = align(start + length);
+    let tail_start = align(end - sizing.tail_bytes.min(length / 4));
+    let timed = Extent {
+        start: lead_end,
+        length: tail_start - lead_end,
+    };
+    let cells = cells(target.extent, sizing.points, timed);
     let (mut at, mut cell) = (align(start), 0);
     let next = || {
         if book.log.is_stopped() {
@@ -271,6 +275,8 @@ fn whole<B: Backend, C: Clock>(
         }
         let (edge, tag) = if at < lead_end {
             (lead_end, LEAD)
+        } else if at >= tail_start {
+            (end, LEAD)
         } else {
             (end_of(cells.get(cell)?), cell as u32)
         };
@@ -280,7 +286,7 @@ fn whole<B: Backend, C: Clock>(
             tag,
         };
         at += u64::from(request.len);
-        Some(request)
+        (request.len > 0).then_some(request)
     };
     let clock = queue.clock();
     let mut pass = WholePass {
@@ -301,15 +307,18 @@ fn whole<B: Backend, C: Clock>(
     Ok(places)
 }
 
-/// The parts of the span behind the lead, one for each point.
-fn cells(span: Extent, points: u64, lead_end: u64) -> Vec<Extent> {
+/// The timed parts of the span, one for each point.
+fn cells(span: Extent, points: u64, timed: Extent) -> Vec<Extent> {
     let edge = |index: u64| {
         let share = u128::from(span.length) * u128::from(index) / u128::from(points);
         align(span.start + share as u64)
     };
     let mut cells = Vec::new();
     for index in 0..points {
-        let (from, until) = (edge(index).max(lead_end), edge(index + 1));
+        let (from, until) = (
+            edge(index).max(timed.start),
+            edge(index + 1).min(end_of(&timed)),
+        );
         if from < until {
             cells.push(Extent {
                 start: from,
@@ -340,17 +349,17 @@ struct WholePass<'a> {
 impl WholePass<'_> {
     fn add(&mut self, completion: &BlockCompletion, clock: &impl Clock) {
         let log = self.book.log;
-        log.count(completion);
+        log.count_streamed(completion);
         let Some((sum, landed)) = self.sums.get_mut(completion.request.tag as usize) else {
             return;
         };
         sum.add(completion);
         *landed += u64::from(completion.request.len);
         while let Some(extent) = self.cells.get(self.finished).copied() {
-            let (sum, landed) = self.sums[self.finished];
-            if landed != extent.length {
+            if self.sums[self.finished].1 != extent.length {
                 return;
             }
+            let (sum, _) = std::mem::take(&mut self.sums[self.finished]);
             self.finished += 1;
             let late_ns = clock.starved_ns().saturating_sub(self.starved_ns);
             self.starved_ns += late_ns;

@@ -5,7 +5,7 @@ use super::queue::{BlockCompletion, RequestQueue};
 use super::scan_log::ScanLog;
 use crate::io::Backend;
 use crate::io::clock::Clock;
-use diskproof_model::measurement::{CpuTime, Interruption};
+use diskproof_model::measurement::{CpuTime, Hang, Interruption};
 use diskproof_model::surface::{AccessPoint, Burst, CurvePoint};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,9 +33,17 @@ pub(crate) struct SurveyResults {
     /// How long the thread that surveys was ready and got no processor, up to the end of the last
     /// step, in nanoseconds.
     pub starved_ns: u64,
+    /// Pauses of the stream; their starts on the clock.
+    pub stalls: Vec<Hang>,
     /// When the process did not run; the starts on CLOCK_MONOTONIC.
     pub interruptions: Vec<Interruption>,
 }
+
+/// A stream without a completion for so long has paused: sixteen times the time that its requests
+/// in flight take.
+const STALL_NS_MIN: u64 = 500_000_000;
+/// Pauses that are kept.
+const STALLS_MAX: usize = 100;
 
 /// Shared by the thread that surveys and the one that watches.
 #[derive(Debug, Default)]
@@ -79,6 +87,31 @@ impl SurveyLog {
         };
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.ops.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a request of a stream, and notes where the stream paused: several requests were in
+    /// flight, and none completed.
+    pub(crate) fn count_streamed(&self, completion: &BlockCompletion) {
+        self.count(completion);
+        if completion.latency_ns < STALL_NS_MIN || completion.interrupted || completion.errno != 0 {
+            return;
+        }
+        let stalls = &mut self.seen().stalls;
+        let has_room = stalls.len() < STALLS_MAX;
+        match stalls.last_mut() {
+            // Those that completed together, or right after the first.
+            Some(stall) if completion.submitted_ns() <= stall.since_ns + stall.lasted_ns => {
+                stall.requests += 1;
+            }
+            _ if completion.gap_ns >= STALL_NS_MIN && has_room => {
+                stalls.push(Hang {
+                    since_ns: completion.at_ns - completion.gap_ns,
+                    lasted_ns: completion.gap_ns,
+                    requests: 1,
+                });
+            }
+            _ => {}
+        }
     }
 
     /// Bytes moved so far, positioning included.

@@ -3,6 +3,7 @@
 
 mod access;
 mod burst;
+mod confirm;
 mod curve;
 mod log;
 mod queue;
@@ -26,6 +27,7 @@ use crate::run::prepare::{extent_of, set_cache};
 use crate::run::select::select;
 use crate::run::session::Session;
 use crate::run::watchdog::{CHECK_EVERY, StallTimeout};
+pub use confirm::ChoosePoints;
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{ByteCount, CacheUse, Hang, OpKind};
@@ -53,18 +55,20 @@ struct SurveyConfig {
     /// The I/O engine for one request at a time.
     read_one: EngineKind,
     fd: OwnedFd,
+    /// Chooses the points that are read a second time.
+    choose: ChoosePoints,
 }
 
 impl Session {
     /// Surveys one target, number `index` of the plan. Returns what was measured before the watcher
-    /// interrupted.
+    /// interrupted. `choose` says which points of the curve are read a second time at the end.
     pub fn survey(
         &self,
-        survey: &Survey,
+        (survey, choose): (&Survey, ChoosePoints),
         (index, target): (usize, &mut OpenTarget),
         watch: &mut dyn Watch,
     ) -> Result<SurfaceMeasurement, RunError> {
-        let (config, cache) = self.prepare_survey(survey, target, watch)?;
+        let (config, cache) = self.prepare_survey((survey, choose), target, watch)?;
         let (surveyed, stream) = (config.target, config.stream);
         let snapshot = Snapshot::take(target.identity());
         let clock = ActiveClock::new();
@@ -105,6 +109,13 @@ impl Session {
             asked,
             device,
             interrupted: control == Control::Interrupt,
+            stalls: std::mem::take(&mut seen.stalls)
+                .into_iter()
+                .map(|stall| Hang {
+                    since_ns: stall.since_ns.saturating_sub(self.origin_ns),
+                    ..stall
+                })
+                .collect(),
             hang: hang.map(|hang| Hang {
                 since_ns: hang.since_ns.saturating_sub(self.origin_ns),
                 ..hang
@@ -118,7 +129,7 @@ impl Session {
 
     fn prepare_survey(
         &self,
-        survey: &Survey,
+        (survey, choose): (&Survey, ChoosePoints),
         target: &mut OpenTarget,
         watch: &mut dyn Watch,
     ) -> Result<(SurveyConfig, CacheUse), RunError> {
@@ -188,6 +199,7 @@ impl Session {
                 stream,
                 read_one,
                 fd,
+                choose,
             },
             cache,
         ))
@@ -406,6 +418,7 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
         stream,
         read_one,
         fd,
+        choose,
     } = config;
     let queue = |kind: EngineKind, config: QueueConfig| {
         let sampler = FileSampler::open(fd.try_clone()?, kind, config)?;
@@ -417,18 +430,22 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
         cache: target.cache,
         seed: target.seed,
     };
+    let one_queue = |block_bytes: u32| {
+        let request_bytes = target.fitting(u64::from(block_bytes)) as u32;
+        queue(*read_one, config(1, request_bytes))
+    };
     // Advice only, for buffered reads.
     let _ = fadvise(fd, 0, None, Advice::Sequential);
+    let stream_config = config(
+        target.depth,
+        STREAM_REQUEST_MAX * (STREAM_DEPTH / target.depth),
+    );
+    let mut measured = None;
     if survey.curve.is_some() || survey.burst.is_some() {
-        let queue = &mut queue(
-            *stream,
-            config(
-                target.depth,
-                STREAM_REQUEST_MAX * (STREAM_DEPTH / target.depth),
-            ),
-        )?;
+        let queue = &mut queue(*stream, stream_config)?;
         if let Some(plan) = &survey.curve {
-            curve::measure(queue, target, plan, log)?;
+            let curve = curve::measure(queue, target, plan, log)?;
+            measured = Some((curve, plan.time_ns));
             log.conclude_step(queue);
         }
         // The page cache would serve the reads, so the rate would not be the disk's.
@@ -443,20 +460,24 @@ fn work(config: &SurveyConfig, log: &SurveyLog) -> io::Result<()> {
     }
     if let Some(plan) = survey.access.as_ref().filter(|_| !log.is_stopped()) {
         let _ = fadvise(fd, 0, None, Advice::Random);
-        let queue = &mut queue(
-            *read_one,
-            config(1, target.fitting(u64::from(plan.block_bytes)) as u32),
-        )?;
+        let queue = &mut one_queue(plan.block_bytes)?;
         drop_if_buffered(queue, target);
         access::measure(queue, target, plan, log)?;
         log.conclude_step(queue);
     }
+    if let Some((mut curve, time_ns)) = measured.filter(|_| !log.is_stopped()) {
+        let points = choose(&log.seen().curve);
+        if !points.is_empty() {
+            let _ = fadvise(fd, 0, None, Advice::Sequential);
+            let queue = &mut queue(*stream, stream_config)?;
+            drop_if_buffered(queue, target);
+            confirm::measure(queue, target, &mut curve, (points, time_ns), log)?;
+            log.conclude_step(queue);
+        }
+    }
     if let Some(plan) = survey.scan.as_ref().filter(|_| !log.is_stopped()) {
         let _ = fadvise(fd, 0, None, Advice::Sequential);
-        let queue = &mut queue(
-            *read_one,
-            config(1, target.fitting(u64::from(plan.block_bytes)) as u32),
-        )?;
+        let queue = &mut one_queue(plan.block_bytes)?;
         drop_if_buffered(queue, target);
         scan::measure(queue, target, plan, log)?;
         log.conclude_step(queue);

@@ -34,8 +34,18 @@ pub(crate) struct BlockCompletion {
     /// that complete together share their time evenly: the order in which they completed is
     /// unknown, and giving all of it to the first would tear the border between two samples.
     pub share_ns: u64,
+    /// Time since any block completed before the batch that this one belongs to, or since the queue
+    /// was filled, in nanoseconds.
+    pub gap_ns: u64,
     /// The process was stopped or suspended meanwhile: its times are meaningless.
     pub interrupted: bool,
+}
+
+impl BlockCompletion {
+    /// When the request was submitted.
+    pub(crate) fn submitted_ns(&self) -> u64 {
+        self.at_ns.saturating_sub(self.latency_ns)
+    }
 }
 
 /// A sampler for requests of one kind.
@@ -153,6 +163,7 @@ fn share_time(
             at_ns: completion.completed_ns,
             latency_ns: completion.latency_ns(),
             share_ns: span_ns * (index + 1) / count - span_ns * index / count,
+            gap_ns: span_ns,
             interrupted: completion.interrupted,
         });
     }

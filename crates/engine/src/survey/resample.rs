@@ -6,8 +6,9 @@
 //! part. Where it falls before, the sample is too fast, because the disk reads ahead into its cache
 //! meanwhile. A property of the disk repeats itself. The median of three readings favours neither.
 
+use super::log::SurveyLog;
 use super::queue::{BlockRequest, RequestQueue};
-use super::sample::{CurveLog, CurveSizing, STREAM_REQUEST_MAX, Sample, SamplePlace, sample};
+use super::sample::{CurveLog, MeasuredCurve, STREAM_REQUEST_MAX, Sample, sample};
 use super::target::{SurveyTarget, UNIT_BYTES};
 use crate::io::Backend;
 use crate::io::Extent;
@@ -40,62 +41,44 @@ const AWAY_S: f64 = 1.0;
 const AWAY_BYTES: std::ops::RangeInclusive<u64> = 64 << 20..=512 << 20;
 /// A span smaller than this many times that amount may fit into the cache.
 const ROOM: u64 = 4;
-/// Longest sample that is read again: in a longer one a pause does not matter.
-const BUSY_NS_MAX: u64 = 2_000_000_000;
+/// Longest sample that is read again, by the rate of the disk: in a longer one a pause does not
+/// matter. The measured time would not do, because a pause makes it long.
+const BUSY_NS_MAX: f64 = 2e9;
 /// Reading again takes at most this part of the time of the curve, or this long.
 const TIME_PARTS: u64 = 3;
 const TIME_NS: u64 = 5_000_000_000;
-
-/// What was done, and how.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ResampleTask<'a> {
-    /// How the curve was drawn.
-    pub sizing: CurveSizing,
-    /// About the rate of the target, in bytes per second.
-    pub rate: f64,
-    /// The time that the curve should take, in nanoseconds.
-    pub time_ns: Option<u64>,
-    /// The places of the points in the log.
-    pub places: &'a [SamplePlace],
-}
 
 /// Reads again what stands out, and corrects the points in the log.
 pub(super) fn measure<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
-    task: ResampleTask<'_>,
+    measured: &mut MeasuredCurve,
+    time_ns: Option<u64>,
     book: &CurveLog<'_>,
 ) -> io::Result<()> {
-    let away_bytes = if target.operation == OpKind::Write {
-        0
-    } else {
-        ((task.rate * AWAY_S) as u64).clamp(*AWAY_BYTES.start(), *AWAY_BYTES.end())
-    };
+    let away_bytes = away_bytes(target, measured.rate);
     let (log, now_ns) = (book.log, queue.now());
-    if target.extent.length < ROOM * away_bytes {
+    if !has_room(target, away_bytes) {
         return Ok(());
     }
     let taken_ns = now_ns - book.start_ns;
-    let end_ns = book.start_ns
-        + task
-            .time_ns
-            .unwrap_or(taken_ns + (taken_ns / TIME_PARTS).max(TIME_NS));
+    let end_ns = book.start_ns + time_ns.unwrap_or(taken_ns + (taken_ns / TIME_PARTS).max(TIME_NS));
+    let places_max = ((SHARE_MAX * measured.places.len() as f64).ceil() as usize).max(PLACES_MIN);
     let mut again = Resampler {
-        task,
+        measured,
         book,
         away_bytes,
         end_ns,
-        places: task.places.to_vec(),
         washed_bytes: 0,
         readings: BTreeMap::new(),
     };
-    let places_max = ((SHARE_MAX * task.places.len() as f64).ceil() as usize).max(PLACES_MIN);
     loop {
         // With some points corrected, others may stand out that they hid.
         let mut candidates = outliers(&log.seen().curve);
         candidates.retain(|index| !again.readings.contains_key(index));
         candidates.truncate(places_max - again.readings.len());
-        candidates.sort_unstable();
+        // From the end: the requests behind a sample reach into the next place of a whole pass.
+        candidates.sort_unstable_by(|a, b| b.cmp(a));
         for index in candidates.iter().cycle().take(candidates.len() * ROUNDS) {
             if !again.read(queue, target, *index)? {
                 return Ok(());
@@ -109,12 +92,11 @@ pub(super) fn measure<B: Backend, C: Clock>(
 
 /// Readings under way.
 struct Resampler<'a> {
-    task: ResampleTask<'a>,
+    measured: &'a mut MeasuredCurve,
     book: &'a CurveLog<'a>,
     /// Bytes that must be read elsewhere between two readings of a place.
     away_bytes: u64,
     end_ns: u64,
-    places: Vec<SamplePlace>,
     /// Bytes read elsewhere for that.
     washed_bytes: u64,
     /// All readings of the points that were read again.
@@ -129,30 +111,18 @@ impl Resampler<'_> {
         target: &SurveyTarget,
         index: usize,
     ) -> io::Result<bool> {
-        let (log, Some(place)) = (self.book.log, self.places.get(index).copied()) else {
-            return Ok(false);
+        let log = self.book.log;
+        let reading = Reading {
+            index,
+            away_bytes: self.away_bytes,
+            end_ns: self.end_ns,
         };
-        let missing_bytes = self
-            .away_bytes
-            .saturating_sub(log.bytes() - place.moved_bytes);
-        let cost_ns = (missing_bytes + place.extent.length) as f64 / self.task.rate * 1e9;
-        if queue.now() + cost_ns as u64 > self.end_ns {
-            return Ok(false);
-        }
-        self.washed_bytes = read_elsewhere(
-            queue,
-            target,
-            place.extent.start,
-            (self.washed_bytes, missing_bytes),
-            self.book,
-        )?;
-        let sizing = self.task.sizing;
-        let point = match sample(queue, target, sizing, place.extent, log)? {
-            Sample::Done(point) => point,
-            Sample::Interrupted => return Ok(true),
-            Sample::Stopped => return Ok(false),
+        let washed_bytes = &mut self.washed_bytes;
+        let point = match reading.take(queue, target, self.measured, washed_bytes, log)? {
+            Some(Sample::Done(point)) => point,
+            Some(Sample::Interrupted) => return Ok(true),
+            Some(Sample::Stopped) | None => return Ok(false),
         };
-        self.places[index].moved_bytes = log.bytes();
         if let Some(known) = log.seen().curve.get_mut(index) {
             let readings = self
                 .readings
@@ -166,13 +136,69 @@ impl Resampler<'_> {
     }
 }
 
+/// A further reading of a point of the curve.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reading {
+    /// Of which point.
+    pub index: usize,
+    /// Bytes that must be read elsewhere between two readings of a place.
+    pub away_bytes: u64,
+    /// When there is no time any more, on the queue's clock.
+    pub end_ns: u64,
+}
+
+impl Reading {
+    /// Reads the point once the disk's cache has lost it; `None` when time is up.
+    pub(super) fn take<B: Backend, C: Clock>(
+        self,
+        queue: &mut RequestQueue<B, C>,
+        target: &SurveyTarget,
+        measured: &mut MeasuredCurve,
+        washed_bytes: &mut u64,
+        log: &SurveyLog,
+    ) -> io::Result<Option<Sample>> {
+        let Some(place) = measured.places.get(self.index).copied() else {
+            return Ok(None);
+        };
+        let missing_bytes = self
+            .away_bytes
+            .saturating_sub(log.bytes() - place.moved_bytes);
+        let cost_ns = (missing_bytes + place.extent.length) as f64 / measured.rate * 1e9;
+        if queue.now() + cost_ns as u64 > self.end_ns {
+            return Ok(None);
+        }
+        let away = (*washed_bytes, missing_bytes);
+        *washed_bytes = read_elsewhere(queue, target, place.extent.start, away, log)?;
+        let sample = sample(queue, target, measured.sizing, place.extent, log)?;
+        if matches!(sample, Sample::Done(_)) {
+            measured.places[self.index].moved_bytes = log.bytes();
+        }
+        Ok(Some(sample))
+    }
+}
+
+/// Bytes that must be read elsewhere between two readings of a place, so that the disk's cache does
+/// not serve the second one.
+pub(super) fn away_bytes(target: &SurveyTarget, rate: f64) -> u64 {
+    if target.operation == OpKind::Write {
+        0
+    } else {
+        ((rate * AWAY_S) as u64).clamp(*AWAY_BYTES.start(), *AWAY_BYTES.end())
+    }
+}
+
+/// Whether the target is so large that its cache does not serve second readings.
+pub(super) fn has_room(target: &SurveyTarget, away_bytes: u64) -> bool {
+    target.extent.length >= ROOM * away_bytes
+}
+
 /// Reads that much elsewhere, untimed, after what was read there before; returns the total.
 fn read_elsewhere<B: Backend, C: Clock>(
     queue: &mut RequestQueue<B, C>,
     target: &SurveyTarget,
     from: u64,
     (washed_bytes, missing_bytes): (u64, u64),
-    book: &CurveLog<'_>,
+    log: &SurveyLog,
 ) -> io::Result<u64> {
     let Extent { start, length } = target.extent;
     let request = u64::from(STREAM_REQUEST_MAX);
@@ -181,7 +207,7 @@ fn read_elsewhere<B: Backend, C: Clock>(
     let mut left_bytes = missing_bytes;
     let mut at = washed_bytes;
     let next = || {
-        if left_bytes == 0 || book.log.is_stopped() {
+        if left_bytes == 0 || log.is_stopped() {
             return None;
         }
         let offset = (opposite + at) % (length - request.min(length / 2)) / UNIT_BYTES * UNIT_BYTES;
@@ -192,7 +218,7 @@ fn read_elsewhere<B: Backend, C: Clock>(
             tag: 0,
         })
     };
-    queue.run(next, |completion| book.log.count(completion))?;
+    queue.run(next, |completion| log.count(completion))?;
     Ok(at)
 }
 
@@ -227,6 +253,7 @@ fn outliers(curve: &[CurvePoint]) -> Vec<usize> {
         .iter()
         .map(|p| p.standard_error.unwrap_or(0.0))
         .collect();
+    let usual_rate = quartile(&values, 2).exp();
     let scatter = quartile(&distances, 3) / NORMAL_QUARTILE;
     let (distance_max, error_max) = (
         DISTANCE_MIN.max(SCATTERS * scatter),
@@ -237,7 +264,7 @@ fn outliers(curve: &[CurvePoint]) -> Vec<usize> {
     let mut out: Vec<(usize, f64)> = indices
         .zip(distances.into_iter().zip(errors))
         .filter(|(_, (distance, error))| *distance > distance_max || *error > error_max)
-        .filter(|(index, _)| curve[*index].busy_ns <= BUSY_NS_MAX)
+        .filter(|(index, _)| curve[*index].bytes as f64 / usual_rate * 1e9 <= BUSY_NS_MAX)
         .map(|(index, (distance, error))| (index, distance.max(error)))
         .collect();
     out.sort_by(|a, b| b.1.total_cmp(&a.1));

@@ -1,17 +1,22 @@
 //! One sample of the curve, and where finished points go. Each sample is the end of a stream: some
 //! requests before it bring the heads there and fill the queue, untimed. From then on the time
 //! between two completions belongs to the later one, so that the rate contains neither the seek nor
-//! the filling of the queue.
+//! the filling of the queue. Untimed requests behind it keep the queue full until its last request
+//! has completed: a disk or a link that works on all requests in flight at once has half of the
+//! last ones done when the queue begins to drain, which makes the end of a stream too fast.
 
 use super::log::SurveyLog;
 use super::queue::{BlockCompletion, BlockRequest, RequestQueue};
 use super::target::SurveyTarget;
 use crate::io::clock::Clock;
+use crate::io::errno::errno_name;
 use crate::io::{Backend, Extent};
 use crate::measure::usage;
 use diskproof_model::measurement::{CpuTime, OpKind};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::surface::CurvePoint;
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::io;
 
 /// Requests in flight: enough for the channels of an SSD and the members of an array, and to keep
@@ -27,8 +32,10 @@ pub(crate) const LEAD: u32 = u32::MAX;
 pub(crate) struct CurveSizing {
     /// Bytes per request.
     pub request_bytes: u32,
-    /// Untimed bytes before a sample.
+    /// Untimed bytes before a sample: as many as are in flight at once.
     pub lead_bytes: u64,
+    /// Untimed bytes behind a sample. None of a write, whose flush waits for everything.
+    pub tail_bytes: u64,
     /// Points.
     pub points: u64,
     /// Timed bytes at each point; `None`: everything up to the next point.
@@ -42,6 +49,17 @@ pub(crate) struct SamplePlace {
     pub extent: Extent,
     /// Bytes that the survey had moved when it was last read.
     pub moved_bytes: u64,
+}
+
+/// How a curve was measured, for further readings of its points.
+#[derive(Debug)]
+pub(crate) struct MeasuredCurve {
+    /// How it was sampled.
+    pub sizing: CurveSizing,
+    /// About the rate of the target, in bytes per second.
+    pub rate: f64,
+    /// The places of the points in the log.
+    pub places: Vec<SamplePlace>,
 }
 
 /// Where finished points go.
@@ -72,7 +90,7 @@ impl CurveLog<'_> {
 }
 
 /// What was timed at a point so far.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct SampleSum {
     bytes: u64,
     busy_ns: u64,
@@ -81,6 +99,8 @@ pub(crate) struct SampleSum {
     late_ns: u64,
     /// The process did not run meanwhile: the figures tell nothing.
     pub interrupted: bool,
+    /// Failed requests by errno.
+    errnos: BTreeMap<i32, u64>,
     /// Bytes of a part, and what is timed of the part under way.
     part_bytes: u64,
     part: (u64, u64),
@@ -121,6 +141,7 @@ impl SampleSum {
             }
         } else {
             self.errors += 1;
+            *self.errnos.entry(completion.errno).or_default() += 1;
         }
         self.latency_max_ns = self.latency_max_ns.max(completion.latency_ns);
     }
@@ -137,18 +158,23 @@ impl SampleSum {
 
     /// The finished point.
     pub(crate) fn point(self, offset_bytes: u64) -> CurvePoint {
+        let standard_error = self.standard_error();
         let Self {
             bytes,
             busy_ns,
             latency_max_ns,
             errors,
             late_ns,
+            errnos,
             ..
         } = self;
-        let standard_error = self.standard_error();
         CurvePoint {
             latency_max_ns,
             errors,
+            errnos: errnos
+                .into_iter()
+                .map(|(errno, count)| (errno_name(errno), count))
+                .collect(),
             standard_error,
             late_ns,
             ..CurvePoint::read_once(offset_bytes, bytes, busy_ns)
@@ -162,6 +188,8 @@ struct StreamRange {
     from: u64,
     timed_from: u64,
     until: u64,
+    /// End of the untimed requests behind.
+    tail_until: u64,
 }
 
 /// How a sample ended.
@@ -194,44 +222,30 @@ pub(crate) fn sample<B: Backend, C: Clock>(
         place.start,
         place.start + place.length,
     );
+    let range = StreamRange {
+        from,
+        timed_from: start,
+        until,
+        tail_until: (until + sizing.tail_bytes).min(target.extent.start + target.extent.length),
+    };
     if target.operation == OpKind::Write {
         // From one flushed state to the next. Otherwise this would measure the disk's write cache.
-        stream(
-            queue,
-            sizing,
-            StreamRange {
-                from,
-                timed_from: start,
-                until: start,
-            },
-            log,
-            &mut sum,
-        )?;
+        let lead = StreamRange {
+            until: start,
+            tail_until: start,
+            ..range
+        };
+        stream(queue, sizing, lead, log, &mut sum)?;
         queue.flush()?;
-        stream(
-            queue,
-            sizing,
-            StreamRange {
-                from: start,
-                timed_from: start,
-                until,
-            },
-            log,
-            &mut sum,
-        )?;
+        let timed = StreamRange {
+            from: start,
+            tail_until: until,
+            ..range
+        };
+        stream(queue, sizing, timed, log, &mut sum)?;
         sum.busy_ns += queue.flush()?;
     } else {
-        stream(
-            queue,
-            sizing,
-            StreamRange {
-                from,
-                timed_from: start,
-                until,
-            },
-            log,
-            &mut sum,
-        )?;
+        stream(queue, sizing, range, log, &mut sum)?;
     }
     sum.late_ns = queue.starved_ns().saturating_sub(starved_ns);
     Ok(if log.is_stopped() {
@@ -254,15 +268,19 @@ fn stream<B: Backend, C: Clock>(
         from,
         timed_from,
         until,
+        tail_until,
     } = range;
     let mut at = from;
+    // Once all timed requests have completed, the tail has done its work.
+    let left_bytes = Cell::new(until - timed_from);
     let next = || {
-        (at < until && !log.is_stopped()).then(|| {
-            // No request crosses the border between lead and sample.
-            let (edge, tag) = if at < timed_from {
-                (timed_from, LEAD)
-            } else {
-                (until, 0)
+        let wanted = at < until || (at < tail_until && left_bytes.get() > 0);
+        (wanted && !log.is_stopped()).then(|| {
+            // No request crosses a border of the sample.
+            let (edge, tag) = match at {
+                _ if at < timed_from => (timed_from, LEAD),
+                _ if at < until => (until, 0),
+                _ => (tail_until, LEAD),
             };
             let request = BlockRequest {
                 offset: at,
@@ -274,8 +292,9 @@ fn stream<B: Backend, C: Clock>(
         })
     };
     queue.run(next, |completion| {
-        log.count(completion);
+        log.count_streamed(completion);
         if completion.request.tag != LEAD {
+            left_bytes.set(left_bytes.get() - u64::from(completion.request.len));
             sum.add(completion);
         }
     })

@@ -4,7 +4,7 @@ use super::log::SurveyLog;
 use super::queue::RequestQueue;
 use super::sample::STREAM_DEPTH;
 use super::target::SurveyTarget;
-use super::{access, burst, curve, scan};
+use super::{access, burst, confirm, curve, scan};
 use crate::io::Extent;
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, FakeClock};
@@ -17,7 +17,7 @@ use diskproof_model::surface::{
     AccessPlan, AccessPoint, BurstPlan, Coverage, CurvePlan, CurvePoint, ScanPlan, SeekPattern,
 };
 use diskproof_simdisk::models::faults::Faults;
-use diskproof_simdisk::models::{self, DiskMachine, Mechanism, TimingModel as _};
+use diskproof_simdisk::models::{self, DiskMachine, Mechanism};
 use diskproof_simdisk::{Model, spec};
 use std::io;
 
@@ -28,7 +28,7 @@ const GIB: u64 = 1 << 30;
 /// between a completion and the next request, as real ones do.
 struct SimBackend {
     clock: FakeClock,
-    machine: DiskMachine,
+    machine: Box<dyn models::TimingModel>,
     faults: Faults,
     buffers: Buffers,
     size_bytes: u64,
@@ -147,9 +147,19 @@ impl Bench {
     }
 
     fn queue(&self, depth: u32, request_bytes: u64) -> RequestQueue<SimBackend, FakeClock> {
+        let machine = Box::new(DiskMachine::start(&self.model, self.size_bytes));
+        self.queue_on(machine, depth, request_bytes)
+    }
+
+    fn queue_on(
+        &self,
+        machine: Box<dyn models::TimingModel>,
+        depth: u32,
+        request_bytes: u64,
+    ) -> RequestQueue<SimBackend, FakeClock> {
         let backend = SimBackend {
             clock: self.clock.clone(),
-            machine: DiskMachine::start(&self.model, self.size_bytes),
+            machine,
             faults: Faults::new(self.model.faults.clone()),
             buffers: Buffers::new(depth as usize, request_bytes as usize).unwrap(),
             size_bytes: self.size_bytes,
@@ -243,8 +253,9 @@ fn curve_of_rotating_disk_matches_its_zones() {
         let (curve, truth) = (bench.curve(200, SAMPLED), bench.truth());
         assert_eq!(curve.len(), 200, "{text}");
         let last = curve.last().unwrap();
+        // Behind the last sample lie the requests that keep the queue full.
         assert!(
-            curve[0].offset_bytes <= 16 * MIB && last.offset_bytes + last.bytes + 8192 > size,
+            curve[0].offset_bytes <= 16 * MIB && last.offset_bytes + last.bytes + 9 * MIB > size,
             "{text}: {last:?}"
         );
         let smooth = curve
@@ -465,6 +476,12 @@ fn curve_counts_errors_outside_the_rate() {
         72e6,
         0.2,
     );
+    let failed = curve.iter().filter(|p| p.errors > 0);
+    assert!(
+        failed
+            .clone()
+            .all(|p| p.errnos.get("EIO") == Some(&p.errors))
+    );
     // Everything fails.
     let dead = Bench::new("bandwidth=100MB,eio=0-4GiB", GIB).curve(10, SAMPLED);
     assert!(
@@ -620,4 +637,166 @@ fn written_curve_includes_the_flush() {
     curve
         .iter()
         .for_each(|p| near(p.bytes_per_second, truth(p.offset_bytes), 0.03));
+}
+
+/// A link that all requests in flight share evenly, each with work of its own: what a controller
+/// with many channels, or a host that copies, looks like.
+struct SharedLink {
+    bytes_per_second: f64,
+    now_ns: f64,
+    /// Ticket and bytes that are left.
+    left: Vec<(u64, f64)>,
+    done: std::collections::VecDeque<models::DiskCompletion>,
+    random: Random,
+}
+
+impl SharedLink {
+    /// When the next request ends, and its place.
+    fn next_end(&self) -> Option<(usize, f64)> {
+        let least = self
+            .left
+            .iter()
+            .enumerate()
+            .min_by(|a, b| a.1.1.total_cmp(&b.1.1));
+        least.map(|(index, (_, bytes))| {
+            let share = self.bytes_per_second / self.left.len() as f64;
+            (index, self.now_ns + bytes / share * 1e9)
+        })
+    }
+
+    fn advance(&mut self, to_ns: f64) {
+        loop {
+            let next = self.next_end().filter(|(_, end_ns)| *end_ns <= to_ns);
+            let until_ns = next.map_or(to_ns.max(self.now_ns), |(_, end_ns)| end_ns);
+            let share = self.bytes_per_second / self.left.len().max(1) as f64;
+            let moved = (until_ns - self.now_ns) / 1e9 * share;
+            self.left.iter_mut().for_each(|(_, bytes)| *bytes -= moved);
+            self.now_ns = until_ns;
+            let Some((index, end_ns)) = next else {
+                return;
+            };
+            let (ticket, _) = self.left.swap_remove(index);
+            self.done.push_back(models::DiskCompletion {
+                at_ns: end_ns.ceil() as u64,
+                ticket,
+            });
+        }
+    }
+}
+
+impl models::TimingModel for SharedLink {
+    fn submit(&mut self, request: models::DiskRequest) {
+        self.advance(request.arrival_ns as f64);
+        let work = request.length_bytes as f64 * (0.5 + self.random.below(1000) as f64 / 1000.0);
+        self.left.push((request.ticket, work));
+    }
+
+    fn take_done(&mut self, now_ns: u64) -> Option<models::DiskCompletion> {
+        self.advance(now_ns as f64);
+        self.done.pop_front()
+    }
+
+    fn next_ns(&self) -> Option<u64> {
+        let end_ns = self.next_end().map(|(_, end_ns)| end_ns.ceil() as u64);
+        self.done.front().map(|done| done.at_ns).or(end_ns)
+    }
+}
+
+#[test]
+fn last_point_of_fast_disk_is_as_fast_as_the_others() {
+    let (mut lasts, mut others) = (0.0, 0.0);
+    for seed in 0..20 {
+        // One stream over everything, and samples.
+        for (size, points) in [(4 * GIB, 60), (400 * GIB, 40)] {
+            let bench = Bench::new("bandwidth=1GB", size);
+            let link = SharedLink {
+                bytes_per_second: 2.46e9,
+                now_ns: 0.0,
+                left: Vec::new(),
+                done: std::collections::VecDeque::new(),
+                random: Random::new(seed, 1),
+            };
+            let plan = CurvePlan {
+                points,
+                coverage: SAMPLED,
+                time_ns: Some(4_000_000_000),
+            };
+            let log = SurveyLog::default();
+            let queue = &mut bench.queue_on(Box::new(link), 8, MIB);
+            curve::measure(queue, &bench.target, &plan, &log).unwrap();
+            let curve = std::mem::take(&mut log.seen().curve);
+            assert!(curve.len() >= 8, "{}", curve.len());
+            let rates: Vec<f64> = curve.iter().map(|p| p.bytes_per_second).collect();
+            lasts += rates[rates.len() - 1] / 40.0;
+            others +=
+                rates[1..rates.len() - 1].iter().sum::<f64>() / (rates.len() - 2) as f64 / 40.0;
+        }
+    }
+    near(others, 2.46e9, 0.01);
+    near(lasts, others, 0.01);
+}
+
+#[test]
+fn long_pause_in_a_sample_is_read_again() {
+    // A sample takes 0.2 s; with the pause, longer than any that is read again.
+    let bench = Bench::new("bandwidth=150MB,stall=10s+2600ms", 320_000_000_000);
+    let (log, plan) = (
+        SurveyLog::default(),
+        CurvePlan {
+            points: 200,
+            coverage: SAMPLED,
+            time_ns: None,
+        },
+    );
+    curve::measure(&mut bench.queue(8, MIB), &bench.target, &plan, &log).unwrap();
+    let stalls = std::mem::take(&mut log.seen().stalls);
+    assert!(stalls.len() == 1 && stalls[0].requests >= 4, "{stalls:?}");
+    near(stalls[0].since_ns as f64, 10e9, 0.01);
+    near(stalls[0].lasted_ns as f64, 2.6e9, 0.02);
+    let curve = std::mem::take(&mut log.seen().curve);
+    let again: Vec<_> = curve.iter().filter(|p| !p.readings.is_empty()).collect();
+    assert!(
+        again.len() == 1 && again[0].readings.len() == 3 && again[0].readings[0] < 20e6,
+        "{again:?}"
+    );
+    for point in &curve {
+        near(point.bytes_per_second, 150e6, 0.01);
+    }
+}
+
+#[test]
+fn second_reading_is_slow_where_the_place_is_and_fast_where_the_host_paused() {
+    let bench = Bench::new("momentus-7200.4,slow=100GB-110GB+3ms", 320_000_000_000);
+    let (log, plan) = (
+        SurveyLog::default(),
+        CurvePlan {
+            points: 200,
+            coverage: SAMPLED,
+            time_ns: None,
+        },
+    );
+    let queue = &mut bench.queue(8, MIB);
+    let mut measured = curve::measure(queue, &bench.target, &plan, &log).unwrap();
+    // 62 to 68 are the slow ones.
+    log.seen().curve[20].bytes_per_second /= 2.0;
+    let points = vec![19, 20, 61, 64, 70];
+    confirm::measure(
+        queue,
+        &bench.target,
+        &mut measured,
+        (points.clone(), None),
+        &log,
+    )
+    .unwrap();
+    let curve = std::mem::take(&mut log.seen().curve);
+    let later: Vec<usize> = (0..200)
+        .filter(|i| curve[*i].later_bytes_per_second.is_some())
+        .collect();
+    assert_eq!(later, points);
+    let ratio = |i: usize| curve[i].later_bytes_per_second.unwrap() / curve[i].bytes_per_second;
+    near(ratio(20), 2.0, 0.02);
+    for index in [19, 61, 64, 70] {
+        near(ratio(index), 1.0, 0.02);
+    }
+    assert!(curve[64].bytes_per_second < 0.9 * curve[61].bytes_per_second);
 }

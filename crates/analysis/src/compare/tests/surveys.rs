@@ -57,6 +57,7 @@ fn surveyed_record(speed: f64, seed: u64) -> Record {
         device: template.device.clone(),
         interrupted: false,
         hang: None,
+        stalls: Vec::new(),
         interruptions: Vec::new(),
     };
     let mut run = fixture::run();

@@ -176,6 +176,18 @@ fn copies_with_separate_loads_become_workloads() {
 }
 
 #[test]
+fn filesize_clips_copies_at_the_end_of_the_file() {
+    let clipped =
+        plan("[a]\nfilename=/dev/sda\nrw=randread\nfilesize=4g\nnumjobs=3\noffset_increment=1g\n");
+    let spans: Vec<_> = clipped
+        .workloads
+        .iter()
+        .map(|w| span(&w.flags).unwrap())
+        .collect();
+    assert_eq!(spans, [(0, 4 * GIB), (GIB, 4 * GIB), (2 * GIB, 4 * GIB)]);
+}
+
+#[test]
 fn copies_with_own_files_have_a_part_each() {
     // In its own file, a copy does not visit the bytes before its offset.
     let own = plan(

@@ -2,6 +2,7 @@
 //! only while it is made. Knows no file, time or result.
 
 mod block_sizes;
+mod permutation;
 mod walk;
 mod zipf;
 
@@ -9,6 +10,7 @@ use crate::io::Extent;
 use crate::random::Random;
 use block_sizes::BlockSizes;
 use diskproof_model::plan::Workload;
+use permutation::Permutation;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use walk::{OffsetWalk, WalkPosition};
@@ -177,6 +179,25 @@ impl Pattern {
         let len = u64::from(self.blocks.largest());
         self.reads.skip(bytes, len);
         self.writes.skip(bytes, len);
+    }
+
+    /// Writes each block of a uniformly random pattern once before it writes one again, together
+    /// with all patterns that share the cursors and the seed.
+    pub fn with_each_write_once(mut self, cursors: &SharedCursors, seed: u64) -> Self {
+        if let OffsetWalk::Uniform {
+            start,
+            blocks,
+            align,
+        } = self.writes
+        {
+            self.writes = OffsetWalk::EachOnce {
+                start,
+                align,
+                order: Permutation::new(blocks, seed),
+                next: Arc::clone(&cursors.writes),
+            };
+        }
+        self
     }
 
     /// The steps from here on, where they are uniform reads.

@@ -226,3 +226,35 @@ fn walks_with_shared_cursors_report_what_all_passed() {
         Some([nothing, extent_at(8192, 40_960)])
     );
 }
+
+#[test]
+fn verified_random_writes_reach_every_block_once_across_workers() {
+    let workload = Workload {
+        access: Access::Random {
+            distribution: Distribution::Uniform,
+        },
+        read_permille: 300,
+        block_bytes: 4096,
+        ..Workload::named("w")
+    };
+    let extent = Extent {
+        start: 8192,
+        length: 1000 * 4096,
+    };
+    let cursors = SharedCursors::default();
+    let mut workers: Vec<Pattern> = (0..3)
+        .map(|i| Pattern::new(&workload, extent, 5, i).with_each_write_once(&cursors, 5))
+        .collect();
+    let mut written = Vec::new();
+    while written.len() < 1000 {
+        for worker in &mut workers {
+            let step = worker.step();
+            if step.direction == TransferDirection::Write && written.len() < 1000 {
+                written.push(step.offset);
+            }
+        }
+    }
+    written.sort_unstable();
+    let all: Vec<u64> = (0..1000).map(|block| 8192 + block * 4096).collect();
+    assert_eq!(written, all);
+}

@@ -1,5 +1,6 @@
 //! How offsets follow each other inside an extent.
 
+use super::permutation::Permutation;
 use super::zipf::Zipf;
 use crate::io::Extent;
 use crate::random::Random;
@@ -37,6 +38,13 @@ pub(crate) enum OffsetWalk {
     },
     /// Uniformly random.
     Uniform { start: u64, blocks: u64, align: u64 },
+    /// Random, shared with other threads; each block once per lap.
+    EachOnce {
+        start: u64,
+        align: u64,
+        order: Permutation,
+        next: Arc<AtomicU64>,
+    },
     /// A random zone by its share, then a random block in it.
     Zones { zones: Vec<ZoneBlocks>, align: u64 },
     /// A random popularity rank, scattered over the extent.
@@ -197,6 +205,12 @@ impl OffsetWalk {
                 len,
                 next,
             } => *start + next.fetch_add(1, Ordering::Relaxed) % *blocks * *len,
+            Self::EachOnce {
+                start,
+                align,
+                order,
+                next,
+            } => *start + order.at(next.fetch_add(1, Ordering::Relaxed)) * *align,
             Self::Backward { start, end, at } => {
                 if *at < *start + len {
                     *at = *end;
@@ -225,17 +239,19 @@ impl OffsetWalk {
                 offset
             }
             Self::Zones { zones, align } => {
-                let drawn = random.bits();
-                let zone = zones
-                    .iter()
-                    .find(|z| drawn <= z.below)
-                    .copied()
-                    .unwrap_or(zones[0]);
+                let zone = zone_at(zones, random.bits());
                 zone.start + random.below(zone.blocks) * *align
             }
             Self::Zipf { start, align, zipf } => *start + zipf.block(random) * *align,
         }
     }
+}
+
+/// The zone whose share of the fractions of 2⁶⁴ holds this one.
+#[inline(always)]
+fn zone_at(zones: &[ZoneBlocks], drawn: u64) -> ZoneBlocks {
+    let zone = zones.iter().find(|zone| drawn <= zone.below);
+    zone.copied().unwrap_or(zones[0])
 }
 
 /// The position of an ascending walk.

@@ -1,0 +1,138 @@
+//! `short-span`: random accesses to a rotating disk covered a small part of it, so the arm moved
+//! less than it does across the whole disk.
+
+use super::evidence::{Measured, evidence, gigabytes, real, scope};
+#[cfg(test)]
+use super::rule::Examples;
+use super::rule::{Check, Diagnosis, Rule};
+use diskproof_model::finding::Severity;
+use diskproof_model::plan::Access;
+use diskproof_model::record::Record;
+use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
+use diskproof_model::units::{format_bytes, format_percent};
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    code: "short-span",
+    title: "Random figures cover part of the disk",
+    meaning: "Random accesses covered a small part of a rotating disk. A database that is spread \
+              over the whole disk sees longer seeks.",
+    taints: None,
+    check: Check::Workloads(check),
+    #[cfg(test)]
+    examples: Examples {
+        fires: tests::fires,
+        silent: tests::silent,
+    },
+}];
+
+/// Over half of the surface the mean seek is within a few per cent of that over all of it.
+const SHARE_MIN: f64 = 0.5;
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let hits: Vec<(usize, f64, u64, u64)> = real(record)
+        .filter_map(|(index, m)| short_span(record, (index, m)))
+        .collect();
+    let (_, share, span_bytes, disk_bytes) = *hits.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some(Diagnosis {
+        severity: Severity::Note,
+        claim: format!(
+            "The random accesses of {} cover {}, {} of the rotating disk of {}. Over the whole \
+             disk seeks are longer and the rate is lower.",
+            scope(record, hits.iter().map(|hit| hit.0)),
+            format_bytes(span_bytes),
+            format_percent(share),
+            gigabytes(disk_bytes)
+        ),
+        evidence: hits
+            .iter()
+            .map(|(index, _, span_bytes, disk_bytes)| {
+                evidence(
+                    *index,
+                    "workload/span_bytes",
+                    *span_bytes as f64,
+                    SHARE_MIN * *disk_bytes as f64,
+                    "B",
+                )
+            })
+            .collect(),
+        remedy: "Apply the figures to a database of that size only. To see what shorter spans \
+                 gain, run diskproof curve --short-stroke on the block device as root, which \
+                 reads only."
+            .to_owned(),
+        reproduce: None,
+    })
+}
+
+/// A random workload in a small part of a rotating disk: its index, share, span and disk.
+fn short_span(record: &Record, (index, m): Measured) -> Option<(usize, f64, u64, u64)> {
+    let target = record.targets.get(m.target)?;
+    let disk_bytes = rotating_bytes(record, target)?;
+    let is_random = matches!(
+        m.workload.access,
+        Access::Random { .. } | Access::Zoned { .. }
+    );
+    let share = m.workload.span_bytes as f64 / disk_bytes as f64;
+    (is_random && target.kind != TargetKind::BlockDevice && share < SHARE_MIN).then_some((
+        index,
+        share,
+        m.workload.span_bytes,
+        disk_bytes,
+    ))
+}
+
+/// The size of the one disk below a target, where it really turns.
+fn rotating_bytes(record: &Record, target: &TargetIdentity) -> Option<u64> {
+    let disks: Vec<&Layer> = target.disks().collect();
+    let [disk] = disks[..] else {
+        return None;
+    };
+    // A virtual disk says that it turns, whatever it is made of.
+    let is_trusted = disk.kind == LayerKind::Loop
+        || (disk.kind == LayerKind::Disk && record.host.hypervisor.is_none());
+    (is_trusted && disk.rotational == Some(true)).then_some(disk.size_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn on_disk(rotational: bool, size_bytes: u64) -> Record {
+        let mut run = fixture::run();
+        run.0.host.hypervisor = None;
+        let target = &mut run.0.targets[0];
+        let mut disk = fixture::layer("sda", LayerKind::Disk, &[]);
+        (disk.rotational, disk.size_bytes) = (Some(rotational), size_bytes);
+        target.layers = vec![disk];
+        fixture::judge(run)
+    }
+
+    pub(super) fn fires() -> Record {
+        on_disk(true, 2_000_000_000_000)
+    }
+
+    pub(super) fn silent() -> Record {
+        on_disk(false, 2_000_000_000_000)
+    }
+
+    #[test]
+    fn random_figures_of_a_scratch_file_state_their_span() {
+        let finding = check(&fires()).unwrap();
+        assert_eq!(finding.severity, Severity::Note);
+        assert!(
+            finding.claim.contains("random-read-d1")
+                && !finding.claim.contains("sequential-read")
+                && finding.claim.contains("of the rotating disk of 2000 GB"),
+            "{}",
+            finding.claim
+        );
+    }
+
+    #[test]
+    fn most_of_a_disk_and_virtual_disks_are_silent() {
+        assert_eq!(check(&on_disk(true, fixture::SPAN_BYTES * 3 / 2)), None);
+        let mut record = fires();
+        record.host.hypervisor = Some("kvm".to_owned());
+        assert_eq!(check(&record), None);
+    }
+}
