@@ -2,11 +2,13 @@
 
 use super::Args;
 use crate::failure::Exit;
+use crate::output_files::save_file;
 use crate::stderr::eprint_line;
 use anyhow::Context as _;
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use diskproof_report::format::OutputFile;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -88,7 +90,8 @@ fn write(directory: &Path, name: &str, command: Command, related: &[String]) -> 
     }
     end_of_page(&help.unwrap_or_default(), related).to_writer(&mut page)?;
     let path = directory.join(format!("{name}.1"));
-    fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
+    save_file(&OutputFile::new(&path, |out| out.write_all(&page)))
+        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// The sections that clap does not know, and the text below the help, whose indented lines stay

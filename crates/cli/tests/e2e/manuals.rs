@@ -70,6 +70,11 @@ fn manual_is_not_written_in_place_of_a_file() {
         ran.err
     );
     assert_eq!(std::fs::read(&file).unwrap(), b"kept");
+    // A page whose name leads to a device.
+    std::os::unix::fs::symlink("/dev/full", here.path().join("diskproof.1")).unwrap();
+    let ran = run(["man", here.path().to_str().unwrap()]);
+    assert_eq!(ran.code, Some(4));
+    assert!(ran.err.contains("device"), "{}", ran.err);
 }
 
 #[test]

@@ -38,6 +38,10 @@ pub(crate) fn threads_per_worker(workload: &Workload, kind: EngineKind) -> u32 {
     }
 }
 
+/// So many queues must fit into the limit of a workload whose measured time waits for the first
+/// one: half a gigabyte with eight blocks of 1 MiB.
+const TURNOVERS_MIN: u64 = 64;
+
 /// Number of parts of the span, each of which must hold a block.
 pub(crate) fn parts_of(workload: &Workload, kind: EngineKind) -> u64 {
     let workers = u64::from(workload.workers);
@@ -70,10 +74,23 @@ pub(crate) fn gate_of(
     schedule: WorkerSchedule,
     workers: usize,
 ) -> Option<Arc<MeasureGate>> {
-    let is_filling = |workload: &Workload| workload.rate.is_none();
+    let is_filling = |workload: &Workload| workload.rate.is_none() && has_room(workload);
     let is_gated = group.warmup_ns() > 0 && group.workloads.iter().all(is_filling);
     let gate = || MeasureGate::new(workers, schedule.measure_ns, group.time_ns());
     is_gated.then(|| Arc::new(gate()))
+}
+
+/// Whether the limits of a workload leave enough to measure after a full turnover of its queues,
+/// which a fast disk notices only some milliseconds later.
+fn has_room(workload: &Workload) -> bool {
+    let Stop { ops, bytes, .. } = workload.stop;
+    let queued = u64::from(workload.depth) * u64::from(workload.workers);
+    let longest = u64::from(block_range(workload).1);
+    let limit = ops
+        .into_iter()
+        .chain(bytes.map(|bytes| bytes / longest))
+        .min();
+    limit.is_none_or(|limit| limit >= queued * TURNOVERS_MIN)
 }
 
 /// The budget that the `threads` of a workload share. In whole blocks: a rest of less than one
