@@ -246,7 +246,12 @@ mod tests {
     fn credit_is_fitted_from_both_rates() {
         // 60,000/s for 2.5 s and a warm-up of 0.5 s, refilled at 10,000/s: 150,000 I/Os.
         let claim = found(&burst(), "burst-exhausted").unwrap();
-        for part in ["60,000/s for 3.0 s", "180,000 requests", "150,000 requests", "in 15 s"] {
+        for part in [
+            "60,000/s for 3.0 s",
+            "180,000 requests",
+            "150,000 requests",
+            "in 15 s",
+        ] {
             assert!(claim.contains(part), "{part}: {claim}");
         }
     }
@@ -255,7 +260,10 @@ mod tests {
     fn cliff_says_how_much_fitted_into_the_cache() {
         // 800 writes/s of 1 MiB for 3 s.
         let claim = found(&cliff(), "cache-cliff").unwrap();
-        assert!(claim.contains("wrote 2.5 GB at 839 MB/s, then went on at 210 MB/s"), "{claim}");
+        assert!(
+            claim.contains("wrote 2.5 GB at 839 MB/s, then went on at 210 MB/s"),
+            "{claim}"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Exact workloads from flags, and every contradiction with its remedy.
 
 use super::*;
+use crate::workload::axes::WorkloadAxes;
 use crate::workload::limits::sector_mismatch;
 use crate::workload::resolve_context::Memory;
 use clap::Parser;
@@ -13,6 +14,8 @@ const GIB: u64 = 1 << 30;
 struct Line {
     #[command(flatten)]
     flags: WorkloadFlags,
+    #[command(flatten)]
+    axes: WorkloadAxes,
 }
 
 fn context() -> ResolveContext {
@@ -29,9 +32,9 @@ fn context() -> ResolveContext {
 }
 
 fn flags(line: &str) -> WorkloadFlags {
-    Line::try_parse_from(["x"].into_iter().chain(line.split_whitespace()))
-        .unwrap_or_else(|error| panic!("{line}: {error}"))
-        .flags
+    let line = Line::try_parse_from(["x"].into_iter().chain(line.split_whitespace()))
+        .unwrap_or_else(|error| panic!("{line}: {error}"));
+    line.axes.expand(&line.flags).unwrap().remove(0)
 }
 
 fn on(line: &str, context: &ResolveContext) -> Result<Workload, String> {
@@ -461,9 +464,10 @@ proptest! {
             "--rw {rw} --bs {bs} --depth {depth} --jobs {jobs} --buffered --span {from}-{to}%"
         );
         let arguments = ["x"].into_iter().chain(line.split_whitespace());
-        let Ok(Line { flags }) = Line::try_parse_from(arguments) else {
+        let Ok(Line { flags, axes }) = Line::try_parse_from(arguments) else {
             return Ok(());
         };
+        let flags = axes.expand(&flags).unwrap().remove(0);
         let context = ResolveContext { target_bytes: vec![size], ..context() };
         if let Ok(workload) = resolve(&flags, &context, Wording::Keys) {
             let length = workload.span.length_bytes.unwrap();
