@@ -4,7 +4,6 @@
 use crate::program;
 use crate::program::{Ran, SHORT, check, names, program, random_file, undisturbed};
 use diskproof_model::measurement::{FallbackCause, OpKind};
-
 use diskproof_model::plan::EngineKind;
 use diskproof_model::record::Record;
 use diskproof_simdisk::seccomp::forbid;
