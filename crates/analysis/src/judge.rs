@@ -98,6 +98,7 @@ pub fn judge(
         host: facts.host,
         clock: facts.clock,
         plan: facts.plan,
+        campaign: None,
         targets: facts.targets,
         curve: surface.map_or_else(Vec::new, |s| s.curve.clone()),
         access: surface.map_or_else(Vec::new, |s| s.access.clone()),

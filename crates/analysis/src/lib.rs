@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+pub mod campaign;
 pub mod compare;
 pub mod estimate;
 pub mod expect;

@@ -302,6 +302,8 @@ pub enum Basis {
     BetweenRuns,
     /// From the differences between the curves, position by position.
     Positions,
+    /// From the differences between slices of both sides that followed each other, block by block.
+    Blocks,
 }
 
 /// What a metric comes to.

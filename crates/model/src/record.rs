@@ -2,6 +2,7 @@
 //! saved and compared by others. Its JSON form is the published contract
 //! `schema/record.v1.schema.json`.
 
+use crate::campaign::CampaignPart;
 use crate::finding::Finding;
 use crate::health::DiskHealth;
 use crate::limited_by::LimitedBy;
@@ -56,6 +57,9 @@ pub struct Record {
     pub clock: ClockFacts,
     /// What was to be measured.
     pub plan: Plan,
+    /// The campaign that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub campaign: Option<CampaignPart>,
     /// The targets, in the order of the plan.
     pub targets: Vec<TargetIdentity>,
     /// What was measured, in the order of the plan.

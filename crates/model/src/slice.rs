@@ -1,5 +1,6 @@
 //! A slice: one of the parts, apart in time, in which a workload is measured.
 
+use crate::histogram::LatencyHistogram;
 use crate::op::OpKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -31,6 +32,36 @@ pub struct SliceOp {
     pub iops: f64,
     /// Bytes per second.
     pub bytes_per_second: f64,
+    /// Latencies; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<SliceLatency>,
+}
+
+/// Latencies of one kind of operation in a slice. A percentile with fewer than ten samples beyond
+/// it is `null`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SliceLatency {
+    /// Mean, in nanoseconds.
+    pub mean_ns: f64,
+    /// Median, in nanoseconds.
+    pub p50_ns: Option<u64>,
+    /// 99 % are not longer, in nanoseconds.
+    pub p99_ns: Option<u64>,
+    /// 99.9 % are not longer, in nanoseconds.
+    pub p99_9_ns: Option<u64>,
+}
+
+impl SliceLatency {
+    /// Of these latencies; `None` of none.
+    pub fn of(latencies: &LatencyHistogram) -> Option<Self> {
+        (latencies.count() > 0).then(|| Self {
+            mean_ns: latencies.mean_ns(),
+            p50_ns: latencies.percentile(0.50),
+            p99_ns: latencies.percentile(0.99),
+            p99_9_ns: latencies.percentile(0.999),
+        })
+    }
 }
 
 impl SliceOp {
@@ -42,6 +73,7 @@ impl SliceOp {
             bytes,
             iops: count as f64 / seconds,
             bytes_per_second: bytes as f64 / seconds,
+            latency: None,
         }
     }
 }

@@ -2,12 +2,14 @@
 //! and what disturbed it must agree. The disk, the machine and the kernel may differ, as people
 //! compare those: see `differences`.
 
-use super::reasons::{Reasons, alike, busy, cache_text, covers, kind_text, method, tainted};
+use super::reasons::{
+    Reasons, alike, busy, cache_text, covers, harmless, kind_text, method, tainted,
+};
 use super::sides::Run;
 use diskproof_model::comparison::Reason;
 use diskproof_model::measurement::StopReason;
 use diskproof_model::plan::{Access, Distribution, SyncCall, SyncPolicy};
-use diskproof_model::record::{MeasurementRecord, WorkloadRecord};
+use diskproof_model::record::{MeasurementRecord, Record, WorkloadRecord};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes, format_rate};
 
@@ -56,7 +58,10 @@ pub(super) fn of_workload(runs: &[Measured<'_>]) -> Vec<Reason> {
             company(&mut reasons, *first, *other);
         });
     }
-    runs.iter().for_each(|run| faults(&mut reasons, *run));
+    let records: Vec<&Record> = runs.iter().map(|run| run.run.record).collect();
+    let harmless = harmless(&records);
+    runs.iter()
+        .for_each(|run| faults(&mut reasons, *run, harmless));
     busy(
         &mut reasons,
         &runs
@@ -72,7 +77,7 @@ pub(super) fn repeats(first: Measured<'_>, other: Measured<'_>) -> bool {
     let mut reasons = Reasons::default();
     conditions(&mut reasons, first, other);
     company(&mut reasons, first, other);
-    faults(&mut reasons, other);
+    faults(&mut reasons, other, &[]);
     reasons.done().is_empty()
 }
 
@@ -210,7 +215,7 @@ fn company(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     }
 }
 
-fn faults(reasons: &mut Reasons, run: Measured<'_>) {
+fn faults(reasons: &mut Reasons, run: Measured<'_>, harmless: &[&str]) {
     let (name, m) = (run.name, run.measurement());
     match m.stopped {
         StopReason::Interrupted => reasons.add(
@@ -246,9 +251,9 @@ fn faults(reasons: &mut Reasons, run: Measured<'_>) {
     }
     tainted(
         reasons,
-        name,
-        run.run.record,
+        (name, run.run.record),
         &[&format!("/measurements/{}/", run.index)],
+        harmless,
     );
 }
 

@@ -84,7 +84,7 @@ fn survey_faults(reasons: &mut Reasons, run: Surveyed<'_>, part: Part) {
             "/access/",
         ],
     };
-    tainted(reasons, run.name, run.run.record, places);
+    tainted(reasons, (run.name, run.run.record), places, &[]);
     if run.run.record.partial && run.run.record.plan.workloads.is_empty() {
         reasons.add("interrupted", format!("{} was cut short", run.name));
     }

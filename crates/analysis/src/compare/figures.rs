@@ -206,7 +206,7 @@ fn relative_error(estimate: &Estimate) -> Option<f64> {
 }
 
 /// For the table: the half-width is the longer arm.
-fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
+pub(super) fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
     let multiple = multiple_95(sample.freedom());
     let longer = match sample.within {
         // Exactly what the record says; by logarithms it would be a little more.

@@ -5,7 +5,7 @@
 use super::error::CompareError;
 use crate::expect::Relation;
 use diskproof_model::comparison::{
-    Candidate, Condition, ConditionOutcome, MetricComparison, Ratio, Verdict,
+    Basis, Candidate, Condition, ConditionOutcome, MetricComparison, Ratio, Verdict,
 };
 use diskproof_model::measurement::OpKind;
 use std::str::FromStr;
@@ -136,7 +136,7 @@ impl Limit {
             change * 100.0,
             interval_text(ratio)
         );
-        if metric.variation.is_none() {
+        if metric.variation.is_none() && metric.basis != Basis::Blocks {
             return self.judge_once(change, says);
         }
         let surely = ratio.low_95 > 1.0 || ratio.high_95.is_some_and(|high| high < 1.0);

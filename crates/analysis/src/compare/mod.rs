@@ -6,10 +6,12 @@
 //!   `distribution`: latencies.
 //! * `ratio`: intervals, p-values, verdicts. `comparable`: what must agree; `differences`: what
 //!   need not. `limit`: conditions of the user.
+//! * `blocks`: what the slices of a live comparison show.
 //! * `spread`: how figures vary from run to run; `earlier`: runs of the history that show it.
 //!
 //! Knows records only, not where they come from or how a comparison is printed.
 
+mod blocks;
 mod comparable;
 mod comparable_survey;
 mod differences;

@@ -9,7 +9,7 @@
 
 use super::distribution::LatencyDistribution;
 use super::spread::{self, Repetitions, RunSpread};
-use crate::estimate::student;
+use crate::estimate::{PairedDifference, student};
 use diskproof_model::comparison::{Basis, Direction, Needed, Ratio, RunVariation, Verdict};
 
 /// Error that a verdict of better or worse may have by chance, over all metrics that are looked at
@@ -193,6 +193,8 @@ pub(super) struct Joined {
     /// Logarithm of B over A.
     log: f64,
     freedom: f64,
+    /// Standard error of the logarithm by the blocks of a live comparison.
+    of_blocks: Option<f64>,
 }
 
 impl Joined {
@@ -213,7 +215,28 @@ impl Joined {
         // swapped. Histograms make distances that are equal to the last bit, and a bit of
         // rounding would then decide on the p-value.
         let log = b.value.ln() - a.value.ln();
-        Some(Self { a, b, log, freedom })
+        Some(Self {
+            a,
+            b,
+            log,
+            freedom,
+            of_blocks: None,
+        })
+    }
+
+    /// Of a live comparison, whose blocks tell how well the ratio is known.
+    pub(super) fn of_blocks(
+        a: &SideFigure,
+        b: &SideFigure,
+        difference: PairedDifference,
+    ) -> Option<Self> {
+        (a.value > 0.0 && b.value > 0.0).then(|| Self {
+            log: b.value.ln() - a.value.ln(),
+            freedom: difference.freedom,
+            of_blocks: Some(difference.error),
+            a: a.clone(),
+            b: b.clone(),
+        })
     }
 
     /// Logarithm of B over A.
@@ -223,6 +246,9 @@ impl Joined {
 
     /// Distance of an end of the interval at `multiple` standard errors from the ratio.
     fn reach(&self, arm: Arm, multiple: f64) -> f64 {
+        if let Some(error) = self.of_blocks {
+            return multiple * error;
+        }
         let (of_a, of_b) = match arm {
             Arm::Below => (Arm::Above, Arm::Below),
             Arm::Above => (Arm::Below, Arm::Above),
@@ -279,7 +305,9 @@ impl Joined {
 
     /// Where the interval comes from.
     pub(super) fn basis(&self) -> Basis {
-        if self.a.spread.is_some() {
+        if self.of_blocks.is_some() {
+            Basis::Blocks
+        } else if self.a.spread.is_some() {
             Basis::BetweenRuns
         } else {
             Basis::WithinRuns
@@ -288,6 +316,9 @@ impl Joined {
 
     /// How the figure varies from run to run, as far as that is known.
     pub(super) fn variation(&self) -> Option<RunVariation> {
+        if self.of_blocks.is_some() {
+            return None;
+        }
         // Where the sides vary differently, that of the side that varies more.
         let of = |spread: RunSpread| RunVariation {
             deviation: spread.deviation,
@@ -369,8 +400,8 @@ pub(super) fn judge(
     if p_adjusted < ALPHA {
         let is_better = (joined.log() > 0.0) == (better == Direction::Higher);
         let verdict = match (joined.basis(), is_better) {
-            (Basis::BetweenRuns, true) => Verdict::Better,
-            (Basis::BetweenRuns, false) => Verdict::Worse,
+            (Basis::BetweenRuns | Basis::Blocks, true) => Verdict::Better,
+            (Basis::BetweenRuns | Basis::Blocks, false) => Verdict::Worse,
             (_, true) => Verdict::FasterOnce,
             (_, false) => Verdict::SlowerOnce,
         };

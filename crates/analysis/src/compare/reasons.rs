@@ -1,8 +1,10 @@
 //! Reasons why two figures do not compare, and what workloads and surveys share of them: method,
 //! load, spans, findings. Knows nothing of what a workload or a survey is.
 
+use super::sides::is_live_pair;
 use crate::rules;
 use diskproof_model::comparison::Reason;
+use diskproof_model::finding::Finding;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetKind;
@@ -52,7 +54,8 @@ impl Reasons {
 
 /// One run a side on a machine with far more to do than processors.
 pub(super) fn busy(reasons: &mut Reasons, runs: &[(&str, &Record)]) {
-    for (name, record) in runs.iter().filter(|_| runs.len() == 2) {
+    let is_pair = matches!(runs, [(_, a), (_, b)] if !is_live_pair(a, b));
+    for (name, record) in runs.iter().filter(|_| is_pair) {
         let cpus = record.host.cpus;
         if let Some(load) = load(record).filter(|load| *load > LOAD_MAX * f64::from(cpus)) {
             reasons.add(
@@ -84,9 +87,31 @@ pub(super) fn method(reasons: &mut Reasons, (a, x): (&str, &Record), (b, y): (&s
     });
 }
 
+/// What other programs do meanwhile meets both sides of a live comparison alike.
+const SHARED: &str = "disturbed";
+
+/// Whether other programs used the disk during a run that is a side of a live comparison.
+pub(super) fn is_shared_disturbance(record: &Record) -> bool {
+    record.campaign.is_some() && record.findings.iter().any(|finding| finding.code == SHARED)
+}
+
+/// Findings that say nothing against a comparison of these two.
+pub(super) fn harmless(runs: &[&Record]) -> &'static [&'static str] {
+    match runs {
+        [a, b] if is_live_pair(a, b) => &[SHARED],
+        _ => &[],
+    }
+}
+
 /// What the registered findings say against everything below these places.
-pub(super) fn tainted(reasons: &mut Reasons, name: &str, record: &Record, places: &[&str]) {
-    for finding in &record.findings {
+pub(super) fn tainted(
+    reasons: &mut Reasons,
+    (name, record): (&str, &Record),
+    places: &[&str],
+    harmless: &[&str],
+) {
+    let harmful = |finding: &&Finding| !harmless.contains(&finding.code.as_str());
+    for finding in record.findings.iter().filter(harmful) {
         let rule = rules::rule(&finding.code);
         let Some(taint) = rule.and_then(|rule| rule.taints) else {
             continue;

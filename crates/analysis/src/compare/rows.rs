@@ -1,10 +1,12 @@
 //! Which metrics of a workload are compared, what they are called, and which one of them speaks for
 //! it.
 
+use super::blocks::Blocks;
 use super::comparable::{self, Measured};
 use super::earlier::EarlierRuns;
 use super::figures::{Figures, Told};
 use super::ratio::{Joined, SideFigure};
+use crate::estimate::PairedDifference;
 use diskproof_model::comparison::{Basis, Direction, Figure, Needed, PercentilePair, Reason};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::SyncPolicy;
@@ -49,15 +51,22 @@ pub(super) struct MetricFigures {
     pub a: Told,
     pub b: Told,
     pub earlier: Vec<SideFigure>,
+    /// The difference within the blocks of a live comparison.
+    pub difference: Option<PairedDifference>,
 }
 
 impl Row {
     pub(super) fn new(name: Name, told: MetricFigures, wall_ns: u64, reasons: &[Reason]) -> Self {
-        let MetricFigures { a, b, earlier } = told;
-        let joined = if reasons.is_empty() {
-            Joined::of(&a.sample, &b.sample, &earlier)
-        } else {
-            None
+        let MetricFigures {
+            a,
+            b,
+            earlier,
+            difference,
+        } = told;
+        let joined = match difference {
+            _ if !reasons.is_empty() => None,
+            Some(difference) => Joined::of_blocks(&a.sample, &b.sample, difference),
+            None => Joined::of(&a.sample, &b.sample, &earlier),
         };
         let Name {
             metric,
@@ -108,7 +117,7 @@ impl Row {
                 measure_ns: None,
                 runs: Some((times * runs).ceil().max(2.0) as u64),
             },
-            Basis::WithinRuns => Needed {
+            Basis::WithinRuns | Basis::Blocks => Needed {
                 times,
                 measure_ns: Some((times * self.wall_ns as f64) as u64),
                 runs: None,
@@ -164,16 +173,25 @@ pub(super) fn of_workload(
         .then_some(None)
         .into_iter()
         .chain(ops.iter().map(|op| Some(*op)));
+    let blocks = Blocks::of(a, b);
     let mut add = |op: Option<OpKind>, figure: Figure| {
         let told = |side: &Figures<'_>| match (op, figure) {
             (_, Figure::Iops | Figure::Throughput) => side.rate(op, figure),
             (Some(op), _) => side.latency(op, figure),
             (None, _) => None,
         };
-        if let (Some(a), Some(b)) = (told(&figures_a), told(&figures_b)) {
+        if let (Some(mut a), Some(mut b)) = (told(&figures_a), told(&figures_b)) {
             let earlier = groups.iter().filter_map(told).map(|told| told.sample);
             let earlier = earlier.collect();
-            let told = MetricFigures { a, b, earlier };
+            let difference = blocks
+                .as_ref()
+                .and_then(|blocks| blocks.replace((op, figure), (&mut a, &mut b)));
+            let told = MetricFigures {
+                a,
+                b,
+                earlier,
+                difference,
+            };
             rows.push(Row::new(name(op, figure), told, wall_ns, &reasons));
         }
     };

@@ -1,5 +1,6 @@
 //! The runs of a comparison, and the two sides that they form.
 
+use diskproof_model::campaign::CampaignKind;
 use diskproof_model::record::Record;
 use std::collections::BTreeSet;
 
@@ -29,6 +30,16 @@ pub(super) fn distinct<'a, 'r>(group: &'r RunGroup<'a>) -> Vec<&'r Run<'a>> {
         .iter()
         .filter(|run| seen.insert(&run.record.run_id))
         .collect()
+}
+
+/// Whether two runs are sides of one live comparison: their slices followed each other in turns.
+pub(super) fn is_live_pair(a: &Record, b: &Record) -> bool {
+    let sides = a.campaign.as_ref().zip(b.campaign.as_ref());
+    sides.is_some_and(|(a, b)| {
+        (a.kind, b.kind) == (CampaignKind::Compare, CampaignKind::Compare)
+            && a.id == b.id
+            && a.side != b.side
+    })
 }
 
 /// Both sides, with what their runs are called in sentences: `A`, or `A1`, `A2` where there are

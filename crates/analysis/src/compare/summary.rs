@@ -1,9 +1,9 @@
 //! A comparison in a sentence or two, and what a reader has to know beside it. Said here once, so
 //! that every printer says the same.
 
-use super::reasons::load;
+use super::reasons::{is_shared_disturbance, load};
 use super::sides::{Run, RunGroup, Sides};
-use diskproof_model::comparison::{MetricComparison, Tally, Verdict};
+use diskproof_model::comparison::{Basis, MetricComparison, Tally, Verdict};
 use diskproof_model::units::format_duration;
 use std::collections::BTreeSet;
 
@@ -174,6 +174,9 @@ pub(super) fn notes(
 
 /// Where the variation from run to run comes from, or that it is unknown.
 fn variation(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> {
+    if let Some(note) = blocks(sides, metrics) {
+        return Some(note);
+    }
     let known = metrics.iter().filter_map(|m| m.variation);
     if let Some(earlier) = known.map(|variation| variation.earlier_runs).max() {
         return (earlier > 0).then(|| {
@@ -190,6 +193,30 @@ fn variation(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> 
          three runs a side."
             .to_owned()
     })
+}
+
+/// How a live comparison was measured.
+fn blocks(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> {
+    let counts = metrics
+        .iter()
+        .filter(|m| m.headline && m.basis == Basis::Blocks)
+        .map(|m| m.a.n);
+    let (least, most) = (counts.clone().min()?, counts.max()?);
+    let count = if least == most {
+        format!("{most} blocks")
+    } else {
+        format!("{least} to {most} blocks")
+    };
+    let mut runs = sides.a.iter().chain(&sides.b);
+    let disturbed = if runs.any(|(_, run)| is_shared_disturbance(run.record)) {
+        " Other programs used the disk meanwhile; the random order spreads that over both sides."
+    } else {
+        ""
+    };
+    Some(format!(
+        "Measured in alternation: {count} of each workload, each with one slice of either side in \
+         random order. The intervals come from the differences within the blocks.{disturbed}"
+    ))
 }
 
 /// A machine with more to do than processors: what waits for one looks like a slow disk, and

@@ -119,6 +119,7 @@ impl SurveyRuns<'_, '_> {
             a: told(self.a)?,
             b: told(self.b)?,
             earlier: earlier.map(|told| told.sample).collect(),
+            difference: None,
         })
     }
 

@@ -4,11 +4,13 @@
 mod batches;
 mod even;
 mod fall;
+mod paired;
 mod settle;
 mod stats;
 pub(crate) mod student;
 
 pub(crate) use batches::{BATCHES_MIN, widening};
+pub(crate) use paired::PairedDifference;
 pub(crate) use stats::{mean, variance};
 
 use batches::{BatchMeans, batch_means, burst};

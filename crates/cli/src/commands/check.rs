@@ -395,17 +395,17 @@ fn scratch_size(
 
 /// How much the workloads may write, and what they find.
 #[derive(Debug, Clone, Copy)]
-struct WriteBudget {
+pub(super) struct WriteBudget {
     /// The bytes that each workload may write are a multiple of this.
-    write_bytes: u64,
+    pub write_bytes: u64,
     /// Share of the time for sequential writes, in 58ths.
-    sequential_share: u64,
+    pub sequential_share: u64,
 }
 
 /// The eight workloads with their shares of the time. The first one overwrites the file, which was
 /// written for the first time just before: the blocks of a new file are allocated as they are
 /// written, which is another task. Reads come before the writes that would disturb them.
-fn standard_workloads(
+pub(super) fn standard_workloads(
     measuring: &MeasuringFlags,
     time_ns: u64,
     writing: WriteBudget,

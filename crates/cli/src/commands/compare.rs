@@ -1,7 +1,10 @@
-//! `diskproof compare`: compares saved runs metric by metric. Measures nothing.
+//! `diskproof compare`: compares runs metric by metric: saved ones, or those of a live comparison,
+//! which measures two targets or settings in alternation.
+
+mod live;
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{ColorWhen, files, is_stdout, output_help, parse_page_name};
+use crate::flags::{ColorWhen, MeasuringFlags, files, is_stdout, output_help, parse_page_name};
 use crate::output_files::{Trial, check_writable, save_file};
 use crate::saved::{EarlierRun, HistoryFileFlag, earlier_runs, load_all, short};
 use crate::stderr::eprint_line;
@@ -20,8 +23,15 @@ use diskproof_report::{json, terminal};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+pub use live::LiveFlags;
+use live::{LiveEnd, LiveRequest, LiveSides};
+
 /// Shown below the flags.
 const HELP: &str = concat!(
+    "Two or more directories, files or block devices are measured live, in random alternation.\n",
+    "So are settings of one target: each --prepare command runs before the slices of its side.\n",
+    "A workload ends when its ratio is decided, or known to a tenth of --margin.\n",
+    "\n",
     "A RUN is an id or its beginning, latest, latest~1, a label (all its runs), or a file\n",
     "(.json, or the .html page of a report). Runs that repeat one experiment form one side:\n",
     "join them with commas, A1,A2,A3, or give them one label. Each side is compared with the\n",
@@ -33,9 +43,9 @@ const HELP: &str = concat!(
     "alone explains is undecided. So is a change in one run a side, unless the history holds\n",
     "earlier runs of the same target and plan, which show how much runs vary.\n",
     "\n",
-    "Exit codes: 0 done, 1 a --fail-on condition holds, 2 usage, 4 a --fail-on condition has no\n",
-    "answer (not comparable, or not measured on one side), 5 one is undecided, with\n",
-    "--fail-on-undecided.\n",
+    "Exit codes: 0 done, 1 a --fail-on condition holds, 2 usage, 3 refused for safety, 4 the\n",
+    "measurement failed, or a --fail-on condition has no answer (not comparable, or not measured\n",
+    "on one side), 5 one is undecided, with --fail-on-undecided, 130 Ctrl-C.\n",
     "\n",
     "docs/compare.md explains the verdicts.\n",
     "\n",
@@ -44,16 +54,21 @@ const HELP: &str = concat!(
     "  diskproof compare latest~1 latest\n",
     "  diskproof compare old-firmware new-firmware          two labels, all their runs\n",
     "  diskproof compare a1.json,a2.json b1.json,b2.json\n",
-    "  diskproof compare --baseline main latest --fail-on 'random-read-d32.iops<-5%'",
+    "  diskproof compare --baseline main latest --fail-on 'random-read-d32.iops<-5%'\n",
+    "  diskproof compare /mnt/old /mnt/new                  live, about a minute\n",
+    "  sudo diskproof compare /dev/sdb /dev/sdc --quick     live, reads only\n",
+    "  sudo diskproof compare /data --cleanup 'echo none > /sys/block/sda/queue/scheduler' \\\n",
+    "    --prepare 'echo none > /sys/block/sda/queue/scheduler' \\\n",
+    "    --prepare 'echo mq-deadline > /sys/block/sda/queue/scheduler'",
 );
 
-/// Compare runs metric by metric: better, worse, the same, undecided, or not comparable
+/// Compare targets, settings or saved runs: better, worse, the same, or undecided
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct CompareFlags {
-    /// Runs to compare; the first is the baseline unless --baseline names one [default with
-    /// --baseline: latest]
-    #[arg(value_name = "RUN")]
+    /// Saved runs, or targets to measure; the first is the baseline unless --baseline names one
+    /// [default with --baseline: latest; with --prepare: .]
+    #[arg(value_name = "RUN|TARGET")]
     pub runs: Vec<String>,
     /// Compare with the runs of this label
     #[arg(long, value_name = "LABEL")]
@@ -90,6 +105,9 @@ pub struct CompareFlags {
     /// The history.
     #[command(flatten)]
     pub history_file: HistoryFileFlag,
+    /// The live comparison.
+    #[command(flatten)]
+    pub live: LiveFlags,
 }
 
 /// Reads a share in percent.
@@ -182,6 +200,16 @@ fn earlier_groups(earlier: &[EarlierRun]) -> Vec<RunGroup<'_>> {
 
 /// Runs the verb.
 pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
+    if let Some(exit) = run_live(compare)? {
+        return Ok(exit);
+    }
+    if let Some(flag) = compare.live.given() {
+        return Err(Failure::Usage(format!(
+            "{flag} belongs to a live comparison, and saved runs are not measured again; name \
+             directories, files or block devices"
+        ))
+        .into());
+    }
     let references = references(compare)?;
     let outputs = files(&[&compare.outputs, &compare.html]);
     prepare(&outputs)?;
@@ -210,14 +238,49 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     };
     let comparison =
         compare_runs(&question).map_err(|error: CompareError| Failure::Usage(error.to_string()))?;
-    save(&comparison, &outputs)?;
+    present(compare, &comparison)
+}
+
+/// Measures the sides, unless the arguments name saved runs.
+fn run_live(compare: &CompareFlags) -> anyhow::Result<Option<Exit>> {
+    let measuring = compare.live.measuring(compare.history_file.history.clone());
+    let request = LiveRequest {
+        names: &compare.runs,
+        baseline: compare.baseline.as_deref(),
+        flags: &compare.live,
+        margin: compare.margin,
+        limits: &compare.limits,
+        measuring: MeasuringFlags {
+            outputs: compare.outputs.clone(),
+            html: compare.html.clone(),
+            json: compare.json,
+            color: compare.color,
+            ..measuring
+        },
+    };
+    let Some(sides) = LiveSides::of(&request)? else {
+        return Ok(None);
+    };
+    prepare(&files(&[&compare.outputs, &compare.html]))?;
+    match live::run(&request, &sides)? {
+        LiveEnd::Ended(exit) => Ok(Some(exit)),
+        LiveEnd::Compared(comparison, exit) => {
+            let by_conditions = present(compare, &comparison)?;
+            Ok(Some(exit.unwrap_or(by_conditions)))
+        }
+    }
+}
+
+/// Saves and prints a comparison, and returns how the conditions came out.
+fn present(compare: &CompareFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
+    save(comparison, &files(&[&compare.outputs, &compare.html]))?;
     let detail = if compare.all {
         MetricDetail::All
     } else {
         MetricDetail::Independent
     };
     print(
-        &comparison,
+        comparison,
         if compare.json || compare.outputs.iter().any(|path| is_stdout(path)) {
             Form::Json
         } else {
@@ -225,11 +288,11 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
         },
         compare.color,
     )?;
-    Ok(conclude(&comparison, compare.fail_on_undecided))
+    Ok(conclude(comparison, compare.fail_on_undecided))
 }
 
-const TOO_FEW: &str = "name at least two runs, such as 'compare latest~1 latest'. 'diskproof \
-                       history' lists the runs";
+const TOO_FEW: &str = "name at least two runs, such as 'compare latest~1 latest', or two targets, \
+                       such as 'compare /mnt/old /mnt/new'. 'diskproof history' lists the runs";
 
 /// The arguments that name sides, the baseline first.
 fn references(compare: &CompareFlags) -> Result<Vec<String>, Failure> {

@@ -309,6 +309,12 @@ pub(crate) fn run_id(history: &History, reference: &str) -> Result<String, Failu
     }
 }
 
+/// Whether the name is that of a saved run. False where the history cannot be read.
+pub(crate) fn names_run(name: &str, history: Option<&Path>) -> bool {
+    let found = place(history).and_then(|place| open_if_there(&place));
+    found.is_ok_and(|history| history.is_some_and(|history| run_id(&history, name).is_ok()))
+}
+
 /// Opens the history to read it.
 pub(crate) fn open(history: Option<&Path>) -> Result<History, Failure> {
     let place = place(history)?;

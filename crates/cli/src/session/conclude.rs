@@ -243,7 +243,7 @@ fn page(record: &Record, flags: &MeasuringFlags) -> String {
 }
 
 /// The work is done, and the process may last all the same.
-fn process_may_stay(hung: &[String], plan: &Plan) -> String {
+pub(crate) fn process_may_stay(hung: &[String], plan: &Plan) -> String {
     let scratch = if plan.scratch_bytes.is_some() {
         " Its scratch file has no name and vanishes with the process."
     } else {
@@ -273,13 +273,9 @@ fn exit_of(
         }
         (Some(failure), _) => return Err(failure.into()),
     }
-    let has_errors = record.partial
-        || !hung.is_empty()
-        || has_surface_errors(record)
-        || record.measurements.iter().any(has_measured_errors);
     Ok(match interrupt.signal() {
         Some(signal) if record.partial => Exit::Signal(signal),
-        _ if has_errors => Exit::Failed,
+        _ if !hung.is_empty() || has_errors(record) => Exit::Failed,
         _ => exit_of_expectations(record, undecided),
     })
 }
@@ -298,6 +294,13 @@ fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
         UndecidedMeans::Pass => Exit::Done,
         UndecidedMeans::Fail => Exit::ThresholdMissed,
     }
+}
+
+/// Whether the run ended early, or its target returned errors.
+pub(crate) fn has_errors(record: &Record) -> bool {
+    record.partial
+        || has_surface_errors(record)
+        || record.measurements.iter().any(has_measured_errors)
 }
 
 fn has_measured_errors(measured: &MeasurementRecord) -> bool {

@@ -1,11 +1,17 @@
 //! What every verb that measures does with its plan: prepare, run under a watchdog, conclude.
 
+mod campaign;
 mod conclude;
 mod prepare;
+mod prepare_command;
 mod run;
 mod slices;
 mod watchdog;
 
+pub(crate) use campaign::{
+    CampaignJob, CampaignOutcome, CampaignSide, Reopening, measure_campaign,
+};
+pub(crate) use conclude::{has_errors, process_may_stay};
 #[cfg(test)]
 pub(crate) use prepare::admit_all;
 pub(crate) use prepare::{MeasuringJob, refuse_target_as_output};
@@ -27,10 +33,7 @@ pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
     let consent = flags.destructive.consent(&job.identities)?;
     if flags.dry_run {
         check_outputs(OutputFiles::check(&outputs), &outputs, &job.identities)?;
-        prepare::stall_timeout()?;
-        prepare::rehearse(&job, &consent)?;
-        print_plan(&job.plan, &job.identities, flags)?;
-        return Ok(Exit::Done);
+        return dry_run(&job);
     }
     let interrupt = Interrupt::listen().context("cannot catch signals")?;
     let stall_timeout = prepare::stall_timeout()?;
@@ -56,6 +59,15 @@ pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Exit> {
         stall_timeout,
         &interrupt,
     )
+}
+
+/// Checks what a run would refuse, and shows the plan.
+pub(crate) fn dry_run(job: &MeasuringJob<'_>) -> anyhow::Result<Exit> {
+    let consent = job.flags.destructive.consent(&job.identities)?;
+    prepare::stall_timeout()?;
+    prepare::rehearse(job, &consent)?;
+    print_plan(&job.plan, &job.identities, job.flags)?;
+    Ok(Exit::Done)
 }
 
 /// Refuses outputs that cannot be written, and those that are a target.

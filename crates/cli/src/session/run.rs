@@ -19,7 +19,7 @@ use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::units::format_duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-const INTERRUPTED: &str = "interrupted by the user; the results so far are complete";
+pub(super) const INTERRUPTED: &str = "interrupted by the user; the results so far are complete";
 
 /// How scratch files get their content, so that reads find data and writes do not extend the file.
 #[derive(Debug, Clone, Copy)]
@@ -158,7 +158,7 @@ impl TargetRun {
 
     /// Adds measurements to the results: in the order of the plan, slices to those before them.
     /// Returns all that is known of the same workloads.
-    fn add(&self, measured: Vec<Measurement>) -> Vec<Measurement> {
+    pub(super) fn add(&self, measured: Vec<Measurement>) -> Vec<Measurement> {
         let mut results = self.results();
         let place = |m: &Measurement| {
             let names = self.plan.workloads.iter().map(|w| w.name.as_str());
@@ -212,7 +212,11 @@ impl TargetRun {
     /// Fills scratch files before a workload that reads or overwrites them. With limits, this
     /// writes what the layout workload had no time for, up to the smallest useful size, and then
     /// cuts the file to what was written.
-    fn lay_out(&mut self, workload: &Workload, live: &mut Live) -> Result<Control, RunError> {
+    pub(super) fn lay_out(
+        &mut self,
+        workload: &Workload,
+        live: &mut Live,
+    ) -> Result<Control, RunError> {
         for (index, target) in self.targets.iter_mut().enumerate() {
             let (written, capacity) = (target.usable_bytes(), target.capacity_bytes());
             if !target.is_scratch() || written >= capacity {
@@ -279,7 +283,7 @@ impl TargetRun {
     }
 
     /// Why the run cannot go on after these measurements; a hang explains the most.
-    fn ended_early(&self, measured: &[Measurement]) -> EndedEarly {
+    pub(super) fn ended_early(&self, measured: &[Measurement]) -> EndedEarly {
         for measurement in measured {
             if let Some(hang) = measurement.hang {
                 return Some(format!(

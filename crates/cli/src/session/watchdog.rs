@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::live::Live;
 use crate::stderr::Verbosity;
 use diskproof_engine::RunError;
-use diskproof_engine::watchdog::{Deferred, SignsOfLife, Waited};
+use diskproof_engine::watchdog::{Deferred, Heartbeat, SignsOfLife, Waited};
 use diskproof_model::record::Stalled;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::format_duration;
@@ -48,18 +48,49 @@ pub(crate) fn run(
     identities: &[TargetIdentity],
     deadline: Deadline,
 ) -> Result<WatchdogResult, Failure> {
-    let results = Arc::clone(&work.results);
-    let signs = SignsOfLife::new(live.heartbeat(), identities);
-    let run = Deferred::start("diskproof-run", move || {
-        run_and_close(work, live, deadline.verbosity)
-    })
-    .map_err(|error| Failure::Run(RunError::Thread(error)))?;
-    let watchdog = Watchdog {
-        results,
-        deadline,
+    let supervised = Supervised {
+        results: Arc::clone(&work.results),
+        heartbeat: live.heartbeat(),
         identities,
+        deadline,
     };
-    Ok(watchdog.wait(&run, signs))
+    supervised.run(move || run_and_close(work, live, deadline.verbosity))
+}
+
+/// What the watchdog must know of a run.
+pub(super) struct Supervised<'a> {
+    /// Where the run puts its results.
+    pub results: SharedResults,
+    /// Beats as long as the run makes progress.
+    pub heartbeat: Heartbeat,
+    /// The targets.
+    pub identities: &'a [TargetIdentity],
+    /// How long it waits.
+    pub deadline: Deadline,
+}
+
+impl Supervised<'_> {
+    /// Does the work, which returns the paths of the targets that hang, on a thread of its own.
+    pub(super) fn run(
+        self,
+        work: impl FnOnce() -> Vec<String> + Send + 'static,
+    ) -> Result<WatchdogResult, Failure> {
+        let Self {
+            results,
+            heartbeat,
+            identities,
+            deadline,
+        } = self;
+        let signs = SignsOfLife::new(heartbeat, identities);
+        let run = Deferred::start("diskproof-run", work)
+            .map_err(|error| Failure::Run(RunError::Thread(error)))?;
+        let watchdog = Watchdog {
+            results,
+            deadline,
+            identities,
+        };
+        Ok(watchdog.wait(&run, signs))
+    }
 }
 
 /// Returns the paths of the targets that hang.

@@ -5,6 +5,7 @@
 mod accepted;
 mod cli;
 mod compare;
+mod compare_live;
 mod curve;
 mod curve_findings;
 mod faults;

@@ -66,6 +66,7 @@ pub(crate) fn healthy() -> Record {
             .enumerate()
             .map(|(index, spec)| measurement(index, spec))
             .collect(),
+        campaign: None,
         curve: Vec::new(),
         access: Vec::new(),
         surface: None,

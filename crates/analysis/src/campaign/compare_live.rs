@@ -1,0 +1,282 @@
+//! The live comparison: two or more sides in random alternation, until the ratio of each workload
+//! is decided. Decides only: docs/compare.md explains the statistics.
+//!
+//! A block holds one slice of every side in random order. Every round takes one block of each
+//! workload that is still open, again in random order. The logarithms of the ratios within the
+//! blocks are independent of what changes from block to block, so that Student's t applies.
+//!
+//! A look after each block would call one equal pair in five different at a level of 5 %. A
+//! workload therefore ends early only at the level of 0.1 %, which leaves the last look its 5 %
+//! (Haybittle 1971; Peto et al. 1976).
+
+use super::decision::{Campaign, CampaignCell, MeasuredCell, Next};
+use super::order::RandomOrder;
+use crate::estimate::PairedDifference;
+use diskproof_model::campaign::{CampaignDecision, CampaignEnd};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::Workload;
+use diskproof_model::slice::SliceOp;
+
+/// Blocks of each workload that the time is divided into. With eight, Student's t makes an interval
+/// 1.2 times as wide as many would.
+const BLOCKS: u64 = 8;
+/// Limits of a slice: a shorter one consists of its beginning, a longer one leaves time for the
+/// disk to change within a block.
+const SLICE_NS_MIN: u64 = 250_000_000;
+const SLICE_NS_MAX: u64 = 2_000_000_000;
+/// Blocks without which a time is too short.
+const BLOCKS_MIN: u64 = 3;
+/// A slice holds so many latencies, as far as the time allows: fewer measure how a queue fills.
+const LATENCIES: f64 = 20.0;
+/// The most of the time that one slice of a slow disk takes is that of this many blocks.
+const BLOCKS_SLOW: u64 = 4;
+/// Share of a slice that is its warm-up.
+const WARMUP_PARTS: u64 = 10;
+/// Times are whole cells of the series.
+const CELL_NS: u64 = 10_000_000;
+/// Confidence at which a workload ends early.
+const CONFIDENCE_EARLY: f64 = 0.999;
+/// A ratio known to this share of the margin is known precisely.
+const NARROW: f64 = 0.1;
+
+/// What a live comparison measures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveSetup {
+    /// The workloads; their limits in bytes hold for each side.
+    pub workloads: Vec<Workload>,
+    /// Number of sides; the first is the baseline.
+    pub sides: usize,
+    /// Share by which figures may differ and count as the same.
+    pub margin: f64,
+    /// Time for everything, in nanoseconds.
+    pub time_ns: u64,
+    /// Of the random order.
+    pub seed: u64,
+}
+
+impl LiveSetup {
+    /// The least time that can decide anything, in nanoseconds.
+    pub fn time_ns_min(workloads: usize, sides: usize) -> u64 {
+        (workloads * sides) as u64 * BLOCKS_MIN * SLICE_NS_MIN
+    }
+
+    /// Time of a slice of each workload, when the time is divided into so many blocks.
+    fn slice_ns(&self, blocks: u64) -> u64 {
+        let slices = (self.workloads.len() * self.sides) as u64 * blocks;
+        self.time_ns / slices.max(1)
+    }
+}
+
+/// A workload of the comparison.
+#[derive(Debug, Clone)]
+struct Contest {
+    slice_ns: u64,
+    blocks: u64,
+    left_bytes: Option<u64>,
+    ended: Option<CampaignEnd>,
+}
+
+/// A live comparison.
+#[derive(Debug, Clone)]
+pub struct LiveComparison {
+    setup: LiveSetup,
+    /// For each workload.
+    contests: Vec<Contest>,
+    /// Workloads that are left in the present round, the next one last.
+    round: Vec<usize>,
+    /// Cells that are left in the present block, the next one last.
+    block: Vec<CampaignCell>,
+    /// The workload of the present block.
+    current: Option<usize>,
+    order: RandomOrder,
+}
+
+impl LiveComparison {
+    /// Nothing is measured yet.
+    pub fn new(setup: LiveSetup) -> Self {
+        let slice_ns = setup.slice_ns(BLOCKS).clamp(SLICE_NS_MIN, SLICE_NS_MAX);
+        let contest = |workload: &Workload| Contest {
+            slice_ns,
+            blocks: 0,
+            left_bytes: workload.stop.bytes,
+            ended: None,
+        };
+        Self {
+            contests: setup.workloads.iter().map(contest).collect(),
+            order: RandomOrder::new(setup.seed),
+            round: Vec::new(),
+            block: Vec::new(),
+            current: None,
+            setup,
+        }
+    }
+
+    /// The workload of the next block; `None` where all have ended.
+    fn next_workload(&mut self) -> Option<usize> {
+        let contests = &self.contests;
+        let is_open = |index: &usize| contests[*index].ended.is_none();
+        self.round.retain(is_open);
+        if self.round.is_empty() {
+            self.round = (0..contests.len()).filter(is_open).collect();
+            self.order.shuffle(&mut self.round);
+        }
+        self.round.pop()
+    }
+
+    /// One slice of every side, in random order.
+    fn new_block(&mut self, index: usize) {
+        let (contest, asked) = (&self.contests[index], &self.setup.workloads[index]);
+        let mut workload = asked.clone();
+        if contest.blocks > 0 {
+            workload.warmup_ns = asked.warmup_ns.min(contest.slice_ns / WARMUP_PARTS);
+        }
+        workload.warmup_ns = workload.warmup_ns.min(contest.slice_ns / 2) / CELL_NS * CELL_NS;
+        let measured_ns = (contest.slice_ns - workload.warmup_ns) / CELL_NS * CELL_NS;
+        workload.stop.time_ns = Some(measured_ns.max(CELL_NS));
+        workload.stop.precision = None;
+        workload.stop.bytes = contest.left_bytes.map(|bytes| {
+            let block = u64::from(asked.block_bytes);
+            let parts = BLOCKS.saturating_sub(contest.blocks).max(1);
+            (bytes / parts / block).max(1) * block
+        });
+        let mut sides: Vec<usize> = (0..self.setup.sides).collect();
+        self.order.shuffle(&mut sides);
+        let cells = sides.into_iter().map(|side| CampaignCell {
+            side,
+            workload: workload.clone(),
+        });
+        self.block = cells.collect();
+        self.current = Some(index);
+    }
+
+    /// Takes a complete block into account.
+    fn end_block(&mut self, index: usize, done: &[MeasuredCell]) {
+        let name = &self.setup.workloads[index].name;
+        let of_it: Vec<&MeasuredCell> = done
+            .iter()
+            .filter(|measured| measured.cell.workload.name == *name)
+            .collect();
+        let longest_ns = self.setup.slice_ns(BLOCKS_SLOW);
+        let contest = &mut self.contests[index];
+        contest.blocks += 1;
+        let latest = &of_it[of_it.len().saturating_sub(self.setup.sides)..];
+        let latency_ns = latest.iter().map(|measured| latency_ns(measured));
+        let needed_ns = (latency_ns.fold(0.0, f64::max) * LATENCIES) as u64;
+        contest.slice_ns = contest.slice_ns.max(needed_ns.min(longest_ns));
+        let moved = latest.iter().map(|measured| moved_bytes(measured)).max();
+        if let Some(left) = &mut contest.left_bytes {
+            *left = left.saturating_sub(moved.unwrap_or(0));
+            if *left < u64::from(self.setup.workloads[index].block_bytes) {
+                contest.ended = Some(CampaignEnd::Bytes);
+            }
+        }
+        let ratios = (1..self.setup.sides).map(|side| ratio(&of_it, side));
+        let known: Option<Vec<CampaignEnd>> = ratios
+            .map(|ratio| is_known(ratio?, self.setup.margin))
+            .collect();
+        if let Some(known) = known {
+            contest.ended = known.into_iter().next();
+        }
+    }
+}
+
+impl Campaign for LiveComparison {
+    type Answer = Vec<CampaignDecision>;
+
+    fn next(&mut self, done: &[MeasuredCell]) -> Next<Self::Answer> {
+        if self.block.is_empty() {
+            if let Some(index) = self.current.take() {
+                self.end_block(index, done);
+            }
+            if let Some(index) = self.next_workload() {
+                let block_ns = self.contests[index].slice_ns * self.setup.sides as u64;
+                // The first block of a workload shows at least something.
+                let fits = elapsed_ns(done) + block_ns <= self.setup.time_ns;
+                if fits || self.contests[index].blocks == 0 {
+                    self.new_block(index);
+                }
+            }
+        }
+        match self.block.pop() {
+            Some(cell) => Next::Run(Box::new(cell)),
+            None => Next::Done(self.decisions()),
+        }
+    }
+}
+
+impl LiveComparison {
+    fn decisions(&self) -> Vec<CampaignDecision> {
+        let contests = self.setup.workloads.iter().zip(&self.contests);
+        let decision = |(workload, contest): (&Workload, &Contest)| CampaignDecision {
+            workload: workload.name.clone(),
+            blocks: contest.blocks,
+            ended: contest.ended.unwrap_or(CampaignEnd::Time),
+        };
+        contests.map(decision).collect()
+    }
+}
+
+/// Time since the first cell began.
+fn elapsed_ns(done: &[MeasuredCell]) -> u64 {
+    let (Some(first), Some(last)) = (done.first(), done.last()) else {
+        return 0;
+    };
+    let begin_ns = first
+        .slice
+        .start_ns
+        .saturating_sub(first.cell.workload.warmup_ns);
+    (last.slice.start_ns + last.slice.wall_ns).saturating_sub(begin_ns)
+}
+
+/// What counts for the rate: commits, or reads and writes together.
+fn counted(measured: &MeasuredCell) -> Vec<&SliceOp> {
+    let ops = &measured.slice.ops;
+    match ops.get(&OpKind::Commit) {
+        Some(commit) => vec![commit],
+        None => [OpKind::Read, OpKind::Write]
+            .iter()
+            .filter_map(|kind| ops.get(kind))
+            .collect(),
+    }
+}
+
+fn latency_ns(measured: &MeasuredCell) -> f64 {
+    let latencies = counted(measured).into_iter().filter_map(|op| op.latency);
+    latencies.map(|latency| latency.mean_ns).fold(0.0, f64::max)
+}
+
+fn moved_bytes(measured: &MeasuredCell) -> u64 {
+    counted(measured).into_iter().map(|op| op.bytes).sum()
+}
+
+/// The logarithm of a side's rate over the baseline's, by blocks.
+fn ratio(of_workload: &[&MeasuredCell], side: usize) -> Option<PairedDifference> {
+    let logs = |side: usize| {
+        let of_side = of_workload
+            .iter()
+            .filter(move |measured| measured.cell.side == side);
+        of_side.map(|measured| {
+            let rate: f64 = counted(measured).into_iter().map(|op| op.iops).sum();
+            rate.ln()
+        })
+    };
+    let differences: Vec<f64> = logs(0).zip(logs(side)).map(|(a, b)| b - a).collect();
+    PairedDifference::of(&differences)
+}
+
+/// Whether more blocks would change nothing, and why.
+fn is_known(ratio: PairedDifference, margin: f64) -> Option<CampaignEnd> {
+    let (margin, distance) = ((1.0 + margin).ln(), ratio.mean.abs());
+    let early = ratio.half_width(CONFIDENCE_EARLY);
+    let is_different = distance > margin && distance > early;
+    if is_different || distance + early <= margin {
+        Some(CampaignEnd::Decided)
+    } else if ratio.half_width(0.95) <= NARROW * margin {
+        Some(CampaignEnd::Precise)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! The decisions of live comparisons of disks whose truth is known.
+
+use super::*;
+use crate::fixture::test_rng::TestRng;
+use diskproof_model::plan::Stop;
+use diskproof_model::slice::{SliceLatency, TimeSlice};
+use std::collections::BTreeMap;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Disks of these rates, whose slices vary by a share; both share a drift.
+struct Disks {
+    rates: Vec<f64>,
+    noise: f64,
+    /// Loss of both from the beginning to the end of a minute.
+    drift: f64,
+    latency_ns: f64,
+    rng: TestRng,
+    now_ns: u64,
+}
+
+impl Disks {
+    fn new(rates: &[f64], noise: f64, seed: u64) -> Self {
+        Self {
+            rates: rates.to_vec(),
+            noise,
+            drift: 0.0,
+            latency_ns: 1e6,
+            rng: TestRng(seed + 1),
+            now_ns: 0,
+        }
+    }
+
+    fn measure(&mut self, cell: &CampaignCell) -> MeasuredCell {
+        let wall_ns = cell.workload.stop.time_ns.unwrap();
+        let start_ns = self.now_ns + cell.workload.warmup_ns;
+        let minutes = start_ns as f64 / (60 * SECOND) as f64;
+        // The sum of twelve shares has the variance 1.
+        let normal: f64 = (0..12).map(|_| self.rng.share()).sum::<f64>() - 6.0;
+        let log = self.noise * normal + self.drift * minutes;
+        let rate = self.rates[cell.side] * log.exp();
+        let count = (rate * wall_ns as f64 / 1e9).round() as u64;
+        self.now_ns = start_ns + wall_ns;
+        let op = SliceOp {
+            latency: Some(SliceLatency {
+                mean_ns: self.latency_ns,
+                p50_ns: None,
+                p99_ns: None,
+                p99_9_ns: None,
+            }),
+            ..SliceOp::of(count, count * 8192, wall_ns)
+        };
+        MeasuredCell {
+            cell: cell.clone(),
+            slice: TimeSlice {
+                start_ns,
+                wall_ns,
+                ops: BTreeMap::from([(OpKind::Read, op)]),
+            },
+        }
+    }
+}
+
+fn setup(workloads: usize, sides: usize, seconds: u64) -> LiveSetup {
+    let workload = |index: usize| Workload {
+        warmup_ns: SECOND,
+        ..Workload::named(&format!("w{index}"))
+    };
+    LiveSetup {
+        workloads: (0..workloads).map(workload).collect(),
+        sides,
+        margin: 0.02,
+        time_ns: seconds * SECOND,
+        seed: 1,
+    }
+}
+
+fn carry_out(setup: LiveSetup, disks: &mut Disks) -> (Vec<MeasuredCell>, Vec<CampaignDecision>) {
+    let mut campaign = LiveComparison::new(setup);
+    let mut done = Vec::new();
+    loop {
+        match campaign.next(&done) {
+            Next::Run(cell) => done.push(disks.measure(&cell)),
+            Next::Done(answer) => return (done, answer),
+        }
+    }
+}
+
+#[test]
+fn each_block_holds_every_side_once_in_changing_order() {
+    let mut disks = Disks::new(&[1000.0, 1000.0, 1000.0], 0.2, 1);
+    let (done, decisions) = carry_out(setup(4, 3, 60), &mut disks);
+    let mut orders = BTreeMap::new();
+    for block in done.chunks(3) {
+        let sides: Vec<usize> = block.iter().map(|measured| measured.cell.side).collect();
+        let mut sorted = sides.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2]);
+        assert!(
+            block
+                .iter()
+                .all(|measured| measured.cell.workload == block[0].cell.workload)
+        );
+        *orders.entry(sides).or_insert(0) += 1;
+    }
+    assert_eq!(orders.len(), 6, "{orders:?}");
+    // A round holds one block of each workload.
+    for round in done.chunks(12).filter(|round| round.len() == 12) {
+        let mut names: Vec<&str> = round
+            .iter()
+            .map(|measured| measured.cell.workload.name.as_str())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names, ["w0", "w1", "w2", "w3"]);
+    }
+    assert!(decisions.iter().all(|one| one.ended == CampaignEnd::Time));
+    let blocks: u64 = decisions.iter().map(|one| one.blocks).sum();
+    assert_eq!(blocks as usize, done.len() / 3);
+    assert!(disks.now_ns <= 60 * SECOND, "{}", disks.now_ns);
+}
+
+#[test]
+fn decided_workload_ends_early_and_leaves_its_time() {
+    let mut disks = Disks::new(&[1000.0, 2000.0], 0.05, 1);
+    let (done, decisions) = carry_out(setup(1, 2, 60), &mut disks);
+    assert_eq!(decisions[0].ended, CampaignEnd::Decided);
+    assert!((4..=6).contains(&decisions[0].blocks), "{decisions:?}");
+    assert_eq!(done.len() as u64, 2 * decisions[0].blocks);
+    // Slices that do not vary show equal disks after three.
+    let mut disks = Disks::new(&[1000.0, 1000.0], 0.0, 1);
+    let (_, decisions) = carry_out(setup(1, 2, 60), &mut disks);
+    assert_eq!(
+        (decisions[0].ended, decisions[0].blocks),
+        (CampaignEnd::Decided, 3)
+    );
+}
+
+/// 400 comparisons of each kind; a share of 5 % has a standard deviation of 1.1 %.
+#[test]
+fn equal_disks_are_rarely_different_and_a_tenth_is_found() {
+    let count = |faster: f64, drift: f64| {
+        let (mut different, mut wrong) = (0, 0);
+        for seed in 0..400 {
+            let mut disks = Disks::new(&[1000.0, 1000.0 * faster], 0.05, seed);
+            disks.drift = drift;
+            let setup = LiveSetup {
+                seed,
+                ..setup(1, 2, 60)
+            };
+            let (done, _) = carry_out(setup, &mut disks);
+            let of_it: Vec<&MeasuredCell> = done.iter().collect();
+            let ratio = ratio(&of_it, 1).unwrap();
+            let is_different = ratio.mean.abs() > ratio.half_width(0.95);
+            different += u32::from(is_different);
+            wrong += u32::from(is_different && ratio.mean < 0.0);
+        }
+        (different, wrong)
+    };
+    // Every look at 5 % would give about 80.
+    let (different, _) = count(1.0, 0.0);
+    assert!(different <= 32, "{different}");
+    // Both lose half of their rate meanwhile.
+    let (different, _) = count(1.0, -0.7);
+    assert!(different <= 32, "{different}");
+    let (found, wrong) = count(1.1, 0.0);
+    assert!(found >= 380 && wrong == 0, "{found} {wrong}");
+}
+
+#[test]
+fn slices_follow_the_time_and_the_latency() {
+    let slice_ns = |workloads, sides, seconds| {
+        LiveComparison::new(setup(workloads, sides, seconds)).contests[0].slice_ns
+    };
+    assert_eq!(slice_ns(4, 2, 64), SECOND);
+    assert_eq!(slice_ns(4, 2, 6), SLICE_NS_MIN);
+    assert_eq!(slice_ns(1, 2, 600), SLICE_NS_MAX);
+    // 100 ms a request: 20 of them, as the time allows.
+    let mut disks = Disks::new(&[320.0, 320.0], 0.05, 1);
+    disks.latency_ns = 1e8;
+    let (done, _) = carry_out(setup(2, 2, 32), &mut disks);
+    let last = &done[done.len() - 1].cell.workload;
+    assert_eq!(
+        last.stop.time_ns.unwrap() + last.warmup_ns,
+        2 * SECOND,
+        "a quarter of its time"
+    );
+}
+
+#[test]
+fn bytes_end_a_workload() {
+    let mut limited = setup(1, 2, 60);
+    limited.workloads[0].stop = Stop {
+        bytes: Some(100 << 20),
+        ..Stop::default()
+    };
+    let mut campaign = LiveComparison::new(limited);
+    let mut done = Vec::new();
+    let answer = loop {
+        match campaign.next(&done) {
+            Next::Done(answer) => break answer,
+            Next::Run(cell) => {
+                let bytes = cell.workload.stop.bytes.unwrap();
+                let wall_ns = SECOND / (2 + done.len() as u64 % 3);
+                let op = SliceOp::of(bytes / 8192, bytes, wall_ns);
+                done.push(MeasuredCell {
+                    slice: TimeSlice {
+                        start_ns: done.len() as u64 * SECOND,
+                        wall_ns,
+                        ops: BTreeMap::from([(OpKind::Read, op)]),
+                    },
+                    cell: *cell,
+                });
+            }
+        }
+    };
+    assert_eq!((answer[0].blocks, answer[0].ended), (8, CampaignEnd::Bytes));
+    let moved: u64 = done
+        .iter()
+        .map(|measured| measured.slice.ops[&OpKind::Read].bytes)
+        .sum();
+    assert_eq!(moved, 200 << 20);
+}
+
+#[test]
+fn same_seed_gives_the_same_cells() {
+    let cells = |seed| {
+        let setup = LiveSetup {
+            seed,
+            ..setup(3, 2, 30)
+        };
+        let (done, _) = carry_out(setup, &mut Disks::new(&[1000.0, 1000.0], 0.1, 1));
+        let cells: Vec<(usize, String)> = done
+            .into_iter()
+            .map(|measured| (measured.cell.side, measured.cell.workload.name))
+            .collect();
+        cells
+    };
+    assert_eq!(cells(1), cells(1));
+    assert_ne!(cells(1), cells(2));
+}

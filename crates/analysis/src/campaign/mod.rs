@@ -1,0 +1,10 @@
+//! Campaigns: series of short measurements in which the results so far decide what comes next. Each
+//! is a pure decision in a file of its own. Knows nothing of targets, threads or clocks: the
+//! program measures the cells in whatever way it can, tests in virtual time.
+
+mod compare_live;
+mod decision;
+mod order;
+
+pub use compare_live::{LiveComparison, LiveSetup};
+pub use decision::{Campaign, CampaignCell, MeasuredCell, Next};

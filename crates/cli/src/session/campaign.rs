@@ -1,0 +1,418 @@
+//! Carries out any campaign on prepared targets: opened and laid out once, then one cell after the
+//! other, as the campaign decides. Also runs the commands that change a setting between two cells.
+
+use super::prepare::{
+    MeasuringJob, Prepared, admit_all, prepare, refuse_target_as_output, stall_timeout,
+};
+use super::prepare_command::{self, CommandEnd, CommandWait};
+use super::run::{EndedEarly, INTERRUPTED, TargetRun};
+use super::watchdog::{Deadline, Supervised, WatchdogResult};
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::live::Live;
+use crate::stderr::{Verbosity, eprint_line};
+use anyhow::Context as _;
+use diskproof_analysis::campaign::{Campaign, CampaignCell, MeasuredCell, Next};
+use diskproof_analysis::judge::RunFacts;
+use diskproof_device::{Consent, OpenTarget, probe};
+use diskproof_engine::RunError;
+use diskproof_engine::watchdog::Heartbeat;
+use diskproof_model::group::Group;
+use diskproof_model::measurement::{Measurement, StopReason};
+use diskproof_model::plan::{EngineChoice, EngineKind, Layout, Workload};
+use diskproof_model::progress::Control;
+use diskproof_model::record::Stalled;
+use diskproof_model::slice::TimeSlice;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A campaign and what it needs to run.
+pub(crate) struct CampaignJob<'a> {
+    /// All targets, and the workloads with their time on all sides together.
+    pub job: MeasuringJob<'a>,
+    /// The sides.
+    pub sides: Vec<CampaignSide>,
+    /// Whether the target stays open while a command runs.
+    pub reopening: Reopening,
+    /// The command that runs after the last cell.
+    pub cleanup: Option<String>,
+}
+
+/// A side of a campaign.
+#[derive(Debug, Clone)]
+pub(crate) struct CampaignSide {
+    /// Index of its target.
+    pub target: usize,
+    /// The command that runs before each of its cells.
+    pub prepare: Option<String>,
+}
+
+/// Whether a target stays open while a command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reopening {
+    /// It stays open.
+    Never,
+    /// It is closed before each command and opened again afterwards.
+    BeforeEachCell,
+}
+
+/// What a campaign gave.
+pub(crate) struct CampaignOutcome<Answer> {
+    /// What all sides have in common.
+    pub facts: RunFacts,
+    /// The target of each side, as it was in its first cell.
+    pub identities: Vec<TargetIdentity>,
+    /// Measurements, with the number of the side as their target.
+    pub measurements: Vec<Measurement>,
+    /// Its answer; `None` where it ended early.
+    pub answer: Option<Answer>,
+    /// Why it ended early, or the error that ended it.
+    pub ended: Result<EndedEarly, RunError>,
+    /// Paths of the targets that hang.
+    pub hung: Vec<String>,
+    /// Where targets hung between two cells.
+    pub stalled: Option<Stalled>,
+    /// The signals.
+    pub interrupt: Interrupt,
+}
+
+/// Measures the cells of a campaign.
+pub(super) trait MeasureCell {
+    /// Measures one of them.
+    fn measure(&mut self, cell: &CampaignCell) -> Result<CellOutcome, RunError>;
+}
+
+/// How a cell ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum CellOutcome {
+    /// As planned.
+    Measured(TimeSlice),
+    /// And with it the campaign: why, in a sentence.
+    Ended(String),
+}
+
+/// Measures what the campaign asks for, until it is over; also returns its answer.
+pub(super) fn carry_out<C: Campaign>(
+    campaign: &mut C,
+    cells: &mut impl MeasureCell,
+) -> Result<(EndedEarly, Option<C::Answer>), RunError> {
+    let mut done = Vec::new();
+    loop {
+        let cell = match campaign.next(&done) {
+            Next::Done(answer) => return Ok((None, Some(answer))),
+            Next::Run(cell) => cell,
+        };
+        match cells.measure(&cell)? {
+            CellOutcome::Measured(slice) => done.push(MeasuredCell { cell: *cell, slice }),
+            CellOutcome::Ended(why) => return Ok((Some(why), None)),
+        }
+    }
+}
+
+/// What the thread of a campaign leaves behind.
+struct Findings<Answer> {
+    answer: Option<Answer>,
+    identities: Vec<Option<TargetIdentity>>,
+}
+
+type SharedFindings<Answer> = Arc<Mutex<Findings<Answer>>>;
+
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Opens the targets and carries out the campaign on them.
+pub(crate) fn measure_campaign<C>(
+    job: CampaignJob<'_>,
+    mut campaign: C,
+) -> anyhow::Result<CampaignOutcome<C::Answer>>
+where
+    C: Campaign + Send + 'static,
+    C::Answer: Send + 'static,
+{
+    let CampaignJob {
+        job,
+        sides,
+        reopening,
+        cleanup,
+    } = job;
+    let verbosity = job.flags.verbosity();
+    for path in &job.flags.files() {
+        refuse_target_as_output(path, &job.identities)?;
+    }
+    let interrupt = Interrupt::listen().context("cannot catch signals")?;
+    let consent = job.flags.destructive.consent(&job.identities)?;
+    let stall_timeout = stall_timeout()?;
+    let identities = job.identities.clone();
+    let Prepared { mut work, facts } = prepare(job, &consent, stall_timeout)?;
+    interrupt.end_cleanly();
+    let mut live = Live::new(&facts.plan, verbosity, interrupt.clone());
+    let shared: SharedFindings<C::Answer> = Arc::new(Mutex::new(Findings {
+        answer: None,
+        identities: vec![None; sides.len()],
+    }));
+    let supervised = Supervised {
+        results: Arc::clone(&work.results),
+        heartbeat: live.heartbeat(),
+        identities: &identities,
+        deadline: Deadline {
+            stall_timeout,
+            verbosity,
+        },
+    };
+    let own_targets: Vec<TargetIdentity> = sides
+        .iter()
+        .map(|side| identities[side.target].clone())
+        .collect();
+    let (theirs, their_interrupt) = (Arc::clone(&shared), interrupt.clone());
+    let end = supervised.run(move || {
+        let mut cells = PreparedCells {
+            run: &mut work,
+            sides: &sides,
+            reopening,
+            consent: &consent,
+            live: &mut live,
+            interrupt: &their_interrupt,
+            findings: &theirs,
+            span_bytes: None,
+            engines: BTreeMap::new(),
+            moved: BTreeMap::new(),
+            slices: 0,
+        };
+        let ended = cells.run(&mut campaign);
+        live.finish();
+        work.results().ended = Some(ended);
+        let heartbeat = live.heartbeat();
+        let hung = work.close(verbosity);
+        clean_up(cleanup.as_deref(), &heartbeat, verbosity);
+        hung
+    })?;
+    Ok(outcome(facts, end, &shared, own_targets, interrupt))
+}
+
+fn outcome<Answer>(
+    facts: RunFacts,
+    end: WatchdogResult,
+    shared: &Mutex<Findings<Answer>>,
+    planned: Vec<TargetIdentity>,
+    interrupt: Interrupt,
+) -> CampaignOutcome<Answer> {
+    let mut findings = locked(shared);
+    let seen = std::mem::take(&mut findings.identities)
+        .into_iter()
+        .zip(planned);
+    CampaignOutcome {
+        facts,
+        identities: seen
+            .map(|(seen, planned)| seen.unwrap_or(planned))
+            .collect(),
+        measurements: end.results.measurements,
+        answer: findings.answer.take(),
+        ended: end.ended,
+        hung: end.hung,
+        stalled: end.stalled,
+        interrupt,
+    }
+}
+
+/// Runs the command after the last cell.
+fn clean_up(command: Option<&str>, heartbeat: &Heartbeat, verbosity: Verbosity) {
+    let Some(command) = command else {
+        return;
+    };
+    let wait = CommandWait {
+        interrupt: None,
+        heartbeat,
+    };
+    match prepare_command::run("--cleanup", command, &wait) {
+        CommandEnd::Failed(why) => eprint_line(&format!("warning: {why}")),
+        CommandEnd::Done | CommandEnd::Interrupted => {
+            verbosity.note(&format!("ran --cleanup '{command}'"));
+        }
+    }
+}
+
+/// Cells on open targets.
+struct PreparedCells<'a, Answer> {
+    run: &'a mut TargetRun,
+    sides: &'a [CampaignSide],
+    reopening: Reopening,
+    consent: &'a Consent,
+    live: &'a mut Live,
+    interrupt: &'a Interrupt,
+    findings: &'a SharedFindings<Answer>,
+    /// The span of all workloads, where the targets differ in what was laid out.
+    span_bytes: Option<u64>,
+    /// The engine of each workload, as its first cell chose it.
+    engines: BTreeMap<String, EngineKind>,
+    /// Bytes that each workload has moved on each target.
+    moved: BTreeMap<(usize, String), u64>,
+    /// Cells so far.
+    slices: u64,
+}
+
+impl<Answer> PreparedCells<'_, Answer> {
+    /// The layout, then the campaign.
+    fn run<C: Campaign<Answer = Answer>>(
+        &mut self,
+        campaign: &mut C,
+    ) -> Result<EndedEarly, RunError> {
+        if self.reopening == Reopening::Never && self.lay_out()? == Control::Interrupt {
+            return Ok(Some(INTERRUPTED.to_owned()));
+        }
+        let (ended, answer) = carry_out(campaign, self)?;
+        locked(self.findings).answer = answer;
+        Ok(ended)
+    }
+
+    /// Fills all scratch files, and takes the span that all targets have.
+    fn lay_out(&mut self) -> Result<Control, RunError> {
+        let plan = Arc::clone(&self.run.plan);
+        let Some(first) = plan.workloads.iter().find(|w| w.layout == Layout::Needed) else {
+            return Ok(Control::Continue);
+        };
+        self.live.begin(Group::alone(first), Some(0));
+        let control = self.run.lay_out(first, self.live)?;
+        self.run.first_writes.clear();
+        let targets = &self.run.targets;
+        let is_device = |target: &OpenTarget| target.identity().kind == TargetKind::BlockDevice;
+        // Devices are compared as a whole.
+        if !targets.iter().all(is_device) {
+            self.span_bytes = targets.iter().map(OpenTarget::usable_bytes).min();
+        }
+        Ok(control)
+    }
+
+    /// Makes the setting of a side effective. Returns why the campaign cannot go on.
+    fn switch_to(&mut self, number: usize, command: &str) -> Result<Option<String>, RunError> {
+        let path = self.run.plan.targets[self.sides[number].target].clone();
+        if self.reopening == Reopening::BeforeEachCell {
+            self.run.targets.clear();
+        }
+        let wait = CommandWait {
+            interrupt: Some(self.interrupt),
+            heartbeat: &self.live.heartbeat(),
+        };
+        match prepare_command::run("--prepare", command, &wait) {
+            CommandEnd::Done => {}
+            CommandEnd::Interrupted => return Ok(Some(INTERRUPTED.to_owned())),
+            // What umount says of a filesystem with an open file.
+            CommandEnd::Failed(why)
+                if self.reopening == Reopening::Never && why.contains("busy") =>
+            {
+                return Ok(Some(format!(
+                    "{why}. diskproof keeps the target open meanwhile; --reopen closes it first"
+                )));
+            }
+            CommandEnd::Failed(why) => return Ok(Some(why)),
+        }
+        let identity = match probe(Path::new(&path)) {
+            Ok(identity) => identity,
+            Err(error) => return Ok(Some(format!("after --prepare '{command}': {error}"))),
+        };
+        if self.reopening == Reopening::BeforeEachCell {
+            if let Err(error) = self.open_again(&identity) {
+                return Ok(Some(format!("after --prepare '{command}': {error}")));
+            }
+            if self.lay_out()? == Control::Interrupt {
+                return Ok(Some(INTERRUPTED.to_owned()));
+            }
+        } else if !self.run.targets[0].identity().is_same(&identity) {
+            return Ok(Some(format!(
+                "--prepare '{command}' put something else at {path}; use --reopen to measure it"
+            )));
+        }
+        locked(self.findings).identities[number].get_or_insert(identity);
+        Ok(None)
+    }
+
+    fn open_again(&mut self, identity: &TargetIdentity) -> Result<(), Failure> {
+        let identities = std::slice::from_ref(identity);
+        for admission in admit_all(&self.run.plan, identities, &[], self.consent)? {
+            self.run.targets.push(OpenTarget::open(admission)?);
+        }
+        Ok(())
+    }
+
+    /// The workload of a cell as it runs here.
+    fn prepared(&self, cell: &CampaignCell) -> Workload {
+        let mut workload = cell.workload.clone();
+        if workload.span.length_bytes.is_none() {
+            workload.span.length_bytes = self.span_bytes;
+        }
+        // Another engine on one side would measure the engine.
+        if let Some(kind) = self.engines.get(&workload.name) {
+            workload.engine = EngineChoice::Fixed(*kind);
+        }
+        workload
+    }
+
+    /// Adds what a cell gave to the results of its side.
+    fn add(&mut self, cell: &CampaignCell, workload: &Workload, mut measurement: Measurement) {
+        let name = workload.name.clone();
+        let bytes: u64 = measurement.ops.values().map(|op| op.bytes).sum();
+        let warmup = workload.warmup_ns as f64 / measurement.wall_ns.max(1) as f64;
+        let target = self.sides[cell.side].target;
+        let moved = self.moved.entry((target, name.clone())).or_default();
+        *moved += (bytes as f64 * (1.0 + warmup)) as u64;
+        self.engines.entry(name).or_insert(measurement.engine.used);
+        measurement.target = cell.side;
+        measurement.engine.asked = cell.workload.engine;
+        let plan = Arc::clone(&self.run.plan);
+        let asked = plan.workloads.iter().find(|one| one.name == workload.name);
+        if let Some(asked) = asked {
+            measurement.workload = asked.clone();
+        }
+        self.run.add(vec![measurement]);
+    }
+}
+
+impl<Answer> MeasureCell for PreparedCells<'_, Answer> {
+    fn measure(&mut self, cell: &CampaignCell) -> Result<CellOutcome, RunError> {
+        let side = self.sides[cell.side].clone();
+        self.run.results().step = Some(cell.workload.name.clone());
+        if let Some(command) = &side.prepare
+            && let Some(why) = self.switch_to(cell.side, command)?
+        {
+            return Ok(CellOutcome::Ended(why));
+        }
+        let workload = self.prepared(cell);
+        let time_ns = workload.stop.time_ns.unwrap_or(0) + workload.warmup_ns;
+        let plan = Arc::clone(&self.run.plan);
+        let place = plan.workloads.iter().position(|w| w.name == workload.name);
+        let group = Group {
+            first: place.unwrap_or(0),
+            workloads: std::slice::from_ref(&workload),
+        };
+        self.live.begin(group, Some(time_ns));
+        let key = (side.target, workload.name.clone());
+        let moved = self.moved.get(&key).copied().unwrap_or_default();
+        let session = self.run.session.for_slice(self.slices, moved);
+        self.slices += 1;
+        let target = &mut self.run.targets[side.target..=side.target];
+        let measured = match session.run_together(group, target, self.live) {
+            Err(RunError::Interrupted { .. }) => {
+                return Ok(CellOutcome::Ended(INTERRUPTED.to_owned()));
+            }
+            other => other?,
+        };
+        self.live.end_slice(false);
+        let Some(mut measurement) = measured.into_iter().next() else {
+            return Ok(CellOutcome::Ended(INTERRUPTED.to_owned()));
+        };
+        // A part of a slice has no counterpart on the other side.
+        if measurement.stopped == StopReason::Interrupted {
+            return Ok(CellOutcome::Ended(INTERRUPTED.to_owned()));
+        }
+        measurement.target = side.target;
+        let ended = self.run.ended_early(std::slice::from_ref(&measurement));
+        let slice = TimeSlice::of(&measurement);
+        self.add(cell, &workload, measurement);
+        Ok(ended.map_or(CellOutcome::Measured(slice), CellOutcome::Ended))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Commands of the user that change a setting between two slices. Knows nothing of what they do.
+
+use crate::interrupt::Interrupt;
+use diskproof_engine::watchdog::Heartbeat;
+use rustix::fs::MemfdFlags;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+const SHELL: &str = "/bin/sh";
+/// How often a command is looked at. Doubled up to the second value: most take milliseconds.
+const POLL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
+/// After Ctrl-C, which reaches the command too, a command has this long to end.
+const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
+/// Most of what a command prints on stderr that an error quotes.
+const STDERR_BYTES_MAX: u64 = 64 << 10;
+const STDERR_LINES_MAX: usize = 5;
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CommandEnd {
+    /// With status 0.
+    Done,
+    /// Ctrl-C came meanwhile.
+    Interrupted,
+    /// Why it failed, in a sentence.
+    Failed(String),
+}
+
+/// What ends the wait for a command.
+pub(super) struct CommandWait<'a> {
+    /// `None` for a command that Ctrl-C does not end.
+    pub interrupt: Option<&'a Interrupt>,
+    /// Beats while it runs.
+    pub heartbeat: &'a Heartbeat,
+}
+
+/// Runs `command` in a shell to its end; `flag` names it in errors. Its output is discarded but for
+/// what an error quotes.
+pub(super) fn run(flag: &str, command: &str, wait: &CommandWait<'_>) -> CommandEnd {
+    match carry_out(command, wait) {
+        Ok((None, _)) => CommandEnd::Interrupted,
+        Ok((Some(status), _)) if status.success() => CommandEnd::Done,
+        Ok((Some(status), said)) => {
+            CommandEnd::Failed(format!("{flag} '{command}' failed ({status}){said}"))
+        }
+        Err(error) => CommandEnd::Failed(format!(
+            "{flag} '{command}': cannot run it with {SHELL}: {error}"
+        )),
+    }
+}
+
+/// The status, `None` after Ctrl-C, and what it printed on stderr.
+fn carry_out(command: &str, wait: &CommandWait<'_>) -> io::Result<(Option<ExitStatus>, String)> {
+    // Not a pipe: a process that stays behind would hold it open.
+    let mut stderr = File::from(rustix::fs::memfd_create("stderr", MemfdFlags::CLOEXEC)?);
+    let mut child = Command::new(SHELL)
+        .args(["-c", command])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::from(stderr.try_clone()?))
+        .spawn()?;
+    let status = wait_for(&mut child, wait)?;
+    stderr.rewind()?;
+    let mut text = Vec::new();
+    stderr.take(STDERR_BYTES_MAX).read_to_end(&mut text)?;
+    Ok((status, quoted(&String::from_utf8_lossy(&text))))
+}
+
+fn wait_for(child: &mut Child, wait: &CommandWait<'_>) -> io::Result<Option<ExitStatus>> {
+    let (mut pause, mut interrupted) = (POLL.0, None);
+    loop {
+        wait.heartbeat.beat();
+        let is_interrupted = wait.interrupt.is_some_and(|one| one.signal().is_some());
+        let ended = child.try_wait()?;
+        if is_interrupted && ended.is_some() {
+            return Ok(None);
+        }
+        if ended.is_some() {
+            return Ok(ended);
+        }
+        if is_interrupted {
+            let since = *interrupted.get_or_insert_with(Instant::now);
+            if since.elapsed() >= AFTER_INTERRUPT {
+                child.kill()?;
+                child.wait()?;
+                return Ok(None);
+            }
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(POLL.1);
+    }
+}
+
+/// The last lines that a command printed, as the end of a sentence.
+fn quoted(text: &str) -> String {
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let last = &lines[lines.len().saturating_sub(STDERR_LINES_MAX)..];
+    match last {
+        [] => " and printed nothing on stderr".to_owned(),
+        lines => format!(": {}", lines.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end_of(command: &str) -> CommandEnd {
+        let wait = CommandWait {
+            interrupt: None,
+            heartbeat: &Heartbeat::default(),
+        };
+        run("--prepare", command, &wait)
+    }
+
+    #[test]
+    fn failed_command_is_quoted_with_status_and_stderr() {
+        assert_eq!(end_of("true; echo unseen"), CommandEnd::Done);
+        let failed = |why: &str| CommandEnd::Failed(why.to_owned());
+        assert_eq!(
+            end_of("echo no such scheduler >&2; exit 3"),
+            failed(
+                "--prepare 'echo no such scheduler >&2; exit 3' failed (exit status: 3): no such \
+                 scheduler"
+            )
+        );
+        assert_eq!(
+            end_of("exit 1"),
+            failed("--prepare 'exit 1' failed (exit status: 1) and printed nothing on stderr")
+        );
+        let CommandEnd::Failed(why) = end_of("kill -9 $$") else {
+            unreachable!("a killed command has failed");
+        };
+        assert!(why.contains("signal: 9"), "{why}");
+    }
+
+    #[test]
+    fn command_that_leaves_a_process_behind_does_not_hold_up_the_run() {
+        let begun = Instant::now();
+        assert_eq!(end_of("sleep 5 & exit 0"), CommandEnd::Done);
+        assert!(begun.elapsed() < Duration::from_secs(4));
+    }
+
+    #[test]
+    fn only_the_last_lines_are_quoted() {
+        let text: String = (1..=9).map(|line| format!("line {line}\n\n")).collect();
+        assert_eq!(quoted(&text), ": line 5; line 6; line 7; line 8; line 9");
+    }
+}

@@ -1,0 +1,254 @@
+//! `diskproof compare` on targets and settings: measured in alternation, by the program itself.
+
+use crate::program::{PipedRun, Ran, names, random_file, run};
+use diskproof_model::campaign::{CampaignKind, CampaignPart};
+use diskproof_model::comparison::{Basis, Comparison};
+use diskproof_model::record::Record;
+use diskproof_simdisk::testbed::{Mount, can_run, place};
+use std::path::Path;
+
+/// One workload for a few seconds.
+const SHORT: [&str; 5] = ["--only", "random-read-d1", "--time", "4s", "--no-health"];
+
+/// `compare` with a history of its own.
+fn compared(place: &Path, arguments: &[&str]) -> Ran {
+    let history = place.join("history.db");
+    run(["compare", "--history", history.to_str().unwrap()]
+        .iter()
+        .chain(arguments))
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// The saved record of a run of the comparison.
+fn saved(place: &Path, run_id: &str) -> Record {
+    let history = place.join("history.db");
+    run(["show", run_id, "--json", "--history", text(&history)]).record()
+}
+
+/// The parts of both sides in their campaign.
+fn parts(place: &Path, comparison: &Comparison) -> [CampaignPart; 2] {
+    let sides = [&comparison.baseline, &comparison.candidates[0].side];
+    sides.map(|side| saved(place, &side.runs[0].run_id).campaign.unwrap())
+}
+
+#[test]
+fn compare_live_measures_two_directories_and_saves_both_sides() {
+    let place = place();
+    let sides = ["one", "two"].map(|name| place.path().join(name));
+    for side in &sides {
+        std::fs::create_dir(side).unwrap();
+    }
+    let targets = sides.each_ref().map(|side| text(side));
+    let words = [&targets[..], &SHORT, &["--size", "16M", "--json"]].concat();
+    let ran = compared(place.path(), &words);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let comparison: Comparison = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(comparison.baseline.label, targets[0]);
+    let candidate = &comparison.candidates[0];
+    assert_eq!(candidate.side.label, targets[1]);
+    let rate = &candidate.metrics[0];
+    assert_eq!(
+        (rate.metric.as_str(), rate.basis, rate.reasons.len()),
+        ("random-read-d1.iops", Basis::Blocks, 0),
+        "{rate:?}"
+    );
+    assert!(rate.a.n >= 3 && rate.ratio.is_some(), "{rate:?}");
+    assert!(
+        candidate
+            .notes
+            .iter()
+            .any(|note| note.contains("in alternation")),
+        "{:?}",
+        candidate.notes
+    );
+
+    let [a, b] = parts(place.path(), &comparison);
+    assert_eq!((a.side.as_str(), b.side.as_str()), ("A", "B"));
+    assert_eq!((a.kind, &a.id), (CampaignKind::Compare, &b.id));
+    assert_eq!(a.decisions[0].blocks, rate.a.n);
+    for side in &sides {
+        assert_eq!(names(side), [""; 0], "nothing is left behind");
+    }
+
+    // The saved runs give the same comparison again.
+    let ids = [&comparison.baseline, &candidate.side].map(|side| side.runs[0].run_id.clone());
+    let again = compared(place.path(), &[&ids[0], &ids[1], "--json"]);
+    let again: Comparison = serde_json::from_str(&again.out).unwrap();
+    assert_eq!(again.candidates[0].metrics, candidate.metrics);
+}
+
+#[test]
+fn compare_live_prepares_each_slice_of_a_side_and_cleans_up() {
+    let place = place();
+    let (target, log) = (place.path().join("data"), place.path().join("log"));
+    random_file(&target, 16 << 20);
+    let say = |word: &str| format!("echo {word} >> {}", log.display());
+    let (a, b, end) = (say("a"), say("b"), say("end"));
+    let words = [
+        "--prepare",
+        &a,
+        "--prepare",
+        &b,
+        "--cleanup",
+        &end,
+        "--json",
+    ];
+    let ran = compared(
+        place.path(),
+        &[&[text(&target)], &words[..], &SHORT].concat(),
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let comparison: Comparison = serde_json::from_str(&ran.out).unwrap();
+    let [of_a, of_b] = parts(place.path(), &comparison);
+    assert_eq!((of_a.prepare, of_b.prepare), (Some(a), Some(b)));
+    let written = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<&str> = written.lines().collect();
+    let (last, slices) = lines.split_last().unwrap();
+    assert_eq!(*last, "end");
+    for block in slices.chunks(2) {
+        assert!(block == ["a", "b"] || block == ["b", "a"], "{lines:?}");
+    }
+    assert_eq!(slices.len() as u64, 2 * of_a.decisions[0].blocks);
+}
+
+#[test]
+fn compare_live_quotes_a_command_that_fails() {
+    let place = place();
+    let target = place.path().join("data");
+    random_file(&target, 16 << 20);
+    let fails = "echo no such thing >&2; exit 3";
+    let words = ["--prepare", "true", "--prepare", fails];
+    let ran = compared(
+        place.path(),
+        &[&[text(&target)], &words[..], &SHORT].concat(),
+    );
+    assert_eq!((ran.code, ran.out.as_str()), (Some(4), ""), "{}", ran.err);
+    assert!(
+        ran.err.contains(fails) && ran.err.contains("exit status: 3): no such thing"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn compare_live_ends_with_what_it_has_after_ctrl_c() {
+    let place = place();
+    let target = place.path().join("data");
+    random_file(&target, 16 << 20);
+    let log = place.path().join("log");
+    // The eleventh slice waits for Ctrl-C.
+    let command = format!(
+        "echo x >> {0}; [ $(wc -l < {0}) -lt 11 ] || {{ echo now >&2; sleep 60; }}",
+        log.display()
+    );
+    let history = place.path().join("history.db");
+    let mut words = vec!["compare", text(&target), "--history", text(&history)];
+    words.extend(["--prepare", &command, "--prepare", &command]);
+    words.extend(["--only", "random-read-d1", "--margin", "0.001%", "--json"]);
+    let running = PipedRun::start(words);
+    assert!(crate::program::eventually(|| {
+        std::fs::read_to_string(&log).is_ok_and(|text| text.lines().count() >= 11)
+    }));
+    let ran = running.interrupt();
+    assert_eq!(ran.code, Some(130), "{}", ran.err);
+    let comparison: Comparison = serde_json::from_str(&ran.out).unwrap();
+    let rate = &comparison.candidates[0].metrics[0];
+    assert_eq!((rate.basis, rate.a.n), (Basis::Blocks, 5), "{rate:?}");
+    assert!(comparison.baseline.runs[0].partial);
+}
+
+#[test]
+fn compare_live_refuses_what_makes_no_sense() {
+    let place = place();
+    let (file, folder) = (place.path().join("data"), place.path().join("folder"));
+    random_file(&file, 16 << 20);
+    std::fs::create_dir(&folder).unwrap();
+    let (file, folder) = (text(&file), text(&folder));
+    let says = |arguments: &[&str], text: &str| {
+        let ran = compared(place.path(), arguments);
+        assert_eq!(ran.code, Some(2), "{arguments:?}: {}{}", ran.out, ran.err);
+        assert!(ran.err.contains(text), "{arguments:?}: {}", ran.err);
+    };
+    says(&[folder], "name a second target");
+    says(&[file, folder], "their figures do not compare");
+    says(&[folder, "latest"], "is a target, and latest is not");
+    says(&[folder, "--prepare", "true"], "one --prepare has nothing");
+    says(
+        &[folder, folder, "--prepare", "true", "--prepare", "true"],
+        "settings of one target",
+    );
+    says(&["latest", "latest~1", "--quick"], "--quick belongs to");
+    says(
+        &[folder, folder, "--time", "2s"],
+        "too short for 4 workloads",
+    );
+    says(&[folder, folder, "--only", "nothing"], "no such workload");
+    says(
+        &[file, file, "--only", "random-write-d32"],
+        "--overwrite releases it",
+    );
+    says(
+        &[folder, folder, "--fail-on", "random-read-d4.iops<-5%"],
+        "this comparison measures sequential-read",
+    );
+    let planned = compared(
+        place.path(),
+        &[folder, folder, "--dry-run", "--size", "16M"],
+    );
+    assert_eq!(planned.code, Some(0), "{}", planned.err);
+    assert!(
+        planned.out.contains("random-read-d32") && planned.out.contains("commit-fdatasync"),
+        "{}",
+        planned.out
+    );
+}
+
+#[test]
+fn compare_live_opens_again_after_a_remount() {
+    let test = "compare_live_opens_again_after_a_remount";
+    if !can_run(test, &["umount"]) {
+        return;
+    }
+    let place = place();
+    let point = place.path().join("mounted");
+    let mount = Mount::new("tmpfs", "tmpfs", &point, "size=64m");
+    let target = point.join("data");
+    random_file(&target, 16 << 20);
+    drop(mount);
+    // The file lies on tmpfs, which an unmount empties: each command makes it anew.
+    let remount = |options: &str| {
+        format!(
+            "umount {0}; mount -t tmpfs -o {options} tmpfs {0} && head -c 16M /dev/urandom > \
+             {0}/data",
+            point.display()
+        )
+    };
+    let _mount = Mount::new("tmpfs", "tmpfs", &point, "size=64m");
+    random_file(&target, 16 << 20);
+    let (a, b) = (remount("size=64m"), remount("size=64m,noatime"));
+    let words = ["--prepare", &a, "--prepare", &b, "--json", "--reopen"];
+    let ran = compared(
+        place.path(),
+        &[&[text(&target)], &words[..], &SHORT].concat(),
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let comparison: Comparison = serde_json::from_str(&ran.out).unwrap();
+    let differences = &comparison.candidates[0].differences;
+    assert!(
+        differences
+            .iter()
+            .any(|one| one.what == "mount options" && one.b.contains("noatime")),
+        "{differences:?}"
+    );
+
+    let words = ["--prepare", &a, "--prepare", &b];
+    let ran = compared(
+        place.path(),
+        &[&[text(&target)], &words[..], &SHORT].concat(),
+    );
+    assert_eq!(ran.code, Some(4), "{}", ran.err);
+    assert!(ran.err.contains("--reopen"), "{}", ran.err);
+}

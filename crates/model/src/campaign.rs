@@ -1,0 +1,58 @@
+//! What a record keeps of the campaign that it belongs to: a series of short measurements whose
+//! order follows from what the earlier ones gave. Knows nothing of how a campaign decides.
+
+use serde::{Deserialize, Serialize};
+
+/// A record's part in a campaign.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CampaignPart {
+    /// What the campaign finds out.
+    pub kind: CampaignKind,
+    /// The same in the records of all its sides.
+    pub id: String,
+    /// Which side the record holds: A is the baseline.
+    pub side: String,
+    /// The command that ran before each slice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepare: Option<String>,
+    /// How each workload ended, in the order of the plan; empty where the campaign ended early.
+    pub decisions: Vec<CampaignDecision>,
+}
+
+/// What a campaign finds out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum CampaignKind {
+    /// Which of several targets or settings is faster. Slice number n of one side and slice number
+    /// n of another belong to one block: they followed each other.
+    Compare,
+}
+
+/// How a campaign ended a workload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CampaignDecision {
+    /// The workload.
+    pub workload: String,
+    /// Blocks that were measured; each holds one slice of every side.
+    pub blocks: u64,
+    /// Why it ended.
+    pub ended: CampaignEnd,
+}
+
+/// Why a campaign ended a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum CampaignEnd {
+    /// The answer is certain.
+    Decided,
+    /// The ratio is known precisely.
+    Precise,
+    /// The workload has moved its bytes.
+    Bytes,
+    /// The time was over.
+    Time,
+}
